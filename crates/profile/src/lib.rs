@@ -1,0 +1,3 @@
+//! Devices, hosts and testbeds as data.
+mod model;
+pub use model::*;
