@@ -1,0 +1,805 @@
+//! From a system and an operation to a route.
+
+use crate::path::{Path, RouteError, Verb};
+use crate::station::{Kind, Station, StationId, stations};
+use crate::visit::{Access, Hop, Mark, Pick, Requests, Route, Train, Visit};
+use offpath_profile::{Direction, Endpoint, Engine, Machine, Pcie, System};
+use offpath_quantity::{BitRate, Bytes, Time};
+use std::collections::BTreeMap;
+
+/// How requests reach the adapter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Posting {
+    /// One MMIO a request.
+    Single,
+    /// One doorbell for a list of so many requests, which the adapter fetches itself.
+    Batch(u32),
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operation {
+    /// The verb.
+    pub verb: Verb,
+    /// Between which endpoints.
+    pub path: Path,
+    /// The payload.
+    pub payload: Bytes,
+    /// How it is posted.
+    pub posting: Posting,
+    /// How its addresses are spread over the responder's memory.
+    pub access: Access,
+}
+
+impl Operation {
+    /// An operation posted alone at random addresses.
+    pub fn new(verb: Verb, path: Path, payload: Bytes) -> Operation {
+        Operation { verb, path, payload, posting: Posting::Single, access: Access::UNIFORM }
+    }
+
+    /// The same with another way of posting.
+    pub fn posted(self, posting: Posting) -> Operation {
+        Operation { posting, ..self }
+    }
+
+    /// The same with addresses spread otherwise.
+    pub fn accessing(self, access: Access) -> Operation {
+        Operation { access, ..self }
+    }
+}
+
+/// The largest message of a reliable connection (InfiniBand: 2 GiB).
+const LARGEST_MESSAGE: Bytes = Bytes::new(1 << 31);
+/// What a write-combining store buffer sends in one TLP.
+const WRITE_COMBINING: Bytes = Bytes::new(64);
+/// A hop that does not cut its bytes into packets.
+const NO_PACKETS: Bytes = Bytes::new(1 << 40);
+
+/// One direction of a link on a way through a machine.
+#[derive(Clone, Debug)]
+struct Leg {
+    /// Delay since the leg before: its link and the switches between.
+    delay: Time,
+    station: StationId,
+    pcie: Pcie,
+}
+
+/// The way between two nodes of a machine.
+#[derive(Clone, Debug, Default)]
+struct Way {
+    legs: Vec<Leg>,
+    /// Delay after the last leg.
+    tail: Time,
+    /// Legs before the last switch, and the delay up to and through it.
+    accepted: (usize, Time),
+}
+
+impl Way {
+    /// Delay of a pass without bytes.
+    fn delay(&self) -> Time {
+        self.legs.iter().map(|leg| leg.delay).sum::<Time>() + self.tail
+    }
+}
+
+/// Everything that routes need from a system, looked up once.
+#[derive(Clone, Debug)]
+pub struct Router {
+    system: System,
+    stations: Vec<Station>,
+    by_name: BTreeMap<String, StationId>,
+    ways: BTreeMap<(usize, String, String), Way>,
+}
+
+/// An endpoint with where it is.
+#[derive(Clone, Copy)]
+struct Place<'r> {
+    machine: usize,
+    class: u8,
+    at: &'r Machine,
+    endpoint: &'r Endpoint,
+}
+
+impl Router {
+    /// Looks up the stations and ways of `system`.
+    pub fn new(system: &System) -> Result<Router, RouteError> {
+        let stations = stations(system);
+        let by_name: BTreeMap<String, StationId> =
+            stations.iter().enumerate().map(|(i, s)| (s.name.clone(), StationId(i as u16))).collect();
+        let mut ways = BTreeMap::new();
+        for (index, machine) in system.machines.iter().enumerate() {
+            let mut nodes: Vec<&str> = machine.endpoints.iter().map(|e| e.name.as_str()).collect();
+            nodes.push(&machine.nic.name);
+            for from in &nodes {
+                for to in nodes.iter().filter(|to| *to != from) {
+                    let way = way(machine, from, to, &by_name)?;
+                    ways.insert((index, from.to_string(), to.to_string()), way);
+                }
+            }
+        }
+        Ok(Router { system: system.clone(), stations, by_name, ways })
+    }
+
+    /// The system that it was made from.
+    pub fn system(&self) -> &System {
+        &self.system
+    }
+
+    /// Every station, in the order of their identifiers.
+    pub fn stations(&self) -> &[Station] {
+        &self.stations
+    }
+
+    /// The station of that name.
+    pub fn station(&self, name: &str) -> Option<StationId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// The position of the machine that an endpoint belongs to.
+    pub fn machine_of(&self, endpoint: &str) -> Option<usize> {
+        self.system.machines.iter().position(|m| m.endpoints.iter().any(|e| e.name == endpoint))
+    }
+
+    /// Reads a path's name and checks that its endpoints and engine exist and are joined.
+    pub fn path(&self, name: &str) -> Result<Path, RouteError> {
+        let path: Path = name.parse()?;
+        self.places(&path)?;
+        if let Some(engine) = &path.engine {
+            self.engine(&path, engine)?;
+        }
+        Ok(path)
+    }
+
+    /// Every path that exists, in the order of the profile.
+    pub fn paths(&self) -> Vec<Path> {
+        let names: Vec<(usize, &str)> = self
+            .system
+            .machines
+            .iter()
+            .enumerate()
+            .flat_map(|(i, m)| m.endpoints.iter().map(move |e| (i, e.name.as_str())))
+            .collect();
+        let mut paths = Vec::new();
+        for (from, requester) in &names {
+            for (to, responder) in names.iter().filter(|(_, responder)| responder != requester) {
+                let path =
+                    Path { requester: requester.to_string(), responder: responder.to_string(), engine: None };
+                paths.push(path.clone());
+                if from == to {
+                    for engine in &self.system.machines[*from].engines {
+                        let with = Path { engine: Some(short(engine).to_string()), ..path.clone() };
+                        if self.engine(&with, short(engine)).is_ok() {
+                            paths.push(with);
+                        }
+                    }
+                }
+            }
+        }
+        paths
+    }
+
+    fn place(&self, path: &Path, name: &str) -> Result<Place<'_>, RouteError> {
+        for (machine, at) in self.system.machines.iter().enumerate() {
+            if let Some(class) = at.endpoints.iter().position(|e| e.name == name) {
+                return Ok(Place { machine, class: class as u8, at, endpoint: &at.endpoints[class] });
+            }
+        }
+        let known: Vec<&str> =
+            self.system.machines.iter().flat_map(|m| m.endpoints.iter().map(|e| e.name.as_str())).collect();
+        Err(RouteError::UnknownEndpoint {
+            path: path.to_string(),
+            endpoint: name.to_string(),
+            device: self.system.device.clone(),
+            mode: self.system.mode.clone(),
+            known: known.join(", "),
+        })
+    }
+
+    fn places(&self, path: &Path) -> Result<(Place<'_>, Place<'_>), RouteError> {
+        let (from, to) = (self.place(path, &path.requester)?, self.place(path, &path.responder)?);
+        if path.requester == path.responder {
+            let reason = "joins an endpoint with itself; name two different ones".to_string();
+            return Err(RouteError::NoWay { path: path.to_string(), reason });
+        }
+        Ok((from, to))
+    }
+
+    fn engine(&self, path: &Path, name: &str) -> Result<&Engine, RouteError> {
+        let (from, to) = self.places(path)?;
+        let engine = from.at.engines.iter().find(|e| short(e) == name || e.name == name).ok_or_else(|| {
+            let known: Vec<&str> = from.at.engines.iter().map(short).collect();
+            RouteError::UnknownEngine {
+                path: path.to_string(),
+                engine: name.to_string(),
+                requester: path.requester.clone(),
+                known: if known.is_empty() { "none".to_string() } else { known.join(", ") },
+            }
+        })?;
+        if from.machine != to.machine || (engine.endpoint != path.requester && engine.endpoint != path.responder) {
+            return Err(RouteError::NoWay {
+                path: path.to_string(),
+                reason: format!(
+                    "does not touch `{}`, and `{name}` copies between it and other endpoints of its machine only",
+                    engine.endpoint
+                ),
+            });
+        }
+        Ok(engine)
+    }
+
+    fn way(&self, machine: usize, from: &str, to: &str) -> &Way {
+        &self.ways[&(machine, from.to_string(), to.to_string())]
+    }
+
+    fn named(&self, name: String) -> StationId {
+        *self.by_name.get(&name).unwrap_or_else(|| panic!("the system has a station `{name}`"))
+    }
+
+    /// The route of one operation.
+    ///
+    /// It holds for a single operation in steady state: connection set-up, cache misses of the
+    /// adapter's own tables with very many connections, and pause frames are not in it.
+    pub fn route(&self, operation: &Operation) -> Result<Route, RouteError> {
+        let Operation { verb, path, payload, posting, access } = operation;
+        let (from, to) = self.places(path)?;
+        if *posting == Posting::Batch(0) {
+            return Err(RouteError::EmptyBatch);
+        }
+        let bound = if *verb == Verb::SendDatagram { self.system.network.mtu } else { LARGEST_MESSAGE };
+        if *payload > bound {
+            let what = if *verb == Verb::SendDatagram { "a datagram" } else { "a message" };
+            return Err(RouteError::PayloadTooLarge { payload: *payload, bound, what });
+        }
+        let payload = if verb.is_atomic() { Bytes::new(8) } else { *payload };
+        let mut build = Build { router: self, from, to, verb: *verb, payload, access: *access, visits: vec![] };
+        match &path.engine {
+            Some(name) => {
+                let engine = self.engine(path, name)?;
+                if !matches!(verb, Verb::Read | Verb::Write) {
+                    return Err(RouteError::EngineVerb { verb: *verb, path: path.to_string() });
+                }
+                build.copy(engine);
+            }
+            None => match verb {
+                Verb::Read | Verb::CompareAndSwap | Verb::FetchAndAdd => build.read(*posting),
+                Verb::Write => build.write(*posting),
+                Verb::Send | Verb::SendDatagram => build.send(*posting),
+            },
+        }
+        Ok(Route {
+            path: path.clone(),
+            verb: *verb,
+            payload,
+            visits: build.visits,
+            ends_at_responder: verb.is_message(),
+        })
+    }
+}
+
+/// An engine's name as paths write it: without its machine's prefix.
+fn short(engine: &Engine) -> &str {
+    engine.name.rsplit('.').next().unwrap_or(&engine.name)
+}
+
+fn way(machine: &Machine, from: &str, to: &str, by_name: &BTreeMap<String, StationId>) -> Result<Way, RouteError> {
+    let hops = machine.way(from, to).map_err(|error| RouteError::NoWay {
+        path: format!("{from}-{to}"),
+        reason: error.to_string(),
+    })?;
+    let mut way = Way::default();
+    let mut delay = Time::ZERO;
+    let mut total = Time::ZERO;
+    for hop in hops {
+        // A link is declared from the node nearer to the adapter.
+        let outward = hop.direction == Direction::Forward;
+        if let Some(pcie) = &hop.link.pcie {
+            let side = if outward { "down" } else { "up" };
+            let station = by_name[&format!("{}.{side}", hop.link.name)];
+            way.legs.push(Leg { delay, station, pcie: pcie.clone() });
+            delay = Time::ZERO;
+        }
+        delay += hop.link.delay;
+        total += hop.link.delay;
+        if let Some(switch) = hop.switch {
+            delay += switch.pass_time;
+            total += switch.pass_time;
+            way.accepted = (way.legs.len(), total);
+        }
+    }
+    way.tail = delay;
+    Ok(way)
+}
+
+struct Build<'r> {
+    router: &'r Router,
+    from: Place<'r>,
+    to: Place<'r>,
+    verb: Verb,
+    payload: Bytes,
+    access: Access,
+    visits: Vec<Visit>,
+}
+
+impl<'r> Build<'r> {
+    fn remote(&self) -> bool {
+        self.from.machine != self.to.machine
+    }
+
+    fn delay(&mut self, label: &'static str, time: Time) {
+        if time > Time::ZERO {
+            self.visits.push(Visit::Delay { label, time });
+        }
+    }
+
+    fn mark(&mut self, mark: Mark) {
+        self.visits.push(Visit::Mark(mark, Time::ZERO));
+    }
+
+    fn serve(&mut self, label: &'static str, station: StationId, pick: Pick, occupancy: Time, latency: Time) {
+        if occupancy > Time::ZERO || latency > Time::ZERO {
+            self.visits.push(Visit::Serve { label, station, pick, occupancy, latency, detached: false });
+        }
+    }
+
+    fn detached(&mut self, label: &'static str, station: StationId, pick: Pick, occupancy: Time) {
+        if occupancy > Time::ZERO {
+            let latency = Time::ZERO;
+            self.visits.push(Visit::Serve { label, station, pick, occupancy, latency, detached: true });
+        }
+    }
+
+    fn cpu(&self, place: Place<'r>) -> StationId {
+        self.router.named(format!("{}.cpu", place.endpoint.name))
+    }
+
+    /// From the adapter of the place's machine to its endpoint.
+    fn down(&self, place: Place<'r>) -> &'r Way {
+        self.router.way(place.machine, &place.at.nic.name, &place.endpoint.name)
+    }
+
+    /// From the place's endpoint to the adapter of its machine.
+    fn up(&self, place: Place<'r>) -> &'r Way {
+        self.router.way(place.machine, &place.endpoint.name, &place.at.nic.name)
+    }
+
+    /// The requester's processor posts, and the request reaches its adapter.
+    fn post(&mut self, posting: Posting, inline: Bytes) {
+        let costs = &self.from.endpoint.verbs;
+        let (up, down) = (self.up(self.from), self.down(self.from));
+        let request = self.from.at.nic.work_request_bytes + inline;
+        let cpu = self.cpu(self.from);
+        match posting {
+            Posting::Single => {
+                self.serve("post (MMIO)", cpu, Pick::Any, costs.post_time, costs.post_latency);
+                for leg in &up.legs {
+                    let packets = request.packets(WRITE_COMBINING);
+                    let framed = Bytes::new(request.get() + packets * leg.pcie.write_header.get());
+                    let time = link_rate(&leg.pcie).time_for(framed);
+                    self.serve("work request over PCIe", leg.station, Pick::Any, time, time);
+                }
+                self.delay("doorbell to the NIC", up.delay());
+            }
+            Posting::Batch(count) => {
+                let count = u64::from(count);
+                let list = costs.list_time + costs.listed_time.times(count);
+                let each = Time::from_ps(list.ps() / count);
+                self.serve("post (doorbell batch)", cpu, Pick::Any, each, list);
+                self.delay("doorbell to the NIC", up.delay());
+                let fetch = down.delay() + self.from.endpoint.memory.read_latency + up.delay();
+                self.delay("NIC fetches the requests", fetch);
+                for leg in &down.legs {
+                    let time = link_rate(&leg.pcie).time_for(leg.pcie.read_request);
+                    self.detached("request fetch", leg.station, Pick::Any, time);
+                }
+                for leg in &up.legs {
+                    let packets = request.packets(self.from.endpoint.pcie_mtu);
+                    let framed = Bytes::new(request.get() + packets * leg.pcie.completion_header.get());
+                    self.detached("request fetch", leg.station, Pick::Any, link_rate(&leg.pcie).time_for(framed));
+                }
+            }
+        }
+    }
+
+    fn pass(&mut self, place: Place<'r>) {
+        let station = self.router.named(format!("{}.cores", place.at.nic.name));
+        // The pool's own intervals are the occupancy; the pass is what the operation waits.
+        self.visits.push(Visit::Serve {
+            label: "NIC pass",
+            station,
+            pick: Pick::Class(place.class),
+            occupancy: Time::ZERO,
+            latency: place.at.nic.pass_time,
+            detached: false,
+        });
+    }
+
+    /// A packet without payload over the network, from `from` to `to`.
+    fn header(&mut self, from: Place<'r>, to: Place<'r>) {
+        let network = &self.router.system.network;
+        let transmit = self.router.named(format!("{}.transmit", from.at.nic.name));
+        let receive = self.router.named(format!("{}.receive", to.at.nic.name));
+        let out = from.at.nic.port_rate.time_for(network.packet_header);
+        let into = to.at.nic.port_rate.time_for(network.packet_header);
+        self.serve("packet header", transmit, Pick::Any, out, out);
+        self.delay("network", network.delay);
+        self.serve("packet header", receive, Pick::Any, into, into);
+    }
+
+    /// The request travels to the responder's adapter, as a packet of its own or, where `ahead` of
+    /// its payload, within the payload's first packet.
+    fn travel(&mut self, ahead: bool) {
+        if self.remote() {
+            self.pass(self.from);
+            self.mark(Mark::Departs);
+            if ahead && self.payload > Bytes::ZERO {
+                self.delay("network", self.router.system.network.delay);
+            } else {
+                self.header(self.from, self.to);
+            }
+            self.visits.push(Visit::Cross { from: self.from.machine, to: self.to.machine });
+        } else {
+            self.mark(Mark::Departs);
+        }
+        self.mark(Mark::Arrives);
+    }
+
+    fn bank(&mut self, place: Place<'r>, write: bool) {
+        let memory = &place.endpoint.memory;
+        // With DDIO the last-level cache answers, whose banks nothing published ever saturated.
+        if place.endpoint.ddio {
+            return;
+        }
+        let station = self.router.named(format!("{}.banks", place.endpoint.name));
+        let range = self.access.range.unwrap_or(memory.capacity);
+        let reach = range.get().div_ceil(memory.bank_stride.get()).clamp(1, memory.banks);
+        let time = if write { memory.bank_write_time } else { memory.bank_read_time };
+        let even = 1.0 / reach as f64;
+        // The hottest line's bank also takes its even share of the rest.
+        let hottest = if self.access.hottest > even {
+            self.access.hottest + (1.0 - self.access.hottest) * even
+        } else {
+            even
+        };
+        let pick = Pick::Bank { reach: reach as u32, hottest };
+        if write {
+            self.detached("memory banks", station, pick, time);
+        } else {
+            self.serve("memory banks", station, pick, time, Time::ZERO);
+        }
+    }
+
+    fn memory_hop(&self, place: Place<'r>, delay: Time, detached: bool) -> Hop {
+        Hop {
+            station: self.router.named(format!("{}.memory", place.endpoint.name)),
+            delay,
+            rate: place.endpoint.memory.bandwidth,
+            mtu: NO_PACKETS,
+            header: Bytes::ZERO,
+            empty_packet: false,
+            detached,
+        }
+    }
+
+    fn line_hop(&self, name: String, delay: Time, rate: BitRate) -> Hop {
+        let station = self.router.named(name);
+        Hop { station, delay, rate, mtu: NO_PACKETS, header: Bytes::ZERO, empty_packet: false, detached: false }
+    }
+
+    /// Hops that carry data out of an endpoint's memory as completions, and the delay after them.
+    fn fetch_hops(&self, place: Place<'r>, way: &Way, hops: &mut Vec<Hop>) -> Time {
+        for leg in &way.legs {
+            hops.push(pcie_hop(leg, leg.pcie.completion_header, place.endpoint.pcie_mtu, Time::ZERO, false));
+        }
+        way.tail
+    }
+
+    /// The two ports, for data from `from` to `to`; `delay` is what lies before the first.
+    fn port_hops(&self, from: Place<'r>, to: Place<'r>, delay: Time, hops: &mut Vec<Hop>) {
+        let network = &self.router.system.network;
+        let port = |name: String, rate: BitRate, delay: Time| Hop {
+            station: self.router.named(name),
+            delay,
+            rate,
+            mtu: network.mtu,
+            header: network.packet_header,
+            empty_packet: true,
+            detached: false,
+        };
+        hops.push(port(format!("{}.transmit", from.at.nic.name), from.at.nic.port_rate, delay));
+        hops.push(port(format!("{}.receive", to.at.nic.name), to.at.nic.port_rate, network.delay));
+    }
+
+    /// The regime of large transfers that this operation falls into, as a hop.
+    fn stall_hop(&self, hops: &mut Vec<Hop>) {
+        for stall in self.from.at.stalls.iter().chain(self.to.at.stalls.iter()) {
+            let requester =
+                if stall.requester == "*" { self.remote() } else { stall.requester == self.from.endpoint.name };
+            if requester
+                && stall.responder == self.to.endpoint.name
+                && stall.verbs.iter().any(|verb| verb == self.verb.name())
+                && self.payload > stall.above
+            {
+                hops.push(self.line_hop(stall.name.clone(), Time::ZERO, stall.rate));
+                return;
+            }
+        }
+    }
+
+    fn requests(&self, way: &Way) -> Vec<Requests> {
+        way.legs
+            .iter()
+            .filter(|leg| leg.pcie.read_request > Bytes::ZERO)
+            .map(|leg| Requests {
+                station: leg.station,
+                rate: link_rate(&leg.pcie),
+                limit: leg.pcie.read_request_limit,
+                size: leg.pcie.read_request,
+            })
+            .collect()
+    }
+
+    fn train(&mut self, hops: Vec<Hop>, requests: Vec<Requests>, release: Option<(usize, Time, StationId)>, settle: Time) {
+        let segment = hops.iter().map(|hop| hop.mtu).filter(|mtu| *mtu < NO_PACKETS).max();
+        self.visits.push(Visit::Train(Train {
+            bytes: self.payload,
+            hops,
+            requests,
+            release,
+            segment: segment.unwrap_or(Bytes::new(4096)),
+            marks_source: true,
+            settle,
+            marks_target: true,
+        }));
+    }
+
+    /// The completion reaches the requester's memory and program.
+    fn complete(&mut self) {
+        let down = self.down(self.from);
+        let entry = self.from.at.nic.completion_bytes;
+        for leg in &down.legs {
+            if entry > Bytes::ZERO {
+                let framed = entry + leg.pcie.write_header;
+                self.detached("completion entry", leg.station, Pick::Any, link_rate(&leg.pcie).time_for(framed));
+            }
+        }
+        let costs = &self.from.endpoint.verbs;
+        self.mark(Mark::Acknowledged);
+        self.serve("poll", self.cpu(self.from), Pick::Any, costs.poll_time, costs.poll_latency);
+    }
+
+    /// A packet without payload travels back to the requester.
+    fn answer(&mut self) {
+        let (from, to) = (self.from, self.to);
+        if self.remote() {
+            self.header(to, from);
+            self.visits.push(Visit::Cross { from: to.machine, to: from.machine });
+            self.delay("NIC pass", from.at.nic.pass_time);
+        }
+        self.delay("completion to the requester", self.down(from).delay());
+    }
+
+    fn read(&mut self, posting: Posting) {
+        self.post(posting, Bytes::ZERO);
+        self.travel(false);
+        let (from, to) = (self.from, self.to);
+        if self.payload == Bytes::ZERO {
+            // The adapter answers without touching PCIe: no context, no memory.
+            self.pass(to);
+            self.delay("NIC pass", to.at.nic.pass_time);
+            self.answer();
+            return self.complete();
+        }
+        let contexts = self.router.named(format!("{}.contexts", to.at.nic.name));
+        self.visits.push(Visit::Acquire(contexts));
+        self.pass(to);
+        self.delay("request to memory", self.down(to).delay());
+        if let Some(rate) = to.endpoint.read_path_rate {
+            let station = self.router.named(format!("{}.read-path", to.endpoint.name));
+            self.serve("host-side read path", station, Pick::Any, rate.interval(), Time::ZERO);
+        }
+        self.bank(to, false);
+        if self.verb.is_atomic() {
+            self.bank(to, true);
+        }
+        self.delay("memory read", to.endpoint.memory.read_latency);
+        let mut hops = vec![self.memory_hop(to, Time::ZERO, false)];
+        let tail = self.fetch_hops(to, self.up(to), &mut hops);
+        self.stall_hop(&mut hops);
+        let pass = to.at.nic.pass_time;
+        let release = Some((hops.len() - 1, tail + pass, contexts));
+        let mut delay = tail + pass;
+        if self.remote() {
+            self.port_hops(to, from, delay, &mut hops);
+            delay = from.at.nic.pass_time;
+        }
+        let tail = deliver_hops(from, self.down(from), delay, usize::MAX, &mut hops);
+        hops.push(self.memory_hop(from, tail, false));
+        self.train(hops, self.requests(self.down(to)), release, Time::ZERO);
+        if self.remote() {
+            self.visits.push(Visit::Cross { from: to.machine, to: from.machine });
+        }
+        self.complete();
+    }
+
+    /// The payload's way from the requester's memory to the responder's adapter.
+    fn outbound(&mut self, inline: bool) -> (Vec<Hop>, Vec<Requests>) {
+        let (from, to) = (self.from, self.to);
+        let mut hops = Vec::new();
+        let mut requests = Vec::new();
+        if !inline {
+            hops.push(self.memory_hop(from, Time::ZERO, false));
+            self.fetch_hops(from, self.up(from), &mut hops);
+            requests = self.requests(self.down(from));
+        }
+        if self.remote() {
+            self.port_hops(from, to, Time::ZERO, &mut hops);
+        }
+        // The request that went ahead of the data has paid the delays up to the responder's adapter.
+        for hop in &mut hops {
+            hop.delay = Time::ZERO;
+        }
+        self.stall_hop(&mut hops);
+        (hops, requests)
+    }
+
+    /// Posts a request that carries a payload; true where the payload is inside it.
+    fn post_payload(&mut self, posting: Posting) -> bool {
+        let inline = self.payload <= self.from.at.nic.inline_limit;
+        self.post(posting, if inline { self.payload } else { Bytes::ZERO });
+        if !inline {
+            let fetch =
+                self.down(self.from).delay() + self.from.endpoint.memory.read_latency + self.up(self.from).delay();
+            self.delay("NIC fetches the payload", fetch);
+        }
+        inline
+    }
+
+    fn keep_context(&mut self, label: &'static str, time: Time) {
+        let station = self.router.named(format!("{}.contexts", self.to.at.nic.name));
+        self.serve(label, station, Pick::Any, time, Time::ZERO);
+    }
+
+    fn write(&mut self, posting: Posting) {
+        let inline = self.post_payload(posting);
+        self.travel(true);
+        let to = self.to;
+        if self.payload > Bytes::ZERO {
+            self.keep_context("WRITE keeps a context", to.endpoint.verbs.write_context_time);
+        }
+        self.pass(to);
+        if self.payload > Bytes::ZERO {
+            self.bank(to, true);
+            let down = self.down(to);
+            let (mut hops, requests) = self.outbound(inline);
+            let tail = deliver_hops(to, down, Time::ZERO, down.accepted.0, &mut hops);
+            hops.push(self.memory_hop(to, tail, true));
+            self.train(hops, requests, None, to.endpoint.memory.write_latency);
+            // A posted write is acknowledged once the last switch has taken it.
+            self.delay("write accepted by the switch", down.accepted.1);
+        }
+        self.delay("NIC pass", to.at.nic.pass_time);
+        self.answer();
+        self.complete();
+    }
+
+    fn send(&mut self, posting: Posting) {
+        let inline = self.post_payload(posting);
+        if self.verb == Verb::SendDatagram {
+            self.visits.push(Visit::Mark(Mark::Acknowledged, self.from.at.nic.pass_time));
+        }
+        self.travel(true);
+        let to = self.to;
+        self.keep_context("receive request keeps a context", to.endpoint.verbs.receive_context_time);
+        self.pass(to);
+        self.bank(to, true);
+        let down = self.down(to);
+        let (mut hops, requests) = self.outbound(inline);
+        let tail = deliver_hops(to, down, Time::ZERO, usize::MAX, &mut hops);
+        hops.push(self.memory_hop(to, tail, false));
+        self.train(hops, requests, None, Time::ZERO);
+        if self.verb == Verb::Send {
+            let network = if self.remote() { self.router.system.network.delay } else { Time::ZERO };
+            let after = network + self.from.at.nic.pass_time + self.down(self.from).delay();
+            self.visits.push(Visit::Mark(Mark::Acknowledged, after));
+        }
+        let entry = to.at.nic.completion_bytes;
+        for leg in &down.legs {
+            if entry > Bytes::ZERO {
+                let framed = entry + leg.pcie.write_header;
+                self.detached("completion entry", leg.station, Pick::Any, link_rate(&leg.pcie).time_for(framed));
+            }
+        }
+        self.mark(Mark::Delivered);
+        let costs = &to.endpoint.verbs;
+        self.serve("receive", self.cpu(to), Pick::Any, costs.receive_time, costs.receive_latency);
+    }
+
+    /// A copy engine moves the payload; the adapter takes no part.
+    fn copy(&mut self, engine: &Engine) {
+        let (from, to) = (self.from, self.to);
+        let own = if engine.endpoint == from.endpoint.name { from } else { to };
+        let far = if engine.endpoint == from.endpoint.name { to } else { from };
+        let cpu = self.cpu(own);
+        self.serve("post to the engine", cpu, Pick::Any, engine.post_time, engine.post_time);
+        self.mark(Mark::Departs);
+        self.mark(Mark::Arrives);
+        self.delay("engine start", engine.start_latency);
+        let total = self.router.named(format!("{}.total", engine.name));
+        self.serve("engine request", total, Pick::Any, engine.request_time, Time::ZERO);
+        if self.payload > Bytes::ZERO {
+            let away = self.router.way(own.machine, &own.endpoint.name, &far.endpoint.name);
+            let towards = self.router.way(own.machine, &far.endpoint.name, &own.endpoint.name);
+            // A read brings the responder's bytes to the requester; seen from the engine it may go
+            // either way, and only what comes from the far memory has to be asked for.
+            let inbound = (self.verb == Verb::Read) == (own.endpoint.name == from.endpoint.name);
+            let slow = self.payload > engine.slow_above;
+            let (rate, part) = if inbound { (engine.read_rate, "read") } else { (engine.write_rate, "write") };
+            let rate = if slow { engine.slow_rate.min(rate) } else { rate };
+            let mut hops = Vec::new();
+            let (source, target) = if inbound { (far, own) } else { (own, far) };
+            if inbound {
+                self.delay("request to memory", away.delay());
+            }
+            self.bank(source, false);
+            self.delay("memory read", source.endpoint.memory.read_latency);
+            hops.push(self.memory_hop(source, Time::ZERO, false));
+            let mut requests = Vec::new();
+            let mut tail = Time::ZERO;
+            if inbound {
+                tail = self.fetch_hops(far, towards, &mut hops);
+                requests = self.requests(away);
+            }
+            hops.push(self.line_hop(format!("{}.{part}", engine.name), tail, rate));
+            hops.push(self.line_hop(format!("{}.total", engine.name), Time::ZERO, engine.total_rate));
+            tail = Time::ZERO;
+            if !inbound {
+                tail = deliver_hops(far, away, Time::ZERO, usize::MAX, &mut hops);
+            }
+            hops.push(self.memory_hop(target, tail, false));
+            self.bank(target, true);
+            self.train(hops, requests, None, Time::ZERO);
+        }
+        self.mark(Mark::Acknowledged);
+        self.delay("poll the engine", engine.poll_latency);
+    }
+}
+
+/// Hops that carry data to an endpoint's memory as posted writes, detached from the leg
+/// `detached_from` on; returns the delay after them. `delay` is what lies before the first.
+fn deliver_hops(place: Place<'_>, way: &Way, delay: Time, detached_from: usize, hops: &mut Vec<Hop>) -> Time {
+    let mut before = delay;
+    for (index, leg) in way.legs.iter().enumerate() {
+        let detached = index >= detached_from;
+        let mut hop = pcie_hop(leg, leg.pcie.write_header, place.endpoint.pcie_mtu, before, detached);
+        if detached_from != usize::MAX && !detached {
+            // The delay up to the last switch stands in the route as a visit of its own.
+            hop.delay = before;
+        }
+        hops.push(hop);
+        before = Time::ZERO;
+    }
+    before + way.tail
+}
+
+fn pcie_hop(leg: &Leg, header: Bytes, mtu: Bytes, before: Time, detached: bool) -> Hop {
+    Hop {
+        station: leg.station,
+        delay: leg.delay + before,
+        rate: link_rate(&leg.pcie),
+        mtu,
+        header,
+        empty_packet: false,
+        detached,
+    }
+}
+
+/// What the line encoding leaves of a link's bandwidth.
+fn link_rate(pcie: &Pcie) -> BitRate {
+    BitRate::from_bits_per_second((pcie.rate.bits_per_second() as f64 * pcie.encoding).round() as u64)
+}
+
+impl Router {
+    /// What one server of a station is, for reports: servers over all instances, or a pool's rates.
+    pub fn kind(&self, station: StationId) -> &Kind {
+        &self.stations[station.index()].kind
+    }
+}

@@ -1,0 +1,345 @@
+//! What keeps the stations' time: when each server is free, and for whom.
+
+use crate::station::{Kind, Station, StationId};
+use crate::visit::Pick;
+use offpath_quantity::Time;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+/// One server that serves in order of arrival.
+///
+/// An operation books its visit ahead of time, as soon as it knows when it arrives. The idle
+/// gaps before bookings are kept, so one that arrives earlier but books later still uses them:
+/// the order is that of arrival up to one service time.
+#[derive(Clone, Debug, Default)]
+struct Line {
+    end: u64,
+    gaps: VecDeque<(u64, u64)>,
+    busy: u64,
+}
+
+impl Line {
+    /// When a visit that arrives `at` could start, without booking it.
+    fn earliest(&self, at: u64, occupancy: u64) -> u64 {
+        if at >= self.end {
+            return at;
+        }
+        let mut found = self.end;
+        for &(from, to) in self.gaps.iter().rev() {
+            if to <= at {
+                break;
+            }
+            let start = from.max(at);
+            if to - start >= occupancy {
+                found = start;
+            }
+        }
+        found
+    }
+
+    fn reserve(&mut self, now: u64, at: u64, occupancy: u64) -> u64 {
+        while self.gaps.front().is_some_and(|&(_, to)| to <= now) {
+            self.gaps.pop_front();
+        }
+        self.busy += occupancy;
+        let start = self.earliest(at, occupancy);
+        if start >= self.end {
+            if start > self.end {
+                // Time before now can serve nobody any more, so no gap begins there.
+                let from = self.end.max(now);
+                if start > from {
+                    self.gaps.push_back((from, start));
+                }
+            }
+            self.end = start + occupancy;
+            return start;
+        }
+        let index = self.gaps.partition_point(|&(_, to)| to <= start);
+        let (from, to) = self.gaps[index];
+        let stop = start + occupancy;
+        match (from < start, stop < to) {
+            (true, true) => {
+                self.gaps[index] = (from, start);
+                self.gaps.insert(index + 1, (stop, to));
+            }
+            (true, false) => self.gaps[index] = (from, start),
+            (false, true) => self.gaps[index] = (stop, to),
+            (false, false) => {
+                self.gaps.remove(index);
+            }
+        }
+        start
+    }
+}
+
+/// The time-keeping of one instance of a station.
+#[derive(Clone, Debug)]
+pub struct Calendar(State);
+
+#[derive(Clone, Debug)]
+enum State {
+    Line(Line),
+    Cores { servers: usize, free: BinaryHeap<Reverse<u64>>, busy: u64 },
+    Contexts { capacity: usize, open: usize, releases: BinaryHeap<Reverse<u64>>, busy: u64, granted: u64 },
+    Pool { shared: Option<(u64, Line)>, reserved: Vec<Option<(u64, Line)>> },
+    Banks(Vec<Line>),
+}
+
+impl Calendar {
+    fn new(kind: &Kind) -> Calendar {
+        Calendar(match kind {
+            Kind::Line => State::Line(Line::default()),
+            Kind::Cores(n) => State::Cores { servers: *n as usize, free: BinaryHeap::new(), busy: 0 },
+            Kind::Contexts(n) => State::Contexts {
+                capacity: *n as usize,
+                open: 0,
+                releases: BinaryHeap::new(),
+                busy: 0,
+                granted: 0,
+            },
+            Kind::Pool { shared, reserved } => {
+                let part = |time: &Option<Time>| time.map(|t| (t.ps(), Line::default()));
+                State::Pool { shared: part(shared), reserved: reserved.iter().map(part).collect() }
+            }
+            Kind::Banks(n) => State::Banks(vec![Line::default(); *n as usize]),
+        })
+    }
+
+    /// Books a visit and returns its start. `draw` is asked only where chance picks the server.
+    fn serve(&mut self, now: u64, at: u64, occupancy: u64, pick: Pick, draw: &mut dyn FnMut() -> u64) -> u64 {
+        match (&mut self.0, pick) {
+            (State::Line(line), _) => line.reserve(now, at, occupancy),
+            (State::Cores { servers, free, busy }, _) => {
+                *busy += occupancy;
+                let start = if free.len() < *servers {
+                    at
+                } else {
+                    let Reverse(earliest) = free.pop().expect("a processor has cores");
+                    earliest.max(at)
+                };
+                free.push(Reverse(start + occupancy));
+                start
+            }
+            (State::Pool { shared, reserved }, Pick::Class(class)) => {
+                let own = reserved.get_mut(usize::from(class)).and_then(Option::as_mut);
+                let own_start = own.as_ref().map(|(interval, line)| line.earliest(at, *interval));
+                let shared_start = shared.as_ref().map(|(interval, line)| line.earliest(at, *interval));
+                let (interval, line) = match (own, shared) {
+                    (Some(own), Some(shared)) => {
+                        if own_start <= shared_start {
+                            own
+                        } else {
+                            shared
+                        }
+                    }
+                    (Some(own), None) => own,
+                    (None, Some(shared)) => shared,
+                    (None, None) => unreachable!("profile loading refuses an adapter without packet cores"),
+                };
+                line.reserve(now, at, *interval)
+            }
+            (State::Banks(banks), Pick::Bank { reach, hottest }) => {
+                let reach = u64::from(reach).clamp(1, banks.len() as u64);
+                let rest = (1.0 - hottest).max(0.0);
+                let bank = if reach == 1 {
+                    0
+                } else {
+                    // 53 bits of a draw as a number in [0, 1): below `hottest` it is the hottest bank.
+                    let unit = (draw() >> 11) as f64 / (1u64 << 53) as f64;
+                    if unit < hottest {
+                        0
+                    } else {
+                        1 + ((((unit - hottest) / rest) * (reach - 1) as f64) as u64).min(reach - 2)
+                    }
+                };
+                banks[bank as usize].reserve(now, at, occupancy)
+            }
+            (state, pick) => unreachable!("a route visits {state:?} by {pick:?}"),
+        }
+    }
+
+    fn busy(&self) -> u64 {
+        match &self.0 {
+            State::Line(line) => line.busy,
+            State::Cores { busy, .. } | State::Contexts { busy, .. } => *busy,
+            State::Pool { shared, reserved } => {
+                shared.iter().chain(reserved.iter().flatten()).map(|(_, line)| line.busy).sum()
+            }
+            State::Banks(banks) => banks.iter().map(|line| line.busy).sum(),
+        }
+    }
+}
+
+/// The calendars of every station of a system, with the present moment.
+#[derive(Clone, Debug)]
+pub struct Stations {
+    now: u64,
+    base: Vec<usize>,
+    machine: Vec<usize>,
+    calendars: Vec<Calendar>,
+    /// Factors on the time at slowed stations, which faults set; empty in almost every run.
+    slowed: BTreeMap<usize, f64>,
+}
+
+impl Stations {
+    /// Idle stations. With `instances` every machine of a role has its own, else they share one,
+    /// which is enough for a single operation.
+    pub fn new(table: &[Station], instances: bool) -> Stations {
+        let mut base = Vec::with_capacity(table.len());
+        let mut calendars = Vec::with_capacity(table.len());
+        for station in table {
+            base.push(calendars.len());
+            let count = if instances { station.instances } else { 1 };
+            calendars.extend((0..count).map(|_| Calendar::new(&station.kind)));
+        }
+        Stations { now: 0, base, machine: table.iter().map(|s| s.machine).collect(), calendars, slowed: BTreeMap::new() }
+    }
+
+    /// The present moment.
+    pub fn now(&self) -> Time {
+        Time::from_ps(self.now)
+    }
+
+    /// Moves the present moment on; it never moves back.
+    pub fn set_now(&mut self, now: Time) {
+        debug_assert!(now.ps() >= self.now, "time moves on");
+        self.now = now.ps();
+    }
+
+    /// The calendar of `station` on the machine instance that `instances` gives by machine.
+    pub fn slot(&self, station: StationId, instances: &[u32]) -> usize {
+        let index = station.index();
+        let instance = instances.get(self.machine[index]).copied().unwrap_or(0) as usize;
+        self.base[index] + instance
+    }
+
+    /// Books a visit at the calendar `slot` and returns its start.
+    pub fn serve(
+        &mut self,
+        slot: usize,
+        at: Time,
+        occupancy: Time,
+        pick: Pick,
+        draw: &mut dyn FnMut() -> u64,
+    ) -> Time {
+        let occupancy = self.slowed.get(&slot).map_or(occupancy, |factor| occupancy.scaled(*factor));
+        Time::from_ps(self.calendars[slot].serve(self.now, at.ps(), occupancy.ps(), pick, draw))
+    }
+
+    /// Makes visits to `slot` keep its servers `factor` times as long; 1 ends it.
+    pub fn slow_down(&mut self, slot: usize, factor: f64) {
+        if factor == 1.0 {
+            self.slowed.remove(&slot);
+        } else {
+            self.slowed.insert(slot, factor);
+        }
+    }
+
+    /// Takes a context now; false where all are held, and the caller waits in order.
+    pub fn acquire(&mut self, slot: usize) -> bool {
+        let now = self.now;
+        match &mut self.calendars[slot].0 {
+            State::Contexts { capacity, open, releases, granted, .. } => {
+                while releases.peek().is_some_and(|Reverse(at)| *at <= now) {
+                    releases.pop();
+                }
+                let free = *open + releases.len() < *capacity;
+                if free {
+                    *open += 1;
+                    *granted += 1;
+                }
+                free
+            }
+            other => unreachable!("only contexts are held, not {other:?}"),
+        }
+    }
+
+    /// Whether a context of `slot` is free now.
+    pub fn is_free(&mut self, slot: usize) -> bool {
+        let now = self.now;
+        match &mut self.calendars[slot].0 {
+            State::Contexts { capacity, open, releases, .. } => {
+                while releases.peek().is_some_and(|Reverse(at)| *at <= now) {
+                    releases.pop();
+                }
+                *open + releases.len() < *capacity
+            }
+            _ => true,
+        }
+    }
+
+    /// Says when a context taken at `since` is given back.
+    pub fn release(&mut self, slot: usize, since: Time, at: Time) {
+        match &mut self.calendars[slot].0 {
+            State::Contexts { open, releases, busy, .. } => {
+                *open -= 1;
+                *busy += (at.saturating_sub(since)).ps();
+                releases.push(Reverse(at.ps()));
+            }
+            other => unreachable!("only contexts are held, not {other:?}"),
+        }
+    }
+
+    /// Whether `slot` is a pool of contexts.
+    pub(crate) fn is_contexts(&self, slot: usize) -> bool {
+        matches!(self.calendars[slot].0, State::Contexts { .. })
+    }
+
+    /// Whether servers of `slot` are claimed on arrival instead of booked ahead.
+    pub(crate) fn is_claimed(&self, slot: usize) -> bool {
+        matches!(self.calendars[slot].0, State::Contexts { .. } | State::Cores { .. })
+    }
+
+    /// The next moment at which a context of `slot` is given back, where one is known.
+    pub fn next_release(&self, slot: usize) -> Option<Time> {
+        match &self.calendars[slot].0 {
+            State::Contexts { releases, .. } => releases.peek().map(|Reverse(at)| Time::from_ps(*at)),
+            _ => None,
+        }
+    }
+
+    /// Server time booked so far at every instance of `station`.
+    pub fn busy(&self, station: StationId) -> Time {
+        let index = station.index();
+        let end = self.base.get(index + 1).copied().unwrap_or(self.calendars.len());
+        Time::from_ps(self.calendars[self.base[index]..end].iter().map(Calendar::busy).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_later_booking_uses_an_earlier_gap() {
+        let mut line = Line::default();
+        assert_eq!(line.reserve(0, 100, 10), 100);
+        assert_eq!(line.reserve(0, 50, 10), 50);
+        assert_eq!(line.reserve(0, 95, 10), 110);
+        assert_eq!(line.reserve(0, 45, 5), 45);
+        assert_eq!(line.reserve(0, 45, 41), 120);
+        assert_eq!(line.busy, 76);
+    }
+
+    proptest! {
+        #[test]
+        fn bookings_never_overlap_and_never_start_early(
+            jobs in proptest::collection::vec((0u64..2_000, 0u64..3_000, 1u64..80), 1..200),
+        ) {
+            let mut line = Line::default();
+            let mut now = 0;
+            let mut taken: Vec<(u64, u64)> = Vec::new();
+            for (step, lead, occupancy) in jobs {
+                now += step / 20;
+                let at = now + lead;
+                let start = line.reserve(now, at, occupancy);
+                prop_assert!(start >= at);
+                for &(from, to) in &taken {
+                    prop_assert!(start + occupancy <= from || start >= to);
+                }
+                taken.push((start, start + occupancy));
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Stations: the resources of a system that operations queue at.
+
+use offpath_profile::System;
+use offpath_quantity::Time;
+
+/// The position of a station in [`crate::Router::stations`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StationId(pub u16);
+
+impl StationId {
+    /// The position as an index.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// How a station serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// One server: a direction of a link, a copy engine, a read path.
+    Line,
+    /// Cores of a processor.
+    Cores(u64),
+    /// Contexts that an operation keeps while later visits go on.
+    Contexts(u64),
+    /// Packet cores: a part that serves every endpoint and a part reserved for each.
+    Pool {
+        /// Time between two requests of the shared part; `None` where there is no such part.
+        shared: Option<Time>,
+        /// Time between two requests of each endpoint's own part, by class.
+        reserved: Vec<Option<Time>>,
+    },
+    /// Memory banks, reached by address.
+    Banks(u64),
+}
+
+/// A resource with servers and a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Station {
+    /// Its name, as in `pcie1.up` (towards the adapter) or `client.cpu`.
+    pub name: String,
+    /// The machine that it belongs to, by position in the system.
+    pub machine: usize,
+    /// How many machines of that role have one.
+    pub instances: u64,
+    /// How it serves.
+    pub kind: Kind,
+    /// What it stands for, in a few words.
+    pub meaning: &'static str,
+}
+
+impl Station {
+    /// Servers over all instances: station-seconds that it offers per second.
+    ///
+    /// A pool is counted in requests per second by class instead and offers none here.
+    pub fn servers(&self) -> u64 {
+        match self.kind {
+            Kind::Line => self.instances,
+            Kind::Cores(n) | Kind::Contexts(n) | Kind::Banks(n) => n * self.instances,
+            Kind::Pool { .. } => 0,
+        }
+    }
+}
+
+fn interval(rate: offpath_quantity::OpRate) -> Option<Time> {
+    (rate.get() > 0).then(|| rate.interval())
+}
+
+/// Every station of a system, machine by machine, in the order of the profile.
+pub(crate) fn stations(system: &System) -> Vec<Station> {
+    let mut all = Vec::new();
+    for (machine, m) in system.machines.iter().enumerate() {
+        let mut add = |name: String, kind: Kind, meaning: &'static str| {
+            all.push(Station { name, machine, instances: m.count, kind, meaning });
+        };
+        let shared = interval(m.nic.shared_packet_rate);
+        let reserved = m.endpoints.iter().map(|_| interval(m.nic.reserved_packet_rate)).collect();
+        add(format!("{}.cores", m.nic.name), Kind::Pool { shared, reserved }, "NIC packet cores");
+        add(format!("{}.contexts", m.nic.name), Kind::Contexts(m.nic.contexts), "NIC contexts held during PCIe");
+        add(format!("{}.transmit", m.nic.name), Kind::Line, "network port, outbound");
+        add(format!("{}.receive", m.nic.name), Kind::Line, "network port, inbound");
+        for link in m.links.iter().filter(|link| link.pcie.is_some()) {
+            add(format!("{}.up", link.name), Kind::Line, "PCIe link, towards the NIC");
+            add(format!("{}.down", link.name), Kind::Line, "PCIe link, away from the NIC");
+        }
+        for e in &m.endpoints {
+            add(format!("{}.cpu", e.name), Kind::Cores(e.cores), "processor cores");
+            add(format!("{}.memory", e.name), Kind::Line, "memory bandwidth");
+            if !e.ddio {
+                add(format!("{}.banks", e.name), Kind::Banks(e.memory.banks), "memory banks");
+            }
+            if e.read_path_rate.is_some() {
+                add(format!("{}.read-path", e.name), Kind::Line, "host-side read path");
+            }
+        }
+        for engine in &m.engines {
+            add(format!("{}.read", engine.name), Kind::Line, "copy engine, towards its endpoint");
+            add(format!("{}.write", engine.name), Kind::Line, "copy engine, away from its endpoint");
+            add(format!("{}.total", engine.name), Kind::Line, "copy engine, all requests");
+        }
+        for stall in &m.stalls {
+            add(stall.name.clone(), Kind::Line, "regime of large transfers");
+        }
+    }
+    all
+}

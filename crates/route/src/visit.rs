@@ -1,0 +1,202 @@
+//! What a route is made of.
+
+use crate::path::{Path, Verb};
+use crate::station::StationId;
+use offpath_quantity::{BitRate, Bytes, Time};
+
+/// How the addresses of an operation are spread over a memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Access {
+    /// The range that the addresses come from; `None` for the whole memory.
+    pub range: Option<Bytes>,
+    /// The share of accesses that reach the single hottest line, its copies counted apart.
+    pub hottest: f64,
+}
+
+impl Access {
+    /// Random addresses over the whole memory.
+    pub const UNIFORM: Access = Access { range: None, hottest: 0.0 };
+}
+
+/// Which server of a station an operation takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pick {
+    /// Whichever is free first.
+    Any,
+    /// The shared part of a pool, or the part reserved for this class.
+    Class(u8),
+    /// One of `reach` banks: the hottest with at least the share `hottest`, else any of them.
+    Bank {
+        /// Banks that the range reaches.
+        reach: u32,
+        /// Share of the accesses that go to the hottest bank.
+        hottest: f64,
+    },
+}
+
+/// A moment of an operation that a world acts on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mark {
+    /// The request leaves the requester's machine.
+    Departs,
+    /// The request reaches the responder's adapter.
+    Arrives,
+    /// The first bytes are read from the source memory.
+    SourceStart,
+    /// The last bytes are read from the source memory.
+    SourceEnd,
+    /// The first bytes become visible in the target memory.
+    TargetStart,
+    /// The last bytes become visible in the target memory.
+    TargetEnd,
+    /// The requester's adapter knows that the operation succeeded.
+    Acknowledged,
+    /// The responder's program may see the message.
+    Delivered,
+}
+
+/// One hop of a train: a station that the bytes of a message pass in order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hop {
+    /// The station.
+    pub station: StationId,
+    /// Fixed delay between the hop before and this one.
+    pub delay: Time,
+    /// Bandwidth here.
+    pub rate: BitRate,
+    /// Largest payload of a packet here.
+    pub mtu: Bytes,
+    /// Bytes beside the payload in each packet here.
+    pub header: Bytes,
+    /// Whether a message without payload is still a packet here.
+    pub empty_packet: bool,
+    /// Whether the operation is over before the bytes pass here (posted writes).
+    pub detached: bool,
+}
+
+impl Hop {
+    /// Packets that carry the first `bytes` of a message.
+    pub fn packets(&self, bytes: Bytes) -> u64 {
+        bytes.packets(self.mtu).max(u64::from(self.empty_packet))
+    }
+
+    /// Time that the first `bytes` of a message keep this hop.
+    pub fn time(&self, bytes: Bytes) -> Time {
+        let framed = bytes.get() + self.packets(bytes) * self.header.get();
+        self.rate.time_for(Bytes::new(framed))
+    }
+}
+
+/// Read requests that fetch a train's bytes: they load the opposite direction of its links.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Requests {
+    /// The station that they load.
+    pub station: StationId,
+    /// Bandwidth there.
+    pub rate: BitRate,
+    /// Most bytes that one request asks for.
+    pub limit: Bytes,
+    /// Bytes of a request.
+    pub size: Bytes,
+}
+
+impl Requests {
+    /// Time that the requests for the first `bytes` keep the station.
+    pub fn time(&self, bytes: Bytes) -> Time {
+        self.rate.time_for(Bytes::new(bytes.packets(self.limit) * self.size.get()))
+    }
+}
+
+/// The payload of one message over consecutive hops, which overlap segment by segment.
+///
+/// It costs its fixed delays, one segment at each hop, and all bytes at its slowest hop. It moves
+/// in bursts, so that a large payload costs a bounded number of steps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Train {
+    /// The payload.
+    pub bytes: Bytes,
+    /// The hops in order; serial ones first.
+    pub hops: Vec<Hop>,
+    /// Read requests beside it.
+    pub requests: Vec<Requests>,
+    /// The hop after which the context is released, and the delay until then.
+    pub release: Option<(usize, Time, StationId)>,
+    /// The unit in which hops overlap: the largest packet of any hop.
+    pub segment: Bytes,
+    /// Whether the bytes leave the source memory at the first hop.
+    pub marks_source: bool,
+    /// Delay from the last serial hop until the bytes are visible, where that is not serial.
+    pub settle: Time,
+    /// Whether the bytes become visible at the end of the last hop.
+    pub marks_target: bool,
+}
+
+/// Most bursts of one train.
+const MOST_BURSTS: u64 = 1024;
+/// Least payload of a burst.
+const BURST: u64 = 16 << 10;
+
+impl Train {
+    /// Bytes of one burst: at least 16 KiB, whole segments, at most 1024 bursts a message.
+    pub fn burst(&self) -> Bytes {
+        let least = self.bytes.get().div_ceil(MOST_BURSTS).max(BURST);
+        let segment = self.segment.get().max(1);
+        Bytes::new(least.div_ceil(segment) * segment)
+    }
+}
+
+/// One visit of a route.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Visit {
+    /// Time that passes without a queue.
+    Delay {
+        /// What takes it.
+        label: &'static str,
+        /// How long.
+        time: Time,
+    },
+    /// A visit to a station: the server is kept for `occupancy`, the operation goes on after
+    /// `latency` (a pipelined station is free again before the visit is over, or later).
+    Serve {
+        /// What happens there.
+        label: &'static str,
+        /// The station.
+        station: StationId,
+        /// Which of its servers.
+        pick: Pick,
+        /// Time that a server is kept.
+        occupancy: Time,
+        /// Time that the operation waits, beside queueing.
+        latency: Time,
+        /// Whether the operation goes on without waiting: demand and queue only.
+        detached: bool,
+    },
+    /// Takes a context, which later visits keep until the train's release.
+    Acquire(StationId),
+    /// The payload moves.
+    Train(Train),
+    /// A moment that a world acts on, `after` the operation's own clock.
+    Mark(Mark, Time),
+    /// The operation leaves a machine: what follows happens elsewhere, at its own time.
+    Cross {
+        /// The machine that it leaves, by position in the system.
+        from: usize,
+        /// The machine that it reaches.
+        to: usize,
+    },
+}
+
+/// The visits of one operation, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Route {
+    /// The path it runs on.
+    pub path: Path,
+    /// The verb.
+    pub verb: Verb,
+    /// The payload.
+    pub payload: Bytes,
+    /// The visits.
+    pub visits: Vec<Visit>,
+    /// Whether the visits end at the responder's program (messages) or at the requester's.
+    pub ends_at_responder: bool,
+}

@@ -1,0 +1,420 @@
+//! The event engine: operations on their way through the stations, in virtual time.
+//!
+//! It knows routes, not applications: whoever starts an operation gives it a tag and is told, in
+//! order of time, of the marks that it asked for and of the end. Ties are broken by the order in
+//! which events were scheduled, so a run is a function of its seed.
+
+use crate::fault::{Crossing, Fault, Faults};
+use crate::seed::{Generator, Seed};
+use offpath_quantity::Time;
+use offpath_route::{Advance, Cursor, Mark, Marked, Route, Router, StationId, Stations, Visit};
+use rand_core::RngCore;
+use slab::Slab;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::rc::Rc;
+
+/// An operation or timer in the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tag(pub u64);
+
+/// What the engine tells whoever drives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occurrence {
+    /// A mark of an operation was reached.
+    Marked {
+        /// The operation.
+        tag: Tag,
+        /// The mark.
+        mark: Mark,
+    },
+    /// An operation is over.
+    Done {
+        /// The operation.
+        tag: Tag,
+    },
+    /// An operation will never be over by itself.
+    Failed {
+        /// The operation.
+        tag: Tag,
+        /// Why.
+        why: Failure,
+    },
+    /// A timer has come.
+    Timer {
+        /// The timer.
+        tag: Tag,
+    },
+}
+
+/// Why an operation ended without success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Failure {
+    /// A reliable connection sent it again as often as it may, and no answer came.
+    RetryExceeded,
+    /// A datagram was lost; nobody is told in reality.
+    Lost,
+    /// A datagram arrived with a wrong check sum and was dropped by the receiver.
+    Corrupted,
+}
+
+/// How a reliable connection answers a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retransmission {
+    /// Time without an answer after which a request is sent again.
+    pub timeout: Time,
+    /// How often it is sent again before the connection fails.
+    pub retries: u32,
+}
+
+impl Default for Retransmission {
+    /// 67 us (a local acknowledgement timeout of 14 is 67 ms; drivers on a rack use far less) and
+    /// 7 retries, the most that a queue pair takes.
+    fn default() -> Retransmission {
+        Retransmission { timeout: Time::from_us(67), retries: 7 }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Step(u32, u32),
+    Wake(u32),
+    Mark(u32, u32, Mark),
+    Repeat(u64),
+    Timer(u64),
+}
+
+struct Operation {
+    generation: u32,
+    tag: Tag,
+    route: Rc<Route>,
+    instances: Rc<[u32]>,
+    cursor: Cursor,
+    marks: bool,
+    retries: u32,
+    /// Marks of effects that happened, so that a repeated request does not repeat them.
+    applied: bool,
+}
+
+/// Operations, stations and the queue of events.
+pub struct Engine {
+    router: Rc<Router>,
+    stations: Stations,
+    queue: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    sequence: u64,
+    generation: u32,
+    operations: Slab<Operation>,
+    waiting: BTreeMap<usize, VecDeque<(u32, u32)>>,
+    draws: Generator,
+    faults: Option<Faults>,
+    retransmission: Retransmission,
+    down: BTreeMap<(usize, u32), ()>,
+    events: u64,
+    pending: VecDeque<Occurrence>,
+    scratch: Vec<Marked>,
+}
+
+impl Engine {
+    /// An engine over the idle stations of `router`'s system.
+    pub fn new(router: Rc<Router>, seed: Seed) -> Engine {
+        let stations = Stations::new(router.stations(), true);
+        Engine {
+            stations,
+            queue: BinaryHeap::new(),
+            sequence: 0,
+            generation: 0,
+            operations: Slab::new(),
+            waiting: BTreeMap::new(),
+            draws: seed.child("stations").generator(),
+            faults: None,
+            retransmission: Retransmission::default(),
+            down: BTreeMap::new(),
+            events: 0,
+            pending: VecDeque::new(),
+            scratch: Vec::new(),
+            router,
+        }
+    }
+
+    /// Lets `faults` decide about every crossing between machines.
+    pub fn inject(&mut self, faults: Faults) {
+        self.faults = Some(faults);
+    }
+
+    /// Sets how reliable connections answer a loss.
+    pub fn set_retransmission(&mut self, retransmission: Retransmission) {
+        self.retransmission = retransmission;
+    }
+
+    /// The present moment of virtual time.
+    pub fn now(&self) -> Time {
+        self.stations.now()
+    }
+
+    /// The system's routes.
+    pub fn router(&self) -> &Rc<Router> {
+        &self.router
+    }
+
+    /// Events processed so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Operations that are under way.
+    pub fn in_flight(&self) -> usize {
+        self.operations.len()
+    }
+
+    /// Server time booked so far at every instance of `station`.
+    pub fn busy(&self, station: StationId) -> Time {
+        self.stations.busy(station)
+    }
+
+    fn schedule(&mut self, at: Time, event: Event) {
+        self.queue.push(Reverse((at.ps(), self.sequence, event)));
+        self.sequence += 1;
+    }
+
+    /// Starts an operation now. `instances` names the machine instance by machine. With `marks`
+    /// the driver is told of its marks, else of its end alone.
+    pub fn start(&mut self, tag: Tag, route: Rc<Route>, instances: Rc<[u32]>, marks: bool) {
+        self.generation = self.generation.wrapping_add(1);
+        let generation = self.generation;
+        let cursor = Cursor::new(self.now());
+        let operation =
+            Operation { generation, tag, route, instances, cursor, marks, retries: 0, applied: false };
+        let id = self.operations.insert(operation) as u32;
+        self.step(id, generation);
+    }
+
+    /// Keeps a server of a processor for `time` from now on; the timer `tag` comes when it is over.
+    pub fn compute(&mut self, tag: Tag, cpu: StationId, instances: &[u32], time: Time) {
+        let now = self.now();
+        let slot = self.stations.slot(cpu, instances);
+        let draws = &mut self.draws;
+        let pick = offpath_route::Pick::Any;
+        let start = self.stations.serve(slot, now, time, pick, &mut || draws.next_u64());
+        self.timer(tag, start + time);
+    }
+
+    /// Asks for the occurrence of the timer `tag` at `at`, or now if that is past.
+    pub fn timer(&mut self, tag: Tag, at: Time) {
+        let at = at.max(self.now());
+        self.schedule(at, Event::Timer(tag.0));
+    }
+
+    /// Takes a machine down or up again: what reaches it meanwhile is lost.
+    pub fn set_down(&mut self, machine: usize, instance: u32, down: bool) {
+        if down {
+            self.down.insert((machine, instance), ());
+        } else {
+            self.down.remove(&(machine, instance));
+        }
+    }
+
+    /// Makes a station `factor` times as slow; 1 ends it.
+    pub fn slow_down(&mut self, station: StationId, instances: &[u32], factor: f64) {
+        let slot = self.stations.slot(station, instances);
+        self.stations.slow_down(slot, factor);
+    }
+
+    /// Goes on to the next occurrence; `None` where nothing is left to happen.
+    pub fn next(&mut self) -> Option<Occurrence> {
+        loop {
+            if let Some(occurrence) = self.pending.pop_front() {
+                return Some(occurrence);
+            }
+            let Reverse((at, _, event)) = self.queue.pop()?;
+            self.events += 1;
+            self.stations.set_now(Time::from_ps(at));
+            match event {
+                Event::Step(id, generation) => self.step(id, generation),
+                Event::Wake(slot) => self.wake(slot as usize),
+                Event::Timer(tag) => return Some(Occurrence::Timer { tag: Tag(tag) }),
+                Event::Repeat(tag) => {
+                    return Some(Occurrence::Marked { tag: Tag(tag), mark: Mark::Delivered });
+                }
+                Event::Mark(id, generation, mark) => {
+                    if let Some(tag) = self.tag(id, generation) {
+                        return Some(Occurrence::Marked { tag, mark });
+                    }
+                }
+            }
+        }
+    }
+
+    /// The moment of the next event, where there is one.
+    pub fn next_at(&self) -> Option<Time> {
+        if !self.pending.is_empty() {
+            return Some(self.now());
+        }
+        self.queue.peek().map(|Reverse((at, ..))| Time::from_ps(*at))
+    }
+
+    fn tag(&self, id: u32, generation: u32) -> Option<Tag> {
+        self.operations.get(id as usize).filter(|op| op.generation == generation).map(|op| op.tag)
+    }
+
+    fn step(&mut self, id: u32, generation: u32) {
+        if self.tag(id, generation).is_none() {
+            return;
+        }
+        loop {
+            let operation = &mut self.operations[id as usize];
+            let draws = &mut self.draws;
+            let marks = &mut self.scratch;
+            let wanted = operation.marks;
+            let advance = operation.cursor.advance(
+                &operation.route,
+                &mut self.stations,
+                &operation.instances,
+                &mut || draws.next_u64(),
+                &mut |mark| {
+                    if wanted {
+                        marks.push(mark);
+                    }
+                },
+            );
+            if !self.scratch.is_empty() {
+                self.schedule_marks(id, generation);
+            }
+            match advance {
+                Advance::At(at) => return self.schedule(at, Event::Step(id, generation)),
+                Advance::Wait(slot) => return self.queue_at(slot, id, generation),
+                Advance::Cross { from, to, at } => {
+                    if !self.cross(id, generation, from, to, at) {
+                        return;
+                    }
+                }
+                Advance::Done(at) if at > self.now() => {
+                    return self.schedule(at, Event::Step(id, generation));
+                }
+                Advance::Done(_) => {
+                    let operation = self.operations.remove(id as usize);
+                    return self.pending.push_back(Occurrence::Done { tag: operation.tag });
+                }
+            }
+        }
+    }
+
+    fn schedule_marks(&mut self, id: u32, generation: u32) {
+        let marks = std::mem::take(&mut self.scratch);
+        for Marked { mark, at } in &marks {
+            let operation = &mut self.operations[id as usize];
+            let effect = matches!(mark, Mark::TargetStart | Mark::TargetEnd | Mark::Delivered);
+            if effect && operation.applied && operation.retries > 0 {
+                continue;
+            }
+            operation.applied |= matches!(mark, Mark::TargetEnd | Mark::Delivered);
+            let at = (*at).max(self.stations.now());
+            self.schedule(at, Event::Mark(id, generation, *mark));
+        }
+        self.scratch = marks;
+        self.scratch.clear();
+    }
+
+    fn queue_at(&mut self, slot: usize, id: u32, generation: u32) {
+        let queue = self.waiting.entry(slot).or_default();
+        queue.push_back((id, generation));
+        if queue.len() == 1 {
+            self.schedule_wake(slot);
+        }
+    }
+
+    fn schedule_wake(&mut self, slot: usize) {
+        if let Some(at) = self.stations.next_release(slot) {
+            let at = at.max(self.now());
+            self.schedule(at, Event::Wake(slot as u32));
+        }
+    }
+
+    /// Serves those who wait at a pool of contexts, in order, as long as there are any free.
+    fn wake(&mut self, slot: usize) {
+        while let Some((id, generation)) = self.waiting.get(&slot).and_then(|queue| queue.front().copied()) {
+            if !self.stations.is_free(slot) {
+                break;
+            }
+            self.waiting.get_mut(&slot).expect("the queue was looked at").pop_front();
+            self.step(id, generation);
+        }
+        if self.waiting.get(&slot).is_some_and(|queue| !queue.is_empty()) {
+            self.schedule_wake(slot);
+        }
+    }
+
+    /// Decides about a crossing; false where the operation does not go on now.
+    fn cross(&mut self, id: u32, generation: u32, from: usize, to: usize, at: Time) -> bool {
+        if self.faults.is_none() && self.down.is_empty() {
+            return true;
+        }
+        let operation = &self.operations[id as usize];
+        let (source, target) = (operation.instances[from], operation.instances[to]);
+        let unreachable =
+            self.down.contains_key(&(to, target)) || self.down.contains_key(&(from, source));
+        let crossing = match &mut self.faults {
+            _ if unreachable => Crossing::Drop,
+            Some(faults) => faults.decide(Fault { from: (from, source), to: (to, target), at }),
+            None => Crossing::Deliver,
+        };
+        let reliable = operation.route.is_reliable();
+        match crossing {
+            Crossing::Deliver => true,
+            Crossing::Delay(by) => {
+                self.operations[id as usize].cursor.delay(by);
+                true
+            }
+            // A reliable receiver discards the copy; of a datagram the world is told twice.
+            Crossing::Duplicate if reliable => true,
+            Crossing::Duplicate => {
+                let operation = &self.operations[id as usize];
+                if operation.marks {
+                    let (tag, again) = (operation.tag, operation.route.latency(&self.router));
+                    self.schedule(at + again, Event::Repeat(tag.0));
+                }
+                true
+            }
+            Crossing::Drop | Crossing::Corrupt if reliable => {
+                self.retransmit(id, generation, at);
+                false
+            }
+            Crossing::Drop => self.fail(id, Failure::Lost),
+            Crossing::Corrupt => self.fail(id, Failure::Corrupted),
+        }
+    }
+
+    fn fail(&mut self, id: u32, why: Failure) -> bool {
+        let operation = self.operations.remove(id as usize);
+        self.pending.push_back(Occurrence::Failed { tag: operation.tag, why });
+        false
+    }
+
+    fn retransmit(&mut self, id: u32, generation: u32, lost_at: Time) {
+        let Retransmission { timeout, retries } = self.retransmission;
+        let operation = &mut self.operations[id as usize];
+        if operation.retries == retries {
+            self.fail(id, Failure::RetryExceeded);
+            return;
+        }
+        operation.retries += 1;
+        // The adapter still has the request: it is sent again, not posted again.
+        let departs = operation
+            .route
+            .visits
+            .iter()
+            .position(|visit| matches!(visit, Visit::Mark(Mark::Departs, _)))
+            .unwrap_or(0);
+        let at = lost_at + timeout;
+        operation.cursor.resume(departs, at);
+        self.schedule(at, Event::Step(id, generation));
+    }
+
+    /// Ends an operation whose requester is gone, wherever it is; it never occurs again.
+    pub fn kill(&mut self, tag: Tag) {
+        let found = self.operations.iter().find(|(_, op)| op.tag == tag).map(|(id, _)| id);
+        if let Some(id) = found {
+            let operation = self.operations.remove(id);
+            operation.cursor.abandon(&mut self.stations);
+        }
+    }
+}

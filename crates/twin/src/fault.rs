@@ -1,0 +1,81 @@
+//! Faults as values: what may happen to a crossing between machines, by a seeded schedule.
+
+use crate::seed::{Generator, Seed};
+use offpath_quantity::Time;
+use rand_core::RngCore;
+
+/// A crossing that a fault may befall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The machine and instance that the message leaves.
+    pub from: (usize, u32),
+    /// The machine and instance that it should reach.
+    pub to: (usize, u32),
+    /// When it crosses.
+    pub at: Time,
+}
+
+/// What becomes of a crossing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crossing {
+    /// It arrives.
+    Deliver,
+    /// It arrives later.
+    Delay(Time),
+    /// It is lost.
+    Drop,
+    /// It arrives twice.
+    Duplicate,
+    /// It arrives with a wrong check sum.
+    Corrupt,
+}
+
+/// One rule of a schedule: in a span of time, between some machines, with a probability.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// From when on.
+    pub from: Time,
+    /// Until when.
+    pub until: Time,
+    /// Between which machines, in either direction; `None` for all.
+    pub between: Option<[(usize, u32); 2]>,
+    /// How often, from 0 to 1.
+    pub probability: f64,
+    /// What happens then.
+    pub crossing: Crossing,
+}
+
+/// A seeded schedule of faults. The first rule that strikes decides.
+#[derive(Clone, Debug)]
+pub struct Faults {
+    rules: Vec<Rule>,
+    draws: Generator,
+}
+
+impl Faults {
+    /// A schedule of `rules` that draws below `seed`.
+    pub fn new(rules: Vec<Rule>, seed: Seed) -> Faults {
+        Faults { rules, draws: seed.child("faults").generator() }
+    }
+
+    /// A partition between two machines for a span of time.
+    pub fn partition(from: Time, until: Time, between: [(usize, u32); 2]) -> Rule {
+        Rule { from, until, between: Some(between), probability: 1.0, crossing: Crossing::Drop }
+    }
+
+    pub(crate) fn decide(&mut self, fault: Fault) -> Crossing {
+        for rule in &self.rules {
+            let between = rule.between.is_none_or(|[a, b]| {
+                (fault.from, fault.to) == (a, b) || (fault.from, fault.to) == (b, a)
+            });
+            if !between || fault.at < rule.from || fault.at >= rule.until {
+                continue;
+            }
+            let unit = (self.draws.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+            if unit < rule.probability {
+                return rule.crossing;
+            }
+        }
+        Crossing::Deliver
+    }
+}

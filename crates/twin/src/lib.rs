@@ -1,0 +1,16 @@
+//! The twin: a discrete-event simulation of a system in virtual time.
+//!
+//! It executes the routes of [`offpath_route`] on stations with queues. An idle twin gives exactly
+//! the unloaded latency; a saturated one comes to the capacity that the demands allow.
+
+mod engine;
+mod fault;
+mod load;
+mod seed;
+mod statistics;
+
+pub use engine::{Engine, Failure, Occurrence, Retransmission, Tag};
+pub use fault::{Crossing, Fault, Faults, Rule};
+pub use load::{Arrivals, Load, LoadError, Observed, run};
+pub use seed::{Generator, Seed};
+pub use statistics::{Interval, Latencies, batch_means};

@@ -1,0 +1,282 @@
+//! Load on plain routes: closed-loop and Poisson clients, with the statistics of a run.
+
+use crate::engine::{Engine, Occurrence, Tag};
+use crate::fault::Faults;
+use crate::seed::{Generator, Seed};
+use crate::statistics::{Interval, Latencies, batch_means};
+use offpath_quantity::Time;
+use offpath_route::{Route, Router, StationId};
+use rand_core::RngCore;
+use std::rc::Rc;
+
+/// How requests come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Arrivals {
+    /// So many requests are always under way; each end starts the next.
+    Closed {
+        /// Requests under way.
+        in_flight: u32,
+    },
+    /// Requests come at random at a rate, however many are under way.
+    Poisson {
+        /// Requests per second.
+        rate_per_s: f64,
+    },
+}
+
+/// A load: operations with their shares, and for how long.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// The routes with the shares in which they are drawn.
+    pub mix: Vec<(Rc<Route>, f64)>,
+    /// How requests come.
+    pub arrivals: Arrivals,
+    /// Virtual time before anything is counted.
+    pub warm_up: Time,
+    /// Virtual time that is counted.
+    pub window: Time,
+    /// The seed of every draw.
+    pub seed: Seed,
+    /// Faults, where there are any.
+    pub faults: Option<Faults>,
+}
+
+/// Why a load cannot be run.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum LoadError {
+    /// There is nothing to run.
+    #[error("a load needs at least one operation with a share above 0")]
+    Empty,
+    /// A number makes no sense.
+    #[error("a load's {what} is {value}; it has to be above 0")]
+    NotPositive {
+        /// Which number.
+        what: &'static str,
+        /// What was given.
+        value: f64,
+    },
+    /// Nothing moves any more.
+    #[error("the twin stalled at {at} with {in_flight} operations under way: {cycle}")]
+    Stalled {
+        /// When.
+        at: Time,
+        /// How many operations wait.
+        in_flight: usize,
+        /// What they wait for.
+        cycle: String,
+    },
+}
+
+/// What a run shows.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// Operations that ended in the window, per second.
+    pub throughput_per_s: f64,
+    /// The same with its 95% interval by batch means.
+    pub interval: Option<Interval>,
+    /// Operations that ended in the window.
+    pub completed: u64,
+    /// Operations that failed in the window.
+    pub failed: u64,
+    /// Latencies of those that ended in the window.
+    pub latencies: Latencies,
+    /// Mean number of operations under way in the window.
+    pub mean_in_flight: f64,
+    /// Share of each station's server time that was booked in the window.
+    pub utilization: Vec<(StationId, f64)>,
+    /// Events a completed operation cost.
+    pub events_per_operation: f64,
+    /// Operations started, ended, failed and left under way over the whole run.
+    pub balance: [u64; 4],
+}
+
+const BATCHES: usize = 20;
+
+/// Runs a load on idle stations of `router`'s system and observes its window.
+pub fn run(router: &Rc<Router>, load: &Load) -> Result<Observed, LoadError> {
+    let total: f64 = load.mix.iter().map(|(_, share)| share.max(0.0)).sum();
+    if total.is_nan() || total <= 0.0 {
+        return Err(LoadError::Empty);
+    }
+    let positive = |what, value: f64| {
+        if value > 0.0 { Ok(()) } else { Err(LoadError::NotPositive { what, value }) }
+    };
+    positive("window", load.window.as_seconds())?;
+    match load.arrivals {
+        Arrivals::Closed { in_flight } => positive("number of requests under way", f64::from(in_flight))?,
+        Arrivals::Poisson { rate_per_s } => positive("rate", rate_per_s)?,
+    }
+    let mut engine = Engine::new(router.clone(), load.seed);
+    if let Some(faults) = load.faults.clone() {
+        engine.inject(faults);
+    }
+    Run::new(router, load, total).drive(&mut engine)
+}
+
+struct Run<'l> {
+    router: Rc<Router>,
+    load: &'l Load,
+    total: f64,
+    draws: Generator,
+    gaps: Generator,
+    instances: Vec<Rc<[u32]>>,
+    started_at: Vec<Time>,
+    free: Vec<u64>,
+    started: u64,
+}
+
+impl<'l> Run<'l> {
+    fn new(router: &Rc<Router>, load: &'l Load, total: f64) -> Run<'l> {
+        let machines = &router.system().machines;
+        let most = machines.iter().map(|m| m.count).max().unwrap_or(1);
+        let instances = (0..most)
+            .map(|i| machines.iter().map(|m| (i % m.count.max(1)) as u32).collect())
+            .collect();
+        Run {
+            router: router.clone(),
+            load,
+            total,
+            draws: load.seed.child("mix").generator(),
+            gaps: load.seed.child("arrivals").generator(),
+            instances,
+            started_at: Vec::new(),
+            free: Vec::new(),
+            started: 0,
+        }
+    }
+
+    fn unit(generator: &mut Generator) -> f64 {
+        (generator.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn start(&mut self, engine: &mut Engine, slot: Option<u64>) {
+        let mut at = Run::unit(&mut self.draws) * self.total;
+        let mut chosen = &self.load.mix[0].0;
+        for (route, share) in &self.load.mix {
+            if *share > 0.0 {
+                chosen = route;
+                if at < *share {
+                    break;
+                }
+                at -= share;
+            }
+        }
+        let slot = slot.or_else(|| self.free.pop()).unwrap_or_else(|| {
+            self.started_at.push(Time::ZERO);
+            self.started_at.len() as u64 - 1
+        });
+        self.started_at[slot as usize] = engine.now();
+        let instances = &self.instances[(self.started % self.instances.len() as u64) as usize];
+        self.started += 1;
+        engine.start(Tag(slot), chosen.clone(), instances.clone(), false);
+    }
+
+    fn drive(mut self, engine: &mut Engine) -> Result<Observed, LoadError> {
+        const ARRIVAL: Tag = Tag(u64::MAX);
+        let from = self.load.warm_up;
+        let until = from + self.load.window;
+        let batch = Time::from_ps((self.load.window.ps() / BATCHES as u64).max(1));
+        let mut latencies = Latencies::default();
+        let mut counts = [0u64; BATCHES];
+        let (mut completed, mut failed) = (0, 0);
+        let mut balance = [0u64; 4];
+        let mut area = 0.0;
+        let mut last = Time::ZERO;
+        let mut busy: Option<Vec<Time>> = None;
+        let mut events_before = 0;
+        let closed = match self.load.arrivals {
+            Arrivals::Closed { in_flight } => {
+                for _ in 0..in_flight {
+                    self.start(engine, None);
+                }
+                true
+            }
+            Arrivals::Poisson { .. } => {
+                engine.timer(ARRIVAL, Time::ZERO);
+                false
+            }
+        };
+        let stations: Vec<StationId> = (0..self.router.stations().len()).map(|i| StationId(i as u16)).collect();
+        loop {
+            let in_flight = engine.in_flight();
+            let Some(occurrence) = engine.next() else {
+                return Err(LoadError::Stalled {
+                    at: engine.now(),
+                    in_flight,
+                    cycle: "no event is left, so they hold what each other waits for".to_string(),
+                });
+            };
+            let now = engine.now();
+            if now > from {
+                if busy.is_none() {
+                    busy = Some(stations.iter().map(|s| engine.busy(*s)).collect());
+                    events_before = engine.events();
+                }
+                let (a, b) = (last.max(from), now.min(until));
+                area += in_flight as f64 * (b.saturating_sub(a)).as_seconds();
+            }
+            last = now;
+            if now >= until {
+                break;
+            }
+            match occurrence {
+                Occurrence::Done { tag } => {
+                    balance[1] += 1;
+                    if now >= from {
+                        completed += 1;
+                        latencies.record(now - self.started_at[tag.0 as usize]);
+                        let index = ((now - from).ps() / batch.ps()) as usize;
+                        counts[index.min(BATCHES - 1)] += 1;
+                    }
+                    self.ended(engine, tag, closed);
+                }
+                Occurrence::Failed { tag, .. } => {
+                    balance[2] += 1;
+                    failed += u64::from(now >= from);
+                    self.ended(engine, tag, closed);
+                }
+                Occurrence::Timer { .. } => {
+                    self.start(engine, None);
+                    if let Arrivals::Poisson { rate_per_s } = self.load.arrivals {
+                        let gap = -(1.0 - Run::unit(&mut self.gaps)).ln() / rate_per_s;
+                        engine.timer(ARRIVAL, now + Time::from_ps((gap * 1e12).round() as u64));
+                    }
+                }
+                Occurrence::Marked { .. } => {}
+            }
+        }
+        balance[0] = self.started;
+        balance[3] = balance[0] - balance[1] - balance[2];
+        let before = busy.unwrap_or_else(|| vec![Time::ZERO; stations.len()]);
+        let window = self.load.window.as_seconds();
+        let utilization = stations
+            .iter()
+            .zip(before)
+            .map(|(station, before)| {
+                let servers = self.router.stations()[station.index()].servers().max(1) as f64;
+                (*station, (engine.busy(*station) - before).as_seconds() / window / servers)
+            })
+            .collect();
+        let scale = batch.as_seconds();
+        let rates: Vec<f64> = counts.iter().map(|count| *count as f64 / scale).collect();
+        Ok(Observed {
+            throughput_per_s: completed as f64 / window,
+            interval: batch_means(&rates),
+            completed,
+            failed,
+            latencies,
+            mean_in_flight: area / window,
+            utilization,
+            events_per_operation: (engine.events() - events_before) as f64 / completed.max(1) as f64,
+            balance,
+        })
+    }
+
+    fn ended(&mut self, engine: &mut Engine, tag: Tag, closed: bool) {
+        if closed {
+            self.start(engine, Some(tag.0));
+        } else {
+            self.free.push(tag.0);
+        }
+    }
+}
