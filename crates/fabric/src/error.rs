@@ -127,6 +127,12 @@ pub enum PostError {
         /// What is wrong and what to do.
         reason: &'static str,
     },
+    /// The result of an atomic does not fit the local slice.
+    #[error("an atomic returns 8 B, the local slice has {length} B; name a slice of 8 B")]
+    AtomicLength {
+        /// How long the slice is.
+        length: u64,
+    },
     /// An inline operand cannot be used: a bad range where the payload is copied at posting.
     #[error(transparent)]
     Region(#[from] RegionError),

@@ -38,8 +38,15 @@
 //! posting order as [`Status::Flushed`]. The peer's end goes to the error state then or when it next
 //! notices. Errors of parameters that the caller can check are [`PostError`]s and post nothing.
 //!
+//! A queue pair whose peer is gone learns it from its next request ([`Status::RetryExceeded`]), never
+//! from a receive, which waits on.
+//!
+//! *Zero-length operations* are executed in their turn but touch no memory; their keys and ranges are
+//! not checked.
+//!
 //! *UD queue pairs* carry SEND only, of one MTU at most, unacknowledged: a completion says the message
-//! left, and without a posted receive it is dropped at the receiver.
+//! left, and without a posted receive, or with one shorter than the message, it is dropped at the
+//! receiver.
 //!
 //! *Atomics* are atomic to each other when they come through the same device; to the processor's own
 //! atomics only where [`Capabilities::atomics`] says [`Atomics::Global`].
@@ -53,6 +60,7 @@ use std::task::Poll;
 mod datagram;
 mod error;
 mod file;
+pub mod local;
 mod queue_pair;
 mod random;
 mod region;
