@@ -1,0 +1,236 @@
+//! Regions: bytes in a cell, found by key.
+
+use super::{Core, LocalFabric};
+use crate::region::{Access, Endpoint, Region, RemoteAddress, RemoteRegion};
+use crate::{RegionError, Status};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::{Rc, Weak};
+
+#[derive(Default)]
+pub(super) struct Regions {
+    by_key: BTreeMap<u32, Weak<Inner>>,
+    last_key: u32,
+    /// Bytes in use, by role and memory.
+    used: BTreeMap<(usize, String), u64>,
+}
+
+impl Regions {
+    fn end(&mut self, inner: &Inner) {
+        if inner.registered.replace(false) {
+            self.by_key.remove(&inner.key);
+            if let Some(used) = self.used.get_mut(&(inner.role, inner.memory.clone())) {
+                *used -= inner.length;
+            }
+        }
+    }
+
+    pub(super) fn deregister_all_of(&mut self, role: usize) {
+        let regions: Vec<_> =
+            self.by_key.values().filter_map(Weak::upgrade).filter(|r| r.role == role).collect();
+        for region in &regions {
+            self.end(region);
+        }
+    }
+}
+
+struct Inner {
+    core: Weak<Core>,
+    role: usize,
+    memory: String,
+    key: u32,
+    length: u64,
+    access: Access,
+    registered: Cell<bool>,
+    bytes: RefCell<Vec<u8>>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(core) = self.core.upgrade()
+            && let Ok(mut regions) = core.regions.try_borrow_mut()
+        {
+            regions.end(self);
+        }
+    }
+}
+
+/// Registered memory of the local world.
+#[derive(Clone)]
+pub struct LocalRegion(Rc<Inner>);
+
+impl std::fmt::Debug for LocalRegion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LocalRegion").field("key", &self.0.key).field("length", &self.0.length).finish()
+    }
+}
+
+pub(super) fn register(
+    core: &Rc<Core>,
+    role: usize,
+    memory: &str,
+    length: u64,
+    access: Access,
+) -> Result<LocalRegion, RegionError> {
+    let state = &core.roles[role];
+    let Some(place) = state.memories.iter().find(|m| m.name == memory) else {
+        let known: Vec<_> = state.memories.iter().map(|m| format!("`{}`", m.name)).collect();
+        let known = known.join(", ");
+        return Err(RegionError::NoSuchMemory { role: state.name.clone(), memory: memory.into(), known });
+    };
+    if access.includes(Access::ON_DEMAND) {
+        return Err(LocalFabric::unsupported("on-demand paging", "register without `ON_DEMAND`").into());
+    }
+    let mut regions = core.regions.borrow_mut();
+    let used = regions.used.entry((role, memory.to_string())).or_default();
+    let free = place.capacity.get() - *used;
+    let full = RegionError::OutOfMemory { memory: memory.into(), asked: length, free };
+    let (Ok(size), true) = (usize::try_from(length), length <= free) else { return Err(full) };
+    *used += length;
+    regions.last_key += 1;
+    let key = regions.last_key;
+    let inner = Rc::new(Inner {
+        core: Rc::downgrade(core),
+        role,
+        memory: memory.into(),
+        key,
+        length,
+        access,
+        registered: Cell::new(true),
+        bytes: RefCell::new(vec![0; size]),
+    });
+    regions.by_key.insert(key, Rc::downgrade(&inner));
+    Ok(LocalRegion(inner))
+}
+
+/// The region that a peer's request names, where its key, range and right are good at `role`; `None`
+/// for `role` is a DMA engine, which reaches every role.
+pub(super) fn resolve(
+    core: &Core,
+    role: Option<usize>,
+    at: &RemoteAddress,
+    length: u64,
+    right: Access,
+) -> Result<(LocalRegion, u64), Status> {
+    let regions = core.regions.borrow();
+    let inner = regions.by_key.get(&at.region.key).and_then(Weak::upgrade).ok_or(Status::RemoteAccess)?;
+    drop(regions);
+    let region = LocalRegion(inner);
+    let inner = &region.0;
+    let own = at.region.endpoint.0 as usize == inner.role && role.is_none_or(|role| role == inner.role);
+    let offset =
+        at.region.base.checked_add(at.offset).and_then(|address| address.checked_sub(base(inner.key)));
+    match offset {
+        Some(offset) if own && inner.access.includes(right) && region.check(offset, length).is_ok() => {
+            Ok((region, offset))
+        }
+        _ => Err(Status::RemoteAccess),
+    }
+}
+
+/// The address of a region's first byte. It is not 0, so that a forgotten base does not pass for one.
+fn base(key: u32) -> u64 {
+    u64::from(key) << 32
+}
+
+impl LocalRegion {
+    /// Whether the range is within the region and the region still registered.
+    pub(super) fn check(&self, offset: u64, length: u64) -> Result<(), RegionError> {
+        let bound = self.0.length;
+        if !self.0.registered.get() {
+            return Err(RegionError::Deregistered { key: self.0.key });
+        }
+        match offset.checked_add(length) {
+            Some(end) if end <= bound => Ok(()),
+            _ => Err(RegionError::OutOfRange { offset, length, bound }),
+        }
+    }
+
+    /// Whether the region grants `right`.
+    pub(super) fn grants(&self, right: Access) -> bool {
+        self.0.access.includes(right)
+    }
+
+    /// Whether `role` registered it.
+    pub(super) fn belongs_to(&self, role: usize) -> bool {
+        self.0.role == role
+    }
+
+    /// Changes a word, giving what it was.
+    pub(super) fn update(&self, offset: u64, change: impl FnOnce(u64) -> u64) -> Result<u64, RegionError> {
+        self.check(offset, 8)?;
+        if !offset.is_multiple_of(8) {
+            return Err(RegionError::Unaligned { offset });
+        }
+        let mut bytes = self.0.bytes.borrow_mut();
+        let bound = self.0.length;
+        let word = bytes
+            .get_mut(offset as usize..)
+            .and_then(|rest| rest.first_chunk_mut::<8>())
+            .ok_or(RegionError::OutOfRange { offset, length: 8, bound })?;
+        let old = u64::from_le_bytes(*word);
+        *word = change(old).to_le_bytes();
+        Ok(old)
+    }
+
+    /// Copies between regions, which may be one; both ranges have been checked.
+    pub(super) fn copy(from: &LocalRegion, from_offset: u64, to: &LocalRegion, to_offset: u64, length: u64) {
+        let (from_start, to_start, length) = (from_offset as usize, to_offset as usize, length as usize);
+        if Rc::ptr_eq(&from.0, &to.0) {
+            to.0.bytes.borrow_mut().copy_within(from_start..from_start + length, to_start);
+        } else {
+            let source = from.0.bytes.borrow();
+            to.0.bytes.borrow_mut()[to_start..to_start + length]
+                .copy_from_slice(&source[from_start..from_start + length]);
+        }
+    }
+}
+
+impl Region for LocalRegion {
+    fn length(&self) -> u64 {
+        self.0.length
+    }
+
+    fn remote(&self) -> RemoteRegion {
+        let Inner { role, key, length, .. } = *self.0;
+        RemoteRegion { endpoint: Endpoint(role as u32), key, base: base(key), length }
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), RegionError> {
+        self.check(offset, into.len() as u64)?;
+        let start = offset as usize;
+        into.copy_from_slice(&self.0.bytes.borrow()[start..start + into.len()]);
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, from: &[u8]) -> Result<(), RegionError> {
+        self.check(offset, from.len() as u64)?;
+        let start = offset as usize;
+        self.0.bytes.borrow_mut()[start..start + from.len()].copy_from_slice(from);
+        Ok(())
+    }
+
+    fn load(&self, offset: u64) -> Result<u64, RegionError> {
+        self.update(offset, |word| word)
+    }
+
+    fn store(&self, offset: u64, value: u64) -> Result<(), RegionError> {
+        self.update(offset, |_| value).map(|_| ())
+    }
+
+    fn compare_and_swap(&self, offset: u64, compare: u64, swap: u64) -> Result<u64, RegionError> {
+        self.update(offset, |word| if word == compare { swap } else { word })
+    }
+
+    fn fetch_and_add(&self, offset: u64, add: u64) -> Result<u64, RegionError> {
+        self.update(offset, |word| word.wrapping_add(add))
+    }
+
+    fn deregister(&self) -> Result<(), RegionError> {
+        self.check(0, 0)?;
+        if let Some(core) = self.0.core.upgrade() {
+            core.regions.borrow_mut().end(&self.0);
+        }
+        Ok(())
+    }
+}

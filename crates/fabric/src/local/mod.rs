@@ -1,0 +1,417 @@
+//! The `local` world: every role in one process, on one thread, with no network between them.
+//!
+//! It is for tests of applications and for measuring their own cost. Supported: RC and UD queue pairs,
+//! all verbs, atomics (global), DMA where [`Local::dma_engine`] names an engine, datagrams, real files,
+//! detection of a standstill. Not supported: on-demand paging, faults. Nothing is lost except what a
+//! device drops too: UD messages and datagrams that nobody has room for.
+//!
+//! Each queue pair executes one request a turn, in a fixed order of turns, so that with
+//! [`Clock::Manual`] a run is the same every time.
+//!
+//! ```
+//! use offpath_fabric::{Fabric, Role, World, local::{Clock, Local}};
+//! use offpath_quantity::Time;
+//! let run = Local::new(7).clock(Clock::Manual).run(vec![Role::new("client", 0, |fabric: offpath_fabric::local::LocalFabric| async move {
+//!     fabric.sleep(Time::from_ms(5)).await;
+//!     fabric.now()
+//! })]).unwrap();
+//! assert_eq!(run.outcomes[0].end.clone().finished(), Some(Time::from_ms(5)));
+//! ```
+
+use crate::world::{Atomics, Capabilities, Outcome, Role, RoleEnd, RoleName, Run, World};
+use crate::*;
+use offpath_quantity::{Bytes, Time};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+mod device;
+mod executor;
+mod files;
+mod memory;
+mod network;
+
+pub use device::LocalQueuePair;
+pub use files::LocalFile;
+pub use memory::LocalRegion;
+pub use network::{LocalListener, LocalSocket};
+
+use device::Device;
+use executor::Executor;
+use memory::Regions;
+use network::Network;
+
+/// What the clock of a local run shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// The time since the run began, by the machine's monotonic clock.
+    Wall,
+    /// A time that stands still while anything can run, and jumps to the next timer when nothing can.
+    /// A loop that waits for time to pass without sleeping never ends under it.
+    Manual,
+}
+
+/// The longest inline payload, in bytes.
+const INLINE_MAX: u32 = 1024;
+/// The deepest queue.
+const DEPTH_MAX: u32 = 32_768;
+/// The longest RC message, 1 GiB, and the longest UD message, 4 KiB: what common devices carry.
+const RC_MESSAGE_MAX: u64 = 1 << 30;
+const UD_MESSAGE_MAX: u64 = 4096;
+/// The longest datagram: UDP in one Ethernet frame of 1500 B.
+const DATAGRAM_MAX: usize = 1472;
+/// How many datagrams wait at a socket before more are dropped.
+const DATAGRAMS_WAITING: usize = 1024;
+
+/// A local world to be run; see the [module](self).
+#[derive(Clone, Debug)]
+pub struct Local {
+    seed: u64,
+    clock: Clock,
+    directory: Option<PathBuf>,
+    memories: BTreeMap<String, Vec<Memory>>,
+    dma_engines: Vec<String>,
+}
+
+impl Local {
+    /// A world whose randomness follows from `seed`: wall clock, files in a temporary directory that
+    /// is removed afterwards, one memory `host` of 16 GiB for each role, no DMA engine.
+    pub fn new(seed: u64) -> Local {
+        Local {
+            seed,
+            clock: Clock::Wall,
+            directory: None,
+            memories: BTreeMap::new(),
+            dma_engines: Vec::new(),
+        }
+    }
+
+    /// The same world with another clock.
+    pub fn clock(self, clock: Clock) -> Local {
+        Local { clock, ..self }
+    }
+
+    /// The same world with its files below `directory`, which stays.
+    pub fn directory(self, directory: &Path) -> Local {
+        Local { directory: Some(directory.to_path_buf()), ..self }
+    }
+
+    /// The same world where every instance of `role` has a memory `name`. The first one named replaces
+    /// the default.
+    pub fn memory(mut self, role: &str, name: &str, capacity: Bytes) -> Local {
+        let memory = Memory { name: name.to_string(), capacity };
+        self.memories.entry(role.to_string()).or_default().push(memory);
+        self
+    }
+
+    /// The same world with a DMA engine that reaches the regions of all roles.
+    pub fn dma_engine(mut self, name: &str) -> Local {
+        self.dma_engines.push(name.to_string());
+        self
+    }
+}
+
+/// A role of the run, as the world sees it.
+pub(crate) struct RoleState {
+    name: RoleName,
+    main: bool,
+    ended: Cell<bool>,
+    memories: Vec<Memory>,
+    rng: RefCell<Rng>,
+}
+
+/// Everything that a run shares. Its parts are cells of their own, so that dropping a task or a region
+/// can reach one of them while another is in use.
+pub(crate) struct Core {
+    world: Local,
+    roles: Vec<RoleState>,
+    directory: PathBuf,
+    executor: Executor,
+    regions: RefCell<Regions>,
+    device: RefCell<Device>,
+    network: RefCell<Network>,
+}
+
+impl Core {
+    fn role_index(&self, role: &str, instance: u32) -> Option<usize> {
+        self.roles.iter().position(|r| r.name.role == role && r.name.instance == instance)
+    }
+
+    /// Takes from the world whatever belongs to a role whose function returned.
+    fn end_role(self: &Rc<Core>, role: usize) {
+        self.roles[role].ended.set(true);
+        // Tasks may hold handles whose drop reaches the other cells.
+        drop(self.executor.take_tasks_of(role));
+        device::close_all_of(self, role);
+        self.regions.borrow_mut().deregister_all_of(role);
+        self.network.borrow_mut().remove_role(role);
+    }
+}
+
+/// The context of a role in the local world.
+#[derive(Clone)]
+pub struct LocalFabric {
+    pub(crate) core: Rc<Core>,
+    pub(crate) role: usize,
+}
+
+impl LocalFabric {
+    fn state(&self) -> &RoleState {
+        &self.core.roles[self.role]
+    }
+
+    fn unsupported(feature: &str, next_step: &str) -> Unsupported {
+        Unsupported { world: "local".into(), feature: feature.into(), next_step: next_step.into() }
+    }
+}
+
+impl Local {
+    fn supports(&self) -> Capabilities {
+        Capabilities {
+            world: "local".into(),
+            atomics: Atomics::Global,
+            ud: true,
+            dma: !self.dma_engines.is_empty(),
+            on_demand_paging: false,
+            faults: false,
+            virtual_time: false,
+            deadlock_detection: true,
+            inline_max: INLINE_MAX,
+            depth_max: DEPTH_MAX,
+        }
+    }
+}
+
+impl Fabric for LocalFabric {
+    type Region = LocalRegion;
+    type Ticket = Ticket;
+    type QueuePair = LocalQueuePair;
+    type Listener = LocalListener;
+    type Socket = LocalSocket;
+    type File = LocalFile;
+
+    fn role(&self) -> RoleName {
+        self.state().name.clone()
+    }
+
+    fn instances(&self, role: &str) -> u32 {
+        self.core.roles.iter().filter(|r| r.name.role == role).count() as u32
+    }
+
+    fn processor(&self) -> String {
+        "local".into()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.core.world.supports()
+    }
+
+    fn now(&self) -> Time {
+        self.core.executor.now()
+    }
+
+    fn sleep_until(&self, instant: Time) -> impl Future<Output = ()> + 'static {
+        executor::Sleep::new(self.core.clone(), instant)
+    }
+
+    fn compute(&self, _work: Work) -> impl Future<Output = ()> + 'static {
+        executor::yield_now()
+    }
+
+    fn random_u64(&self) -> u64 {
+        use rand_core::RngCore;
+        self.state().rng.borrow_mut().next_u64()
+    }
+
+    fn rng(&self, label: &str) -> Rng {
+        let name = &self.state().name;
+        Rng::new(self.core.world.seed, &[&name.role, &name.instance.to_string(), label])
+    }
+
+    fn spawn_task(&self, task: LocalBoxFuture<()>) {
+        // A role that ended, and whose handles live on in its result, has nobody to run for.
+        if !self.state().ended.get() {
+            self.core.executor.spawn(self.role, false, task);
+        }
+    }
+
+    fn memories(&self) -> Vec<Memory> {
+        self.state().memories.clone()
+    }
+
+    fn register(&self, memory: &str, length: u64, access: Access) -> Result<LocalRegion, RegionError> {
+        memory::register(&self.core, self.role, memory, length, access)
+    }
+
+    fn create_queue_pair(&self, options: QueuePairOptions) -> Result<LocalQueuePair, Unsupported> {
+        device::create(&self.core, self.role, options)
+    }
+
+    fn listen(&self, service: &str) -> Result<LocalListener, ConnectError> {
+        network::listen(&self.core, self.role, service)
+    }
+
+    async fn connect(
+        &self,
+        queue_pair: &LocalQueuePair,
+        role: &str,
+        instance: u32,
+        service: &str,
+    ) -> Result<(), ConnectError> {
+        network::connect(self, queue_pair, RoleName::new(role, instance), service).await
+    }
+
+    fn publish(&self, service: &str, queue_pair: &LocalQueuePair) -> Result<(), ConnectError> {
+        network::publish(&self.core, self.role, service, queue_pair)
+    }
+
+    async fn resolve(
+        &self,
+        role: &str,
+        instance: u32,
+        service: &str,
+        limit: Time,
+    ) -> Result<Address, ConnectError> {
+        network::resolve(self, RoleName::new(role, instance), service, limit).await
+    }
+
+    fn dma_engines(&self) -> Vec<String> {
+        self.core.world.dma_engines.clone()
+    }
+
+    fn dma_copy(
+        &self,
+        engine: &str,
+        from: MemoryAt<LocalRegion>,
+        to: MemoryAt<LocalRegion>,
+        length: u64,
+    ) -> Result<Ticket, Unsupported> {
+        if !self.core.world.dma_engines.iter().any(|name| name == engine) {
+            return Err(LocalFabric::unsupported(
+                &format!("a DMA engine `{engine}` (engines: {:?})", self.core.world.dma_engines),
+                "use READ or WRITE, or name the engine with `Local::dma_engine`",
+            ));
+        }
+        Ok(self.core.device.borrow_mut().post_dma(from, to, length))
+    }
+
+    fn bind(&self, port: u16) -> Result<LocalSocket, DatagramError> {
+        network::bind(&self.core, self.role, port)
+    }
+
+    async fn file(&self, name: &str, mode: FileMode) -> Result<LocalFile, FileError> {
+        files::open(self, name, mode)
+    }
+
+    async fn rename(&self, from: &str, to: &str) -> Result<(), FileError> {
+        files::rename(self, from, to)
+    }
+
+    async fn remove(&self, name: &str) -> Result<(), FileError> {
+        files::remove(self, name)
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<String>, FileError> {
+        files::list(self, prefix)
+    }
+
+    async fn sync_directory(&self) -> Result<(), FileError> {
+        files::sync_directory(self)
+    }
+}
+
+/// A directory that goes with the run, whether it ends well or by a panic.
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // Nothing is lost where it cannot be removed, and a drop cannot report it.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn temporary_directory() -> PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("offpath-local-{}-{count}", std::process::id()))
+}
+
+impl World for Local {
+    type Fabric = LocalFabric;
+
+    fn capabilities(&self) -> Capabilities {
+        self.supports()
+    }
+
+    fn run<T: 'static>(self, roles: Vec<Role<LocalFabric, T>>) -> Result<Run<T>, RunError> {
+        check_roles(&roles)?;
+        let (directory, _temporary) = match &self.directory {
+            Some(directory) => (directory.clone(), None),
+            None => {
+                let directory = temporary_directory();
+                (directory.clone(), Some(Temporary(directory)))
+            }
+        };
+        let default = vec![Memory { name: "host".into(), capacity: Bytes::new(16 << 30) }];
+        let states = roles.iter().map(|role| RoleState {
+            name: role.name.clone(),
+            main: role.main,
+            ended: Cell::new(false),
+            memories: self.memories.get(&role.name.role).unwrap_or(&default).clone(),
+            rng: RefCell::new(Rng::new(self.seed, &[&role.name.role, &role.name.instance.to_string()])),
+        });
+        let core = Rc::new(Core {
+            roles: states.collect(),
+            directory,
+            executor: Executor::new(self.clock),
+            regions: RefCell::default(),
+            device: RefCell::default(),
+            network: RefCell::default(),
+            world: self,
+        });
+        let results: Rc<RefCell<Vec<Option<T>>>> =
+            Rc::new(RefCell::new(roles.iter().map(|_| None).collect()));
+        for (index, role) in roles.iter().enumerate() {
+            let future = (role.function)(LocalFabric { core: core.clone(), role: index });
+            let results = results.clone();
+            let task = async move {
+                let value = future.await;
+                results.borrow_mut()[index] = Some(value);
+            };
+            core.executor.spawn(index, true, Box::pin(task));
+        }
+        let end = executor::run(&core);
+        let elapsed = core.executor.now();
+        let waiting: Vec<_> = core.roles.iter().filter(|r| !r.ended.get()).map(|r| r.name.clone()).collect();
+        for index in 0..core.roles.len() {
+            core.end_role(index);
+        }
+        if end.is_err() {
+            return Err(RunError::Deadlock { at: elapsed, waiting });
+        }
+        let values = results.take();
+        let outcome = |(role, value): (&RoleState, Option<T>)| Outcome {
+            name: role.name.clone(),
+            end: value.map_or(RoleEnd::Stopped, RoleEnd::Finished),
+        };
+        Ok(Run { outcomes: core.roles.iter().zip(values).map(outcome).collect(), elapsed })
+    }
+}
+
+fn check_roles<T>(roles: &[Role<LocalFabric, T>]) -> Result<(), RunError> {
+    let refuse = |reason: String| Err(RunError::BadRoles { reason });
+    if !roles.iter().any(|role| role.main) {
+        return refuse("none of them is a main one, so the run would not end; give one that ends".into());
+    }
+    for (index, role) in roles.iter().enumerate() {
+        if !files::is_plain(&role.name.role) {
+            return refuse(format!("`{}` is no name for a role; use letters and digits", role.name.role));
+        }
+        if roles[..index].iter().any(|other| other.name == role.name) {
+            return refuse(format!("there are two of {}; number the instances from 0", role.name));
+        }
+    }
+    Ok(())
+}
