@@ -1,3 +1,33 @@
-//! Devices, hosts and testbeds as data.
+//! Devices, hosts and testbeds as data: loading, validation, provenance and what-if overlays.
+//!
+//! A device file, a host file and a testbed file together make a [`System`]. Every number in them
+//! carries a unit, a source and a provenance; a file that lacks one is refused, with the line and
+//! what to write instead.
+//!
+//! ```
+//! use offpath_profile::{Category, Library, Request};
+//! let library = Library::builtin();
+//! let device = &library.names(Category::Device)[0].name;
+//! let system = library.load(&Request { device, ..Request::default() })?;
+//! let (server, host) = system.endpoint("host")?;
+//! for hop in server.way(&server.nic.name, &host.name)? {
+//!     println!("{} {:?}", hop.link.name, hop.direction);
+//! }
+//! # Ok::<(), offpath_profile::ProfileError>(())
+//! ```
+
+mod assemble;
+mod builtin;
+mod document;
+mod error;
+mod library;
 mod model;
+mod overlay;
+mod schema;
+mod topology;
+
+pub use error::{Problem, ProfileError};
+pub use library::{Category, Library, Listed, Request};
 pub use model::*;
+pub use schema::UnknownProvenance;
+pub use topology::{Direction, Hop};

@@ -45,7 +45,7 @@ pub struct Number {
 /// Everything that a route can visit: machines and the network between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct System {
-    /// The device that the server machine carries.
+    /// The device that was asked for; the server machine carries it.
     pub device: String,
     /// The testbed's name.
     pub testbed: String,
@@ -88,6 +88,8 @@ pub struct Machine {
     pub engines: Vec<Engine>,
     /// Slower regimes of large transfers.
     pub stalls: Vec<Stall>,
+    /// Endpoints that the card has but its mode hides; empty except in `nic` mode.
+    pub absent: Vec<String>,
 }
 
 /// The RDMA network adapter of a machine. It is a node of the topology named `nic`.
@@ -159,6 +161,8 @@ pub struct Memory {
 /// What posting, polling and receiving cost an endpoint, and how long its requests keep a context.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VerbCosts {
+    /// The dotted name of the table, as in `host_verbs` or `client.host_verbs`.
+    pub name: String,
     /// Latency of posting one request by MMIO.
     pub post_latency: Time,
     /// Processor time of posting one request by MMIO.

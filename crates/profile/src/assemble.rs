@@ -1,0 +1,427 @@
+//! From checked files to a system: who stands where, under which names, and whether it fits.
+
+use crate::document::{Document, Table, Words};
+use crate::error::{Place, ProfileError, Source, list, suggestion};
+use crate::schema::{self, Component, Kind};
+use crate::{Category, Library, Link, Machine, Number, Problem, Stall, Switch, System};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// The modes that a card can be in.
+const MODES: [&str; 3] = ["separated-host", "embedded-cpu", "nic"];
+
+/// What a testbed writes for the device that is asked for, and a host for the node its slot joins.
+const CARD: &str = "card";
+
+/// Builds the system of a device in a testbed.
+pub(crate) fn assemble(
+    library: &Library,
+    device: &Document,
+    testbed: &Document,
+    mode: Option<&str>,
+) -> Result<System, ProfileError> {
+    let header = device.require(Category::Device)?;
+    let testbed_header = testbed.require(Category::Testbed)?;
+    let asked = mode.map(|mode| Arc::new(Source { name: "--mode".into(), text: mode.to_string() }));
+    let machines: Vec<&Table> = testbed.tables.iter().filter(|table| table.kind == Kind::Machine).collect();
+    let refuse_testbed = |what: &str, help: &str| {
+        Err(ProfileError::new(
+            Problem::Missing { what: what.into(), place: "the testbed".into() },
+            help,
+            Some((&testbed.source, testbed_header.span.clone())),
+        ))
+    };
+    let Some(network_table) = testbed.tables.iter().find(|table| table.kind == Kind::Network) else {
+        return refuse_testbed(
+            "`[network]`",
+            "add `[network]` with `kind = \"network\"`, `delay`, `mtu`, `packet_header`",
+        );
+    };
+    let Some(server) = machines.iter().find(|table| table.name == "server") else {
+        return refuse_testbed(
+            "`[server]`",
+            "add `[server]` with `kind = \"machine\"`, `device = \"card\"`, `host`, `count`, `available`",
+        );
+    };
+    if server.words("device").first() != CARD {
+        return Err(ProfileError::new(
+            Problem::Structure { reason: "the server does not carry the device that is asked for".into() },
+            "write `device = \"card\"` for the server; other machines may carry a device by name",
+            Some(server.words_place("device")),
+        ));
+    }
+    let mut system = System {
+        device: header.word("name").unwrap_or_default().to_string(),
+        testbed: testbed_header.word("name").unwrap_or_default().to_string(),
+        mode: mode.or(header.word("mode")).unwrap_or_default().to_string(),
+        machines: Vec::new(),
+        network: schema::blank_network(),
+        numbers: BTreeMap::new(),
+        overlays: Vec::new(),
+    };
+    let roles: Vec<&str> = machines.iter().map(|table| table.name.as_str()).collect();
+    fill(&mut system.network, "network", network_table, &mut system.numbers);
+    for table in machines {
+        let named = table.words("device");
+        let other = (named.first() != CARD)
+            .then(|| library.open(Category::Device, named.first(), Some(table.words_place("device"))))
+            .transpose()?;
+        let host =
+            library.open(Category::Host, table.words("host").first(), Some(table.words_place("host")))?;
+        let card = other.as_ref().unwrap_or(device);
+        let card_header = card.require(Category::Device)?;
+        let asked = asked.as_ref().filter(|_| other.is_none());
+        let (mode, mode_place) = match asked {
+            Some(asked) => (asked.text.as_str(), (asked, 0..asked.text.len())),
+            None => {
+                (card_header.word("mode").unwrap_or_default(), (&card.source, card_header.span_of("mode")))
+            }
+        };
+        let plan = Plan { role: table, card, host: &host, mode, mode_place, roles: &roles };
+        let machine = plan.build(&mut system.numbers)?;
+        system.machines.push(machine);
+    }
+    Ok(system)
+}
+
+/// Puts a table's numbers into a component and into the list of numbers.
+fn fill(component: &mut dyn Component, name: &str, table: &Table, numbers: &mut BTreeMap<String, Number>) {
+    for (key, number) in &table.numbers {
+        component.put(key, number.value);
+        numbers.insert(format!("{name}.{key}"), number.clone());
+    }
+}
+
+fn structure(reason: String, help: impl Into<String>, place: Place<'_>) -> ProfileError {
+    ProfileError::new(Problem::Structure { reason }, help, Some(place))
+}
+
+/// One machine to be built.
+struct Plan<'a> {
+    role: &'a Table,
+    card: &'a Document,
+    host: &'a Document,
+    mode: &'a str,
+    mode_place: Place<'a>,
+    roles: &'a [&'a str],
+}
+
+impl Plan<'_> {
+    fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.card
+            .tables
+            .iter()
+            .chain(&self.host.tables)
+            .filter(|t| !matches!(t.kind, Kind::Machine | Kind::Network))
+    }
+
+    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Table> {
+        self.tables().filter(move |table| table.kind == kind)
+    }
+
+    fn endpoints(&self) -> BTreeSet<&str> {
+        self.of_kind(Kind::Endpoint).map(|table| table.name.as_str()).collect()
+    }
+
+    /// The card's own endpoints, which mode `nic` hides.
+    fn card_endpoints(&self) -> Vec<&str> {
+        let tables = self.card.tables.iter().filter(|table| table.kind == Kind::Endpoint);
+        tables.map(|table| table.name.as_str()).collect()
+    }
+
+    fn prefix(&self) -> String {
+        if self.role.name == "server" { String::new() } else { format!("{}.", self.role.name) }
+    }
+
+    /// The dotted name of a component of this machine.
+    fn full(&self, name: &str) -> String {
+        if name == "host" && self.role.name != "server" {
+            self.role.name.clone()
+        } else {
+            format!("{}{name}", self.prefix())
+        }
+    }
+
+    fn build(&self, numbers: &mut BTreeMap<String, Number>) -> Result<Machine, ProfileError> {
+        self.check_names()?;
+        self.check_mode()?;
+        self.check_attached()?;
+        let links = self.links()?;
+        let absent: Vec<&str> = if self.mode == "nic" { self.card_endpoints() } else { Vec::new() };
+        let hidden = |name: &str| absent.contains(&name);
+        let nic_table = self.of_kind(Kind::Nic).next().ok_or_else(|| self.no_nic())?;
+
+        let mut nic = schema::blank_nic(self.full("nic"));
+        fill(&mut nic, &self.full("nic"), nic_table, numbers);
+        let mut machine = Machine {
+            role: self.role.name.clone(),
+            prefix: self.prefix(),
+            device: self.name_of(self.card, Category::Device),
+            host: self.name_of(self.host, Category::Host),
+            count: 1,
+            available: 1,
+            nic,
+            endpoints: Vec::new(),
+            switches: Vec::new(),
+            links: Vec::new(),
+            engines: Vec::new(),
+            stalls: Vec::new(),
+            absent: absent.iter().map(|name| self.full(name)).collect(),
+        };
+        fill(&mut machine, &self.role.name, self.role, numbers);
+        for table in self.of_kind(Kind::Switch) {
+            let mut switch = Switch { name: self.full(&table.name), pass_time: Default::default() };
+            fill(&mut switch, &self.full(&table.name), table, numbers);
+            machine.switches.push(switch);
+        }
+        for (table, from, to) in links.iter().filter(|(_, from, to)| !hidden(from) && !hidden(to)) {
+            let name = self.full(&table.name);
+            let mut link: Link = schema::blank_link(name.clone(), self.full(from), self.full(to), table.kind);
+            fill(&mut link, &name, table, numbers);
+            machine.links.push(link);
+        }
+        for table in self.of_kind(Kind::Endpoint).filter(|table| !hidden(&table.name)) {
+            let verbs_table = self.verbs_of(table)?;
+            let verbs_name = self.full(&verbs_table.name);
+            let mut verbs = schema::blank_verbs(verbs_name.clone());
+            fill(&mut verbs, &verbs_name, verbs_table, numbers);
+            let mut endpoint = schema::blank_endpoint(self.full(&table.name), verbs);
+            fill(&mut endpoint, &self.full(&table.name), table, numbers);
+            machine.endpoints.push(endpoint);
+        }
+        for table in self.of_kind(Kind::Engine) {
+            let endpoint = table.words("endpoint");
+            if !hidden(endpoint.first()) {
+                let name = self.full(&table.name);
+                let mut engine = schema::blank_engine(name.clone(), self.full(endpoint.first()));
+                fill(&mut engine, &name, table, numbers);
+                machine.engines.push(engine);
+            }
+        }
+        for table in self.of_kind(Kind::Stall) {
+            let (requester, responder) = (table.words("requester"), table.words("responder"));
+            if !hidden(requester.first()) && !hidden(responder.first()) {
+                let from = if requester.first() == "*" { "*".into() } else { self.full(requester.first()) };
+                let to = self.full(responder.first());
+                let name = self.full(&table.name);
+                let mut stall: Stall =
+                    schema::blank_stall(name.clone(), from, to, table.words("verbs").values);
+                fill(&mut stall, &name, table, numbers);
+                machine.stalls.push(stall);
+            }
+        }
+        Ok(machine)
+    }
+
+    fn name_of(&self, document: &Document, category: Category) -> String {
+        document.header(category).and_then(|header| header.word("name")).unwrap_or_default().to_string()
+    }
+
+    fn no_nic(&self) -> ProfileError {
+        let span = self.card.header(Category::Device).map_or(0..0, |header| header.span.clone());
+        ProfileError::new(
+            Problem::Missing { what: "`[nic]`".into(), place: "the device".into() },
+            "add `[nic]` with `kind = \"nic\"`, `port_rate`, `pass_time` and the other numbers of an adapter",
+            Some((&self.card.source, span)),
+        )
+    }
+
+    fn check_names(&self) -> Result<(), ProfileError> {
+        let mut seen = BTreeSet::new();
+        for table in self.tables() {
+            // The server's components have no prefix, so a role of the same name would be ambiguous.
+            let role = self.role.name == "server" && self.roles.contains(&table.name.as_str());
+            if role || !seen.insert(table.name.as_str()) {
+                let what = if role { "a machine's role and a component called" } else { "the component" };
+                return Err(ProfileError::new(
+                    Problem::Duplicate { what: what.into(), name: table.name.clone() },
+                    format!("the other stands in the machine `{}`; rename one of them", self.role.name),
+                    Some(table.place()),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_mode(&self) -> Result<(), ProfileError> {
+        if !MODES.contains(&self.mode) {
+            return Err(ProfileError::new(
+                Problem::Unknown { what: "mode".into(), name: self.mode.into(), place: "of a card".into() },
+                suggestion(self.mode, MODES),
+                Some(self.mode_place.clone()),
+            ));
+        }
+        if self.mode != "nic" && self.card_endpoints().is_empty() {
+            return Err(structure(
+                format!("mode `{}` needs a processor on the card, and this device has none", self.mode),
+                "use mode `nic`, or describe an `endpoint` in the device",
+                self.mode_place.clone(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Verbs, engines and stalls must name endpoints that the machine has.
+    fn check_attached(&self) -> Result<(), ProfileError> {
+        let endpoints = self.endpoints();
+        let known = |name: &str, table: &Table, key: &str| {
+            if endpoints.contains(name) {
+                return Ok(());
+            }
+            Err(ProfileError::new(
+                Problem::Unknown {
+                    what: "endpoint".into(),
+                    name: name.into(),
+                    place: format!("for `{key}` of `[{}]`", table.name),
+                },
+                suggestion(name, endpoints.iter().copied()),
+                Some(table.words_place(key)),
+            ))
+        };
+        let mut served: BTreeMap<String, &str> = BTreeMap::new();
+        for table in self.tables() {
+            match table.kind {
+                Kind::Verbs => {
+                    let endpoint = table.words("endpoint");
+                    known(endpoint.first(), table, "endpoint")?;
+                    if let Some(first) = served.insert(endpoint.first().to_string(), &table.name) {
+                        return Err(ProfileError::new(
+                            Problem::Duplicate {
+                                what: "the verbs table of".into(),
+                                name: endpoint.first().to_string(),
+                            },
+                            format!("`[{first}]` is the other; keep one of them"),
+                            Some(table.words_place("endpoint")),
+                        ));
+                    }
+                }
+                Kind::Engine => known(table.words("endpoint").first(), table, "endpoint")?,
+                Kind::Stall => {
+                    if table.words("requester").first() != "*" {
+                        known(table.words("requester").first(), table, "requester")?;
+                    }
+                    known(table.words("responder").first(), table, "responder")?;
+                    let verbs = table.words("verbs");
+                    let wrong = verbs.values.iter().find(|verb| !["read", "write"].contains(&verb.as_str()));
+                    if wrong.is_some() || verbs.values.is_empty() {
+                        let name = wrong.cloned().unwrap_or_default();
+                        return Err(ProfileError::new(
+                            Problem::Unknown {
+                                what: "verb".into(),
+                                name,
+                                place: format!("for `[{}]`", table.name),
+                            },
+                            "write `verbs = [\"read\"]`, `[\"write\"]`, or both",
+                            Some(table.words_place("verbs")),
+                        ));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn verbs_of(&self, endpoint: &Table) -> Result<&Table, ProfileError> {
+        let verbs = self.of_kind(Kind::Verbs).find(|table| table.words("endpoint").first() == endpoint.name);
+        verbs.ok_or_else(|| {
+            let device = self.name_of(self.card, Category::Device);
+            ProfileError::new(
+                Problem::Missing {
+                    what: "a verbs table".into(),
+                    place: format!("the endpoint `{}` with the device `{device}`", endpoint.name),
+                },
+                format!(
+                    "add `[{0}_verbs]` with `kind = \"verbs\"` and `endpoint = \"{0}\"` to `{1}`",
+                    endpoint.name, self.card.source.name
+                ),
+                Some(endpoint.place()),
+            )
+        })
+    }
+
+    /// The links with their ends, the one nearer to the adapter first.
+    fn links(&self) -> Result<Vec<(&Table, String, String)>, ProfileError> {
+        let endpoints = self.endpoints();
+        let switches: BTreeSet<&str> = self.of_kind(Kind::Switch).map(|table| table.name.as_str()).collect();
+        let nodes: Vec<&str> =
+            std::iter::once("nic").chain(switches.iter().copied()).chain(endpoints.iter().copied()).collect();
+        let header = self.card.require(Category::Device)?;
+        let slot = header.word("host_at").unwrap_or_default();
+        if slot != "nic" && !switches.contains(slot) {
+            let known = std::iter::once("nic").chain(switches.iter().copied());
+            return Err(ProfileError::new(
+                Problem::Unknown { what: "node".into(), name: slot.into(), place: "for `host_at`".into() },
+                suggestion(slot, known),
+                Some((&self.card.source, header.span_of("host_at"))),
+            ));
+        }
+        let mut links = Vec::new();
+        for table in self.tables().filter(|table| matches!(table.kind, Kind::Link | Kind::Wire)) {
+            let Words { values, span } = table.words("between");
+            let in_host = Arc::ptr_eq(&table.source, &self.host.source);
+            let place = (&table.source, span);
+            let [a, b] = &values[..] else {
+                return Err(structure(
+                    format!("`[{}]` names {} nodes", table.name, values.len()),
+                    "a link joins two: write `between = [\"nic\", \"host\"]`",
+                    place,
+                ));
+            };
+            let at = |name: &str| if in_host && name == CARD { slot.to_string() } else { name.to_string() };
+            let (a, b) = (at(a), at(b));
+            for node in [&a, &b] {
+                if !nodes.contains(&node.as_str()) {
+                    return Err(ProfileError::new(
+                        Problem::Unknown {
+                            what: "node".into(),
+                            name: node.clone(),
+                            place: format!("for `[{}]` to join", table.name),
+                        },
+                        suggestion(node, nodes.iter().copied().chain(in_host.then_some(CARD))),
+                        Some(place),
+                    ));
+                }
+            }
+            if a == b {
+                return Err(structure(
+                    format!("`[{}]` joins `{a}` to itself", table.name),
+                    format!("name two of {}", list(nodes.iter().copied())),
+                    place,
+                ));
+            }
+            links.push((table, a, b));
+        }
+        let mut distance: BTreeMap<&str, usize> = BTreeMap::from([("nic", 0)]);
+        let mut waiting = VecDeque::from(["nic"]);
+        while let Some(node) = waiting.pop_front() {
+            if endpoints.contains(node) {
+                continue;
+            }
+            for (_, a, b) in &links {
+                let next = if a == node { b } else { a };
+                if (a == node || b == node) && !distance.contains_key(next.as_str()) {
+                    distance.insert(next, distance[node] + 1);
+                    waiting.push_back(next);
+                }
+            }
+        }
+        if let Some(lost) =
+            self.of_kind(Kind::Endpoint).find(|table| !distance.contains_key(table.name.as_str()))
+        {
+            return Err(structure(
+                format!("no links lead from `nic` to the endpoint `{}`", lost.name),
+                format!(
+                    "add a `link` or `wire` with `between = [\"{slot}\", \"{}\"]`; endpoints forward nothing, so a way \
+                     cannot lead through another one",
+                    lost.name
+                ),
+                lost.place(),
+            ));
+        }
+        let far = |node: &str| distance.get(node).copied().unwrap_or(usize::MAX);
+        let turned =
+            links.iter().map(|(table, a, b)| if far(a) <= far(b) { (*table, a, b) } else { (*table, b, a) });
+        Ok(turned.map(|(table, a, b)| (table, a.clone(), b.clone())).collect())
+    }
+}

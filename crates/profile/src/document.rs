@@ -1,0 +1,622 @@
+//! One file: from text to tables whose keys, values and origins have been checked.
+
+use crate::error::{Place, ProfileError, Source, list, suggestion};
+use crate::schema::{Key, Kind};
+use crate::{Category, Number, Problem, Provenance};
+use offpath_quantity::{Dimension, Quantity};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+impl Category {
+    /// The name of the header table.
+    pub(crate) fn table(self) -> &'static str {
+        match self {
+            Category::Device => "device",
+            Category::Host => "host_profile",
+            Category::Testbed => "testbed",
+            Category::Overlay => "overlay",
+        }
+    }
+    fn find(name: &str) -> Option<Category> {
+        Category::ALL.into_iter().find(|kind| kind.table() == name)
+    }
+    /// The keys of the header: name, example, required.
+    fn keys(self) -> &'static [(&'static str, &'static str, bool)] {
+        match self {
+            Category::Device => &[
+                ("name", "\"my-card\"", true),
+                ("description", "\"one line for lists\"", true),
+                ("mode", "\"separated-host\"", true),
+                ("testbed", "\"rack\"", false),
+                ("host_at", "\"switch\"", true),
+            ],
+            _ => &[("name", "\"my-name\"", true), ("description", "\"one line for lists\"", true)],
+        }
+    }
+    /// The kinds of component tables that belong to it.
+    fn holds(self, kind: Kind) -> bool {
+        match self {
+            Category::Device => !matches!(kind, Kind::Machine | Kind::Network),
+            Category::Host => !matches!(kind, Kind::Machine | Kind::Network | Kind::Nic),
+            Category::Testbed => matches!(kind, Kind::Machine | Kind::Network),
+            Category::Overlay => false,
+        }
+    }
+}
+
+/// One or more names that a key holds, and where.
+#[derive(Clone, Debug)]
+pub(crate) struct Words {
+    pub values: Vec<String>,
+    pub span: Range<usize>,
+}
+
+impl Words {
+    pub(crate) fn first(&self) -> &str {
+        self.values.first().map_or("", String::as_str)
+    }
+}
+
+/// A component as one file describes it.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    pub kind: Kind,
+    pub name: String,
+    pub span: Range<usize>,
+    pub source: Arc<Source>,
+    pub words: BTreeMap<&'static str, Words>,
+    pub numbers: BTreeMap<&'static str, Number>,
+}
+
+impl Table {
+    pub(crate) fn place(&self) -> Place<'_> {
+        (&self.source, self.span.clone())
+    }
+    /// The names under `key`; the document was refused where a key of the kind is missing.
+    pub(crate) fn words(&self, key: &str) -> Words {
+        self.words.get(key).cloned().unwrap_or(Words { values: Vec::new(), span: self.span.clone() })
+    }
+    pub(crate) fn words_place(&self, key: &str) -> Place<'_> {
+        (&self.source, self.words(key).span)
+    }
+}
+
+/// A header table.
+#[derive(Clone, Debug)]
+pub(crate) struct Header {
+    pub kind: Category,
+    pub span: Range<usize>,
+    pub words: BTreeMap<&'static str, Words>,
+}
+
+impl Header {
+    pub(crate) fn word(&self, key: &str) -> Option<&str> {
+        self.words.get(key).map(Words::first)
+    }
+    pub(crate) fn span_of(&self, key: &str) -> Range<usize> {
+        self.words.get(key).map_or_else(|| self.span.clone(), |words| words.span.clone())
+    }
+}
+
+/// A value without an origin of its own, as overlays and settings have.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Bare {
+    Text(String),
+    Flag(bool),
+}
+
+/// One line of an overlay.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub pattern: String,
+    pub pattern_span: Range<usize>,
+    pub value: Bare,
+    pub value_span: Range<usize>,
+}
+
+/// A checked file.
+#[derive(Clone, Debug)]
+pub(crate) struct Document {
+    pub source: Arc<Source>,
+    pub headers: Vec<Header>,
+    pub tables: Vec<Table>,
+    pub changes: Vec<Change>,
+}
+
+impl Document {
+    pub(crate) fn header(&self, kind: Category) -> Option<&Header> {
+        self.headers.iter().find(|header| header.kind == kind)
+    }
+
+    /// The header of the kind, or a refusal that says what the file is instead.
+    pub(crate) fn require(&self, kind: Category) -> Result<&Header, ProfileError> {
+        self.header(kind).ok_or_else(|| {
+            let has = self.headers.iter().map(|header| header.kind.table());
+            ProfileError::new(
+                Problem::Missing {
+                    what: format!("the table `[{}]`", kind.table()),
+                    place: format!("`{}`", self.source.name),
+                },
+                format!("add `[{}]` with `name` and `description`; the file has {}", kind.table(), list(has)),
+                Some((&self.source, 0..0)),
+            )
+        })
+    }
+
+    /// Reads and checks a file's text.
+    pub(crate) fn parse(source: Arc<Source>) -> Result<Document, ProfileError> {
+        let root = DeTable::parse(&source.text).map_err(|error| {
+            ProfileError::new(
+                Problem::Syntax { reason: error.message().trim().replace('\n', ", ") },
+                "write each table as `[name]` and each key as `key = value`, every key once",
+                Some((&source, error.span().unwrap_or(0..0))),
+            )
+        })?;
+        let mut document =
+            Document { source: source.clone(), headers: Vec::new(), tables: Vec::new(), changes: Vec::new() };
+        let mut entries: Vec<_> = root.get_ref().iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+        for (key, value) in &entries {
+            let reader = Reader { source: &source, name: key.get_ref(), span: key.span() };
+            let Some(table) = value.get_ref().as_table() else {
+                return Err(reader.refuse(
+                    Problem::Unknown {
+                        what: "key".into(),
+                        name: key.get_ref().to_string(),
+                        place: "outside a table".into(),
+                    },
+                    "put it below a table's name such as `[nic]`",
+                    key.span(),
+                ));
+            };
+            if let Some(kind) = Category::find(key.get_ref()) {
+                document.headers.push(reader.header(kind, table)?);
+            } else if key.get_ref() == "set" {
+                document.changes = reader.changes(table)?;
+            } else {
+                document.tables.push(reader.component(table)?);
+            }
+        }
+        document.check_headers()?;
+        Ok(document)
+    }
+
+    /// Each table must belong to a header, and headers that would share tables cannot share a file.
+    fn check_headers(&self) -> Result<(), ProfileError> {
+        let refuse =
+            |problem, help: String, span| Err(ProfileError::new(problem, help, Some((&self.source, span))));
+        if self.headers.is_empty() {
+            return refuse(
+                Problem::Missing { what: "a header".into(), place: format!("`{}`", self.source.name) },
+                "say what the file is: add `[device]`, `[host_profile]`, `[testbed]` or `[overlay]`, with `name` \
+                 and `description`"
+                    .into(),
+                0..0,
+            );
+        }
+        if let (Some(_), Some(host)) = (self.header(Category::Device), self.header(Category::Host)) {
+            return refuse(
+                Problem::Structure { reason: "one file holds a device and a host".into() },
+                "their endpoints and links could not be told apart: put `[host_profile]` and its tables into a file \
+                 of their own and name it in the machine's `host`"
+                    .into(),
+                host.span.clone(),
+            );
+        }
+        if !self.changes.is_empty() && self.header(Category::Overlay).is_none() {
+            return refuse(
+                Problem::Structure { reason: "`[set]` belongs to an overlay".into() },
+                "add `[overlay]` with `name` and `description`, or move it to a file of its own".into(),
+                self.changes[0].pattern_span.clone(),
+            );
+        }
+        for table in &self.tables {
+            if !self.headers.iter().any(|header| header.kind.holds(table.kind)) {
+                let has = list(self.headers.iter().map(|header| header.kind.table()));
+                return refuse(
+                    Problem::Structure {
+                        reason: format!(
+                            "`[{}]` is a {}, which does not belong here",
+                            table.name,
+                            table.kind.name()
+                        ),
+                    },
+                    format!(
+                        "the file is {has}: devices and hosts hold components, testbeds hold machines and the network"
+                    ),
+                    table.span.clone(),
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads one table; carries what its messages need.
+struct Reader<'a> {
+    source: &'a Arc<Source>,
+    name: &'a str,
+    span: Range<usize>,
+}
+
+type Entry<'a, 'i> = (&'a Spanned<DeString<'i>>, &'a Spanned<DeValue<'i>>);
+
+fn in_order<'a, 'i>(table: &'a DeTable<'i>) -> Vec<Entry<'a, 'i>> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}
+
+impl Reader<'_> {
+    fn refuse(&self, problem: Problem, help: impl Into<String>, span: Range<usize>) -> ProfileError {
+        ProfileError::new(problem, help, Some((self.source, span)))
+    }
+
+    fn missing(&self, key: &str, example: &str) -> ProfileError {
+        self.refuse(
+            Problem::Missing { what: format!("`{key}`"), place: format!("`[{}]`", self.name) },
+            format!("add `{key} = {example}`"),
+            self.span.clone(),
+        )
+    }
+
+    fn unknown_key(&self, key: &Spanned<DeString<'_>>, known: &[&str]) -> ProfileError {
+        self.refuse(
+            Problem::Unknown {
+                what: "key".into(),
+                name: key.get_ref().to_string(),
+                place: format!("in `[{}]`", self.name),
+            },
+            suggestion(key.get_ref(), known.iter().copied()),
+            key.span(),
+        )
+    }
+
+    fn malformed(
+        &self,
+        name: &str,
+        reason: String,
+        help: impl Into<String>,
+        span: Range<usize>,
+    ) -> ProfileError {
+        self.refuse(Problem::Malformed { name: name.to_string(), reason }, help, span)
+    }
+
+    fn text(&self, key: &str, example: &str, value: &Spanned<DeValue<'_>>) -> Result<Words, ProfileError> {
+        match value.get_ref().as_str() {
+            Some(text) if !text.trim().is_empty() => {
+                Ok(Words { values: vec![text.to_string()], span: value.span() })
+            }
+            _ => Err(self.malformed(
+                &format!("{}.{key}", self.name),
+                format!("a text is needed, not {}", describe(value.get_ref())),
+                format!("write `{key} = {example}`"),
+                value.span(),
+            )),
+        }
+    }
+
+    fn texts(&self, key: &str, example: &str, value: &Spanned<DeValue<'_>>) -> Result<Words, ProfileError> {
+        let texts: Option<Vec<String>> = value.get_ref().as_array().and_then(|array| {
+            array
+                .iter()
+                .map(|item| item.get_ref().as_str().filter(|text| !text.is_empty()).map(str::to_string))
+                .collect()
+        });
+        match texts {
+            Some(values) => Ok(Words { values, span: value.span() }),
+            None => Err(self.malformed(
+                &format!("{}.{key}", self.name),
+                format!("a list of texts is needed, not {}", describe(value.get_ref())),
+                format!("write `{key} = {example}`"),
+                value.span(),
+            )),
+        }
+    }
+
+    fn header(&self, kind: Category, table: &DeTable<'_>) -> Result<Header, ProfileError> {
+        let mut words = BTreeMap::new();
+        for (key, value) in in_order(table) {
+            let Some((name, example, _)) = kind.keys().iter().find(|(name, _, _)| name == key.get_ref())
+            else {
+                let known: Vec<&str> = kind.keys().iter().map(|(name, _, _)| *name).collect();
+                return Err(self.unknown_key(key, &known));
+            };
+            words.insert(*name, self.text(name, example, value)?);
+        }
+        if let Some((name, example, _)) =
+            kind.keys().iter().find(|(name, _, required)| *required && !words.contains_key(name))
+        {
+            return Err(self.missing(name, example));
+        }
+        Ok(Header { kind, span: self.span.clone(), words })
+    }
+
+    fn component(&self, table: &DeTable<'_>) -> Result<Table, ProfileError> {
+        let kinds = || Kind::ALL.iter().map(|kind| kind.name());
+        let Some((_, kind)) = table.iter().find(|(key, _)| key.get_ref() == "kind") else {
+            let headers = ["device", "host_profile", "testbed", "overlay", "set"];
+            let near = crate::error::nearest(self.name, &headers)
+                .map_or_else(String::new, |near| format!("; did you mean `[{near}]`?"));
+            return Err(self.refuse(
+                Problem::Missing { what: "`kind`".into(), place: format!("`[{}]`", self.name) },
+                format!("add `kind = \"...\"` with one of {}{near}", list(kinds())),
+                self.span.clone(),
+            ));
+        };
+        let word = self.text("kind", "\"endpoint\"", kind)?;
+        let Some(kind) = Kind::ALL.iter().copied().find(|kind| kind.name() == word.first()) else {
+            return Err(self.refuse(
+                Problem::Unknown {
+                    what: "kind".into(),
+                    name: word.first().to_string(),
+                    place: format!("for `[{}]`", self.name),
+                },
+                suggestion(word.first(), kinds()),
+                word.span,
+            ));
+        };
+        self.check_name(kind)?;
+        let (mut words, mut numbers) = (BTreeMap::new(), BTreeMap::new());
+        for (key, value) in in_order(table) {
+            if let Some(word) = kind.words().iter().find(|word| word.name == key.get_ref()) {
+                let read = if word.list { Self::texts } else { Self::text };
+                words.insert(word.name, read(self, word.name, word.example, value)?);
+            } else if let Some(entry) = kind.keys().iter().find(|entry| entry.name == key.get_ref()) {
+                let number = self.number(entry, value)?;
+                numbers.insert(entry.name, number);
+            } else if key.get_ref() != "kind" {
+                let known = kind.words().iter().map(|word| word.name);
+                let known: Vec<&str> = known.chain(kind.keys().iter().map(|entry| entry.name)).collect();
+                return Err(self.unknown_key(key, &known));
+            }
+        }
+        if let Some(word) = kind.words().iter().find(|word| !words.contains_key(word.name)) {
+            return Err(self.missing(word.name, word.example));
+        }
+        if let Some(entry) =
+            kind.keys().iter().find(|entry| entry.required && !numbers.contains_key(entry.name))
+        {
+            let value = if entry.flag { "true".to_string() } else { quoted(entry.dimension) };
+            let what =
+                if entry.flag { "`true` or `false`".to_string() } else { format!("a {}", entry.dimension) };
+            let mut error = self.missing(
+                entry.name,
+                &format!("{{ value = {value}, source = \"...\", provenance = \"assumed\" }}"),
+            );
+            error.explain(&format!("it is {what}"));
+            return Err(error);
+        }
+        Ok(Table {
+            kind,
+            name: self.name.to_string(),
+            span: self.span.clone(),
+            source: self.source.clone(),
+            words,
+            numbers,
+        })
+    }
+
+    fn check_name(&self, kind: Kind) -> Result<(), ProfileError> {
+        let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let reason = if self.name.is_empty() || !self.name.chars().all(good) {
+            "use letters, digits and `_` only: `-` separates the words of a path, `.` those of a number"
+                .to_string()
+        } else if self.name == "card" {
+            "`card` stands for the device that is asked for; choose another name".to_string()
+        } else if kind == Kind::Nic && self.name != "nic" || kind == Kind::Network && self.name != "network" {
+            format!("there is one, and it is called `{}`", kind.name())
+        } else if kind != Kind::Nic && self.name == "nic" || kind != Kind::Network && self.name == "network" {
+            format!("the name belongs to the table of kind `{}`; choose another", self.name)
+        } else {
+            return Ok(());
+        };
+        let article = if matches!(kind, Kind::Endpoint | Kind::Engine) { "an" } else { "a" };
+        Err(self.refuse(
+            Problem::BadName { what: format!("{article} {}", kind.name()), name: self.name.to_string() },
+            reason,
+            self.span.clone(),
+        ))
+    }
+
+    /// Reads `{ value, source, provenance, ... }`.
+    fn number(&self, key: &Key, value: &Spanned<DeValue<'_>>) -> Result<Number, ProfileError> {
+        let name = format!("{}.{}", self.name, key.name);
+        let example = if key.flag { "true".to_string() } else { quoted(key.dimension) };
+        let whole = format!("{{ value = {example}, source = \"...\", provenance = \"assumed\" }}");
+        let Some(table) = value.get_ref().as_table() else {
+            return Err(self.malformed(
+                &name,
+                format!("{} says nothing of where it comes from", describe(value.get_ref())),
+                format!("write `{} = {whole}`", key.name),
+                value.span(),
+            ));
+        };
+        const KEYS: [&str; 7] = ["value", "low", "high", "source", "provenance", "rows", "note"];
+        let inner = Reader { source: self.source, name: &name, span: value.span() };
+        if let Some((unknown, _)) =
+            in_order(table).into_iter().find(|(key, _)| !KEYS.contains(&key.get_ref().as_ref()))
+        {
+            return Err(inner.unknown_key(unknown, &KEYS));
+        }
+        let find = |part: &str| table.iter().find(|(key, _)| key.get_ref() == part).map(|(_, value)| value);
+        let lacks = |part: &str, help: String| {
+            let what = format!("`{part}`");
+            self.refuse(Problem::Missing { what, place: format!("`{name}`") }, help, value.span())
+        };
+        let quantity = |part: &str, value: &Spanned<DeValue<'_>>| {
+            let bare = bare(value.get_ref()).ok_or_else(|| {
+                let reason = format!("`{part}` cannot be {}", describe(value.get_ref()));
+                self.malformed(&name, reason, format!("write `{part} = {example}`"), value.span())
+            })?;
+            read(key, &name, &bare).map_err(|(problem, help)| self.refuse(problem, help, value.span()))
+        };
+        let given = find("value").ok_or_else(|| lacks("value", format!("add `value = {example}`")))?;
+        let used = quantity("value", given)?;
+        let low = find("low").map(|low| quantity("low", low)).transpose()?;
+        let high = find("high").map(|high| quantity("high", high)).transpose()?;
+        if low.is_some_and(|low| low.base() > used.base())
+            || high.is_some_and(|high| high.base() < used.base())
+        {
+            let bound = match (low, high) {
+                (Some(low), Some(high)) => format!("from its low of {low} to its high of {high}"),
+                (Some(low), None) => format!("at least its low of {low}"),
+                (None, Some(high)) => format!("at most its high of {high}"),
+                (None, None) => String::new(),
+            };
+            return Err(self.refuse(
+                Problem::OutOfRange { name, value: used.to_string(), bound },
+                "`low` and `high` are the interval that the evidence leaves around `value`: correct one of them",
+                given.span(),
+            ));
+        }
+        let origin = find("source").ok_or_else(|| {
+            lacks(
+                "source",
+                "say where the number stands: add `source = \"...\"`, a paper's section or a data sheet"
+                    .into(),
+            )
+        })?;
+        let origin = inner.text("source", "\"data sheet, table 2\"", origin)?;
+        let words = list(Provenance::ALL.iter().map(|provenance| provenance.name()));
+        let word = find("provenance").ok_or_else(|| {
+            lacks(
+                "provenance",
+                format!("say how the number is known: add `provenance = \"...\"` with one of {words}"),
+            )
+        })?;
+        let provenance_text = inner.text("provenance", "\"assumed\"", word)?;
+        let provenance: Provenance = provenance_text.first().parse().map_err(|_| {
+            self.refuse(
+                Problem::Unknown {
+                    what: "provenance".into(),
+                    name: provenance_text.first().to_string(),
+                    place: format!("for `{name}`"),
+                },
+                suggestion(
+                    provenance_text.first(),
+                    Provenance::ALL.iter().map(|provenance| provenance.name()),
+                ),
+                word.span(),
+            )
+        })?;
+        let rows = find("rows").map(|rows| inner.texts("rows", "[\"W001\"]", rows)).transpose()?;
+        let rows = rows.map_or_else(Vec::new, |rows| rows.values);
+        if provenance == Provenance::Fitted && rows.is_empty() {
+            return Err(lacks(
+                "rows",
+                "a fitted number names the evidence rows that it follows from: add `rows = [\"W001\"]`, or write \
+                 `provenance = \"assumed\"`"
+                    .into(),
+            ));
+        }
+        let note = match find("note") {
+            Some(note) => inner.text("note", "\"what a reader should know\"", note)?.first().to_string(),
+            None => String::new(),
+        };
+        Ok(Number {
+            value: used,
+            low,
+            high,
+            source: origin.first().to_string(),
+            provenance,
+            rows,
+            note,
+            file: self.source.name.clone(),
+        })
+    }
+
+    fn changes(&self, table: &DeTable<'_>) -> Result<Vec<Change>, ProfileError> {
+        in_order(table)
+            .into_iter()
+            .map(|(key, value)| {
+                let bare = bare(value.get_ref()).ok_or_else(|| {
+                    self.malformed(
+                        key.get_ref(),
+                        format!("an overlay sets plain values, not {}", describe(value.get_ref())),
+                        "write names that contain dots in quotes, as in `\"soc.pcie_mtu\" = \"512 B\"`",
+                        value.span(),
+                    )
+                })?;
+                Ok(Change {
+                    pattern: key.get_ref().to_string(),
+                    pattern_span: key.span(),
+                    value: bare,
+                    value_span: value.span(),
+                })
+            })
+            .collect()
+    }
+}
+
+/// Reads a plain value in the key's dimension and range; problem and next step where it is refused.
+pub(crate) fn read(key: &Key, name: &str, value: &Bare) -> Result<Quantity, (Problem, String)> {
+    let example = if key.flag { "true".to_string() } else { format!("`{}`", key.dimension.example()) };
+    let malformed = |reason: String| {
+        (Problem::Malformed { name: name.to_string(), reason }, format!("write it as in {example}"))
+    };
+    let quantity = match value {
+        Bare::Flag(flag) if key.flag => Quantity::Ratio(f64::from(u8::from(*flag))),
+        Bare::Text(text) if key.flag => match text.as_str() {
+            "true" => Quantity::Ratio(1.0),
+            "false" => Quantity::Ratio(0.0),
+            _ => return Err(malformed(format!("`{text}` is neither `true` nor `false`"))),
+        },
+        Bare::Flag(flag) => return Err(malformed(format!("`{flag}` is no {}", key.dimension))),
+        Bare::Text(text) => {
+            Quantity::parse(text, key.dimension).map_err(|error| malformed(error.to_string()))?
+        }
+    };
+    check_range(key, name, quantity)?;
+    Ok(quantity)
+}
+
+/// Refuses a quantity outside the key's range.
+pub(crate) fn check_range(key: &Key, name: &str, value: Quantity) -> Result<(), (Problem, String)> {
+    if (key.range.least..=key.range.most).contains(&value.base()) {
+        return Ok(());
+    }
+    Err((
+        Problem::OutOfRange {
+            name: name.to_string(),
+            value: value.to_string(),
+            bound: key.range.words.to_string(),
+        },
+        format!("check the number and its unit; `{}` is well formed", key.dimension.example()),
+    ))
+}
+
+/// A value that can be a quantity or a flag.
+fn bare(value: &DeValue<'_>) -> Option<Bare> {
+    match value {
+        DeValue::String(text) => Some(Bare::Text(text.to_string())),
+        DeValue::Integer(number) if number.radix() == 10 => Some(Bare::Text(number.as_str().to_string())),
+        DeValue::Float(number) => Some(Bare::Text(number.as_str().to_string())),
+        DeValue::Boolean(flag) => Some(Bare::Flag(*flag)),
+        _ => None,
+    }
+}
+
+fn describe(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => format!("the text `{text}`"),
+        DeValue::Integer(number) => format!("the number `{}`", number.as_str()),
+        DeValue::Float(number) => format!("the number `{}`", number.as_str()),
+        DeValue::Boolean(flag) => format!("`{flag}`"),
+        DeValue::Datetime(date) => format!("the date `{date}`"),
+        DeValue::Array(_) => "a list".into(),
+        DeValue::Table(_) => "a table".into(),
+    }
+}
+
+/// An example of the dimension as TOML writes it.
+fn quoted(dimension: Dimension) -> String {
+    if dimension.units().is_empty() {
+        dimension.example().into()
+    } else {
+        format!("\"{}\"", dimension.example())
+    }
+}

@@ -1,0 +1,216 @@
+//! Why a profile is refused: what, where in which file, and what to do next.
+
+use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A text that profiles are read from, with the name that messages give it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Source {
+    pub name: String,
+    pub text: String,
+}
+
+/// A place in a source.
+pub(crate) type Place<'a> = (&'a Arc<Source>, Range<usize>);
+
+/// What is wrong with a profile, a request or a setting.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// A file or directory cannot be read.
+    #[error("cannot read `{file}`: {reason}")]
+    Unreadable {
+        /// The path as it was given.
+        file: String,
+        /// What the operating system said.
+        reason: String,
+    },
+    /// The file is not TOML.
+    #[error("not valid TOML: {reason}")]
+    Syntax {
+        /// What the parser said.
+        reason: String,
+    },
+    /// A name that nothing has: of a key, a table, a kind, a device, an endpoint, a number.
+    #[error("there is no {what} `{name}` {place}")]
+    Unknown {
+        /// What was looked for.
+        what: String,
+        /// The name that was given.
+        name: String,
+        /// Where it was looked for.
+        place: String,
+    },
+    /// A key, a table or a component that must be there is not.
+    #[error("{place} lacks {what}")]
+    Missing {
+        /// What is missing.
+        what: String,
+        /// Where it belongs.
+        place: String,
+    },
+    /// A value that cannot be read as what its key holds.
+    #[error("`{name}`: {reason}")]
+    Malformed {
+        /// The key or number.
+        name: String,
+        /// What is wrong with the value.
+        reason: String,
+    },
+    /// A value outside the range in which it makes sense.
+    #[error("`{name}` is {value}, but must be {bound}")]
+    OutOfRange {
+        /// The key or number.
+        name: String,
+        /// Its value.
+        value: String,
+        /// What is accepted.
+        bound: String,
+    },
+    /// Two things of one name.
+    #[error("{what} `{name}` is there twice")]
+    Duplicate {
+        /// What is doubled.
+        what: String,
+        /// The name.
+        name: String,
+    },
+    /// Names that paths cannot be made of.
+    #[error("`{name}` cannot name {what}")]
+    BadName {
+        /// What it would name.
+        what: String,
+        /// The name.
+        name: String,
+    },
+    /// Components that do not fit together.
+    #[error("{reason}")]
+    Structure {
+        /// What does not fit.
+        reason: String,
+    },
+    /// Something that the card's mode hides.
+    #[error("{what} `{name}` does not exist in mode `{mode}`")]
+    Mode {
+        /// What was asked for.
+        what: String,
+        /// Its name.
+        name: String,
+        /// The mode in force.
+        mode: String,
+    },
+}
+
+/// A refusal: the problem, where it stands, and the next step.
+///
+/// It is a [`Diagnostic`], so miette prints it with the lines of the file around it.
+#[derive(Clone)]
+pub struct ProfileError(Box<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    problem: Problem,
+    help: String,
+    place: Option<(Arc<Source>, Range<usize>, NamedSource<String>)>,
+}
+
+impl ProfileError {
+    pub(crate) fn new(problem: Problem, help: impl Into<String>, place: Option<Place<'_>>) -> ProfileError {
+        let place = place.map(|(source, span)| {
+            let named = NamedSource::new(source.name.clone(), source.text.clone());
+            (source.clone(), span, named)
+        });
+        ProfileError(Box::new(Inner { problem, help: help.into(), place }))
+    }
+
+    /// Adds to the next step.
+    pub(crate) fn explain(&mut self, more: &str) {
+        self.0.help = format!("{}; {more}", self.0.help);
+    }
+
+    /// What is wrong.
+    pub fn problem(&self) -> &Problem {
+        &self.0.problem
+    }
+
+    /// The next step, as a sentence.
+    pub fn next_step(&self) -> &str {
+        &self.0.help
+    }
+
+    /// File, line and column of the place, the latter two from 1; absent where no text is to blame.
+    pub fn place(&self) -> Option<(&str, usize, usize)> {
+        let (source, span, _) = self.0.place.as_ref()?;
+        let before = source.text.get(..span.start).unwrap_or(&source.text);
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let column = before[line_start..].chars().count() + 1;
+        Some((&source.name, before.matches('\n').count() + 1, column))
+    }
+}
+
+impl fmt::Display for ProfileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.problem.fmt(f)
+    }
+}
+
+impl fmt::Debug for ProfileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((file, line, column)) = self.place() {
+            write!(f, "{file}:{line}:{column}: ")?;
+        }
+        write!(f, "{}; {}", self.0.problem, self.0.help)
+    }
+}
+
+impl std::error::Error for ProfileError {}
+
+impl Diagnostic for ProfileError {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(&self.0.help))
+    }
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.0.place.as_ref().map(|(_, _, named)| named as &dyn SourceCode)
+    }
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let (_, span, _) = self.0.place.as_ref()?;
+        let label = match &self.0.problem {
+            Problem::Syntax { .. } => "here",
+            Problem::Unknown { .. } => "unknown",
+            Problem::Missing { .. } => "incomplete",
+            Problem::OutOfRange { .. } => "out of range",
+            Problem::Duplicate { .. } => "second",
+            Problem::BadName { .. } => "this name",
+            _ => "this",
+        };
+        let span = LabeledSpan::new(Some(label.to_string()), span.start, span.len());
+        Some(Box::new(std::iter::once(span)))
+    }
+}
+
+/// A sentence that offers the nearest of `known` for `name`, and lists all of them.
+pub(crate) fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.into_iter().collect();
+    let nearest = nearest(name, &known).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+    if known.is_empty() {
+        return format!("{nearest}there is none to choose from");
+    }
+    format!("{nearest}known: {}", list(known))
+}
+
+/// The one of `known` that `name` most likely meant, where any is near.
+pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    known
+        .iter()
+        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), *candidate))
+        .filter(|(distance, candidate)| *distance <= candidate.len().max(name.len()).div_ceil(3))
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// The names in back quotes, with commas.
+pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,235 @@
+//! Where profiles are found, and what is asked of them.
+
+use crate::document::Document;
+use crate::error::{Place, ProfileError, Source, suggestion};
+use crate::{Problem, System, assemble, builtin, overlay};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a profile describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Category {
+    /// A card or adapter.
+    Device,
+    /// A machine that a card is plugged into.
+    Host,
+    /// Machines and the network between them.
+    Testbed,
+    /// Changes to numbers of other profiles.
+    Overlay,
+}
+
+impl Category {
+    /// Every category.
+    pub const ALL: [Category; 4] = [Category::Device, Category::Host, Category::Testbed, Category::Overlay];
+
+    /// The word for one of them, as in `device`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Category::Device => "device",
+            Category::Host => "host",
+            Category::Testbed => "testbed",
+            Category::Overlay => "overlay",
+        }
+    }
+
+    /// The directory that holds them, as in `devices`.
+    pub fn directory(self) -> &'static str {
+        match self {
+            Category::Device => "devices",
+            Category::Host => "hosts",
+            Category::Testbed => "testbeds",
+            Category::Overlay => "overlays",
+        }
+    }
+}
+
+/// A profile in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The name to ask for it by.
+    pub name: String,
+    /// Its one-line description, or why it cannot be read.
+    pub description: String,
+    /// The file that it comes from.
+    pub file: String,
+}
+
+/// Which system to load.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// A device's name, or the path of a `.toml` file that describes one.
+    pub device: &'a str,
+    /// A testbed's name or path; the device's own where absent.
+    pub testbed: Option<&'a str>,
+    /// The card's mode; the device's own where absent.
+    pub mode: Option<&'a str>,
+    /// Names or paths of overlays, applied in order.
+    pub overlays: Vec<&'a str>,
+    /// Settings such as `soc.pcie_mtu=512B`, applied after the overlays, in order.
+    pub settings: Vec<String>,
+}
+
+/// The profiles that can be asked for by name.
+#[derive(Clone, Debug)]
+pub struct Library {
+    sources: BTreeMap<(Category, String), Arc<Source>>,
+}
+
+impl Library {
+    /// The profiles that ship inside the program.
+    pub fn builtin() -> Library {
+        let sources = builtin::FILES
+            .iter()
+            .map(|(category, name, file, text)| {
+                (
+                    (*category, name.to_string()),
+                    Arc::new(Source { name: file.to_string(), text: text.to_string() }),
+                )
+            })
+            .collect();
+        Library { sources }
+    }
+
+    /// The builtin profiles, shadowed and extended by `devices/*.toml`, `hosts/*.toml`,
+    /// `testbeds/*.toml` and `overlays/*.toml` below `path`. A file is asked for by its name without
+    /// `.toml`.
+    ///
+    /// Refused where a directory or file cannot be read; a file's contents are checked on use.
+    pub fn with_directory(path: &Path) -> Result<Library, ProfileError> {
+        let mut library = Library::builtin();
+        std::fs::read_dir(path).map_err(|error| unreadable(path, &error, None))?;
+        for category in Category::ALL {
+            let directory = path.join(category.directory());
+            if !directory.is_dir() {
+                continue;
+            }
+            let entries =
+                std::fs::read_dir(&directory).map_err(|error| unreadable(&directory, &error, None))?;
+            for entry in entries {
+                let file = entry.map_err(|error| unreadable(&directory, &error, None))?.path();
+                let stem = file.file_stem().and_then(|stem| stem.to_str()).map(str::to_string);
+                if let (Some(stem), Some("toml")) = (stem, file.extension().and_then(|end| end.to_str())) {
+                    library.sources.insert((category, stem), read(&file, None)?);
+                }
+            }
+        }
+        Ok(library)
+    }
+
+    /// The profiles of a category in the order of their names.
+    pub fn names(&self, category: Category) -> Vec<Listed> {
+        self.sources
+            .iter()
+            .filter(|((of, _), _)| *of == category)
+            .map(|((_, name), source)| {
+                let document = Document::parse(source.clone());
+                let described = document.and_then(|document| {
+                    Ok(document.require(category)?.word("description").unwrap_or_default().to_string())
+                });
+                let description = described.unwrap_or_else(|error| format!("cannot be loaded: {error}"));
+                Listed { name: name.clone(), description, file: source.name.clone() }
+            })
+            .collect()
+    }
+
+    /// The text of a profile, as its author wrote it.
+    pub fn source(&self, category: Category, name: &str) -> Result<&str, ProfileError> {
+        match self.sources.get(&(category, name.to_string())) {
+            Some(source) => Ok(&source.text),
+            None => Err(self.unknown(category, name, None)),
+        }
+    }
+
+    /// Loads a device in a testbed, in a mode, with overlays and settings applied.
+    ///
+    /// Every refusal names the file and line, what is wrong there, what is accepted, and what to do.
+    pub fn load(&self, request: &Request<'_>) -> Result<System, ProfileError> {
+        let device = self.open(Category::Device, request.device, None)?;
+        let header = device.require(Category::Device)?;
+        let testbed = match (request.testbed, device.header(Category::Testbed), header.word("testbed")) {
+            (Some(name), _, _) => self.open(Category::Testbed, name, None)?,
+            (None, Some(_), _) => device.clone(),
+            (None, None, Some(name)) => {
+                self.open(Category::Testbed, name, Some((&device.source, header.span_of("testbed"))))?
+            }
+            (None, None, None) => {
+                return Err(ProfileError::new(
+                    Problem::Missing { what: "`testbed`".into(), place: "`[device]`".into() },
+                    "name a testbed in the request, or add `testbed = \"rack\"` to the device",
+                    Some((&device.source, header.span.clone())),
+                ));
+            }
+        };
+        let mut system = assemble::assemble(self, &device, &testbed, request.mode)?;
+        for name in &request.overlays {
+            let document = self.open(Category::Overlay, name, None)?;
+            overlay::apply(&mut system, &document)?;
+            system.overlays.push(name.to_string());
+        }
+        for setting in &request.settings {
+            overlay::set(&mut system, setting)?;
+            system.overlays.push(setting.clone());
+        }
+        overlay::check_counts(&system, None)?;
+        Ok(system)
+    }
+
+    /// Reads and checks the profile of a name or path. `asked` is where a file names it; a path in a
+    /// file is relative to that file.
+    pub(crate) fn open(
+        &self,
+        category: Category,
+        name: &str,
+        asked: Option<Place<'_>>,
+    ) -> Result<Document, ProfileError> {
+        if name.ends_with(".toml") {
+            let base = asked.as_ref().and_then(|(source, _)| Path::new(&source.name).parent());
+            let path = base.map_or_else(|| PathBuf::from(name), |base| base.join(name));
+            let document = Document::parse(read(&path, asked)?)?;
+            document.require(category)?;
+            return Ok(document);
+        }
+        let Some(source) = self.sources.get(&(category, name.to_string())) else {
+            return Err(self.unknown(category, name, asked));
+        };
+        let document = Document::parse(source.clone())?;
+        let header = document.require(category)?;
+        if header.word("name") != Some(name) {
+            let own = header.word("name").unwrap_or_default();
+            return Err(ProfileError::new(
+                Problem::Structure { reason: format!("the file `{name}.toml` calls itself `{own}`") },
+                format!("write `name = \"{name}\"`, or rename the file to `{own}.toml`"),
+                Some((&document.source, header.span_of("name"))),
+            ));
+        }
+        Ok(document)
+    }
+
+    fn unknown(&self, category: Category, name: &str, asked: Option<Place<'_>>) -> ProfileError {
+        let known = self.sources.keys().filter(|(of, _)| *of == category).map(|(_, name)| name.as_str());
+        ProfileError::new(
+            Problem::Unknown {
+                what: category.name().into(),
+                name: name.into(),
+                place: "in the library".into(),
+            },
+            format!("{}; a path that ends in `.toml` names a file", suggestion(name, known)),
+            asked,
+        )
+    }
+}
+
+fn read(path: &Path, asked: Option<Place<'_>>) -> Result<Arc<Source>, ProfileError> {
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error, asked))?;
+    Ok(Arc::new(Source { name: path.display().to_string(), text }))
+}
+
+fn unreadable(path: &Path, error: &std::io::Error, asked: Option<Place<'_>>) -> ProfileError {
+    ProfileError::new(
+        Problem::Unreadable { file: path.display().to_string(), reason: error.to_string() },
+        "check the path, its permissions, and that the file is UTF-8 text",
+        asked,
+    )
+}

@@ -1,0 +1,221 @@
+//! Changing numbers of a loaded system: overlays, settings, and one number at a time.
+
+use crate::document::{Bare, Document, check_range, read};
+use crate::error::{Place, ProfileError, Source, list, nearest};
+use crate::schema::{Component, Key, Kind};
+use crate::{Category, Number, Problem, Provenance, System};
+use offpath_quantity::Quantity;
+use std::sync::Arc;
+
+impl System {
+    /// The same system with one number changed, for intervals and sensitivities.
+    ///
+    /// The number keeps its source and provenance, since nothing new is claimed about it. The value
+    /// must have the number's dimension and lie in the range that loading accepts; a flag such as
+    /// `host.ddio` is a ratio of 0 or 1. It takes microseconds: nothing is read again.
+    pub fn with(&self, name: &str, value: Quantity) -> Result<System, ProfileError> {
+        let key = self.key_of(name, None)?;
+        if value.dimension() != key.dimension {
+            return Err(ProfileError::new(
+                Problem::Malformed {
+                    name: name.into(),
+                    reason: format!("`{value}` is a {}, not a {}", value.dimension(), key.dimension),
+                },
+                format!("write it as in `{}`", key.dimension.example()),
+                None,
+            ));
+        }
+        check_range(key, name, value).map_err(|(problem, help)| ProfileError::new(problem, help, None))?;
+        let mut changed = self.clone();
+        changed.put(name, value);
+        match changed.numbers.get_mut(name) {
+            Some(number) => number.value = value,
+            None => {
+                changed.numbers.insert(name.into(), set_number(value, "a probe", "--set"));
+            }
+        }
+        check_counts(&changed, None)?;
+        Ok(changed)
+    }
+
+    /// Fills the field of a dotted name; `false` where there is none of that dimension.
+    pub(crate) fn put(&mut self, name: &str, value: Quantity) -> bool {
+        let Some((component, key)) = name.rsplit_once('.') else { return false };
+        let mut done = component == "network" && self.network.put(key, value);
+        for machine in &mut self.machines {
+            // A machine and its host share a name; their keys differ.
+            done |= machine.role == component && machine.put(key, value);
+            done |= machine.nic.name == component && machine.nic.put(key, value);
+            for part in machine.switches.iter_mut().filter(|part| part.name == component) {
+                done |= part.put(key, value);
+            }
+            for part in machine.links.iter_mut().filter(|part| part.name == component) {
+                done |= part.put(key, value);
+            }
+            for part in &mut machine.endpoints {
+                done |= part.name == component && part.put(key, value);
+                done |= part.verbs.name == component && part.verbs.put(key, value);
+            }
+            for part in machine.engines.iter_mut().filter(|part| part.name == component) {
+                done |= part.put(key, value);
+            }
+            for part in machine.stalls.iter_mut().filter(|part| part.name == component) {
+                done |= part.put(key, value);
+            }
+        }
+        done
+    }
+
+    /// Every component by its dotted name, with its kind.
+    fn components(&self) -> impl Iterator<Item = (&str, Kind)> {
+        let machines = self.machines.iter().flat_map(|machine| {
+            let link = |link: &crate::Link| if link.pcie.is_some() { Kind::Link } else { Kind::Wire };
+            let own = [(machine.role.as_str(), Kind::Machine), (machine.nic.name.as_str(), Kind::Nic)];
+            own.into_iter()
+                .chain(machine.switches.iter().map(|part| (part.name.as_str(), Kind::Switch)))
+                .chain(machine.links.iter().map(move |part| (part.name.as_str(), link(part))))
+                .chain(machine.endpoints.iter().flat_map(|part| {
+                    [(part.name.as_str(), Kind::Endpoint), (part.verbs.name.as_str(), Kind::Verbs)]
+                }))
+                .chain(machine.engines.iter().map(|part| (part.name.as_str(), Kind::Engine)))
+                .chain(machine.stalls.iter().map(|part| (part.name.as_str(), Kind::Stall)))
+        });
+        std::iter::once(("network", Kind::Network)).chain(machines)
+    }
+
+    /// The schema's entry for a dotted name, or a refusal with the nearest names.
+    pub(crate) fn key_of(&self, name: &str, place: Option<Place<'_>>) -> Result<&'static Key, ProfileError> {
+        let (component, key) = name.rsplit_once('.').unwrap_or((name, ""));
+        let of_component = || self.components().filter(|(own, _)| *own == component).map(|(_, kind)| kind);
+        if let Some(found) = of_component().flat_map(Kind::keys).find(|entry| entry.name == key) {
+            return Ok(found);
+        }
+        let unknown =
+            Problem::Unknown { what: "number".into(), name: name.into(), place: "in the system".into() };
+        let hidden =
+            self.machines.iter().flat_map(|machine| &machine.absent).any(|absent| absent == component);
+        if hidden {
+            let problem =
+                Problem::Mode { what: "endpoint".into(), name: component.into(), mode: self.mode.clone() };
+            return Err(ProfileError::new(
+                problem,
+                "choose another mode of the card, or leave the number out",
+                place,
+            ));
+        }
+        let names: Vec<&str> = self.numbers.keys().map(String::as_str).collect();
+        let near = nearest(name, &names).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+        let keys: Vec<String> =
+            of_component().flat_map(Kind::keys).map(|entry| format!("{component}.{}", entry.name)).collect();
+        let help = if keys.is_empty() {
+            format!("{near}components: {}", list(self.components().map(|(own, _)| own)))
+        } else {
+            format!("{near}`{component}` has {}", list(keys.iter().map(String::as_str)))
+        };
+        Err(ProfileError::new(unknown, help, place))
+    }
+}
+
+fn set_number(value: Quantity, source: &str, file: &str) -> Number {
+    Number {
+        value,
+        low: None,
+        high: None,
+        source: source.to_string(),
+        provenance: Provenance::Set,
+        rows: Vec::new(),
+        note: String::new(),
+        file: file.to_string(),
+    }
+}
+
+/// Applies an overlay: each line to every number that its pattern matches.
+pub(crate) fn apply(system: &mut System, overlay: &Document) -> Result<(), ProfileError> {
+    let name = overlay.header(Category::Overlay).and_then(|header| header.word("name")).unwrap_or_default();
+    let source = format!("overlay {name}");
+    for change in &overlay.changes {
+        let mut names: Vec<String> =
+            system.numbers.keys().filter(|name| matches(&change.pattern, name)).cloned().collect();
+        let pattern_place = (&overlay.source, change.pattern_span.clone());
+        if names.is_empty() && change.pattern.contains('*') {
+            return Err(ProfileError::new(
+                Problem::Unknown {
+                    what: "number that matches".into(),
+                    name: change.pattern.clone(),
+                    place: "in the system".into(),
+                },
+                "`*` stands for any run of characters in a name such as `client.pcie0.encoding`; correct the pattern \
+                 or remove the line",
+                Some(pattern_place),
+            ));
+        }
+        if names.is_empty() {
+            names.push(change.pattern.clone());
+        }
+        for name in names {
+            let key = system.key_of(&name, Some(pattern_place.clone()))?;
+            let value = read(key, &name, &change.value).map_err(|(problem, help)| {
+                ProfileError::new(problem, help, Some((&overlay.source, change.value_span.clone())))
+            })?;
+            system.put(&name, value);
+            system.numbers.insert(name, set_number(value, &source, &overlay.source.name));
+        }
+    }
+    Ok(())
+}
+
+/// Applies a setting such as `soc.pcie_mtu=512B`.
+pub(crate) fn set(system: &mut System, setting: &str) -> Result<(), ProfileError> {
+    let source = Arc::new(Source { name: "--set".into(), text: setting.to_string() });
+    let Some((name, value)) = setting.split_once('=') else {
+        return Err(ProfileError::new(
+            Problem::Malformed {
+                name: setting.into(),
+                reason: "there is no `=` between name and value".into(),
+            },
+            "write a setting as in `soc.pcie_mtu=512B`",
+            Some((&source, 0..setting.len())),
+        ));
+    };
+    let trimmed = name.trim();
+    let key = system.key_of(trimmed, Some((&source, 0..name.len())))?;
+    let value = read(key, trimmed, &Bare::Text(value.trim().to_string())).map_err(|(problem, help)| {
+        ProfileError::new(problem, help, Some((&source, name.len() + 1..setting.len())))
+    })?;
+    system.put(trimmed, value);
+    system.numbers.insert(trimmed.to_string(), set_number(value, "--set", "--set"));
+    Ok(())
+}
+
+/// Refuses more machines than the cluster has.
+pub(crate) fn check_counts(system: &System, place: Option<Place<'_>>) -> Result<(), ProfileError> {
+    match system.machines.iter().find(|machine| machine.count > machine.available) {
+        None => Ok(()),
+        Some(machine) => Err(ProfileError::new(
+            Problem::OutOfRange {
+                name: format!("{}.count", machine.role),
+                value: machine.count.to_string(),
+                bound: format!("at most {0}.available, {1}", machine.role, machine.available),
+            },
+            format!("lower the count, or set {}.available first", machine.role),
+            place,
+        )),
+    }
+}
+
+/// Whether the pattern, in which `*` stands for any run of characters, matches all of the name.
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = parts.collect();
+    // Without a `*` nothing may be left over; with one, the last part stands at the very end.
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}

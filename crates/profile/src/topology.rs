@@ -1,0 +1,172 @@
+//! Looking things up in a system, and finding the way between two nodes of a machine.
+
+use crate::error::suggestion;
+use crate::{Endpoint, Engine, Link, Machine, Problem, ProfileError, Switch, System};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Which way a link is passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// From the node nearer to the adapter to the farther one.
+    Forward,
+    /// Towards the adapter.
+    Backward,
+}
+
+/// One link of a way, and the switch that is passed behind it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hop<'a> {
+    /// The link.
+    pub link: &'a Link,
+    /// Which way it is passed.
+    pub direction: Direction,
+    /// The switch that the way passes after the link; absent at the adapter and at the way's end.
+    pub switch: Option<&'a Switch>,
+}
+
+impl Machine {
+    /// Every node of the machine by its dotted name: the adapter, the switches, the endpoints.
+    pub fn nodes(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.nic.name.as_str())
+            .chain(self.switches.iter().map(|switch| switch.name.as_str()))
+            .chain(self.endpoints.iter().map(|endpoint| endpoint.name.as_str()))
+    }
+
+    /// The copy engine of a name, which may be written with or without the machine's prefix.
+    pub fn engine(&self, name: &str) -> Result<&Engine, ProfileError> {
+        let full = format!("{}{name}", self.prefix);
+        self.engines.iter().find(|engine| engine.name == name || engine.name == full).ok_or_else(|| {
+            unknown(
+                "engine",
+                name,
+                format!("in machine `{}`", self.role),
+                self.engines.iter().map(|e| e.name.as_str()),
+            )
+        })
+    }
+
+    /// The shortest way between two nodes, found breadth first in the order of the links.
+    ///
+    /// A way passes switches and the adapter, never another endpoint, since processors forward
+    /// nothing. From a node to itself it is empty.
+    pub fn way(&self, from: &str, to: &str) -> Result<Vec<Hop<'_>>, ProfileError> {
+        for node in [from, to] {
+            if !self.nodes().any(|name| name == node) {
+                return Err(unknown("node", node, format!("in machine `{}`", self.role), self.nodes()));
+            }
+        }
+        let mut reached: BTreeMap<&str, Hop<'_>> = BTreeMap::new();
+        let mut waiting = VecDeque::from([from]);
+        while let Some(node) = waiting.pop_front() {
+            if node == to {
+                break;
+            }
+            if node != from && self.endpoints.iter().any(|endpoint| endpoint.name == node) {
+                continue;
+            }
+            for link in &self.links {
+                let (next, direction) = match node {
+                    _ if link.from == node => (link.to.as_str(), Direction::Forward),
+                    _ if link.to == node => (link.from.as_str(), Direction::Backward),
+                    _ => continue,
+                };
+                if next != from && !reached.contains_key(next) {
+                    let switch = self.switches.iter().find(|switch| switch.name == next && next != to);
+                    reached.insert(next, Hop { link, direction, switch });
+                    waiting.push_back(next);
+                }
+            }
+        }
+        let (mut way, mut node) = (Vec::new(), to);
+        while node != from {
+            let Some(hop) = reached.get(node) else {
+                return Err(ProfileError::new(
+                    Problem::Structure { reason: format!("no links lead from `{from}` to `{to}`") },
+                    "add a link or wire whose `between` joins them or a switch between them",
+                    None,
+                ));
+            };
+            way.push(*hop);
+            node = match hop.direction {
+                Direction::Forward => &hop.link.from,
+                Direction::Backward => &hop.link.to,
+            };
+        }
+        way.reverse();
+        Ok(way)
+    }
+}
+
+impl System {
+    /// The machine of a role.
+    pub fn machine(&self, role: &str) -> Result<&Machine, ProfileError> {
+        self.machines.iter().find(|machine| machine.role == role).ok_or_else(|| {
+            let known = self.machines.iter().map(|machine| machine.role.as_str());
+            unknown("machine", role, format!("in testbed `{}`", self.testbed), known)
+        })
+    }
+
+    /// The endpoint of a name that paths use, with its machine.
+    ///
+    /// An endpoint that the card's mode hides is refused with the mode's name.
+    pub fn endpoint(&self, name: &str) -> Result<(&Machine, &Endpoint), ProfileError> {
+        if let Some(found) = self.endpoints().find(|(_, endpoint)| endpoint.name == name) {
+            return Ok(found);
+        }
+        let known = self.endpoints().map(|(_, endpoint)| endpoint.name.as_str());
+        if self.machines.iter().any(|machine| machine.absent.iter().any(|absent| absent == name)) {
+            return Err(ProfileError::new(
+                Problem::Mode { what: "endpoint".into(), name: name.into(), mode: self.mode.clone() },
+                format!(
+                    "choose another mode of the card, or an endpoint that it has; {}",
+                    suggestion(name, known)
+                ),
+                None,
+            ));
+        }
+        Err(unknown("endpoint", name, format!("in testbed `{}` with `{}`", self.testbed, self.device), known))
+    }
+
+    /// Every endpoint with its machine, machine by machine.
+    pub fn endpoints(&self) -> impl Iterator<Item = (&Machine, &Endpoint)> {
+        self.machines
+            .iter()
+            .flat_map(|machine| machine.endpoints.iter().map(move |endpoint| (machine, endpoint)))
+    }
+
+    /// The order in which held stations are acquired: the adapters by name.
+    ///
+    /// A request holds the contexts of one adapter, and loading refuses two adapters of one name,
+    /// so a request never waits for a pool that it holds. A request that holds several takes them
+    /// in this order, which leaves no cycle to wait in.
+    pub fn hold_order(&self) -> Vec<&str> {
+        let mut order: Vec<&str> = self.machines.iter().map(|machine| machine.nic.name.as_str()).collect();
+        order.sort_unstable();
+        order
+    }
+
+    /// What the card's mode means for routes and placements, where it is not the common one.
+    pub fn mode_note(&self) -> Option<&'static str> {
+        match self.mode.as_str() {
+            "embedded-cpu" => Some(
+                "in mode `embedded-cpu` the card's processor owns the adapter: packets of the host pass a switch that \
+                 this processor configures, and the cost of that is not part of the profile",
+            ),
+            "nic" => Some("in mode `nic` the card's processors and their engines cannot be reached"),
+            _ => None,
+        }
+    }
+}
+
+fn unknown<'a>(
+    what: &str,
+    name: &str,
+    place: String,
+    known: impl IntoIterator<Item = &'a str>,
+) -> ProfileError {
+    ProfileError::new(
+        Problem::Unknown { what: what.into(), name: name.into(), place },
+        suggestion(name, known),
+        None,
+    )
+}
