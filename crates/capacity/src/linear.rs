@@ -1,0 +1,276 @@
+//! A linear program solved to full precision, with the duals and whether they are unique.
+//!
+//! The interior-point solver gives a point inside the optimal face and says which rows are tight
+//! on all of that face. One elimination over those rows then removes the solver's tolerance from
+//! the answer, and its free columns tell what the optimum leaves open.
+
+use clarabel::algebra::CscMatrix;
+use clarabel::solver::{
+    DefaultSettingsBuilder, DefaultSolver, IPSolver, NonnegativeConeT, SolverStatus, ZeroConeT,
+};
+
+/// Scaled quantities closer than this are the same.
+pub(crate) const TOLERANCE: f64 = 1e-9;
+
+/// `coefficients · x <= bound`, or `=` where `equality`.
+#[derive(Clone, Debug)]
+pub(crate) struct LinearRow {
+    pub coefficients: Vec<f64>,
+    pub bound: f64,
+    pub equality: bool,
+}
+
+/// What came of maximising.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Optimal(Optimum),
+    /// The rows (by index) that exclude each other.
+    Infeasible(Vec<usize>),
+    /// The column that can grow without end.
+    Unbounded(usize),
+    Failed(String),
+}
+
+/// A point of the optimal face, and the price of each row.
+#[derive(Debug)]
+pub(crate) struct Optimum {
+    pub x: Vec<f64>,
+    /// Whether all optima agree in this column.
+    pub x_unique: Vec<bool>,
+    /// Gain of the objective per unit of the row's bound.
+    pub price: Vec<f64>,
+    /// Whether all dual optima agree in this row.
+    pub price_unique: Vec<bool>,
+}
+
+/// Maximises `objective · x` over `x >= 0` and `rows`.
+///
+/// The caller scales the columns so that useful values lie near one; rows are scaled here.
+pub(crate) fn maximise(objective: &[f64], rows: &[LinearRow]) -> Outcome {
+    let largest = |values: &[f64]| values.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
+    let objective_scale = match largest(objective) {
+        0.0 => 1.0,
+        most => most,
+    };
+    let objective: Vec<f64> = objective.iter().map(|value| value / objective_scale).collect();
+    let mut row_scale = Vec::with_capacity(rows.len());
+    let mut scaled = Vec::with_capacity(rows.len());
+    for (index, row) in rows.iter().enumerate() {
+        let scale = largest(&row.coefficients);
+        if scale == 0.0 && (row.bound < 0.0 || row.equality && row.bound != 0.0) {
+            return Outcome::Infeasible(vec![index]);
+        }
+        let scale = if scale == 0.0 { 1.0 } else { scale };
+        row_scale.push(scale);
+        scaled.push(LinearRow {
+            coefficients: row.coefficients.iter().map(|value| value / scale).collect(),
+            bound: row.bound / scale,
+            equality: row.equality,
+        });
+    }
+    let interior = interior_point(&objective, &scaled);
+    let (x, multipliers) = match interior.status {
+        SolverStatus::PrimalInfeasible | SolverStatus::AlmostPrimalInfeasible => {
+            let most = largest(&interior.multipliers);
+            let tight = (0..rows.len()).filter(|&row| interior.multipliers[row].abs() > 1e-6 * most);
+            return Outcome::Infeasible(tight.collect());
+        }
+        SolverStatus::DualInfeasible | SolverStatus::AlmostDualInfeasible => {
+            let ray = &interior.x;
+            let column = (0..ray.len()).max_by(|&a, &b| ray[a].total_cmp(&ray[b]).then(b.cmp(&a)));
+            return Outcome::Unbounded(column.unwrap_or(0));
+        }
+        _ => (interior.x, interior.multipliers),
+    };
+    let Some(mut optimum) = polish(&objective, &scaled, x, &multipliers, &interior.slacks) else {
+        return Outcome::Failed(format!("{:?}", interior.status));
+    };
+    for (price, scale) in optimum.price.iter_mut().zip(&row_scale) {
+        *price *= objective_scale / scale;
+    }
+    Outcome::Optimal(optimum)
+}
+
+struct Interior {
+    status: SolverStatus,
+    x: Vec<f64>,
+    /// One for each row, then one for each column's `x >= 0`.
+    multipliers: Vec<f64>,
+    slacks: Vec<f64>,
+}
+
+fn interior_point(objective: &[f64], rows: &[LinearRow]) -> Interior {
+    let columns = objective.len();
+    // The solver wants one block per cone, so equalities go first.
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    order.sort_by_key(|&row| !rows[row].equality);
+    let equalities = rows.iter().filter(|row| row.equality).count();
+    let (mut starts, mut row_numbers, mut values) = (vec![0], Vec::new(), Vec::new());
+    for column in 0..columns {
+        for (position, &row) in order.iter().enumerate() {
+            if rows[row].coefficients[column] != 0.0 {
+                row_numbers.push(position);
+                values.push(rows[row].coefficients[column]);
+            }
+        }
+        row_numbers.push(rows.len() + column);
+        values.push(-1.0);
+        starts.push(values.len());
+    }
+    let height = rows.len() + columns;
+    let matrix = CscMatrix::new(height, columns, starts, row_numbers, values);
+    let mut bounds: Vec<f64> = order.iter().map(|&row| rows[row].bound).collect();
+    bounds.resize(height, 0.0);
+    let cost: Vec<f64> = objective.iter().map(|value| -value).collect();
+    let cones = [ZeroConeT(equalities), NonnegativeConeT(height - equalities)];
+    let cones = if equalities == 0 { &cones[1..] } else { &cones[..] };
+    let settings = DefaultSettingsBuilder::default()
+        .verbose(false)
+        .tol_gap_abs(1e-12)
+        .tol_gap_rel(1e-12)
+        .tol_feas(1e-12)
+        .build()
+        .expect("constant settings are valid");
+    let quadratic = CscMatrix::zeros((columns, columns));
+    let mut solver = DefaultSolver::new(&quadratic, &cost, &matrix, &bounds, cones, settings)
+        .expect("dimensions agree by construction");
+    solver.solve();
+    let solution = solver.solution;
+    let mut multipliers = solution.z.clone();
+    let mut slacks = solution.s.clone();
+    for (position, &row) in order.iter().enumerate() {
+        multipliers[row] = solution.z[position];
+        slacks[row] = solution.s[position];
+    }
+    Interior { status: solution.status, x: solution.x, multipliers, slacks }
+}
+
+/// Moves `x` and the multipliers exactly onto the optimal face; `None` where the face was misjudged.
+fn polish(
+    objective: &[f64],
+    rows: &[LinearRow],
+    mut x: Vec<f64>,
+    multipliers: &[f64],
+    slacks: &[f64],
+) -> Option<Optimum> {
+    let tight: Vec<usize> =
+        (0..rows.len()).filter(|&row| rows[row].equality || multipliers[row] > slacks[row]).collect();
+    let free: Vec<usize> = (0..x.len())
+        .filter(|&column| multipliers[rows.len() + column] <= slacks[rows.len() + column])
+        .collect();
+    for column in 0..x.len() {
+        if !free.contains(&column) {
+            x[column] = 0.0;
+        }
+    }
+    let used = |row: usize, x: &[f64]| dot(&rows[row].coefficients, x);
+
+    let equations =
+        tight.iter().map(|&row| free.iter().map(|&column| rows[row].coefficients[column]).collect());
+    let residuals = tight.iter().map(|&row| rows[row].bound - used(row, &x)).collect();
+    let step = eliminate(equations.collect(), residuals, free.len())?;
+    let mut x_unique = vec![true; x.len()];
+    for (position, &column) in free.iter().enumerate() {
+        x[column] += step.values[position];
+        x_unique[column] = step.unique[position];
+    }
+
+    let mut price = vec![0.0; rows.len()];
+    for &row in &tight {
+        price[row] = multipliers[row];
+    }
+    let reduced = |column: usize, price: &[f64]| {
+        objective[column]
+            - rows.iter().zip(price).map(|(row, price)| row.coefficients[column] * price).sum::<f64>()
+    };
+    let equations =
+        free.iter().map(|&column| tight.iter().map(|&row| rows[row].coefficients[column]).collect());
+    let residuals = free.iter().map(|&column| reduced(column, &price)).collect();
+    let step = eliminate(equations.collect(), residuals, tight.len())?;
+    let mut price_unique = vec![true; rows.len()];
+    for (position, &row) in tight.iter().enumerate() {
+        price[row] += step.values[position];
+        price_unique[row] = step.unique[position];
+    }
+
+    // Optimality is checked rather than believed: feasible, dual feasible, and tight where priced.
+    let slack = TOLERANCE / 10.0;
+    let feasible = x.iter().all(|&value| value >= -slack)
+        && rows.iter().all(|row| {
+            let excess = dot(&row.coefficients, &x) - row.bound;
+            let size = row.bound.abs().max(1e-3);
+            excess <= slack * size && (!row.equality || excess >= -slack * size)
+        });
+    let priced = rows.iter().zip(&price).all(|(row, &price)| row.equality || price >= -slack);
+    let no_better =
+        (0..x.len()).all(|column| reduced(column, &price) <= slack * objective[column].abs().max(1e-6));
+    if !(feasible && priced && no_better) {
+        return None;
+    }
+    x.iter_mut().for_each(|value| *value = value.max(0.0));
+    for (row, price) in rows.iter().zip(&mut price) {
+        if !row.equality {
+            *price = price.max(0.0);
+        }
+    }
+    Some(Optimum { x, x_unique, price, price_unique })
+}
+
+struct Elimination {
+    /// A solution with zero in the columns that the equations leave open.
+    values: Vec<f64>,
+    /// Whether all solutions agree in this column.
+    unique: Vec<bool>,
+}
+
+/// Solves `equations · values = right` by Gauss-Jordan with full pivoting; `None` where inconsistent.
+fn eliminate(mut equations: Vec<Vec<f64>>, mut right: Vec<f64>, columns: usize) -> Option<Elimination> {
+    let mut pivots: Vec<(usize, usize)> = Vec::new();
+    let mut is_pivot = vec![false; columns];
+    for next in 0..equations.len().min(columns) {
+        let (mut best, mut at) = (0.0, (0, 0));
+        for (row, equation) in equations.iter().enumerate().skip(next) {
+            for column in (0..columns).filter(|&column| !is_pivot[column]) {
+                if equation[column].abs() > best {
+                    (best, at) = (equation[column].abs(), (row, column));
+                }
+            }
+        }
+        if best < TOLERANCE {
+            break;
+        }
+        equations.swap(next, at.0);
+        right.swap(next, at.0);
+        let column = at.1;
+        let divisor = equations[next][column];
+        equations[next].iter_mut().for_each(|value| *value /= divisor);
+        right[next] /= divisor;
+        let pivot_row = equations[next].clone();
+        let pivot_right = right[next];
+        for row in (0..equations.len()).filter(|&row| row != next) {
+            let factor = equations[row][column];
+            if factor != 0.0 {
+                for (value, pivot) in equations[row].iter_mut().zip(&pivot_row) {
+                    *value -= factor * pivot;
+                }
+                right[row] -= factor * pivot_right;
+            }
+        }
+        is_pivot[column] = true;
+        pivots.push((next, column));
+    }
+    if right.iter().skip(pivots.len()).any(|rest| rest.abs() > TOLERANCE) {
+        return None;
+    }
+    let mut values = vec![0.0; columns];
+    let mut unique = vec![false; columns];
+    for &(row, column) in &pivots {
+        values[column] = right[row];
+        unique[column] = (0..columns).all(|other| is_pivot[other] || equations[row][other].abs() < TOLERANCE);
+    }
+    Some(Elimination { values, unique })
+}
+
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
