@@ -34,7 +34,7 @@ const CLASS_WIDTH: f64 = 1.0001;
 /// - `latest`: the shares of [`Zipfian`] as Gray's method draws them, exactly; the oldest record has
 ///   none.
 /// - `zipfian`: YCSB hashes 10^10 Zipfian ranks onto the key space, so a record's share is the sum of
-///   the ranks that hash onto it, out of what falls on records that exist. The hottest ranks (eight for
+///   the ranks that hash onto it, out of what falls on records that exist. The hottest ranks (sixteen for
 ///   each key, at least 2^20, at most 2^24, or 2^22 beyond 2^24 records) are hashed one by one, so that
 ///   their records, and ranks that meet on one record, are exact. The others are taken to fall on the
 ///   records by chance: how many records get how much is the compound Poisson law of those ranks, found
@@ -81,7 +81,7 @@ struct Class {
 impl Popularity {
     /// The popularity of the records of `workload`.
     ///
-    /// A zipfian workload costs from 0.1 s to about 1 s, and up to 300 MiB while it is computed.
+    /// A zipfian workload costs from 0.1 s to about 2 s, and up to 300 MiB while it is computed.
     pub fn new(workload: &Workload) -> Popularity {
         let drawn = workload.insert_count;
         let shape = match workload.request_distribution {
@@ -269,7 +269,7 @@ fn scrambled(key_space: u64, existing: u64) -> Vec<(f64, f64)> {
 /// The ranks that are hashed one by one: more for more records, as far as time and memory allow.
 fn hashed_ranks(key_space: u64, existing: u64) -> u64 {
     let most = if existing <= LARGEST_TABLE { MOST_HASHED_RANKS } else { MOST_LISTED_RANKS };
-    key_space.saturating_mul(8).clamp(FEWEST_HASHED_RANKS, most).next_multiple_of(RANK_RUN)
+    key_space.saturating_mul(16).clamp(FEWEST_HASHED_RANKS, most).next_multiple_of(RANK_RUN)
 }
 
 /// The masses of the keys below `existing` that the `hashed` hottest ranks hash onto.
