@@ -1,0 +1,1051 @@
+//! Design files: a system to plan, as its author writes it.
+//!
+//! The file is TOML. Every mistake is reported with the file, the place, what is accepted and what
+//! to do next; nothing that matters has a default.
+
+use miette::{NamedSource, SourceSpan};
+use offpath_quantity::{Bytes, Dimension, OpRate, Quantity, Time};
+use offpath_workload::Workload;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+
+/// Why a design cannot be planned, pointing into the file.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("{message}")]
+pub struct DesignError {
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    #[help]
+    pub help: Option<String>,
+    /// The file.
+    #[source_code]
+    pub source_code: NamedSource<String>,
+    /// Where in the file.
+    #[label("here")]
+    pub at: Option<SourceSpan>,
+}
+
+/// What the mix is chosen for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Objective {
+    /// The greatest throughput.
+    MostThroughput,
+    /// The least processor time of the host at a load.
+    LeastHostCpu {
+        /// Requests per second.
+        load: f64,
+    },
+    /// The lowest 99th percentile of latency at a load.
+    LowestP99 {
+        /// Requests per second.
+        load: f64,
+    },
+}
+
+/// By what greedy ranks the alternatives (wei2023 §4.2 leaves that to the system).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rank {
+    /// The lowest unloaded latency first.
+    UnloadedLatency,
+    /// The fewest network bytes first.
+    NetworkSaved,
+    /// The greatest throughput alone first.
+    Throughput,
+    /// The least host processor time first.
+    HostCpu,
+}
+
+/// A data structure that steps access.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Object {
+    /// Its name.
+    pub name: String,
+    /// Bytes of one entry.
+    pub entry: Bytes,
+    /// Records that share one entry.
+    pub records_per_entry: u64,
+    /// Copies of its hottest entries; 1 where there are none.
+    pub copies: u64,
+    /// How many of the hottest entries have copies.
+    pub copied: u64,
+}
+
+/// What a SoC's memory budget keeps near the adapter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cache {
+    /// The endpoint whose memory it is.
+    pub at: String,
+    /// Its size.
+    pub budget: Bytes,
+    /// Objects that must fit whole.
+    pub whole: Vec<String>,
+    /// The object whose hottest entries fill the rest.
+    pub hottest: String,
+}
+
+/// One step of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// A verb on a path.
+    Verb {
+        /// The verb's name.
+        verb: offpath_route::Verb,
+        /// The path's name.
+        path: String,
+        /// The payload.
+        bytes: Bytes,
+        /// The object that it accesses, where it names one.
+        object: Option<String>,
+        /// Requests in a doorbell batch; 1 for single posting.
+        batch: u32,
+        /// Where it stands in the file.
+        span: Range<usize>,
+    },
+    /// Processor time.
+    Compute {
+        /// The endpoint whose processor it is.
+        at: String,
+        /// How long.
+        time: Time,
+        /// Where it stands in the file.
+        span: Range<usize>,
+    },
+    /// Steps that run one after another, several times.
+    Repeat {
+        /// How often.
+        times: u64,
+        /// The steps.
+        steps: Vec<Step>,
+    },
+    /// Lists of steps that run side by side.
+    Parallel(Vec<Vec<Step>>),
+    /// One of two lists of steps by chance.
+    Branch {
+        /// The probability of the first.
+        probability: f64,
+        /// The first.
+        then: Vec<Step>,
+        /// The second.
+        otherwise: Vec<Step>,
+    },
+}
+
+/// One way to serve a request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alternative {
+    /// Its name.
+    pub name: String,
+    /// What it does, in a few words.
+    pub description: String,
+    /// Another device than the design's, where it runs on one; it then takes no part in mixes.
+    pub device: Option<String>,
+    /// Whether mixes may use it.
+    pub mixed: bool,
+    /// Evidence rows that measured this very alternative.
+    pub rows: Vec<String>,
+    /// The steps by operation of the workload, with the operation's share.
+    pub operations: Vec<(String, f64, Vec<Step>)>,
+    /// Where it stands in the file.
+    pub span: Range<usize>,
+}
+
+/// A named mix: alternatives filled in order, each to the limit that the earlier ones leave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedMix {
+    /// Its name.
+    pub name: String,
+    /// The alternatives in order.
+    pub fill: Vec<String>,
+}
+
+/// A design, resolved: sizes are bytes, shares are numbers.
+#[derive(Clone, Debug)]
+pub struct Design {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub description: String,
+    /// The device to plan for.
+    pub device: String,
+    /// The testbed.
+    pub testbed: Option<String>,
+    /// The card's mode.
+    pub mode: Option<String>,
+    /// What the mix is chosen for.
+    pub objective: Objective,
+    /// By what greedy ranks.
+    pub rank: Rank,
+    /// Payload of a request where throughput is in Gbit/s; requests are counted where absent.
+    pub unit: Option<Bytes>,
+    /// Payload that a request would send over the network by itself, for bytes saved.
+    pub network_baseline: Option<Bytes>,
+    /// The workload in a line.
+    pub workload: String,
+    /// Warnings about the workload file.
+    pub warnings: Vec<String>,
+    /// The alternatives.
+    pub alternatives: Vec<Alternative>,
+    /// The named mixes.
+    pub mixes: Vec<NamedMix>,
+    /// The objects.
+    pub objects: BTreeMap<String, ObjectAccess>,
+    /// What the cache holds, where there is one.
+    pub cache: Option<CacheUse>,
+    /// The most host cores that requests may keep busy, as a share of all; `None` for all.
+    pub host_cpu_share: Option<f64>,
+    /// The greatest unloaded latency that an alternative may have in a mix.
+    pub latency_bound: Option<Time>,
+    /// Parameters with their values.
+    pub parameters: BTreeMap<String, f64>,
+    /// A parameter to vary, with its values.
+    pub sweep: Option<(String, Vec<f64>)>,
+    /// Numbers of clients for the closed-loop table, each with one request under way.
+    pub clients: Vec<u32>,
+    /// The text and name of the file, for errors found later.
+    pub source: (String, String),
+}
+
+/// How the workload's requests are spread over an object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObjectAccess {
+    /// Bytes of the whole object.
+    pub size: Bytes,
+    /// Share of the requests to its hottest entry, after copies.
+    pub hottest: f64,
+}
+
+/// What a memory budget keeps, and what that brings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CacheUse {
+    /// Where.
+    pub at: String,
+    /// The budget.
+    pub budget: Bytes,
+    /// Bytes of the objects that are kept whole.
+    pub whole: Bytes,
+    /// The object whose hottest entries are kept.
+    pub object: String,
+    /// Entries of it that fit.
+    pub entries: u64,
+    /// Entries of it that exist.
+    pub of: u64,
+    /// Share of the requests that find theirs.
+    pub hit_ratio: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFile {
+    design: RawDesign,
+    workload: Option<RawWorkload>,
+    #[serde(default)]
+    parameters: BTreeMap<String, Spanned<toml::Value>>,
+    #[serde(default)]
+    object: BTreeMap<String, Spanned<RawObject>>,
+    cache: Option<Spanned<RawCache>>,
+    #[serde(default)]
+    constraints: RawConstraints,
+    #[serde(default)]
+    alternative: Vec<Spanned<RawAlternative>>,
+    #[serde(default)]
+    mix: Vec<RawMix>,
+    sweep: Option<RawSweep>,
+    clients: Option<RawClients>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawDesign {
+    name: String,
+    #[serde(default)]
+    description: String,
+    device: String,
+    testbed: Option<String>,
+    mode: Option<String>,
+    objective: Spanned<String>,
+    offered_load: Option<Spanned<String>>,
+    rank_by: Spanned<String>,
+    unit: Option<Spanned<String>>,
+    network_baseline: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawWorkload {
+    ycsb: Spanned<String>,
+    #[serde(default)]
+    set: BTreeMap<String, toml::Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawObject {
+    entry: Spanned<String>,
+    records_per_entry: Option<u64>,
+    copies: Option<u64>,
+    copied: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawCache {
+    at: String,
+    budget: Spanned<String>,
+    #[serde(default)]
+    whole: Vec<Spanned<String>>,
+    hottest: Spanned<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawConstraints {
+    host_cpu_share: Option<Spanned<f64>>,
+    latency_bound: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawMix {
+    name: String,
+    fill: Vec<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSweep {
+    parameter: Spanned<String>,
+    values: Vec<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawClients {
+    counts: Vec<u32>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawAlternative {
+    name: Spanned<String>,
+    #[serde(default)]
+    description: String,
+    like: Option<Spanned<String>>,
+    device: Option<String>,
+    hit_ratio: Option<Spanned<f64>>,
+    mixed: Option<bool>,
+    #[serde(default)]
+    rows: Vec<String>,
+    /// Steps where requests are all alike.
+    request: Option<Vec<Spanned<RawStep>>>,
+    read: Option<Vec<Spanned<RawStep>>>,
+    update: Option<Vec<Spanned<RawStep>>>,
+    insert: Option<Vec<Spanned<RawStep>>>,
+    scan: Option<Vec<Spanned<RawStep>>>,
+    readmodifywrite: Option<Vec<Spanned<RawStep>>>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct RawStep {
+    read: Option<Spanned<String>>,
+    write: Option<Spanned<String>>,
+    send: Option<Spanned<String>>,
+    send_ud: Option<Spanned<String>>,
+    compare_and_swap: Option<Spanned<String>>,
+    fetch_and_add: Option<Spanned<String>>,
+    bytes: Option<Spanned<String>>,
+    object: Option<Spanned<String>>,
+    batch: Option<Spanned<u32>>,
+    compute: Option<Spanned<String>>,
+    time: Option<Spanned<String>>,
+    rate: Option<Spanned<String>>,
+    repeat: Option<Spanned<u64>>,
+    steps: Option<Vec<Spanned<RawStep>>>,
+    parallel: Option<Vec<Vec<Spanned<RawStep>>>>,
+    cached: Option<Spanned<String>>,
+    hit: Option<Vec<Spanned<RawStep>>>,
+    miss: Option<Vec<Spanned<RawStep>>>,
+    probability: Option<Spanned<f64>>,
+    then: Option<Vec<Spanned<RawStep>>>,
+    otherwise: Option<Vec<Spanned<RawStep>>>,
+}
+
+/// What a user changes in a design from the command line.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// Parameters by name.
+    pub parameters: BTreeMap<String, f64>,
+    /// Another YCSB file.
+    pub workload: Option<PathBuf>,
+    /// Another device.
+    pub device: Option<String>,
+    /// Another objective, as the file writes it.
+    pub objective: Option<String>,
+    /// Another load, as the file writes it.
+    pub offered_load: Option<String>,
+}
+
+impl Design {
+    /// Reads and resolves the design in a file.
+    pub fn load(path: &Path, changes: &Changes) -> Result<Design, miette::Report> {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            miette::miette!(
+                help = "write one with `offpath new`, or name one of the files in `designs/`",
+                "the design `{}` cannot be read: {error}",
+                path.display()
+            )
+        })?;
+        let directory = path.parent().unwrap_or(Path::new("."));
+        Design::parse(&text, &path.display().to_string(), directory, changes)
+    }
+
+    /// Resolves the design in `text`, called `name` in messages; workload files are found from
+    /// `directory`.
+    pub fn parse(
+        text: &str,
+        name: &str,
+        directory: &Path,
+        changes: &Changes,
+    ) -> Result<Design, miette::Report> {
+        let raw: RawFile = toml::from_str(text).map_err(|error| {
+            let help = "see `offpath new` for a commented design with every key".to_string();
+            DesignError {
+                message: error.message().to_string(),
+                help: Some(help),
+                source_code: NamedSource::new(name, text.to_string()),
+                at: error.span().map(Into::into),
+            }
+        })?;
+        Resolver { text, name, raw, parameters: BTreeMap::new(), hit_ratio: None, cache_object: None }
+            .resolve(directory, changes)
+    }
+}
+
+struct Resolver<'t> {
+    text: &'t str,
+    name: &'t str,
+    raw: RawFile,
+    parameters: BTreeMap<String, Value>,
+    hit_ratio: Option<f64>,
+    cache_object: Option<String>,
+}
+
+/// What a parameter or size name stands for.
+#[derive(Clone, Copy, Debug)]
+enum Value {
+    Bytes(f64),
+    Number(f64),
+}
+
+const VERBS: [offpath_route::Verb; 6] = [
+    offpath_route::Verb::Read,
+    offpath_route::Verb::Write,
+    offpath_route::Verb::Send,
+    offpath_route::Verb::SendDatagram,
+    offpath_route::Verb::CompareAndSwap,
+    offpath_route::Verb::FetchAndAdd,
+];
+
+impl Resolver<'_> {
+    fn error(&self, message: impl Into<String>, help: impl Into<String>, at: Range<usize>) -> miette::Report {
+        DesignError {
+            message: message.into(),
+            help: Some(help.into()),
+            source_code: NamedSource::new(self.name, self.text.to_string()),
+            at: Some(at.into()),
+        }
+        .into()
+    }
+
+    fn quantity(&self, text: &Spanned<String>, dimension: Dimension) -> Result<Quantity, miette::Report> {
+        Quantity::parse(text.get_ref(), dimension).map_err(|error| {
+            self.error(error.to_string(), format!("as in `{}`", dimension.example()), text.span())
+        })
+    }
+
+    fn time(&self, text: &Spanned<String>) -> Result<Time, miette::Report> {
+        let Quantity::Time(time) = self.quantity(text, Dimension::Time)? else { unreachable!("a time") };
+        Ok(time)
+    }
+
+    /// A size: bytes with a unit, a parameter, or a product of such.
+    fn bytes(&self, text: &Spanned<String>) -> Result<Bytes, miette::Report> {
+        let mut product = 1.0;
+        let mut sizes = 0;
+        for factor in text.get_ref().split('*').map(str::trim) {
+            match self.parameters.get(factor) {
+                Some(Value::Bytes(bytes)) => {
+                    product *= bytes;
+                    sizes += 1;
+                }
+                Some(Value::Number(number)) => product *= number,
+                None => match (factor.parse::<f64>(), Quantity::parse(factor, Dimension::Bytes)) {
+                    (Ok(number), _) => product *= number,
+                    (_, Ok(quantity)) => {
+                        product *= quantity.base();
+                        sizes += 1;
+                    }
+                    (_, Err(error)) => {
+                        let known: Vec<&str> = self.parameters.keys().map(String::as_str).collect();
+                        return Err(self.error(
+                            error.to_string(),
+                            format!(
+                                "write bytes with a unit, a name from [parameters] ({}), or a product of them",
+                                known.join(", ")
+                            ),
+                            text.span(),
+                        ));
+                    }
+                },
+            }
+        }
+        if sizes != 1 {
+            return Err(self.error(
+                format!("`{}` multiplies {sizes} sizes; a number of bytes has exactly one", text.get_ref()),
+                "write one size and any plain numbers, as in `chunk * ratio`",
+                text.span(),
+            ));
+        }
+        match Quantity::from_base(product, Dimension::Bytes) {
+            Some(Quantity::Bytes(bytes)) => Ok(bytes),
+            _ => Err(self.error(
+                format!("`{}` is {product} bytes, which is out of range", text.get_ref()),
+                "use a size from 0 B to 1 GiB",
+                text.span(),
+            )),
+        }
+    }
+
+    fn resolve(mut self, directory: &Path, changes: &Changes) -> Result<Design, miette::Report> {
+        self.read_parameters(changes)?;
+        let workload = self.read_workload(directory, changes)?;
+        if let Some(workload) = &workload {
+            self.parameters.insert("record".into(), Value::Bytes(workload.mean_record_bytes()));
+        }
+        let (objects, cache) = self.read_objects(workload.as_ref())?;
+        self.hit_ratio = cache.as_ref().map(|cache| cache.hit_ratio);
+        self.cache_object = cache.as_ref().map(|cache| cache.object.clone());
+        let alternatives = self.read_alternatives(workload.as_ref(), &objects)?;
+        for mix in &self.raw.mix {
+            for name in &mix.fill {
+                if !alternatives.iter().any(|a| a.name == *name.get_ref()) {
+                    return Err(self.error(
+                        format!("mix `{}` names `{}`, which is no alternative", mix.name, name.get_ref()),
+                        format!("use one of {}", names(&alternatives)),
+                        name.span(),
+                    ));
+                }
+            }
+        }
+        let raw = &self.raw.design;
+        let objective = self.objective(changes)?;
+        let rank = match raw.rank_by.get_ref().as_str() {
+            "unloaded-latency" => Rank::UnloadedLatency,
+            "network-saved" => Rank::NetworkSaved,
+            "throughput" => Rank::Throughput,
+            "host-cpu" => Rank::HostCpu,
+            other => {
+                return Err(self.error(
+                    format!("`{other}` is nothing that greedy ranks by"),
+                    "use `unloaded-latency`, `network-saved`, `throughput` or `host-cpu`",
+                    raw.rank_by.span(),
+                ));
+            }
+        };
+        let constraints = &self.raw.constraints;
+        if let Some(share) = &constraints.host_cpu_share
+            && !(0.0..=1.0).contains(share.get_ref())
+        {
+            return Err(self.error(
+                format!("host_cpu_share is {}; a share lies from 0 to 1", share.get_ref()),
+                "write 0 where requests may not use the host's processor, 1 where they may use all of it",
+                share.span(),
+            ));
+        }
+        let sweep = match &self.raw.sweep {
+            None => None,
+            Some(sweep) if self.parameters.contains_key(sweep.parameter.get_ref()) => {
+                Some((sweep.parameter.get_ref().clone(), sweep.values.clone()))
+            }
+            Some(sweep) => {
+                return Err(self.error(
+                    format!("`{}` is no parameter of this design", sweep.parameter.get_ref()),
+                    "name one from [parameters]",
+                    sweep.parameter.span(),
+                ));
+            }
+        };
+        let description = |workload: &Workload| {
+            let mix = &workload.operation_mix;
+            let shares: Vec<String> = offpath_workload::Operation::ALL
+                .into_iter()
+                .filter(|operation| mix.share(*operation) > 0.0)
+                .map(|operation| format!("{:.0}% {}", mix.share(operation) * 100.0, operation.name()))
+                .collect();
+            format!(
+                "YCSB {}: {}, {} over {} records of {} B",
+                Path::new(self.raw.workload.as_ref().map_or("", |w| w.ycsb.get_ref()))
+                    .file_name()
+                    .map(|name| name.to_string_lossy().into_owned())
+                    .unwrap_or_default(),
+                shares.join(", "),
+                workload.request_distribution.name(),
+                workload.record_count,
+                workload.mean_record_bytes(),
+            )
+        };
+        Ok(Design {
+            name: raw.name.clone(),
+            description: raw.description.clone(),
+            device: changes.device.clone().unwrap_or_else(|| raw.device.clone()),
+            testbed: raw.testbed.clone(),
+            mode: raw.mode.clone(),
+            objective,
+            rank,
+            unit: raw.unit.as_ref().map(|unit| self.bytes(unit)).transpose()?,
+            network_baseline: raw.network_baseline.as_ref().map(|bytes| self.bytes(bytes)).transpose()?,
+            workload: workload.as_ref().map_or_else(|| raw.description.clone(), description),
+            warnings: workload
+                .as_ref()
+                .map(|w| w.warnings().iter().map(ToString::to_string).collect())
+                .unwrap_or_default(),
+            mixes: self
+                .raw
+                .mix
+                .iter()
+                .map(|mix| NamedMix {
+                    name: mix.name.clone(),
+                    fill: mix.fill.iter().map(|name| name.get_ref().clone()).collect(),
+                })
+                .collect(),
+            alternatives,
+            objects,
+            cache,
+            host_cpu_share: constraints.host_cpu_share.as_ref().map(|share| *share.get_ref()),
+            latency_bound: constraints.latency_bound.as_ref().map(|bound| self.time(bound)).transpose()?,
+            parameters: self
+                .parameters
+                .iter()
+                .filter(|(name, _)| self.raw.parameters.contains_key(*name))
+                .map(|(name, value)| (name.clone(), match value { Value::Bytes(v) | Value::Number(v) => *v }))
+                .collect(),
+            sweep,
+            clients: self.raw.clients.as_ref().map(|clients| clients.counts.clone()).unwrap_or_default(),
+            source: (self.name.to_string(), self.text.to_string()),
+        })
+    }
+
+    fn objective(&self, changes: &Changes) -> Result<Objective, miette::Report> {
+        let raw = &self.raw.design;
+        let word = changes.objective.as_deref().unwrap_or(raw.objective.get_ref());
+        let load = || -> Result<f64, miette::Report> {
+            let given = match (&changes.offered_load, &raw.offered_load) {
+                (Some(text), _) => Spanned::new(raw.objective.span(), text.clone()),
+                (None, Some(load)) => load.clone(),
+                (None, None) => {
+                    return Err(self.error(
+                        format!("objective `{word}` needs the load at which it is sought"),
+                        "add `offered_load = \"40 M/s\"` to [design], or `--load 40M/s`",
+                        raw.objective.span(),
+                    ));
+                }
+            };
+            let rate: OpRate = given.get_ref().parse().map_err(|error: offpath_quantity::ParseError| {
+                self.error(error.to_string(), "as in `40 M/s`", given.span())
+            })?;
+            if rate.get() == 0 {
+                return Err(self.error("the offered load is 0", "as in `40 M/s`", given.span()));
+            }
+            Ok(rate.get() as f64)
+        };
+        match word {
+            "most-throughput" => Ok(Objective::MostThroughput),
+            "least-host-cpu" => Ok(Objective::LeastHostCpu { load: load()? }),
+            "lowest-p99" => Ok(Objective::LowestP99 { load: load()? }),
+            other => Err(self.error(
+                format!("`{other}` is no objective"),
+                "use `most-throughput`, `least-host-cpu` or `lowest-p99`",
+                raw.objective.span(),
+            )),
+        }
+    }
+
+    fn read_parameters(&mut self, changes: &Changes) -> Result<(), miette::Report> {
+        for (name, value) in &self.raw.parameters {
+            let read = match value.get_ref() {
+                toml::Value::Float(number) => Value::Number(*number),
+                toml::Value::Integer(number) => Value::Number(*number as f64),
+                toml::Value::String(text) => {
+                    let spanned = Spanned::new(value.span(), text.clone());
+                    Value::Bytes(self.quantity(&spanned, Dimension::Bytes)?.base())
+                }
+                other => {
+                    return Err(self.error(
+                        format!("parameter `{name}` is a {}", other.type_str()),
+                        "a parameter is a number, or bytes with a unit as in \"256 KiB\"",
+                        value.span(),
+                    ));
+                }
+            };
+            if let Value::Number(number) = read
+                && !(number.is_finite() && number >= 0.0)
+            {
+                return Err(self.error(
+                    format!("parameter `{name}` is {number}; it has to be 0 or more"),
+                    "give it a finite number that is not negative",
+                    value.span(),
+                ));
+            }
+            self.parameters.insert(name.clone(), read);
+        }
+        for (name, number) in &changes.parameters {
+            match self.parameters.get_mut(name) {
+                Some(Value::Number(value)) | Some(Value::Bytes(value)) => *value = *number,
+                None => {
+                    let known: Vec<&str> = self.raw.parameters.keys().map(String::as_str).collect();
+                    return Err(miette::miette!(
+                        help = format!("its parameters are: {}", known.join(", ")),
+                        "the design `{}` has no parameter `{name}`",
+                        self.raw.design.name
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_workload(&self, directory: &Path, changes: &Changes) -> Result<Option<Workload>, miette::Report> {
+        let Some(raw) = &self.raw.workload else { return Ok(None) };
+        let path = changes.workload.clone().unwrap_or_else(|| directory.join(raw.ycsb.get_ref()));
+        if !path.is_file() {
+            return Err(self.error(
+                format!("the workload file `{}` does not exist", path.display()),
+                "give the path of a YCSB property file, from the design's own folder",
+                raw.ycsb.span(),
+            ));
+        }
+        let workload = Workload::load(&path)?;
+        let overrides = raw
+            .set
+            .iter()
+            .map(|(key, value)| {
+                let text = match value {
+                    toml::Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                (key.clone(), text)
+            })
+            .collect();
+        Ok(Some(workload.with_overrides(overrides)?))
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn read_objects(
+        &self,
+        workload: Option<&Workload>,
+    ) -> Result<(BTreeMap<String, ObjectAccess>, Option<CacheUse>), miette::Report> {
+        let mut accesses = BTreeMap::new();
+        let popularity = workload.map(offpath_workload::Popularity::new);
+        let mut entries = BTreeMap::new();
+        for (name, raw) in &self.raw.object {
+            let Some(popularity) = &popularity else {
+                return Err(self.error(
+                    format!("object `{name}` needs a workload to be accessed by"),
+                    "add [workload] with a YCSB property file",
+                    raw.span(),
+                ));
+            };
+            let object = raw.get_ref();
+            let entry = self.bytes(&object.entry)?;
+            let per_entry = object.records_per_entry.unwrap_or(1).max(1);
+            let count = popularity.record_count().div_ceil(per_entry);
+            let (copies, copied) = (object.copies.unwrap_or(1).max(1), object.copied.unwrap_or(0));
+            // An entry of several records is at least as hot as its hottest one.
+            let hottest = if copied == 0 {
+                popularity.share_of_rank(0)
+            } else {
+                (popularity.share_of_rank(0) / copies as f64).max(popularity.share_of_rank(copied))
+            };
+            let size = Bytes::new(entry.get().saturating_mul(count));
+            entries.insert(name.clone(), (entry, count, per_entry));
+            accesses.insert(name.clone(), ObjectAccess { size, hottest });
+        }
+        let Some(raw) = &self.raw.cache else { return Ok((accesses, None)) };
+        let cache = raw.get_ref();
+        let budget = self.bytes(&cache.budget)?;
+        let mut whole = 0u64;
+        for name in &cache.whole {
+            let Some(access) = accesses.get(name.get_ref()) else {
+                return Err(self.unknown_object(name));
+            };
+            whole += access.size.get();
+        }
+        let Some(&(entry, of, _)) = entries.get(cache.hottest.get_ref()) else {
+            return Err(self.unknown_object(&cache.hottest));
+        };
+        if whole > budget.get() {
+            return Err(self.error(
+                format!(
+                    "the objects {} need {}, and the budget at `{}` is {budget}",
+                    cache.whole.iter().map(|name| format!("`{}`", name.get_ref())).collect::<Vec<_>>().join(", "),
+                    Bytes::new(whole),
+                    cache.at
+                ),
+                "raise the budget, use fewer records, or take an object out of `whole`",
+                cache.budget.span(),
+            ));
+        }
+        let fit = ((budget.get() - whole) / entry.get().max(1)).min(of);
+        let hit_ratio = popularity.as_ref().map_or(0.0, |popularity| popularity.share_of_top(fit));
+        let cache_use = CacheUse {
+            at: cache.at.clone(),
+            budget,
+            whole: Bytes::new(whole),
+            object: cache.hottest.get_ref().clone(),
+            entries: fit,
+            of,
+            hit_ratio,
+        };
+        Ok((accesses, Some(cache_use)))
+    }
+
+    fn unknown_object(&self, name: &Spanned<String>) -> miette::Report {
+        let known: Vec<&str> = self.raw.object.keys().map(String::as_str).collect();
+        self.error(
+            format!("`{}` is no object of this design", name.get_ref()),
+            format!("describe it under [object.{}], or use one of: {}", name.get_ref(), known.join(", ")),
+            name.span(),
+        )
+    }
+
+    fn read_alternatives(
+        &self,
+        workload: Option<&Workload>,
+        objects: &BTreeMap<String, ObjectAccess>,
+    ) -> Result<Vec<Alternative>, miette::Report> {
+        let all = &self.raw.alternative;
+        if all.is_empty() {
+            return Err(self.error(
+                "the design has no alternatives",
+                "describe at least one under [[alternative]]",
+                0..0,
+            ));
+        }
+        let mut read: Vec<Alternative> = Vec::new();
+        for raw in all {
+            let given = raw.get_ref();
+            let name = given.name.get_ref().clone();
+            if read.iter().any(|a| a.name == name) {
+                return Err(self.error(
+                    format!("two alternatives are named `{name}`"),
+                    "give each a name of its own",
+                    given.name.span(),
+                ));
+            }
+            let base = match &given.like {
+                None => given,
+                Some(like) => all
+                    .iter()
+                    .map(Spanned::get_ref)
+                    .find(|a| a.name.get_ref() == like.get_ref() && a.like.is_none())
+                    .ok_or_else(|| {
+                        self.error(
+                            format!("`{}` is no alternative with steps of its own", like.get_ref()),
+                            "name one that is described in full",
+                            like.span(),
+                        )
+                    })?,
+            };
+            if let Some(ratio) = &given.hit_ratio
+                && !(0.0..=1.0).contains(ratio.get_ref())
+            {
+                return Err(self.error(
+                    format!("hit_ratio is {}; a share lies from 0 to 1", ratio.get_ref()),
+                    "write 1 for requests that always find their entry",
+                    ratio.span(),
+                ));
+            }
+            let context = Context { objects, hit_ratio: given.hit_ratio.as_ref().map(|r| *r.get_ref()) };
+            let mut operations = Vec::new();
+            if let Some(steps) = &base.request {
+                operations.push(("request".to_string(), 1.0, self.steps(steps, &context)?));
+            } else if let Some(workload) = workload {
+                for operation in offpath_workload::Operation::ALL {
+                    let share = workload.operation_mix.share(operation);
+                    if share <= 0.0 {
+                        continue;
+                    }
+                    let steps = match operation.name() {
+                        "read" => &base.read,
+                        "update" => &base.update,
+                        "insert" => &base.insert,
+                        "scan" => &base.scan,
+                        _ => &base.readmodifywrite,
+                    };
+                    let Some(steps) = steps else {
+                        return Err(self.error(
+                            format!(
+                                "the workload has {:.0}% `{}`, and alternative `{name}` has no steps for it",
+                                share * 100.0,
+                                operation.name()
+                            ),
+                            format!("add `{} = [ ... ]` to it, or choose a workload without", operation.name()),
+                            given.name.span(),
+                        ));
+                    };
+                    operations.push((operation.name().to_string(), share, self.steps(steps, &context)?));
+                }
+            } else {
+                return Err(self.error(
+                    format!("alternative `{name}` has no steps"),
+                    "add `request = [ ... ]`, or a [workload] and steps for its operations",
+                    given.name.span(),
+                ));
+            }
+            read.push(Alternative {
+                name,
+                description: given.description.clone(),
+                device: given.device.clone().or_else(|| base.device.clone()),
+                mixed: given.mixed.unwrap_or(given.like.is_none()) && given.device.is_none(),
+                rows: given.rows.clone(),
+                operations,
+                span: given.name.span(),
+            });
+        }
+        Ok(read)
+    }
+
+    fn steps(&self, steps: &[Spanned<RawStep>], context: &Context<'_>) -> Result<Vec<Step>, miette::Report> {
+        if steps.is_empty() {
+            return Ok(Vec::new());
+        }
+        steps.iter().map(|step| self.step(step, context)).collect()
+    }
+
+    fn step(&self, spanned: &Spanned<RawStep>, context: &Context<'_>) -> Result<Step, miette::Report> {
+        let step = spanned.get_ref();
+        let verbs = [&step.read, &step.write, &step.send, &step.send_ud, &step.compare_and_swap, &step.fetch_and_add];
+        let kinds = verbs.iter().filter(|path| path.is_some()).count()
+            + usize::from(step.compute.is_some())
+            + usize::from(step.repeat.is_some())
+            + usize::from(step.parallel.is_some())
+            + usize::from(step.cached.is_some())
+            + usize::from(step.probability.is_some());
+        if kinds != 1 {
+            return Err(self.error(
+                format!("a step does one thing, and this one names {kinds}"),
+                "use one of read, write, send, send-ud, compare-and-swap, fetch-and-add, compute, repeat, parallel, cached, probability",
+                spanned.span(),
+            ));
+        }
+        for (verb, path) in VERBS.into_iter().zip(verbs) {
+            let Some(path) = path else { continue };
+            let bytes = match &step.bytes {
+                Some(bytes) => self.bytes(bytes)?,
+                None if verb.is_atomic() => Bytes::new(8),
+                None => {
+                    return Err(self.error(
+                        format!("`{verb}` on `{}` does not say how many bytes", path.get_ref()),
+                        "add `bytes = \"64 B\"`",
+                        spanned.span(),
+                    ));
+                }
+            };
+            if let Some(object) = &step.object
+                && !context.objects.contains_key(object.get_ref())
+            {
+                return Err(self.unknown_object(object));
+            }
+            let batch = step.batch.as_ref().map_or(1, |batch| *batch.get_ref());
+            if batch == 0 {
+                return Err(self.error("a doorbell batch of 0 posts nothing", "write 1 or more", spanned.span()));
+            }
+            return Ok(Step::Verb {
+                verb,
+                path: path.get_ref().clone(),
+                bytes,
+                object: step.object.as_ref().map(|object| object.get_ref().clone()),
+                batch,
+                span: path.span(),
+            });
+        }
+        if let Some(at) = &step.compute {
+            let time = match (&step.time, &step.bytes, &step.rate) {
+                (Some(time), None, None) => self.time(time)?,
+                (None, Some(bytes), Some(rate)) => {
+                    let Quantity::BitRate(rate) = self.quantity(rate, Dimension::BitRate)? else {
+                        unreachable!("a bit rate")
+                    };
+                    if rate.bits_per_second() == 0 {
+                        return Err(self.error("the rate is 0", "write what one core does", spanned.span()));
+                    }
+                    rate.time_for(self.bytes(bytes)?)
+                }
+                _ => {
+                    return Err(self.error(
+                        format!("compute at `{}` needs `time`, or `bytes` and `rate`", at.get_ref()),
+                        "as in `time = \"80 ns\"`, or `bytes = \"chunk\", rate = \"500 MB/s\"` of one core",
+                        spanned.span(),
+                    ));
+                }
+            };
+            return Ok(Step::Compute { at: at.get_ref().clone(), time, span: at.span() });
+        }
+        if let Some(times) = &step.repeat {
+            let steps = self.required(&step.steps, "steps", spanned)?;
+            return Ok(Step::Repeat { times: *times.get_ref(), steps: self.steps(steps, context)? });
+        }
+        if let Some(branches) = &step.parallel {
+            let read: Result<Vec<_>, _> = branches.iter().map(|steps| self.steps(steps, context)).collect();
+            return Ok(Step::Parallel(read?));
+        }
+        if let Some(object) = &step.cached {
+            if self.cache_object.as_ref() != Some(object.get_ref()) {
+                return Err(self.error(
+                    format!("`{}` is not what the cache keeps", object.get_ref()),
+                    "describe it under [cache] with `hottest`",
+                    object.span(),
+                ));
+            }
+            let hit = self.steps(self.required(&step.hit, "hit", spanned)?, context)?;
+            let miss = self.steps(self.required(&step.miss, "miss", spanned)?, context)?;
+            let probability = context.hit_ratio.or(self.hit_ratio).unwrap_or(0.0);
+            return Ok(Step::Branch { probability, then: hit, otherwise: miss });
+        }
+        let probability = step.probability.as_ref().expect("the only kind left");
+        if !(0.0..=1.0).contains(probability.get_ref()) {
+            return Err(self.error(
+                format!("a probability of {} is outside 0 to 1", probability.get_ref()),
+                "write a share from 0 to 1",
+                probability.span(),
+            ));
+        }
+        let then = self.steps(self.required(&step.then, "then", spanned)?, context)?;
+        let otherwise = self.steps(self.required(&step.otherwise, "otherwise", spanned)?, context)?;
+        Ok(Step::Branch { probability: *probability.get_ref(), then, otherwise })
+    }
+
+    fn required<'s>(
+        &self,
+        steps: &'s Option<Vec<Spanned<RawStep>>>,
+        key: &str,
+        at: &Spanned<RawStep>,
+    ) -> Result<&'s [Spanned<RawStep>], miette::Report> {
+        steps.as_deref().ok_or_else(|| {
+            self.error(format!("this step has no `{key}`"), format!("add `{key} = [ ... ]`"), at.span())
+        })
+    }
+}
+
+struct Context<'o> {
+    objects: &'o BTreeMap<String, ObjectAccess>,
+    hit_ratio: Option<f64>,
+}
+
+fn names(alternatives: &[Alternative]) -> String {
+    alternatives.iter().map(|a| format!("`{}`", a.name)).collect::<Vec<_>>().join(", ")
+}
