@@ -580,7 +580,7 @@ impl Resolver<'_> {
             }
         };
         let description = |workload: &Workload| {
-            let mix = &workload.operation_mix;
+            let mix = &workload.mix;
             let shares: Vec<String> = offpath_workload::Operation::ALL
                 .into_iter()
                 .filter(|operation| mix.share(*operation) > 0.0)
@@ -875,7 +875,7 @@ impl Resolver<'_> {
                 operations.push(("request".to_string(), 1.0, self.steps(steps, &context)?));
             } else if let Some(workload) = workload {
                 for operation in offpath_workload::Operation::ALL {
-                    let share = workload.operation_mix.share(operation);
+                    let share = workload.mix.share(operation);
                     if share <= 0.0 {
                         continue;
                     }

@@ -1,0 +1,12 @@
+//! Plans: from a design file to the best mix of its alternatives.
+//!
+//! A design's alternatives are step lists. They are compiled to programs ([`program`]), run on the
+//! twin to observe what they demand, and combined by linear programming ([`planner`]).
+
+pub mod design;
+pub mod planner;
+pub mod program;
+
+pub use design::{Changes, Design, DesignError, Objective, Rank};
+pub use planner::{Alone, Basis, Mix, Plan, PlanError, Ranged, Ready, Setting, plan, prepare};
+pub use program::{Compiled, Fold};

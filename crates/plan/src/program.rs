@@ -1,0 +1,392 @@
+//! Step lists as programs: checked against the system, flattened, and folded to what they demand.
+
+use crate::design::{Alternative, Design, DesignError, Step};
+use miette::NamedSource;
+use offpath_quantity::{Bytes, Time};
+use offpath_route::{Access, Kind, Operation, Pick, Posting, Route, Router, Verb, Visit};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// One instruction of a program.
+#[derive(Clone, Debug)]
+pub enum Instruction {
+    /// A verb; a message moves the program to the responder.
+    Verb(Rc<Call>),
+    /// Processor time at the endpoint where the program is.
+    Compute(Time),
+    /// Goes on at an instruction.
+    Jump(u16),
+    /// Goes on with the next instruction by chance, else at another.
+    Branch {
+        /// The probability of the next instruction.
+        probability: f64,
+        /// Where the other case begins.
+        otherwise: u16,
+    },
+    /// Programs side by side, each from its start to its `End`; goes on at `next` after all.
+    Parallel {
+        /// Where each begins.
+        starts: Vec<u16>,
+        /// Where all lead.
+        next: u16,
+    },
+    /// The end of the program, or of a part that runs beside others.
+    End,
+}
+
+/// A verb as a program calls it.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The operation.
+    pub operation: Operation,
+    /// Its route.
+    pub route: Rc<Route>,
+}
+
+/// A step list for one operation of the workload.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The endpoint that starts and ends it.
+    pub initiator: String,
+    /// Its instructions, from 0 on.
+    pub code: Vec<Instruction>,
+}
+
+/// An alternative as programs with their shares.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// Its name.
+    pub name: String,
+    /// Programs by operation with the operation's share.
+    pub programs: Vec<(f64, Rc<Program>)>,
+}
+
+/// What a request asks on average.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fold {
+    /// Seconds of server time by station.
+    pub seconds: BTreeMap<String, f64>,
+    /// Requests by pool and class.
+    pub requests: BTreeMap<(String, String), f64>,
+    /// Unloaded latency in seconds.
+    pub latency: f64,
+    /// Payload bytes over the network.
+    pub network_bytes: f64,
+}
+
+impl Fold {
+    fn add(&mut self, other: &Fold, weight: f64) {
+        for (station, seconds) in &other.seconds {
+            *self.seconds.entry(station.clone()).or_default() += seconds * weight;
+        }
+        for (pool, count) in &other.requests {
+            *self.requests.entry(pool.clone()).or_default() += count * weight;
+        }
+        self.latency += other.latency * weight;
+        self.network_bytes += other.network_bytes * weight;
+    }
+}
+
+/// Compiles an alternative for a system.
+pub fn compile(design: &Design, alternative: &Alternative, router: &Router) -> Result<Compiled, miette::Report> {
+    let mut programs = Vec::new();
+    for (operation, share, steps) in &alternative.operations {
+        let mut compiler = Compiler { design, router, code: Vec::new(), at: None, initiator: None };
+        compiler.list(steps)?;
+        compiler.code.push(Instruction::End);
+        let Some(initiator) = compiler.initiator.clone() else {
+            return Err(compiler.error(
+                format!("`{operation}` of alternative `{}` does nothing", alternative.name),
+                "give it a verb or some compute",
+                alternative.span.clone(),
+            ));
+        };
+        if compiler.at.as_ref() != Some(&initiator) {
+            return Err(compiler.error(
+                format!(
+                    "`{operation}` of alternative `{}` starts at `{initiator}` and ends at `{}`",
+                    alternative.name,
+                    compiler.at.clone().unwrap_or_default()
+                ),
+                format!("send an answer back to `{initiator}`, so that a request ends where it began"),
+                alternative.span.clone(),
+            ));
+        }
+        programs.push((*share, Rc::new(Program { initiator, code: compiler.code })));
+    }
+    Ok(Compiled { name: alternative.name.clone(), programs })
+}
+
+struct Compiler<'d> {
+    design: &'d Design,
+    router: &'d Router,
+    code: Vec<Instruction>,
+    at: Option<String>,
+    initiator: Option<String>,
+}
+
+impl Compiler<'_> {
+    fn error(&self, message: String, help: impl Into<String>, at: Range<usize>) -> miette::Report {
+        let (name, text) = &self.design.source;
+        DesignError {
+            message,
+            help: Some(help.into()),
+            source_code: NamedSource::new(name, text.clone()),
+            at: Some(at.into()),
+        }
+        .into()
+    }
+
+    fn here(&mut self, endpoint: &str, span: &Range<usize>) -> Result<(), miette::Report> {
+        match &self.at {
+            None => {
+                self.at = Some(endpoint.to_string());
+                self.initiator = Some(endpoint.to_string());
+                Ok(())
+            }
+            Some(at) if at == endpoint => Ok(()),
+            Some(at) => Err(self.error(
+                format!("this step runs at `{endpoint}`, and the request is at `{at}` here"),
+                format!("send a message from `{at}` to `{endpoint}` before it"),
+                span.clone(),
+            )),
+        }
+    }
+
+    fn list(&mut self, steps: &[Step]) -> Result<(), miette::Report> {
+        steps.iter().try_for_each(|step| self.step(step))
+    }
+
+    fn position(&self) -> u16 {
+        self.code.len() as u16
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), miette::Report> {
+        // A message carries its position as 16 bits, and no list that a person writes needs more.
+        if self.code.len() > 60_000 {
+            return Err(self.error(
+                "the step list has more than 60000 steps".to_string(),
+                "use fewer repetitions; one step may stand for many alike",
+                0..0,
+            ));
+        }
+        match step {
+            Step::Compute { at, time, span } => {
+                if self.router.machine_of(at).is_none() {
+                    let known: Vec<String> =
+                        self.router.system().endpoints().map(|(_, e)| e.name.clone()).collect();
+                    return Err(self.error(
+                        format!("there is no processor `{at}`"),
+                        format!("use one of {}", known.join(", ")),
+                        span.clone(),
+                    ));
+                }
+                self.here(at, span)?;
+                self.code.push(Instruction::Compute(*time));
+            }
+            Step::Verb { verb, path, bytes, object, batch, span } => {
+                let call = self.call(*verb, path, *bytes, object.as_deref(), *batch, span)?;
+                self.here(&call.operation.path.requester.clone(), span)?;
+                if verb.is_message() {
+                    self.at = Some(call.operation.path.responder.clone());
+                }
+                self.code.push(Instruction::Verb(Rc::new(call)));
+            }
+            Step::Repeat { times, steps } => {
+                for _ in 0..*times {
+                    self.list(steps)?;
+                }
+            }
+            Step::Branch { probability, then, otherwise } => {
+                let from = self.at.clone();
+                let branch = self.code.len();
+                self.code.push(Instruction::End);
+                self.list(then)?;
+                let jump = self.code.len();
+                self.code.push(Instruction::End);
+                let second = self.position();
+                let after_first = std::mem::replace(&mut self.at, from);
+                self.list(otherwise)?;
+                if self.at != after_first {
+                    return Err(self.error(
+                        format!(
+                            "one case of a branch ends at `{}`, the other at `{}`",
+                            after_first.unwrap_or_default(),
+                            self.at.clone().unwrap_or_default()
+                        ),
+                        "let both cases end at the same endpoint",
+                        step_span(step),
+                    ));
+                }
+                self.code[branch] = Instruction::Branch { probability: *probability, otherwise: second };
+                self.code[jump] = Instruction::Jump(self.position());
+            }
+            Step::Parallel(lists) => {
+                let fork = self.code.len();
+                self.code.push(Instruction::End);
+                let mut starts = Vec::new();
+                let from = self.at.clone();
+                for list in lists {
+                    if list.iter().any(sends) {
+                        return Err(self.error(
+                            "a message inside `parallel` would move one part of the request".to_string(),
+                            "keep messages outside, or use READ and WRITE inside",
+                            list.first().map(step_span).unwrap_or(0..0),
+                        ));
+                    }
+                    starts.push(self.position());
+                    self.list(list)?;
+                    self.code.push(Instruction::End);
+                    if from.is_some() {
+                        self.at.clone_from(&from);
+                    }
+                }
+                self.code[fork] = Instruction::Parallel { starts, next: self.position() };
+            }
+        }
+        Ok(())
+    }
+
+    fn call(
+        &self,
+        verb: Verb,
+        path: &str,
+        bytes: Bytes,
+        object: Option<&str>,
+        batch: u32,
+        span: &Range<usize>,
+    ) -> Result<Call, miette::Report> {
+        let build = || {
+            let path = self.router.path(path)?;
+            let access = object.map_or(Access::UNIFORM, |object| {
+                let object = &self.design.objects[object];
+                Access { range: Some(object.size), hottest: object.hottest }
+            });
+            let posting = if batch > 1 { Posting::Batch(batch) } else { Posting::Single };
+            let operation = Operation::new(verb, path, bytes).posted(posting).accessing(access);
+            let route = Rc::new(self.router.route(&operation)?);
+            Ok(Call { operation, route })
+        };
+        if verb.is_message() && bytes < Bytes::new(8) {
+            return Err(self.error(
+                format!("a message of {bytes} is too short"),
+                "a message has at least 8 B, which say what it answers",
+                span.clone(),
+            ));
+        }
+        build().map_err(|error: offpath_route::RouteError| {
+            let paths: Vec<String> = self.router.paths().iter().map(ToString::to_string).collect();
+            self.error(error.to_string(), format!("the paths here are {}", paths.join(", ")), span.clone())
+        })
+    }
+}
+
+fn sends(step: &Step) -> bool {
+    match step {
+        Step::Verb { verb, .. } => verb.is_message(),
+        Step::Compute { .. } => false,
+        Step::Repeat { steps, .. } => steps.iter().any(sends),
+        Step::Parallel(lists) => lists.iter().flatten().any(sends),
+        Step::Branch { then, otherwise, .. } => then.iter().chain(otherwise).any(sends),
+    }
+}
+
+fn step_span(step: &Step) -> Range<usize> {
+    match step {
+        Step::Verb { span, .. } | Step::Compute { span, .. } => span.clone(),
+        Step::Repeat { steps, .. } => steps.first().map_or(0..0, step_span),
+        Step::Parallel(lists) => lists.iter().flatten().next().map_or(0..0, step_span),
+        Step::Branch { then, otherwise, .. } => {
+            then.iter().chain(otherwise).next().map_or(0..0, step_span)
+        }
+    }
+}
+
+impl Compiled {
+    /// The demand of a request by adding up its steps, without running it.
+    ///
+    /// It says the same as observing the program on the idle twin, and is quick enough to be
+    /// repeated for every uncertain number of a profile.
+    pub fn fold(&self, router: &Router) -> Fold {
+        let mut fold = Fold::default();
+        for (share, program) in &self.programs {
+            fold.add(&fold_from(program, 0, router), *share);
+        }
+        fold
+    }
+}
+
+fn fold_from(program: &Program, start: u16, router: &Router) -> Fold {
+    let mut fold = Fold::default();
+    let mut at = start;
+    let mut place = program.initiator.as_str();
+    loop {
+        match &program.code[usize::from(at)] {
+            Instruction::End => return fold,
+            Instruction::Jump(to) => {
+                at = *to;
+                continue;
+            }
+            Instruction::Compute(time) => {
+                *fold.seconds.entry(format!("{place}.cpu")).or_default() += time.as_seconds();
+                fold.latency += time.as_seconds();
+            }
+            Instruction::Verb(call) => {
+                fold.add(&fold_route(&call.route, router), 1.0);
+                if call.operation.verb.is_message() {
+                    place = &call.operation.path.responder;
+                }
+            }
+            Instruction::Branch { probability, otherwise } => {
+                // Each case runs on to the end of the program, so their folds include what follows.
+                let mut rest = Program { initiator: place.to_string(), code: Vec::new() };
+                rest.code.clone_from(&program.code);
+                fold.add(&fold_from(&rest, at + 1, router), *probability);
+                fold.add(&fold_from(&rest, *otherwise, router), 1.0 - probability);
+                return fold;
+            }
+            Instruction::Parallel { starts, next } => {
+                let here = Program { initiator: place.to_string(), code: program.code.clone() };
+                let mut longest = 0.0f64;
+                for start in starts {
+                    let mut part = fold_from(&here, *start, router);
+                    longest = longest.max(std::mem::take(&mut part.latency));
+                    fold.add(&part, 1.0);
+                }
+                fold.latency += longest;
+                at = *next;
+                continue;
+            }
+        }
+        at += 1;
+    }
+}
+
+fn fold_route(route: &Route, router: &Router) -> Fold {
+    let mut fold = Fold { latency: route.latency(router).as_seconds(), ..Fold::default() };
+    let demand = route.demand(router);
+    for (station, time) in &demand.time {
+        let station_info = &router.stations()[station.index()];
+        // The hottest bank decides what banks carry, so a skewed access counts as that much more.
+        let factor = match station_info.kind {
+            Kind::Banks(banks) => demand.banks.get(station).map_or(1.0, |hottest| hottest * banks as f64),
+            _ => 1.0,
+        };
+        *fold.seconds.entry(station_info.name.clone()).or_default() += time.as_seconds() * factor;
+    }
+    for ((station, class), count) in &demand.requests {
+        let pool = router.stations()[station.index()].name.clone();
+        *fold.requests.entry((pool, class.to_string())).or_default() += *count as f64;
+    }
+    let (from, to) = (router.machine_of(&route.path.requester), router.machine_of(&route.path.responder));
+    if from != to {
+        fold.network_bytes += route.payload.get() as f64;
+    }
+    fold
+}
+
+/// Whether a route asks for a bank by address, for tests of skew.
+pub fn touches_banks(route: &Route) -> bool {
+    route.visits.iter().any(|visit| matches!(visit, Visit::Serve { pick: Pick::Bank { .. }, .. }))
+}
