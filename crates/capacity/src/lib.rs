@@ -237,7 +237,7 @@ pub struct Solution {
     pub objective: f64,
     /// Whether this is the only optimal mix. Where it is not, the rates are one choice among equals.
     pub unique: bool,
-    /// What is full, the most valuable first.
+    /// What is full: those with a unique price first, the most valuable first, then by name.
     pub binding: Vec<Binding>,
     /// Used part of each positive capacity. A pool's reserved parts fill before its shared part.
     pub utilization: BTreeMap<Constraint, f64>,

@@ -12,6 +12,9 @@ use clarabel::solver::{
 /// Scaled quantities closer than this are the same.
 pub(crate) const TOLERANCE: f64 = 1e-9;
 
+/// Solves before giving up; each resolves values some four powers of ten smaller.
+const PASSES: usize = 4;
+
 /// `coefficients · x <= bound`, or `=` where `equality`.
 #[derive(Clone, Debug)]
 pub(crate) struct LinearRow {
@@ -68,27 +71,81 @@ pub(crate) fn maximise(objective: &[f64], rows: &[LinearRow]) -> Outcome {
             equality: row.equality,
         });
     }
-    let interior = interior_point(&objective, &scaled);
-    let (x, multipliers) = match interior.status {
+    let mut face =
+        Face { held: rows.iter().map(|row| row.equality).collect(), absent: vec![false; objective.len()] };
+    let mut goal = objective.clone();
+    let mut status = SolverStatus::Unsolved;
+    for pass in 0..PASSES {
+        let interior = interior_point(&goal, &scaled, &face);
+        status = interior.status;
+        if pass == 0
+            && let Some(outcome) = no_optimum(&interior, rows.len())
+        {
+            return outcome;
+        }
+        if let Some(mut optimum) = polish(&objective, &scaled, &face, &interior, pass == 0) {
+            for (price, scale) in optimum.price.iter_mut().zip(&row_scale) {
+                *price *= objective_scale / scale;
+            }
+            return Outcome::Optimal(optimum);
+        }
+        // Values far below the largest drown in the solver's tolerance. On the face that the large
+        // ones fix, the multipliers of that face can be taken from the objective without moving
+        // its optimum, and what is left grows to full size.
+        let narrower = face.narrow(&interior);
+        for (column, goal) in goal.iter_mut().enumerate() {
+            let held = (0..rows.len()).filter(|&row| face.held[row]);
+            let gone: f64 =
+                held.map(|row| scaled[row].coefficients[column] * interior.multipliers[row]).sum();
+            *goal = if face.absent[column] { 0.0 } else { *goal - gone };
+        }
+        let rest = largest(&goal);
+        if rest == 0.0 || !narrower && rest > 0.1 {
+            break;
+        }
+        goal.iter_mut().for_each(|value| *value /= rest);
+    }
+    Outcome::Failed(format!("{status:?}"))
+}
+
+/// Rows taken to be tight and columns taken to be zero at every optimum.
+struct Face {
+    held: Vec<bool>,
+    absent: Vec<bool>,
+}
+
+impl Face {
+    /// Adds what an interior point shows beyond doubt; false where that is nothing new.
+    fn narrow(&mut self, interior: &Interior) -> bool {
+        let sure = |index: usize| {
+            let multiplier = interior.multipliers[index];
+            multiplier > 1e-4 && interior.slacks[index] < 1e-4 * multiplier
+        };
+        let mut new = false;
+        for (index, fixed) in self.held.iter_mut().chain(&mut self.absent).enumerate() {
+            if !*fixed && sure(index) {
+                (*fixed, new) = (true, true);
+            }
+        }
+        new
+    }
+}
+
+fn no_optimum(interior: &Interior, rows: usize) -> Option<Outcome> {
+    match interior.status {
         SolverStatus::PrimalInfeasible | SolverStatus::AlmostPrimalInfeasible => {
-            let most = largest(&interior.multipliers);
-            let tight = (0..rows.len()).filter(|&row| interior.multipliers[row].abs() > 1e-6 * most);
-            return Outcome::Infeasible(tight.collect());
+            let multipliers = &interior.multipliers[..rows];
+            let most = multipliers.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
+            let tight = (0..rows).filter(|&row| multipliers[row].abs() > 1e-6 * most);
+            Some(Outcome::Infeasible(tight.collect()))
         }
         SolverStatus::DualInfeasible | SolverStatus::AlmostDualInfeasible => {
             let ray = &interior.x;
             let column = (0..ray.len()).max_by(|&a, &b| ray[a].total_cmp(&ray[b]).then(b.cmp(&a)));
-            return Outcome::Unbounded(column.unwrap_or(0));
+            Some(Outcome::Unbounded(column.unwrap_or(0)))
         }
-        _ => (interior.x, interior.multipliers),
-    };
-    let Some(mut optimum) = polish(&objective, &scaled, x, &multipliers, &interior.slacks) else {
-        return Outcome::Failed(format!("{:?}", interior.status));
-    };
-    for (price, scale) in optimum.price.iter_mut().zip(&row_scale) {
-        *price *= objective_scale / scale;
+        _ => None,
     }
-    Outcome::Optimal(optimum)
 }
 
 struct Interior {
@@ -99,16 +156,17 @@ struct Interior {
     slacks: Vec<f64>,
 }
 
-fn interior_point(objective: &[f64], rows: &[LinearRow]) -> Interior {
+fn interior_point(objective: &[f64], rows: &[LinearRow], face: &Face) -> Interior {
     let columns = objective.len();
+    let is_equal = |row: usize| face.held[row];
     // The solver wants one block per cone, so equalities go first.
     let mut order: Vec<usize> = (0..rows.len()).collect();
-    order.sort_by_key(|&row| !rows[row].equality);
-    let equalities = rows.iter().filter(|row| row.equality).count();
+    order.sort_by_key(|&row| !is_equal(row));
+    let equalities = order.iter().filter(|&&row| is_equal(row)).count();
     let (mut starts, mut row_numbers, mut values) = (vec![0], Vec::new(), Vec::new());
     for column in 0..columns {
         for (position, &row) in order.iter().enumerate() {
-            if rows[row].coefficients[column] != 0.0 {
+            if rows[row].coefficients[column] != 0.0 && !face.absent[column] {
                 row_numbers.push(position);
                 values.push(rows[row].coefficients[column]);
             }
@@ -145,22 +203,22 @@ fn interior_point(objective: &[f64], rows: &[LinearRow]) -> Interior {
     Interior { status: solution.status, x: solution.x, multipliers, slacks }
 }
 
-/// Moves `x` and the multipliers exactly onto the optimal face; `None` where the face was misjudged.
+/// The point and multipliers exactly on the optimal face; `None` where the face was misjudged.
 fn polish(
     objective: &[f64],
     rows: &[LinearRow],
-    mut x: Vec<f64>,
-    multipliers: &[f64],
-    slacks: &[f64],
+    face: &Face,
+    interior: &Interior,
+    is_whole_objective: bool,
 ) -> Option<Optimum> {
-    let tight: Vec<usize> =
-        (0..rows.len()).filter(|&row| rows[row].equality || multipliers[row] > slacks[row]).collect();
-    let free: Vec<usize> = (0..x.len())
-        .filter(|&column| multipliers[rows.len() + column] <= slacks[rows.len() + column])
-        .collect();
-    for column in 0..x.len() {
+    let mut x = interior.x.clone();
+    let tends_to_zero = |index: usize| interior.multipliers[index] > interior.slacks[index];
+    let tight: Vec<usize> = (0..rows.len()).filter(|&row| face.held[row] || tends_to_zero(row)).collect();
+    let free: Vec<usize> =
+        (0..x.len()).filter(|&column| !face.absent[column] && !tends_to_zero(rows.len() + column)).collect();
+    for (column, value) in x.iter_mut().enumerate() {
         if !free.contains(&column) {
-            x[column] = 0.0;
+            *value = 0.0;
         }
     }
     let used = |row: usize, x: &[f64]| dot(&rows[row].coefficients, x);
@@ -176,8 +234,11 @@ fn polish(
     }
 
     let mut price = vec![0.0; rows.len()];
-    for &row in &tight {
-        price[row] = multipliers[row];
+    if is_whole_objective {
+        // Where prices are not unique, those of the interior point share the value evenly.
+        for &row in &tight {
+            price[row] = interior.multipliers[row];
+        }
     }
     let reduced = |column: usize, price: &[f64]| {
         objective[column]
@@ -202,8 +263,11 @@ fn polish(
             excess <= slack * size && (!row.equality || excess >= -slack * size)
         });
     let priced = rows.iter().zip(&price).all(|(row, &price)| row.equality || price >= -slack);
-    let no_better =
-        (0..x.len()).all(|column| reduced(column, &price) <= slack * objective[column].abs().max(1e-6));
+    let no_better = (0..x.len()).all(|column| {
+        let terms = rows.iter().zip(&price).map(|(row, price)| (row.coefficients[column] * price).abs());
+        let rounding = 1e-14 * (1.0 + terms.sum::<f64>());
+        reduced(column, &price) <= rounding.max(slack * objective[column].abs())
+    });
     if !(feasible && priced && no_better) {
         return None;
     }

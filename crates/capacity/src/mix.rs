@@ -289,7 +289,7 @@ impl Form {
         }
         let mut breaks = Vec::new();
         for pool in &self.pools {
-            if let Some((most, at_break, parts)) = pool_reach(pool, base, direction) {
+            if let Some(PoolReach { most, at_break, parts }) = pool_reach(pool, base, direction) {
                 if at_break {
                     breaks.push(most);
                 }
@@ -469,8 +469,11 @@ impl Form {
             let mut direction = vec![0.0; self.names.len()];
             direction[number] = 1.0;
             let zero = vec![0.0; self.names.len()];
-            let pools =
-                self.pools.iter().filter_map(|pool| pool_reach(pool, &zero, &direction)).map(|reach| reach.0);
+            let pools = self
+                .pools
+                .iter()
+                .filter_map(|pool| pool_reach(pool, &zero, &direction))
+                .map(|reach| reach.most);
             rows.chain(pools).fold(load.unwrap_or(f64::INFINITY), f64::min)
         };
         (0..self.names.len()).map(bound).collect()
@@ -526,8 +529,10 @@ impl Form {
         if let Some(load) = load {
             full.push((Constraint::Load, 1.0, load));
         }
-        let worth =
-            |constraint: &Constraint, bound: f64| prices.get(constraint).map_or(0.0, |price| price.0 * bound);
+        let worth = |constraint: &Constraint, bound: f64| match prices.get(constraint) {
+            Some(&(price, true)) => price * bound,
+            _ => f64::NEG_INFINITY,
+        };
         full.sort_by(|a, b| worth(&b.0, b.2).total_cmp(&worth(&a.0, a.2)).then(a.0.cmp(&b.0)));
         let binding = full.into_iter().map(|(constraint, utilization, _)| {
             let price = prices.get(&constraint).copied().unwrap_or((0.0, false));
@@ -552,13 +557,17 @@ impl Form {
     }
 }
 
-/// How far `direction` can be followed before the pool is full, whether a class just starts to use
-/// the shared part there, and what stops it; `None` where nothing does.
-fn pool_reach(
-    pool: &PoolForm,
-    base: &[f64],
-    direction: &[f64],
-) -> Option<(f64, bool, Vec<(Constraint, f64)>)> {
+/// How far a direction can be followed before a pool is full.
+struct PoolReach {
+    most: f64,
+    /// Whether a class just starts to use the shared part there, so that prices are not unique.
+    at_break: bool,
+    /// The parts that stop it, with the gain of the multiple per unit of their capacity.
+    parts: Vec<(Constraint, f64)>,
+}
+
+/// `None` where the pool does not stop the direction.
+fn pool_reach(pool: &PoolForm, base: &[f64], direction: &[f64]) -> Option<PoolReach> {
     // Each class uses the shared part from the multiple on at which its reserved part is full.
     let mut starts: Vec<(f64, &PoolClass, f64, f64)> = Vec::new();
     let mut slack = pool.shared;
@@ -587,7 +596,7 @@ fn pool_reach(
             }
             let filled = starts[..=index].iter().filter(|start| start.1.reserved > 0.0);
             parts.extend(filled.map(|start| (pool.reserved_for(start.1), 1.0 / slope)));
-            return Some((most, at_break, parts));
+            return Some(PoolReach { most, at_break, parts });
         }
     }
     None
