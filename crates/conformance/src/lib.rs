@@ -18,8 +18,10 @@
 
 use offpath_fabric::{Capabilities, Fabric, Role, RoleEnd, World};
 use offpath_quantity::Time;
+use std::cell::RefCell;
 use std::error::Error;
 use std::fmt;
+use std::rc::Rc;
 
 mod context;
 mod link;
@@ -178,32 +180,39 @@ const PATIENCE: Time = Time::from_ms(30_000);
 
 /// Runs roles whose verdicts must all be good.
 pub(crate) fn play<W: World>(world: W, roles: Vec<Role<W::Fabric, Verdict>>) -> Verdict {
+    // A role that fails leaves its peer waiting; the first failure is the one to tell.
+    let first: Rc<RefCell<Option<String>>> = Rc::default();
     let watched = !world.capabilities().deadlock_detection;
     let guard = |role: Role<W::Fabric, Verdict>| {
         let function = role.function.clone();
         let (name, main) = (role.name, role.main);
+        let first = first.clone();
         let guarded = Role::new(&name.role, name.instance, move |fabric: W::Fabric| {
-            let work = function(fabric.clone());
+            let (work, first) = (function(fabric.clone()), first.clone());
             async move {
                 // A timer would hide a standstill from a world that reports it.
-                if !watched {
-                    return work.await;
+                let verdict = if watched {
+                    let late = || Err(format!("still waiting after {PATIENCE}").into());
+                    fabric.timeout(PATIENCE, work).await.unwrap_or_else(late)
+                } else {
+                    work.await
+                };
+                if let Err(why) = &verdict {
+                    first.borrow_mut().get_or_insert_with(|| format!("{}: {why}", fabric.role()));
                 }
-                let late = || Err(format!("still waiting after {PATIENCE}").into());
-                fabric.timeout(PATIENCE, work).await.unwrap_or_else(late)
+                verdict
             }
         });
         if main { guarded } else { guarded.in_background() }
     };
-    let run = world.run(roles.into_iter().map(guard).collect())?;
-    for outcome in run.outcomes {
-        match outcome.end {
-            RoleEnd::Finished(verdict) => verdict.map_err(|why| format!("{}: {why}", outcome.name))?,
-            RoleEnd::Stopped => {}
-            RoleEnd::Crashed => return Err(format!("{} crashed", outcome.name).into()),
-        }
+    let run = world.run(roles.into_iter().map(guard).collect());
+    if let Some(why) = first.take() {
+        return Err(why.into());
     }
-    Ok(())
+    match run?.outcomes.into_iter().find(|outcome| matches!(outcome.end, RoleEnd::Crashed)) {
+        Some(outcome) => Err(format!("{} crashed", outcome.name).into()),
+        None => Ok(()),
+    }
 }
 
 /// Runs a client and a server.
