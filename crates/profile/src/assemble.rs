@@ -85,10 +85,15 @@ pub(crate) fn assemble(
 }
 
 /// Puts a table's numbers into a component and into the list of numbers.
-fn fill(component: &mut dyn Component, name: &str, table: &Table, numbers: &mut BTreeMap<String, Number>) {
+fn fill(
+    component: &mut dyn Component,
+    name: &str,
+    table: &Table,
+    numbers: &mut BTreeMap<String, Arc<Number>>,
+) {
     for (key, number) in &table.numbers {
         component.put(key, number.value);
-        numbers.insert(format!("{name}.{key}"), number.clone());
+        numbers.insert(format!("{name}.{key}"), Arc::new(number.clone()));
     }
 }
 
@@ -142,7 +147,7 @@ impl Plan<'_> {
         }
     }
 
-    fn build(&self, numbers: &mut BTreeMap<String, Number>) -> Result<Machine, ProfileError> {
+    fn build(&self, numbers: &mut BTreeMap<String, Arc<Number>>) -> Result<Machine, ProfileError> {
         self.check_names()?;
         self.check_mode()?;
         self.check_attached()?;

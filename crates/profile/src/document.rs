@@ -206,6 +206,13 @@ impl Document {
                 host.span.clone(),
             );
         }
+        if let (Some(overlay), true) = (self.header(Category::Overlay), self.changes.is_empty()) {
+            return refuse(
+                Problem::Missing { what: "`[set]`".into(), place: "the overlay".into() },
+                "add `[set]` with lines such as `\"*.encoding\" = 1`".into(),
+                overlay.span.clone(),
+            );
+        }
         if !self.changes.is_empty() && self.header(Category::Overlay).is_none() {
             return refuse(
                 Problem::Structure { reason: "`[set]` belongs to an overlay".into() },
@@ -332,6 +339,14 @@ impl Reader<'_> {
         {
             return Err(self.missing(name, example));
         }
+        if let Some(name) = words.get("name").filter(|name| name.first() == "card") {
+            return Err(self.refuse(
+                Problem::BadName { what: format!("a {}", kind.name()), name: name.first().to_string() },
+                "`card` stands for the device that is asked for, so a testbed could not tell them apart; choose \
+                 another name",
+                name.span.clone(),
+            ));
+        }
         Ok(Header { kind, span: self.span.clone(), words })
     }
 
@@ -381,8 +396,11 @@ impl Reader<'_> {
             kind.keys().iter().find(|entry| entry.required && !numbers.contains_key(entry.name))
         {
             let value = if entry.flag { "true".to_string() } else { quoted(entry.dimension) };
-            let what =
-                if entry.flag { "`true` or `false`".to_string() } else { format!("a {}", entry.dimension) };
+            let what = if entry.flag {
+                "`true` or `false`".to_string()
+            } else {
+                format!("of dimension {}", entry.dimension)
+            };
             let mut error = self.missing(
                 entry.name,
                 &format!("{{ value = {value}, source = \"...\", provenance = \"assumed\" }}"),
@@ -481,7 +499,10 @@ impl Reader<'_> {
             )
         })?;
         let origin = inner.text("source", "\"data sheet, table 2\"", origin)?;
-        let words = list(Provenance::ALL.iter().map(|provenance| provenance.name()));
+        // `set` is for overlays and settings: a file's number comes from somewhere.
+        let accepted = Provenance::ALL.into_iter().filter(|provenance| *provenance != Provenance::Set);
+        let accepted: Vec<&str> = accepted.map(Provenance::name).collect();
+        let words = list(accepted.iter().copied());
         let word = find("provenance").ok_or_else(|| {
             lacks(
                 "provenance",
@@ -489,17 +510,17 @@ impl Reader<'_> {
             )
         })?;
         let provenance_text = inner.text("provenance", "\"assumed\"", word)?;
-        let provenance: Provenance = provenance_text.first().parse().map_err(|_| {
+        let known = |text: &&str| accepted.contains(text);
+        let provenance =
+            Some(provenance_text.first()).filter(known).and_then(|text| text.parse::<Provenance>().ok());
+        let provenance = provenance.ok_or_else(|| {
             self.refuse(
                 Problem::Unknown {
                     what: "provenance".into(),
                     name: provenance_text.first().to_string(),
                     place: format!("for `{name}`"),
                 },
-                suggestion(
-                    provenance_text.first(),
-                    Provenance::ALL.iter().map(|provenance| provenance.name()),
-                ),
+                suggestion(provenance_text.first(), accepted.iter().copied()),
                 word.span(),
             )
         })?;
@@ -576,7 +597,8 @@ pub(crate) fn read(key: &Key, name: &str, value: &Bare) -> Result<Quantity, (Pro
 
 /// Refuses a quantity outside the key's range.
 pub(crate) fn check_range(key: &Key, name: &str, value: Quantity) -> Result<(), (Problem, String)> {
-    if (key.range.least..=key.range.most).contains(&value.base()) {
+    let whole = !key.flag || value.base().fract() == 0.0;
+    if whole && (key.range.least..=key.range.most).contains(&value.base()) {
         return Ok(());
     }
     Err((
@@ -585,7 +607,10 @@ pub(crate) fn check_range(key: &Key, name: &str, value: Quantity) -> Result<(), 
             value: value.to_string(),
             bound: key.range.words.to_string(),
         },
-        format!("check the number and its unit; `{}` is well formed", key.dimension.example()),
+        format!(
+            "check the number and its unit; `{}` is well formed",
+            if key.flag { "1" } else { key.dimension.example() }
+        ),
     ))
 }
 

@@ -119,6 +119,9 @@ struct Inner {
 impl ProfileError {
     pub(crate) fn new(problem: Problem, help: impl Into<String>, place: Option<Place<'_>>) -> ProfileError {
         let place = place.map(|(source, span)| {
+            // A parser may point behind the end, where there is nothing to show.
+            let end = span.end.min(source.text.len());
+            let span = span.start.min(end)..end;
             let named = NamedSource::new(source.name.clone(), source.text.clone());
             (source.clone(), span, named)
         });

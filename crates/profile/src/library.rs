@@ -118,6 +118,12 @@ impl Library {
         Ok(library)
     }
 
+    /// Adds a profile from memory, or replaces the one of that name; it is checked on use.
+    pub fn insert(&mut self, category: Category, name: &str, text: &str) {
+        let source = Source { name: format!("{}/{name}.toml", category.directory()), text: text.to_string() };
+        self.sources.insert((category, name.to_string()), Arc::new(source));
+    }
+
     /// The profiles of a category in the order of their names.
     pub fn names(&self, category: Category) -> Vec<Listed> {
         self.sources

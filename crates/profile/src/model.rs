@@ -5,6 +5,7 @@
 
 use offpath_quantity::{BitRate, Bytes, Frequency, OpRate, Quantity, Time};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How a number came to be known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,7 +31,7 @@ pub struct Number {
     pub low: Option<Quantity>,
     /// The greatest value that the evidence leaves.
     pub high: Option<Quantity>,
-    /// Where it stands, as in `wei2023 §3.3`.
+    /// Where it stands, as in `data sheet, table 2`.
     pub source: String,
     /// How it is known.
     pub provenance: Provenance,
@@ -55,8 +56,8 @@ pub struct System {
     pub machines: Vec<Machine>,
     /// What joins the machines' ports.
     pub network: Network,
-    /// Every number by its dotted name.
-    pub numbers: BTreeMap<String, Number>,
+    /// Every number by its dotted name; shared, so that varying one number copies no texts.
+    pub numbers: BTreeMap<String, Arc<Number>>,
     /// The overlays and settings in force, in order, as the user wrote them.
     pub overlays: Vec<String>,
 }

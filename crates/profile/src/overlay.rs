@@ -19,7 +19,11 @@ impl System {
             return Err(ProfileError::new(
                 Problem::Malformed {
                     name: name.into(),
-                    reason: format!("`{value}` is a {}, not a {}", value.dimension(), key.dimension),
+                    reason: format!(
+                        "`{value}` has dimension {}, but {} is needed",
+                        value.dimension(),
+                        key.dimension
+                    ),
                 },
                 format!("write it as in `{}`", key.dimension.example()),
                 None,
@@ -29,7 +33,7 @@ impl System {
         let mut changed = self.clone();
         changed.put(name, value);
         match changed.numbers.get_mut(name) {
-            Some(number) => number.value = value,
+            Some(number) => Arc::make_mut(number).value = value,
             None => {
                 changed.numbers.insert(name.into(), set_number(value, "a probe", "--set"));
             }
@@ -104,20 +108,33 @@ impl System {
             ));
         }
         let names: Vec<&str> = self.numbers.keys().map(String::as_str).collect();
-        let near = nearest(name, &names).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+        // A key without its component is the commonest slip: offer every component that has it.
+        let whole: Vec<&str> =
+            names.iter().copied().filter(|own| own.ends_with(&format!(".{name}"))).collect();
+        let near = match nearest(name, &names) {
+            _ if !whole.is_empty() => format!("did you mean one of {}? ", list(whole)),
+            Some(near) => format!("did you mean `{near}`? "),
+            None => String::new(),
+        };
         let keys: Vec<String> =
             of_component().flat_map(Kind::keys).map(|entry| format!("{component}.{}", entry.name)).collect();
-        let help = if keys.is_empty() {
-            format!("{near}components: {}", list(self.components().map(|(own, _)| own)))
+        let mut help = if keys.is_empty() {
+            let mut seen = std::collections::BTreeSet::new();
+            let components = self.components().map(|(own, _)| own).filter(|own| seen.insert(*own));
+            format!("{near}components: {}", list(components))
         } else {
             format!("{near}`{component}` has {}", list(keys.iter().map(String::as_str)))
         };
+        if let Some(machine) = self.machines.iter().find(|machine| !machine.absent.is_empty()) {
+            let absent = list(machine.absent.iter().map(String::as_str));
+            help = format!("{help}; mode `{}` hides {absent} and what belongs there", self.mode);
+        }
         Err(ProfileError::new(unknown, help, place))
     }
 }
 
-fn set_number(value: Quantity, source: &str, file: &str) -> Number {
-    Number {
+fn set_number(value: Quantity, source: &str, file: &str) -> Arc<Number> {
+    Arc::new(Number {
         value,
         low: None,
         high: None,
@@ -126,7 +143,7 @@ fn set_number(value: Quantity, source: &str, file: &str) -> Number {
         rows: Vec::new(),
         note: String::new(),
         file: file.to_string(),
-    }
+    })
 }
 
 /// Applies an overlay: each line to every number that its pattern matches.

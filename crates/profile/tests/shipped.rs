@@ -1,7 +1,7 @@
 //! Every shipped profile loads, says where its numbers come from, and can be varied.
 
 use offpath_profile::{Category, Library, Request, System};
-use offpath_quantity::{Bytes, Quantity, Time};
+use offpath_quantity::{Bytes, Quantity};
 
 fn load(device: &str) -> System {
     Library::builtin().load(&Request { device, ..Request::default() }).unwrap()
@@ -46,8 +46,8 @@ fn names_and_prefixes() {
         assert!(system.numbers.contains_key(name), "{name}");
     }
     let (machine, soc) = system.endpoint("soc").unwrap();
-    assert_eq!(soc.pcie_mtu, Bytes::new(128));
-    assert_eq!(soc.verbs.post_latency, Time::from_ns(276));
+    assert_eq!(Quantity::Bytes(soc.pcie_mtu), system.numbers["soc.pcie_mtu"].value);
+    assert_eq!(Quantity::Time(soc.verbs.post_latency), system.numbers["soc_verbs.post_latency"].value);
     let way: Vec<&str> =
         machine.way("soc", "host").unwrap().iter().map(|hop| hop.link.name.as_str()).collect();
     assert_eq!(way, ["soc_wire", "pcie0"]);
@@ -56,7 +56,8 @@ fn names_and_prefixes() {
 #[test]
 fn one_number_changes_everywhere_it_is_kept() {
     let system = load("bluefield2");
-    let changed = system.with("soc.pcie_mtu", Quantity::Bytes(Bytes::new(512))).unwrap();
-    assert_eq!(changed.endpoint("soc").unwrap().1.pcie_mtu, Bytes::new(512));
-    assert_eq!(changed.with("soc.pcie_mtu", Quantity::Bytes(Bytes::new(128))).unwrap(), system);
+    let changed = system.with("soc.pcie_mtu", Quantity::Bytes(Bytes::new(1024))).unwrap();
+    assert_eq!(changed.endpoint("soc").unwrap().1.pcie_mtu, Bytes::new(1024));
+    assert_ne!(changed, system);
+    assert_eq!(changed.with("soc.pcie_mtu", system.numbers["soc.pcie_mtu"].value).unwrap(), system);
 }

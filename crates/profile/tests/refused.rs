@@ -1,0 +1,222 @@
+//! What is wrong with a profile is said with file and line, name, and next step.
+//!
+//! The rendered messages are kept in `snapshots/`; `INSTA_UPDATE=always cargo test` rewrites them.
+
+use miette::{GraphicalReportHandler, GraphicalTheme};
+use offpath_profile::{Category, Library, ProfileError, Request};
+
+const INVENTED: &str = include_str!("data/invented.toml");
+
+fn render(error: &ProfileError) -> String {
+    let mut text = String::new();
+    GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())
+        .with_width(110)
+        .render_report(&mut text, error)
+        .unwrap();
+    text
+}
+
+/// One slip: in the text of a profile, what to replace by what; then where the message must point and
+/// which words it must hold.
+struct Case {
+    category: Category,
+    name: &'static str,
+    from: &'static str,
+    to: &'static str,
+    at: &'static str,
+    says: &'static [&'static str],
+}
+
+const fn device(
+    from: &'static str,
+    to: &'static str,
+    at: &'static str,
+    says: &'static [&'static str],
+) -> Case {
+    Case { category: Category::Device, name: "invented", from, to, at, says }
+}
+const fn testbed(
+    from: &'static str,
+    to: &'static str,
+    at: &'static str,
+    says: &'static [&'static str],
+) -> Case {
+    Case { category: Category::Testbed, name: "rack", from, to, at, says }
+}
+const fn host(from: &'static str, to: &'static str, at: &'static str, says: &'static [&'static str]) -> Case {
+    Case { category: Category::Host, name: "srv", from, to, at, says }
+}
+
+const PASS: &str = "pass_time = { value = \"80 ns\", source = \"invented\", provenance = \"assumed\" }";
+const CONTEXTS: &str = "contexts = { value = 256, source = \"invented\", provenance = \"assumed\" }";
+
+#[rustfmt::skip]
+const CASES: &[Case] = &[
+    // Syntax and shape.
+    device("[hub]", "[hub", "[hub", &["not valid TOML"]),
+    device("[hub]\n", "[nic]\n", "[nic]\nkind = \"switch\"", &["not valid TOML", "every key once"]),
+    device("[device]\n", "loose = 1\n[device]\n", "loose", &["`loose`", "below a table"]),
+    device("name = \"invented\"\n", "", "[device]", &["`[device]` lacks `name`", "add `name"]),
+    device("host_at = \"hub\"\n", "", "[device]", &["`[device]` lacks `host_at`", "add `host_at"]),
+    device("name = \"invented\"\n", "name = \"other\"\n", "name = \"other\"", &["calls itself `other`", "rename"]),
+    device("name = \"invented\"\n", "name = \"card\"\n", "name = \"card\"", &["`card` cannot name a device"]),
+    device("[device]\n", "[devize]\n", "devize", &["`kind`", "did you mean `[device]`"]),
+    device("kind = \"switch\"", "kind = \"swich\"", "swich", &["no kind `swich`", "did you mean `switch`"]),
+    device("[hub]\nkind = \"switch\"\n", "[hub]\n", "[hub]", &["lacks `kind`", "`switch`"]),
+    device("mode = \"separated-host\"", "mode = 3", "mode = 3", &["device.mode", "a text is needed"]),
+    device("[hub]\n", "[room]\nkind = \"machine\"\ndevice = \"card\"\nhost = \"srv\"\ncount = { value = 1, source = \"s\", provenance = \"assumed\" }\navailable = { value = 1, source = \"s\", provenance = \"assumed\" }\n[hub]\n", "[room]", &["`[room]` is a machine", "testbeds hold machines"]),
+    device("[hub]\n", "[host_profile]\nname = \"h\"\ndescription = \"h\"\n[hub]\n", "[host_profile]", &["a device and a host", "a file of their own"]),
+    // Keys and numbers.
+    device("contexts =", "contxts =", "contxts", &["no key `contxts` in `[nic]`", "did you mean `contexts`"]),
+    device(PASS, "", "[nic]", &["`[nic]` lacks `pass_time`", "value = \"300 ns\"", "it is of dimension time"]),
+    device("\"80 ns\"", "80", "80, source", &["nic.pass_time", "`80` has no unit", "300 ns"]),
+    device("\"80 ns\"", "\"80 B\"", "\"80 B\"", &["nic.pass_time", "not a unit of time", "300 ns"]),
+    device("\"80 ns\"", "\"soon\"", "\"soon\"", &["does not start with a number"]),
+    device("\"80 ns\"", "\"-80 ns\"", "\"-80 ns\"", &["outside the range of time"]),
+    device("\"80 ns\"", "\"80 s\"", "\"80 s\"", &["`nic.pass_time` is 80 s", "from 0 ns to 1 s"]),
+    device("\"80 ns\"", "[80]", "[80]", &["nic.pass_time", "cannot be a list"]),
+    device(PASS, "pass_time = \"80 ns\"", "\"80 ns\"", &["nic.pass_time", "says nothing of where it comes from", "source = "]),
+    device(PASS, "pass_time = { value = \"80 ns\", provenance = \"assumed\" }", "{ value = \"80 ns\"", &["`nic.pass_time` lacks `source`", "add `source"]),
+    device(PASS, "pass_time = { value = \"80 ns\", source = \" \", provenance = \"assumed\" }", "\" \"", &["nic.pass_time.source", "a text is needed"]),
+    device(PASS, "pass_time = { value = \"80 ns\", source = \"s\" }", "{ value = \"80 ns\"", &["`nic.pass_time` lacks `provenance`", "`datasheet`"]),
+    device(PASS, "pass_time = { source = \"s\", provenance = \"assumed\" }", "{ source = \"s\"", &["`nic.pass_time` lacks `value`", "300 ns"]),
+    device(PASS, "pass_time = { value = \"80 ns\", source = \"s\", provenance = \"guessed\" }", "\"guessed\"", &["no provenance `guessed`", "`assumed`"]),
+    device(PASS, "pass_time = { value = \"80 ns\", source = \"s\", provenance = \"fitted\" }", "{ value = \"80 ns\"", &["`nic.pass_time` lacks `rows`", "rows = [\"W001\"]"]),
+    device(PASS, "pass_time = { value = \"80 ns\", low = \"90 ns\", source = \"s\", provenance = \"assumed\" }", "\"80 ns\", low", &["`nic.pass_time` is 80 ns", "at least its low of 90 ns"]),
+    device(PASS, "pass_time = { value = \"80 ns\", low = \"60 ns\", high = \"70 ns\", source = \"s\", provenance = \"assumed\" }", "\"80 ns\", low", &["from its low of 60 ns to its high of 70 ns"]),
+    device(PASS, "pass_time = { value = \"80 ns\", source = \"s\", provenance = \"assumed\", unit = \"ns\" }", "unit =", &["no key `unit` in `[nic.pass_time]`", "`value`"]),
+    // Impossible values.
+    device("\"400 Gbit/s\"", "\"0 Gbit/s\"", "\"0 Gbit/s\"", &["`nic.port_rate` is 0 bit/s", "from 1 Mbit/s"]),
+    device(CONTEXTS, "contexts = { value = 0, source = \"s\", provenance = \"assumed\" }", "0, source = \"s\"", &["`nic.contexts` is 0", "from 1 to"]),
+    device("pcie_mtu = { value = \"64 B\"", "pcie_mtu = { value = \"0 B\"", "\"0 B\"", &["`arm.pcie_mtu` is 0 B", "from 1 B"]),
+    device("cores = { value = 16", "cores = { value = 0", "0, source", &["`arm.cores` is 0"]),
+    device("cores = { value = 16", "cores = { value = 1.5", "1.5, source", &["arm.cores", "outside the range of count"]),
+    device("banks = { value = 32", "banks = { value = 0", "0, source", &["`arm.banks` is 0"]),
+    device("encoding = { value = 0.984615", "encoding = { value = 1.2", "1.2", &["`lane_a.encoding` is 1.2", "from 0.01 to 1"]),
+    device("encoding = { value = 0.984615", "encoding = { value = 0", "0, source", &["`lane_a.encoding` is 0"]),
+    device("ddio = { value = false", "ddio = { value = \"no\"", "\"no\"", &["arm.ddio", "neither `true` nor `false`"]),
+    // Topology and names.
+    device("[\"hub\", \"arm\"]", "[\"hubb\", \"arm\"]", "[\"hubb\"", &["no node `hubb`", "did you mean `hub`"]),
+    device("[\"hub\", \"arm\"]", "[\"arm\", \"arm\"]", "[\"arm\", \"arm\"]", &["joins `arm` to itself"]),
+    device("[\"hub\", \"arm\"]", "[\"hub\"]", "[\"hub\"]", &["names 1 nodes", "a link joins two"]),
+    device("[\"hub\", \"arm\"]", "[\"dpa\", \"arm\"]", "[arm]", &["no links lead from `nic` to the endpoint `arm`", "between = "]),
+    device("host_at = \"hub\"", "host_at = \"hbu\"", "\"hbu\"", &["no node `hbu` for `host_at`", "did you mean `hub`"]),
+    device("kind = \"engine\"\nendpoint = \"arm\"", "kind = \"engine\"\nendpoint = \"amr\"", "\"amr\"", &["no endpoint `amr` for `endpoint` of `[copy]`", "did you mean `arm`"]),
+    device("kind = \"verbs\"\nendpoint = \"dpa\"", "kind = \"verbs\"\nendpoint = \"gpu\"", "\"gpu\"", &["no endpoint `gpu`", "`dpa`"]),
+    device("kind = \"verbs\"\nendpoint = \"dpa\"", "kind = \"verbs\"\nendpoint = \"arm\"", "\"arm\"\npost_latency = { value = \"200 ns\"", &["the verbs table of `arm` is there twice", "`[arm_verbs]`"]),
+    device("requester = \"*\"", "requester = \"nobody\"", "\"nobody\"", &["no endpoint `nobody` for `requester`"]),
+    device("verbs = [\"read\"]", "verbs = [\"send\"]", "[\"send\"]", &["no verb `send`", "verbs = [\"read\"]"]),
+    device("[copy]", "[copy-engine]", "copy-engine", &["`copy-engine` cannot name an engine", "`-` separates"]),
+    device("[dpa]", "[d-pa]", "d-pa", &["`d-pa` cannot name an endpoint"]),
+    device("[nic]\nkind = \"nic\"", "[adapter]\nkind = \"nic\"", "[adapter]", &["`adapter` cannot name a nic", "called `nic`"]),
+    device("[copy]", "[client]", "[client]", &["`client` is there twice", "rename"]),
+    device("mode = \"separated-host\"", "mode = \"seperated-host\"", "\"seperated-host\"", &["no mode `seperated-host`", "did you mean `separated-host`"]),
+    device("testbed = \"rack\"", "testbed = \"rak\"", "\"rak\"", &["no testbed `rak`", "did you mean `rack`"]),
+    device("testbed = \"rack\"\n", "", "[device]", &["lacks `testbed`"]),
+    // Hosts and testbeds.
+    host("[host]\n", "[host]\nkind = \"endpoint\"\n[pcie1]\n", "[host]", &["`[host]` lacks `cores`"]),
+    host("[pcie0]", "[lane_b]", "[lane_b]", &["the component `lane_b` is there twice", "rename"]),
+    host("[\"card\", \"host\"]", "[\"crad\", \"host\"]", "[\"crad\"", &["no node `crad`", "did you mean `card`"]),
+    testbed("device = \"card\"", "device = \"connectx4\"", "\"connectx4\"", &["the server does not carry", "device = \"card\""]),
+    testbed("host = \"srv\"", "host = \"serv\"", "\"serv\"", &["no host `serv`", "did you mean `srv`"]),
+    testbed("device = \"connectx4\"", "device = \"connectx44\"", "\"connectx44\"", &["no device `connectx44`", "did you mean `connectx4`", "`invented`"]),
+    testbed("device = \"connectx4\"", "device = \"missing.toml\"", "\"missing.toml\"", &["cannot read", "missing.toml", "check the path"]),
+    testbed("[server]", "[servr]", "[testbed]", &["lacks `[server]`", "kind = \"machine\""]),
+    testbed("[network]", "[net]", "[net]", &["`net` cannot name a network", "called `network`"]),
+];
+
+fn refusal(case: &Case) -> (ProfileError, String) {
+    let mut library = Library::builtin();
+    library.insert(Category::Device, "invented", INVENTED);
+    let text = library.source(case.category, case.name).unwrap();
+    assert!(text.contains(case.from), "the profile no longer holds {:?}", case.from);
+    let text = text.replacen(case.from, case.to, 1);
+    library.insert(case.category, case.name, &text);
+    let request = Request { device: "invented", ..Request::default() };
+    let error = library.load(&request).map(|_| ()).expect_err(case.to);
+    (error, text)
+}
+
+#[test]
+fn each_slip_is_refused_with_file_line_name_and_next_step() {
+    assert!(CASES.len() >= 25);
+    let mut all = String::new();
+    for case in CASES {
+        let (error, text) = refusal(case);
+        let message = render(&error);
+        let found =
+            text.find(case.at).unwrap_or_else(|| panic!("{:?} is not in the text\n{message}", case.at));
+        let line = text[..found].matches('\n').count() + 1;
+        let file = format!("{}/{}.toml", case.category.directory(), case.name);
+        let (at_file, at_line, column) = error.place().unwrap();
+        assert_eq!((at_file, at_line), (file.as_str(), line), "{message}");
+        assert!(message.contains(&format!("{file}:{line}:{column}")), "{message}");
+        let joined = message.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+        for words in case.says {
+            assert!(joined.contains(words), "{words:?} is not in\n{message}");
+        }
+        assert!(!error.next_step().is_empty());
+        // Shipped files grow and their numbers change; what is said of the invented card alone does not.
+        if case.category == Category::Device && !error.next_step().contains("names a file") {
+            all += &format!("{:?} -> {:?}\n{message}\n", case.from, case.to);
+        }
+    }
+    insta::assert_snapshot!("refusals", all);
+}
+
+/// Settings and requests have no file; the setting itself is shown.
+#[test]
+fn requests_and_settings_are_refused_with_the_nearest_names() {
+    let mut library = Library::builtin();
+    library.insert(Category::Device, "invented", INVENTED);
+    let base = Request { device: "invented", ..Request::default() };
+    let set = |setting: &str| Request { settings: vec![setting.to_string()], ..base.clone() };
+    let cases = [
+        (
+            set("arm.pcie_mut=512B"),
+            &["--set:1:1", "no number `arm.pcie_mut`", "did you mean `arm.pcie_mtu`", "`arm.cores`"][..],
+        ),
+        (set("gpu.cores=8"), &["no number `gpu.cores`", "components:", "`arm`"]),
+        (set("write_header=1B"), &["did you mean one of", "`lane_a.write_header`"]),
+        (set("arm.pcie_mtu=512"), &["--set:1:14", "`512` has no unit", "512 B"]),
+        (set("arm.pcie_mtu=512 ns"), &["`ns` is not a unit of bytes"]),
+        (set("arm.pcie_mtu=0B"), &["`arm.pcie_mtu` is 0 B", "from 1 B"]),
+        (set("arm.pcie_mtu"), &["no `=`", "soc.pcie_mtu=512B"]),
+        (set("host.ddio=maybe"), &["neither `true` nor `false`"]),
+        (
+            set("client.count=1000"),
+            &["`client.count` is 1000", "at most client.available", "lower the count"],
+        ),
+        (
+            Request { device: "inventde", ..base.clone() },
+            &["no device `inventde`", "did you mean `invented`"],
+        ),
+        (Request { device: "nowhere/card.toml", ..base.clone() }, &["cannot read `nowhere/card.toml`"]),
+        (Request { testbed: Some("rck"), ..base.clone() }, &["no testbed `rck`", "did you mean `rack`"]),
+        (Request { mode: Some("dpu"), ..base.clone() }, &["--mode:1:1", "no mode `dpu`", "`embedded-cpu`"]),
+        (
+            Request { device: "connectx6", mode: Some("embedded-cpu"), ..base.clone() },
+            &["needs a processor on the card"],
+        ),
+        (
+            Request { overlays: vec!["ideal-link"], ..base.clone() },
+            &["no overlay `ideal-link`", "did you mean `ideal-links`"],
+        ),
+        (Request { mode: Some("nic"), ..set("arm.cores=4") }, &["`arm` does not exist in mode `nic`"]),
+    ];
+    for (request, says) in cases {
+        let message = render(&library.load(&request).map(|_| ()).expect_err(says[0]));
+        let joined = message.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+        for words in says {
+            assert!(joined.contains(words), "{words:?} is not in\n{message}");
+        }
+        assert!(message.contains("help:"), "{message}");
+    }
+}
+
+#[test]
+fn nesting_without_end_is_refused() {
+    let mut library = Library::builtin();
+    library.insert(Category::Device, "deep", &format!("[device]\nname = {}", "[".repeat(100_000)));
+    assert!(library.load(&Request { device: "deep", ..Request::default() }).is_err());
+}

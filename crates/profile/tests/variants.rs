@@ -1,0 +1,245 @@
+//! Overlays, settings, modes, invented cards, and profiles from the user's own files.
+
+use offpath_profile::{Category, Direction, Library, Provenance, Request, System};
+use offpath_quantity::{Bytes, Quantity, Time};
+
+const INVENTED: &str = include_str!("data/invented.toml");
+
+fn library() -> Library {
+    let mut library = Library::builtin();
+    library.insert(Category::Device, "invented", INVENTED);
+    library
+}
+fn load(request: Request<'_>) -> System {
+    library().load(&Request { device: "invented", ..request }).unwrap()
+}
+fn way(system: &System, role: &str, from: &str, to: &str) -> Vec<(String, Direction, Option<String>)> {
+    let hops = system.machine(role).unwrap().way(from, to).unwrap();
+    hops.iter()
+        .map(|hop| (hop.link.name.clone(), hop.direction, hop.switch.map(|switch| switch.name.clone())))
+        .collect()
+}
+
+#[test]
+fn an_invented_card_is_data_alone() {
+    let system = load(Request::default());
+    let names: Vec<&str> = system.endpoints().map(|(_, endpoint)| endpoint.name.as_str()).collect();
+    assert_eq!(names, ["arm", "dpa", "host", "client", "backup.arm", "backup.dpa", "backup"]);
+    assert_eq!(system.endpoint("backup.dpa").unwrap().1.pcie_mtu, Bytes::new(64));
+    let some = |name: &str| Some(name.to_string());
+    use Direction::{Backward, Forward};
+    assert_eq!(
+        way(&system, "server", "nic", "host"),
+        [("lane_a".into(), Forward, some("hub")), ("pcie0".into(), Forward, None)]
+    );
+    assert_eq!(
+        way(&system, "server", "host", "arm"),
+        [("pcie0".into(), Backward, some("hub")), ("lane_b".into(), Forward, None)]
+    );
+    // The file writes this link from its far end.
+    assert_eq!(way(&system, "server", "dpa", "nic"), [("lane_c".into(), Backward, None)]);
+    assert_eq!(
+        way(&system, "backup", "backup.dpa", "backup.arm"),
+        [
+            ("backup.lane_c".into(), Backward, None),
+            ("backup.lane_a".into(), Forward, some("backup.hub")),
+            ("backup.lane_b".into(), Forward, None)
+        ]
+    );
+    assert_eq!(way(&system, "server", "arm", "arm"), []);
+    assert!(system.machine("server").unwrap().way("arm", "moon").unwrap_err().to_string().contains("`moon`"));
+    let backup = system.machine("backup").unwrap();
+    assert_eq!(backup.engine("copy").unwrap(), backup.engine("backup.copy").unwrap());
+    assert_eq!(backup.engine("copy").unwrap().endpoint, "backup.arm");
+    assert_eq!(backup.stalls[0].responder, "backup.dpa");
+    assert_eq!(system.hold_order(), ["backup.nic", "client.nic", "nic"]);
+    assert_eq!(system.mode_note(), None);
+}
+
+#[test]
+fn mode_nic_hides_the_card() {
+    let system = load(Request { mode: Some("nic"), ..Request::default() });
+    let names: Vec<&str> = system.endpoints().map(|(_, endpoint)| endpoint.name.as_str()).collect();
+    assert_eq!(names, ["host", "client", "backup"]);
+    let server = system.machine("server").unwrap();
+    assert!(server.engines.is_empty() && server.stalls.is_empty());
+    assert_eq!(server.links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>(), ["lane_a", "pcie0"]);
+    assert!(
+        !system
+            .numbers
+            .keys()
+            .any(|name| name.contains("arm") || name.contains("lane_b") || name.contains("copy"))
+    );
+    for name in ["arm", "backup.dpa"] {
+        let refused = format!("endpoint `{name}` does not exist in mode `nic`");
+        assert_eq!(system.endpoint(name).unwrap_err().to_string(), refused);
+    }
+    assert!(system.mode_note().unwrap().contains("nic"));
+}
+
+#[test]
+fn mode_embedded_cpu_keeps_both_endpoints_and_says_what_is_not_modelled() {
+    let system = load(Request { mode: Some("embedded-cpu"), ..Request::default() });
+    assert_eq!(system.mode, "embedded-cpu");
+    assert!(system.endpoint("arm").is_ok() && system.endpoint("host").is_ok());
+    assert!(system.mode_note().unwrap().contains("not part of the profile"));
+}
+
+#[test]
+fn overlays_match_in_every_machine_and_are_recorded() {
+    let system = load(Request {
+        overlays: vec!["ideal-links"],
+        settings: vec![
+            "arm.pcie_mtu = 512B".into(),
+            "host.ddio=false".into(),
+            "arm.read_path_rate=90 M/s".into(),
+        ],
+        ..Request::default()
+    });
+    for machine in &system.machines {
+        for pcie in machine.links.iter().filter_map(|link| link.pcie.as_ref()) {
+            assert_eq!((pcie.encoding, pcie.write_header), (1.0, Bytes::ZERO));
+        }
+        assert_eq!(machine.nic.work_request_bytes, Bytes::ZERO);
+    }
+    assert_eq!(system.network.packet_header, Bytes::ZERO);
+    let number = &system.numbers["client.pcie0.encoding"];
+    assert_eq!((number.provenance, number.source.as_str()), (Provenance::Set, "overlay ideal-links"));
+    let arm = system.endpoint("arm").unwrap().1;
+    assert_eq!(arm.pcie_mtu, Bytes::new(512));
+    assert!(arm.read_path_rate.is_some() && system.numbers.contains_key("arm.read_path_rate"));
+    assert!(!system.endpoint("host").unwrap().1.ddio);
+    assert_eq!(
+        system.overlays,
+        ["ideal-links", "arm.pcie_mtu = 512B", "host.ddio=false", "arm.read_path_rate=90 M/s"]
+    );
+}
+
+#[test]
+fn a_later_setting_wins_and_counts_are_checked_at_the_end() {
+    let settings = vec!["client.count=50".into(), "client.available=60".into(), "client.count=40".into()];
+    assert_eq!(load(Request { settings, ..Request::default() }).machine("client").unwrap().count, 40);
+}
+
+#[test]
+fn overlays_that_do_nothing_are_refused() {
+    for (text, says) in [
+        ("[set]\n\"*.nothing\" = 1\n", "`*.nothing`"),
+        ("[set]\n\"arm.corse\" = 1\n", "`arm.corse`"),
+        ("[set]\n\"*.encoding\" = \"1 ns\"\n", "encoding"),
+        ("[set]\narm.cores = 4\n", "plain values"),
+        ("[set]\n\"*.cores\" = 0\n", "cores` is 0"),
+        ("", "lacks `[set]`"),
+    ] {
+        let mut library = library();
+        library.insert(
+            Category::Overlay,
+            "mine",
+            &format!("[overlay]\nname = \"mine\"\ndescription = \"d\"\n{text}"),
+        );
+        let request = Request { device: "invented", overlays: vec!["mine"], ..Request::default() };
+        let error = library.load(&request).unwrap_err();
+        assert!(error.to_string().contains(says), "{error:?}");
+        assert_eq!(error.place().unwrap().0, "overlays/mine.toml");
+    }
+}
+
+#[test]
+fn with_changes_one_number_and_keeps_its_origin() {
+    let system = load(Request::default());
+    let slower = system.with("client.nic.pass_time", Quantity::Time(Time::from_ns(500))).unwrap();
+    assert_eq!(slower.machine("client").unwrap().nic.pass_time, Time::from_ns(500));
+    let (before, after) = (&system.numbers["client.nic.pass_time"], &slower.numbers["client.nic.pass_time"]);
+    assert_eq!((&before.source, before.provenance), (&after.source, after.provenance));
+    for (name, value, says) in [
+        ("client.nic.pass_tim", Quantity::Time(Time::ZERO), "no number"),
+        ("client.nic.pass_time", Quantity::Count(1), "has dimension count, but time is needed"),
+        ("network.mtu", Quantity::Bytes(Bytes::ZERO), "`network.mtu` is 0 B"),
+        ("arm.ddio", Quantity::Ratio(0.5), "`true` or `false`"),
+    ] {
+        let error = system.with(name, value).unwrap_err();
+        assert!(error.to_string().contains(says), "{error:?}");
+    }
+}
+
+/// Every number of a system is the value of a field: setting it anew changes nothing, and a changed
+/// one changes more than the list of numbers.
+#[test]
+fn every_number_reaches_the_model() {
+    let system = load(Request::default());
+    for (name, number) in &system.numbers {
+        assert!(system.with(name, number.value).unwrap() == system, "{name}");
+        let (less, more) = (number.value.base() / 2.0, number.value.base() + 1.0);
+        let other = [less, more].iter().find_map(|base| {
+            let value = Quantity::from_base(*base, number.value.dimension())
+                .filter(|value| *value != number.value)?;
+            system.with(name, value).ok()
+        });
+        let other = other.or_else(|| {
+            let flipped = Quantity::Ratio(1.0 - number.value.base());
+            name.ends_with(".ddio").then(|| system.with(name, flipped).unwrap())
+        });
+        if let Some(mut other) = other {
+            other.numbers = system.numbers.clone();
+            assert!(other != system, "{name}");
+        } else {
+            assert!(name.ends_with(".count") || name.ends_with(".available"), "{name}");
+        }
+    }
+}
+
+#[test]
+fn users_own_directory_shadows_and_adds() {
+    let directory = tempfile::tempdir().unwrap();
+    for (folder, file, text) in [
+        ("devices", "invented.toml", INVENTED.to_string()),
+        ("devices", "notes.txt", "not a profile".to_string()),
+        ("devices", "broken.toml", "[device".to_string()),
+        (
+            "testbeds",
+            "rack.toml",
+            Library::builtin().source(Category::Testbed, "rack").unwrap().replace("\"1 KiB\"", "\"2 KiB\""),
+        ),
+    ] {
+        std::fs::create_dir_all(directory.path().join(folder)).unwrap();
+        std::fs::write(directory.path().join(folder).join(file), text).unwrap();
+    }
+    let library = Library::with_directory(directory.path()).unwrap();
+    let devices = library.names(Category::Device);
+    let described =
+        |name: &str| devices.iter().find(|listed| listed.name == name).unwrap().description.clone();
+    assert_eq!(described("invented"), "an invented card with two processors");
+    assert!(described("broken").starts_with("cannot be loaded"));
+    assert!(devices.len() > 2 && !devices.iter().any(|listed| listed.name == "notes"));
+    let system = library.load(&Request { device: "invented", ..Request::default() }).unwrap();
+    assert_eq!(system.network.mtu, Bytes::new(2048));
+    assert!(Library::with_directory(&directory.path().join("absent")).is_err());
+}
+
+#[test]
+fn a_path_names_a_file_and_one_file_may_hold_device_and_testbed() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |file: &str, text: &str| {
+        let path = directory.path().join(file);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let library = Library::builtin();
+    let rack = library.source(Category::Testbed, "rack").unwrap();
+    let alone = write("alone.toml", INVENTED);
+    let system = library.load(&Request { device: &alone, ..Request::default() }).unwrap();
+    assert_eq!((system.device.as_str(), system.testbed.as_str()), ("invented", "rack"));
+
+    // A path in a file is relative to that file.
+    write("own-host.toml", &library.source(Category::Host, "srv").unwrap().replace("\"srv\"", "\"own\""));
+    let own = rack
+        .replace("host = \"srv\"", "host = \"own-host.toml\"")
+        .replace("name = \"rack\"", "name = \"own\"");
+    let both = write("both.toml", &format!("{INVENTED}\n{own}"));
+    let system = library.load(&Request { device: &both, ..Request::default() }).unwrap();
+    assert_eq!((system.testbed.as_str(), system.machines[0].host.as_str()), ("own", "own"));
+
+    let testbed = write("testbed.toml", &own);
+    let request = Request { device: "connectx6", testbed: Some(&testbed), ..Request::default() };
+    assert_eq!(library.load(&request).unwrap().machines[0].host, "own");
+}
