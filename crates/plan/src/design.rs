@@ -593,7 +593,7 @@ impl Resolver<'_> {
                     .map(|name| name.to_string_lossy().into_owned())
                     .unwrap_or_default(),
                 shares.join(", "),
-                workload.request_distribution.name(),
+                workload.properties().find(|(key, _)| *key == "requestdistribution").map_or("uniform", |(_, value)| value),
                 workload.record_count,
                 workload.mean_record_bytes(),
             )

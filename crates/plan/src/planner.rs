@@ -487,7 +487,7 @@ fn uncertain(system: &System) -> Vec<(String, Number)> {
         .numbers
         .iter()
         .filter(|(_, number)| number.low.is_some() || number.high.is_some())
-        .map(|(name, number)| (name.clone(), number.clone()))
+        .map(|(name, number)| (name.clone(), Number::clone(number)))
         .collect()
 }
 
@@ -659,5 +659,5 @@ fn rests_on(constraint: &Constraint, router: &Router, fold: &Fold) -> Option<(St
         Some((owner, "total")) => vec![format!("{owner}.total_rate")],
         _ => vec![],
     };
-    candidates.into_iter().find_map(|name| numbers.get(&name).map(|number| (name, number.clone())))
+    candidates.into_iter().find_map(|name| numbers.get(&name).map(|number| (name, Number::clone(number))))
 }
