@@ -4,6 +4,7 @@
 //! twin to observe what they demand, and combined by linear programming ([`planner`]).
 
 pub mod design;
+pub mod interpret;
 pub mod planner;
 pub mod program;
 
