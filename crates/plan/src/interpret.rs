@@ -18,13 +18,21 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-/// What a world that models hardware is told about a call and cannot see from its bytes: how its
-/// addresses are spread, and that it is posted in a doorbell batch.
+/// What a world that models hardware is told about a call and cannot see from its bytes: the
+/// request that it belongs to, how its addresses are spread, and that it is posted in a batch.
+///
+/// A world without a model has nothing to do with it.
 pub trait Hint: Fabric {
-    /// The queue pair to post `call` on, given the one to its responder.
-    fn hinted(&self, queue_pair: &Self::QueuePair, call: &Call) -> Self::QueuePair {
-        let _ = call;
+    /// The queue pair to post `call` on for the request `label`, given the one to its responder.
+    fn hinted(&self, queue_pair: &Self::QueuePair, call: &Call, label: u64) -> Self::QueuePair {
+        let _ = (call, label);
         queue_pair.clone()
+    }
+
+    /// The context to compute and copy with for the request `label`.
+    fn labelled_context(&self, label: u64) -> Self {
+        let _ = label;
+        self.clone()
     }
 }
 
@@ -39,6 +47,8 @@ pub struct Job {
     pub program: u16,
     /// When it arrived.
     pub born: Time,
+    /// What an observer knows it by.
+    pub label: u64,
 }
 
 /// How branches are decided.
@@ -64,6 +74,8 @@ pub struct Shared {
     ended: Box<dyn Fn(Job, Time, Result<(), Failure>)>,
     taken: RefCell<BTreeMap<(u16, u16, u16), f64>>,
     connected: Cell<usize>,
+    /// The request that each initiator's task works on, so that messages need not carry it.
+    labels: RefCell<BTreeMap<(u16, u16), u64>>,
     largest: Bytes,
     largest_message: Bytes,
 }
@@ -101,6 +113,7 @@ impl Shared {
             ended: Box::new(ended),
             taken: RefCell::default(),
             connected: Cell::new(0),
+            labels: RefCell::default(),
             largest: Bytes::new(largest.get().max(64)),
             largest_message: Bytes::new(largest_message.get().max(8)),
         })
@@ -488,6 +501,7 @@ async fn initiate<F: Hint>(agent: Rc<Agent<F>>, number: u16) {
             instance: task.instance,
             task: task.number,
         };
+        shared.labels.borrow_mut().insert((task.instance, task.number), job.label);
         let result = task.request(place).await;
         (shared.ended)(job, agent.fabric.now(), result);
     }
@@ -501,6 +515,10 @@ enum Reached {
 }
 
 impl<F: Hint> Task<F> {
+    fn label(&self, place: Place) -> u64 {
+        self.agent.shared.labels.borrow().get(&(place.instance, place.task)).copied().unwrap_or(0)
+    }
+
     fn place(&self) -> Place {
         let mut bytes = [0; 8];
         self.local.read(0, &mut bytes).expect("a message has 8 bytes");
@@ -595,8 +613,10 @@ impl<F: Hint> Task<F> {
     /// An instruction that neither moves the request nor splits it; says where to go on if not next.
     async fn simple(&self, instruction: &Instruction, place: Place, at: u16) -> Result<Option<u16>, Failure> {
         match instruction {
-            Instruction::Compute(time) => self.agent.fabric.compute(Work::Time(*time)).await,
-            Instruction::Verb(call) => self.call(call).await?,
+            Instruction::Compute(time) => {
+                self.agent.fabric.labelled_context(self.label(place)).compute(Work::Time(*time)).await;
+            }
+            Instruction::Verb(call) => self.call(call, self.label(place)).await?,
             Instruction::Branch { probability, otherwise } => {
                 let key = (u16::from(place.alternative), u16::from(place.program), at);
                 let fabric = &self.agent.fabric;
@@ -611,7 +631,7 @@ impl<F: Hint> Task<F> {
         Ok(None)
     }
 
-    async fn call(&self, call: &Call) -> Result<(), Failure> {
+    async fn call(&self, call: &Call, label: u64) -> Result<(), Failure> {
         let operation = &call.operation;
         let length = operation.payload.get();
         let (pair, region) = &self.remote[&operation.path.responder];
@@ -621,7 +641,7 @@ impl<F: Hint> Task<F> {
                 let here = MemoryAt::Local { region: self.local.clone(), offset: 0 };
                 let there = MemoryAt::Remote(remote);
                 let (from, to) = if operation.verb == Verb::Read { (there, here) } else { (here, there) };
-                let ticket = self.agent.fabric.dma_copy(engine, from, to, length);
+                let ticket = self.agent.fabric.labelled_context(label).dma_copy(engine, from, to, length);
                 ticket.map_err(|error| Failure::Post(error.to_string()))?.await
             }
             None => {
@@ -632,7 +652,7 @@ impl<F: Hint> Task<F> {
                     Verb::FetchAndAdd => WorkRequest::fetch_and_add(self.local.slice(0, 8), remote, 1),
                     Verb::Send | Verb::SendDatagram => unreachable!("messages are sent elsewhere"),
                 };
-                self.agent.fabric.hinted(pair, call).post(request)?.await
+                self.agent.fabric.hinted(pair, call, label).post(request)?.await
             }
         };
         completion.success().map(|_| ()).map_err(Failure::Operation)
@@ -663,7 +683,7 @@ impl<F: Hint> Task<F> {
             };
             (pair, WorkRequest::send(local))
         };
-        let ticket = self.agent.fabric.hinted(pair, call).post(request)?;
+        let ticket = self.agent.fabric.hinted(pair, call, self.label(place)).post(request)?;
         // The sender does not wait: the message's slot is the fabric's until it has left.
         drop(ticket);
         Ok(())

@@ -3,8 +3,10 @@
 //! A design's alternatives are step lists. They are compiled to programs ([`program`]), run on the
 //! twin to observe what they demand, and combined by linear programming ([`planner`]).
 
+pub mod check;
 pub mod design;
 pub mod interpret;
+pub mod observe;
 pub mod planner;
 pub mod program;
 

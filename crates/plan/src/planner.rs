@@ -145,6 +145,8 @@ pub struct Plan {
     pub assumed: Vec<String>,
     /// What the cache holds.
     pub cache: Option<CacheUse>,
+    /// Servers of each station over all its instances.
+    pub servers: BTreeMap<String, f64>,
 }
 
 /// Why there is no plan.
@@ -328,7 +330,10 @@ fn evaluate(
     let order: Vec<String> = order.into_iter().map(|i| ready[i].alternative.name.clone()).collect();
     let greedy = solve(&problem, &Aim::Greedy(order.clone()))?;
     let optimal = match design.objective {
-        Objective::MostThroughput => solve(&problem, &Aim::Throughput)?,
+        Objective::MostThroughput => {
+            let most = solve(&problem, &Aim::Throughput)?;
+            if most.unique { most } else { preferred(&problem, most, &order, gains)? }
+        }
         Objective::LeastHostCpu { load } => {
             solve(&problem, &Aim::LeastCost { cost: Cost::Station("host.cpu".to_string()), load })?
         }
@@ -346,8 +351,30 @@ fn evaluate(
 
 const LATENCY: &str = "latency";
 
+/// Of several mixes with the greatest throughput, the one that greedy's criterion likes best: each
+/// alternative costs its rank, and the throughput is kept.
+fn preferred(problem: &Problem, most: Solution, order: &[String], gains: bool) -> Result<Solution, PlanError> {
+    const RANK: &str = "rank";
+    let mut ranked = problem.clone();
+    for activity in &mut ranked.activities {
+        let rank = order.iter().position(|name| *name == activity.name).unwrap_or(order.len());
+        activity.resources.insert(RANK.to_string(), 1.0 + rank as f64);
+    }
+    // Just below the greatest load, so that rounding cannot make it infeasible.
+    let load = most.total * (1.0 - 1e-9);
+    let aim = Aim::LeastCost { cost: Cost::Resource(RANK.to_string()), load };
+    let chosen = match ranked.solve(&aim) {
+        Ok(chosen) => chosen,
+        Err(_) => return Ok(most),
+    };
+    let shares = Aim::Shares(chosen.shares);
+    let same = if gains { problem.solve_with_gains(&shares)? } else { problem.solve(&shares)? };
+    // What binds is that of the greatest throughput: more of it would help whichever mix is taken.
+    Ok(Solution { binding: most.binding, unique: false, ..same })
+}
+
 /// Plans a design whose alternatives demand `folds`, observed or added up.
-pub fn plan(design: &Design, ready: &[Ready], folds: &[Fold], setting: &Setting) -> Result<Plan, miette::Report> {
+pub fn plan(design: &Design, ready: &[Ready], folds: &[Fold]) -> Result<Plan, miette::Report> {
     let main = ready
         .iter()
         .find(|one| one.alternative.device.is_none())
@@ -453,7 +480,6 @@ pub fn plan(design: &Design, ready: &[Ready], folds: &[Fold], setting: &Setting)
         })
         .map(|(name, _)| name.clone())
         .collect();
-    let _ = setting;
     Ok(Plan {
         mixes: design
             .mixes
@@ -469,6 +495,7 @@ pub fn plan(design: &Design, ready: &[Ready], folds: &[Fold], setting: &Setting)
         influences,
         assumed,
         cache: design.cache.clone(),
+        servers: main.stations().iter().map(|s| (s.name.clone(), s.servers() as f64)).filter(|(_, n)| *n > 0.0).collect(),
     })
 }
 

@@ -1,0 +1,435 @@
+//! Running designs on the twin: what a request demands when nothing else runs, and what a mix
+//! reaches under load.
+
+use crate::interpret::{self, Chance, Failure, Hint, Job, Shared};
+use crate::planner::Ready;
+use crate::program::{Call, Compiled, Fold};
+use offpath_fabric::{Fabric, LocalBoxFuture, World};
+use offpath_quantity::Time;
+use offpath_route::{Kind, Posting, Router};
+use offpath_twin::world::{Label, Observer, Recorded, Snapshot, TwinFabric, TwinQueuePair, TwinWorld};
+use offpath_twin::{Interval, Latencies, Seed, batch_means};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Why a run gives no answer.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum RunError {
+    /// The world refused or stopped.
+    #[error("the twin stopped: {reason}")]
+    #[diagnostic(help("check the design's paths and sizes; with the same seed the run repeats exactly"))]
+    World {
+        /// Its words.
+        reason: String,
+    },
+    /// A request failed.
+    #[error("a request of `{alternative}` failed: {reason}")]
+    #[diagnostic(help("the twin refuses an operation where real hardware would; check its path and size"))]
+    Request {
+        /// Whose request.
+        alternative: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Hint for TwinFabric {
+    fn hinted(&self, queue_pair: &TwinQueuePair, call: &Call, label: u64) -> TwinQueuePair {
+        let pair = queue_pair.labelled(Label::from_value(label)).accessing(call.operation.access);
+        match call.operation.posting {
+            Posting::Single => pair,
+            Posting::Batch(count) => pair.batched(count),
+        }
+    }
+
+    fn labelled_context(&self, label: u64) -> TwinFabric {
+        self.labelled(Label::from_value(label))
+    }
+}
+
+/// What the idle twin shows of one alternative.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The mean demand of a request.
+    pub fold: Fold,
+    /// Requests that were run.
+    pub requests: u64,
+    /// The widest 95% interval of any demand, as a share of it.
+    pub widest: f64,
+}
+
+/// How requests reach a loaded twin.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Arrivals {
+    /// So many are always under way.
+    Closed(u32),
+    /// They come at random at a rate per second.
+    Poisson(f64),
+}
+
+/// What a loaded twin shows of a mix.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// Requests per second with its 95% interval.
+    pub throughput: Interval,
+    /// Latencies from arrival to end.
+    pub latencies: Latencies,
+    /// Requests that failed.
+    pub failed: u64,
+    /// Share of its server time that each station was busy.
+    pub utilization: BTreeMap<String, f64>,
+    /// Mean time that a context was held, by station.
+    pub holds: BTreeMap<String, Time>,
+    /// Mean demand of a request by alternative, with contexts as an idle twin holds them.
+    pub demands: BTreeMap<String, Fold>,
+    /// Requests under way, where the clients are closed loops.
+    pub in_flight: u32,
+    /// The virtual time that was counted.
+    pub window: Time,
+    /// Mean number of requests under way by Little's law from the counted requests.
+    pub mean_in_flight: f64,
+}
+
+/// Requests that are run one at a time before the demands are looked at again.
+const BATCH: u64 = 32;
+/// Most requests that are sampled before a demand is taken as it is.
+const MOST: u64 = 8192;
+/// Batches of a loaded window for its confidence interval.
+const WINDOWS: usize = 20;
+/// Requests that an open loop may have under way before arrivals wait at the clients.
+const OPEN_LOOP_TASKS: u32 = 2048;
+
+#[derive(Default)]
+struct Ended {
+    count: u64,
+    latency: Time,
+    failure: Option<(u16, String)>,
+}
+
+/// A job of an alternative, with its operations in exact proportion.
+struct Proportions(Vec<(f64, f64)>);
+
+impl Proportions {
+    fn new(shares: impl Iterator<Item = f64>) -> Proportions {
+        Proportions(shares.map(|share| (share, 0.0)).collect())
+    }
+
+    /// The one that is owed most.
+    fn next(&mut self) -> usize {
+        for (share, owed) in &mut self.0 {
+            *owed += *share;
+        }
+        let mut most = 0;
+        for index in 1..self.0.len() {
+            if self.0[index].1 > self.0[most].1 {
+                most = index;
+            }
+        }
+        self.0[most].1 -= self.0.iter().map(|(share, _)| share).sum::<f64>();
+        most
+    }
+}
+
+fn world(router: &Rc<Router>, seed: Seed, observer: &Observer) -> Result<TwinWorld, RunError> {
+    let world = TwinWorld::with_router(router.clone(), seed.value());
+    Ok(world.with_observer(observer.clone()))
+}
+
+fn stopped(error: impl std::fmt::Display) -> RunError {
+    RunError::World { reason: error.to_string() }
+}
+
+/// Runs an alternative on the idle twin, one request at a time, until the 95% interval of each
+/// demand is within 1% of it.
+pub fn observe(one: &Ready, seed: Seed) -> Result<Observed, RunError> {
+    let observer = Observer::new();
+    let ended: Rc<RefCell<Ended>> = Rc::default();
+    let (sink, watch) = (ended.clone(), observer.clone());
+    let shared = Shared::new(vec![one.compiled.clone()], Chance::Proportional, move |job, at, result| {
+        watch.end(Label::from_value(job.label));
+        let mut ended = sink.borrow_mut();
+        ended.count += 1;
+        ended.latency += at - job.born;
+        if let Err(failure) = result {
+            ended.failure.get_or_insert((job.alternative, words(&failure)));
+        }
+    });
+    let result: Rc<RefCell<Option<(Recorded, Time)>>> = Rc::default();
+    let main = {
+        let (shared, ended, output, observer, compiled) =
+            (shared.clone(), ended.clone(), result.clone(), observer.clone(), one.compiled.clone());
+        move |fabric: TwinFabric| -> LocalBoxFuture<()> {
+            let (shared, ended, output, observer, compiled) =
+                (shared.clone(), ended.clone(), output.clone(), observer.clone(), compiled.clone());
+            Box::pin(async move {
+                let tasks = shared.initiators().len();
+                let mut next = Proportions::new(compiled.programs.iter().map(|(share, _)| *share));
+                wait_for(&fabric, || shared.connected() >= tasks).await;
+                // The first requests look up addresses that later ones know.
+                for step in 0.. {
+                    if step == 1 {
+                        observer.reset();
+                        ended.borrow_mut().latency = Time::ZERO;
+                        ended.borrow_mut().count = 0;
+                    }
+                    for _ in 0..BATCH {
+                        let before = ended.borrow().count;
+                        let label = observer.begin(0).value();
+                        let program = next.next() as u16;
+                        shared.push(Job { alternative: 0, program, born: fabric.now(), label });
+                        wait_for(&fabric, || ended.borrow().count > before).await;
+                    }
+                    let recorded = observer.recorded().remove(&0).unwrap_or_default();
+                    let enough = step > 1 && proportional_error(&recorded) < 0.01;
+                    if enough || recorded.requests >= MOST || ended.borrow().failure.is_some() {
+                        *output.borrow_mut() = Some((recorded, ended.borrow().latency));
+                        return;
+                    }
+                }
+            })
+        }
+    };
+    let instances = shared.initiators().into_iter().map(|name| (name, 1)).collect();
+    let roles = interpret::roles(&shared, &instances, 1, 1, main);
+    world(&one.router, seed, &observer)?.run(roles).map_err(stopped)?;
+    if let Some((_, reason)) = &ended.borrow().failure {
+        let reason = reason.clone();
+        return Err(RunError::Request { alternative: one.alternative.name.clone(), reason });
+    }
+    let taken = result.borrow_mut().take();
+    let (recorded, latency) = taken.ok_or_else(|| stopped("the run ended before it was observed"))?;
+    let mut fold = fold_of(&recorded, &one.router);
+    fold.latency = latency.as_seconds() / recorded.requests as f64;
+    // What crosses the network as payload is a property of the routes, not of the stations.
+    fold.network_bytes = one.compiled.fold(&one.router).network_bytes;
+    Ok(Observed { widest: proportional_error(&recorded), requests: recorded.requests, fold })
+}
+
+/// How far the means of proportional samples may be off: a case that is owed at most one request
+/// more or less moves a mean by its largest value over the number of requests.
+fn proportional_error(recorded: &Recorded) -> f64 {
+    let n = recorded.requests.max(1) as f64;
+    let worst = |sum: f64, squares: f64| {
+        // The largest single value is at most the root of the sum of squares.
+        if sum > 0.0 { (squares / n).sqrt() * 2.0 / sum } else { 0.0 }
+    };
+    recorded
+        .time
+        .values()
+        .chain(recorded.pool.values())
+        .filter(|m| m.squares * n - m.sum * m.sum > 1e-9 * m.sum * m.sum)
+        .map(|m| worst(m.sum, m.squares))
+        .fold(0.0, f64::max)
+}
+
+fn words(failure: &Failure) -> String {
+    match failure {
+        Failure::Operation(status) => format!("completed with {status}"),
+        Failure::Post(reason) => reason.clone(),
+    }
+}
+
+async fn wait_for(fabric: &TwinFabric, mut done: impl FnMut() -> bool) {
+    while !done() {
+        fabric.sleep(Time::from_us(5)).await;
+    }
+}
+
+/// A recorded demand by names, a skewed access to banks counted as its hottest bank is loaded.
+fn fold_of(recorded: &Recorded, router: &Router) -> Fold {
+    let mut fold = Fold::default();
+    for (station, moments) in &recorded.time {
+        let info = &router.stations()[station.index()];
+        let factor = match info.kind {
+            Kind::Banks(banks) => recorded.banks.get(station).map_or(1.0, |hottest| hottest * banks as f64),
+            _ => 1.0,
+        };
+        fold.seconds.insert(info.name.clone(), moments.mean(recorded.requests) * 1e-12 * factor);
+    }
+    for ((station, class), moments) in &recorded.pool {
+        let pool = router.stations()[station.index()].name.clone();
+        fold.requests.insert((pool, class.to_string()), moments.mean(recorded.requests));
+    }
+    fold
+}
+
+/// Runs a mix under load: `shares` of the alternatives of `ready`, which run on one system.
+///
+/// A closed loop's clients wait for each answer; an open loop's requests come at random. Nothing
+/// is counted before `warm_up`, then `window` is. The same seed gives the same answer.
+pub fn load(
+    ready: &[&Ready],
+    shares: &[f64],
+    arrivals: Arrivals,
+    warm_up: Time,
+    window: Time,
+    seed: Seed,
+) -> Result<Loaded, RunError> {
+    let router = &ready[0].router;
+    let observer = Observer::new();
+    let script: Vec<Compiled> = ready.iter().map(|one| one.compiled.clone()).collect();
+    let meter = Rc::new(RefCell::new(Meter::new(window)));
+    let driver: Rc<RefCell<Option<Driver>>> = Rc::default();
+    let shared = {
+        let (meter, driver, observer) = (meter.clone(), driver.clone(), observer.clone());
+        Shared::new(script.clone(), Chance::Random, move |job, at, result| {
+            observer.end(Label::from_value(job.label));
+            meter.borrow_mut().count(job, at, result);
+            if matches!(arrivals, Arrivals::Closed(_))
+                && let Some(driver) = driver.borrow_mut().as_mut()
+            {
+                driver.push(at);
+            }
+        })
+    };
+    *driver.borrow_mut() = Some(Driver {
+        shared: Rc::downgrade(&shared),
+        observer: observer.clone(),
+        alternatives: Proportions::new(shares.iter().copied()),
+        programs: script
+            .iter()
+            .map(|one| Proportions::new(one.programs.iter().map(|(share, _)| *share)))
+            .collect(),
+    });
+    let tasks = match arrivals {
+        Arrivals::Closed(in_flight) => in_flight,
+        Arrivals::Poisson(_) => OPEN_LOOP_TASKS,
+    };
+    let main = {
+        let (shared, meter, driver) = (shared.clone(), meter.clone(), driver.clone());
+        move |fabric: TwinFabric| -> LocalBoxFuture<()> {
+            let (shared, meter, driver) = (shared.clone(), meter.clone(), driver.clone());
+            Box::pin(async move {
+                let all = tasks as usize * shared.initiators().len();
+                wait_for(&fabric, || shared.connected() >= all).await;
+                let push = || {
+                    let mut driver = driver.borrow_mut();
+                    driver.as_mut().expect("the driver is set before the run").push(fabric.now());
+                };
+                let from = fabric.now() + warm_up;
+                meter.borrow_mut().from = from;
+                let until = from + window;
+                match arrivals {
+                    Arrivals::Closed(in_flight) => (0..in_flight).for_each(|_| push()),
+                    Arrivals::Poisson(rate) => {
+                        let arrive = fabric.clone();
+                        let driver = driver.clone();
+                        fabric.spawn_task(Box::pin(async move {
+                            let mut at = arrive.now();
+                            loop {
+                                let unit = (arrive.random_u64() >> 11) as f64 / (1u64 << 53) as f64;
+                                at += Time::from_ps((-(1.0 - unit).ln() / rate * 1e12).round() as u64);
+                                arrive.sleep_until(at).await;
+                                driver.borrow_mut().as_mut().expect("the driver is set").push(at);
+                            }
+                        }));
+                    }
+                }
+                fabric.sleep_until(from).await;
+                meter.borrow_mut().before = Some(fabric.snapshot());
+                fabric.sleep_until(until).await;
+                meter.borrow_mut().after = Some(fabric.snapshot());
+            })
+        }
+    };
+    let instances: BTreeMap<String, u32> = router
+        .system()
+        .machines
+        .iter()
+        .flat_map(|machine| machine.endpoints.iter().map(|e| (e.name.clone(), machine.count as u32)))
+        .collect();
+    let roles = interpret::roles(&shared, &instances, tasks, tasks.min(OPEN_LOOP_TASKS), main);
+    world(router, seed, &observer)?.run(roles).map_err(stopped)?;
+    let meter = meter.borrow();
+    let (Some(before), Some(after)) = (&meter.before, &meter.after) else {
+        return Err(stopped("the run ended before its window"));
+    };
+    let mut utilization = BTreeMap::new();
+    let mut holds = BTreeMap::new();
+    for (station, share) in after.utilization(before, router) {
+        let info = &router.stations()[station.index()];
+        utilization.insert(info.name.clone(), share);
+        if let (Kind::Contexts(_), Some(hold)) = (&info.kind, after.mean_hold(before, station)) {
+            holds.insert(info.name.clone(), hold);
+        }
+    }
+    let recorded = observer.recorded();
+    let seconds = window.as_seconds() / WINDOWS as f64;
+    let rates: Vec<f64> = meter.counts.iter().map(|count| *count as f64 / seconds).collect();
+    let throughput = batch_means(&rates).ok_or_else(|| stopped("the window is too short to count"))?;
+    Ok(Loaded {
+        mean_in_flight: throughput.mean * meter.latencies.mean().unwrap_or(Time::ZERO).as_seconds(),
+        throughput,
+        latencies: meter.latencies.clone(),
+        failed: meter.failed,
+        utilization,
+        holds,
+        demands: ready
+            .iter()
+            .enumerate()
+            .filter_map(|(index, one)| {
+                let kind = recorded.get(&(index as u32))?;
+                Some((one.alternative.name.clone(), fold_of(kind, router)))
+            })
+            .collect(),
+        in_flight: tasks,
+        window,
+    })
+}
+
+/// Chooses what comes next and hands it out.
+struct Driver {
+    shared: std::rc::Weak<Shared>,
+    observer: Observer,
+    alternatives: Proportions,
+    programs: Vec<Proportions>,
+}
+
+impl Driver {
+    fn push(&mut self, now: Time) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        let alternative = self.alternatives.next();
+        let program = self.programs[alternative].next() as u16;
+        let label = self.observer.begin(alternative as u32).value();
+        shared.push(Job { alternative: alternative as u16, program, born: now, label });
+    }
+}
+
+/// Counts what ends in the window.
+struct Meter {
+    from: Time,
+    window: Time,
+    counts: [u64; WINDOWS],
+    latencies: Latencies,
+    failed: u64,
+    before: Option<Snapshot>,
+    after: Option<Snapshot>,
+}
+
+impl Meter {
+    fn new(window: Time) -> Meter {
+        Meter {
+            from: Time::MAX,
+            window,
+            counts: [0; WINDOWS],
+            latencies: Latencies::default(),
+            failed: 0,
+            before: None,
+            after: None,
+        }
+    }
+
+    fn count(&mut self, job: Job, at: Time, result: Result<(), Failure>) {
+        if at < self.from || at - self.from >= self.window {
+            return;
+        }
+        if result.is_err() {
+            self.failed += 1;
+            return;
+        }
+        self.latencies.record(at.saturating_sub(job.born));
+        let index = ((at - self.from).ps() as u128 * WINDOWS as u128 / self.window.ps() as u128) as usize;
+        self.counts[index] += 1;
+    }
+}
