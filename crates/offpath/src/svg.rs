@@ -167,8 +167,21 @@ fn bars(out: &mut String, (from, to, y): (f64, f64, f64), branch: Option<(f64, f
     }
 }
 
-/// A link between two nodes that have their places already, as a curve below them.
+/// A link between two nodes that have their places already: straight down within a column, else a
+/// curve below both.
 fn extra(out: &mut String, from: Frame, to: Frame, label: &[String]) {
+    if from.x == to.x {
+        let (upper, lower) = if from.y < to.y { (from, to) } else { (to, from) };
+        let (x, top) = (from.x + 20.0, upper.y + upper.height);
+        let _ = writeln!(out, r#"<path class="bar" d="M{x:.1} {top:.1}V{:.1}"/>"#, lower.y);
+        for (line, words) in label.iter().enumerate() {
+            let class = if line == 0 { "name" } else { "small" };
+            let y = (top + lower.y) / 2.0 + (line as f64 - 1.0) * LINE;
+            // The left side is free: the links of the boxes themselves leave to the right.
+            text(out, x - 8.0 - text_width(words, 0), y, class, words);
+        }
+        return;
+    }
     let (x1, y1) = (from.x + from.width / 2.0, from.y + from.height);
     let (x2, y2) = (to.x + to.width / 2.0, to.y + to.height);
     let low = y1.max(y2) + 1.5 * LINE;
@@ -176,8 +189,8 @@ fn extra(out: &mut String, from: Frame, to: Frame, label: &[String]) {
         out,
         r#"<path class="bar" d="M{x1:.1} {y1:.1}C{x1:.1} {low:.1} {x2:.1} {low:.1} {x2:.1} {y2:.1}"/>"#
     );
-    let middle = (x1 + x2) / 2.0 - text_width(&label.join(" "), 0) / 2.0;
-    text(out, middle, low + 2.0, "small", &label.join(" "));
+    let words = label.join(" ");
+    text(out, (x1 + x2) / 2.0 - text_width(&words, 0) / 2.0, low + 2.0, "small", &words);
 }
 
 fn text(out: &mut String, x: f64, y: f64, class: &str, words: &str) {
