@@ -1,0 +1,314 @@
+//! `offpath device`: which profiles there are, and what one of them says.
+
+use super::Context;
+use crate::failure::Failure;
+use crate::output::{Entry, Format, SCHEMA_VERSION, emit, system_line};
+use crate::{svg, topology};
+use clap::{Args, Subcommand};
+use offpath::profile::{Category, Listed, Machine, Number, Provenance, System};
+use offpath::quantity::{Dimension, Quantity};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// List the profiles, or show one device with the source of every number
+#[derive(Args, Debug)]
+pub struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  offpath device list
+  offpath device list --profiles my-profiles --format json";
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  offpath device show bluefield2
+  offpath device show bluefield2 --svg bluefield2.svg
+  offpath device show bluefield2 --set soc.pcie_mtu=512B --format json
+  offpath device show my-card.toml";
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// List devices, hosts, testbeds and overlays
+    #[command(after_help = LIST_EXAMPLES)]
+    List,
+    /// Draw a device in its testbed and print every number with its source
+    #[command(after_help = SHOW_EXAMPLES)]
+    Show(Show),
+}
+
+#[derive(Args, Debug)]
+struct Show {
+    /// A device's name, or a .toml file that describes one
+    device: String,
+    /// Also write the topology to this file, as an SVG picture
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
+    let text = match &options.command {
+        Command::List => list(context)?,
+        Command::Show(show) => {
+            let library = context.system.library()?;
+            let system = context.system.load(&library, &show.device, &[])?;
+            if let Some(file) = &show.svg {
+                std::fs::write(file, svg::write(&system)).map_err(|error| {
+                    Failure::input(
+                        format!("cannot write `{}`: {error}", file.display()),
+                        "check that the directory exists and can be written",
+                    )
+                })?;
+            }
+            match context.screen.format {
+                Format::Json => context.screen.json(&report(&system))?,
+                _ => shown(&system, context),
+            }
+        }
+    };
+    emit(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Serialize)]
+struct ListReport {
+    schema_version: u32,
+    devices: Vec<ListedReport>,
+    hosts: Vec<ListedReport>,
+    testbeds: Vec<ListedReport>,
+    overlays: Vec<ListedReport>,
+}
+
+#[derive(Serialize)]
+struct ListedReport {
+    name: String,
+    description: String,
+    file: String,
+}
+
+fn list(context: &Context) -> Result<String, Failure> {
+    let library = context.system.library()?;
+    let screen = &context.screen;
+    if screen.format == Format::Json {
+        let names = |category| {
+            let report =
+                |Listed { name, description, file }: Listed| ListedReport { name, description, file };
+            library.names(category).into_iter().map(report).collect()
+        };
+        return screen.json(&ListReport {
+            schema_version: SCHEMA_VERSION,
+            devices: names(Category::Device),
+            hosts: names(Category::Host),
+            testbeds: names(Category::Testbed),
+            overlays: names(Category::Overlay),
+        });
+    }
+    let mut text = String::new();
+    for category in Category::ALL {
+        text += &screen.heading(category.directory());
+        let rows = library
+            .names(category)
+            .into_iter()
+            .map(|listed| vec![Entry::Strong(listed.name), Entry::Text(listed.description)])
+            .collect();
+        text += &screen.table(&["name", "description"], rows);
+    }
+    Ok(text.trim_start_matches('\n').to_string())
+}
+
+#[derive(Serialize)]
+struct ShowReport {
+    schema_version: u32,
+    device: String,
+    testbed: String,
+    mode: String,
+    mode_note: Option<&'static str>,
+    overlays: Vec<String>,
+    machines: Vec<MachineReport>,
+    numbers: Vec<NumberReport>,
+}
+
+#[derive(Serialize)]
+struct MachineReport {
+    role: String,
+    device: String,
+    host: String,
+    count: u64,
+    available: u64,
+    nic: String,
+    switches: Vec<String>,
+    endpoints: Vec<String>,
+    engines: Vec<EngineReport>,
+    links: Vec<LinkReport>,
+    absent_endpoints: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct EngineReport {
+    name: String,
+    endpoint: String,
+}
+
+#[derive(Serialize)]
+struct LinkReport {
+    name: String,
+    from: String,
+    to: String,
+    delay_ns: f64,
+    /// In each direction; absent for a wire that binds nothing.
+    rate_gbit_per_s: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct NumberReport {
+    name: String,
+    component: String,
+    value: f64,
+    low: Option<f64>,
+    high: Option<f64>,
+    unit: &'static str,
+    text: String,
+    provenance: &'static str,
+    source: String,
+    rows: Vec<String>,
+    note: String,
+    file: String,
+}
+
+fn report(system: &System) -> ShowReport {
+    ShowReport {
+        schema_version: SCHEMA_VERSION,
+        device: system.device.clone(),
+        testbed: system.testbed.clone(),
+        mode: system.mode.clone(),
+        mode_note: system.mode_note(),
+        overlays: system.overlays.clone(),
+        machines: system.machines.iter().map(machine).collect(),
+        numbers: system
+            .numbers
+            .iter()
+            .map(|(name, number)| NumberReport {
+                name: name.clone(),
+                component: component(name).to_string(),
+                value: number.value.base(),
+                low: number.low.map(Quantity::base),
+                high: number.high.map(Quantity::base),
+                unit: base_unit(number.value.dimension()),
+                text: number.value.to_string(),
+                provenance: provenance(number.provenance),
+                source: number.source.clone(),
+                rows: number.rows.clone(),
+                note: number.note.clone(),
+                file: number.file.clone(),
+            })
+            .collect(),
+    }
+}
+
+fn machine(machine: &Machine) -> MachineReport {
+    MachineReport {
+        role: machine.role.clone(),
+        device: machine.device.clone(),
+        host: machine.host.clone(),
+        count: machine.count,
+        available: machine.available,
+        nic: machine.nic.name.clone(),
+        switches: machine.switches.iter().map(|switch| switch.name.clone()).collect(),
+        endpoints: machine.endpoints.iter().map(|endpoint| endpoint.name.clone()).collect(),
+        engines: machine
+            .engines
+            .iter()
+            .map(|engine| EngineReport { name: engine.name.clone(), endpoint: engine.endpoint.clone() })
+            .collect(),
+        links: machine
+            .links
+            .iter()
+            .map(|link| LinkReport {
+                name: link.name.clone(),
+                from: link.from.clone(),
+                to: link.to.clone(),
+                delay_ns: link.delay.as_ns(),
+                rate_gbit_per_s: link.pcie.as_ref().map(|pcie| pcie.rate.as_gbit_per_s()),
+            })
+            .collect(),
+        absent_endpoints: machine.absent.clone(),
+    }
+}
+
+/// The part of a dotted name before its key.
+fn component(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(component, _)| component)
+}
+
+/// The unit of the numbers in JSON: integers of it are exact.
+fn base_unit(dimension: Dimension) -> &'static str {
+    match dimension {
+        Dimension::Time => "ps",
+        Dimension::Bytes => "B",
+        Dimension::BitRate => "bit/s",
+        Dimension::OpRate => "1/s",
+        Dimension::Frequency => "Hz",
+        Dimension::Ratio => "ratio",
+        Dimension::Count => "count",
+    }
+}
+
+fn provenance(provenance: Provenance) -> &'static str {
+    match provenance {
+        Provenance::Datasheet => "datasheet",
+        Provenance::Measured => "measured",
+        Provenance::Fitted => "fitted",
+        Provenance::Assumed => "assumed",
+        Provenance::Set => "set",
+    }
+}
+
+fn shown(system: &System, context: &Context) -> String {
+    let screen = &context.screen;
+    let mut text = format!("{}\n", system_line(system));
+    if let Some(note) = system.mode_note() {
+        text += &format!("Note: {note}.\n");
+    }
+    text += &screen.heading("Topology");
+    let drawings: Vec<String> = system.machines.iter().map(topology::draw).collect();
+    let network = format!(
+        "network: {} between two ports, packets of up to {}",
+        system.network.delay, system.network.mtu
+    );
+    text += &screen.verbatim(&format!("{}\n{network}", drawings.join("\n")));
+    // The device's own components come first, in the order of names within each.
+    let own =
+        |name: &str| system.machines.iter().all(|m| m.prefix.is_empty() || !name.starts_with(&m.prefix));
+    let mut components: Vec<&str> = system.numbers.keys().map(|name| component(name)).collect();
+    components.dedup();
+    components.sort_by_key(|component| !own(&format!("{component}.")));
+    for component in components {
+        text += &screen.heading(component);
+        let numbers = system.numbers.iter().filter(|(name, _)| self::component(name) == component);
+        let rows = numbers.map(|(name, number)| row(name, number)).collect();
+        text += &screen.table(&["number", "value", "interval", "known as", "source", "rows", "note"], rows);
+    }
+    text
+}
+
+fn row(name: &str, number: &Number) -> Vec<Entry> {
+    let end = |end: Option<Quantity>| end.unwrap_or(number.value);
+    let interval = match (number.low, number.high) {
+        (None, None) => "-".to_string(),
+        (low, high) => format!("{} to {}", end(low), end(high)),
+    };
+    let or_dash = |text: String| if text.is_empty() { "-".to_string() } else { text };
+    vec![
+        Entry::Strong(name.to_string()),
+        Entry::Number(number.value.to_string()),
+        Entry::Text(interval),
+        Entry::Text(provenance(number.provenance).to_string()),
+        Entry::Text(number.source.clone()),
+        Entry::Text(or_dash(number.rows.join(" "))),
+        Entry::Text(or_dash(number.note.clone())),
+    ]
+}

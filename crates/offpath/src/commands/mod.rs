@@ -1,0 +1,73 @@
+//! The commands, each in a module of its own: add one by a variant of [`Command`] and an arm of [`run`].
+
+pub mod completions;
+pub mod device;
+pub mod path;
+pub mod sweep;
+
+use crate::failure::Failure;
+use crate::options::SystemOptions;
+use crate::output::{OutputOptions, Screen};
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  What does a 64 B READ of the card's SoC memory cost, and what binds it?
+    offpath path bluefield2 --path client-soc --verb read --size 64B
+  What if the SoC took larger TLPs?
+    offpath path bluefield2 --path soc-host --size 256KiB --set soc.pcie_mtu=512B
+  Where does each number come from?
+    offpath device show bluefield2
+  Load every path from 1 to 8 clients on the twin:
+    offpath sweep bluefield2 --path client-soc,client-host --clients 1,2,4,8 --out sweep.csv
+
+Exit codes:
+  0   the answer is printed
+  1   the tool ran, and the answer is negative: infeasible, stalled, not met
+  2   the input is wrong: an unknown name, a missing unit, a file that is refused
+  70  a bug of offpath itself";
+
+/// Size and plan SmartNIC offloads
+///
+/// offpath knows what each path of an off-path SmartNIC costs, what binds it and how sure that is,
+/// and finds the mix of offload alternatives that carries the most.
+#[derive(Parser, Debug)]
+#[command(name = "offpath", version, after_help = EXAMPLES, max_term_width = 100)]
+pub struct Cli {
+    #[command(flatten)]
+    pub system: SystemOptions,
+    #[command(flatten)]
+    pub output: OutputOptions,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    Path(path::Options),
+    Device(device::Options),
+    Sweep(sweep::Options),
+    Completions(completions::Options),
+}
+
+/// What every command gets beside its own options.
+#[derive(Debug)]
+pub struct Context {
+    /// Which system is meant.
+    pub system: SystemOptions,
+    /// Where the answer goes.
+    pub screen: Screen,
+}
+
+/// Runs the command; the exit code is that of its answer.
+pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    let context = Context { system: cli.system, screen: Screen::new(cli.output) };
+    match cli.command {
+        Command::Path(options) => path::run(&options, &context),
+        Command::Device(options) => device::run(&options, &context),
+        Command::Sweep(options) => sweep::run(&options, &context),
+        Command::Completions(options) => completions::run(&options),
+    }
+}

@@ -1,0 +1,596 @@
+//! `offpath path`: what one operation on a path costs, what binds it, and how sure that is.
+
+use super::Context;
+use crate::chart::{Scale, axis, sparkline};
+use crate::failure::{Failure, unknown_path};
+use crate::options;
+use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, emit, round, short, system_line};
+use clap::Args;
+use offpath::profile::System;
+use offpath::quantity::Bytes;
+use offpath::route::{Demand, Operation, Path, Posting, RouteError, Router, StationId, Verb};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  offpath path bluefield2 --path client-soc --verb read --size 64B
+  offpath path bluefield2 --path soc-host --verb read --size 256KiB    names pcie1.down as binding
+  offpath path bluefield2 --verb write --size 4KiB                     one line for each path
+  offpath path bluefield2 --path soc-host --post batch:16 --set soc.pcie_mtu=512B --format json";
+
+/// Show what an operation on a path costs, what binds it, and how sure that is
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// A device's name, or a .toml file that describes one
+    device: String,
+    /// Requester and responder, and a copy engine where one moves the data, as in `client-soc` or
+    /// `soc-host-dma` [default: every path from or to the device]
+    #[arg(long)]
+    path: Option<String>,
+    /// What the operation does
+    #[arg(long, default_value = "read", value_parser = options::verb())]
+    verb: Verb,
+    /// Payload, from 0B to 1GiB
+    #[arg(long, default_value = "64B", value_parser = options::payload)]
+    size: Bytes,
+    /// How requests reach the NIC: `single`, or `batch:16` for 16 behind one doorbell
+    #[arg(long, default_value = "single", value_parser = options::posting)]
+    post: Posting,
+}
+
+/// One path's answer; the JSON has these keys in this order.
+#[derive(Serialize)]
+struct Report {
+    schema_version: u32,
+    device: String,
+    testbed: String,
+    mode: String,
+    overlays: Vec<String>,
+    path: String,
+    verb: String,
+    payload_bytes: u64,
+    posting: String,
+    latency_ends: &'static str,
+    latency_us: f64,
+    latency_low_us: f64,
+    latency_high_us: f64,
+    latency_most_moved_by: Option<String>,
+    echo_latency_us: Option<f64>,
+    terms: Vec<TermReport>,
+    capacity_mreq_per_s: f64,
+    capacity_low_mreq_per_s: f64,
+    capacity_high_mreq_per_s: f64,
+    capacity_most_moved_by: Option<String>,
+    capacity_gbit_per_s: f64,
+    capacity_low_gbit_per_s: f64,
+    capacity_high_gbit_per_s: f64,
+    binding_station: String,
+    binding_station_meaning: &'static str,
+    contexts_held: Vec<HeldReport>,
+    demand: Vec<DemandReport>,
+    pcie_packets: BTreeMap<String, u64>,
+    links: Vec<LinkReport>,
+    ranged_numbers: Vec<RangedReport>,
+    curve: Vec<PointReport>,
+}
+
+#[derive(Serialize)]
+struct TermReport {
+    label: String,
+    station: Option<String>,
+    time_ns: f64,
+}
+
+#[derive(Serialize)]
+struct HeldReport {
+    station: String,
+    time_ns: f64,
+}
+
+#[derive(Serialize)]
+struct DemandReport {
+    station: String,
+    meaning: &'static str,
+    /// Server time of one operation; absent at a pool, which counts requests.
+    time_ns: Option<f64>,
+    requests: Option<u64>,
+    utilization_at_capacity: f64,
+}
+
+#[derive(Serialize)]
+struct LinkReport {
+    station: String,
+    data_packets: u64,
+    payload_bytes: u64,
+    framed_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct RangedReport {
+    name: String,
+    low: String,
+    high: String,
+    latency_at_low_us: f64,
+    latency_at_high_us: f64,
+    capacity_at_low_mreq_per_s: f64,
+    capacity_at_high_mreq_per_s: f64,
+}
+
+#[derive(Serialize)]
+struct PointReport {
+    payload_bytes: u64,
+    latency_us: f64,
+    capacity_mreq_per_s: f64,
+    capacity_gbit_per_s: f64,
+    binding_station: String,
+}
+
+#[derive(Serialize)]
+struct Reports {
+    schema_version: u32,
+    device: String,
+    testbed: String,
+    mode: String,
+    overlays: Vec<String>,
+    paths: Vec<Report>,
+}
+
+/// Latency and capacity of an operation.
+struct Cost {
+    latency_us: f64,
+    per_second: f64,
+    binding: StationId,
+}
+
+fn cost(router: &Router, operation: &Operation) -> Result<Cost, RouteError> {
+    let route = router.route(operation)?;
+    let (per_second, binding) = capacity(&route.demand(router), router);
+    Ok(Cost { latency_us: route.latency(router).as_us(), per_second, binding })
+}
+
+/// Every route visits its requester's processor, so a capacity always exists.
+fn capacity(demand: &Demand, router: &Router) -> (f64, StationId) {
+    demand.capacity(router).unwrap_or((f64::INFINITY, StationId(0)))
+}
+
+/// Whether a path starts or ends at the machine that carries the device; the others are of no
+/// interest to who asks for the device.
+fn touches_device(system: &System, path: &Path) -> bool {
+    let own = |endpoint: &str| system.endpoint(endpoint).is_ok_and(|(machine, _)| machine.prefix.is_empty());
+    own(&path.requester) || own(&path.responder)
+}
+
+fn gbit_per_s(mreq_per_s: f64, payload: Bytes) -> f64 {
+    round(mreq_per_s * payload.get() as f64 * 8.0 / 1e3)
+}
+
+/// Runs the command.
+pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
+    let library = context.system.library()?;
+    let system = context.system.load(&library, &options.device, &[])?;
+    let router = Router::new(&system)?;
+    let operation = |path: Path| Operation::new(options.verb, path, options.size).posted(options.post);
+    let screen = &context.screen;
+    let text = match &options.path {
+        Some(name) => {
+            let path = router.path(name).map_err(|error| unknown_path(&router, name, error))?;
+            let report = report(&router, &operation(path))?;
+            match screen.format {
+                Format::Json => screen.json(&report)?,
+                _ => one(&report, &system, screen),
+            }
+        }
+        None => {
+            let mut reports = Vec::new();
+            for path in router.paths().into_iter().filter(|path| touches_device(&system, path)) {
+                match report(&router, &operation(path)) {
+                    Ok(report) => reports.push(report),
+                    // A copy engine has reads and writes only; its line is left out for other verbs.
+                    Err(RouteError::EngineVerb { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            match screen.format {
+                Format::Json => screen.json(&Reports {
+                    schema_version: SCHEMA_VERSION,
+                    device: system.device.clone(),
+                    testbed: system.testbed.clone(),
+                    mode: system.mode.clone(),
+                    overlays: system.overlays.clone(),
+                    paths: reports,
+                })?,
+                _ => all(&reports, options, &system, screen),
+            }
+        }
+    };
+    emit(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(router: &Router, operation: &Operation) -> Result<Report, RouteError> {
+    let system = router.system();
+    let route = router.route(operation)?;
+    let unloaded = route.unloaded(router);
+    let demand = route.demand(router);
+    let (per_second, binding) = capacity(&demand, router);
+    let name = |station: StationId| router.stations()[station.index()].name.clone();
+    let latency_us = unloaded.latency.as_us();
+    let capacity_mreq_per_s = round(per_second / 1e6);
+    let echo_latency_us = if operation.verb.is_message() {
+        let Path { requester, responder, engine } = operation.path.clone();
+        let reply = Path { requester: responder, responder: requester, engine };
+        let back = router.route(&Operation { path: reply, ..operation.clone() })?.latency(router);
+        Some((unloaded.latency + back).as_us())
+    } else {
+        None
+    };
+    let ranged_numbers = ranged(router, operation)?;
+    let latencies = || ranged_numbers.iter().flat_map(|r| [r.latency_at_low_us, r.latency_at_high_us]);
+    let capacities =
+        || ranged_numbers.iter().flat_map(|r| [r.capacity_at_low_mreq_per_s, r.capacity_at_high_mreq_per_s]);
+    let capacity_low_mreq_per_s = capacities().fold(capacity_mreq_per_s, f64::min);
+    let capacity_high_mreq_per_s = capacities().fold(capacity_mreq_per_s, f64::max);
+    let most = |span: fn(&RangedReport) -> f64| {
+        let moved = ranged_numbers.iter().filter(|number| span(number) > 0.0);
+        moved.max_by(|a, b| span(a).total_cmp(&span(b))).map(|number| number.name.clone())
+    };
+    let ledger = route.ledger(router);
+    let payload = route.payload;
+    Ok(Report {
+        schema_version: SCHEMA_VERSION,
+        device: system.device.clone(),
+        testbed: system.testbed.clone(),
+        mode: system.mode.clone(),
+        overlays: system.overlays.clone(),
+        path: operation.path.to_string(),
+        verb: operation.verb.to_string(),
+        payload_bytes: payload.get(),
+        posting: options::posting_name(operation.posting),
+        latency_ends: if route.ends_at_responder {
+            "one way: the responder's program starts to handle the message"
+        } else {
+            "the requester's program sees the completion"
+        },
+        latency_us,
+        latency_low_us: latencies().fold(latency_us, f64::min),
+        latency_high_us: latencies().fold(latency_us, f64::max),
+        latency_most_moved_by: most(|r| (r.latency_at_high_us - r.latency_at_low_us).abs()),
+        echo_latency_us,
+        terms: unloaded
+            .terms
+            .iter()
+            .map(|term| TermReport {
+                label: term.label.clone(),
+                station: term.station.map(name),
+                time_ns: term.time.as_ns(),
+            })
+            .collect(),
+        capacity_mreq_per_s,
+        capacity_low_mreq_per_s,
+        capacity_high_mreq_per_s,
+        capacity_most_moved_by: most(|r| {
+            (r.capacity_at_high_mreq_per_s - r.capacity_at_low_mreq_per_s).abs()
+        }),
+        capacity_gbit_per_s: gbit_per_s(capacity_mreq_per_s, payload),
+        capacity_low_gbit_per_s: gbit_per_s(capacity_low_mreq_per_s, payload),
+        capacity_high_gbit_per_s: gbit_per_s(capacity_high_mreq_per_s, payload),
+        binding_station: name(binding),
+        binding_station_meaning: router.stations()[binding.index()].meaning,
+        contexts_held: unloaded
+            .held
+            .iter()
+            .map(|(station, time)| HeldReport { station: name(*station), time_ns: time.as_ns() })
+            .collect(),
+        demand: demands(&demand, per_second, router),
+        pcie_packets: system
+            .machines
+            .iter()
+            .flat_map(|machine| machine.links.iter().map(move |link| (machine, link)))
+            .filter(|(_, link)| link.pcie.is_some())
+            .map(|(machine, link)| (machine, link, ledger.link(&link.name)))
+            // The card's own links are always there, other machines' where the path passes them.
+            .filter(|(machine, _, packets)| machine.prefix.is_empty() || *packets > 0)
+            .map(|(_, link, packets)| (link.name.clone(), packets))
+            .collect(),
+        links: ledger
+            .links
+            .iter()
+            .map(|(station, packets)| LinkReport {
+                station: station.clone(),
+                data_packets: packets.data,
+                payload_bytes: packets.payload.get(),
+                framed_bytes: packets.framed.get(),
+            })
+            .collect(),
+        ranged_numbers,
+        curve: curve(router, operation)?,
+    })
+}
+
+/// The demand by station, the one that binds first.
+fn demands(demand: &Demand, per_second: f64, router: &Router) -> Vec<DemandReport> {
+    let mut stations: Vec<StationId> = demand.time.keys().copied().collect();
+    stations.extend(demand.requests.keys().map(|(station, _)| *station));
+    stations.sort_unstable();
+    stations.dedup();
+    let mut all: Vec<DemandReport> = stations
+        .into_iter()
+        .map(|station| {
+            // What this station alone would carry says how busy it is at the capacity of all.
+            let mut alone = Demand::default();
+            alone.time.extend(demand.time.get_key_value(&station));
+            alone.banks.extend(demand.banks.get_key_value(&station));
+            alone.requests.extend(demand.requests.iter().filter(|((of, _), _)| *of == station));
+            let requests: u64 = alone.requests.values().sum();
+            let at = &router.stations()[station.index()];
+            DemandReport {
+                station: at.name.clone(),
+                meaning: at.meaning,
+                time_ns: demand.time.get(&station).map(|time| time.as_ns()),
+                requests: (requests > 0).then_some(requests),
+                utilization_at_capacity: round(per_second / capacity(&alone, router).0),
+            }
+        })
+        .collect();
+    all.sort_by(|a, b| b.utilization_at_capacity.total_cmp(&a.utilization_at_capacity));
+    all
+}
+
+/// What each number that is only known as a range does to the answer, one at a time; those that do
+/// nothing are left out.
+fn ranged(router: &Router, operation: &Operation) -> Result<Vec<RangedReport>, RouteError> {
+    let system = router.system();
+    let plain = cost(router, operation)?;
+    let mut all = Vec::new();
+    for (name, number) in &system.numbers {
+        if number.low.is_none() && number.high.is_none() {
+            continue;
+        }
+        let at = |end: Option<offpath::quantity::Quantity>| -> Result<Cost, RouteError> {
+            let value = end.unwrap_or(number.value);
+            // An end outside what loading accepts cannot be the card's value, so it moves nothing.
+            match system.with(name, value) {
+                Ok(changed) => cost(&Router::new(&changed)?, operation),
+                Err(_) => cost(router, operation),
+            }
+        };
+        let (low, high) = (at(number.low)?, at(number.high)?);
+        let moved = |end: &Cost| end.latency_us != plain.latency_us || end.per_second != plain.per_second;
+        if moved(&low) || moved(&high) {
+            all.push(RangedReport {
+                name: name.clone(),
+                low: number.low.unwrap_or(number.value).to_string(),
+                high: number.high.unwrap_or(number.value).to_string(),
+                latency_at_low_us: low.latency_us,
+                latency_at_high_us: high.latency_us,
+                capacity_at_low_mreq_per_s: round(low.per_second / 1e6),
+                capacity_at_high_mreq_per_s: round(high.per_second / 1e6),
+            });
+        }
+    }
+    Ok(all)
+}
+
+/// The sizes of the curve: 0 B and the powers of two up to 16 MiB.
+fn sizes() -> impl Iterator<Item = Bytes> {
+    std::iter::once(Bytes::ZERO).chain((0..=24).map(|power| Bytes::new(1 << power)))
+}
+
+fn curve(router: &Router, operation: &Operation) -> Result<Vec<PointReport>, RouteError> {
+    let mut points = Vec::new();
+    // An atomic always moves 8 bytes, so it has no curve.
+    for payload in sizes().take_while(|_| !operation.verb.is_atomic()) {
+        let cost = match cost(router, &Operation { payload, ..operation.clone() }) {
+            Ok(cost) => cost,
+            // A datagram ends at the network's MTU.
+            Err(RouteError::PayloadTooLarge { .. }) => break,
+            Err(error) => return Err(error),
+        };
+        let capacity_mreq_per_s = round(cost.per_second / 1e6);
+        points.push(PointReport {
+            payload_bytes: payload.get(),
+            latency_us: cost.latency_us,
+            capacity_mreq_per_s,
+            capacity_gbit_per_s: gbit_per_s(capacity_mreq_per_s, payload),
+            binding_station: router.stations()[cost.binding.index()].name.clone(),
+        });
+    }
+    Ok(points)
+}
+
+/// `low to high`, or that nothing is known: a value without a range is not thereby certain.
+fn interval(low: f64, high: f64) -> String {
+    if low == high { "not known".to_string() } else { format!("{} to {}", short(low), short(high)) }
+}
+
+fn one(report: &Report, system: &System, screen: &Screen) -> String {
+    let mut text = format!(
+        "{} of {} on {}, posted {}: {}\n",
+        report.verb.to_uppercase(),
+        Bytes::new(report.payload_bytes),
+        report.path,
+        report.posting,
+        system_line(system),
+    );
+    if let Some(note) = system.mode_note() {
+        text += &format!("Note: {note}.\n");
+    }
+    let moved_by = |name: &Option<String>| name.clone().unwrap_or_else(|| "-".to_string());
+    let mut summary = vec![vec![
+        Entry::Strong("unloaded latency".into()),
+        Entry::Number(format!("{} us", short(report.latency_us))),
+        Entry::Text(interval(report.latency_low_us, report.latency_high_us)),
+        Entry::Text(moved_by(&report.latency_most_moved_by)),
+    ]];
+    if let Some(echo) = report.echo_latency_us {
+        summary.push(vec![
+            Entry::Text("echo, request and reply".into()),
+            Entry::Number(format!("{} us", short(echo))),
+            Entry::Text("-".into()),
+            Entry::Text("-".into()),
+        ]);
+    }
+    summary.push(vec![
+        Entry::Strong("capacity".into()),
+        Entry::Number(format!("{} Mreq/s", short(report.capacity_mreq_per_s))),
+        Entry::Text(interval(report.capacity_low_mreq_per_s, report.capacity_high_mreq_per_s)),
+        Entry::Text(moved_by(&report.capacity_most_moved_by)),
+    ]);
+    summary.push(vec![
+        Entry::Text("".into()),
+        Entry::Number(format!("{} Gbit/s", short(report.capacity_gbit_per_s))),
+        Entry::Text(interval(report.capacity_low_gbit_per_s, report.capacity_high_gbit_per_s)),
+        Entry::Text("".into()),
+    ]);
+    text += "\n";
+    text += &screen.table(&["", "value", "interval", "most moved by"], summary);
+    text += &format!(
+        "\nBinds: {} ({}). The latency ends where {}.\n",
+        report.binding_station,
+        report.binding_station_meaning,
+        report.latency_ends.trim_start_matches("one way: "),
+    );
+
+    text += &screen.heading("Latency, term by term");
+    let mut terms: Vec<Vec<Entry>> = report
+        .terms
+        .iter()
+        .map(|term| vec![Entry::Text(term.label.clone()), Entry::Number(format!("{:.1}", term.time_ns))])
+        .collect();
+    terms.push(vec![Entry::Strong("sum".into()), Entry::Number(format!("{:.1}", report.latency_us * 1e3))]);
+    text += &screen.table(&["term", "ns"], terms);
+    for held in &report.contexts_held {
+        text += &format!("{} is held for {:.1} ns of it.\n", held.station, held.time_ns);
+    }
+
+    text += &screen.heading("Demand of one operation, by station");
+    let rows = report.demand.iter().map(|demand| {
+        let binds = demand.station == report.binding_station;
+        let mark = if binds { " (binds)" } else { "" };
+        let label = format!("{}{mark}", demand.station);
+        vec![
+            if binds { Entry::Strong(label) } else { Entry::Text(label) },
+            Entry::Number(match (demand.time_ns, demand.requests) {
+                (Some(time), _) => format!("{time:.1} ns"),
+                (None, Some(1)) => "1 request".to_string(),
+                (None, requests) => format!("{} requests", requests.unwrap_or(0)),
+            }),
+            Entry::Number(format!("{:.1}%", demand.utilization_at_capacity * 100.0)),
+            Entry::Text(demand.meaning.to_string()),
+        ]
+    });
+    text += &screen.table(&["station", "demand", "busy at capacity", "what it is"], rows.collect());
+
+    text += &screen.heading("Data packets of one operation");
+    let totals: Vec<String> =
+        report.pcie_packets.iter().rev().map(|(link, packets)| format!("{link} {packets}")).collect();
+    text += &format!("PCIe, both directions: {}.\n\n", totals.join(", "));
+    let rows = report.links.iter().map(|link| {
+        vec![
+            Entry::Text(link.station.clone()),
+            Entry::Number(link.data_packets.to_string()),
+            Entry::Number(link.payload_bytes.to_string()),
+            Entry::Number(link.framed_bytes.to_string()),
+        ]
+    });
+    text += &screen.table(&["link", "packets", "payload B", "with headers B"], rows.collect());
+
+    if !report.curve.is_empty() {
+        text += &screen.heading("Over payloads");
+        text += &screen.verbatim(&curves(&report.curve));
+    }
+    if !report.ranged_numbers.is_empty() {
+        text += &screen.heading("Numbers known as a range, one at a time");
+        let rows = report.ranged_numbers.iter().map(|number| {
+            vec![
+                Entry::Text(number.name.clone()),
+                Entry::Text(format!("{} to {}", number.low, number.high)),
+                Entry::Text(format!(
+                    "{} to {}",
+                    short(number.latency_at_low_us),
+                    short(number.latency_at_high_us)
+                )),
+                Entry::Text(format!(
+                    "{} to {}",
+                    short(number.capacity_at_low_mreq_per_s),
+                    short(number.capacity_at_high_mreq_per_s)
+                )),
+            ]
+        });
+        text += &screen.table(&["number", "range", "latency us", "capacity Mreq/s"], rows.collect());
+    }
+    text
+}
+
+/// The two sparklines with their ranges and one axis.
+fn curves(points: &[PointReport]) -> String {
+    const WIDTH: usize = 2;
+    let rates: Vec<f64> = points.iter().map(|point| point.capacity_gbit_per_s).collect();
+    let latencies: Vec<f64> = points.iter().map(|point| point.latency_us).collect();
+    let ends = |values: &[f64]| {
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(0.0, f64::max);
+        (short(low), short(high))
+    };
+    let ((rate_low, rate_high), (low, high)) = (ends(&rates), ends(&latencies));
+    let labels: Vec<(usize, String)> = points
+        .iter()
+        .enumerate()
+        .filter(|(index, point)| {
+            *index == 0 || *index + 1 == points.len() || [64, 4096, 262_144].contains(&point.payload_bytes)
+        })
+        .map(|(index, point)| (index, Bytes::new(point.payload_bytes).to_string()))
+        .collect();
+    let labels: Vec<(usize, &str)> = labels.iter().map(|(index, label)| (*index, label.as_str())).collect();
+    format!(
+        "capacity  {}  {rate_low} to {rate_high} Gbit/s\n\
+         latency   {}  {low} to {high} us, log scale\n\
+         payload   {}\n",
+        sparkline(&rates, Scale::Linear, WIDTH),
+        sparkline(&latencies, Scale::Logarithmic, WIDTH),
+        axis(&labels, WIDTH),
+    )
+}
+
+fn all(reports: &[Report], options: &Options, system: &System, screen: &Screen) -> String {
+    let mut text = format!(
+        "{} of {}, posted {}, on every path: {}\n\n",
+        options.verb.name().to_uppercase(),
+        options.size,
+        options::posting_name(options.post),
+        system_line(system),
+    );
+    let message = options.verb.is_message();
+    let mut header = vec!["path", if message { "one way us" } else { "latency us" }];
+    if message {
+        header.push("echo us");
+    }
+    header.extend(["capacity Mreq/s", "interval", "Gbit/s", "binds", "what it is", "PCIe data packets"]);
+    let rows = reports.iter().map(|report| {
+        let mut row = vec![Entry::Strong(report.path.clone()), Entry::Number(short(report.latency_us))];
+        if let Some(echo) = report.echo_latency_us {
+            row.push(Entry::Number(short(echo)));
+        }
+        let packets: Vec<String> = report
+            .pcie_packets
+            .iter()
+            .rev()
+            .filter(|(_, packets)| **packets > 0)
+            .map(|(link, packets)| format!("{link} {packets}"))
+            .collect();
+        row.extend([
+            Entry::Number(short(report.capacity_mreq_per_s)),
+            Entry::Text(interval(report.capacity_low_mreq_per_s, report.capacity_high_mreq_per_s)),
+            Entry::Number(short(report.capacity_gbit_per_s)),
+            Entry::Text(report.binding_station.clone()),
+            Entry::Text(report.binding_station_meaning.to_string()),
+            Entry::Text(packets.join(", ")),
+        ]);
+        row
+    });
+    text += &screen.table(&header, rows.collect());
+    text
+}

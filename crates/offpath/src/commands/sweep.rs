@@ -1,0 +1,517 @@
+//! `offpath sweep`: every combination of verb, path, payload and clients, run on the twin.
+
+use super::Context;
+use crate::failure::{Failure, unknown_path};
+use crate::options;
+use crate::output::{Entry, Format, SCHEMA_VERSION, emit, round};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use offpath::profile::System;
+use offpath::quantity::{Bytes, Time};
+use offpath::route::{Kind, Operation, Posting, Router, Verb};
+use offpath::twin::{Arrivals, Load, LoadError, Seed, run as run_load};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{IsTerminal, Write, stderr};
+use std::path::{Path as FilePath, PathBuf};
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+const EXAMPLES: &str = "\
+Examples:
+  offpath sweep bluefield2 --path client-soc,client-host --clients 1,2,4,8
+  offpath sweep bluefield2 --verb read,write --path client-soc --size 0B,64B,4KiB --out sweep.csv
+  offpath sweep bluefield2 --path client-soc --clients 1,2,4,8,11 --out sweep.csv --resume
+
+Each run is a closed loop: so many requests are always under way at each requester. Latencies of
+messages are one way. The same seed gives the same bytes, however many threads are used.";
+
+/// Run every combination of verb, path, payload and clients on the twin
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// A device's name, or a .toml file that describes one
+    device: String,
+    /// What the operations do
+    #[arg(long, value_delimiter = ',', default_value = "read", value_parser = options::verb())]
+    verb: Vec<Verb>,
+    /// Paths, as in `client-soc,client-host`
+    #[arg(long, value_delimiter = ',', required = true)]
+    path: Vec<String>,
+    /// Payloads, from 0B to 1GiB
+    #[arg(long, value_delimiter = ',', default_value = "64B", value_parser = options::payload)]
+    size: Vec<Bytes>,
+    /// Machines that send requests; for a path from the device itself there is one run instead
+    #[arg(long, value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
+    clients: Vec<u32>,
+    /// Requests that each of them keeps under way
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    in_flight: u32,
+    /// How requests reach the NIC: `single`, or `batch:16` for 16 behind one doorbell
+    #[arg(long, default_value = "single", value_parser = options::posting)]
+    post: Posting,
+    /// Operations that a run measures, fewer where payloads above 16 KiB make each of them longer
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1_000..))]
+    operations: u32,
+    /// The seed of every draw
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Write the rows to this .csv or .json file, instead of printing them
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Keep the rows that the .csv file of `--out` has already, and run the others
+    #[arg(long, requires = "out")]
+    resume: bool,
+    /// Threads [default: one for each core]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+}
+
+/// One run. The CSV has these columns in this order; numbers are rounded to 6 decimals.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Row {
+    verb: String,
+    path: String,
+    payload_bytes: u64,
+    clients: u32,
+    in_flight: u32,
+    seed: u64,
+    unloaded_latency_us: f64,
+    latency_us_mean: Option<f64>,
+    latency_us_p50: Option<f64>,
+    latency_us_p99: Option<f64>,
+    throughput_mreq_per_s: f64,
+    throughput_ci95_low_mreq_per_s: Option<f64>,
+    throughput_ci95_high_mreq_per_s: Option<f64>,
+    throughput_gbit_per_s: f64,
+    capacity_mreq_per_s: f64,
+    binding_station: String,
+    binding_station_utilization: f64,
+    posting: String,
+    operations: u32,
+    device: String,
+    testbed: String,
+    mode: String,
+    overlays: String,
+}
+
+/// What makes a row the row that it is: two sweeps with equal keys give equal rows.
+type Key = (String, String, u64, u32, u32, u64, String, u32, [String; 4]);
+
+impl Row {
+    fn key(&self) -> Key {
+        let system = [&self.device, &self.testbed, &self.mode, &self.overlays].map(String::clone);
+        let posting = self.posting.clone();
+        let (clients, in_flight) = (self.clients, self.in_flight);
+        let names = (self.verb.clone(), self.path.clone());
+        (
+            names.0,
+            names.1,
+            self.payload_bytes,
+            clients,
+            in_flight,
+            self.seed,
+            posting,
+            self.operations,
+            system,
+        )
+    }
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    schema_version: u32,
+    rows: &'a [Row],
+}
+
+/// A run to be done: everything that a row needs, checked.
+struct Job<'a> {
+    system: &'a System,
+    operation: Operation,
+    /// What is known before the run; the measured columns are empty.
+    row: Row,
+}
+
+/// Runs the command.
+pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
+    let file =
+        options.out.as_deref().map(|path| Ok::<_, Failure>((path, kind(path, options)?))).transpose()?;
+    let systems = systems(options, context)?;
+    let jobs = jobs(options, &systems)?;
+    let (rows, kept) = match file {
+        Some((path, Form::Csv)) => {
+            let known = if options.resume { read(path)? } else { BTreeMap::new() };
+            refuse_strangers(path, &known, &jobs)?;
+            let mut writer = open(path, &known)?;
+            let kept = known.len();
+            let rows = measure(options, &jobs, known, |row| writer.append(row))?;
+            // The file was written in the order in which it grew; now it gets the sweep's own.
+            writer.replace(&rows)?;
+            (rows, kept)
+        }
+        Some((path, Form::Json)) => {
+            let rows = measure(options, &jobs, BTreeMap::new(), |_| Ok(()))?;
+            let text = context.screen.json(&Report { schema_version: SCHEMA_VERSION, rows: &rows })?;
+            std::fs::write(path, text).map_err(|error| unwritable(path, &error))?;
+            (rows, 0)
+        }
+        None => {
+            let rows = measure(options, &jobs, BTreeMap::new(), |_| Ok(()))?;
+            let screen = &context.screen;
+            emit(&match screen.format {
+                Format::Json => screen.json(&Report { schema_version: SCHEMA_VERSION, rows: &rows })?,
+                _ => screen.table(&HEADER, rows.iter().map(entries).collect()),
+            })?;
+            (rows, 0)
+        }
+    };
+    if let Some(path) = &options.out {
+        eprintln!("{}: {} rows, {} of them kept from before", path.display(), rows.len(), kept);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a file is written as.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    Csv,
+    Json,
+}
+
+fn kind(path: &FilePath, options: &Options) -> Result<Form, Failure> {
+    let shown = path.display();
+    let form = match path.extension().and_then(|end| end.to_str()) {
+        Some("csv") => Form::Csv,
+        Some("json") if options.resume => {
+            return Err(Failure::input(
+                format!("a sweep into `{shown}` cannot be resumed"),
+                "write to a .csv file, which grows row by row",
+            ));
+        }
+        Some("json") => Form::Json,
+        _ => {
+            return Err(Failure::input(
+                format!("`{shown}` ends neither in .csv nor in .json"),
+                "give the file one of these endings",
+            ));
+        }
+    };
+    if path.exists() && !options.resume {
+        return Err(Failure::input(
+            format!("`{shown}` is there already"),
+            "add `--resume` to keep its rows and run the missing ones, remove it, or choose another name",
+        ));
+    }
+    Ok(form)
+}
+
+/// The device's system, and those with another number of requesting machines, by role and number.
+type Systems = (System, BTreeMap<(String, u32), System>);
+
+fn systems(options: &Options, context: &Context) -> Result<Systems, Failure> {
+    let library = context.system.library()?;
+    let plain = context.system.load(&library, &options.device, &[])?;
+    let router = Router::new(&plain)?;
+    let mut others = BTreeMap::new();
+    for name in &options.path {
+        let path = router.path(name).map_err(|error| unknown_path(&router, name, error))?;
+        let (machine, _) = plain.endpoint(&path.requester)?;
+        if machine.prefix.is_empty() {
+            continue;
+        }
+        for count in &options.clients {
+            let setting = format!("{}.count={count}", machine.role);
+            let mut system = context.system.load(&library, &options.device, &[setting])?;
+            // The number of requesters has a column of its own.
+            system.overlays = plain.overlays.clone();
+            others.insert((machine.role.clone(), *count), system);
+        }
+    }
+    Ok((plain, others))
+}
+
+/// Every run in the order of its row, each named once.
+fn jobs<'a>(options: &Options, (plain, others): &'a Systems) -> Result<Vec<Job<'a>>, Failure> {
+    let mut jobs: Vec<Job<'a>> = Vec::new();
+    let routers: BTreeMap<Option<(String, u32)>, Router> = std::iter::once(Ok((None, Router::new(plain)?)))
+        .chain(others.iter().map(|(key, system)| Ok((Some(key.clone()), Router::new(system)?))))
+        .collect::<Result<_, Failure>>()?;
+    for verb in &options.verb {
+        for name in &options.path {
+            for payload in &options.size {
+                for clients in &options.clients {
+                    let path = routers[&None].path(name)?;
+                    let (machine, _) = plain.endpoint(&path.requester)?;
+                    let key = (!machine.prefix.is_empty()).then(|| (machine.role.clone(), *clients));
+                    let system = key.as_ref().map_or(plain, |key| &others[key]);
+                    let router = &routers[&key];
+                    let operation = Operation::new(*verb, path, *payload).posted(options.post);
+                    let route = router.route(&operation)?;
+                    let Some((per_second, binding)) = route.demand(router).capacity(router) else { continue };
+                    let requesters = system.machine(&machine.role)?.count;
+                    let clients = u32::try_from(requesters).unwrap_or(u32::MAX);
+                    let row = Row {
+                        verb: verb.to_string(),
+                        path: operation.path.to_string(),
+                        payload_bytes: route.payload.get(),
+                        clients,
+                        in_flight: clients.saturating_mul(options.in_flight),
+                        seed: options.seed,
+                        unloaded_latency_us: route.latency(router).as_us(),
+                        latency_us_mean: None,
+                        latency_us_p50: None,
+                        latency_us_p99: None,
+                        throughput_mreq_per_s: 0.0,
+                        throughput_ci95_low_mreq_per_s: None,
+                        throughput_ci95_high_mreq_per_s: None,
+                        throughput_gbit_per_s: 0.0,
+                        capacity_mreq_per_s: round(per_second / 1e6),
+                        binding_station: router.stations()[binding.index()].name.clone(),
+                        binding_station_utilization: 0.0,
+                        posting: options::posting_name(options.post),
+                        operations: options.operations,
+                        device: system.device.clone(),
+                        testbed: system.testbed.clone(),
+                        mode: system.mode.clone(),
+                        overlays: system.overlays.join(" "),
+                    };
+                    if !jobs.iter().any(|job| job.row.key() == row.key()) {
+                        jobs.push(Job { system, operation, row });
+                    }
+                }
+            }
+        }
+    }
+    Ok(jobs)
+}
+
+/// Runs the jobs that `known` lacks on all threads; `done` sees each new row, in the jobs' order.
+fn measure(
+    options: &Options,
+    jobs: &[Job<'_>],
+    mut known: BTreeMap<Key, Row>,
+    mut done: impl FnMut(&Row) -> Result<(), Failure>,
+) -> Result<Vec<Row>, Failure> {
+    let missing: Vec<&Job<'_>> = jobs.iter().filter(|job| !known.contains_key(&job.row.key())).collect();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = options.threads.map_or(cores, usize::from).min(missing.len());
+    let progress =
+        if stderr().is_terminal() { ProgressBar::new(missing.len() as u64) } else { ProgressBar::hidden() };
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos} of {len} runs, {eta} left") {
+        progress.set_style(style);
+    }
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            let sender = sender.clone();
+            let (next, missing) = (&next, &missing);
+            scope.spawn(move || {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = missing.get(index) else { break };
+                    // The receiver is gone where another run failed: nothing is left to do.
+                    if sender.send((index, observe(job))).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        // Rows come in any order and are handed on in that of the jobs.
+        let (mut early, mut turn) = (BTreeMap::new(), 0);
+        for (index, row) in receiver {
+            progress.inc(1);
+            early.insert(index, row);
+            while let Some(row) = early.remove(&turn) {
+                let row = row?;
+                done(&row)?;
+                known.insert(row.key(), row);
+                turn += 1;
+            }
+        }
+        Ok::<(), Failure>(())
+    })?;
+    progress.finish_and_clear();
+    Ok(jobs.iter().filter_map(|job| known.get(&job.row.key()).cloned()).collect())
+}
+
+/// One run on the twin.
+fn observe(job: &Job<'_>) -> Result<Row, Failure> {
+    // The twin's routes are shared within a thread only, so every run looks its own up.
+    let router = Rc::new(Router::new(job.system)?);
+    let route = Rc::new(router.route(&job.operation)?);
+    let mut row = job.row.clone();
+    let latency_s = route.latency(&router).as_seconds();
+    let expected_per_s = (row.capacity_mreq_per_s * 1e6).min(f64::from(row.in_flight) / latency_s);
+    // A burst of a large payload costs as many events as a small operation.
+    let bursts = route.payload.get().div_ceil(16 << 10).max(1);
+    let counted = (u64::from(row.operations) / bursts).max(400) as f64;
+    let filled_s = 2.0 * f64::from(row.in_flight) / expected_per_s;
+    let warm_up_s = filled_s.max(4.0 * latency_s).max(0.2 * counted / expected_per_s);
+    let time = |seconds: f64| Time::from_ps((seconds * 1e12).ceil() as u64);
+    let load = Load {
+        mix: vec![(route.clone(), 1.0)],
+        arrivals: Arrivals::Closed { in_flight: row.in_flight },
+        warm_up: time(warm_up_s),
+        window: time(counted / expected_per_s),
+        // A row's draws depend on the row alone, so a sweep can grow without changing it.
+        seed: Seed::new(row.seed)
+            .child(&row.verb)
+            .child(&row.path)
+            .index(row.payload_bytes)
+            .index(u64::from(row.in_flight)),
+        faults: None,
+    };
+    let observed = run_load(&router, &load).map_err(|error| match error {
+        LoadError::Stalled { .. } => Failure::negative(
+            format!("{} on {} with {} under way: {error}", row.verb, row.path, row.in_flight),
+            "lower `--in-flight`",
+        ),
+        other => Failure::input(other.to_string(), "change `--in-flight` or `--size`"),
+    })?;
+    let us = |time: Option<Time>| time.map(|time| round(time.as_us()));
+    let mreq_per_s = observed.throughput_per_s / 1e6;
+    row.latency_us_mean = us(observed.latencies.mean());
+    row.latency_us_p50 = us(observed.latencies.quantile(0.5));
+    row.latency_us_p99 = us(observed.latencies.quantile(0.99));
+    row.throughput_mreq_per_s = round(mreq_per_s);
+    row.throughput_ci95_low_mreq_per_s = observed.interval.map(|interval| round(interval.low / 1e6));
+    row.throughput_ci95_high_mreq_per_s = observed.interval.map(|interval| round(interval.high / 1e6));
+    row.throughput_gbit_per_s = round(mreq_per_s * route.payload.get() as f64 * 8.0 / 1e3);
+    let binding = router.station(&row.binding_station);
+    let busy =
+        observed.utilization.iter().find(|(station, _)| Some(*station) == binding).map(|(_, busy)| *busy);
+    let pool = binding.is_some_and(|station| matches!(router.kind(station), Kind::Pool { .. }));
+    row.binding_station_utilization = match busy {
+        // A pool counts requests, not server time.
+        Some(busy) if !pool => round(busy),
+        _ => round(mreq_per_s / row.capacity_mreq_per_s),
+    };
+    Ok(row)
+}
+
+const HEADER: [&str; 12] = [
+    "verb",
+    "path",
+    "payload",
+    "clients",
+    "in flight",
+    "unloaded us",
+    "p50 us",
+    "p99 us",
+    "Mreq/s",
+    "Gbit/s",
+    "capacity Mreq/s",
+    "capacity bound by",
+];
+
+fn entries(row: &Row) -> Vec<Entry> {
+    let number = |value: f64| Entry::Number(crate::output::short(value));
+    let optional = |value: Option<f64>| Entry::Number(value.map_or("-".to_string(), crate::output::short));
+    vec![
+        Entry::Text(row.verb.clone()),
+        Entry::Text(row.path.clone()),
+        Entry::Number(Bytes::new(row.payload_bytes).to_string()),
+        Entry::Number(row.clients.to_string()),
+        Entry::Number(row.in_flight.to_string()),
+        number(row.unloaded_latency_us),
+        optional(row.latency_us_p50),
+        optional(row.latency_us_p99),
+        number(row.throughput_mreq_per_s),
+        number(row.throughput_gbit_per_s),
+        number(row.capacity_mreq_per_s),
+        Entry::Text(format!("{}, {:.0}% busy", row.binding_station, row.binding_station_utilization * 100.0)),
+    ]
+}
+
+fn unwritable(path: &FilePath, error: &dyn std::fmt::Display) -> Failure {
+    Failure::input(
+        format!("cannot write `{}`: {error}", path.display()),
+        "check that the directory exists and can be written",
+    )
+}
+
+/// The rows of a file that an earlier sweep left. A last line that was cut off is left out.
+fn read(path: &FilePath) -> Result<BTreeMap<Key, Row>, Failure> {
+    let refuse = |error: &dyn std::fmt::Display| {
+        Failure::input(
+            format!("cannot resume from `{}`: {error}", path.display()),
+            "remove the file or choose another one",
+        )
+    };
+    if !path.exists() {
+        return Ok(BTreeMap::new());
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| refuse(&error))?;
+    let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+    csv::Reader::from_reader(whole.as_bytes())
+        .deserialize::<Row>()
+        .map(|row| row.map(|row| (row.key(), row)).map_err(|error| refuse(&error)))
+        .collect()
+}
+
+/// Rows that the sweep does not have would be lost, so they are refused.
+fn refuse_strangers(path: &FilePath, known: &BTreeMap<Key, Row>, jobs: &[Job<'_>]) -> Result<(), Failure> {
+    let stranger = known.iter().find(|(key, _)| !jobs.iter().any(|job| job.row.key() == **key));
+    match stranger {
+        None => Ok(()),
+        Some((_, row)) => Err(Failure::input(
+            format!(
+                "`{}` has a row that this sweep does not have: {} on {} of {}, {} clients, {} under way, seed {}",
+                path.display(),
+                row.verb,
+                row.path,
+                Bytes::new(row.payload_bytes),
+                row.clients,
+                row.in_flight,
+                row.seed
+            ),
+            "repeat the options of the sweep that wrote it (you may add to its lists), or choose another file",
+        )),
+    }
+}
+
+/// A CSV file that grows row by row.
+struct Writer<'a> {
+    path: &'a FilePath,
+    rows: csv::Writer<File>,
+}
+
+fn open<'a>(path: &'a FilePath, known: &BTreeMap<Key, Row>) -> Result<Writer<'a>, Failure> {
+    let known: Vec<Row> = known.values().cloned().collect();
+    replace(path, &known)?;
+    let file = File::options().append(true).open(path).map_err(|error| unwritable(path, &error))?;
+    Ok(Writer { path, rows: csv::WriterBuilder::new().has_headers(known.is_empty()).from_writer(file) })
+}
+
+/// Puts a file with these rows in the place of an earlier one, at once, so that no row is ever lost.
+fn replace(path: &FilePath, rows: &[Row]) -> Result<(), Failure> {
+    let mut text = csv::Writer::from_writer(Vec::new());
+    for row in rows {
+        text.serialize(row).map_err(|error| unwritable(path, &error))?;
+    }
+    let text = text.into_inner().map_err(|error| unwritable(path, &error))?;
+    let partial = path.with_extension("csv.partial");
+    let write = || -> std::io::Result<()> {
+        let mut file = File::create(&partial)?;
+        file.write_all(&text)?;
+        file.sync_all()?;
+        std::fs::rename(&partial, path)
+    };
+    write().map_err(|error| unwritable(path, &error))
+}
+
+impl Writer<'_> {
+    fn append(&mut self, row: &Row) -> Result<(), Failure> {
+        self.rows.serialize(row).map_err(|error| unwritable(self.path, &error))?;
+        self.rows.flush().map_err(|error| unwritable(self.path, &error))
+    }
+
+    fn replace(self, rows: &[Row]) -> Result<(), Failure> {
+        replace(self.path, rows)
+    }
+}

@@ -1,0 +1,126 @@
+//! Why a command ends without its answer, how that is shown, and the exit code that follows.
+
+use crate::output::{Color, allows_color};
+use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
+use offpath::profile::{Problem, ProfileError};
+use offpath::quantity::ParseError;
+use offpath::route::{RouteError, Router};
+use std::fmt;
+use std::io::{IsTerminal, stderr};
+use std::process::ExitCode;
+
+/// The tool ran, but the answer is negative: infeasible, unstable, not met.
+pub const NEGATIVE: u8 = 1;
+/// The input is wrong; clap uses the same code.
+pub const BAD_INPUT: u8 = 2;
+/// The tool itself is wrong (EX_SOFTWARE of sysexits).
+pub const INTERNAL: u8 = 70;
+
+/// An error with the exit code that it leads to.
+#[derive(Debug)]
+pub struct Failure {
+    code: u8,
+    report: Box<dyn Diagnostic + Send + Sync>,
+}
+
+impl Failure {
+    /// Wrong input that has no place in a file.
+    pub fn input(message: impl Into<String>, help: impl Into<String>) -> Failure {
+        Failure::new(BAD_INPUT, Plain { message: message.into(), help: help.into() })
+    }
+
+    /// A question that was understood and has no good answer.
+    pub fn negative(message: impl Into<String>, help: impl Into<String>) -> Failure {
+        Failure::new(NEGATIVE, Plain { message: message.into(), help: help.into() })
+    }
+
+    /// Any diagnostic with its exit code.
+    pub fn new(code: u8, report: impl Diagnostic + Send + Sync + 'static) -> Failure {
+        Failure { code, report: Box::new(report) }
+    }
+
+    /// Shows it on stderr: drawn on a terminal, plain elsewhere.
+    pub fn report(&self, color: Color) -> ExitCode {
+        let terminal = stderr().is_terminal();
+        let theme = match (terminal, allows_color(color, terminal)) {
+            (_, true) => GraphicalTheme::unicode(),
+            (true, false) => GraphicalTheme::unicode_nocolor(),
+            (false, false) => GraphicalTheme::none(),
+        };
+        // Wrapped lines break names that a reader wants to search for, so only a terminal wraps.
+        let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_wrap_lines(terminal);
+        let mut text = String::new();
+        if handler.render_report(&mut text, self.report.as_ref()).is_err() {
+            text = self.report.to_string();
+        }
+        eprintln!("{}", text.trim_end());
+        ExitCode::from(self.code)
+    }
+}
+
+/// A message and the next step.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+struct Plain {
+    message: String,
+    help: String,
+}
+
+impl Diagnostic for Plain {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        (!self.help.is_empty()).then(|| Box::new(&self.help) as Box<dyn fmt::Display>)
+    }
+}
+
+impl From<ProfileError> for Failure {
+    fn from(error: ProfileError) -> Failure {
+        Failure::new(BAD_INPUT, error)
+    }
+}
+
+impl From<ParseError> for Failure {
+    fn from(error: ParseError) -> Failure {
+        Failure::input(error.to_string(), "write the number with its unit, as in `64B` or `4KiB`")
+    }
+}
+
+impl From<RouteError> for Failure {
+    fn from(error: RouteError) -> Failure {
+        let help = match error {
+            RouteError::EngineVerb { .. } => {
+                "choose `--verb read` or `--verb write`, or a path without an engine"
+            }
+            RouteError::PayloadTooLarge { .. } => "choose a smaller `--size`",
+            _ => "`offpath path DEVICE` lists every path of a device",
+        };
+        Failure::input(error.to_string(), help)
+    }
+}
+
+/// A refused path, with the nearest of those that exist.
+pub fn unknown_path(router: &Router, name: &str, error: RouteError) -> Failure {
+    // An endpoint that the card's mode hides has a better explanation than that it is unknown.
+    for endpoint in name.split('-').take(2) {
+        if let Err(hidden) = router.system().endpoint(endpoint)
+            && matches!(hidden.problem(), Problem::Mode { .. })
+        {
+            return hidden.into();
+        }
+    }
+    let paths: Vec<String> = router.paths().iter().map(ToString::to_string).collect();
+    let near = nearest(name, &paths).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+    Failure::input(
+        error.to_string(),
+        format!("{near}`offpath path {}` lists the paths", router.system().device),
+    )
+}
+
+/// The one of `known` that `name` most likely meant, where any is near.
+fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
+    known
+        .iter()
+        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= candidate.len().max(name.len()).div_ceil(3))
+        .min()
+        .map(|(_, candidate)| candidate.as_str())
+}

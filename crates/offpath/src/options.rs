@@ -1,0 +1,91 @@
+//! Options that several commands share, and how their values are read.
+
+use crate::failure::Failure;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use offpath::profile::{Library, Request, System};
+use offpath::quantity::Bytes;
+use offpath::route::{Posting, Verb};
+use std::path::PathBuf;
+
+/// Which system is meant: what is changed in it, and where profiles are found.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "System")]
+pub struct SystemOptions {
+    /// Change a number of the system, as in `soc.pcie_mtu=512B`; may be given several times
+    #[arg(long, global = true, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
+    /// Apply an overlay by name or from a .toml file, before `--set`; may be given several times
+    #[arg(long, global = true, value_name = "NAME|FILE")]
+    pub overlay: Vec<String>,
+    /// The testbed the device stands in, by name or from a .toml file [default: the device's own]
+    #[arg(long, global = true, value_name = "NAME|FILE")]
+    pub testbed: Option<String>,
+    /// The card's mode: separated-host, embedded-cpu or nic [default: the device's own]
+    #[arg(long, global = true)]
+    pub mode: Option<String>,
+    /// A directory whose devices/, hosts/, testbeds/ and overlays/ extend the built-in profiles
+    #[arg(long, global = true, value_name = "DIR")]
+    pub profiles: Option<PathBuf>,
+}
+
+impl SystemOptions {
+    /// The profiles to choose from.
+    pub fn library(&self) -> Result<Library, Failure> {
+        Ok(match &self.profiles {
+            Some(directory) => Library::with_directory(directory)?,
+            None => Library::builtin(),
+        })
+    }
+
+    /// Loads a device with everything that the options change. `more` are settings applied last.
+    pub fn load(&self, library: &Library, device: &str, more: &[String]) -> Result<System, Failure> {
+        Ok(library.load(&Request {
+            device,
+            testbed: self.testbed.as_deref(),
+            mode: self.mode.as_deref(),
+            overlays: self.overlay.iter().map(String::as_str).collect(),
+            settings: self.set.iter().chain(more).cloned().collect(),
+        })?)
+    }
+}
+
+/// The largest payload that the command line takes.
+pub const LARGEST_PAYLOAD: Bytes = Bytes::new(1 << 30);
+
+/// Reads a payload: a number with its unit, at most 1 GiB.
+pub fn payload(text: &str) -> Result<Bytes, String> {
+    let size: Bytes = text.parse().map_err(|error: offpath::quantity::ParseError| error.to_string())?;
+    if size > LARGEST_PAYLOAD {
+        return Err(format!("a payload is at most {LARGEST_PAYLOAD}; split larger transfers into several"));
+    }
+    Ok(size)
+}
+
+/// Reads `single` or `batch:16`.
+pub fn posting(text: &str) -> Result<Posting, String> {
+    if text == "single" {
+        return Ok(Posting::Single);
+    }
+    match text.strip_prefix("batch:").map(str::parse::<u32>) {
+        Some(Ok(count)) if (1..=65_536).contains(&count) => Ok(Posting::Batch(count)),
+        Some(_) => Err("a batch has 1 to 65536 requests, as in `batch:16`".to_string()),
+        None => Err("write `single`, or `batch:16` for 16 requests behind one doorbell".to_string()),
+    }
+}
+
+/// The text that [`posting`] reads.
+pub fn posting_name(posting: Posting) -> String {
+    match posting {
+        Posting::Single => "single".to_string(),
+        Posting::Batch(count) => format!("batch:{count}"),
+    }
+}
+
+/// Reads a verb; clap lists them and suggests the nearest.
+pub fn verb() -> impl TypedValueParser<Value = Verb> {
+    PossibleValuesParser::new(Verb::NAMES.map(|(name, _)| name)).map(|name| {
+        let found = Verb::NAMES.iter().find(|(own, _)| *own == name);
+        found.expect("clap accepts these names alone").1
+    })
+}

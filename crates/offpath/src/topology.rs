@@ -1,0 +1,230 @@
+//! The topology of a machine as a picture: where its nodes stand, and the picture in characters.
+//!
+//! Places come from the graph alone, so a card of any shape can be drawn: the adapter stands left,
+//! every node one column right of the node that the shortest way reaches it from, and a link that
+//! the shortest ways do not need is listed below the picture.
+
+use offpath::profile::{Link, Machine};
+use std::collections::VecDeque;
+
+/// A node of the picture.
+#[derive(Debug)]
+pub struct Node {
+    /// Its name, then a few words about it a line.
+    pub lines: Vec<String>,
+    /// Columns right of the adapter.
+    pub column: usize,
+    /// Rows below the top.
+    pub row: usize,
+}
+
+/// A link of the picture.
+#[derive(Debug)]
+pub struct Edge<'a> {
+    /// The link.
+    pub link: &'a Link,
+    /// The node on the left, by position.
+    pub from: usize,
+    /// The node on the right, by position.
+    pub to: usize,
+    /// Whether the shortest ways need it; others join nodes that have their places already.
+    pub drawn: bool,
+}
+
+/// A machine with places for its nodes.
+#[derive(Debug)]
+pub struct Picture<'a> {
+    /// The nodes, the adapter first.
+    pub nodes: Vec<Node>,
+    /// The links.
+    pub edges: Vec<Edge<'a>>,
+    /// Rows in all.
+    pub rows: usize,
+}
+
+impl Picture<'_> {
+    /// How many links leave the bottom of the left node before this one; absent for a link that runs
+    /// straight to a node in the same row. Those that reach lower start further left, so that no two
+    /// cross.
+    pub fn branch(&self, edge: &Edge<'_>) -> Option<usize> {
+        let row = |edge: &Edge<'_>| self.nodes[edge.to].row;
+        let start = self.nodes[edge.from].row;
+        let same = |other: &&Edge<'_>| other.drawn && other.from == edge.from && row(other) > start;
+        (row(edge) > start)
+            .then(|| self.edges.iter().filter(same).filter(|other| row(other) < row(edge)).count())
+    }
+}
+
+/// Finds a place for every node of a machine.
+pub fn picture(machine: &Machine) -> Picture<'_> {
+    let names: Vec<&str> = machine.nodes().collect();
+    let index = |name: &str| names.iter().position(|own| *own == name);
+    let mut nodes: Vec<Node> =
+        names.iter().map(|name| Node { lines: describe(machine, name), column: 0, row: 0 }).collect();
+    let mut edges: Vec<Edge<'_>> = Vec::new();
+    let mut reached = vec![false; nodes.len()];
+    let mut used = vec![false; machine.links.len()];
+    let mut waiting = VecDeque::from([0]);
+    reached[0] = true;
+    while let Some(node) = waiting.pop_front() {
+        for (position, link) in
+            machine.links.iter().enumerate().filter(|(p, _)| !used[*p]).collect::<Vec<_>>()
+        {
+            let (Some(a), Some(b)) = (index(&link.from), index(&link.to)) else { continue };
+            let other = match node {
+                _ if a == node => b,
+                _ if b == node => a,
+                _ => continue,
+            };
+            used[position] = true;
+            edges.push(Edge { link, from: node, to: other, drawn: !reached[other] });
+            if !reached[other] {
+                reached[other] = true;
+                nodes[other].column = nodes[node].column + 1;
+                waiting.push_back(other);
+            }
+        }
+    }
+    let rows = place(0, 0, &mut nodes, &edges);
+    Picture { nodes, edges, rows }
+}
+
+/// Puts a node at `row` and what hangs on it into the rows from there; returns the rows it takes.
+fn place(node: usize, row: usize, nodes: &mut [Node], edges: &[Edge<'_>]) -> usize {
+    nodes[node].row = row;
+    let mut taken = 0;
+    for edge in edges.iter().filter(|edge| edge.drawn && edge.from == node) {
+        taken += place(edge.to, row + taken, nodes, edges);
+    }
+    taken.max(1)
+}
+
+/// A node's name and what a reader wants to know about it first.
+fn describe(machine: &Machine, name: &str) -> Vec<String> {
+    let mut lines = vec![name.to_string()];
+    if name == machine.nic.name {
+        lines.push(format!("port {}", machine.nic.port_rate));
+        lines.push(format!("{} contexts", machine.nic.contexts));
+    }
+    if let Some(switch) = machine.switches.iter().find(|switch| switch.name == name) {
+        lines.push(format!("{} a pass", switch.pass_time));
+    }
+    if let Some(endpoint) = machine.endpoints.iter().find(|endpoint| endpoint.name == name) {
+        lines.push(format!("{} x {}", endpoint.cores, endpoint.frequency));
+        lines.push(format!(
+            "memory {}{}",
+            endpoint.memory.capacity,
+            if endpoint.ddio { ", DDIO" } else { "" }
+        ));
+        lines.push(format!("PCIe MTU {}", endpoint.pcie_mtu));
+        for engine in machine.engines.iter().filter(|engine| engine.endpoint == name) {
+            lines.push(format!("engine {}", engine.name));
+        }
+    }
+    lines
+}
+
+/// What stands at a link: its name, its bandwidth and its delay.
+pub fn label(link: &Link) -> Vec<String> {
+    let mut lines = vec![link.name.clone()];
+    match &link.pcie {
+        Some(pcie) => {
+            lines.push(format!("→ {}", pcie.rate));
+            lines.push(format!("← {}", pcie.rate));
+        }
+        None => lines.push("binds nothing".to_string()),
+    }
+    if link.delay.ps() > 0 {
+        lines.push(format!("{} a pass", link.delay));
+    }
+    lines
+}
+
+/// A machine's title: role, device and host, and how many there are.
+pub fn title(machine: &Machine) -> String {
+    let (count, available) = (machine.count, machine.available);
+    format!("{}: {} in host {}, {count} of {available} take part", machine.role, machine.device, machine.host)
+}
+
+/// Characters by row and column.
+struct Canvas(Vec<Vec<char>>);
+
+impl Canvas {
+    fn put(&mut self, x: usize, y: usize, text: &str) {
+        for (offset, letter) in text.chars().enumerate() {
+            self.0[y][x + offset] = letter;
+        }
+    }
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn widest<'a>(texts: impl Iterator<Item = &'a String>) -> usize {
+    texts.map(|text| length(text)).max().unwrap_or(0)
+}
+
+/// Draws a machine in characters.
+pub fn draw(machine: &Machine) -> String {
+    let picture = picture(machine);
+    let columns = picture.nodes.iter().map(|node| node.column).max().unwrap_or(0) + 1;
+    let box_width: Vec<usize> = (0..columns)
+        .map(|column| widest(picture.nodes.iter().filter(|n| n.column == column).flat_map(|n| &n.lines)) + 4)
+        .collect();
+    let drawn = || picture.edges.iter().filter(|edge| edge.drawn);
+    let labels: Vec<Vec<String>> = drawn().map(|edge| label(edge.link)).collect();
+    // Room for the label between two bars that hold it off the boxes.
+    let gap: Vec<usize> = (0..columns)
+        .map(|column| {
+            let own = drawn().zip(&labels).filter(|(edge, _)| picture.nodes[edge.from].column == column);
+            widest(own.flat_map(|(_, lines)| lines)) + 4
+        })
+        .collect();
+    let left: Vec<usize> =
+        (0..columns).map(|column| (0..column).map(|before| box_width[before] + gap[before]).sum()).collect();
+    let inside = picture.nodes.iter().map(|node| node.lines.len()).max().unwrap_or(1);
+    // A label has one line above its bar and the others below it.
+    let height = (inside + 2).max(labels.iter().map(Vec::len).max().unwrap_or(0) + 2) + 1;
+    let width = left[columns - 1] + box_width[columns - 1];
+    let mut canvas = Canvas(vec![vec![' '; width]; picture.rows * height]);
+
+    for node in &picture.nodes {
+        let (x, y, wide) = (left[node.column], node.row * height, box_width[node.column]);
+        canvas.put(x, y, &format!("┌{}┐", "─".repeat(wide - 2)));
+        for (line, text) in node.lines.iter().enumerate() {
+            canvas.put(x, y + 1 + line, &format!("│ {text}{} │", " ".repeat(wide - 4 - length(text))));
+        }
+        canvas.put(x, y + 1 + node.lines.len(), &format!("└{}┘", "─".repeat(wide - 2)));
+    }
+    for (edge, lines) in drawn().zip(&labels) {
+        let (from, to) = (&picture.nodes[edge.from], &picture.nodes[edge.to]);
+        let right = left[from.column] + box_width[from.column];
+        let (end, y) = (left[to.column], to.row * height + 1);
+        match picture.branch(edge) {
+            None => canvas.put(right - 1, y, &format!("├{}┤", "─".repeat(end - right))),
+            Some(branch) => {
+                let x = (right - 3).saturating_sub(2 * branch).max(left[from.column] + 1);
+                let bottom = from.row * height + from.lines.len() + 1;
+                canvas.put(x, bottom, "┬");
+                (bottom + 1..y).for_each(|above| canvas.put(x, above, "│"));
+                canvas.put(x, y, &format!("└{}┤", "─".repeat(end - x - 1)));
+            }
+        }
+        canvas.put(right + 2, y - 1, &lines[0]);
+        for (line, text) in lines[1..].iter().enumerate() {
+            canvas.put(right + 2, y + 1 + line, text);
+        }
+    }
+
+    let mut text = format!("{}\n\n", title(machine));
+    let rows: Vec<String> =
+        canvas.0.iter().map(|row| row.iter().collect::<String>().trim_end().to_string()).collect();
+    text += rows.join("\n").trim_end();
+    text += "\n";
+    for edge in picture.edges.iter().filter(|edge| !edge.drawn) {
+        text +=
+            &format!("and {} between {} and {}\n", label(edge.link).join(", "), edge.link.from, edge.link.to);
+    }
+    text
+}

@@ -1,0 +1,330 @@
+//! The command line as its users see it: answers, JSON keys, exit codes, refusals.
+//!
+//! `INSTA_UPDATE=always cargo test -p offpath` accepts new tables after a change of the profiles.
+
+use assert_cmd::cargo::cargo_bin_cmd;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// An invented card whose links make a ring.
+const RING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ring.toml");
+
+struct Answer {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+fn offpath(arguments: &[&str]) -> Answer {
+    let output = cargo_bin_cmd!("offpath").args(arguments).output().expect("the program starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text is UTF-8");
+    let code = output.status.code().expect("the program ends by itself");
+    Answer { code, stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// The answer of a command line that is in order.
+fn answer(arguments: &[&str]) -> String {
+    let answer = offpath(arguments);
+    assert_eq!(answer.code, 0, "{arguments:?}: {}", answer.stderr);
+    assert_eq!(answer.stderr, "", "{arguments:?}");
+    answer.stdout
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let text = answer(&[arguments, &["--format", "json"]].concat());
+    serde_json::from_str(&text).expect("the answer is JSON")
+}
+
+/// Checks a value against the part of JSON Schema that docs/schemas uses, and that no key is
+/// missing from the schema.
+fn check(value: &Value, schema: &Value, at: &str) {
+    if let Some(file) = schema["$ref"].as_str() {
+        return check(value, &self::schema(file), at);
+    }
+    if let Some(constant) = schema.get("const") {
+        return assert_eq!(value, constant, "{at}");
+    }
+    if let Some(known) = schema["enum"].as_array() {
+        return assert!(known.contains(value), "{at}: {value} is none of {known:?}");
+    }
+    let types = match &schema["type"] {
+        Value::Array(types) => types.clone(),
+        one => vec![one.clone()],
+    };
+    let own = match value {
+        Value::Null => "null",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+        Value::Number(number) if number.is_u64() && !types.contains(&"number".into()) => "integer",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "boolean",
+    };
+    assert!(types.contains(&own.into()), "{at}: {value} is a {own}, not of {types:?}");
+    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+        check(item, &schema["items"], &format!("{at}[{index}]"));
+    }
+    for key in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        assert!(value.get(key).is_some(), "{at} lacks `{key}`");
+    }
+    for (key, item) in value.as_object().into_iter().flatten() {
+        let known = schema["properties"].get(key).or(schema.get("additionalProperties"));
+        check(
+            item,
+            known.unwrap_or_else(|| panic!("{at}: `{key}` is not in the schema")),
+            &format!("{at}.{key}"),
+        );
+    }
+}
+
+fn schema(file: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas").join(file);
+    let text = fs::read_to_string(&path).expect("the schema is there");
+    serde_json::from_str(&text).expect("the schema is JSON")
+}
+
+const SOC_HOST: [&str; 8] =
+    ["path", "bluefield2", "--path", "soc-host", "--verb", "read", "--size", "256KiB"];
+
+#[test]
+fn tables_say_what_they_said() {
+    insta::assert_snapshot!("path", answer(&SOC_HOST));
+    insta::assert_snapshot!(
+        "path_send",
+        answer(&["path", "bluefield2", "--path", "client-soc", "--verb", "send"])
+    );
+    insta::assert_snapshot!(
+        "path_markdown",
+        answer(&[&SOC_HOST[..], &["--format", "markdown", "--post", "batch:16"]].concat())
+    );
+    insta::assert_snapshot!("paths", answer(&["path", "bluefield2", "--verb", "write", "--size", "4KiB"]));
+    insta::assert_snapshot!("device_list", answer(&["device", "list"]));
+    insta::assert_snapshot!(
+        "sweep",
+        answer(&["sweep", "bluefield2", "--path", "client-soc,soc-host", "--clients", "1,4"])
+    );
+}
+
+#[test]
+fn a_device_is_drawn_from_its_graph_alone() {
+    for (name, device) in [("drawing_bluefield2", "bluefield2"), ("drawing_ring", RING)] {
+        let text = answer(&["device", "show", device]);
+        let end = text.find("\nclient: ").expect("the server comes first");
+        insta::assert_snapshot!(name, &text[..end]);
+    }
+}
+
+#[test]
+fn every_number_is_shown_with_its_origin() {
+    let shown = json(&["device", "show", "bluefield2"]);
+    let text = answer(&["device", "show", "bluefield2"]);
+    let numbers = shown["numbers"].as_array().expect("numbers");
+    assert!(numbers.len() > 100);
+    for number in numbers {
+        let name = number["name"].as_str().expect("a name");
+        assert!(text.lines().any(|line| line.trim_start().starts_with(&format!("{name} "))), "{name}");
+        assert_ne!(number["source"], "", "{name}");
+    }
+}
+
+#[test]
+fn json_answers_follow_their_schemas() {
+    let cases: [(&str, &[&str]); 8] = [
+        ("path.json", &SOC_HOST),
+        ("path.json", &["path", "bluefield2", "--path", "client-soc", "--verb", "send-ud"]),
+        ("path.json", &["path", RING, "--path", "client-arm", "--verb", "fetch-and-add"]),
+        ("paths.json", &["path", "bluefield2", "--verb", "write"]),
+        ("device-list.json", &["device", "list"]),
+        ("device-show.json", &["device", "show", "bluefield2", "--mode", "nic"]),
+        ("device-show.json", &["device", "show", RING, "--set", "arm.pcie_mtu=128B"]),
+        ("sweep.json", &["sweep", "bluefield2", "--path", "client-host", "--operations", "1000"]),
+    ];
+    for (file, arguments) in cases {
+        check(&json(arguments), &schema(file), file);
+    }
+}
+
+#[test]
+fn reads_from_soc_to_host_bind_at_pcie1() {
+    let report = json(&SOC_HOST);
+    assert_eq!(report["binding_station"], "pcie1.down");
+    // Payload passes PCIe1 twice, by the host's TLPs and by the SoC's, and PCIe0 once.
+    assert_eq!(report["pcie_packets"]["pcie1"], 2048 + 512);
+    assert_eq!(report["pcie_packets"]["pcie0"], 512);
+    let terms = report["terms"].as_array().expect("terms");
+    let sum: f64 = terms.iter().filter_map(|term| term["time_ns"].as_f64()).sum();
+    assert!((sum / 1e3 - report["latency_us"].as_f64().expect("a latency")).abs() < 1e-6);
+    let larger = json(&[&SOC_HOST[..], &["--set", "soc.pcie_mtu=512B"]].concat());
+    assert_eq!(larger["pcie_packets"]["pcie1"], 512 + 512);
+    assert_eq!(larger["overlays"][0], "soc.pcie_mtu=512B");
+    assert!(larger["capacity_gbit_per_s"].as_f64() > report["capacity_gbit_per_s"].as_f64());
+}
+
+#[test]
+fn intervals_contain_the_value() {
+    let report = json(&["path", "bluefield2", "--path", "client-soc"]);
+    let number = |key: &str| report[key].as_f64().unwrap_or_else(|| panic!("{key} is a number"));
+    assert!(number("latency_low_us") < number("latency_us"));
+    assert!(number("latency_us") < number("latency_high_us"));
+    assert!(number("capacity_low_mreq_per_s") <= number("capacity_mreq_per_s"));
+    assert_eq!(report["latency_most_moved_by"], "soc.read_latency");
+}
+
+#[test]
+fn an_echo_is_two_messages_and_never_half_a_round_trip() {
+    let one_way = |path: &str| json(&["path", "bluefield2", "--path", path, "--verb", "send"]);
+    let (there, back) = (one_way("client-soc"), one_way("soc-client"));
+    let latency = |report: &Value| report["latency_us"].as_f64().expect("a latency");
+    let echo = there["echo_latency_us"].as_f64().expect("messages have an echo");
+    assert!((echo - latency(&there) - latency(&back)).abs() < 1e-9);
+    assert_ne!(latency(&there), latency(&back));
+    assert_eq!(json(&SOC_HOST)["echo_latency_us"], Value::Null);
+}
+
+#[test]
+fn wrong_input_is_refused_with_a_next_step() {
+    let cases: [(&[&str], &[&str]); 18] = [
+        (&["path", "bluefeld2"], &["bluefeld2", "did you mean `bluefield2`?"]),
+        (&["path", "bluefield2", "--path", "client-sco"], &["sco", "did you mean `client-soc`?"]),
+        (&["path", "bluefield2", "--path", "client"], &["requester-responder"]),
+        (&["path", "bluefield2", "--path", "soc-soc"], &["itself"]),
+        (&["path", "bluefield2", "--path", "client-soc", "--mode", "nic"], &["mode `nic`"]),
+        (&["path", "bluefield2", "--path", "soc-host-dma", "--verb", "send"], &["read and write"]),
+        (&["path", "bluefield2", "--verb", "reed"], &["reed", "'read'"]),
+        (&["path", "bluefield2", "--size", "64"], &["no unit", "512 B"]),
+        (&["path", "bluefield2", "--size", "1073741825B"], &["at most 1 GiB"]),
+        (&["path", "bluefield2", "--size", "-1B"], &["-1"]),
+        (&["path", "bluefield2", "--verb", "send-ud", "--size", "1MiB"], &["datagram", "1 KiB"]),
+        (&["path", "bluefield2", "--post", "batch:0"], &["1 to 65536"]),
+        (&["path", "bluefield2", "--set", "soc.pcie_mtuu=512B"], &["did you mean `soc.pcie_mtu`?"]),
+        (&["path", "bluefield2", "--set", "soc.pcie_mtu=512"], &["512", "B"]),
+        (&["path", "bluefield2", "--overlay", "ideal-lines"], &["did you mean `ideal-links`?"]),
+        (&["device", "show", "no-such-file.toml"], &["no-such-file.toml"]),
+        (&["sweep", "bluefield2", "--path", "client-soc", "--clients", "1000"], &["client.count", "20"]),
+        (&["sweep", "bluefield2", "--path", "client-soc", "--out", "rows.txt"], &[".csv"]),
+    ];
+    for (arguments, words) in cases {
+        let refused = offpath(arguments);
+        assert_eq!(refused.code, 2, "{arguments:?}: {}", refused.stderr);
+        assert_eq!(refused.stdout, "", "{arguments:?}");
+        for word in words {
+            assert!(refused.stderr.contains(word), "{arguments:?} lacks {word}: {}", refused.stderr);
+        }
+        assert!(!refused.stderr.contains('\x1b'), "no colour where there is no terminal");
+    }
+}
+
+#[test]
+fn colour_is_asked_for_or_absent() {
+    let plain = answer(&SOC_HOST);
+    assert!(!plain.contains('\x1b'));
+    let coloured = answer(&[&SOC_HOST[..], &["--color", "always"]].concat());
+    assert!(coloured.contains("\x1b[1m"));
+    // Without its escape sequences it says the same: colour carries nothing alone.
+    let mut stripped = String::new();
+    let mut letters = coloured.chars();
+    while let Some(letter) = letters.next() {
+        if letter == '\x1b' {
+            letters.by_ref().find(|end| *end == 'm');
+        } else {
+            stripped.push(letter);
+        }
+    }
+    let words = |text: &str| text.split_whitespace().map(str::to_string).collect::<Vec<_>>();
+    assert_eq!(words(&stripped), words(&plain));
+}
+
+#[test]
+fn a_sweep_writes_the_same_bytes_on_one_and_two_threads() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let sweep = |name: &str, threads: &str| {
+        let file = directory.path().join(name);
+        let path = file.to_str().expect("a UTF-8 path");
+        let run = offpath(&[&SWEEP[..], &["--threads", threads, "--out", path]].concat());
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        fs::read_to_string(&file).expect("the sweep writes its file")
+    };
+    let rows = sweep("one.csv", "1");
+    assert_eq!(rows, sweep("two.csv", "2"));
+    // 2 verbs x 2 sizes, with 1 and 2 clients from the client and once from the SoC.
+    assert_eq!(rows.lines().count(), 1 + 2 * 2 * 3);
+    assert!(rows.starts_with("verb,path,payload_bytes,clients,in_flight,seed,unloaded_latency_us,"));
+    assert_eq!(sweep("one.json", "1"), sweep("two.json", "2"));
+}
+
+const SWEEP: [&str; 12] = [
+    "sweep",
+    "bluefield2",
+    "--verb",
+    "read,write",
+    "--path",
+    "client-soc,soc-host",
+    "--size",
+    "64B,64KiB",
+    "--clients",
+    "1,2",
+    "--operations",
+    "1000",
+];
+
+#[test]
+fn a_sweep_resumes_where_it_was_cut_off() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("rows.csv");
+    let path = file.to_str().expect("a UTF-8 path");
+    let out = [&SWEEP[..], &["--out", path]].concat();
+    assert_eq!(offpath(&out).code, 0);
+    let whole = fs::read_to_string(&file).expect("the sweep writes its file");
+
+    let again = offpath(&out);
+    assert_eq!(again.code, 2, "a finished sweep is not overwritten");
+    assert!(again.stderr.contains("--resume"), "{}", again.stderr);
+
+    // The last line was being written when the power failed.
+    let cut = whole.lines().take(5).collect::<Vec<_>>().join("\n");
+    fs::write(&file, format!("{cut}\n{}", &whole.lines().nth(5).expect("more rows")[..20])).expect("written");
+    let resumed = offpath(&[&out[..], &["--resume"]].concat());
+    assert_eq!(resumed.code, 0, "{}", resumed.stderr);
+    assert!(resumed.stderr.contains("12 rows, 4 of them kept"), "{}", resumed.stderr);
+    assert_eq!(fs::read_to_string(&file).expect("the file is there"), whole);
+
+    let other = offpath(&["sweep", "bluefield2", "--path", "client-host", "--out", path, "--resume"]);
+    assert_eq!(other.code, 2);
+    assert!(other.stderr.contains("this sweep does not have"), "{}", other.stderr);
+    assert_eq!(fs::read_to_string(&file).expect("the file is there"), whole, "no row is lost");
+}
+
+#[test]
+fn the_picture_is_one_file_that_needs_nothing_else() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for device in ["bluefield2", "connectx6", RING] {
+        let file = directory.path().join("topology.svg");
+        answer(&["device", "show", device, "--svg", file.to_str().expect("a UTF-8 path")]);
+        let picture = fs::read_to_string(&file).expect("the picture is written");
+        assert!(picture.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""), "{device}");
+        assert!(picture.contains("prefers-color-scheme:dark"));
+        for outside in ["href", "url(", "<script", "@import"] {
+            assert!(!picture.contains(outside), "{device}: {outside}");
+        }
+        for link in json(&["device", "show", device])["machines"][0]["links"].as_array().expect("links") {
+            assert!(picture.contains(link["name"].as_str().expect("a name")), "{device}: {link}");
+        }
+    }
+}
+
+#[test]
+fn help_teaches_by_example_and_shells_complete() {
+    for command in
+        [&["path"][..], &["device", "list"], &["device", "show"], &["sweep"], &["completions"], &[]]
+    {
+        let help = answer(&[command, &["--help"]].concat());
+        assert!(help.matches("offpath ").count() >= 3, "{command:?}: {help}");
+        assert!(help.contains("Examples:"), "{command:?}");
+    }
+    assert!(answer(&["--help"]).contains("Exit codes:"));
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(answer(&["completions", shell]).contains("offpath"));
+    }
+    assert_eq!(offpath(&[]).code, 2);
+}
