@@ -39,6 +39,16 @@ impl Failure {
         Failure { code, report: Box::new(report) }
     }
 
+    /// A report of the planner with the exit code that it leads to.
+    pub fn report_of(code: u8, report: miette::Report) -> Failure {
+        Failure { code, report: report.into() }
+    }
+
+    /// A run on the twin that gave no answer.
+    pub fn twin(error: offpath::plan::observe::RunError) -> Failure {
+        Failure::new(BAD_INPUT, error)
+    }
+
     /// Shows it on stderr: drawn on a terminal, plain elsewhere.
     pub fn report(&self, color: Color) -> ExitCode {
         let terminal = stderr().is_terminal();
@@ -75,6 +85,12 @@ impl Diagnostic for Plain {
 impl From<ProfileError> for Failure {
     fn from(error: ProfileError) -> Failure {
         Failure::new(BAD_INPUT, error)
+    }
+}
+
+impl From<miette::Report> for Failure {
+    fn from(report: miette::Report) -> Failure {
+        Failure::report_of(BAD_INPUT, report)
     }
 }
 

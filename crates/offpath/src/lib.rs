@@ -21,7 +21,9 @@
 
 pub use offpath_capacity as capacity;
 pub use offpath_fabric as fabric;
+pub use offpath_plan as plan;
 pub use offpath_profile as profile;
 pub use offpath_quantity as quantity;
 pub use offpath_route as route;
 pub use offpath_twin as twin;
+pub use offpath_workload as workload;

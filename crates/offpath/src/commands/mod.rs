@@ -3,6 +3,7 @@
 pub mod completions;
 pub mod device;
 pub mod path;
+pub mod plan;
 pub mod sweep;
 
 use crate::failure::Failure;
@@ -46,6 +47,7 @@ pub struct Cli {
 /// What to do.
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    Plan(plan::Options),
     Path(path::Options),
     Device(device::Options),
     Sweep(sweep::Options),
@@ -65,6 +67,7 @@ pub struct Context {
 pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let context = Context { system: cli.system, screen: Screen::new(cli.output) };
     match cli.command {
+        Command::Plan(options) => plan::run(&options, &context),
         Command::Path(options) => path::run(&options, &context),
         Command::Device(options) => device::run(&options, &context),
         Command::Sweep(options) => sweep::run(&options, &context),

@@ -1,0 +1,988 @@
+//! `offpath plan`: the best combination of a design's alternatives, on one page.
+
+use super::Context;
+use crate::chart::{Scale, sparkline};
+use crate::failure::{Failure, NEGATIVE};
+use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, emit, round, short, system_line};
+use clap::Args;
+use offpath::plan::check::{self, Checked, Point};
+use offpath::plan::observe::Loaded;
+use offpath::plan::planner::{Alone, Basis, Mix, Plan, Ranged};
+use offpath::plan::{Changes, Design, Objective, Setting, prepare};
+use offpath::profile::{Provenance, System};
+use offpath::quantity::{Bytes, OpRate, Time};
+use offpath::twin::Seed;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  offpath plan designs/kv-ycsb-c.toml
+  offpath plan designs/kv-ycsb-c.toml --set soc.pcie_mtu=512B           and what that changes
+  offpath plan designs/kv-ycsb-c.toml --goal lowest-p99 --load 40M/s
+  offpath plan designs/replication.toml --parameter ratio=0.5 --format json
+  offpath plan designs/kv-ycsb-c.toml --workload my/workloadb --curve";
+
+/// Find the best combination of a design's offload alternatives, what binds it, and how sure that is
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// The design file; `offpath new` writes one
+    design: PathBuf,
+    /// Change a parameter of the design, as in `ratio=0.5`; may be given several times
+    #[arg(long, value_name = "NAME=NUMBER", value_parser = parameter)]
+    parameter: Vec<(String, f64)>,
+    /// Use another YCSB property file
+    #[arg(long, value_name = "FILE")]
+    workload: Option<PathBuf>,
+    /// Plan for another device, by name or from a .toml file
+    #[arg(long, value_name = "NAME|FILE")]
+    device: Option<String>,
+    /// What to seek: most-throughput, least-host-cpu or lowest-p99 [default: the design's]
+    #[arg(long)]
+    goal: Option<String>,
+    /// The load at which it is sought, as in `40M/s`
+    #[arg(long, value_name = "RATE")]
+    load: Option<String>,
+    /// Draw latency over load, on the twin
+    #[arg(long)]
+    curve: bool,
+    /// The seed of every draw; the same seed gives the same bytes
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+fn parameter(text: &str) -> Result<(String, f64), String> {
+    let (name, value) = text.split_once('=').ok_or("write it as `ratio=0.5`")?;
+    let value: f64 = value.trim().parse().map_err(|_| format!("`{value}` is not a number"))?;
+    Ok((name.trim().to_string(), value))
+}
+
+/// Plans and prints.
+pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
+    let changes = Changes {
+        parameters: options.parameter.iter().cloned().collect(),
+        workload: options.workload.clone(),
+        device: options.device.clone(),
+        objective: options.goal.clone(),
+        offered_load: options.load.clone(),
+    };
+    let design = Design::load(&options.design, &changes).map_err(Failure::from)?;
+    for warning in &design.warnings {
+        eprintln!("warning: {warning}");
+    }
+    let setting = Setting {
+        library: context.system.library()?,
+        overlays: context.system.overlay.clone(),
+        settings: context.system.set.clone(),
+        testbed: context.system.testbed.clone(),
+        mode: context.system.mode.clone(),
+    };
+    let seed = Seed::new(options.seed);
+    let ready = prepare(&design, &setting).map_err(Failure::from)?;
+    let checked = check::plan_and_check(&design, &ready, seed).map_err(unplanned)?;
+    let main = ready.iter().find(|one| one.alternative.device.is_none());
+    let system = main.map_or_else(|| ready[0].router.system(), |one| one.router.system()).clone();
+    let changed = what_changed(&design, &setting, &checked.plan, &system)?;
+    let sweep = parameter_sweep(options, &design, &setting)?;
+    let clients = if design.clients.is_empty() {
+        Vec::new()
+    } else {
+        check::few_clients(&design, &ready, &checked.plan, seed).map_err(Failure::twin)?
+    };
+    let curve = if options.curve {
+        check::curve(&design, &ready, &checked.plan, seed).map_err(Failure::twin)?
+    } else {
+        Vec::new()
+    };
+    let rivals = rivals(&design, &setting, &system)?;
+    let page = Page { design: &design, system: &system, checked: &checked, changed, sweep, clients, curve, rivals };
+    let text = match context.screen.format {
+        Format::Json => context.screen.json(&page.report())?,
+        Format::Table | Format::Markdown => page.text(&context.screen),
+    };
+    emit(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A load that nothing carries is an answer; everything else is wrong input.
+fn unplanned(error: miette::Report) -> Failure {
+    match error.downcast_ref::<offpath::plan::PlanError>() {
+        Some(offpath::plan::PlanError::Capacity(offpath::capacity::CapacityError::LoadTooHigh { .. })) => {
+            Failure::report_of(NEGATIVE, error)
+        }
+        _ => Failure::from(error),
+    }
+}
+
+/// One line of what a what-if changed.
+#[derive(Serialize)]
+struct ChangeReport {
+    name: String,
+    before: String,
+    after: String,
+}
+
+#[derive(Serialize)]
+struct ChangedReport {
+    numbers: Vec<ChangeReport>,
+    optimal_before: f64,
+    optimal_after: f64,
+    mix_before: String,
+    moved: Vec<ChangeReport>,
+}
+
+/// What overlays and settings change, in the system and in the plan.
+fn what_changed(design: &Design, setting: &Setting, plan: &Plan, system: &System) -> Result<Option<ChangedReport>, Failure> {
+    if setting.overlays.is_empty() && setting.settings.is_empty() {
+        return Ok(None);
+    }
+    let plain = Setting { overlays: vec![], settings: vec![], ..setting.clone() };
+    let ready = prepare(design, &plain).map_err(Failure::from)?;
+    let folds: Vec<_> = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
+    let before = offpath::plan::plan(design, &ready, &folds).map_err(Failure::from)?;
+    let old = setting_system(design, &plain)?;
+    let numbers = system
+        .numbers
+        .iter()
+        .filter_map(|(name, number)| {
+            let was = old.numbers.get(name)?;
+            (was.value != number.value).then(|| ChangeReport {
+                name: name.clone(),
+                before: was.value.to_string(),
+                after: number.value.to_string(),
+            })
+        })
+        .collect();
+    let scale = Unit::of(design);
+    let moved = plan
+        .alternatives
+        .iter()
+        .zip(&before.alternatives)
+        .filter(|(now, was)| (now.rate.value / was.rate.value - 1.0).abs() > 5e-3 || now.binding != was.binding)
+        .map(|(now, was)| ChangeReport {
+            name: now.name.clone(),
+            before: format!("{} ({})", short(scale.of_rate(was.rate.value)), was.binding),
+            after: format!("{} ({})", short(scale.of_rate(now.rate.value)), now.binding),
+        })
+        .collect();
+    Ok(Some(ChangedReport {
+        numbers,
+        optimal_before: round(scale.of_rate(before.optimal.rate.value)),
+        optimal_after: round(scale.of_rate(plan.optimal.rate.value)),
+        mix_before: shares_text(&before.optimal),
+        moved,
+    }))
+}
+
+fn setting_system(design: &Design, setting: &Setting) -> Result<System, Failure> {
+    setting.system(design, &design.device).map_err(Failure::from)
+}
+
+#[derive(Serialize)]
+struct RivalReport {
+    overlay: String,
+    description: String,
+    optimal: f64,
+    mix: String,
+    alternatives: BTreeMap<String, f64>,
+}
+
+/// The plan under each rival mechanism that the device names.
+fn rivals(design: &Design, setting: &Setting, system: &System) -> Result<Vec<RivalReport>, Failure> {
+    let scale = Unit::of(design);
+    let mut reports = Vec::new();
+    for (overlay, description) in &system.rivals {
+        if setting.overlays.contains(overlay) {
+            continue;
+        }
+        let mut overlays = setting.overlays.clone();
+        overlays.push(overlay.clone());
+        let rival = Setting { overlays, ..setting.clone() };
+        let ready = prepare(design, &rival).map_err(Failure::from)?;
+        let folds: Vec<_> = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
+        let Ok(plan) = offpath::plan::plan(design, &ready, &folds) else { continue };
+        reports.push(RivalReport {
+            overlay: overlay.clone(),
+            description: description.clone(),
+            optimal: round(scale.of_rate(plan.optimal.rate.value)),
+            mix: shares_text(&plan.optimal),
+            alternatives: plan
+                .alternatives
+                .iter()
+                .map(|one| (one.name.clone(), round(scale.of_rate(one.rate.value))))
+                .collect(),
+        });
+    }
+    Ok(reports)
+}
+
+#[derive(Serialize)]
+struct SweepReport {
+    parameter: String,
+    rows: Vec<SweepRow>,
+}
+
+#[derive(Serialize)]
+struct SweepRow {
+    value: f64,
+    alternatives: BTreeMap<String, f64>,
+    mixes: BTreeMap<String, f64>,
+    greedy: f64,
+    optimal: f64,
+    optimal_mix: String,
+    network_saved_percent: Option<f64>,
+}
+
+/// The plan at each value of the parameter that the design varies.
+fn parameter_sweep(options: &Options, design: &Design, setting: &Setting) -> Result<Option<SweepReport>, Failure> {
+    let Some((parameter, values)) = &design.sweep else { return Ok(None) };
+    let scale = Unit::of(design);
+    let mut rows = Vec::new();
+    for value in values {
+        let mut parameters: BTreeMap<String, f64> = options.parameter.iter().cloned().collect();
+        parameters.insert(parameter.clone(), *value);
+        let changes = Changes {
+            parameters,
+            workload: options.workload.clone(),
+            device: options.device.clone(),
+            objective: options.goal.clone(),
+            offered_load: options.load.clone(),
+        };
+        let design = Design::load(&options.design, &changes).map_err(Failure::from)?;
+        let ready = prepare(&design, setting).map_err(Failure::from)?;
+        let folds: Vec<_> = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
+        let plan = offpath::plan::plan(&design, &ready, &folds).map_err(unplanned)?;
+        let named = |mixes: &[Mix]| {
+            mixes.iter().map(|mix| (mix.name.clone(), round(scale.of_rate(mix.rate.value)))).collect()
+        };
+        rows.push(SweepRow {
+            value: *value,
+            alternatives: plan
+                .alternatives
+                .iter()
+                .map(|one| (one.name.clone(), round(scale.of_rate(one.rate.value))))
+                .collect(),
+            mixes: named(&plan.mixes),
+            greedy: round(scale.of_rate(plan.greedy.rate.value)),
+            optimal: round(scale.of_rate(plan.optimal.rate.value)),
+            optimal_mix: shares_text(&plan.optimal),
+            network_saved_percent: network_saved(&design, &plan.optimal),
+        });
+    }
+    Ok(Some(SweepReport { parameter: parameter.clone(), rows }))
+}
+
+fn network_saved(design: &Design, mix: &Mix) -> Option<f64> {
+    design.network_baseline.map(|bytes| round((1.0 - mix.network_bytes / bytes.get() as f64) * 100.0))
+}
+
+/// How rates are shown: requests, or bits of a request's payload.
+#[derive(Clone, Copy)]
+struct Unit {
+    bits: Option<f64>,
+}
+
+impl Unit {
+    fn of(design: &Design) -> Unit {
+        Unit { bits: design.unit.map(|bytes: Bytes| bytes.get() as f64 * 8.0) }
+    }
+    fn of_rate(self, per_second: f64) -> f64 {
+        match self.bits {
+            Some(bits) => per_second * bits / 1e9,
+            None => per_second / 1e6,
+        }
+    }
+    fn name(self) -> &'static str {
+        if self.bits.is_some() { "Gbit/s" } else { "M req/s" }
+    }
+}
+
+fn shares_text(mix: &Mix) -> String {
+    let parts: Vec<String> =
+        mix.shares.iter().filter(|(_, s)| *s > 0.0005).map(|(n, s)| format!("{:.1}% {n}", s * 100.0)).collect();
+    if parts.len() == 1 { format!("{} alone", mix.shares[0].0) } else { parts.join(" + ") }
+}
+
+fn percent(after: f64, before: f64) -> f64 {
+    (after / before - 1.0) * 100.0
+}
+
+struct Page<'p> {
+    design: &'p Design,
+    system: &'p System,
+    checked: &'p Checked,
+    changed: Option<ChangedReport>,
+    sweep: Option<SweepReport>,
+    clients: Vec<(String, Vec<Loaded>)>,
+    curve: Vec<Point>,
+    rivals: Vec<RivalReport>,
+}
+
+impl Page<'_> {
+    fn plan(&self) -> &Plan {
+        &self.checked.plan
+    }
+
+    fn unit(&self) -> Unit {
+        Unit::of(self.design)
+    }
+
+    fn range(&self, rate: &Ranged) -> String {
+        let unit = self.unit();
+        let (low, high) = (unit.of_rate(rate.low), unit.of_rate(rate.high));
+        if high - low < 0.005 * unit.of_rate(rate.value) { String::new() } else { format!("{}-{}", short(low), short(high)) }
+    }
+
+    fn goal(&self) -> String {
+        let rate = |load: f64| OpRate::per_second(load as u64).to_string();
+        match self.design.objective {
+            Objective::MostThroughput => "most throughput".to_string(),
+            Objective::LeastHostCpu { load } => format!("least host processor time at {}", rate(load)),
+            Objective::LowestP99 { load } => format!("lowest p99 at {}", rate(load)),
+        }
+    }
+
+    fn constraints(&self) -> String {
+        let mut all = Vec::new();
+        if let Some(share) = self.design.host_cpu_share {
+            all.push(format!("host processor at most {:.0}%", share * 100.0));
+        }
+        if let Some(bound) = self.design.latency_bound {
+            all.push(format!("latency at most {bound}"));
+        }
+        if all.is_empty() { String::new() } else { format!("; {}", all.join(", ")) }
+    }
+
+    fn best_single(&self) -> Option<&Alone> {
+        self.plan().alternatives.iter().filter(|one| one.mixed).max_by(|a, b| a.rate.value.total_cmp(&b.rate.value))
+    }
+
+    fn text(&self, screen: &Screen) -> String {
+        let (plan, unit) = (self.plan(), self.unit());
+        let mut text = format!("{} on {}\n", self.design.name, system_line(self.system));
+        text += &format!("{}; goal: {}{}\n", self.design.workload, self.goal(), self.constraints());
+        if let Some(cache) = &plan.cache {
+            text += &format!(
+                "cache: {} of {} memory hold {} of objects kept whole and the hottest {:.0}% of `{}`: {:.1}% of requests hit\n",
+                cache.budget,
+                cache.at,
+                gb(cache.whole),
+                100.0 * cache.entries as f64 / cache.of.max(1) as f64,
+                cache.object,
+                cache.hit_ratio * 100.0
+            );
+        }
+        text += &screen.heading("Alternatives, each alone");
+        let rows = plan.alternatives.iter().map(|one| self.row(one)).collect();
+        text += &screen.table(&["name", unit.name(), "range", "latency us", "binds", "why", "basis"], rows);
+        text += &screen.heading("Mix");
+        text += &self.mixes(screen);
+        text += &self.twin();
+        if let Some(changed) = &self.changed {
+            text += &screen.heading("What-if");
+            text += &self.changes(changed);
+        }
+        text += &screen.heading("Confidence");
+        text += &self.confidence();
+        if let Some(sweep) = &self.sweep {
+            text += &screen.heading(&format!("By {}", sweep.parameter));
+            text += &self.sweep_table(sweep, screen);
+        }
+        if !self.clients.is_empty() {
+            text += &screen.heading("Few clients, one request each, on the twin");
+            text += &self.clients_table(screen);
+        }
+        if !self.curve.is_empty() {
+            text += &screen.heading("Latency over load of the mix, on the twin (tails: no evidence backs them)");
+            text += &self.curve_table(screen);
+        }
+        text
+    }
+
+    fn row(&self, one: &Alone) -> Vec<Entry> {
+        let name = match &one.device {
+            Some(device) => format!("{} ({device})", one.name),
+            None => one.name.clone(),
+        };
+        vec![
+            Entry::Text(name),
+            Entry::Number(short(self.unit().of_rate(one.rate.value))),
+            Entry::Text(self.range(&one.rate)),
+            Entry::Number(short(one.latency_s * 1e6)),
+            Entry::Text(one.binding.clone()),
+            Entry::Text(one.reason.clone()),
+            Entry::Text(one.basis.name().to_string()),
+        ]
+    }
+
+    fn mix_row(&self, mix: &Mix) -> Vec<Entry> {
+        vec![
+            Entry::Strong(mix.name.clone()),
+            Entry::Number(short(self.unit().of_rate(mix.rate.value))),
+            Entry::Text(self.range(&mix.rate)),
+            Entry::Number(short(mix.latency_s * 1e6)),
+            Entry::Text(shares_text(mix)),
+        ]
+    }
+
+    fn mixes(&self, screen: &Screen) -> String {
+        let (plan, unit) = (self.plan(), self.unit());
+        let mut rows = vec![self.mix_row(&plan.optimal), self.mix_row(&plan.greedy)];
+        rows.extend(plan.mixes.iter().map(|mix| self.mix_row(mix)));
+        let mut text = screen.table(&["mix", unit.name(), "range", "latency us", "shares"], rows);
+        if self.design.objective == Objective::MostThroughput {
+            let gain = percent(plan.optimal.rate.value, plan.greedy.rate.value);
+            let single = self.best_single().map_or_else(String::new, |one| {
+                format!(", {:+.1}% over {} alone", percent(plan.optimal.rate.value, one.rate.value), one.name)
+            });
+            text += &format!("optimal: {gain:+.1}% over greedy{single}{}\n", self.why_better(gain));
+        } else {
+            text += &format!(
+                "optimal: {} of host processor time a request, greedy {}\n",
+                Time::from_ps((plan.optimal.host_cpu_s * 1e12) as u64),
+                Time::from_ps((plan.greedy.host_cpu_s * 1e12) as u64)
+            );
+        }
+        let bounds: Vec<String> = plan
+            .optimal
+            .bounds
+            .iter()
+            .map(|bound| match bound.gain_percent {
+                Some(gain) => format!("{} ({}; 10% more of it: {gain:+.1}%)", bound.name, bound.meaning),
+                None => format!("{} ({})", bound.name, bound.meaning),
+            })
+            .collect();
+        text += &format!("binds: {}\n", bounds.join(", "));
+        if let Some(saved) = network_saved(self.design, &plan.optimal) {
+            text += &format!("network: the mix sends {saved:.0}% fewer payload bytes than plain copies would\n");
+        }
+        text
+    }
+
+    /// Why the best mix beats greedy, where it does.
+    fn why_better(&self, gain: f64) -> String {
+        let plan = self.plan();
+        if gain < 0.05 {
+            return "; greedy's order is as good here".to_string();
+        }
+        let first = plan.greedy.shares.first().map_or("", |(name, _)| name);
+        let spent = plan.greedy.bounds.first().map_or("", |bound| &bound.name);
+        let fills = plan.greedy_order.first().map_or(first, |name| name);
+        format!(
+            "; greedy fills {fills} first and spends {spent} on it, the best mix weighs {} against each other",
+            plan.optimal.bounds.iter().map(|bound| bound.name.as_str()).collect::<Vec<_>>().join(" and ")
+        )
+    }
+
+    fn twin(&self) -> String {
+        let (loaded, unit) = (&self.checked.loaded, self.unit());
+        let quantile = |share| loaded.latencies.quantile(share).map_or(0.0, Time::as_us);
+        let how = match self.design.objective {
+            Objective::MostThroughput => format!("{} requests under way", loaded.in_flight),
+            _ => "Poisson arrivals at the load".to_string(),
+        };
+        let rounds = if self.checked.rounds > 1 {
+            format!(
+                "; solved {} times as holds grew under load, first {}",
+                self.checked.rounds,
+                short(unit.of_rate(self.checked.first_rate))
+            )
+        } else {
+            String::new()
+        };
+        let mut text = format!(
+            "twin: {} {} (95% {}-{}), p50 {} us, p99 {} us with {how}{rounds}\n      it tests queueing, not the card\n",
+            short(unit.of_rate(loaded.throughput.mean)),
+            unit.name(),
+            short(unit.of_rate(loaded.throughput.low)),
+            short(unit.of_rate(loaded.throughput.high)),
+            short(quantile(0.5)),
+            short(quantile(0.99)),
+        );
+        if let Some((shares, tail)) = &self.checked.tail {
+            let shares: Vec<String> = shares
+                .iter()
+                .filter(|(_, share)| *share > 0.0005)
+                .map(|(name, share)| format!("{:.1}% {name}", share * 100.0))
+                .collect();
+            text += &format!(
+                "lowest p99 found: {} us with {}\n",
+                short(tail.latencies.quantile(0.99).map_or(0.0, Time::as_us)),
+                shares.join(" + ")
+            );
+        }
+        text
+    }
+
+    fn changes(&self, changed: &ChangedReport) -> String {
+        let unit = self.unit();
+        let mut text = String::new();
+        if changed.numbers.is_empty() {
+            text += "nothing in this system changes\n";
+        }
+        for number in changed.numbers.iter().take(8) {
+            text += &format!("{}: {} instead of {}\n", number.name, number.after, number.before);
+        }
+        if changed.numbers.len() > 8 {
+            text += &format!("and {} more numbers\n", changed.numbers.len() - 8);
+        }
+        text += &format!(
+            "the best mix goes from {} {} ({}) to {} {}\n",
+            short(changed.optimal_before),
+            unit.name(),
+            changed.mix_before,
+            short(changed.optimal_after),
+            unit.name()
+        );
+        for one in &changed.moved {
+            text += &format!("{}: {} -> {}\n", one.name, one.before, one.after);
+        }
+        text
+    }
+
+    fn confidence(&self) -> String {
+        let (plan, unit) = (self.plan(), self.unit());
+        let count = |basis: Basis| plan.alternatives.iter().filter(|one| one.basis == basis).count();
+        let provenance = |kind: Provenance| self.system.numbers.values().filter(|n| n.provenance == kind).count();
+        let mut text = format!(
+            "known: {} alternatives fitted, {} predicted, {} weak, {} order only; of the system's numbers {} are fitted, {} assumed\n",
+            count(Basis::Fitted),
+            count(Basis::Predicted),
+            count(Basis::Weak),
+            count(Basis::OrderOnly),
+            provenance(Provenance::Fitted),
+            provenance(Provenance::Assumed)
+        );
+        let widths: Vec<String> = plan
+            .influences
+            .iter()
+            .take(2)
+            .map(|i| {
+                let (low, high) = (unit.of_rate(i.rate_low), unit.of_rate(i.rate_high));
+                format!("{} ({} to {}) moves the mix to {} or {}", i.number, i.low, i.high, short(low), short(high))
+            })
+            .collect();
+        text += &format!(
+            "width: {}\n",
+            if widths.is_empty() { "no number that is known as a range moves it".to_string() } else { widths.join("; ") }
+        );
+        match plan.influences.iter().find_map(|i| i.changes.as_ref().map(|c| (i, c))) {
+            Some((i, change)) => text += &format!("recommendation: {} would make it {change}\n", i.number),
+            None => text += "recommendation: no number within its range changes which alternatives to mix\n",
+        }
+        for rival in &self.rivals {
+            text += &format!(
+                "rival {}: {} -> {} {} ({})\n",
+                rival.overlay,
+                rival.description,
+                short(rival.optimal),
+                unit.name(),
+                rival.mix
+            );
+        }
+        text += "not modelled: very many connections, pause frames, tails without evidence\n";
+        text += &self.plain_nic();
+        text += &format!("next: {}\n", self.next_measurement());
+        text
+    }
+
+    fn plain_nic(&self) -> String {
+        let (plan, unit) = (self.plan(), self.unit());
+        plan.alternatives
+            .iter()
+            .filter_map(|one| {
+                let device = one.device.as_ref()?;
+                Some(format!(
+                    "plain NIC: {device} reaches {} {} with {}; the card's mix is {:+.1}%\n",
+                    short(unit.of_rate(one.rate.value)),
+                    unit.name(),
+                    one.description,
+                    percent(plan.optimal.rate.value, one.rate.value)
+                ))
+            })
+            .collect()
+    }
+
+    fn next_measurement(&self) -> String {
+        let plan = self.plan();
+        match plan.influences.first() {
+            Some(i) => format!(
+                "measure what narrows `{}` (now {} to {}): {}",
+                i.number,
+                i.low,
+                i.high,
+                self.system.numbers.get(&i.number).map_or("", |number| &number.note)
+            ),
+            None => match plan.optimal.bounds.first() {
+                Some(bound) => format!("measure what {} really carries: it binds the mix", bound.name),
+                None => "run the mix on the card".to_string(),
+            },
+        }
+    }
+
+    fn sweep_table(&self, sweep: &SweepReport, screen: &Screen) -> String {
+        let names: Vec<&String> = sweep.rows.first().map(|row| row.alternatives.keys().collect()).unwrap_or_default();
+        let mixes: Vec<&String> = sweep.rows.first().map(|row| row.mixes.keys().collect()).unwrap_or_default();
+        let mut header: Vec<&str> = vec![&sweep.parameter];
+        header.extend(names.iter().map(|name| name.as_str()));
+        header.extend(mixes.iter().map(|name| name.as_str()));
+        header.extend(["greedy", "optimal", "mix"]);
+        if self.design.network_baseline.is_some() {
+            header.push("network saved");
+        }
+        let rows = sweep
+            .rows
+            .iter()
+            .map(|row| {
+                let mut cells = vec![Entry::Text(row.value.to_string())];
+                cells.extend(names.iter().map(|name| Entry::Number(short(row.alternatives[*name]))));
+                cells.extend(mixes.iter().map(|name| Entry::Number(short(row.mixes[*name]))));
+                cells.push(Entry::Number(short(row.greedy)));
+                cells.push(Entry::Number(short(row.optimal)));
+                cells.push(Entry::Text(row.optimal_mix.clone()));
+                cells.extend(row.network_saved_percent.map(|saved| Entry::Number(format!("{saved:.0}%"))));
+                cells
+            })
+            .collect();
+        screen.table(&header, rows)
+    }
+
+    fn clients_table(&self, screen: &Screen) -> String {
+        let counts: Vec<String> = self.design.clients.iter().map(|n| format!("{n} clients")).collect();
+        let mut header = vec!["", ""];
+        header[0] = self.unit().name();
+        header.truncate(1);
+        header.extend(counts.iter().map(String::as_str));
+        let rows = self
+            .clients
+            .iter()
+            .map(|(name, runs)| {
+                let mut cells = vec![Entry::Text(name.clone())];
+                cells.extend(runs.iter().map(|run| Entry::Number(short(self.unit().of_rate(run.throughput.mean)))));
+                cells
+            })
+            .collect();
+        let mut text = screen.table(&header, rows);
+        for (pair, low, high) in self.client_ratios() {
+            text += &format!("{pair}: {low:+.0}% to {high:+.0}%\n");
+        }
+        text
+    }
+
+    /// Each row against the one before it, and the last against the first, over the client counts.
+    fn client_ratios(&self) -> Vec<(String, f64, f64)> {
+        let mut pairs = Vec::new();
+        let rows = &self.clients;
+        for (index, (name, runs)) in rows.iter().enumerate().skip(1) {
+            let against = if index + 1 == rows.len() && rows.len() > 2 { 0 } else { index - 1 };
+            let changes = runs
+                .iter()
+                .zip(&rows[against].1)
+                .map(|(a, b)| percent(a.throughput.mean, b.throughput.mean));
+            let low = changes.clone().fold(f64::INFINITY, f64::min);
+            let high = changes.fold(f64::NEG_INFINITY, f64::max);
+            pairs.push((format!("{name} over {}", rows[against].0), low, high));
+        }
+        pairs
+    }
+
+    fn curve_table(&self, screen: &Screen) -> String {
+        let unit = self.unit();
+        let p99: Vec<f64> =
+            self.curve.iter().map(|p| p.loaded.latencies.quantile(0.99).map_or(0.0, Time::as_us)).collect();
+        let rows = self
+            .curve
+            .iter()
+            .map(|point| {
+                let quantile = |share| short(point.loaded.latencies.quantile(share).map_or(0.0, Time::as_us));
+                vec![
+                    Entry::Number(short(unit.of_rate(point.offered_per_s))),
+                    Entry::Number(short(unit.of_rate(point.loaded.throughput.mean))),
+                    Entry::Number(quantile(0.5)),
+                    Entry::Number(quantile(0.99)),
+                ]
+            })
+            .collect();
+        let mut text = screen.table(&["offered", unit.name(), "p50 us", "p99 us"], rows);
+        text += &format!("p99 over load  {}\n", sparkline(&p99, Scale::Linear, 3));
+        text
+    }
+
+    fn report(&self) -> Report<'_> {
+        let plan = self.plan();
+        let loaded = &self.checked.loaded;
+        let unit = self.unit();
+        let rates = |rate: &Ranged| Rates::new(unit, rate);
+        let mix = |mix: &Mix| MixReport {
+            name: mix.name.clone(),
+            rates: rates(&mix.rate),
+            unloaded_latency_us: round(mix.latency_s * 1e6),
+            shares: mix.shares.iter().map(|(name, share)| (name.clone(), round(*share))).collect(),
+            binding: mix
+                .bounds
+                .iter()
+                .map(|bound| BindingReport {
+                    station: bound.name.clone(),
+                    meaning: bound.meaning.clone(),
+                    gain_percent_for_10_percent_more: bound.gain_percent.map(round),
+                })
+                .collect(),
+            host_cpu_us_per_request: round(mix.host_cpu_s * 1e6),
+            network_saved_percent: network_saved(self.design, mix),
+            unique: mix.unique,
+        };
+        let micros = |share| loaded.latencies.quantile(share).map(|t| round(t.as_us()));
+        Report {
+            schema_version: SCHEMA_VERSION,
+            design: &self.design.name,
+            device: &self.system.device,
+            testbed: &self.system.testbed,
+            mode: &self.system.mode,
+            overlays: &self.system.overlays,
+            workload: &self.design.workload,
+            objective: self.goal(),
+            cache_hit_ratio: plan.cache.as_ref().map(|cache| round(cache.hit_ratio)),
+            alternatives: plan
+                .alternatives
+                .iter()
+                .map(|one| AlternativeReport {
+                    name: &one.name,
+                    device: one.device.as_deref().unwrap_or(&self.system.device),
+                    mixed: one.mixed,
+                    rates: rates(&one.rate),
+                    unloaded_latency_us: round(one.latency_s * 1e6),
+                    binding_station: &one.binding,
+                    reason: &one.reason,
+                    basis: one.basis.name(),
+                    most_moved_by: one.leading.as_deref(),
+                    host_cpu_us_per_request: round(one.host_cpu_s * 1e6),
+                    network_bytes_per_request: round(one.network_bytes),
+                })
+                .collect(),
+            mixes: plan.mixes.iter().map(mix).collect(),
+            greedy: mix(&plan.greedy),
+            greedy_order: &plan.greedy_order,
+            optimal: mix(&plan.optimal),
+            twin: TwinReport {
+                rates: Rates {
+                    throughput_mreq_per_s: unit.bits.is_none().then(|| round(loaded.throughput.mean / 1e6)),
+                    throughput_gbit_per_s: unit.bits.map(|_| round(unit.of_rate(loaded.throughput.mean))),
+                    throughput_low: None,
+                    throughput_high: None,
+                },
+                ci95_low: round(unit.of_rate(loaded.throughput.low)),
+                ci95_high: round(unit.of_rate(loaded.throughput.high)),
+                latency_us_p50: micros(0.5),
+                latency_us_p99: micros(0.99),
+                requests_in_flight: loaded.in_flight,
+                failed_requests: loaded.failed,
+                rounds: self.checked.rounds,
+                first_solution: round(unit.of_rate(self.checked.first_rate)),
+                sampled_requests: self.checked.sampled,
+                widest_demand_interval: round(self.checked.widest),
+                utilization: loaded
+                    .utilization
+                    .iter()
+                    .filter(|(_, share)| **share > 0.0)
+                    .map(|(name, share)| (name.clone(), round(*share)))
+                    .collect(),
+                tests: "queueing, not the card",
+            },
+            lowest_p99: self.checked.tail.as_ref().map(|(shares, tail)| TailReport {
+                shares: shares.iter().map(|(name, share)| (name.clone(), round(*share))).collect(),
+                latency_us_p99: tail.latencies.quantile(0.99).map(|t| round(t.as_us())),
+            }),
+            influences: plan
+                .influences
+                .iter()
+                .map(|i| InfluenceReport {
+                    number: &i.number,
+                    low: i.low.to_string(),
+                    high: i.high.to_string(),
+                    optimal_at_low: round(unit.of_rate(i.rate_low)),
+                    optimal_at_high: round(unit.of_rate(i.rate_high)),
+                    changes_recommendation: i.changes.as_deref(),
+                })
+                .collect(),
+            rivals: &self.rivals,
+            changed: self.changed.as_ref(),
+            sweep: self.sweep.as_ref(),
+            clients: self
+                .clients
+                .iter()
+                .map(|(name, runs)| ClientsReport {
+                    name,
+                    throughput: self
+                        .design
+                        .clients
+                        .iter()
+                        .zip(runs)
+                        .map(|(count, run)| (count.to_string(), round(unit.of_rate(run.throughput.mean))))
+                        .collect(),
+                })
+                .collect(),
+            curve: self
+                .curve
+                .iter()
+                .map(|point| CurveReport {
+                    offered: round(unit.of_rate(point.offered_per_s)),
+                    throughput: round(unit.of_rate(point.loaded.throughput.mean)),
+                    latency_us_p50: point.loaded.latencies.quantile(0.5).map(|t| round(t.as_us())),
+                    latency_us_p99: point.loaded.latencies.quantile(0.99).map(|t| round(t.as_us())),
+                })
+                .collect(),
+            unit: unit.name(),
+            next_measurement: self.next_measurement(),
+            not_modelled: ["very many connections", "pause frames", "tails without evidence"],
+        }
+    }
+}
+
+fn gb(bytes: Bytes) -> String {
+    format!("{} GB", short(bytes.get() as f64 / 1e9))
+}
+
+/// A throughput in the design's unit; the keys of the other unit are left out.
+#[derive(Serialize)]
+struct Rates {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    throughput_mreq_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    throughput_gbit_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    throughput_low: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    throughput_high: Option<f64>,
+}
+
+impl Rates {
+    fn new(unit: Unit, rate: &Ranged) -> Rates {
+        let value = round(unit.of_rate(rate.value));
+        Rates {
+            throughput_mreq_per_s: unit.bits.is_none().then_some(value),
+            throughput_gbit_per_s: unit.bits.map(|_| value),
+            throughput_low: Some(round(unit.of_rate(rate.low))),
+            throughput_high: Some(round(unit.of_rate(rate.high))),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Report<'p> {
+    schema_version: u32,
+    design: &'p str,
+    device: &'p str,
+    testbed: &'p str,
+    mode: &'p str,
+    overlays: &'p [String],
+    workload: &'p str,
+    objective: String,
+    unit: &'static str,
+    cache_hit_ratio: Option<f64>,
+    alternatives: Vec<AlternativeReport<'p>>,
+    mixes: Vec<MixReport>,
+    greedy: MixReport,
+    greedy_order: &'p [String],
+    optimal: MixReport,
+    twin: TwinReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lowest_p99: Option<TailReport>,
+    influences: Vec<InfluenceReport<'p>>,
+    rivals: &'p [RivalReport],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changed: Option<&'p ChangedReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sweep: Option<&'p SweepReport>,
+    clients: Vec<ClientsReport<'p>>,
+    curve: Vec<CurveReport>,
+    not_modelled: [&'static str; 3],
+    next_measurement: String,
+}
+
+#[derive(Serialize)]
+struct AlternativeReport<'p> {
+    name: &'p str,
+    device: &'p str,
+    mixed: bool,
+    #[serde(flatten)]
+    rates: Rates,
+    unloaded_latency_us: f64,
+    binding_station: &'p str,
+    reason: &'p str,
+    basis: &'static str,
+    most_moved_by: Option<&'p str>,
+    host_cpu_us_per_request: f64,
+    network_bytes_per_request: f64,
+}
+
+#[derive(Serialize)]
+struct MixReport {
+    name: String,
+    #[serde(flatten)]
+    rates: Rates,
+    unloaded_latency_us: f64,
+    shares: BTreeMap<String, f64>,
+    binding: Vec<BindingReport>,
+    host_cpu_us_per_request: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network_saved_percent: Option<f64>,
+    unique: bool,
+}
+
+#[derive(Serialize)]
+struct BindingReport {
+    station: String,
+    meaning: String,
+    gain_percent_for_10_percent_more: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct TwinReport {
+    #[serde(flatten)]
+    rates: Rates,
+    ci95_low: f64,
+    ci95_high: f64,
+    latency_us_p50: Option<f64>,
+    latency_us_p99: Option<f64>,
+    requests_in_flight: u32,
+    failed_requests: u64,
+    rounds: u32,
+    first_solution: f64,
+    sampled_requests: u64,
+    widest_demand_interval: f64,
+    utilization: BTreeMap<String, f64>,
+    tests: &'static str,
+}
+
+#[derive(Serialize)]
+struct TailReport {
+    shares: BTreeMap<String, f64>,
+    latency_us_p99: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct InfluenceReport<'p> {
+    number: &'p str,
+    low: String,
+    high: String,
+    optimal_at_low: f64,
+    optimal_at_high: f64,
+    changes_recommendation: Option<&'p str>,
+}
+
+#[derive(Serialize)]
+struct ClientsReport<'p> {
+    name: &'p str,
+    throughput: BTreeMap<String, f64>,
+}
+
+#[derive(Serialize)]
+struct CurveReport {
+    offered: f64,
+    throughput: f64,
+    latency_us_p50: Option<f64>,
+    latency_us_p99: Option<f64>,
+}
