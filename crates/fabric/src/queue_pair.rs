@@ -288,8 +288,9 @@ pub enum Opcode {
     DmaCopy,
 }
 
-/// How work ended, with the names of verbs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// How work ended, with the names of verbs. It is an error to pass on where it is no success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
+#[error("the work completed with status {self:?}")]
 pub enum Status {
     /// As asked.
     Success,

@@ -48,8 +48,8 @@ use network::Network;
 pub enum Clock {
     /// The time since the run began, by the machine's monotonic clock.
     Wall,
-    /// A time that stands still while anything can run, and jumps to the next timer when nothing can.
-    /// A loop that waits for time to pass without sleeping never ends under it.
+    /// A time that moves 1 ns in each round in which anything ran, and jumps to the next timer when
+    /// nothing can run: the same run every time, without waiting.
     Manual,
 }
 
