@@ -280,6 +280,17 @@ impl Stations {
         }
     }
 
+    /// How often a context of `station` was taken so far, at every instance; 0 for other stations.
+    pub fn granted(&self, station: StationId) -> u64 {
+        let index = station.index();
+        let end = self.base.get(index + 1).copied().unwrap_or(self.calendars.len());
+        let granted = |calendar: &Calendar| match &calendar.0 {
+            State::Contexts { granted, .. } => *granted,
+            _ => 0,
+        };
+        self.calendars[self.base[index]..end].iter().map(granted).sum()
+    }
+
     /// Whether `slot` is a pool of contexts.
     pub(crate) fn is_contexts(&self, slot: usize) -> bool {
         matches!(self.calendars[slot].0, State::Contexts { .. })

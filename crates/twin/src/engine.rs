@@ -11,7 +11,7 @@ use offpath_route::{Advance, Cursor, Mark, Marked, Route, Router, StationId, Sta
 use rand_core::RngCore;
 use slab::Slab;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::rc::Rc;
 
 /// An operation or timer in the engine.
@@ -21,12 +21,21 @@ pub struct Tag(pub u64);
 /// What the engine tells whoever drives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occurrence {
-    /// A mark of an operation was reached.
+    /// The moment of a mark is known. It is told as soon as it is, which may be before it comes.
     Marked {
         /// The operation.
         tag: Tag,
         /// The mark.
         mark: Mark,
+        /// When it comes, or came.
+        at: Time,
+    },
+    /// A fault made a second copy of a datagram.
+    Duplicated {
+        /// The operation.
+        tag: Tag,
+        /// When the copy arrives.
+        at: Time,
     },
     /// An operation is over.
     Done {
@@ -75,12 +84,55 @@ impl Default for Retransmission {
     }
 }
 
+/// The marks that a driver wants to be told of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks(u8);
+
+impl Marks {
+    /// None.
+    pub const NONE: Marks = Marks(0);
+    /// All.
+    pub const ALL: Marks = Marks(u8::MAX);
+
+    /// Those named.
+    pub const fn of(marks: &[Mark]) -> Marks {
+        let (mut bits, mut index) = (0, 0);
+        while index < marks.len() {
+            bits |= 1 << marks[index] as u8;
+            index += 1;
+        }
+        Marks(bits)
+    }
+
+    fn includes(self, mark: Mark) -> bool {
+        self.0 & 1 << mark as u8 != 0
+    }
+}
+
+/// How an operation is started.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// When; not before now.
+    pub at: Time,
+    /// Whether the adapter has the request already and sends it again, so that nobody posts it.
+    pub sent_again: bool,
+    /// What the driver is told of.
+    pub marks: Marks,
+    /// How a loss is answered; the engine's own way where it is `None`.
+    pub retransmission: Option<Retransmission>,
+}
+
+/// Names an operation of the engine, to end it early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handle {
+    id: u32,
+    generation: u32,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Step(u32, u32),
     Wake(u32),
-    Mark(u32, u32, Mark),
-    Repeat(u64),
     Timer(u64),
 }
 
@@ -90,7 +142,8 @@ struct Operation {
     route: Rc<Route>,
     instances: Rc<[u32]>,
     cursor: Cursor,
-    marks: bool,
+    marks: Marks,
+    retransmission: Retransmission,
     retries: u32,
     /// Marks of effects that happened, so that a repeated request does not repeat them.
     applied: bool,
@@ -105,6 +158,10 @@ pub struct Engine {
     generation: u32,
     operations: Slab<Operation>,
     waiting: BTreeMap<usize, VecDeque<(u32, u32)>>,
+    /// Pools where operations wait while no release is known yet: those who hold are still moving.
+    unannounced: BTreeSet<usize>,
+    /// Factors on processor time, by calendar.
+    slowed: BTreeMap<usize, f64>,
     draws: Generator,
     faults: Option<Faults>,
     retransmission: Retransmission,
@@ -125,6 +182,8 @@ impl Engine {
             generation: 0,
             operations: Slab::new(),
             waiting: BTreeMap::new(),
+            unannounced: BTreeSet::new(),
+            slowed: BTreeMap::new(),
             draws: seed.child("stations").generator(),
             faults: None,
             retransmission: Retransmission::default(),
@@ -176,26 +235,68 @@ impl Engine {
         self.sequence += 1;
     }
 
+    /// How often a context of `station` was taken so far, at every instance.
+    pub fn granted(&self, station: StationId) -> u64 {
+        self.stations.granted(station)
+    }
+
     /// Starts an operation now. `instances` names the machine instance by machine. With `marks`
     /// the driver is told of its marks, else of its end alone.
-    pub fn start(&mut self, tag: Tag, route: Rc<Route>, instances: Rc<[u32]>, marks: bool) {
+    pub fn start(&mut self, tag: Tag, route: Rc<Route>, instances: Rc<[u32]>, marks: bool) -> Handle {
+        let marks = if marks { Marks::ALL } else { Marks::NONE };
+        let start = Start { at: self.now(), sent_again: false, marks, retransmission: None };
+        self.start_as(tag, route, instances, start)
+    }
+
+    /// Starts an operation as `start` says.
+    pub fn start_as(&mut self, tag: Tag, route: Rc<Route>, instances: Rc<[u32]>, start: Start) -> Handle {
         self.generation = self.generation.wrapping_add(1);
         let generation = self.generation;
-        let cursor = Cursor::new(self.now());
-        let operation =
-            Operation { generation, tag, route, instances, cursor, marks, retries: 0, applied: false };
+        let mut cursor = Cursor::new(start.at.max(self.now()));
+        if start.sent_again {
+            cursor.resume(departure(&route), start.at.max(self.now()));
+        }
+        let retransmission = start.retransmission.unwrap_or(self.retransmission);
+        let marks = start.marks;
+        let operation = Operation {
+            generation,
+            tag,
+            route,
+            instances,
+            cursor,
+            marks,
+            retransmission,
+            retries: 0,
+            applied: false,
+        };
         let id = self.operations.insert(operation) as u32;
         self.step(id, generation);
+        Handle { id, generation }
     }
 
     /// Keeps a server of a processor for `time` from now on; the timer `tag` comes when it is over.
     pub fn compute(&mut self, tag: Tag, cpu: StationId, instances: &[u32], time: Time) {
-        let now = self.now();
+        self.compute_at(tag, cpu, instances, self.now(), time, time);
+    }
+
+    /// Keeps a server of a processor for `time` from `at` on, or from when one is free; the timer
+    /// `tag` comes `latency` after that.
+    pub fn compute_at(
+        &mut self,
+        tag: Tag,
+        cpu: StationId,
+        instances: &[u32],
+        at: Time,
+        time: Time,
+        latency: Time,
+    ) {
         let slot = self.stations.slot(cpu, instances);
         let draws = &mut self.draws;
         let pick = offpath_route::Pick::Any;
-        let start = self.stations.serve(slot, now, time, pick, &mut || draws.next_u64());
-        self.timer(tag, start + time);
+        let at = at.max(self.stations.now());
+        let start = self.stations.serve(slot, at, time, pick, &mut || draws.next_u64());
+        let latency = self.slowed.get(&slot).map_or(latency, |factor| latency.scaled(*factor));
+        self.timer(tag, start + latency);
     }
 
     /// Asks for the occurrence of the timer `tag` at `at`, or now if that is past.
@@ -217,6 +318,7 @@ impl Engine {
     pub fn slow_down(&mut self, station: StationId, instances: &[u32], factor: f64) {
         let slot = self.stations.slot(station, instances);
         self.stations.slow_down(slot, factor);
+        self.slowed.insert(slot, factor);
     }
 
     /// Goes on to the next occurrence; `None` where nothing is left to happen.
@@ -232,14 +334,6 @@ impl Engine {
                 Event::Step(id, generation) => self.step(id, generation),
                 Event::Wake(slot) => self.wake(slot as usize),
                 Event::Timer(tag) => return Some(Occurrence::Timer { tag: Tag(tag) }),
-                Event::Repeat(tag) => {
-                    return Some(Occurrence::Marked { tag: Tag(tag), mark: Mark::Delivered });
-                }
-                Event::Mark(id, generation, mark) => {
-                    if let Some(tag) = self.tag(id, generation) {
-                        return Some(Occurrence::Marked { tag, mark });
-                    }
-                }
             }
         }
     }
@@ -271,13 +365,16 @@ impl Engine {
                 &operation.instances,
                 &mut || draws.next_u64(),
                 &mut |mark| {
-                    if wanted {
+                    if wanted.includes(mark.mark) {
                         marks.push(mark);
                     }
                 },
             );
             if !self.scratch.is_empty() {
-                self.schedule_marks(id, generation);
+                self.tell_marks(id);
+            }
+            if !self.unannounced.is_empty() {
+                self.announce();
             }
             match advance {
                 Advance::At(at) => return self.schedule(at, Event::Step(id, generation)),
@@ -298,20 +395,16 @@ impl Engine {
         }
     }
 
-    fn schedule_marks(&mut self, id: u32, generation: u32) {
-        let marks = std::mem::take(&mut self.scratch);
-        for Marked { mark, at } in &marks {
-            let operation = &mut self.operations[id as usize];
+    fn tell_marks(&mut self, id: u32) {
+        let operation = &mut self.operations[id as usize];
+        for Marked { mark, at } in self.scratch.drain(..) {
             let effect = matches!(mark, Mark::TargetStart | Mark::TargetEnd | Mark::Delivered);
             if effect && operation.applied && operation.retries > 0 {
                 continue;
             }
             operation.applied |= matches!(mark, Mark::TargetEnd | Mark::Delivered);
-            let at = (*at).max(self.stations.now());
-            self.schedule(at, Event::Mark(id, generation, *mark));
+            self.pending.push_back(Occurrence::Marked { tag: operation.tag, mark, at });
         }
-        self.scratch = marks;
-        self.scratch.clear();
     }
 
     fn queue_at(&mut self, slot: usize, id: u32, generation: u32) {
@@ -326,6 +419,15 @@ impl Engine {
         if let Some(at) = self.stations.next_release(slot) {
             let at = at.max(self.now());
             self.schedule(at, Event::Wake(slot as u32));
+        } else {
+            self.unannounced.insert(slot);
+        }
+    }
+
+    /// Looks again at pools where a release may have become known.
+    fn announce(&mut self) {
+        for slot in std::mem::take(&mut self.unannounced) {
+            self.schedule_wake(slot);
         }
     }
 
@@ -368,9 +470,9 @@ impl Engine {
             Crossing::Duplicate if reliable => true,
             Crossing::Duplicate => {
                 let operation = &self.operations[id as usize];
-                if operation.marks {
-                    let (tag, again) = (operation.tag, operation.route.latency(&self.router));
-                    self.schedule(at + again, Event::Repeat(tag.0));
+                if operation.marks != Marks::NONE {
+                    let at = at + operation.route.latency(&self.router);
+                    self.pending.push_back(Occurrence::Duplicated { tag: operation.tag, at });
                 }
                 true
             }
@@ -390,31 +492,31 @@ impl Engine {
     }
 
     fn retransmit(&mut self, id: u32, generation: u32, lost_at: Time) {
-        let Retransmission { timeout, retries } = self.retransmission;
         let operation = &mut self.operations[id as usize];
+        let Retransmission { timeout, retries } = operation.retransmission;
         if operation.retries == retries {
             self.fail(id, Failure::RetryExceeded);
             return;
         }
         operation.retries += 1;
         // The adapter still has the request: it is sent again, not posted again.
-        let departs = operation
-            .route
-            .visits
-            .iter()
-            .position(|visit| matches!(visit, Visit::Mark(Mark::Departs, _)))
-            .unwrap_or(0);
+        let departs = departure(&operation.route);
         let at = lost_at + timeout;
         operation.cursor.resume(departs, at);
         self.schedule(at, Event::Step(id, generation));
     }
 
     /// Ends an operation whose requester is gone, wherever it is; it never occurs again.
-    pub fn kill(&mut self, tag: Tag) {
-        let found = self.operations.iter().find(|(_, op)| op.tag == tag).map(|(id, _)| id);
-        if let Some(id) = found {
-            let operation = self.operations.remove(id);
+    pub fn kill(&mut self, handle: Handle) {
+        if self.tag(handle.id, handle.generation).is_some() {
+            let operation = self.operations.remove(handle.id as usize);
             operation.cursor.abandon(&mut self.stations);
+            self.announce();
         }
     }
+}
+
+/// The visit at which a request leaves its adapter.
+fn departure(route: &Route) -> usize {
+    route.visits.iter().position(|visit| matches!(visit, Visit::Mark(Mark::Departs, _))).unwrap_or(0)
 }

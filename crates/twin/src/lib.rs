@@ -8,9 +8,11 @@ mod fault;
 mod load;
 mod seed;
 mod statistics;
+pub mod world;
 
-pub use engine::{Engine, Failure, Occurrence, Retransmission, Tag};
+pub use engine::{Engine, Failure, Handle, Marks, Occurrence, Retransmission, Start, Tag};
 pub use fault::{Crossing, Fault, Faults, Rule};
 pub use load::{Arrivals, Load, LoadError, Observed, run};
 pub use seed::{Generator, Seed};
 pub use statistics::{Interval, Latencies, batch_means};
+pub use world::{TwinFabric, TwinWorld};

@@ -242,7 +242,7 @@ impl<'l> Run<'l> {
                         engine.timer(ARRIVAL, now + Time::from_ps((gap * 1e12).round() as u64));
                     }
                 }
-                Occurrence::Marked { .. } => {}
+                Occurrence::Marked { .. } | Occurrence::Duplicated { .. } => {}
             }
         }
         balance[0] = self.started;

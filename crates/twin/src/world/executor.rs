@@ -1,0 +1,224 @@
+//! Tasks and sleeps in virtual time, on one thread.
+
+use super::Core;
+use super::arena::{Arena, Key, Subject};
+use offpath_fabric::{LocalBoxFuture, Work};
+use offpath_quantity::Time;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// Tasks that can go on, first woken first. `Waker` demands that it may cross threads.
+type Ready = Arc<Mutex<VecDeque<Key>>>;
+
+struct TaskWaker {
+    task: Key,
+    queued: AtomicBool,
+    ready: Ready,
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<TaskWaker>) {
+        self.wake_by_ref();
+    }
+    fn wake_by_ref(self: &Arc<TaskWaker>) {
+        // One thread runs a simulation, so the flag orders nothing else.
+        if !self.queued.swap(true, Ordering::Relaxed) {
+            self.ready.lock().unwrap_or_else(PoisonError::into_inner).push_back(self.task);
+        }
+    }
+}
+
+/// A task: its future is away while it is polled.
+struct Task {
+    role: usize,
+    /// Whether this is the role's own function.
+    function: bool,
+    future: Option<LocalBoxFuture<()>>,
+    flag: Arc<TaskWaker>,
+    waker: Waker,
+    /// Until when posting keeps it busy.
+    busy_until: Time,
+}
+
+#[derive(Default)]
+pub(super) struct Executor {
+    tasks: RefCell<Arena<Task>>,
+    ready: Ready,
+    sleeps: RefCell<Arena<Option<Waker>>>,
+    /// Until when posting keeps the task busy that runs now.
+    busy_until: Cell<Time>,
+}
+
+impl Executor {
+    pub(super) fn spawn(&self, role: usize, function: bool, future: LocalBoxFuture<()>) {
+        let mut tasks = self.tasks.borrow_mut();
+        // The key is known only once the task is there, so its waker comes after it.
+        let nobody = Arc::new(TaskWaker {
+            task: Key::plain(0),
+            queued: AtomicBool::new(true),
+            ready: self.ready.clone(),
+        });
+        let waker = Waker::noop().clone();
+        let task =
+            Task { role, function, future: Some(future), flag: nobody, waker, busy_until: Time::ZERO };
+        let key = tasks.insert(task);
+        let flag =
+            Arc::new(TaskWaker { task: key, queued: AtomicBool::new(false), ready: self.ready.clone() });
+        if let Some(task) = tasks.get_mut(key) {
+            task.waker = Waker::from(flag.clone());
+            task.flag = flag.clone();
+        }
+        flag.wake();
+    }
+
+    /// The futures of a role's tasks, to be dropped by the caller when no cell is in use.
+    pub(super) fn take_tasks_of(&self, role: usize) -> Vec<LocalBoxFuture<()>> {
+        let mut tasks = self.tasks.borrow_mut();
+        let all: Vec<_> = tasks.keys().collect();
+        let own = all.into_iter().filter(|key| tasks.get(*key).is_some_and(|task| task.role == role));
+        let own: Vec<_> = own.collect();
+        own.into_iter().filter_map(|key| tasks.remove(key)).filter_map(|task| task.future).collect()
+    }
+
+    /// Keeps the running task busy for `time`, after what it posted before; gives when that begins.
+    pub(super) fn charge(&self, now: Time, time: Time) -> Time {
+        let start = self.busy_until.get().max(now);
+        self.busy_until.set(start + time);
+        start
+    }
+
+    /// Runs the next ready task once; says whether there was one.
+    pub(super) fn poll_next(&self, core: &Rc<Core>) -> bool {
+        let next = self.ready.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let Some(key) = next else { return false };
+        let taken = self.tasks.borrow_mut().get_mut(key).and_then(|task| {
+            task.flag.queued.store(false, Ordering::Relaxed);
+            self.busy_until.set(task.busy_until);
+            task.future.take().map(|future| (future, task.waker.clone()))
+        });
+        let Some((mut future, waker)) = taken else { return true };
+        let pending = future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending();
+        if pending {
+            if let Some(task) = self.tasks.borrow_mut().get_mut(key) {
+                task.future = Some(future);
+                task.busy_until = self.busy_until.get();
+                return true;
+            }
+            // Its role crashed while it ran; what it holds is dropped outside of every cell.
+            return true;
+        }
+        drop(future);
+        let task = self.tasks.borrow_mut().remove(key);
+        if let Some(task) = task
+            && task.function
+        {
+            core.finish_role(task.role);
+        }
+        true
+    }
+
+    /// A sleep is over.
+    pub(super) fn wake(&self, key: Key) {
+        let waker = self.sleeps.borrow_mut().remove(key).flatten();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Whether somebody still waits for this sleep.
+    pub(super) fn is_awaited(&self, key: Key) -> bool {
+        self.sleeps.borrow().get(key).is_some()
+    }
+}
+
+/// What a sleep waits for.
+enum Until {
+    Instant(Time),
+    Computed { role: usize, work: Work, label: Option<super::Label> },
+}
+
+/// Waits for an instant, or for the end of work on a processor.
+pub(super) struct Sleep {
+    core: Rc<Core>,
+    until: Until,
+    key: Option<Key>,
+}
+
+impl Sleep {
+    pub(super) fn until(core: Rc<Core>, at: Time) -> Sleep {
+        Sleep { core, until: Until::Instant(at), key: None }
+    }
+
+    pub(super) fn compute(core: Rc<Core>, role: usize, work: Work, label: Option<super::Label>) -> Sleep {
+        Sleep { core, until: Until::Computed { role, work, label }, key: None }
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let core = self.core.clone();
+        let executor = &core.executor;
+        if let Some(key) = self.key {
+            return match executor.sleeps.borrow_mut().get_mut(key) {
+                None => Poll::Ready(()),
+                Some(waker) => {
+                    *waker = Some(context.waker().clone());
+                    Poll::Pending
+                }
+            };
+        }
+        let now = core.now();
+        match self.until {
+            Until::Instant(at) if now >= at => return Poll::Ready(()),
+            Until::Instant(at) => {
+                let key = executor.sleeps.borrow_mut().insert(Some(context.waker().clone()));
+                core.engine.borrow_mut().timer(key.tag(Subject::Sleep), at);
+                self.key = Some(key);
+            }
+            Until::Computed { role, work, label } => {
+                let state = &core.roles[role];
+                let place = &core.places[state.place];
+                let time = match work {
+                    Work::Time(time) => time,
+                    Work::Cycles(cycles) => place.frequency.time_for_cycles(cycles),
+                };
+                let key = executor.sleeps.borrow_mut().insert(Some(context.waker().clone()));
+                let start = executor.charge(now, Time::ZERO);
+                core.observer.add_time(label, place.cpu, time);
+                let instances = state.instances.clone();
+                let mut engine = core.engine.borrow_mut();
+                engine.compute_at(key.tag(Subject::Sleep), place.cpu, &instances, start, time, time);
+                self.key = Some(key);
+            }
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(key) = self.key {
+            let waker = self.core.executor.sleeps.borrow_mut().remove(key);
+            drop(waker);
+        }
+    }
+}
+
+/// Lets every other ready task run once.
+pub(super) fn yield_now() -> impl Future<Output = ()> + 'static {
+    let mut yielded = false;
+    std::future::poll_fn(move |context| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+}

@@ -1,0 +1,458 @@
+//! Regions: sparse bytes with their recent past, so that every line is seen as of its own time.
+
+use super::{Core, TwinFabric};
+use offpath_fabric::{Access, Endpoint, Region, RegionError, RemoteAddress, RemoteRegion, Status};
+use offpath_quantity::Time;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::{Rc, Weak};
+
+const PAGE: usize = 4096;
+const PAGES: usize = 512;
+/// What becomes visible at one moment.
+const LINE: u64 = 64;
+
+type Page = Box<[u8; PAGE]>;
+
+/// Bytes that take no space before they are written.
+struct Sparse(Vec<Option<Box<[Option<Page>; PAGES]>>>);
+
+impl Sparse {
+    fn new(length: u64) -> Sparse {
+        let mut directory = Vec::new();
+        directory.resize_with(length.div_ceil((PAGE * PAGES) as u64) as usize, || None);
+        Sparse(directory)
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) {
+        let mut done = 0;
+        while done < into.len() {
+            let at = offset as usize + done;
+            let within = at % PAGE;
+            let length = (PAGE - within).min(into.len() - done);
+            let part = &mut into[done..done + length];
+            let table = self.0[at / (PAGE * PAGES)].as_ref();
+            match table.and_then(|table| table[at / PAGE % PAGES].as_ref()) {
+                Some(page) => part.copy_from_slice(&page[within..within + length]),
+                None => part.fill(0),
+            }
+            done += length;
+        }
+    }
+
+    fn write(&mut self, offset: u64, from: &[u8]) {
+        let mut done = 0;
+        while done < from.len() {
+            let at = offset as usize + done;
+            let within = at % PAGE;
+            let length = (PAGE - within).min(from.len() - done);
+            let table =
+                self.0[at / (PAGE * PAGES)].get_or_insert_with(|| Box::new([const { None }; PAGES]));
+            let page = table[at / PAGE % PAGES].get_or_insert_with(|| Box::new([0; PAGE]));
+            page[within..within + length].copy_from_slice(&from[done..done + length]);
+            done += length;
+        }
+    }
+}
+
+/// A write whose lines become visible one after the other.
+struct Timed {
+    start: u64,
+    end: u64,
+    offset: u64,
+    bytes: Box<[u8]>,
+    /// Lines that the base holds already.
+    folded: u64,
+}
+
+/// When line `index` of `count` comes, from `start` to `end`.
+fn line_time(start: u64, end: u64, index: u64, count: u64) -> u64 {
+    if count <= 1 {
+        return end;
+    }
+    start + (u128::from(end - start) * u128::from(index) / u128::from(count - 1)) as u64
+}
+
+fn lines_of(offset: u64, length: u64) -> (u64, u64) {
+    (offset / LINE, (offset + length - 1) / LINE + 1 - offset / LINE)
+}
+
+impl Timed {
+    fn lines(&self) -> (u64, u64) {
+        lines_of(self.offset, self.bytes.len() as u64)
+    }
+
+    /// How many lines, from the first on, are visible at `at`.
+    fn visible(&self, at: u64) -> u64 {
+        let (_, count) = self.lines();
+        if at >= self.end {
+            return count;
+        }
+        if at < self.start || count == 1 {
+            return 0;
+        }
+        let span = u128::from(self.end - self.start);
+        let seen = (u128::from(at - self.start + 1) * u128::from(count - 1)).div_ceil(span);
+        (seen as u64).min(count)
+    }
+
+    /// The bytes of lines `from` to `to`, counted from the write's first: where and what.
+    fn part(&self, from: u64, to: u64) -> (u64, &[u8]) {
+        let (first, _) = self.lines();
+        let start = ((first + from) * LINE).max(self.offset);
+        let end = ((first + to) * LINE).min(self.offset + self.bytes.len() as u64);
+        (start, &self.bytes[(start - self.offset) as usize..(end - self.offset) as usize])
+    }
+}
+
+/// The content of a region.
+struct Content {
+    base: Sparse,
+    /// Writes that the base does not hold whole, in the order in which they were made known.
+    recent: Vec<Timed>,
+    /// When each reader was made known, and whether it still reads; the first one does.
+    readers: VecDeque<(u64, bool)>,
+    /// The number of the first of `readers`.
+    first_reader: u64,
+}
+
+impl Content {
+    /// Moves into the base what every reader must see.
+    fn fold(&mut self, now: u64) {
+        if self.recent.is_empty() {
+            return;
+        }
+        let horizon = self.readers.front().map_or(now, |(since, _)| now.min(*since));
+        let mut ready = self.recent.iter().enumerate().filter(|(_, w)| w.visible(horizon) > w.folded);
+        let (first, second) = (ready.next(), ready.next());
+        match (first, second) {
+            (None, _) => return,
+            (Some((index, _)), None) => {
+                let write = &mut self.recent[index];
+                let upto = write.visible(horizon);
+                let (offset, bytes) = write.part(write.folded, upto);
+                self.base.write(offset, bytes);
+                write.folded = upto;
+            }
+            _ => {
+                for (index, line) in self.order(0, u64::MAX, |_| horizon) {
+                    let write = &self.recent[index];
+                    let (offset, bytes) = write.part(line, line + 1);
+                    self.base.write(offset, bytes);
+                }
+                for write in &mut self.recent {
+                    write.folded = write.visible(horizon);
+                }
+            }
+        }
+        self.recent.retain(|write| write.folded < write.lines().1);
+    }
+
+    /// Lines of recent writes in bytes `from` to `to` that are visible to who looks at a line at
+    /// `when(line)`, in the order in which they became so: which write, which of its lines.
+    fn order(&self, from: u64, to: u64, when: impl Fn(u64) -> u64) -> Vec<(usize, u64)> {
+        let mut order = Vec::new();
+        for (index, write) in self.recent.iter().enumerate() {
+            let (first, count) = write.lines();
+            let low = (from / LINE).saturating_sub(first).max(write.folded);
+            let high = to.div_ceil(LINE).saturating_sub(first).min(count);
+            for line in low..high {
+                let at = line_time(write.start, write.end, line, count);
+                if at <= when(first + line) {
+                    order.push((at, index, line));
+                }
+            }
+        }
+        order.sort_unstable();
+        order.into_iter().map(|(_, index, line)| (index, line)).collect()
+    }
+
+    /// Reads with each line as of its own time, from `start` at the first to `end` at the last.
+    fn read(&mut self, offset: u64, into: &mut [u8], start: u64, end: u64, now: u64) {
+        self.fold(now);
+        self.base.read(offset, into);
+        if self.recent.is_empty() || into.is_empty() {
+            return;
+        }
+        let (first, count) = lines_of(offset, into.len() as u64);
+        let upto = offset + into.len() as u64;
+        for (index, line) in self.order(offset, upto, |line| line_time(start, end, line - first, count)) {
+            let (at, bytes) = self.recent[index].part(line, line + 1);
+            let (low, high) = (at.max(offset), (at + bytes.len() as u64).min(upto));
+            if low < high {
+                into[(low - offset) as usize..(high - offset) as usize]
+                    .copy_from_slice(&bytes[(low - at) as usize..(high - at) as usize]);
+            }
+        }
+    }
+
+    fn write(&mut self, offset: u64, bytes: Box<[u8]>, start: u64, end: u64, now: u64) {
+        self.fold(now);
+        if bytes.is_empty() {
+            return;
+        }
+        self.recent.push(Timed { start, end, offset, bytes, folded: 0 });
+    }
+
+    /// A write by a processor, whole and now.
+    fn write_now(&mut self, offset: u64, from: &[u8], now: u64) {
+        self.fold(now);
+        if self.recent.is_empty() && self.readers.is_empty() {
+            self.base.write(offset, from);
+        } else if !from.is_empty() {
+            self.recent.push(Timed { start: now, end: now, offset, bytes: from.into(), folded: 0 });
+        }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Regions {
+    /// By key, from 1 on.
+    by_key: Vec<Weak<Inner>>,
+    /// Bytes in use, by endpoint and machine instance.
+    used: BTreeMap<(usize, u32), u64>,
+}
+
+impl Regions {
+    fn end(&mut self, inner: &Inner) {
+        if inner.registered.replace(false)
+            && let Some(used) = self.used.get_mut(&inner.place)
+        {
+            *used -= inner.length;
+        }
+    }
+
+    pub(super) fn deregister_all_of(&mut self, role: usize) {
+        let own: Vec<_> =
+            self.by_key.iter().filter_map(Weak::upgrade).filter(|inner| inner.role == role).collect();
+        own.iter().for_each(|inner| self.end(inner));
+    }
+}
+
+struct Inner {
+    core: Weak<Core>,
+    role: usize,
+    place: (usize, u32),
+    key: u32,
+    length: u64,
+    access: Access,
+    registered: Cell<bool>,
+    content: RefCell<Content>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(core) = self.core.upgrade()
+            && let Ok(mut regions) = core.regions.try_borrow_mut()
+        {
+            regions.end(self);
+        }
+    }
+}
+
+/// Registered memory of a role on the twin.
+#[derive(Clone)]
+pub struct TwinRegion(Rc<Inner>);
+
+impl std::fmt::Debug for TwinRegion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TwinRegion").field("key", &self.0.key).field("length", &self.0.length).finish()
+    }
+}
+
+pub(super) fn register(
+    core: &Rc<Core>,
+    role: usize,
+    memory: &str,
+    length: u64,
+    access: Access,
+) -> Result<TwinRegion, RegionError> {
+    let state = &core.roles[role];
+    let place = &core.places[state.place];
+    if memory != place.name {
+        let known = format!("`{}`", place.name);
+        return Err(RegionError::NoSuchMemory { role: state.name.clone(), memory: memory.into(), known });
+    }
+    if access.includes(Access::ON_DEMAND) {
+        return Err(TwinFabric::unsupported("on-demand paging", "register without `ON_DEMAND`").into());
+    }
+    let mut regions = core.regions.borrow_mut();
+    let at = (state.place, state.instance);
+    let used = regions.used.entry(at).or_default();
+    let free = place.capacity.get().saturating_sub(*used);
+    if length > free {
+        return Err(RegionError::OutOfMemory { memory: memory.into(), asked: length, free });
+    }
+    *used += length;
+    let key = regions.by_key.len() as u32 + 1;
+    let content = Content {
+        base: Sparse::new(length),
+        recent: Vec::new(),
+        readers: VecDeque::new(),
+        first_reader: 0,
+    };
+    let inner = Rc::new(Inner {
+        core: Rc::downgrade(core),
+        role,
+        place: at,
+        key,
+        length,
+        access,
+        registered: Cell::new(true),
+        content: RefCell::new(content),
+    });
+    regions.by_key.push(Rc::downgrade(&inner));
+    Ok(TwinRegion(inner))
+}
+
+/// The region that a peer's request names, where its key, range and right are good at `role`.
+pub(super) fn resolve(
+    core: &Core,
+    role: usize,
+    at: &RemoteAddress,
+    length: u64,
+    right: Access,
+) -> Result<(TwinRegion, u64), Status> {
+    let index = (at.region.key as usize).wrapping_sub(1);
+    let inner = core.regions.borrow().by_key.get(index).and_then(Weak::upgrade).ok_or(Status::RemoteAccess)?;
+    let region = TwinRegion(inner);
+    let inner = &region.0;
+    let own = at.region.endpoint.0 as usize == inner.role && role == inner.role;
+    let address = at.region.base.checked_add(at.offset);
+    match address.and_then(|address| address.checked_sub(base(inner.key))) {
+        Some(offset) if own && inner.access.includes(right) && region.check(offset, length).is_ok() => {
+            Ok((region, offset))
+        }
+        _ => Err(Status::RemoteAccess),
+    }
+}
+
+/// The address of a region's first byte. It is not 0, so that a forgotten base does not pass for one.
+fn base(key: u32) -> u64 {
+    u64::from(key) << 32
+}
+
+impl TwinRegion {
+    fn now(&self) -> u64 {
+        self.0.core.upgrade().map_or(0, |core| core.now().ps())
+    }
+
+    /// Whether the range is within the region and the region still registered.
+    pub(super) fn check(&self, offset: u64, length: u64) -> Result<(), RegionError> {
+        let bound = self.0.length;
+        if !self.0.registered.get() {
+            return Err(RegionError::Deregistered { key: self.0.key });
+        }
+        match offset.checked_add(length) {
+            Some(end) if end <= bound => Ok(()),
+            _ => Err(RegionError::OutOfRange { offset, length, bound }),
+        }
+    }
+
+    /// Whether the region grants `right`.
+    pub(super) fn grants(&self, right: Access) -> bool {
+        self.0.access.includes(right)
+    }
+
+    /// Whether `role` registered it.
+    pub(super) fn belongs_to(&self, role: usize) -> bool {
+        self.0.role == role
+    }
+
+    /// From now on keeps what a reader may have to see; gives the reader's number.
+    pub(super) fn begin_reading(&self) -> u64 {
+        let now = self.now();
+        let mut content = self.0.content.borrow_mut();
+        content.readers.push_back((now, true));
+        content.first_reader + content.readers.len() as u64 - 1
+    }
+
+    /// Ends a reader.
+    pub(super) fn end_reading(&self, reader: u64) {
+        let mut content = self.0.content.borrow_mut();
+        let index = reader.wrapping_sub(content.first_reader) as usize;
+        if let Some(entry) = content.readers.get_mut(index) {
+            entry.1 = false;
+        }
+        while content.readers.front().is_some_and(|(_, reads)| !reads) {
+            content.readers.pop_front();
+            content.first_reader += 1;
+        }
+    }
+
+    /// Reads a checked range with each line as of its own time between `start` and `end`.
+    pub(super) fn sample(&self, offset: u64, into: &mut [u8], start: Time, end: Time) {
+        let now = self.now();
+        self.0.content.borrow_mut().read(offset, into, start.ps(), end.ps(), now);
+    }
+
+    /// Writes a checked range whose lines become visible between `start` and `end`.
+    pub(super) fn write_timed(&self, offset: u64, bytes: Box<[u8]>, start: Time, end: Time) {
+        let now = self.now();
+        self.0.content.borrow_mut().write(offset, bytes, start.ps(), end.ps(), now);
+    }
+
+    /// Changes a word now, giving what it was.
+    pub(super) fn update(&self, offset: u64, change: impl FnOnce(u64) -> u64) -> Result<u64, RegionError> {
+        let old = self.load(offset)?;
+        let new = change(old);
+        let now = self.now();
+        self.0.content.borrow_mut().write_now(offset, &new.to_le_bytes(), now);
+        Ok(old)
+    }
+}
+
+impl Region for TwinRegion {
+    fn length(&self) -> u64 {
+        self.0.length
+    }
+
+    fn remote(&self) -> RemoteRegion {
+        let Inner { role, key, length, .. } = *self.0;
+        RemoteRegion { endpoint: Endpoint(role as u32), key, base: base(key), length }
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), RegionError> {
+        self.check(offset, into.len() as u64)?;
+        let now = self.now();
+        self.0.content.borrow_mut().read(offset, into, now, now, now);
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, from: &[u8]) -> Result<(), RegionError> {
+        self.check(offset, from.len() as u64)?;
+        let now = self.now();
+        self.0.content.borrow_mut().write_now(offset, from, now);
+        Ok(())
+    }
+
+    fn load(&self, offset: u64) -> Result<u64, RegionError> {
+        self.check(offset, 8)?;
+        if !offset.is_multiple_of(8) {
+            return Err(RegionError::Unaligned { offset });
+        }
+        let mut word = [0; 8];
+        self.read(offset, &mut word)?;
+        Ok(u64::from_le_bytes(word))
+    }
+
+    fn store(&self, offset: u64, value: u64) -> Result<(), RegionError> {
+        self.update(offset, |_| value).map(|_| ())
+    }
+
+    fn compare_and_swap(&self, offset: u64, compare: u64, swap: u64) -> Result<u64, RegionError> {
+        self.update(offset, |word| if word == compare { swap } else { word })
+    }
+
+    fn fetch_and_add(&self, offset: u64, add: u64) -> Result<u64, RegionError> {
+        self.update(offset, |word| word.wrapping_add(add))
+    }
+
+    fn deregister(&self) -> Result<(), RegionError> {
+        self.check(0, 0)?;
+        if let Some(core) = self.0.core.upgrade() {
+            core.regions.borrow_mut().end(&self.0);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,271 @@
+//! What is seen of a run from outside: demands by label, the stations' busy time, a trace.
+
+use super::{Core, Planned};
+use offpath_quantity::Time;
+use offpath_route::{Demand, Router, StationId};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// One request of an application, under which operations and computing are counted.
+///
+/// It is given by [`Observer::begin`] and ended by [`Observer::end`]. It is a plain value, so a message
+/// may carry it (see [`Label::value`]) to another role, which counts its part of the request under it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Label(u64);
+
+impl Label {
+    /// The label as a number, to put into a message.
+    pub fn value(self) -> u64 {
+        self.0
+    }
+
+    /// The label that a message brought. A number that no request has counts nothing.
+    pub fn from_value(value: u64) -> Label {
+        Label(value)
+    }
+}
+
+/// A sum over requests, with the sum of squares.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Moments {
+    /// The sum.
+    pub sum: f64,
+    /// The sum of squares.
+    pub squares: f64,
+}
+
+impl Moments {
+    fn add(&mut self, value: f64) {
+        self.sum += value;
+        self.squares += value * value;
+    }
+
+    /// The mean over `count` requests; 0 for none.
+    pub fn mean(&self, count: u64) -> f64 {
+        self.sum / count.max(1) as f64
+    }
+
+    /// Half the width of the 95% interval of the mean over `count` independent requests; infinite for
+    /// fewer than two.
+    pub fn half_width(&self, count: u64) -> f64 {
+        if count < 2 {
+            return f64::INFINITY;
+        }
+        let n = count as f64;
+        let mean = self.sum / n;
+        let variance = ((self.squares - n * mean * mean) / (n - 1.0)).max(0.0);
+        crate::statistics::student_t_975(count as usize - 1) * (variance / n).sqrt()
+    }
+}
+
+/// The demand that the requests of one kind were seen to have.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recorded {
+    /// Requests that ended.
+    pub requests: u64,
+    /// Operations that they posted.
+    pub operations: u64,
+    /// Server time by station, in picoseconds a request.
+    pub time: BTreeMap<StationId, Moments>,
+    /// Requests to packet cores by pool and class.
+    pub pool: BTreeMap<(StationId, u8), Moments>,
+    /// The largest share of a station's server time that one bank must give.
+    pub banks: BTreeMap<StationId, f64>,
+}
+
+impl Recorded {
+    /// The mean demand of a request, rounded to picoseconds. Pool requests are counted per 1 request
+    /// only where the mean is whole; read [`Recorded::pool`] otherwise.
+    pub fn demand(&self) -> Demand {
+        let mean = |moments: &Moments| moments.mean(self.requests).round() as u64;
+        Demand {
+            time: self.time.iter().map(|(s, m)| (*s, Time::from_ps(mean(m)))).collect(),
+            requests: self.pool.iter().map(|(s, m)| (*s, mean(m))).collect(),
+            banks: self.banks.clone(),
+        }
+    }
+
+    /// The widest 95% interval of any station's mean: half its width over the mean. It is what a caller
+    /// compares with 1% before it stops sampling.
+    pub fn relative_half_width(&self) -> f64 {
+        let all = self.time.values().chain(self.pool.values());
+        all.filter(|m| m.sum > 0.0)
+            .map(|m| m.half_width(self.requests) / m.mean(self.requests))
+            .fold(0.0, f64::max)
+    }
+}
+
+/// The stations at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// When.
+    pub at: Time,
+    /// Server time booked so far by station.
+    pub busy: Vec<Time>,
+    /// Contexts taken so far by station; 0 for stations that are not held.
+    pub granted: Vec<u64>,
+    /// Events processed so far.
+    pub events: u64,
+    /// Operations under way.
+    pub in_flight: usize,
+}
+
+impl Snapshot {
+    /// The share of its server time that each station was busy since `earlier`; pools, which are
+    /// counted in requests, show the share of one server.
+    pub fn utilization(&self, earlier: &Snapshot, router: &Router) -> Vec<(StationId, f64)> {
+        let span = self.at.saturating_sub(earlier.at).as_seconds();
+        let of = |(index, busy): (usize, &Time)| {
+            let before = earlier.busy.get(index).copied().unwrap_or_default();
+            let servers = router.stations()[index].servers().max(1) as f64;
+            let share = if span > 0.0 { busy.saturating_sub(before).as_seconds() / span / servers } else { 0.0 };
+            (StationId(index as u16), share)
+        };
+        self.busy.iter().enumerate().map(of).collect()
+    }
+
+    /// The mean time that a context of `station` was held since `earlier`; `None` where none was taken.
+    pub fn mean_hold(&self, earlier: &Snapshot, station: StationId) -> Option<Time> {
+        let index = station.index();
+        let before = |all: &[u64]| all.get(index).copied().unwrap_or(0);
+        let count = before(&self.granted) - before(&earlier.granted);
+        let busy = self.busy.get(index)?.saturating_sub(earlier.busy.get(index).copied().unwrap_or_default());
+        (count > 0).then(|| Time::from_ps(busy.ps() / count))
+    }
+}
+
+#[derive(Default)]
+struct Open {
+    kind: u32,
+    operations: u64,
+    time: BTreeMap<StationId, u64>,
+    pool: BTreeMap<(StationId, u8), u64>,
+    banks: BTreeMap<StationId, f64>,
+}
+
+#[derive(Default)]
+struct Inner {
+    next: u64,
+    open: BTreeMap<u64, Open>,
+    recorded: BTreeMap<u32, Recorded>,
+    last: Snapshot,
+    standstill: Vec<String>,
+    trace: String,
+}
+
+/// Looks at a run from outside: a handle that is given to [`super::TwinWorld::with_observer`] and read
+/// during the run, by roles, or after it. Clones are handles to the same observations.
+///
+/// An operation is counted when it is handed to its adapter, with the route's demand, and a compute when
+/// it starts; both count whole under the [`Label`] of the handle that they were started through.
+#[derive(Clone, Default)]
+pub struct Observer {
+    inner: Rc<RefCell<Inner>>,
+    traced: Rc<Cell<bool>>,
+}
+
+impl Observer {
+    /// One that has seen nothing yet.
+    pub fn new() -> Observer {
+        Observer::default()
+    }
+
+    /// The same, writing a line for every end of an operation and of a role.
+    pub fn traced(self) -> Observer {
+        self.traced.set(true);
+        self
+    }
+
+    /// Begins a request of a kind, which the caller numbers.
+    pub fn begin(&self, kind: u32) -> Label {
+        let mut inner = self.inner.borrow_mut();
+        inner.next += 1;
+        let label = inner.next;
+        inner.open.insert(label, Open { kind, ..Open::default() });
+        Label(label)
+    }
+
+    /// Ends a request and adds what it asked for to its kind. Ending it twice, or what came after,
+    /// counts nothing.
+    pub fn end(&self, label: Label) {
+        let inner = &mut *self.inner.borrow_mut();
+        let Some(open) = inner.open.remove(&label.0) else { return };
+        let recorded = inner.recorded.entry(open.kind).or_default();
+        recorded.requests += 1;
+        recorded.operations += open.operations;
+        for (station, time) in open.time {
+            recorded.time.entry(station).or_default().add(time as f64);
+        }
+        for (pool, count) in open.pool {
+            recorded.pool.entry(pool).or_default().add(count as f64);
+        }
+        for (station, hottest) in open.banks {
+            let worst = recorded.banks.entry(station).or_default();
+            *worst = worst.max(hottest);
+        }
+    }
+
+    /// What the ended requests of each kind asked for.
+    pub fn recorded(&self) -> BTreeMap<u32, Recorded> {
+        self.inner.borrow().recorded.clone()
+    }
+
+    /// Forgets what ended requests asked for, as after a warm-up.
+    pub fn reset(&self) {
+        self.inner.borrow_mut().recorded.clear();
+    }
+
+    /// The stations at the end of the run.
+    pub fn last(&self) -> Snapshot {
+        self.inner.borrow().last.clone()
+    }
+
+    /// What each waiting role waited for where the run stood still, in words.
+    pub fn standstill(&self) -> Vec<String> {
+        self.inner.borrow().standstill.clone()
+    }
+
+    /// The lines written so far: picoseconds, role, event. Empty unless [`Observer::traced`].
+    pub fn trace(&self) -> String {
+        self.inner.borrow().trace.clone()
+    }
+
+    pub(super) fn add_time(&self, label: Option<Label>, station: StationId, time: Time) {
+        let Some(label) = label else { return };
+        if let Some(open) = self.inner.borrow_mut().open.get_mut(&label.0) {
+            *open.time.entry(station).or_default() += time.ps();
+        }
+    }
+
+    pub(super) fn add_route(&self, label: Option<Label>, planned: &Planned, core: &Core) {
+        let Some(label) = label else { return };
+        if let Some(open) = self.inner.borrow_mut().open.get_mut(&label.0) {
+            let demand = planned.demand.get_or_init(|| planned.route.demand(&core.router));
+            open.operations += 1;
+            for (station, time) in &demand.time {
+                *open.time.entry(*station).or_default() += time.ps();
+            }
+            for (pool, count) in &demand.requests {
+                *open.pool.entry(*pool).or_default() += count;
+            }
+            for (station, hottest) in &demand.banks {
+                let worst = open.banks.entry(*station).or_default();
+                *worst = worst.max(*hottest);
+            }
+        }
+    }
+
+    pub(super) fn note(&self, line: impl FnOnce() -> String) {
+        if self.traced.get() {
+            let mut inner = self.inner.borrow_mut();
+            inner.trace.push_str(&line());
+            inner.trace.push('\n');
+        }
+    }
+
+    pub(super) fn ended(&self, last: Snapshot, standstill: Vec<String>) {
+        let mut inner = self.inner.borrow_mut();
+        (inner.last, inner.standstill) = (last, standstill);
+    }
+}
