@@ -55,6 +55,9 @@ const WRITE_COMBINING: Bytes = Bytes::new(64);
 /// A hop that does not cut its bytes into packets.
 const NO_PACKETS: Bytes = Bytes::new(1 << 40);
 
+/// Room for the visits of one route, so that building one seldom grows its list.
+const MOST_VISITS: usize = 24;
+
 /// One direction of a link on a way through a machine.
 #[derive(Clone, Debug)]
 struct Leg {
@@ -81,13 +84,37 @@ impl Way {
     }
 }
 
+/// The stations of one endpoint.
+#[derive(Clone, Copy, Debug)]
+struct EndpointStations {
+    cpu: StationId,
+    memory: StationId,
+    banks: Option<StationId>,
+    read_path: Option<StationId>,
+}
+
+/// The stations and ways of one machine, found once: a design asks for thousands of routes.
+#[derive(Clone, Debug)]
+struct MachineStations {
+    cores: StationId,
+    contexts: StationId,
+    transmit: StationId,
+    receive: StationId,
+    endpoints: Vec<EndpointStations>,
+    /// Of each engine: towards its endpoint, away from it, all requests.
+    engines: Vec<[StationId; 3]>,
+    stalls: Vec<StationId>,
+    /// From each node to each: the endpoints in order, then the adapter.
+    ways: Vec<Vec<Way>>,
+}
+
 /// Everything that routes need from a system, looked up once.
 #[derive(Clone, Debug)]
 pub struct Router {
     system: System,
     stations: Vec<Station>,
     by_name: BTreeMap<String, StationId>,
-    ways: BTreeMap<(usize, String, String), Way>,
+    machines: Vec<MachineStations>,
 }
 
 /// An endpoint with where it is.
@@ -97,6 +124,28 @@ struct Place<'r> {
     class: u8,
     at: &'r Machine,
     endpoint: &'r Endpoint,
+    stations: &'r MachineStations,
+}
+
+impl<'r> Place<'r> {
+    fn own(&self) -> EndpointStations {
+        self.stations.endpoints[usize::from(self.class)]
+    }
+
+    /// From the adapter of its machine to it.
+    fn down(&self) -> &'r Way {
+        &self.stations.ways[self.at.endpoints.len()][usize::from(self.class)]
+    }
+
+    /// From it to the adapter of its machine.
+    fn up(&self) -> &'r Way {
+        &self.stations.ways[usize::from(self.class)][self.at.endpoints.len()]
+    }
+
+    /// From it to another endpoint of its machine.
+    fn way_to(&self, other: Place<'r>) -> &'r Way {
+        &self.stations.ways[usize::from(self.class)][usize::from(other.class)]
+    }
 }
 
 impl Router {
@@ -105,18 +154,11 @@ impl Router {
         let stations = stations(system);
         let by_name: BTreeMap<String, StationId> =
             stations.iter().enumerate().map(|(i, s)| (s.name.clone(), StationId(i as u16))).collect();
-        let mut ways = BTreeMap::new();
-        for (index, machine) in system.machines.iter().enumerate() {
-            let mut nodes: Vec<&str> = machine.endpoints.iter().map(|e| e.name.as_str()).collect();
-            nodes.push(&machine.nic.name);
-            for from in &nodes {
-                for to in nodes.iter().filter(|to| *to != from) {
-                    let way = way(machine, from, to, &by_name)?;
-                    ways.insert((index, from.to_string(), to.to_string()), way);
-                }
-            }
+        let mut machines = Vec::with_capacity(system.machines.len());
+        for machine in &system.machines {
+            machines.push(machine_stations(machine, &by_name)?);
         }
-        Ok(Router { system: system.clone(), stations, by_name, ways })
+        Ok(Router { system: system.clone(), stations, by_name, machines })
     }
 
     /// The system that it was made from.
@@ -180,7 +222,8 @@ impl Router {
     fn place(&self, path: &Path, name: &str) -> Result<Place<'_>, RouteError> {
         for (machine, at) in self.system.machines.iter().enumerate() {
             if let Some(class) = at.endpoints.iter().position(|e| e.name == name) {
-                return Ok(Place { machine, class: class as u8, at, endpoint: &at.endpoints[class] });
+                let (endpoint, stations) = (&at.endpoints[class], &self.machines[machine]);
+                return Ok(Place { machine, class: class as u8, at, endpoint, stations });
             }
         }
         let known: Vec<&str> =
@@ -203,9 +246,11 @@ impl Router {
         Ok((from, to))
     }
 
-    fn engine(&self, path: &Path, name: &str) -> Result<&Engine, RouteError> {
+    /// The engine of that name, and its position in its machine.
+    fn engine(&self, path: &Path, name: &str) -> Result<(usize, &Engine), RouteError> {
         let (from, to) = self.places(path)?;
-        let engine = from.at.engines.iter().find(|e| short(e) == name || e.name == name).ok_or_else(|| {
+        let mut engines = from.at.engines.iter().enumerate();
+        let (index, engine) = engines.find(|(_, e)| short(e) == name || e.name == name).ok_or_else(|| {
             let known: Vec<&str> = from.at.engines.iter().map(short).collect();
             RouteError::UnknownEngine {
                 path: path.to_string(),
@@ -223,15 +268,7 @@ impl Router {
                 ),
             });
         }
-        Ok(engine)
-    }
-
-    fn way(&self, machine: usize, from: &str, to: &str) -> &Way {
-        &self.ways[&(machine, from.to_string(), to.to_string())]
-    }
-
-    fn named(&self, name: String) -> StationId {
-        *self.by_name.get(&name).unwrap_or_else(|| panic!("the system has a station `{name}`"))
+        Ok((index, engine))
     }
 
     /// The route of one operation.
@@ -250,14 +287,14 @@ impl Router {
             return Err(RouteError::PayloadTooLarge { payload: *payload, bound, what });
         }
         let payload = if verb.is_atomic() { Bytes::new(8) } else { *payload };
-        let mut build = Build { router: self, from, to, verb: *verb, payload, access: *access, visits: vec![] };
+        let mut build = Build { router: self, from, to, verb: *verb, payload, access: *access, visits: Vec::with_capacity(MOST_VISITS) };
         match &path.engine {
             Some(name) => {
-                let engine = self.engine(path, name)?;
+                let (index, engine) = self.engine(path, name)?;
                 if !matches!(verb, Verb::Read | Verb::Write) {
                     return Err(RouteError::EngineVerb { verb: *verb, path: path.to_string() });
                 }
-                build.copy(engine);
+                build.copy(index, engine);
             }
             None => match verb {
                 Verb::Read | Verb::CompareAndSwap | Verb::FetchAndAdd => build.read(*posting),
@@ -278,6 +315,36 @@ impl Router {
 /// An engine's name as paths write it: without its machine's prefix.
 fn short(engine: &Engine) -> &str {
     engine.name.rsplit('.').next().unwrap_or(&engine.name)
+}
+
+fn machine_stations(machine: &Machine, by_name: &BTreeMap<String, StationId>) -> Result<MachineStations, RouteError> {
+    let named = |of: &str, part: &str| by_name[&format!("{of}.{part}")];
+    let nic = &machine.nic.name;
+    let nodes: Vec<&str> = machine.endpoints.iter().map(|e| e.name.as_str()).chain([nic.as_str()]).collect();
+    let mut ways = Vec::with_capacity(nodes.len());
+    for from in &nodes {
+        let row: Result<Vec<Way>, RouteError> = nodes
+            .iter()
+            .map(|to| if from == to { Ok(Way::default()) } else { way(machine, from, to, by_name) })
+            .collect();
+        ways.push(row?);
+    }
+    let endpoints = machine.endpoints.iter().map(|e| EndpointStations {
+        cpu: named(&e.name, "cpu"),
+        memory: named(&e.name, "memory"),
+        banks: (!e.ddio).then(|| named(&e.name, "banks")),
+        read_path: e.read_path_rate.map(|_| named(&e.name, "read-path")),
+    });
+    Ok(MachineStations {
+        cores: named(nic, "cores"),
+        contexts: named(nic, "contexts"),
+        transmit: named(nic, "transmit"),
+        receive: named(nic, "receive"),
+        endpoints: endpoints.collect(),
+        engines: machine.engines.iter().map(|e| ["read", "write", "total"].map(|part| named(&e.name, part))).collect(),
+        stalls: machine.stalls.iter().map(|stall| by_name[&stall.name]).collect(),
+        ways,
+    })
 }
 
 fn way(machine: &Machine, from: &str, to: &str, by_name: &BTreeMap<String, StationId>) -> Result<Way, RouteError> {
@@ -347,26 +414,12 @@ impl<'r> Build<'r> {
         }
     }
 
-    fn cpu(&self, place: Place<'r>) -> StationId {
-        self.router.named(format!("{}.cpu", place.endpoint.name))
-    }
-
-    /// From the adapter of the place's machine to its endpoint.
-    fn down(&self, place: Place<'r>) -> &'r Way {
-        self.router.way(place.machine, &place.at.nic.name, &place.endpoint.name)
-    }
-
-    /// From the place's endpoint to the adapter of its machine.
-    fn up(&self, place: Place<'r>) -> &'r Way {
-        self.router.way(place.machine, &place.endpoint.name, &place.at.nic.name)
-    }
-
     /// The requester's processor posts, and the request reaches its adapter.
     fn post(&mut self, posting: Posting, inline: Bytes) {
         let costs = &self.from.endpoint.verbs;
-        let (up, down) = (self.up(self.from), self.down(self.from));
+        let (up, down) = (self.from.up(), self.from.down());
         let request = self.from.at.nic.work_request_bytes + inline;
-        let cpu = self.cpu(self.from);
+        let cpu = self.from.own().cpu;
         match posting {
             Posting::Single => {
                 self.serve("post (MMIO)", cpu, Pick::Any, costs.post_time, costs.post_latency);
@@ -400,7 +453,7 @@ impl<'r> Build<'r> {
     }
 
     fn pass(&mut self, place: Place<'r>) {
-        let station = self.router.named(format!("{}.cores", place.at.nic.name));
+        let station = place.stations.cores;
         // The pool's own intervals are the occupancy; the pass is what the operation waits.
         self.visits.push(Visit::Serve {
             label: "NIC pass",
@@ -415,8 +468,8 @@ impl<'r> Build<'r> {
     /// A packet without payload over the network, from `from` to `to`.
     fn header(&mut self, from: Place<'r>, to: Place<'r>) {
         let network = &self.router.system.network;
-        let transmit = self.router.named(format!("{}.transmit", from.at.nic.name));
-        let receive = self.router.named(format!("{}.receive", to.at.nic.name));
+        let transmit = from.stations.transmit;
+        let receive = to.stations.receive;
         let out = from.at.nic.port_rate.time_for(network.packet_header);
         let into = to.at.nic.port_rate.time_for(network.packet_header);
         self.serve("packet header", transmit, Pick::Any, out, out);
@@ -445,10 +498,7 @@ impl<'r> Build<'r> {
     fn bank(&mut self, place: Place<'r>, write: bool) {
         let memory = &place.endpoint.memory;
         // With DDIO the last-level cache answers, whose banks nothing published ever saturated.
-        if place.endpoint.ddio {
-            return;
-        }
-        let station = self.router.named(format!("{}.banks", place.endpoint.name));
+        let Some(station) = place.own().banks else { return };
         let range = self.access.range.unwrap_or(memory.capacity);
         let reach = range.get().div_ceil(memory.bank_stride.get()).clamp(1, memory.banks);
         let time = if write { memory.bank_write_time } else { memory.bank_read_time };
@@ -469,19 +519,30 @@ impl<'r> Build<'r> {
 
     fn memory_hop(&self, place: Place<'r>, delay: Time, detached: bool) -> Hop {
         Hop {
-            station: self.router.named(format!("{}.memory", place.endpoint.name)),
+            station: place.own().memory,
             delay,
             rate: place.endpoint.memory.bandwidth,
             mtu: NO_PACKETS,
             header: Bytes::ZERO,
             empty_packet: false,
             detached,
+            whole: Time::ZERO,
+            first: Time::ZERO,
         }
     }
 
-    fn line_hop(&self, name: String, delay: Time, rate: BitRate) -> Hop {
-        let station = self.router.named(name);
-        Hop { station, delay, rate, mtu: NO_PACKETS, header: Bytes::ZERO, empty_packet: false, detached: false }
+    fn line_hop(&self, station: StationId, delay: Time, rate: BitRate) -> Hop {
+        Hop {
+            station,
+            delay,
+            rate,
+            mtu: NO_PACKETS,
+            header: Bytes::ZERO,
+            empty_packet: false,
+            detached: false,
+            whole: Time::ZERO,
+            first: Time::ZERO,
+        }
     }
 
     /// Hops that carry data out of an endpoint's memory as completions, and the delay after them.
@@ -495,22 +556,25 @@ impl<'r> Build<'r> {
     /// The two ports, for data from `from` to `to`; `delay` is what lies before the first.
     fn port_hops(&self, from: Place<'r>, to: Place<'r>, delay: Time, hops: &mut Vec<Hop>) {
         let network = &self.router.system.network;
-        let port = |name: String, rate: BitRate, delay: Time| Hop {
-            station: self.router.named(name),
+        let port = |station: StationId, rate: BitRate, delay: Time| Hop {
+            station,
             delay,
             rate,
             mtu: network.mtu,
             header: network.packet_header,
             empty_packet: true,
             detached: false,
+            whole: Time::ZERO,
+            first: Time::ZERO,
         };
-        hops.push(port(format!("{}.transmit", from.at.nic.name), from.at.nic.port_rate, delay));
-        hops.push(port(format!("{}.receive", to.at.nic.name), to.at.nic.port_rate, network.delay));
+        hops.push(port(from.stations.transmit, from.at.nic.port_rate, delay));
+        hops.push(port(to.stations.receive, to.at.nic.port_rate, network.delay));
     }
 
     /// The regime of large transfers that this operation falls into, as a hop.
     fn stall_hop(&self, hops: &mut Vec<Hop>) {
-        for stall in self.from.at.stalls.iter().chain(self.to.at.stalls.iter()) {
+        let of = |place: Place<'r>| place.at.stalls.iter().zip(&place.stations.stalls);
+        for (stall, station) in of(self.from).chain(of(self.to)) {
             let requester =
                 if stall.requester == "*" { self.remote() } else { stall.requester == self.from.endpoint.name };
             if requester
@@ -518,7 +582,7 @@ impl<'r> Build<'r> {
                 && stall.verbs.iter().any(|verb| verb == self.verb.name())
                 && self.payload > stall.above
             {
-                hops.push(self.line_hop(stall.name.clone(), Time::ZERO, stall.rate));
+                hops.push(self.line_hop(*station, Time::ZERO, stall.rate));
                 return;
             }
         }
@@ -533,13 +597,14 @@ impl<'r> Build<'r> {
                 rate: link_rate(&leg.pcie),
                 limit: leg.pcie.read_request_limit,
                 size: leg.pcie.read_request,
+                whole: Time::ZERO,
             })
             .collect()
     }
 
     fn train(&mut self, hops: Vec<Hop>, requests: Vec<Requests>, release: Option<(usize, Time, StationId)>, settle: Time) {
         let segment = hops.iter().map(|hop| hop.mtu).filter(|mtu| *mtu < NO_PACKETS).max();
-        self.visits.push(Visit::Train(Train {
+        let train = Train {
             bytes: self.payload,
             hops,
             requests,
@@ -548,12 +613,14 @@ impl<'r> Build<'r> {
             marks_source: true,
             settle,
             marks_target: true,
-        }));
+            burst: Bytes::ZERO,
+        };
+        self.visits.push(Visit::Train(train.costed()));
     }
 
     /// The completion reaches the requester's memory and program.
     fn complete(&mut self) {
-        let down = self.down(self.from);
+        let down = self.from.down();
         let entry = self.from.at.nic.completion_bytes;
         for leg in &down.legs {
             if entry > Bytes::ZERO {
@@ -563,7 +630,7 @@ impl<'r> Build<'r> {
         }
         let costs = &self.from.endpoint.verbs;
         self.mark(Mark::Acknowledged);
-        self.serve("poll", self.cpu(self.from), Pick::Any, costs.poll_time, costs.poll_latency);
+        self.serve("poll", self.from.own().cpu, Pick::Any, costs.poll_time, costs.poll_latency);
     }
 
     /// A packet without payload travels back to the requester.
@@ -574,7 +641,7 @@ impl<'r> Build<'r> {
             self.visits.push(Visit::Cross { from: to.machine, to: from.machine });
             self.delay("NIC pass", from.at.nic.pass_time);
         }
-        self.delay("completion to the requester", self.down(from).delay());
+        self.delay("completion to the requester", from.down().delay());
     }
 
     fn read(&mut self, posting: Posting) {
@@ -588,12 +655,11 @@ impl<'r> Build<'r> {
             self.answer();
             return self.complete();
         }
-        let contexts = self.router.named(format!("{}.contexts", to.at.nic.name));
+        let contexts = to.stations.contexts;
         self.visits.push(Visit::Acquire(contexts));
         self.pass(to);
-        self.delay("request to memory", self.down(to).delay());
-        if let Some(rate) = to.endpoint.read_path_rate {
-            let station = self.router.named(format!("{}.read-path", to.endpoint.name));
+        self.delay("request to memory", to.down().delay());
+        if let (Some(rate), Some(station)) = (to.endpoint.read_path_rate, to.own().read_path) {
             self.serve("host-side read path", station, Pick::Any, rate.interval(), Time::ZERO);
         }
         self.bank(to, false);
@@ -602,7 +668,7 @@ impl<'r> Build<'r> {
         }
         self.delay("memory read", to.endpoint.memory.read_latency);
         let mut hops = vec![self.memory_hop(to, Time::ZERO, false)];
-        let tail = self.fetch_hops(to, self.up(to), &mut hops);
+        let tail = self.fetch_hops(to, to.up(), &mut hops);
         self.stall_hop(&mut hops);
         let pass = to.at.nic.pass_time;
         let release = Some((hops.len() - 1, tail + pass, contexts));
@@ -611,9 +677,9 @@ impl<'r> Build<'r> {
             self.port_hops(to, from, delay, &mut hops);
             delay = from.at.nic.pass_time;
         }
-        let tail = deliver_hops(from, self.down(from), delay, usize::MAX, &mut hops);
+        let tail = deliver_hops(from, from.down(), delay, usize::MAX, &mut hops);
         hops.push(self.memory_hop(from, tail, false));
-        self.train(hops, self.requests(self.down(to)), release, Time::ZERO);
+        self.train(hops, self.requests(to.down()), release, Time::ZERO);
         if self.remote() {
             self.visits.push(Visit::Cross { from: to.machine, to: from.machine });
         }
@@ -627,8 +693,8 @@ impl<'r> Build<'r> {
         let mut requests = Vec::new();
         if !inline {
             hops.push(self.memory_hop(from, Time::ZERO, false));
-            self.fetch_hops(from, self.up(from), &mut hops);
-            requests = self.requests(self.down(from));
+            self.fetch_hops(from, from.up(), &mut hops);
+            requests = self.requests(from.down());
         }
         if self.remote() {
             self.port_hops(from, to, Time::ZERO, &mut hops);
@@ -647,14 +713,14 @@ impl<'r> Build<'r> {
         self.post(posting, if inline { self.payload } else { Bytes::ZERO });
         if !inline {
             let fetch =
-                self.down(self.from).delay() + self.from.endpoint.memory.read_latency + self.up(self.from).delay();
+                self.from.down().delay() + self.from.endpoint.memory.read_latency + self.from.up().delay();
             self.delay("NIC fetches the payload", fetch);
         }
         inline
     }
 
     fn keep_context(&mut self, label: &'static str, time: Time) {
-        let station = self.router.named(format!("{}.contexts", self.to.at.nic.name));
+        let station = self.to.stations.contexts;
         self.serve(label, station, Pick::Any, time, Time::ZERO);
     }
 
@@ -668,7 +734,7 @@ impl<'r> Build<'r> {
         self.pass(to);
         if self.payload > Bytes::ZERO {
             self.bank(to, true);
-            let down = self.down(to);
+            let down = to.down();
             let (mut hops, requests) = self.outbound(inline);
             let tail = deliver_hops(to, down, Time::ZERO, down.accepted.0, &mut hops);
             hops.push(self.memory_hop(to, tail, true));
@@ -691,14 +757,14 @@ impl<'r> Build<'r> {
         self.keep_context("receive request keeps a context", to.endpoint.verbs.receive_context_time);
         self.pass(to);
         self.bank(to, true);
-        let down = self.down(to);
+        let down = to.down();
         let (mut hops, requests) = self.outbound(inline);
         let tail = deliver_hops(to, down, Time::ZERO, usize::MAX, &mut hops);
         hops.push(self.memory_hop(to, tail, false));
         self.train(hops, requests, None, Time::ZERO);
         if self.verb == Verb::Send {
             let network = if self.remote() { self.router.system.network.delay } else { Time::ZERO };
-            let after = network + self.from.at.nic.pass_time + self.down(self.from).delay();
+            let after = network + self.from.at.nic.pass_time + self.from.down().delay();
             self.visits.push(Visit::Mark(Mark::Acknowledged, after));
         }
         let entry = to.at.nic.completion_bytes;
@@ -710,29 +776,29 @@ impl<'r> Build<'r> {
         }
         self.mark(Mark::Delivered);
         let costs = &to.endpoint.verbs;
-        self.serve("receive", self.cpu(to), Pick::Any, costs.receive_time, costs.receive_latency);
+        self.serve("receive", to.own().cpu, Pick::Any, costs.receive_time, costs.receive_latency);
     }
 
     /// A copy engine moves the payload; the adapter takes no part.
-    fn copy(&mut self, engine: &Engine) {
+    fn copy(&mut self, index: usize, engine: &Engine) {
         let (from, to) = (self.from, self.to);
         let own = if engine.endpoint == from.endpoint.name { from } else { to };
         let far = if engine.endpoint == from.endpoint.name { to } else { from };
-        let cpu = self.cpu(own);
+        let cpu = own.own().cpu;
         self.serve("post to the engine", cpu, Pick::Any, engine.post_time, engine.post_time);
         self.mark(Mark::Departs);
         self.mark(Mark::Arrives);
         self.delay("engine start", engine.start_latency);
-        let total = self.router.named(format!("{}.total", engine.name));
+        let [read, write, total] = from.stations.engines[index];
         self.serve("engine request", total, Pick::Any, engine.request_time, Time::ZERO);
         if self.payload > Bytes::ZERO {
-            let away = self.router.way(own.machine, &own.endpoint.name, &far.endpoint.name);
-            let towards = self.router.way(own.machine, &far.endpoint.name, &own.endpoint.name);
+            let away = own.way_to(far);
+            let towards = far.way_to(own);
             // A read brings the responder's bytes to the requester; seen from the engine it may go
             // either way, and only what comes from the far memory has to be asked for.
             let inbound = (self.verb == Verb::Read) == (own.endpoint.name == from.endpoint.name);
             let slow = self.payload > engine.slow_above;
-            let (rate, part) = if inbound { (engine.read_rate, "read") } else { (engine.write_rate, "write") };
+            let (rate, part) = if inbound { (engine.read_rate, read) } else { (engine.write_rate, write) };
             let rate = if slow { engine.slow_rate.min(rate) } else { rate };
             let mut hops = Vec::new();
             let (source, target) = if inbound { (far, own) } else { (own, far) };
@@ -748,8 +814,8 @@ impl<'r> Build<'r> {
                 tail = self.fetch_hops(far, towards, &mut hops);
                 requests = self.requests(away);
             }
-            hops.push(self.line_hop(format!("{}.{part}", engine.name), tail, rate));
-            hops.push(self.line_hop(format!("{}.total", engine.name), Time::ZERO, engine.total_rate));
+            hops.push(self.line_hop(part, tail, rate));
+            hops.push(self.line_hop(total, Time::ZERO, engine.total_rate));
             tail = Time::ZERO;
             if !inbound {
                 tail = deliver_hops(far, away, Time::ZERO, usize::MAX, &mut hops);
@@ -789,6 +855,8 @@ fn pcie_hop(leg: &Leg, header: Bytes, mtu: Bytes, before: Time, detached: bool) 
         header,
         empty_packet: false,
         detached,
+        whole: Time::ZERO,
+        first: Time::ZERO,
     }
 }
 

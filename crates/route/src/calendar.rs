@@ -37,6 +37,11 @@ impl Line {
         found
     }
 
+    fn reset(&mut self) {
+        (self.end, self.busy) = (0, 0);
+        self.gaps.clear();
+    }
+
     fn reserve(&mut self, now: u64, at: u64, occupancy: u64) -> u64 {
         while self.gaps.front().is_some_and(|&(_, to)| to <= now) {
             self.gaps.pop_front();
@@ -82,7 +87,7 @@ enum State {
     Cores { servers: usize, free: BinaryHeap<Reverse<u64>>, busy: u64 },
     Contexts { capacity: usize, open: usize, releases: BinaryHeap<Reverse<u64>>, busy: u64, granted: u64 },
     Pool { shared: Option<(u64, Line)>, reserved: Vec<Option<(u64, Line)>> },
-    Banks(Vec<Line>),
+    Banks { count: usize, lines: Vec<Line> },
 }
 
 impl Calendar {
@@ -101,7 +106,8 @@ impl Calendar {
                 let part = |time: &Option<Time>| time.map(|t| (t.ps(), Line::default()));
                 State::Pool { shared: part(shared), reserved: reserved.iter().map(part).collect() }
             }
-            Kind::Banks(n) => State::Banks(vec![Line::default(); *n as usize]),
+            // The lines are made on the first visit: most readings of a route visit no bank.
+            Kind::Banks(n) => State::Banks { count: *n as usize, lines: Vec::new() },
         })
     }
 
@@ -138,8 +144,9 @@ impl Calendar {
                 };
                 line.reserve(now, at, *interval)
             }
-            (State::Banks(banks), Pick::Bank { reach, hottest }) => {
-                let reach = u64::from(reach).clamp(1, banks.len() as u64);
+            (State::Banks { count, lines }, Pick::Bank { reach, hottest }) => {
+                lines.resize(*count, Line::default());
+                let reach = u64::from(reach).clamp(1, *count as u64);
                 let rest = (1.0 - hottest).max(0.0);
                 let bank = if reach == 1 {
                     0
@@ -152,7 +159,7 @@ impl Calendar {
                         1 + ((((unit - hottest) / rest) * (reach - 1) as f64) as u64).min(reach - 2)
                     }
                 };
-                banks[bank as usize].reserve(now, at, occupancy)
+                lines[bank as usize].reserve(now, at, occupancy)
             }
             (state, pick) => unreachable!("a route visits {state:?} by {pick:?}"),
         }
@@ -165,7 +172,25 @@ impl Calendar {
             State::Pool { shared, reserved } => {
                 shared.iter().chain(reserved.iter().flatten()).map(|(_, line)| line.busy).sum()
             }
-            State::Banks(banks) => banks.iter().map(|line| line.busy).sum(),
+            State::Banks { lines, .. } => lines.iter().map(|line| line.busy).sum(),
+        }
+    }
+
+    fn reset(&mut self) {
+        match &mut self.0 {
+            State::Line(line) => line.reset(),
+            State::Cores { free, busy, .. } => {
+                free.clear();
+                *busy = 0;
+            }
+            State::Contexts { open, releases, busy, granted, .. } => {
+                releases.clear();
+                (*open, *busy, *granted) = (0, 0, 0);
+            }
+            State::Pool { shared, reserved } => {
+                shared.iter_mut().chain(reserved.iter_mut().flatten()).for_each(|(_, line)| line.reset());
+            }
+            State::Banks { lines, .. } => lines.iter_mut().for_each(Line::reset),
         }
     }
 }
@@ -193,6 +218,13 @@ impl Stations {
             calendars.extend((0..count).map(|_| Calendar::new(&station.kind)));
         }
         Stations { now: 0, base, machine: table.iter().map(|s| s.machine).collect(), calendars, slowed: BTreeMap::new() }
+    }
+
+    /// Makes every station idle again, at time 0.
+    pub fn reset(&mut self) {
+        self.now = 0;
+        self.calendars.iter_mut().for_each(Calendar::reset);
+        self.slowed.clear();
     }
 
     /// The present moment.

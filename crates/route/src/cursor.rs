@@ -213,14 +213,20 @@ impl Cursor {
         let burst = train.burst();
         let upto = Bytes::new(train.bytes.get().min(sent.get() + burst.get()));
         let last = upto == train.bytes;
+        let whole = last && sent == Bytes::ZERO;
         let segment = Bytes::new(train.segment.get().min(upto.get() - sent.get()));
         let mut arrival = head;
         let mut tail = head;
         let mut serial_tail = head;
         let mut next_head = head;
         for (index, hop) in train.hops.iter().enumerate() {
-            let cost = hop.time(upto) - if sent == Bytes::ZERO { Time::ZERO } else { hop.time(sent) };
-            let one_segment = hop.time(segment).min(cost);
+            let (cost, one_segment) = if whole {
+                (hop.whole, hop.first)
+            } else {
+                let before = if sent == Bytes::ZERO { Time::ZERO } else { hop.time(sent) };
+                let cost = hop.time(upto) - before;
+                (cost, hop.time(segment).min(cost))
+            };
             arrival += hop.delay;
             let slot = stations.slot(hop.station, instances);
             let start = if cost == Time::ZERO {
@@ -265,7 +271,7 @@ impl Cursor {
             tail = end;
         }
         for requests in &train.requests {
-            let cost = requests.time(upto) - requests.time(sent);
+            let cost = if whole { requests.whole } else { requests.time(upto) - requests.time(sent) };
             if cost > Time::ZERO {
                 let slot = stations.slot(requests.station, instances);
                 let start = stations.serve(slot, head, cost, Pick::Any, draw);

@@ -68,6 +68,51 @@ impl Ledger {
     }
 }
 
+/// The latency and the demand of a route, from one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    /// The unloaded latency.
+    pub latency: Time,
+    /// What it asks of the stations.
+    pub demand: Demand,
+}
+
+/// Idle stations to read routes on, kept from one reading to the next because making them costs
+/// more than a reading does.
+///
+/// It serves searches over many routes of one router; [`Route::latency`] and [`Route::demand`]
+/// give the same numbers one at a time.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    stations: Stations,
+}
+
+impl Reader {
+    /// A reader of the routes of `router`.
+    pub fn new(router: &Router) -> Reader {
+        Reader { stations: Stations::new(router.stations(), false) }
+    }
+
+    /// The unloaded latency and the demand of `route`, which has to come from the same router.
+    pub fn read(&mut self, route: &Route) -> Reading {
+        let cursor = self.run(route);
+        Reading { latency: cursor.clock(), demand: route.folded(cursor.held_time()) }
+    }
+
+    fn run(&mut self, route: &Route) -> Cursor {
+        self.stations.reset();
+        let mut cursor = Cursor::new(Time::ZERO);
+        loop {
+            match cursor.advance(route, &mut self.stations, &[], &mut || 0, &mut |_| {}) {
+                Advance::At(at) => self.stations.set_now(at),
+                Advance::Cross { .. } => {}
+                Advance::Wait(_) => unreachable!("an operation alone finds a free context"),
+                Advance::Done(_) => return cursor,
+            }
+        }
+    }
+}
+
 impl Route {
     /// The unloaded latency: the route executed on idle stations.
     ///
@@ -113,33 +158,23 @@ impl Route {
 
     /// The latency alone, without its terms.
     pub fn latency(&self, router: &Router) -> Time {
-        self.run_idle(router).clock()
-    }
-
-    fn run_idle(&self, router: &Router) -> Cursor {
-        let mut stations = Stations::new(router.stations(), false);
-        let mut cursor = Cursor::new(Time::ZERO);
-        loop {
-            match cursor.advance(self, &mut stations, &[], &mut || 0, &mut |_| {}) {
-                Advance::At(at) => stations.set_now(at),
-                Advance::Cross { .. } => {}
-                Advance::Wait(_) => unreachable!("an operation alone finds a free context"),
-                Advance::Done(_) => return cursor,
-            }
-        }
+        Reader::new(router).run(self).clock()
     }
 
     /// The demand: server time by station, requests by pool. Contexts count the time that they are
     /// held on idle stations; under load they are held longer, which the twin observes.
     pub fn demand(&self, router: &Router) -> Demand {
+        let holds = self.visits.iter().any(|visit| matches!(visit, Visit::Acquire(_)));
+        self.folded(if holds { Reader::new(router).run(self).held_time() } else { Time::ZERO })
+    }
+
+    fn folded(&self, held: Time) -> Demand {
         let mut demand = Demand::default();
         let mut add = |station: StationId, time: Time| {
             if time > Time::ZERO {
                 *demand.time.entry(station).or_default() += time;
             }
         };
-        let mut holds = false;
-        let mut holder = None;
         for visit in &self.visits {
             match visit {
                 Visit::Serve { station, pick: Pick::Class(class), .. } => {
@@ -152,24 +187,17 @@ impl Route {
                         *worst = worst.max(*hottest);
                     }
                 }
-                Visit::Acquire(station) => {
-                    holds = true;
-                    holder = Some(*station);
-                }
+                Visit::Acquire(station) => add(*station, held),
                 Visit::Train(train) => {
                     for hop in &train.hops {
-                        add(hop.station, hop.time(train.bytes));
+                        add(hop.station, hop.whole);
                     }
                     for requests in &train.requests {
-                        add(requests.station, requests.time(train.bytes));
+                        add(requests.station, requests.whole);
                     }
                 }
                 Visit::Delay { .. } | Visit::Mark(..) | Visit::Cross { .. } => {}
             }
-        }
-        if holds && let Some(station) = holder {
-            let held = self.run_idle(router).held_time();
-            *demand.time.entry(station).or_default() += held;
         }
         demand
     }

@@ -27,7 +27,7 @@ mod visit;
 pub use build::{Operation, Posting, Router};
 pub use calendar::{Calendar, Stations};
 pub use cursor::{Advance, Cursor, Marked, POSTED_CREDIT};
-pub use ledger::{Demand, Ledger, LinkPackets, Term, Unloaded};
+pub use ledger::{Demand, Ledger, LinkPackets, Reader, Reading, Term, Unloaded};
 pub use path::{Path, RouteError, Verb};
 pub use station::{Kind, Station, StationId};
 pub use visit::{Access, Hop, Mark, Pick, Requests, Route, Train, Visit};

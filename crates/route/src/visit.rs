@@ -72,6 +72,10 @@ pub struct Hop {
     pub empty_packet: bool,
     /// Whether the operation is over before the bytes pass here (posted writes).
     pub detached: bool,
+    /// Time that the whole message keeps this hop, and its first segment: kept because almost every
+    /// message moves whole, and the divisions would be most of its cost.
+    pub(crate) whole: Time,
+    pub(crate) first: Time,
 }
 
 impl Hop {
@@ -98,6 +102,8 @@ pub struct Requests {
     pub limit: Bytes,
     /// Bytes of a request.
     pub size: Bytes,
+    /// Time for the whole message.
+    pub(crate) whole: Time,
 }
 
 impl Requests {
@@ -129,6 +135,8 @@ pub struct Train {
     pub settle: Time,
     /// Whether the bytes become visible at the end of the last hop.
     pub marks_target: bool,
+    /// Bytes of one burst.
+    pub(crate) burst: Bytes,
 }
 
 /// Most bursts of one train.
@@ -139,9 +147,23 @@ const BURST: u64 = 16 << 10;
 impl Train {
     /// Bytes of one burst: at least 16 KiB, whole segments, at most 1024 bursts a message.
     pub fn burst(&self) -> Bytes {
+        self.burst
+    }
+
+    /// The same with the times and the burst that follow from its bytes and hops.
+    pub(crate) fn costed(mut self) -> Train {
         let least = self.bytes.get().div_ceil(MOST_BURSTS).max(BURST);
         let segment = self.segment.get().max(1);
-        Bytes::new(least.div_ceil(segment) * segment)
+        self.burst = Bytes::new(least.div_ceil(segment) * segment);
+        let first = self.segment.min(self.bytes);
+        for hop in &mut self.hops {
+            hop.whole = hop.time(self.bytes);
+            hop.first = hop.time(first).min(hop.whole);
+        }
+        for requests in &mut self.requests {
+            requests.whole = requests.time(self.bytes);
+        }
+        self
     }
 }
 
