@@ -132,8 +132,8 @@ impl Proportions {
 }
 
 fn world(router: &Rc<Router>, seed: Seed, observer: &Observer) -> Result<TwinWorld, RunError> {
-    let world = TwinWorld::with_router(router.clone(), seed.value());
-    Ok(world.with_observer(observer.clone()))
+    let world = TwinWorld::on(router.clone(), seed.value());
+    Ok(world.with_observer(observer))
 }
 
 fn stopped(error: impl std::fmt::Display) -> RunError {

@@ -1022,7 +1022,7 @@ pub(super) fn create(
     })));
     let number = device.pairs.len() as u32;
     let handle = Rc::new(PairHandle { core: core.clone(), role, number, options });
-    Ok(TwinQueuePair { handle, label: fabric.label, access: offpath_route::Access::UNIFORM })
+    Ok(TwinQueuePair { handle, label: fabric.label, access: offpath_route::Access::UNIFORM, doorbell: 1 })
 }
 
 pub(super) fn close_all_of(core: &Core, role: usize) {
@@ -1148,6 +1148,8 @@ pub struct TwinQueuePair {
     handle: Rc<PairHandle>,
     label: Option<Label>,
     access: offpath_route::Access,
+    /// Requests behind the doorbell of each request posted alone.
+    doorbell: u32,
 }
 
 impl TwinQueuePair {
@@ -1160,6 +1162,12 @@ impl TwinQueuePair {
     /// says, which decides about memory banks. Without it they are spread over the whole memory.
     pub fn accessing(&self, access: offpath_route::Access) -> TwinQueuePair {
         TwinQueuePair { access, ..self.clone() }
+    }
+
+    /// A handle to the same queue pair whose requests, posted alone, cost what one of `count` behind
+    /// a common doorbell does. It stands for a program that gathers requests of many tasks.
+    pub fn batched(&self, count: u32) -> TwinQueuePair {
+        TwinQueuePair { doorbell: count.max(1), ..self.clone() }
     }
 
     pub(super) fn number(&self) -> u32 {
@@ -1233,6 +1241,10 @@ impl TwinQueuePair {
         let place = &core.places[core.roles[*role].place];
         let (posting, time) = match count {
             0 => return Ok(()),
+            1 if self.doorbell > 1 => {
+                let list = place.list_time + place.listed_time.times(u64::from(self.doorbell));
+                (Posting::Batch(self.doorbell), Time::from_ps(list.ps() / u64::from(self.doorbell)))
+            }
             1 => (Posting::Single, place.post_time),
             _ => (Posting::Batch(count as u32), place.list_time + place.listed_time.times(count as u64)),
         };
