@@ -413,7 +413,7 @@ fn entries(row: &Row) -> Vec<Entry> {
     let number = |value: f64| Entry::Number(crate::output::short(value));
     let optional = |value: Option<f64>| Entry::Number(value.map_or("-".to_string(), crate::output::short));
     vec![
-        Entry::Text(row.verb.clone()),
+        Entry::Name(row.verb.clone()),
         Entry::Strong(row.path.clone()),
         Entry::Number(Bytes::new(row.payload_bytes).to_string()),
         Entry::Number(row.clients.to_string()),
