@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
-use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use offpath::profile::System;
 use serde::Serialize;
 use std::io::{ErrorKind, IsTerminal, Write, stdout};
@@ -67,13 +67,15 @@ pub struct Screen {
     width: Option<u16>,
 }
 
-/// A cell of a table: text that is read, or a number that is compared along its column.
+/// A cell of a table. The first row decides which columns may wrap.
 pub enum Entry {
-    /// Aligned left.
+    /// Aligned left, wrapped where the terminal is narrow.
     Text(String),
-    /// Aligned left, and bold where there is colour.
+    /// Aligned left, never wrapped.
+    Name(String),
+    /// Aligned left, never wrapped, and bold where there is colour.
     Strong(String),
-    /// Aligned right.
+    /// Aligned right, never wrapped.
     Number(String),
 }
 
@@ -124,12 +126,22 @@ impl Screen {
             cell.set_alignment(if numeric(column) { CellAlignment::Right } else { CellAlignment::Left })
         };
         table.set_header(header.iter().enumerate().map(title).collect::<Vec<_>>());
+        let whole: Vec<bool> = rows
+            .first()
+            .map(|row| row.iter().map(|entry| !matches!(entry, Entry::Text(_))).collect())
+            .unwrap_or_default();
         for row in rows {
             table.add_row(row.into_iter().map(|entry| match entry {
-                Entry::Text(text) => Cell::new(text),
+                Entry::Text(text) | Entry::Name(text) => Cell::new(text),
                 Entry::Strong(text) => Cell::new(text).add_attribute(Attribute::Bold),
                 Entry::Number(text) => Cell::new(text).set_alignment(CellAlignment::Right),
             }));
+        }
+        // Names and numbers stay whole; in a narrow terminal the words beside them wrap.
+        for (column, _) in whole.iter().enumerate().filter(|(_, whole)| **whole) {
+            if let Some(column) = table.column_mut(column) {
+                column.set_constraint(ColumnConstraint::ContentWidth);
+            }
         }
         table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
     }

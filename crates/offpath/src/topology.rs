@@ -107,15 +107,14 @@ fn describe(machine: &Machine, name: &str) -> Vec<String> {
         lines.push(format!("{} contexts", machine.nic.contexts));
     }
     if let Some(switch) = machine.switches.iter().find(|switch| switch.name == name) {
-        lines.push(format!("{} a pass", switch.pass_time));
+        lines.push(format!("pass {}", switch.pass_time));
     }
     if let Some(endpoint) = machine.endpoints.iter().find(|endpoint| endpoint.name == name) {
         lines.push(format!("{} x {}", endpoint.cores, endpoint.frequency));
-        lines.push(format!(
-            "memory {}{}",
-            endpoint.memory.capacity,
-            if endpoint.ddio { ", DDIO" } else { "" }
-        ));
+        lines.push(format!("memory {}", endpoint.memory.capacity));
+        if endpoint.ddio {
+            lines.push("DDIO".to_string());
+        }
         lines.push(format!("PCIe MTU {}", endpoint.pcie_mtu));
         for engine in machine.engines.iter().filter(|engine| engine.endpoint == name) {
             lines.push(format!("engine {}", engine.name));
@@ -132,10 +131,10 @@ pub fn label(link: &Link) -> Vec<String> {
             lines.push(format!("→ {}", pcie.rate));
             lines.push(format!("← {}", pcie.rate));
         }
-        None => lines.push("binds nothing".to_string()),
+        None => lines.push("not a limit".to_string()),
     }
     if link.delay.ps() > 0 {
-        lines.push(format!("{} a pass", link.delay));
+        lines.push(format!("pass {}", link.delay));
     }
     lines
 }
@@ -174,11 +173,11 @@ pub fn draw(machine: &Machine) -> String {
         .collect();
     let drawn = || picture.edges.iter().filter(|edge| edge.drawn);
     let labels: Vec<Vec<String>> = drawn().map(|edge| label(edge.link)).collect();
-    // Room for the label between two bars that hold it off the boxes.
+    // Room for the label and a blank on either side of it.
     let gap: Vec<usize> = (0..columns)
         .map(|column| {
             let own = drawn().zip(&labels).filter(|(edge, _)| picture.nodes[edge.from].column == column);
-            widest(own.flat_map(|(_, lines)| lines)) + 4
+            widest(own.flat_map(|(_, lines)| lines)) + 2
         })
         .collect();
     let left: Vec<usize> =
@@ -211,9 +210,9 @@ pub fn draw(machine: &Machine) -> String {
                 canvas.put(x, y, &format!("└{}┤", "─".repeat(end - x - 1)));
             }
         }
-        canvas.put(right + 2, y - 1, &lines[0]);
+        canvas.put(right + 1, y - 1, &lines[0]);
         for (line, text) in lines[1..].iter().enumerate() {
-            canvas.put(right + 2, y + 1 + line, text);
+            canvas.put(right + 1, y + 1 + line, text);
         }
     }
 

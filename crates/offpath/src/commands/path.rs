@@ -568,29 +568,33 @@ fn all(reports: &[Report], options: &Options, system: &System, screen: &Screen) 
     if message {
         header.push("echo us");
     }
-    header.extend(["capacity Mreq/s", "interval", "Gbit/s", "binds", "what it is", "PCIe data packets"]);
+    header.extend(["capacity Mreq/s", "interval", "Gbit/s", "binds"]);
+    let own_machines = system.machines.iter().filter(|machine| machine.prefix.is_empty());
+    let own_links = own_machines.flat_map(|machine| &machine.links).filter(|link| link.pcie.is_some());
+    let own_links: Vec<&str> = own_links.map(|link| link.name.as_str()).collect();
+    let titles: Vec<String> = own_links.iter().map(|link| format!("{link} packets")).collect();
+    header.extend(titles.iter().map(String::as_str));
     let rows = reports.iter().map(|report| {
         let mut row = vec![Entry::Strong(report.path.clone()), Entry::Number(short(report.latency_us))];
         if let Some(echo) = report.echo_latency_us {
             row.push(Entry::Number(short(echo)));
         }
-        let packets: Vec<String> = report
-            .pcie_packets
-            .iter()
-            .rev()
-            .filter(|(_, packets)| **packets > 0)
-            .map(|(link, packets)| format!("{link} {packets}"))
-            .collect();
         row.extend([
             Entry::Number(short(report.capacity_mreq_per_s)),
-            Entry::Text(interval(report.capacity_low_mreq_per_s, report.capacity_high_mreq_per_s)),
+            Entry::Name(interval(report.capacity_low_mreq_per_s, report.capacity_high_mreq_per_s)),
             Entry::Number(short(report.capacity_gbit_per_s)),
-            Entry::Text(report.binding_station.clone()),
-            Entry::Text(report.binding_station_meaning.to_string()),
-            Entry::Text(packets.join(", ")),
+            Entry::Name(report.binding_station.clone()),
         ]);
+        let packets = |link: &&str| report.pcie_packets.get(*link).copied().unwrap_or(0);
+        row.extend(own_links.iter().map(|link| Entry::Number(packets(link).to_string())));
         row
     });
     text += &screen.table(&header, rows.collect());
+    let bound: BTreeMap<&str, &str> = reports
+        .iter()
+        .map(|report| (report.binding_station.as_str(), report.binding_station_meaning))
+        .collect();
+    let bound: Vec<String> = bound.iter().map(|(station, meaning)| format!("{station}: {meaning}")).collect();
+    text += &format!("\n{}\n", bound.join("\n"));
     text
 }

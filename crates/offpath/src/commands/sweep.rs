@@ -11,7 +11,7 @@ use offpath::quantity::{Bytes, Time};
 use offpath::route::{Kind, Operation, Posting, Router, Verb};
 use offpath::twin::{Arrivals, Load, LoadError, Seed, run as run_load};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{IsTerminal, Write, stderr};
 use std::path::{Path as FilePath, PathBuf};
@@ -235,7 +235,7 @@ fn systems(options: &Options, context: &Context) -> Result<Systems, Failure> {
 
 /// Every run in the order of its row, each named once.
 fn jobs<'a>(options: &Options, (plain, others): &'a Systems) -> Result<Vec<Job<'a>>, Failure> {
-    let mut jobs: Vec<Job<'a>> = Vec::new();
+    let (mut jobs, mut named) = (Vec::new(), BTreeSet::new());
     let routers: BTreeMap<Option<(String, u32)>, Router> = std::iter::once(Ok((None, Router::new(plain)?)))
         .chain(others.iter().map(|(key, system)| Ok((Some(key.clone()), Router::new(system)?))))
         .collect::<Result<_, Failure>>()?;
@@ -278,7 +278,7 @@ fn jobs<'a>(options: &Options, (plain, others): &'a Systems) -> Result<Vec<Job<'
                         mode: system.mode.clone(),
                         overlays: system.overlays.join(" "),
                     };
-                    if !jobs.iter().any(|job| job.row.key() == row.key()) {
+                    if named.insert(row.key()) {
                         jobs.push(Job { system, operation, row });
                     }
                 }
@@ -399,32 +399,32 @@ const HEADER: [&str; 12] = [
     "path",
     "payload",
     "clients",
-    "in flight",
     "unloaded us",
     "p50 us",
     "p99 us",
     "Mreq/s",
     "Gbit/s",
     "capacity Mreq/s",
-    "capacity bound by",
+    "binds",
+    "busy",
 ];
 
 fn entries(row: &Row) -> Vec<Entry> {
     let number = |value: f64| Entry::Number(crate::output::short(value));
     let optional = |value: Option<f64>| Entry::Number(value.map_or("-".to_string(), crate::output::short));
     vec![
-        Entry::Text(row.verb.clone()),
-        Entry::Text(row.path.clone()),
+        Entry::Name(row.verb.clone()),
+        Entry::Strong(row.path.clone()),
         Entry::Number(Bytes::new(row.payload_bytes).to_string()),
         Entry::Number(row.clients.to_string()),
-        Entry::Number(row.in_flight.to_string()),
         number(row.unloaded_latency_us),
         optional(row.latency_us_p50),
         optional(row.latency_us_p99),
         number(row.throughput_mreq_per_s),
         number(row.throughput_gbit_per_s),
         number(row.capacity_mreq_per_s),
-        Entry::Text(format!("{}, {:.0}% busy", row.binding_station, row.binding_station_utilization * 100.0)),
+        Entry::Name(row.binding_station.clone()),
+        Entry::Number(format!("{:.0}%", row.binding_station_utilization * 100.0)),
     ]
 }
 
@@ -456,7 +456,8 @@ fn read(path: &FilePath) -> Result<BTreeMap<Key, Row>, Failure> {
 
 /// Rows that the sweep does not have would be lost, so they are refused.
 fn refuse_strangers(path: &FilePath, known: &BTreeMap<Key, Row>, jobs: &[Job<'_>]) -> Result<(), Failure> {
-    let stranger = known.iter().find(|(key, _)| !jobs.iter().any(|job| job.row.key() == **key));
+    let named: BTreeSet<Key> = jobs.iter().map(|job| job.row.key()).collect();
+    let stranger = known.iter().find(|(key, _)| !named.contains(key));
     match stranger {
         None => Ok(()),
         Some((_, row)) => Err(Failure::input(
