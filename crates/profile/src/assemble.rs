@@ -57,6 +57,7 @@ pub(crate) fn assemble(
         machines: Vec::new(),
         network: schema::blank_network(),
         numbers: BTreeMap::new(),
+        rivals: Vec::new(),
         overlays: Vec::new(),
     };
     let roles: Vec<&str> = machines.iter().map(|table| table.name.as_str()).collect();

@@ -42,4 +42,16 @@ pub(crate) const FILES: &[(Category, &str, &str, &str)] = &[
         "profiles/overlays/ideal-links.toml",
         include_str!("../../../profiles/overlays/ideal-links.toml"),
     ),
+    (
+        Category::Overlay,
+        "reserved-contexts",
+        "profiles/overlays/reserved-contexts.toml",
+        include_str!("../../../profiles/overlays/reserved-contexts.toml"),
+    ),
+    (
+        Category::Overlay,
+        "no-read-path",
+        "profiles/overlays/no-read-path.toml",
+        include_str!("../../../profiles/overlays/no-read-path.toml"),
+    ),
 ];

@@ -32,6 +32,7 @@ impl Category {
                 ("mode", "\"separated-host\"", true),
                 ("testbed", "\"rack\"", false),
                 ("host_at", "\"switch\"", true),
+                ("rivals", "\"overlay-a overlay-b\"", false),
             ],
             _ => &[("name", "\"my-name\"", true), ("description", "\"one line for lists\"", true)],
         }

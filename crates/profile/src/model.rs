@@ -58,6 +58,9 @@ pub struct System {
     pub network: Network,
     /// Every number by its dotted name; shared, so that varying one number copies no texts.
     pub numbers: BTreeMap<String, Arc<Number>>,
+    /// Overlays that hold a rival mechanism each, with their descriptions: where the evidence leaves
+    /// the mechanism open, a plan says what each would give.
+    pub rivals: Vec<(String, String)>,
     /// The overlays and settings in force, in order, as the user wrote them.
     pub overlays: Vec<String>,
 }
@@ -108,6 +111,8 @@ pub struct Nic {
     pub reserved_packet_rate: OpRate,
     /// How many requests may wait for PCIe at once.
     pub contexts: u64,
+    /// How many of them are reserved for each endpoint; 0 where all share one pool.
+    pub reserved_contexts: u64,
     /// The greatest payload that is posted inside the work request.
     pub inline_limit: Bytes,
     /// Bytes of a work request.

@@ -48,6 +48,7 @@ const PACKET: Range = Range { least: 1.0, most: 1048576.0, words: "from 1 B to 1
 const HEADER: Range = Range { least: 0.0, most: 1048576.0, words: "from 0 B to 1 MiB" };
 const SIZE: Range = Range { least: 1.0, most: 1125899906842624.0, words: "from 1 B to 1024 TiB" };
 const MANY: Range = Range { least: 1.0, most: 1e6, words: "from 1 to 1000000" };
+const MANY_OR_NONE: Range = Range { least: 0.0, most: 1e6, words: "from 0 to 1000000" };
 const SHARE: Range = Range { least: 0.01, most: 1.0, words: "from 0.01 to 1" };
 const EITHER: Range = Range { least: 0.0, most: 1.0, words: "`true` or `false`" };
 
@@ -76,6 +77,7 @@ const NIC: &[Key] = &[
     operations("shared_packet_rate", &OPERATIONS),
     operations("reserved_packet_rate", &OPERATIONS_OR_NONE),
     count("contexts"),
+    key("reserved_contexts", Dimension::Count, &MANY_OR_NONE),
     bytes("inline_limit", &HEADER),
     bytes("work_request_bytes", &HEADER),
     bytes("completion_bytes", &HEADER),
@@ -265,7 +267,7 @@ macro_rules! component {
 
 component! { Nic:
     "port_rate" => port_rate, "pass_time" => pass_time, "shared_packet_rate" => shared_packet_rate,
-    "reserved_packet_rate" => reserved_packet_rate, "contexts" => contexts,
+    "reserved_packet_rate" => reserved_packet_rate, "contexts" => contexts, "reserved_contexts" => reserved_contexts,
     "inline_limit" => inline_limit, "work_request_bytes" => work_request_bytes,
     "completion_bytes" => completion_bytes,
 }
@@ -320,6 +322,7 @@ pub(crate) fn blank_nic(name: String) -> Nic {
         shared_packet_rate: ANY_OPERATIONS,
         reserved_packet_rate: ANY_OPERATIONS,
         contexts: 1,
+        reserved_contexts: 0,
         inline_limit: Bytes::ZERO,
         work_request_bytes: Bytes::ZERO,
         completion_bytes: Bytes::ZERO,

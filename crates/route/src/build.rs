@@ -91,6 +91,8 @@ struct EndpointStations {
     memory: StationId,
     banks: Option<StationId>,
     read_path: Option<StationId>,
+    /// The contexts open to it, where some are reserved for others.
+    contexts: Option<StationId>,
 }
 
 /// The stations and ways of one machine, found once: a design asks for thousands of routes.
@@ -333,6 +335,7 @@ fn machine_stations(machine: &Machine, by_name: &BTreeMap<String, StationId>) ->
         cpu: named(&e.name, "cpu"),
         memory: named(&e.name, "memory"),
         banks: (!e.ddio).then(|| named(&e.name, "banks")),
+        contexts: (machine.nic.reserved_contexts > 0).then(|| named(nic, &format!("contexts-of-{}", e.name))),
         read_path: e.read_path_rate.map(|_| named(&e.name, "read-path")),
     });
     Ok(MachineStations {
@@ -656,6 +659,9 @@ impl<'r> Build<'r> {
             return self.complete();
         }
         let contexts = to.stations.contexts;
+        // Where contexts are reserved, an endpoint's own limit comes first, then the whole pool: one
+        // order for all, so that holds never wait in a circle.
+        self.visits.extend(to.own().contexts.map(Visit::Acquire));
         self.visits.push(Visit::Acquire(contexts));
         self.pass(to);
         self.delay("request to memory", to.down().delay());
@@ -720,8 +726,9 @@ impl<'r> Build<'r> {
     }
 
     fn keep_context(&mut self, label: &'static str, time: Time) {
-        let station = self.to.stations.contexts;
-        self.serve(label, station, Pick::Any, time, Time::ZERO);
+        for station in self.to.own().contexts.into_iter().chain([self.to.stations.contexts]) {
+            self.serve(label, station, Pick::Any, time, Time::ZERO);
+        }
     }
 
     fn write(&mut self, posting: Posting) {

@@ -48,7 +48,7 @@ pub struct Marked {
 pub struct Cursor {
     next: usize,
     clock: Time,
-    held: Option<(usize, Time)>,
+    held: [Option<(usize, Time)>; 2],
     train: Option<Box<Moving>>,
     /// Whether the visit at `next` has had its turn at the border already.
     crossed: bool,
@@ -67,7 +67,7 @@ struct Moving {
 impl Cursor {
     /// An operation that starts at `now`.
     pub fn new(now: Time) -> Cursor {
-        Cursor { next: 0, clock: now, held: None, train: None, crossed: false, held_time: Time::ZERO }
+        Cursor { next: 0, clock: now, held: [None; 2], train: None, crossed: false, held_time: Time::ZERO }
     }
 
     /// Goes on at the visit `position` at the time `at`, as a request does that is sent again.
@@ -77,7 +77,7 @@ impl Cursor {
 
     /// Gives back what the operation holds, as a requester does that is gone.
     pub fn abandon(self, stations: &mut Stations) {
-        if let Some((slot, since)) = self.held {
+        for (slot, since) in self.held.into_iter().flatten() {
             stations.release(slot, since, stations.now().max(since));
         }
     }
@@ -161,7 +161,8 @@ impl Cursor {
                         return Advance::Wait(slot);
                     }
                     self.clock = self.clock.max(stations.now());
-                    self.held = Some((slot, self.clock));
+                    let place = usize::from(self.held[0].is_some());
+                    self.held[place] = Some((slot, self.clock));
                 }
                 Visit::Train(train) => {
                     if let Some(next) = self.burst(train, stations, instances, draw, marked) {
@@ -254,10 +255,13 @@ impl Cursor {
             if let Some((at, extra, _)) = train.release
                 && at == index
                 && last
-                && let Some((held, since)) = self.held.take()
             {
-                stations.release(held, since, end + extra);
-                self.held_time += end + extra - since;
+                if let Some((_, since)) = self.held[0] {
+                    self.held_time += end + extra - since;
+                }
+                for (held, since) in std::mem::take(&mut self.held).into_iter().flatten() {
+                    stations.release(held, since, end + extra);
+                }
             }
             if index + 1 == train.hops.len() && train.marks_target {
                 if sent == Bytes::ZERO {

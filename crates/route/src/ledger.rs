@@ -141,10 +141,8 @@ impl Route {
             }
             match visit {
                 Visit::Acquire(station) => held.push((*station, Time::ZERO)),
-                Visit::Train(Train { release: Some((_, _, station)), .. }) => {
-                    if let Some(entry) = held.iter_mut().find(|(id, _)| id == station) {
-                        entry.1 = cursor.held_time();
-                    }
+                Visit::Train(Train { release: Some(_), .. }) => {
+                    held.iter_mut().for_each(|(_, time)| *time = cursor.held_time());
                 }
                 _ => {}
             }
