@@ -1,0 +1,333 @@
+//! The house rules that no compiler checks: which crate may use which, that devices are data and
+//! never code, and that every committed file is clean and every link leads somewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
+use std::process::Command;
+
+/// What each crate may use of ours; a crate that is not listed is refused until its place is decided.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("quantity", &[]),
+    ("profile", &["quantity"]),
+    ("route", &["quantity", "profile"]),
+    ("capacity", &[]),
+    ("fabric", &["quantity"]),
+    ("conformance", &["quantity", "fabric"]),
+    ("workload", &["quantity"]),
+    ("twin", &["quantity", "profile", "route", "fabric"]),
+    ("plan", &["quantity", "profile", "route", "capacity", "fabric", "twin", "workload"]),
+    ("offpath", &["quantity", "profile", "route", "capacity", "fabric", "twin", "workload", "plan"]),
+];
+
+/// Crates that know machines as data alone.
+const BELOW_PLAN: &[&str] =
+    &["quantity", "profile", "route", "capacity", "fabric", "conformance", "twin", "workload"];
+
+/// Names of devices, of their paths, and of papers.
+const NAMES: &[&str] = &[
+    "bluefield",
+    "connectx",
+    "stingray",
+    "liquidio",
+    "client-soc",
+    "client-host",
+    "soc-host",
+    "host-soc",
+    "wei2022",
+    "wei2023",
+    "sun2023",
+    "liu2019",
+    "dpa2024",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace exists")
+}
+
+/// Every committed file, or every file where the sources came without their history.
+fn files() -> Vec<PathBuf> {
+    let root = root();
+    let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(&root).output();
+    let mut files: Vec<PathBuf> = match listed {
+        Ok(output) if output.status.success() && !output.stdout.is_empty() => {
+            let names = String::from_utf8(output.stdout).expect("names are UTF-8");
+            // A file that is deleted but not yet committed is listed and gone.
+            names.split_terminator('\0').map(PathBuf::from).filter(|file| root.join(file).exists()).collect()
+        }
+        _ => {
+            let mut found = Vec::new();
+            walk(&root, Path::new(""), &mut found);
+            found
+        }
+    };
+    files.sort();
+    assert!(files.len() > 50, "only {} files were found, so nothing would be checked", files.len());
+    files
+}
+
+fn walk(root: &Path, under: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(root.join(under)).expect("the folder can be read") {
+        let entry = entry.expect("the entry can be read");
+        let name = entry.file_name();
+        let path = under.join(&name);
+        if entry.path().is_file() {
+            found.push(path);
+        } else if name != "target" && name != ".git" {
+            walk(root, &path, found);
+        }
+    }
+}
+
+fn read(file: &Path) -> String {
+    std::fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+/// The manifests of our crates, by crate.
+fn manifests() -> BTreeMap<String, toml::Table> {
+    let mut found = BTreeMap::new();
+    for file in files() {
+        let parts: Vec<&str> = file.iter().filter_map(|part| part.to_str()).collect();
+        if let ["crates", folder, "Cargo.toml"] = parts[..] {
+            found.insert(folder.to_string(), read(&file).parse().expect("a manifest is TOML"));
+        }
+    }
+    found
+}
+
+/// The crates of ours that a table of dependencies names, without their prefix.
+fn ours(table: &toml::Table, key: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let tables = std::iter::once(table).chain(
+        table
+            .get("target")
+            .and_then(toml::Value::as_table)
+            .into_iter()
+            .flatten()
+            .filter_map(|(_, t)| t.as_table()),
+    );
+    for dependencies in tables.filter_map(|table| table.get(key)?.as_table()) {
+        for (name, value) in dependencies {
+            let package = value.get("package").and_then(toml::Value::as_str).unwrap_or(name);
+            if let Some(short) = package.strip_prefix("offpath-") {
+                found.insert(short.to_string());
+            } else if package == "offpath" {
+                found.insert(package.to_string());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn crates_use_only_what_lies_below_them() {
+    let may_use: BTreeMap<&str, &[&str]> = MAY_USE.iter().copied().collect();
+    let mut wrong = Vec::new();
+    for (folder, manifest) in manifests() {
+        let Some(allowed) = may_use.get(folder.as_str()) else {
+            wrong.push(format!("crates/{folder} has no place in MAY_USE; decide what it may use"));
+            continue;
+        };
+        let name = manifest["package"]["name"].as_str().unwrap_or_default();
+        let expected = if folder == "offpath" { folder.clone() } else { format!("offpath-{folder}") };
+        if name != expected {
+            wrong.push(format!("crates/{folder} is named `{name}`; name it `{expected}`"));
+        }
+        for key in ["dependencies", "build-dependencies", "dev-dependencies"] {
+            for used in ours(&manifest, key) {
+                // A world's own test runs the common body of tests.
+                let testing = key == "dev-dependencies" && used == "conformance";
+                if !allowed.contains(&used.as_str()) && !testing {
+                    wrong.push(format!("crates/{folder} has `{used}` in [{key}], and may use {allowed:?}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The lines that are code: no doc comments, and nothing that exists for tests alone.
+fn code(text: &str) -> Vec<(usize, &str)> {
+    let mut lines = text.lines().enumerate().peekable();
+    let mut found = Vec::new();
+    while let Some((number, line)) = lines.next() {
+        let trimmed = line.trim_start();
+        if trimmed.starts_with("///") || trimmed.starts_with("//!") {
+            continue;
+        }
+        if !trimmed.starts_with("#[cfg(test)]") {
+            found.push((number + 1, line));
+            continue;
+        }
+        // The item that the attribute stands before ends at a semicolon or its last brace.
+        let (mut depth, mut opened) = (0i64, false);
+        for (_, line) in lines.by_ref() {
+            depth += line.matches('{').count() as i64 - line.matches('}').count() as i64;
+            opened |= line.contains('{');
+            if depth <= 0 && (opened || line.trim_end().ends_with(';')) {
+                break;
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn only_code_lines_are_looked_at() {
+    let text =
+        "//! bluefield\n/// bluefield\nfn a() {}\n#[cfg(test)]\nmod tests {\n    fn b() {}\n}\nfn c() {}\n";
+    assert_eq!(code(text), [(3, "fn a() {}"), (8, "fn c() {}")]);
+    assert_eq!(code("#[cfg(test)]\nmod tests;\nfn c() {}\n"), [(3, "fn c() {}")]);
+}
+
+/// An example in a message is no knowledge of a device; nothing else is excused.
+const EXAMPLES: &[(&str, &str)] = &[("crates/route/src/path.rs", "as in `client-soc` or `soc-host-dma`")];
+
+#[test]
+fn devices_paths_and_papers_are_data() {
+    let mut wrong = Vec::new();
+    let mut looked_at = 0;
+    for file in files() {
+        let parts: Vec<&str> = file.iter().filter_map(|part| part.to_str()).collect();
+        let ["crates", folder, "src", ..] = parts[..] else { continue };
+        // The list of shipped profiles has to name them.
+        let shipped = file == Path::new("crates/profile/src/builtin.rs");
+        if !BELOW_PLAN.contains(&folder) || shipped || !parts.last().is_some_and(|name| name.ends_with(".rs"))
+        {
+            continue;
+        }
+        looked_at += 1;
+        let text = read(&file);
+        for (number, line) in code(&text) {
+            let excused = EXAMPLES.iter().any(|(at, part)| file == Path::new(at) && line.contains(part));
+            let lower = line.to_lowercase();
+            if let Some(name) = NAMES.iter().find(|name| lower.contains(**name))
+                && !excused
+            {
+                wrong.push(format!("{}:{number} names `{name}`: {}", file.display(), line.trim()));
+            }
+        }
+    }
+    assert!(looked_at > 20, "only {looked_at} sources were found");
+    assert!(wrong.is_empty(), "what only a profile or a design may know:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn committed_files_are_clean() {
+    // Written in parts, so that this file does not contain what it forbids.
+    let paths = [["/", "work/"], ["/", "root/"], ["/", "home/"], ["/", "Users/"]].map(|parts| parts.concat());
+    let mut wrong = Vec::new();
+    for file in files() {
+        let bytes = std::fs::read(root().join(&file)).expect("a listed file can be read");
+        if bytes.contains(&0) {
+            continue;
+        }
+        let name = file.display();
+        if bytes.contains(&b'\r') {
+            wrong.push(format!("{name} has a carriage return; lines end with LF alone"));
+        }
+        if !bytes.is_empty() && !bytes.ends_with(b"\n") {
+            wrong.push(format!("{name} does not end with a line end"));
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        for (number, line) in text.lines().enumerate() {
+            if let Some(path) = paths.iter().find(|path| line.contains(path.as_str())) {
+                wrong.push(format!("{name}:{} has the machine path `{path}`", number + 1));
+            }
+            let source = line.strip_prefix("source = \"").filter(|_| file == Path::new("Cargo.lock"));
+            if source.is_some_and(|source| {
+                !source.starts_with("registry+https://github.com/rust-lang/crates.io-index")
+            }) {
+                wrong.push(format!("{name}:{} takes a crate from elsewhere than crates.io", number + 1));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_crate_has_the_licences() {
+    let workspace: toml::Table = read(Path::new("Cargo.toml")).parse().expect("a manifest is TOML");
+    assert_eq!(workspace["workspace"]["package"]["license"].as_str(), Some("MIT OR Apache-2.0"));
+    for (folder, manifest) in manifests() {
+        let license = &manifest["package"]["license"];
+        let inherited = license.get("workspace").and_then(toml::Value::as_bool) == Some(true);
+        let own = license.as_str() == Some("MIT OR Apache-2.0");
+        assert!(inherited || own, "crates/{folder}: write `license.workspace = true`");
+    }
+    for file in ["LICENSE-MIT", "LICENSE-APACHE"] {
+        assert!(root().join(file).is_file(), "{file} is missing");
+    }
+}
+
+/// The targets of the links of a Markdown text, outside code.
+fn links(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut fenced = false;
+    for (number, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+            continue;
+        }
+        if fenced {
+            continue;
+        }
+        // Every second part lies between backticks.
+        let outside: Vec<&str> = line.split('`').step_by(2).collect();
+        for part in outside.join("``").split("](").skip(1) {
+            if let Some(end) = part.find(')') {
+                let target = part[..end].split_whitespace().next().unwrap_or_default();
+                found.push((number + 1, target.to_string()));
+            }
+        }
+    }
+    found
+}
+
+fn resolve(file: &Path, target: &str) -> PathBuf {
+    let mut path = PathBuf::new();
+    for part in file.parent().unwrap_or(Path::new("")).join(target).components() {
+        match part {
+            Component::ParentDir => {
+                path.pop();
+            }
+            Component::CurDir => {}
+            other => path.push(other),
+        }
+    }
+    path
+}
+
+#[test]
+fn links_lead_somewhere() {
+    assert_eq!(
+        links("[a](b.md#c) `[d](e)` [f `g`](h)\n```\n[i](j)\n```\n"),
+        [(1, "b.md#c".into()), (1, "h".into())]
+    );
+    let mut wrong = Vec::new();
+    for file in files() {
+        if file.extension().is_none_or(|extension| extension != "md") {
+            continue;
+        }
+        for (number, target) in links(&read(&file)) {
+            let elsewhere =
+                ["http://", "https://", "mailto:", "#"].iter().any(|start| target.starts_with(start));
+            let plain = target.split('#').next().unwrap_or_default();
+            if !elsewhere && !root().join(resolve(&file, plain)).exists() {
+                wrong.push(format!("{}:{number} links to `{target}`, which does not exist", file.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_model_page_is_in_the_index() {
+    let index = Path::new("docs/README.md");
+    let linked: BTreeSet<PathBuf> =
+        links(&read(index)).into_iter().map(|(_, target)| resolve(index, &target)).collect();
+    let pages: Vec<PathBuf> = files().into_iter().filter(|file| file.starts_with("docs/models")).collect();
+    assert!(!pages.is_empty(), "there are no model pages");
+    for page in pages {
+        assert!(linked.contains(&page), "docs/README.md does not link {}", page.display());
+    }
+}
