@@ -56,6 +56,12 @@ struct Op {
     polled: bool,
 }
 
+impl Op {
+    fn is_datagram(&self) -> bool {
+        matches!(self.request.operation, Operation::Send { to: Some(_), .. })
+    }
+}
+
 struct Receive {
     into: Slice<TwinRegion>,
     completer: Completer,
@@ -290,8 +296,7 @@ impl Device {
             Verb::Write => WRITE_MARKS,
             Verb::Send | Verb::SendDatagram => SEND_MARKS,
         };
-        let start =
-            Start { at: op.post_at, sent_again: false, marks, retransmission: Some(retransmission) };
+        let start = Start { at: op.post_at, sent_again: false, marks, retransmission: Some(retransmission) };
         let tag = key.tag(Subject::Operation);
         let handle =
             core.engine.borrow_mut().start_as(tag, planned.route.clone(), op.instances.clone(), start);
@@ -373,10 +378,8 @@ impl Device {
             return;
         }
         op.known = true;
-        match self.look(number).map(|pair| pair.options.kind) {
-            Some(Kind::Ud) => self.deliver_datagram(core, key),
-            _ => self.apply(core, number),
-        }
+        // A datagram flies on without the queue pair that sent it.
+        if op.is_datagram() { self.deliver_datagram(core, key) } else { self.apply(core, number) }
     }
 
     /// Gives effects to the requests of a queue pair, in posting order, as far as they are known.
@@ -658,7 +661,7 @@ impl Device {
         if !matches!(op.request.operation, Operation::Send { .. }) || op.polled || op.finished {
             return;
         }
-        let datagram = matches!(op.request.operation, Operation::Send { to: Some(_), .. });
+        let datagram = op.is_datagram();
         let Some(at) = op.acknowledged else { return };
         if !datagram && !op.applied {
             return;
@@ -758,7 +761,7 @@ impl Device {
         let Some(op) = self.ops.get_mut(key) else { return };
         let number = op.pair;
         match subject {
-            Subject::Effect if matches!(op.request.operation, Operation::Send { to: Some(_), .. }) => {
+            Subject::Effect if op.is_datagram() => {
                 if !op.applied {
                     op.applied = true;
                     self.deliver_datagram(core, key);
@@ -975,10 +978,7 @@ impl Device {
 }
 
 /// Changes a peer's word; gives what it was.
-fn update(
-    place: Option<(TwinRegion, u64)>,
-    change: impl FnOnce(u64) -> u64,
-) -> Result<Box<[u8]>, Status> {
+fn update(place: Option<(TwinRegion, u64)>, change: impl FnOnce(u64) -> u64) -> Result<Box<[u8]>, Status> {
     let (region, offset) = place.ok_or(Status::RemoteAccess)?;
     let old = region.update(offset, change).map_err(|_| Status::RemoteInvalidRequest)?;
     Ok(Box::new(old.to_le_bytes()))
@@ -988,10 +988,7 @@ fn address(role: usize, number: u32) -> Address {
     Address { endpoint: Endpoint(role as u32), queue_pair: number, queue_key: number, path: [0; 20] }
 }
 
-pub(super) fn create(
-    fabric: &TwinFabric,
-    options: QueuePairOptions,
-) -> Result<TwinQueuePair, Unsupported> {
+pub(super) fn create(fabric: &TwinFabric, options: QueuePairOptions) -> Result<TwinQueuePair, Unsupported> {
     let (core, role) = (&fabric.core, fabric.role);
     let deepest = options.send_depth.max(options.receive_depth);
     for (what, asked, bound) in

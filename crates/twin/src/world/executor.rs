@@ -65,8 +65,7 @@ impl Executor {
             ready: self.ready.clone(),
         });
         let waker = Waker::noop().clone();
-        let task =
-            Task { role, function, future: Some(future), flag: nobody, waker, busy_until: Time::ZERO };
+        let task = Task { role, function, future: Some(future), flag: nobody, waker, busy_until: Time::ZERO };
         let key = tasks.insert(task);
         let flag =
             Arc::new(TaskWaker { task: key, queued: AtomicBool::new(false), ready: self.ready.clone() });

@@ -46,8 +46,7 @@ impl Sparse {
             let at = offset as usize + done;
             let within = at % PAGE;
             let length = (PAGE - within).min(from.len() - done);
-            let table =
-                self.0[at / (PAGE * PAGES)].get_or_insert_with(|| Box::new([const { None }; PAGES]));
+            let table = self.0[at / (PAGE * PAGES)].get_or_insert_with(|| Box::new([const { None }; PAGES]));
             let page = table[at / PAGE % PAGES].get_or_insert_with(|| Box::new([0; PAGE]));
             page[within..within + length].copy_from_slice(&from[done..done + length]);
             done += length;
@@ -285,12 +284,8 @@ pub(super) fn register(
     }
     *used += length;
     let key = regions.by_key.len() as u32 + 1;
-    let content = Content {
-        base: Sparse::new(length),
-        recent: Vec::new(),
-        readers: VecDeque::new(),
-        first_reader: 0,
-    };
+    let content =
+        Content { base: Sparse::new(length), recent: Vec::new(), readers: VecDeque::new(), first_reader: 0 };
     let inner = Rc::new(Inner {
         core: Rc::downgrade(core),
         role,
@@ -314,7 +309,8 @@ pub(super) fn resolve(
     right: Access,
 ) -> Result<(TwinRegion, u64), Status> {
     let index = (at.region.key as usize).wrapping_sub(1);
-    let inner = core.regions.borrow().by_key.get(index).and_then(Weak::upgrade).ok_or(Status::RemoteAccess)?;
+    let inner =
+        core.regions.borrow().by_key.get(index).and_then(Weak::upgrade).ok_or(Status::RemoteAccess)?;
     let region = TwinRegion(inner);
     let inner = &region.0;
     let own = at.region.endpoint.0 as usize == inner.role && role == inner.role;

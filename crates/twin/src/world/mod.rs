@@ -328,6 +328,8 @@ pub(crate) struct Core {
     places: Vec<Place>,
     roles: Vec<RoleState>,
     engine: RefCell<Engine>,
+    /// The engine's time, readable while the engine is in use.
+    clock: Cell<Time>,
     executor: Executor,
     regions: RefCell<Regions>,
     device: RefCell<Device>,
@@ -346,7 +348,7 @@ pub(crate) struct Core {
 
 impl Core {
     fn now(&self) -> Time {
-        self.engine.borrow().now()
+        self.clock.get()
     }
 
     fn role_index(&self, role: &str, instance: u32) -> Option<usize> {
@@ -417,11 +419,8 @@ impl Core {
 
     fn build(&self, plan: &Plan) -> Result<Planned, RouteError> {
         let (from, to) = (&self.places[plan.from], &self.places[plan.to]);
-        let path = Path {
-            requester: from.name.clone(),
-            responder: to.name.clone(),
-            engine: plan.engine.clone(),
-        };
+        let path =
+            Path { requester: from.name.clone(), responder: to.name.clone(), engine: plan.engine.clone() };
         let operation = Routed {
             verb: plan.verb,
             path,
@@ -568,7 +567,10 @@ impl Core {
             if self.executor.poll_next(self) {
                 continue;
             }
-            let next = self.engine.borrow_mut().next();
+            let mut engine = self.engine.borrow_mut();
+            let next = engine.next();
+            self.clock.set(engine.now());
+            drop(engine);
             match next {
                 Some(occurrence) => self.dispatch(occurrence, start),
                 None => return false,
@@ -904,6 +906,7 @@ impl World for TwinWorld {
             roles: states,
             places,
             engine: RefCell::new(engine),
+            clock: Cell::new(Time::ZERO),
             executor: Executor::default(),
             regions: RefCell::default(),
             device: RefCell::default(),
@@ -920,8 +923,7 @@ impl World for TwinWorld {
         let results: Rc<RefCell<Vec<Option<T>>>> =
             Rc::new(RefCell::new(roles.iter().map(|_| None).collect()));
         let start = |index: usize| {
-            let future =
-                (roles[index].function)(TwinFabric { core: core.clone(), role: index, label: None });
+            let future = (roles[index].function)(TwinFabric { core: core.clone(), role: index, label: None });
             let results = results.clone();
             let task = async move {
                 let value = future.await;
@@ -932,7 +934,8 @@ impl World for TwinWorld {
         (0..roles.len()).for_each(start);
         let ended = core.execute(&start);
         let elapsed = if ended { core.now() } else { core.moved_at.get() };
-        let waiting: Vec<usize> = (0..core.roles.len()).filter(|role| !core.roles[*role].ended.get()).collect();
+        let waiting: Vec<usize> =
+            (0..core.roles.len()).filter(|role| !core.roles[*role].ended.get()).collect();
         let mut standstill = Vec::new();
         if !ended {
             for role in &waiting {
