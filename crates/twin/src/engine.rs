@@ -10,7 +10,7 @@ use offpath_quantity::Time;
 use offpath_route::{Advance, Cursor, Mark, Marked, Route, Router, StationId, Stations, Visit};
 use rand_core::RngCore;
 use slab::Slab;
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::rc::Rc;
 
@@ -129,11 +129,42 @@ pub struct Handle {
     generation: u32,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 enum Event {
     Step(u32, u32),
     Wake(u32),
     Timer(u64),
+}
+
+/// An event in the queue. One number holds its time and, below it, its place among those of that
+/// time: the queue compares nothing else. The earliest is the greatest.
+#[derive(Clone, Copy, Debug)]
+struct Scheduled {
+    key: u128,
+    event: Event,
+}
+
+impl Scheduled {
+    fn at(&self) -> Time {
+        Time::from_ps((self.key >> 64) as u64)
+    }
+}
+
+impl PartialEq for Scheduled {
+    fn eq(&self, other: &Scheduled) -> bool {
+        self.key == other.key
+    }
+}
+impl Eq for Scheduled {}
+impl PartialOrd for Scheduled {
+    fn partial_cmp(&self, other: &Scheduled) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Scheduled {
+    fn cmp(&self, other: &Scheduled) -> Ordering {
+        other.key.cmp(&self.key)
+    }
 }
 
 struct Operation {
@@ -153,7 +184,7 @@ struct Operation {
 pub struct Engine {
     router: Rc<Router>,
     stations: Stations,
-    queue: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    queue: BinaryHeap<Scheduled>,
     sequence: u64,
     generation: u32,
     operations: Slab<Operation>,
@@ -231,7 +262,7 @@ impl Engine {
     }
 
     fn schedule(&mut self, at: Time, event: Event) {
-        self.queue.push(Reverse((at.ps(), self.sequence, event)));
+        self.queue.push(Scheduled { key: u128::from(at.ps()) << 64 | u128::from(self.sequence), event });
         self.sequence += 1;
     }
 
@@ -322,15 +353,16 @@ impl Engine {
     }
 
     /// Goes on to the next occurrence; `None` where nothing is left to happen.
+    #[expect(clippy::should_implement_trait, reason = "a driver starts operations between occurrences")]
     pub fn next(&mut self) -> Option<Occurrence> {
         loop {
             if let Some(occurrence) = self.pending.pop_front() {
                 return Some(occurrence);
             }
-            let Reverse((at, _, event)) = self.queue.pop()?;
+            let next = self.queue.pop()?;
             self.events += 1;
-            self.stations.set_now(Time::from_ps(at));
-            match event {
+            self.stations.set_now(next.at());
+            match next.event {
                 Event::Step(id, generation) => self.step(id, generation),
                 Event::Wake(slot) => self.wake(slot as usize),
                 Event::Timer(tag) => return Some(Occurrence::Timer { tag: Tag(tag) }),
@@ -343,7 +375,7 @@ impl Engine {
         if !self.pending.is_empty() {
             return Some(self.now());
         }
-        self.queue.peek().map(|Reverse((at, ..))| Time::from_ps(*at))
+        self.queue.peek().map(Scheduled::at)
     }
 
     fn tag(&self, id: u32, generation: u32) -> Option<Tag> {

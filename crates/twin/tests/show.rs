@@ -1,3 +1,5 @@
+//! Prints capacity beside the loaded twin for a few operations.
+
 use offpath_profile::{Library, Request};
 use offpath_quantity::*;
 use offpath_route::*;

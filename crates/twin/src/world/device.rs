@@ -6,7 +6,7 @@
 
 use super::arena::{Arena, Key, Subject};
 use super::memory::{self, TwinRegion};
-use super::{Core, DEPTH_MAX, INLINE_MAX, Label, Planned, RC_MESSAGE_MAX, TwinFabric};
+use super::{Core, DEPTH_MAX, INLINE_MAX, LONGEST, Label, Planned, RC_MESSAGE_MAX, TwinFabric};
 use crate::engine::{Failure, Handle, Marks, Retransmission, Start};
 use offpath_fabric::*;
 use offpath_quantity::Time;
@@ -284,19 +284,16 @@ impl Device {
             op.payload = Some(bytes_of(local, core.now()));
         }
         core.observer.add_route(op.label, &planned, core);
-        if signaled && verb == Verb::Send || verb == Verb::SendDatagram && signaled {
+        if signaled && verb.is_message() {
             core.observer.add_time(op.label, core.places[place].cpu, core.places[place].poll_time);
         }
-        let retransmission = core.retransmission.unwrap_or(Retransmission {
-            timeout: options.acknowledgement_timeout,
-            retries: u32::from(options.retries),
-        });
+        let answer = retransmission(core, &options);
         let marks = match verb {
             Verb::Read | Verb::CompareAndSwap | Verb::FetchAndAdd => READ_MARKS,
             Verb::Write => WRITE_MARKS,
             Verb::Send | Verb::SendDatagram => SEND_MARKS,
         };
-        let start = Start { at: op.post_at, sent_again: false, marks, retransmission: Some(retransmission) };
+        let start = Start { at: op.post_at, sent_again: false, marks, retransmission: Some(answer) };
         let tag = key.tag(Subject::Operation);
         let handle =
             core.engine.borrow_mut().start_as(tag, planned.route.clone(), op.instances.clone(), start);
@@ -314,12 +311,9 @@ impl Device {
             core.engine.borrow_mut().timer(key.tag(Subject::Polled), op.post_at);
             return;
         }
-        let retransmission = core.retransmission.unwrap_or(Retransmission {
-            timeout: options.acknowledgement_timeout,
-            retries: u32::from(options.retries),
-        });
+        let answer = retransmission(core, &options);
         op.failure = Some(Status::RetryExceeded);
-        let wait = retransmission.timeout.times(u64::from(retransmission.retries) + 1);
+        let wait = answer.timeout.times(u64::from(answer.retries) + 1);
         let at = core.now().max(op.post_at) + wait;
         let mut engine = core.engine.borrow_mut();
         if let Some(handle) = op.handle.take() {
@@ -521,13 +515,10 @@ impl Device {
         op.known = false;
         op.over = false;
         op.acknowledged = None;
-        let retransmission = core.retransmission.unwrap_or(Retransmission {
-            timeout: options.acknowledgement_timeout,
-            retries: u32::from(options.retries),
-        });
+        let answer = retransmission(core, &options);
         let marks =
             if matches!(op.request.operation, Operation::Send { .. }) { SEND_MARKS } else { WRITE_MARKS };
-        let start = Start { at, sent_again: true, marks, retransmission: Some(retransmission) };
+        let start = Start { at, sent_again: true, marks, retransmission: Some(answer) };
         let mut engine = core.engine.borrow_mut();
         if let Some(handle) = op.handle.take() {
             engine.kill(handle);
@@ -762,11 +753,9 @@ impl Device {
         let number = op.pair;
         match subject {
             Subject::Effect if op.is_datagram() => {
-                if !op.applied {
-                    op.applied = true;
-                    self.deliver_datagram(core, key);
-                    self.release(key);
-                }
+                op.applied = true;
+                self.deliver_datagram(core, key);
+                self.release(key);
             }
             Subject::Effect if op.applied => self.return_or_wait(core, key),
             Subject::Effect => self.apply(core, number),
@@ -850,7 +839,7 @@ impl Device {
                 self.fail(core, number, Some((completer, completion)), None);
                 return self.release(key);
             }
-            pair.returning -= u32::from(reads);
+            pair.returning = pair.returning.saturating_sub(u32::from(reads));
             if signaled {
                 pair.covered.drain(..).for_each(|(completer, completion)| completer.complete(completion));
                 completer.complete(completion);
@@ -977,6 +966,12 @@ impl Device {
     }
 }
 
+fn retransmission(core: &Core, options: &QueuePairOptions) -> Retransmission {
+    let own =
+        Retransmission { timeout: options.acknowledgement_timeout, retries: u32::from(options.retries) };
+    core.retransmission.unwrap_or(own)
+}
+
 /// Changes a peer's word; gives what it was.
 fn update(place: Option<(TwinRegion, u64)>, change: impl FnOnce(u64) -> u64) -> Result<Box<[u8]>, Status> {
     let (region, offset) = place.ok_or(Status::RemoteAccess)?;
@@ -999,7 +994,12 @@ pub(super) fn create(fabric: &TwinFabric, options: QueuePairOptions) -> Result<T
             return Err(TwinFabric::unsupported(&feature, "ask for less"));
         }
     }
-    let options = QueuePairOptions { retries: options.retries.min(7), ..options };
+    let options = QueuePairOptions {
+        retries: options.retries.min(7),
+        acknowledgement_timeout: options.acknowledgement_timeout.min(LONGEST),
+        receiver_not_ready_delay: options.receiver_not_ready_delay.min(LONGEST),
+        ..options
+    };
     let mut device = core.device.borrow_mut();
     let state = if options.kind == Kind::Ud { QueuePairState::Ready } else { QueuePairState::Initialised };
     device.pairs.push(Some(Box::new(Pair {

@@ -452,3 +452,95 @@ impl Region for TwinRegion {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Pass(u64),
+        Store { offset: u64, length: u64 },
+        Write { offset: u64, length: u64, lead: u64, span: u64 },
+        Read { offset: u64, length: u64, span: u64 },
+    }
+
+    const LENGTH: u64 = 1000;
+
+    fn step() -> impl Strategy<Value = Step> {
+        let range = (0..LENGTH, 1..400u64).prop_map(|(offset, length)| (offset, length.min(LENGTH - offset)));
+        prop_oneof![
+            (0..60u64).prop_map(Step::Pass),
+            range.clone().prop_map(|(offset, length)| Step::Store { offset, length }),
+            (range.clone(), 0..50u64, 0..100u64).prop_map(|((offset, length), lead, span)| Step::Write {
+                offset,
+                length,
+                lead,
+                span
+            }),
+            (range, 0..100u64).prop_map(|((offset, length), span)| Step::Read { offset, length, span }),
+        ]
+    }
+
+    proptest! {
+        /// However writes and readers lie in time, a read gives what a replay of every line gives.
+        #[test]
+        fn every_line_is_seen_as_of_its_own_time(steps in proptest::collection::vec(step(), 1..60)) {
+            let mut content = Content {
+                base: Sparse::new(LENGTH),
+                recent: Vec::new(),
+                readers: VecDeque::new(),
+                first_reader: 0,
+            };
+            // When each byte became what, in the order of being made known.
+            let mut past: Vec<Vec<(u64, u8)>> = vec![vec![(0, 0)]; LENGTH as usize];
+            let mut remember = |offset: u64, length: u64, start: u64, end: u64, value: u8| {
+                let (first, count) = lines_of(offset, length);
+                for at in offset..offset + length {
+                    let when = line_time(start, end, at / LINE - first, count);
+                    past[at as usize].push((when, value));
+                }
+                past.clone()
+            };
+            let mut history = remember(0, 1, 0, 0, 0);
+            let mut now = 1;
+            let mut pending: VecDeque<(u64, u64, u64, u64)> = VecDeque::new();
+            for (index, step) in steps.into_iter().enumerate() {
+                let value = index as u8 + 1;
+                match step {
+                    Step::Pass(span) => now += span,
+                    Step::Store { offset, length } => {
+                        content.write_now(offset, &vec![value; length as usize], now);
+                        history = remember(offset, length, now, now, value);
+                    }
+                    Step::Write { offset, length, lead, span } => {
+                        let (start, end) = (now + lead, now + lead + span);
+                        content.write(offset, vec![value; length as usize].into(), start, end, now);
+                        history = remember(offset, length, start, end, value);
+                    }
+                    Step::Read { offset, length, span } => {
+                        content.readers.push_back((now, true));
+                        pending.push_back((offset, length, now, now + span));
+                    }
+                }
+                while let Some(&(offset, length, start, end)) = pending.front() {
+                    if end > now {
+                        break;
+                    }
+                    let mut seen = vec![0; length as usize];
+                    content.read(offset, &mut seen, start, end, now);
+                    content.readers.pop_front();
+                    pending.pop_front();
+                    let (first, count) = lines_of(offset, length);
+                    for (byte, at) in seen.iter().zip(offset..) {
+                        let when = line_time(start, end, at / LINE - first, count);
+                        let known = history[at as usize].iter().enumerate().filter(|(_, (t, _))| *t <= when);
+                        let last = known.max_by_key(|(index, (t, _))| (*t, *index)).map(|(_, (_, v))| *v);
+                        prop_assert_eq!(Some(*byte), last, "byte {}", at);
+                    }
+                }
+            }
+        }
+    }
+}

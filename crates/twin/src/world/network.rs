@@ -267,7 +267,7 @@ pub struct TwinSocket {
 }
 
 impl TwinSocket {
-    /// The same port, its sends counted under `label`.
+    /// Counts what this port sends from now on under `label`.
     pub fn set_label(&mut self, label: Option<Label>) {
         self.label = label;
     }
