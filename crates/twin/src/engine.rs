@@ -10,7 +10,7 @@ use offpath_quantity::Time;
 use offpath_route::{Advance, Cursor, Mark, Marked, Route, Router, StationId, Stations, Visit};
 use rand_core::RngCore;
 use slab::Slab;
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::rc::Rc;
 
@@ -129,42 +129,11 @@ pub struct Handle {
     generation: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Step(u32, u32),
     Wake(u32),
     Timer(u64),
-}
-
-/// An event in the queue. One number holds its time and, below it, its place among those of that
-/// time: the queue compares nothing else. The earliest is the greatest.
-#[derive(Clone, Copy, Debug)]
-struct Scheduled {
-    key: u128,
-    event: Event,
-}
-
-impl Scheduled {
-    fn at(&self) -> Time {
-        Time::from_ps((self.key >> 64) as u64)
-    }
-}
-
-impl PartialEq for Scheduled {
-    fn eq(&self, other: &Scheduled) -> bool {
-        self.key == other.key
-    }
-}
-impl Eq for Scheduled {}
-impl PartialOrd for Scheduled {
-    fn partial_cmp(&self, other: &Scheduled) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Scheduled {
-    fn cmp(&self, other: &Scheduled) -> Ordering {
-        other.key.cmp(&self.key)
-    }
 }
 
 struct Operation {
@@ -184,7 +153,7 @@ struct Operation {
 pub struct Engine {
     router: Rc<Router>,
     stations: Stations,
-    queue: BinaryHeap<Scheduled>,
+    queue: BinaryHeap<Reverse<(u64, u64, Event)>>,
     sequence: u64,
     generation: u32,
     operations: Slab<Operation>,
@@ -262,7 +231,7 @@ impl Engine {
     }
 
     fn schedule(&mut self, at: Time, event: Event) {
-        self.queue.push(Scheduled { key: u128::from(at.ps()) << 64 | u128::from(self.sequence), event });
+        self.queue.push(Reverse((at.ps(), self.sequence, event)));
         self.sequence += 1;
     }
 
@@ -359,10 +328,10 @@ impl Engine {
             if let Some(occurrence) = self.pending.pop_front() {
                 return Some(occurrence);
             }
-            let next = self.queue.pop()?;
+            let Reverse((at, _, event)) = self.queue.pop()?;
             self.events += 1;
-            self.stations.set_now(next.at());
-            match next.event {
+            self.stations.set_now(Time::from_ps(at));
+            match event {
                 Event::Step(id, generation) => self.step(id, generation),
                 Event::Wake(slot) => self.wake(slot as usize),
                 Event::Timer(tag) => return Some(Occurrence::Timer { tag: Tag(tag) }),
@@ -375,7 +344,7 @@ impl Engine {
         if !self.pending.is_empty() {
             return Some(self.now());
         }
-        self.queue.peek().map(Scheduled::at)
+        self.queue.peek().map(|Reverse((at, ..))| Time::from_ps(*at))
     }
 
     fn tag(&self, id: u32, generation: u32) -> Option<Tag> {

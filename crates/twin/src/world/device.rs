@@ -123,6 +123,8 @@ pub(super) struct Device {
     pairs: Vec<Option<Box<Pair>>>,
     ops: Arena<Op>,
     copies: Arena<Copy>,
+    /// The bytes of a READ between the two memories.
+    scratch: Vec<u8>,
 }
 
 const READ_MARKS: Marks = Marks::of(&[Mark::SourceStart, Mark::SourceEnd]);
@@ -700,10 +702,11 @@ impl Device {
         let local = op.request.operation.local();
         if let Some((region, offset, reader)) = op.source.take() {
             // The local region may be gone by now, as may be the peer's.
-            let mut bytes = vec![0; local.length as usize];
-            region.sample(offset, &mut bytes, op.start, op.end);
+            let bytes = &mut self.scratch;
+            bytes.resize(local.length as usize, 0);
+            region.sample(offset, bytes, op.start, op.end);
             region.end_reading(reader);
-            let _ = local.region.write(local.offset, &bytes);
+            let _ = local.region.write(local.offset, bytes);
         } else if reads && let Some(old) = op.payload.take() {
             let _ = local.region.write(local.offset, &old);
         }
