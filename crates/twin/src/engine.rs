@@ -322,6 +322,7 @@ impl Engine {
     }
 
     /// Goes on to the next occurrence; `None` where nothing is left to happen.
+    #[expect(clippy::should_implement_trait, reason = "a driver starts operations between occurrences")]
     pub fn next(&mut self) -> Option<Occurrence> {
         loop {
             if let Some(occurrence) = self.pending.pop_front() {
@@ -452,8 +453,7 @@ impl Engine {
         }
         let operation = &self.operations[id as usize];
         let (source, target) = (operation.instances[from], operation.instances[to]);
-        let unreachable =
-            self.down.contains_key(&(to, target)) || self.down.contains_key(&(from, source));
+        let unreachable = self.down.contains_key(&(to, target)) || self.down.contains_key(&(from, source));
         let crossing = match &mut self.faults {
             _ if unreachable => Crossing::Drop,
             Some(faults) => faults.decide(Fault { from: (from, source), to: (to, target), at }),

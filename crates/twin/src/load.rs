@@ -129,9 +129,8 @@ impl<'l> Run<'l> {
     fn new(router: &Rc<Router>, load: &'l Load, total: f64) -> Run<'l> {
         let machines = &router.system().machines;
         let most = machines.iter().map(|m| m.count).max().unwrap_or(1);
-        let instances = (0..most)
-            .map(|i| machines.iter().map(|m| (i % m.count.max(1)) as u32).collect())
-            .collect();
+        let instances =
+            (0..most).map(|i| machines.iter().map(|m| (i % m.count.max(1)) as u32).collect()).collect();
         Run {
             router: router.clone(),
             load,
@@ -196,7 +195,8 @@ impl<'l> Run<'l> {
                 false
             }
         };
-        let stations: Vec<StationId> = (0..self.router.stations().len()).map(|i| StationId(i as u16)).collect();
+        let stations: Vec<StationId> =
+            (0..self.router.stations().len()).map(|i| StationId(i as u16)).collect();
         loop {
             let in_flight = engine.in_flight();
             let Some(occurrence) = engine.next() else {

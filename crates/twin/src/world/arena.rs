@@ -126,9 +126,10 @@ impl<T> Arena<T> {
 
     /// The keys of all that are there, in the order of their places.
     pub(super) fn keys(&self) -> impl Iterator<Item = Key> + '_ {
-        self.places.iter().enumerate().filter(|(_, place)| place.value.is_some()).map(|(index, place)| Key {
-            index: index as u32,
-            generation: place.generation,
-        })
+        self.places
+            .iter()
+            .enumerate()
+            .filter(|(_, place)| place.value.is_some())
+            .map(|(index, place)| Key { index: index as u32, generation: place.generation })
     }
 }

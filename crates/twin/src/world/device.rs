@@ -6,7 +6,7 @@
 
 use super::arena::{Arena, Key, Subject};
 use super::memory::{self, TwinRegion};
-use super::{Core, DEPTH_MAX, INLINE_MAX, Label, Planned, RC_MESSAGE_MAX, TwinFabric};
+use super::{Core, DEPTH_MAX, INLINE_MAX, LONGEST, Label, Planned, RC_MESSAGE_MAX, TwinFabric};
 use crate::engine::{Failure, Handle, Marks, Retransmission, Start};
 use offpath_fabric::*;
 use offpath_quantity::Time;
@@ -54,6 +54,12 @@ struct Op {
     parked: Option<Time>,
     /// The sender's completion is on its way.
     polled: bool,
+}
+
+impl Op {
+    fn is_datagram(&self) -> bool {
+        matches!(self.request.operation, Operation::Send { to: Some(_), .. })
+    }
 }
 
 struct Receive {
@@ -117,6 +123,8 @@ pub(super) struct Device {
     pairs: Vec<Option<Box<Pair>>>,
     ops: Arena<Op>,
     copies: Arena<Copy>,
+    /// The bytes of a READ between the two memories.
+    scratch: Vec<u8>,
 }
 
 const READ_MARKS: Marks = Marks::of(&[Mark::SourceStart, Mark::SourceEnd]);
@@ -278,20 +286,16 @@ impl Device {
             op.payload = Some(bytes_of(local, core.now()));
         }
         core.observer.add_route(op.label, &planned, core);
-        if signaled && verb == Verb::Send || verb == Verb::SendDatagram && signaled {
+        if signaled && verb.is_message() {
             core.observer.add_time(op.label, core.places[place].cpu, core.places[place].poll_time);
         }
-        let retransmission = core.retransmission.unwrap_or(Retransmission {
-            timeout: options.acknowledgement_timeout,
-            retries: u32::from(options.retries),
-        });
+        let answer = retransmission(core, &options);
         let marks = match verb {
             Verb::Read | Verb::CompareAndSwap | Verb::FetchAndAdd => READ_MARKS,
             Verb::Write => WRITE_MARKS,
             Verb::Send | Verb::SendDatagram => SEND_MARKS,
         };
-        let start =
-            Start { at: op.post_at, sent_again: false, marks, retransmission: Some(retransmission) };
+        let start = Start { at: op.post_at, sent_again: false, marks, retransmission: Some(answer) };
         let tag = key.tag(Subject::Operation);
         let handle =
             core.engine.borrow_mut().start_as(tag, planned.route.clone(), op.instances.clone(), start);
@@ -309,12 +313,9 @@ impl Device {
             core.engine.borrow_mut().timer(key.tag(Subject::Polled), op.post_at);
             return;
         }
-        let retransmission = core.retransmission.unwrap_or(Retransmission {
-            timeout: options.acknowledgement_timeout,
-            retries: u32::from(options.retries),
-        });
+        let answer = retransmission(core, &options);
         op.failure = Some(Status::RetryExceeded);
-        let wait = retransmission.timeout.times(u64::from(retransmission.retries) + 1);
+        let wait = answer.timeout.times(u64::from(answer.retries) + 1);
         let at = core.now().max(op.post_at) + wait;
         let mut engine = core.engine.borrow_mut();
         if let Some(handle) = op.handle.take() {
@@ -373,10 +374,8 @@ impl Device {
             return;
         }
         op.known = true;
-        match self.look(number).map(|pair| pair.options.kind) {
-            Some(Kind::Ud) => self.deliver_datagram(core, key),
-            _ => self.apply(core, number),
-        }
+        // A datagram flies on without the queue pair that sent it.
+        if op.is_datagram() { self.deliver_datagram(core, key) } else { self.apply(core, number) }
     }
 
     /// Gives effects to the requests of a queue pair, in posting order, as far as they are known.
@@ -518,13 +517,10 @@ impl Device {
         op.known = false;
         op.over = false;
         op.acknowledged = None;
-        let retransmission = core.retransmission.unwrap_or(Retransmission {
-            timeout: options.acknowledgement_timeout,
-            retries: u32::from(options.retries),
-        });
+        let answer = retransmission(core, &options);
         let marks =
             if matches!(op.request.operation, Operation::Send { .. }) { SEND_MARKS } else { WRITE_MARKS };
-        let start = Start { at, sent_again: true, marks, retransmission: Some(retransmission) };
+        let start = Start { at, sent_again: true, marks, retransmission: Some(answer) };
         let mut engine = core.engine.borrow_mut();
         if let Some(handle) = op.handle.take() {
             engine.kill(handle);
@@ -658,7 +654,7 @@ impl Device {
         if !matches!(op.request.operation, Operation::Send { .. }) || op.polled || op.finished {
             return;
         }
-        let datagram = matches!(op.request.operation, Operation::Send { to: Some(_), .. });
+        let datagram = op.is_datagram();
         let Some(at) = op.acknowledged else { return };
         if !datagram && !op.applied {
             return;
@@ -706,10 +702,11 @@ impl Device {
         let local = op.request.operation.local();
         if let Some((region, offset, reader)) = op.source.take() {
             // The local region may be gone by now, as may be the peer's.
-            let mut bytes = vec![0; local.length as usize];
-            region.sample(offset, &mut bytes, op.start, op.end);
+            let bytes = &mut self.scratch;
+            bytes.resize(local.length as usize, 0);
+            region.sample(offset, bytes, op.start, op.end);
             region.end_reading(reader);
-            let _ = local.region.write(local.offset, &bytes);
+            let _ = local.region.write(local.offset, bytes);
         } else if reads && let Some(old) = op.payload.take() {
             let _ = local.region.write(local.offset, &old);
         }
@@ -758,12 +755,10 @@ impl Device {
         let Some(op) = self.ops.get_mut(key) else { return };
         let number = op.pair;
         match subject {
-            Subject::Effect if matches!(op.request.operation, Operation::Send { to: Some(_), .. }) => {
-                if !op.applied {
-                    op.applied = true;
-                    self.deliver_datagram(core, key);
-                    self.release(key);
-                }
+            Subject::Effect if op.is_datagram() => {
+                op.applied = true;
+                self.deliver_datagram(core, key);
+                self.release(key);
             }
             Subject::Effect if op.applied => self.return_or_wait(core, key),
             Subject::Effect => self.apply(core, number),
@@ -847,7 +842,7 @@ impl Device {
                 self.fail(core, number, Some((completer, completion)), None);
                 return self.release(key);
             }
-            pair.returning -= u32::from(reads);
+            pair.returning = pair.returning.saturating_sub(u32::from(reads));
             if signaled {
                 pair.covered.drain(..).for_each(|(completer, completion)| completer.complete(completion));
                 completer.complete(completion);
@@ -974,11 +969,14 @@ impl Device {
     }
 }
 
+fn retransmission(core: &Core, options: &QueuePairOptions) -> Retransmission {
+    let own =
+        Retransmission { timeout: options.acknowledgement_timeout, retries: u32::from(options.retries) };
+    core.retransmission.unwrap_or(own)
+}
+
 /// Changes a peer's word; gives what it was.
-fn update(
-    place: Option<(TwinRegion, u64)>,
-    change: impl FnOnce(u64) -> u64,
-) -> Result<Box<[u8]>, Status> {
+fn update(place: Option<(TwinRegion, u64)>, change: impl FnOnce(u64) -> u64) -> Result<Box<[u8]>, Status> {
     let (region, offset) = place.ok_or(Status::RemoteAccess)?;
     let old = region.update(offset, change).map_err(|_| Status::RemoteInvalidRequest)?;
     Ok(Box::new(old.to_le_bytes()))
@@ -988,10 +986,7 @@ fn address(role: usize, number: u32) -> Address {
     Address { endpoint: Endpoint(role as u32), queue_pair: number, queue_key: number, path: [0; 20] }
 }
 
-pub(super) fn create(
-    fabric: &TwinFabric,
-    options: QueuePairOptions,
-) -> Result<TwinQueuePair, Unsupported> {
+pub(super) fn create(fabric: &TwinFabric, options: QueuePairOptions) -> Result<TwinQueuePair, Unsupported> {
     let (core, role) = (&fabric.core, fabric.role);
     let deepest = options.send_depth.max(options.receive_depth);
     for (what, asked, bound) in
@@ -1002,7 +997,12 @@ pub(super) fn create(
             return Err(TwinFabric::unsupported(&feature, "ask for less"));
         }
     }
-    let options = QueuePairOptions { retries: options.retries.min(7), ..options };
+    let options = QueuePairOptions {
+        retries: options.retries.min(7),
+        acknowledgement_timeout: options.acknowledgement_timeout.min(LONGEST),
+        receiver_not_ready_delay: options.receiver_not_ready_delay.min(LONGEST),
+        ..options
+    };
     let mut device = core.device.borrow_mut();
     let state = if options.kind == Kind::Ud { QueuePairState::Ready } else { QueuePairState::Initialised };
     device.pairs.push(Some(Box::new(Pair {

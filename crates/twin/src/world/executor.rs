@@ -1,7 +1,7 @@
 //! Tasks and sleeps in virtual time, on one thread.
 
-use super::Core;
 use super::arena::{Arena, Key, Subject};
+use super::{Core, LONGEST};
 use offpath_fabric::{LocalBoxFuture, Work};
 use offpath_quantity::Time;
 use std::cell::{Cell, RefCell};
@@ -65,8 +65,7 @@ impl Executor {
             ready: self.ready.clone(),
         });
         let waker = Waker::noop().clone();
-        let task =
-            Task { role, function, future: Some(future), flag: nobody, waker, busy_until: Time::ZERO };
+        let task = Task { role, function, future: Some(future), flag: nobody, waker, busy_until: Time::ZERO };
         let key = tasks.insert(task);
         let flag =
             Arc::new(TaskWaker { task: key, queued: AtomicBool::new(false), ready: self.ready.clone() });
@@ -187,8 +186,10 @@ impl Future for Sleep {
                 let place = &core.places[state.place];
                 let time = match work {
                     Work::Time(time) => time,
-                    Work::Cycles(cycles) => place.frequency.time_for_cycles(cycles),
+                    // More cycles than fit the longest wait at 10 GHz are cut before they are multiplied.
+                    Work::Cycles(cycles) => place.frequency.time_for_cycles(cycles.min(1 << 51)),
                 };
+                let time = time.min(LONGEST);
                 let key = executor.sleeps.borrow_mut().insert(Some(context.waker().clone()));
                 let start = executor.charge(now, Time::ZERO);
                 core.observer.add_time(label, place.cpu, time);

@@ -151,7 +151,13 @@ pub(super) async fn open(fabric: &TwinFabric, name: &str, mode: FileMode) -> Res
             node
         }
     };
-    Ok(TwinFile { core: fabric.core.clone(), role: fabric.role, name: name.into(), node, locks: false.into() })
+    Ok(TwinFile {
+        core: fabric.core.clone(),
+        role: fabric.role,
+        name: name.into(),
+        node,
+        locks: false.into(),
+    })
 }
 
 pub(super) async fn rename(fabric: &TwinFabric, from: &str, to: &str) -> Result<(), FileError> {

@@ -46,8 +46,7 @@ impl Sparse {
             let at = offset as usize + done;
             let within = at % PAGE;
             let length = (PAGE - within).min(from.len() - done);
-            let table =
-                self.0[at / (PAGE * PAGES)].get_or_insert_with(|| Box::new([const { None }; PAGES]));
+            let table = self.0[at / (PAGE * PAGES)].get_or_insert_with(|| Box::new([const { None }; PAGES]));
             let page = table[at / PAGE % PAGES].get_or_insert_with(|| Box::new([0; PAGE]));
             page[within..within + length].copy_from_slice(&from[done..done + length]);
             done += length;
@@ -285,12 +284,8 @@ pub(super) fn register(
     }
     *used += length;
     let key = regions.by_key.len() as u32 + 1;
-    let content = Content {
-        base: Sparse::new(length),
-        recent: Vec::new(),
-        readers: VecDeque::new(),
-        first_reader: 0,
-    };
+    let content =
+        Content { base: Sparse::new(length), recent: Vec::new(), readers: VecDeque::new(), first_reader: 0 };
     let inner = Rc::new(Inner {
         core: Rc::downgrade(core),
         role,
@@ -314,7 +309,8 @@ pub(super) fn resolve(
     right: Access,
 ) -> Result<(TwinRegion, u64), Status> {
     let index = (at.region.key as usize).wrapping_sub(1);
-    let inner = core.regions.borrow().by_key.get(index).and_then(Weak::upgrade).ok_or(Status::RemoteAccess)?;
+    let inner =
+        core.regions.borrow().by_key.get(index).and_then(Weak::upgrade).ok_or(Status::RemoteAccess)?;
     let region = TwinRegion(inner);
     let inner = &region.0;
     let own = at.region.endpoint.0 as usize == inner.role && role == inner.role;
@@ -454,5 +450,97 @@ impl Region for TwinRegion {
             core.regions.borrow_mut().end(&self.0);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Pass(u64),
+        Store { offset: u64, length: u64 },
+        Write { offset: u64, length: u64, lead: u64, span: u64 },
+        Read { offset: u64, length: u64, span: u64 },
+    }
+
+    const LENGTH: u64 = 1000;
+
+    fn step() -> impl Strategy<Value = Step> {
+        let range = (0..LENGTH, 1..400u64).prop_map(|(offset, length)| (offset, length.min(LENGTH - offset)));
+        prop_oneof![
+            (0..60u64).prop_map(Step::Pass),
+            range.clone().prop_map(|(offset, length)| Step::Store { offset, length }),
+            (range.clone(), 0..50u64, 0..100u64).prop_map(|((offset, length), lead, span)| Step::Write {
+                offset,
+                length,
+                lead,
+                span
+            }),
+            (range, 0..100u64).prop_map(|((offset, length), span)| Step::Read { offset, length, span }),
+        ]
+    }
+
+    proptest! {
+        /// However writes and readers lie in time, a read gives what a replay of every line gives.
+        #[test]
+        fn every_line_is_seen_as_of_its_own_time(steps in proptest::collection::vec(step(), 1..60)) {
+            let mut content = Content {
+                base: Sparse::new(LENGTH),
+                recent: Vec::new(),
+                readers: VecDeque::new(),
+                first_reader: 0,
+            };
+            // When each byte became what, in the order of being made known.
+            let mut past: Vec<Vec<(u64, u8)>> = vec![vec![(0, 0)]; LENGTH as usize];
+            let mut remember = |offset: u64, length: u64, start: u64, end: u64, value: u8| {
+                let (first, count) = lines_of(offset, length);
+                for at in offset..offset + length {
+                    let when = line_time(start, end, at / LINE - first, count);
+                    past[at as usize].push((when, value));
+                }
+                past.clone()
+            };
+            let mut history = remember(0, 1, 0, 0, 0);
+            let mut now = 1;
+            let mut pending: VecDeque<(u64, u64, u64, u64)> = VecDeque::new();
+            for (index, step) in steps.into_iter().enumerate() {
+                let value = index as u8 + 1;
+                match step {
+                    Step::Pass(span) => now += span,
+                    Step::Store { offset, length } => {
+                        content.write_now(offset, &vec![value; length as usize], now);
+                        history = remember(offset, length, now, now, value);
+                    }
+                    Step::Write { offset, length, lead, span } => {
+                        let (start, end) = (now + lead, now + lead + span);
+                        content.write(offset, vec![value; length as usize].into(), start, end, now);
+                        history = remember(offset, length, start, end, value);
+                    }
+                    Step::Read { offset, length, span } => {
+                        content.readers.push_back((now, true));
+                        pending.push_back((offset, length, now, now + span));
+                    }
+                }
+                while let Some(&(offset, length, start, end)) = pending.front() {
+                    if end > now {
+                        break;
+                    }
+                    let mut seen = vec![0; length as usize];
+                    content.read(offset, &mut seen, start, end, now);
+                    content.readers.pop_front();
+                    pending.pop_front();
+                    let (first, count) = lines_of(offset, length);
+                    for (byte, at) in seen.iter().zip(offset..) {
+                        let when = line_time(start, end, at / LINE - first, count);
+                        let known = history[at as usize].iter().enumerate().filter(|(_, (t, _))| *t <= when);
+                        let last = known.max_by_key(|(index, (t, _))| (*t, *index)).map(|(_, (_, v))| *v);
+                        prop_assert_eq!(Some(*byte), last, "byte {}", at);
+                    }
+                }
+            }
+        }
     }
 }

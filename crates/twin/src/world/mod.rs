@@ -14,6 +14,9 @@
 //!   of a READ lies in the local region when its completion does.
 //! - A WRITE or SEND takes its payload at posting where the work request holds it, else when the adapter
 //!   reads it, so a buffer that is changed too early is seen.
+//! - A fenced request starts when the program has seen what it waits for, a poll later than an adapter
+//!   would start it.
+//! - Requests behind a message that found no receive are held back, and not sent again with it.
 //! - Connecting and resolving take the network's delay each way; faults do not touch them.
 //! - Files take no virtual time (see [`TwinFile`]).
 //!
@@ -79,6 +82,10 @@ const INLINE_MAX: u32 = 1024;
 const DEPTH_MAX: u32 = 32_768;
 /// The longest RC message, 1 GiB, as of common adapters.
 const RC_MESSAGE_MAX: Bytes = Bytes::new(1 << 30);
+
+/// The longest single wait, about 3 days: longer ones are cut to it, so that sums of them stay within
+/// what a [`Time`] holds.
+const LONGEST: Time = Time::from_ps(u64::MAX / 64);
 
 /// What crashes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,9 +172,12 @@ impl TwinWorld {
         self
     }
 
-    /// The same world with one answer to losses for every connection, whatever its queue pair says.
+    /// The same world with one answer to losses for every connection, whatever its queue pair says; at
+    /// most 7 retries, as a queue pair takes.
     pub fn with_retransmission(self, retransmission: Retransmission) -> TwinWorld {
-        TwinWorld { retransmission: Some(retransmission), ..self }
+        let timeout = retransmission.timeout.min(LONGEST);
+        let retries = retransmission.retries.min(7);
+        TwinWorld { retransmission: Some(Retransmission { timeout, retries }), ..self }
     }
 
     /// The same world with a slow station. A station that does not exist is refused by the run.
@@ -308,6 +318,8 @@ struct Plans {
     last: Option<(Plan, Rc<Planned>)>,
 }
 
+type Between = BTreeMap<(usize, usize), Rc<[u32]>>;
+
 /// An entry of the schedule of faults.
 #[derive(Clone, Debug)]
 enum Scheduled {
@@ -328,6 +340,8 @@ pub(crate) struct Core {
     places: Vec<Place>,
     roles: Vec<RoleState>,
     engine: RefCell<Engine>,
+    /// The engine's time, readable while the engine is in use.
+    clock: Cell<Time>,
     executor: Executor,
     regions: RefCell<Regions>,
     device: RefCell<Device>,
@@ -335,7 +349,7 @@ pub(crate) struct Core {
     files: RefCell<Files>,
     plans: RefCell<Plans>,
     /// The machine instances that take part between two roles.
-    between: RefCell<BTreeMap<(usize, usize), Rc<[u32]>>>,
+    between: RefCell<Between>,
     schedule: RefCell<Vec<Scheduled>>,
     observer: Observer,
     /// Main roles that have not ended.
@@ -346,7 +360,7 @@ pub(crate) struct Core {
 
 impl Core {
     fn now(&self) -> Time {
-        self.engine.borrow().now()
+        self.clock.get()
     }
 
     fn role_index(&self, role: &str, instance: u32) -> Option<usize> {
@@ -417,11 +431,8 @@ impl Core {
 
     fn build(&self, plan: &Plan) -> Result<Planned, RouteError> {
         let (from, to) = (&self.places[plan.from], &self.places[plan.to]);
-        let path = Path {
-            requester: from.name.clone(),
-            responder: to.name.clone(),
-            engine: plan.engine.clone(),
-        };
+        let path =
+            Path { requester: from.name.clone(), responder: to.name.clone(), engine: plan.engine.clone() };
         let operation = Routed {
             verb: plan.verb,
             path,
@@ -485,7 +496,7 @@ impl Core {
                     roles.into_iter().filter(|role| !self.roles[*role].ended.get()).collect();
                 crashed.iter().for_each(|role| self.crash(*role, restart_after.is_some()));
                 if let Some(after) = restart_after {
-                    let at = self.now() + after;
+                    let at = self.now() + after.min(LONGEST);
                     self.schedule_at(Scheduled::Restart(crashed, machine), at);
                 }
             }
@@ -568,7 +579,10 @@ impl Core {
             if self.executor.poll_next(self) {
                 continue;
             }
-            let next = self.engine.borrow_mut().next();
+            let mut engine = self.engine.borrow_mut();
+            let next = engine.next();
+            self.clock.set(engine.now());
+            drop(engine);
             match next {
                 Some(occurrence) => self.dispatch(occurrence, start),
                 None => return false,
@@ -904,6 +918,7 @@ impl World for TwinWorld {
             roles: states,
             places,
             engine: RefCell::new(engine),
+            clock: Cell::new(Time::ZERO),
             executor: Executor::default(),
             regions: RefCell::default(),
             device: RefCell::default(),
@@ -920,8 +935,7 @@ impl World for TwinWorld {
         let results: Rc<RefCell<Vec<Option<T>>>> =
             Rc::new(RefCell::new(roles.iter().map(|_| None).collect()));
         let start = |index: usize| {
-            let future =
-                (roles[index].function)(TwinFabric { core: core.clone(), role: index, label: None });
+            let future = (roles[index].function)(TwinFabric { core: core.clone(), role: index, label: None });
             let results = results.clone();
             let task = async move {
                 let value = future.await;
@@ -932,7 +946,8 @@ impl World for TwinWorld {
         (0..roles.len()).for_each(start);
         let ended = core.execute(&start);
         let elapsed = if ended { core.now() } else { core.moved_at.get() };
-        let waiting: Vec<usize> = (0..core.roles.len()).filter(|role| !core.roles[*role].ended.get()).collect();
+        let waiting: Vec<usize> =
+            (0..core.roles.len()).filter(|role| !core.roles[*role].ended.get()).collect();
         let mut standstill = Vec::new();
         if !ended {
             for role in &waiting {

@@ -267,7 +267,7 @@ pub struct TwinSocket {
 }
 
 impl TwinSocket {
-    /// The same port, its sends counted under `label`.
+    /// Counts what this port sends from now on under `label`.
     pub fn set_label(&mut self, label: Option<Label>) {
         self.label = label;
     }
@@ -284,9 +284,7 @@ pub(super) fn bind(fabric: &TwinFabric, port: u16) -> Result<TwinSocket, Datagra
     if network.sockets.contains_key(&(fabric.role, port)) {
         return Err(DatagramError::PortTaken { role: fabric.role(), port });
     }
-    network
-        .sockets
-        .insert((fabric.role, port), Waiting { datagrams: VecDeque::new(), readers: Vec::new() });
+    network.sockets.insert((fabric.role, port), Waiting { datagrams: VecDeque::new(), readers: Vec::new() });
     Ok(TwinSocket { core: fabric.core.clone(), role: fabric.role, port, label: fabric.label })
 }
 
@@ -328,8 +326,8 @@ impl Socket for TwinSocket {
             access: offpath_route::Access::UNIFORM,
             signaled: true,
         });
-        let planned = planned
-            .map_err(|why| DatagramError::System { port: self.port, reason: why.to_string() })?;
+        let planned =
+            planned.map_err(|why| DatagramError::System { port: self.port, reason: why.to_string() })?;
         core.observer.add_route(self.label, &planned, core);
         let at = core.executor.charge(now, core.places[from.place].post_time);
         // A mark is asked for only so that copies are told of.

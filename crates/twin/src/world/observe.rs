@@ -119,7 +119,8 @@ impl Snapshot {
         let of = |(index, busy): (usize, &Time)| {
             let before = earlier.busy.get(index).copied().unwrap_or_default();
             let servers = router.stations()[index].servers().max(1) as f64;
-            let share = if span > 0.0 { busy.saturating_sub(before).as_seconds() / span / servers } else { 0.0 };
+            let share =
+                if span > 0.0 { busy.saturating_sub(before).as_seconds() / span / servers } else { 0.0 };
             (StationId(index as u16), share)
         };
         self.busy.iter().enumerate().map(of).collect()
