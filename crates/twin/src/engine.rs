@@ -5,13 +5,13 @@
 //! which events were scheduled, so a run is a function of its seed.
 
 use crate::fault::{Crossing, Fault, Faults};
+use crate::queue::EventQueue;
 use crate::seed::{Generator, Seed};
 use offpath_quantity::Time;
 use offpath_route::{Advance, Cursor, Mark, Marked, Route, Router, StationId, Stations, Visit};
 use rand_core::RngCore;
 use slab::Slab;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 /// An operation or timer in the engine.
@@ -75,7 +75,7 @@ impl Default for Retransmission {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 enum Event {
     Step(u32, u32),
     Wake(u32),
@@ -100,8 +100,7 @@ struct Operation {
 pub struct Engine {
     router: Rc<Router>,
     stations: Stations,
-    queue: BinaryHeap<Reverse<(u64, u64, Event)>>,
-    sequence: u64,
+    queue: EventQueue<Event>,
     generation: u32,
     operations: Slab<Operation>,
     waiting: BTreeMap<usize, VecDeque<(u32, u32)>>,
@@ -120,8 +119,7 @@ impl Engine {
         let stations = Stations::new(router.stations(), true);
         Engine {
             stations,
-            queue: BinaryHeap::new(),
-            sequence: 0,
+            queue: EventQueue::new(),
             generation: 0,
             operations: Slab::new(),
             waiting: BTreeMap::new(),
@@ -172,8 +170,7 @@ impl Engine {
     }
 
     fn schedule(&mut self, at: Time, event: Event) {
-        self.queue.push(Reverse((at.ps(), self.sequence, event)));
-        self.sequence += 1;
+        self.queue.push(at, event);
     }
 
     /// Starts an operation now. `instances` names the machine instance by machine. With `marks`
@@ -225,9 +222,9 @@ impl Engine {
             if let Some(occurrence) = self.pending.pop_front() {
                 return Some(occurrence);
             }
-            let Reverse((at, _, event)) = self.queue.pop()?;
+            let (at, event) = self.queue.pop()?;
             self.events += 1;
-            self.stations.set_now(Time::from_ps(at));
+            self.stations.set_now(at);
             match event {
                 Event::Step(id, generation) => self.step(id, generation),
                 Event::Wake(slot) => self.wake(slot as usize),
@@ -249,7 +246,7 @@ impl Engine {
         if !self.pending.is_empty() {
             return Some(self.now());
         }
-        self.queue.peek().map(|Reverse((at, ..))| Time::from_ps(*at))
+        self.queue.next_at()
     }
 
     fn tag(&self, id: u32, generation: u32) -> Option<Tag> {

@@ -6,11 +6,13 @@
 mod engine;
 mod fault;
 mod load;
+mod queue;
 mod seed;
 mod statistics;
 
 pub use engine::{Engine, Failure, Occurrence, Retransmission, Tag};
 pub use fault::{Crossing, Fault, Faults, Rule};
 pub use load::{Arrivals, Load, LoadError, Observed, run};
+pub use queue::EventQueue;
 pub use seed::{Generator, Seed};
 pub use statistics::{Interval, Latencies, batch_means};
