@@ -76,7 +76,11 @@ pub(crate) fn stations(system: &System) -> Vec<Station> {
         let shared = interval(m.nic.shared_packet_rate);
         let reserved = m.endpoints.iter().map(|_| interval(m.nic.reserved_packet_rate)).collect();
         add(format!("{}.cores", m.nic.name), Kind::Pool { shared, reserved }, "NIC packet cores");
-        add(format!("{}.contexts", m.nic.name), Kind::Contexts(m.nic.contexts), "NIC contexts held during PCIe");
+        add(
+            format!("{}.contexts", m.nic.name),
+            Kind::Contexts(m.nic.contexts),
+            "NIC contexts held during PCIe",
+        );
         add(format!("{}.transmit", m.nic.name), Kind::Line, "network port, outbound");
         add(format!("{}.receive", m.nic.name), Kind::Line, "network port, inbound");
         for link in m.links.iter().filter(|link| link.pcie.is_some()) {

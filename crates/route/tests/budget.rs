@@ -24,7 +24,10 @@ fn demand(router: &Router, path: &str, verb: Verb) -> Demand {
 /// Chunks per second of `of` beside the loads, which are demands with their chunks per second.
 fn room(router: &Router, loads: &[(&Demand, f64)], of: &Demand) -> f64 {
     let used = |station| -> f64 {
-        loads.iter().map(|(demand, rate)| rate * demand.time.get(station).map_or(0.0, |time| time.as_seconds())).sum()
+        loads
+            .iter()
+            .map(|(demand, rate)| rate * demand.time.get(station).map_or(0.0, |time| time.as_seconds()))
+            .sum()
     };
     let rates = of.time.iter().map(|(station, time)| {
         (router.stations()[station.index()].servers() as f64 - used(station)) / time.as_seconds()
@@ -130,7 +133,8 @@ fn they_move_with_bandwidths_mtus_and_pass_times() {
     for (p, n) in [(256, 160), (300, 200), (280, 180), (390, 200)] {
         // The SoC's memory must not bind in place of the links.
         let system = with(ideal(), &["soc.bandwidth", "host.bandwidth"], rate(2000));
-        let system = with(system, &["pcie1.rate", "pcie0.rate", "backup.pcie1.rate", "backup.pcie0.rate"], rate(p));
+        let system =
+            with(system, &["pcie1.rate", "pcie0.rate", "backup.pcie1.rate", "backup.pcie0.rate"], rate(p));
         let system = with(system, &["nic.port_rate", "backup.nic.port_rate"], rate(n));
         let (p, n) = (p as f64, n as f64);
         let [rest, total] = beside_a_full_network(&system, Verb::Read);
@@ -144,7 +148,8 @@ fn they_move_with_bandwidths_mtus_and_pass_times() {
     }
     let bytes = |n: u64| Quantity::Bytes(Bytes::new(n));
     for (host, soc) in [(256, 128), (512, 512), (1024, 64)] {
-        let system = ideal().with("host.pcie_mtu", bytes(host)).unwrap().with("soc.pcie_mtu", bytes(soc)).unwrap();
+        let system =
+            ideal().with("host.pcie_mtu", bytes(host)).unwrap().with("soc.pcie_mtu", bytes(soc)).unwrap();
         let router = Router::new(&system).unwrap();
         close(tlps(&router), 25e9 * (2.0 / host as f64 + 1.0 / soc as f64) / 1e6);
     }

@@ -52,7 +52,8 @@ fn conserved(router: &Router, ledger: &Ledger, visits: &[Visit], n: u64) {
     }
 }
 
-const PATHS: [&str; 6] = ["client-host", "client-soc", "soc-host", "host-soc", "soc-host-dma", "host-soc-dma"];
+const PATHS: [&str; 6] =
+    ["client-host", "client-soc", "soc-host", "host-soc", "soc-host-dma", "host-soc-dma"];
 
 #[test]
 fn every_payload_up_to_70000() {

@@ -347,8 +347,7 @@ impl Engine {
         }
         let operation = &self.operations[id as usize];
         let (source, target) = (operation.instances[from], operation.instances[to]);
-        let unreachable =
-            self.down.contains_key(&(to, target)) || self.down.contains_key(&(from, source));
+        let unreachable = self.down.contains_key(&(to, target)) || self.down.contains_key(&(from, source));
         let crossing = match &mut self.faults {
             _ if unreachable => Crossing::Drop,
             Some(faults) => faults.decide(Fault { from: (from, source), to: (to, target), at }),

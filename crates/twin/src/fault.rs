@@ -65,9 +65,9 @@ impl Faults {
 
     pub(crate) fn decide(&mut self, fault: Fault) -> Crossing {
         for rule in &self.rules {
-            let between = rule.between.is_none_or(|[a, b]| {
-                (fault.from, fault.to) == (a, b) || (fault.from, fault.to) == (b, a)
-            });
+            let between = rule
+                .between
+                .is_none_or(|[a, b]| (fault.from, fault.to) == (a, b) || (fault.from, fault.to) == (b, a));
             if !between || fault.at < rule.from || fault.at >= rule.until {
                 continue;
             }

@@ -72,7 +72,8 @@ impl<E: Copy> EventQueue<E> {
 
     /// The moment of the earliest event.
     pub fn next_at(&self) -> Option<Time> {
-        let candidates = if self.vacant { 1..self.heap.len().min(ARITY + 1) } else { 0..self.heap.len().min(1) };
+        let candidates =
+            if self.vacant { 1..self.heap.len().min(ARITY + 1) } else { 0..self.heap.len().min(1) };
         self.heap[candidates].iter().map(|entry| entry.key).min().map(moment)
     }
 
@@ -105,7 +106,9 @@ impl<E: Copy> EventQueue<E> {
         loop {
             let first = hole * ARITY + 1;
             let Some(children) = heap.get(first..heap.len().min(first + ARITY)) else { break };
-            let Some((offset, least)) = children.iter().enumerate().min_by_key(|(_, child)| child.key) else { break };
+            let Some((offset, least)) = children.iter().enumerate().min_by_key(|(_, child)| child.key) else {
+                break;
+            };
             if least.key >= entry.key {
                 break;
             }

@@ -13,9 +13,14 @@ pub fn router() -> Router {
 /// One operation for each kind of path.
 pub fn operations(router: &Router) -> Vec<Operation> {
     let operation = |(path, verb)| Operation::new(verb, router.path(path).unwrap(), Bytes::new(64));
-    [("client-host", Verb::Read), ("client-soc", Verb::Write), ("soc-host", Verb::Read), ("soc-host-dma", Verb::Read)]
-        .map(operation)
-        .to_vec()
+    [
+        ("client-host", Verb::Read),
+        ("client-soc", Verb::Write),
+        ("soc-host", Verb::Read),
+        ("soc-host-dma", Verb::Read),
+    ]
+    .map(operation)
+    .to_vec()
 }
 
 /// From an operation to its unloaded latency and its capacity in operations per second.
