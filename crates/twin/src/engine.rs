@@ -79,6 +79,7 @@ impl Default for Retransmission {
 enum Event {
     Step(u32, u32),
     Wake(u32),
+    Expire(u32, u32),
     Mark(u32, u32, Mark),
     Repeat(u64),
     Timer(u64),
@@ -92,6 +93,8 @@ struct Operation {
     cursor: Cursor,
     marks: bool,
     retries: u32,
+    /// When its request last left the requester's adapter, from where the timeout counts.
+    departed: Time,
     /// Marks of effects that happened, so that a repeated request does not repeat them.
     applied: bool,
 }
@@ -178,9 +181,19 @@ impl Engine {
     pub fn start(&mut self, tag: Tag, route: Rc<Route>, instances: Rc<[u32]>, marks: bool) {
         self.generation = self.generation.wrapping_add(1);
         let generation = self.generation;
-        let cursor = Cursor::new(self.now());
-        let operation =
-            Operation { generation, tag, route, instances, cursor, marks, retries: 0, applied: false };
+        let departed = self.now();
+        let cursor = Cursor::new(departed);
+        let operation = Operation {
+            generation,
+            tag,
+            route,
+            instances,
+            cursor,
+            marks,
+            retries: 0,
+            departed,
+            applied: false,
+        };
         let id = self.operations.insert(operation) as u32;
         self.step(id, generation);
     }
@@ -227,6 +240,11 @@ impl Engine {
             self.stations.set_now(at);
             match event {
                 Event::Step(id, generation) => self.step(id, generation),
+                Event::Expire(id, generation) => {
+                    if self.tag(id, generation).is_some() {
+                        self.fail(id, Failure::RetryExceeded);
+                    }
+                }
                 Event::Wake(slot) => self.wake(slot as usize),
                 Event::Timer(tag) => return Some(Occurrence::Timer { tag: Tag(tag) }),
                 Event::Repeat(tag) => {
@@ -261,13 +279,16 @@ impl Engine {
             let operation = &mut self.operations[id as usize];
             let draws = &mut self.draws;
             let marks = &mut self.scratch;
-            let wanted = operation.marks;
+            let (wanted, departed) = (operation.marks, &mut operation.departed);
             let advance = operation.cursor.advance(
                 &operation.route,
                 &mut self.stations,
                 &operation.instances,
                 &mut || draws.next_u64(),
                 &mut |mark| {
+                    if mark.mark == Mark::Departs {
+                        *departed = mark.at;
+                    }
                     if wanted {
                         marks.push(mark);
                     }
@@ -388,9 +409,10 @@ impl Engine {
     fn retransmit(&mut self, id: u32, generation: u32, lost_at: Time) {
         let Retransmission { timeout, retries } = self.retransmission;
         let operation = &mut self.operations[id as usize];
+        // A large message may be lost only after the timeout has passed; it is not sent again before.
+        let at = lost_at.max(operation.departed + timeout);
         if operation.retries == retries {
-            self.fail(id, Failure::RetryExceeded);
-            return;
+            return self.schedule(at, Event::Expire(id, generation));
         }
         operation.retries += 1;
         // The adapter still has the request: it is sent again, not posted again.
@@ -400,7 +422,6 @@ impl Engine {
             .iter()
             .position(|visit| matches!(visit, Visit::Mark(Mark::Departs, _)))
             .unwrap_or(0);
-        let at = lost_at + timeout;
         operation.cursor.resume(departs, at);
         self.schedule(at, Event::Step(id, generation));
     }
