@@ -26,7 +26,7 @@ impl Line {
             return at;
         }
         let mut left = occupancy;
-        let first = self.gaps.partition_point(|&(_, to)| to <= at);
+        let first = self.first_gap(at);
         for &(from, to) in self.gaps.range(first..) {
             let start = from.max(at);
             if to - start >= left {
@@ -35,6 +35,21 @@ impl Line {
             left -= to - start;
         }
         self.end + left - occupancy
+    }
+
+    /// The first gap that is not over at `at`.
+    fn first_gap(&self, at: u64) -> usize {
+        // Visits are booked nearly in the order of their arrival, so it is almost always near the end.
+        const NEAR: usize = 8;
+        let mut index = self.gaps.len();
+        let far = index.saturating_sub(NEAR);
+        while index > far && self.gaps[index - 1].1 > at {
+            index -= 1;
+        }
+        if index > far || far == 0 {
+            return index;
+        }
+        self.gaps.partition_point(|&(_, to)| to <= at)
     }
 
     fn reset(&mut self) {
@@ -58,7 +73,7 @@ impl Line {
             return at;
         }
         let mut left = occupancy;
-        let mut index = self.gaps.partition_point(|&(_, to)| to <= at);
+        let mut index = self.first_gap(at);
         let mut filled = index..index;
         while let Some(&(from, to)) = self.gaps.get(index) {
             let start = from.max(at);

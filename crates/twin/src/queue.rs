@@ -105,15 +105,25 @@ impl<E: Copy> EventQueue<E> {
         let mut hole = 0;
         loop {
             let first = hole * ARITY + 1;
-            let Some(children) = heap.get(first..heap.len().min(first + ARITY)) else { break };
-            let Some((offset, least)) = children.iter().enumerate().min_by_key(|(_, child)| child.key) else {
-                break;
+            // Choosing without branches: which child is least is chance, and guesses cost more.
+            let least = match heap.get(first..first + ARITY) {
+                Some(full) => {
+                    let left = usize::from(full[1].key < full[0].key);
+                    let right = 2 + usize::from(full[3].key < full[2].key);
+                    let less = full[right].key < full[left].key;
+                    first + if less { right } else { left }
+                }
+                None if first < heap.len() => {
+                    let of = |child: &usize| heap[*child].key;
+                    (first..heap.len()).min_by_key(of).unwrap_or(first)
+                }
+                None => break,
             };
-            if least.key >= entry.key {
+            if heap[least].key >= entry.key {
                 break;
             }
-            heap[hole] = *least;
-            hole = first + offset;
+            heap[hole] = heap[least];
+            hole = least;
         }
         heap[hole] = entry;
     }
