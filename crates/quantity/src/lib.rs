@@ -86,27 +86,32 @@ impl Time {
 
 impl Add for Time {
     type Output = Time;
+    #[inline]
     fn add(self, other: Time) -> Time {
         self.checked_add(other).expect("time within 213 days")
     }
 }
 impl AddAssign for Time {
+    #[inline]
     fn add_assign(&mut self, other: Time) {
         *self = *self + other;
     }
 }
 impl Sub for Time {
     type Output = Time;
+    #[inline]
     fn sub(self, other: Time) -> Time {
         Time(self.0.checked_sub(other.0).expect("the earlier time is subtracted"))
     }
 }
 impl SubAssign for Time {
+    #[inline]
     fn sub_assign(&mut self, other: Time) {
         *self = *self - other;
     }
 }
 impl std::iter::Sum for Time {
+    #[inline]
     fn sum<I: Iterator<Item = Time>>(times: I) -> Time {
         times.fold(Time::ZERO, Add::add)
     }
@@ -134,11 +139,13 @@ impl Bytes {
 }
 impl Add for Bytes {
     type Output = Bytes;
+    #[inline]
     fn add(self, other: Bytes) -> Bytes {
         Bytes(self.0.checked_add(other.0).expect("bytes within 16 EiB"))
     }
 }
 impl AddAssign for Bytes {
+    #[inline]
     fn add_assign(&mut self, other: Bytes) {
         *self = *self + other;
     }

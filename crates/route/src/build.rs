@@ -261,7 +261,9 @@ impl Router {
                 known: if known.is_empty() { "none".to_string() } else { known.join(", ") },
             }
         })?;
-        if from.machine != to.machine || (engine.endpoint != path.requester && engine.endpoint != path.responder) {
+        if from.machine != to.machine
+            || (engine.endpoint != path.requester && engine.endpoint != path.responder)
+        {
             return Err(RouteError::NoWay {
                 path: path.to_string(),
                 reason: format!(
@@ -289,7 +291,15 @@ impl Router {
             return Err(RouteError::PayloadTooLarge { payload: *payload, bound, what });
         }
         let payload = if verb.is_atomic() { Bytes::new(8) } else { *payload };
-        let mut build = Build { router: self, from, to, verb: *verb, payload, access: *access, visits: Vec::with_capacity(MOST_VISITS) };
+        let mut build = Build {
+            router: self,
+            from,
+            to,
+            verb: *verb,
+            payload,
+            access: *access,
+            visits: Vec::with_capacity(MOST_VISITS),
+        };
         match &path.engine {
             Some(name) => {
                 let (index, engine) = self.engine(path, name)?;
@@ -319,7 +329,10 @@ fn short(engine: &Engine) -> &str {
     engine.name.rsplit('.').next().unwrap_or(&engine.name)
 }
 
-fn machine_stations(machine: &Machine, by_name: &BTreeMap<String, StationId>) -> Result<MachineStations, RouteError> {
+fn machine_stations(
+    machine: &Machine,
+    by_name: &BTreeMap<String, StationId>,
+) -> Result<MachineStations, RouteError> {
     let named = |of: &str, part: &str| by_name[&format!("{of}.{part}")];
     let nic = &machine.nic.name;
     let nodes: Vec<&str> = machine.endpoints.iter().map(|e| e.name.as_str()).chain([nic.as_str()]).collect();
@@ -344,17 +357,25 @@ fn machine_stations(machine: &Machine, by_name: &BTreeMap<String, StationId>) ->
         transmit: named(nic, "transmit"),
         receive: named(nic, "receive"),
         endpoints: endpoints.collect(),
-        engines: machine.engines.iter().map(|e| ["read", "write", "total"].map(|part| named(&e.name, part))).collect(),
+        engines: machine
+            .engines
+            .iter()
+            .map(|e| ["read", "write", "total"].map(|part| named(&e.name, part)))
+            .collect(),
         stalls: machine.stalls.iter().map(|stall| by_name[&stall.name]).collect(),
         ways,
     })
 }
 
-fn way(machine: &Machine, from: &str, to: &str, by_name: &BTreeMap<String, StationId>) -> Result<Way, RouteError> {
-    let hops = machine.way(from, to).map_err(|error| RouteError::NoWay {
-        path: format!("{from}-{to}"),
-        reason: error.to_string(),
-    })?;
+fn way(
+    machine: &Machine,
+    from: &str,
+    to: &str,
+    by_name: &BTreeMap<String, StationId>,
+) -> Result<Way, RouteError> {
+    let hops = machine
+        .way(from, to)
+        .map_err(|error| RouteError::NoWay { path: format!("{from}-{to}"), reason: error.to_string() })?;
     let mut way = Way::default();
     let mut delay = Time::ZERO;
     let mut total = Time::ZERO;
@@ -449,7 +470,12 @@ impl<'r> Build<'r> {
                 for leg in &up.legs {
                     let packets = request.packets(self.from.endpoint.pcie_mtu);
                     let framed = Bytes::new(request.get() + packets * leg.pcie.completion_header.get());
-                    self.detached("request fetch", leg.station, Pick::Any, link_rate(&leg.pcie).time_for(framed));
+                    self.detached(
+                        "request fetch",
+                        leg.station,
+                        Pick::Any,
+                        link_rate(&leg.pcie).time_for(framed),
+                    );
                 }
             }
         }
@@ -578,8 +604,11 @@ impl<'r> Build<'r> {
     fn stall_hop(&self, hops: &mut Vec<Hop>) {
         let of = |place: Place<'r>| place.at.stalls.iter().zip(&place.stations.stalls);
         for (stall, station) in of(self.from).chain(of(self.to)) {
-            let requester =
-                if stall.requester == "*" { self.remote() } else { stall.requester == self.from.endpoint.name };
+            let requester = if stall.requester == "*" {
+                self.remote()
+            } else {
+                stall.requester == self.from.endpoint.name
+            };
             if requester
                 && stall.responder == self.to.endpoint.name
                 && stall.verbs.iter().any(|verb| verb == self.verb.name())
@@ -605,7 +634,13 @@ impl<'r> Build<'r> {
             .collect()
     }
 
-    fn train(&mut self, hops: Vec<Hop>, requests: Vec<Requests>, release: Option<(usize, Time, StationId)>, settle: Time) {
+    fn train(
+        &mut self,
+        hops: Vec<Hop>,
+        requests: Vec<Requests>,
+        release: Option<(usize, Time, StationId)>,
+        settle: Time,
+    ) {
         let segment = hops.iter().map(|hop| hop.mtu).filter(|mtu| *mtu < NO_PACKETS).max();
         let train = Train {
             bytes: self.payload,
@@ -628,7 +663,12 @@ impl<'r> Build<'r> {
         for leg in &down.legs {
             if entry > Bytes::ZERO {
                 let framed = entry + leg.pcie.write_header;
-                self.detached("completion entry", leg.station, Pick::Any, link_rate(&leg.pcie).time_for(framed));
+                self.detached(
+                    "completion entry",
+                    leg.station,
+                    Pick::Any,
+                    link_rate(&leg.pcie).time_for(framed),
+                );
             }
         }
         let costs = &self.from.endpoint.verbs;
@@ -778,7 +818,12 @@ impl<'r> Build<'r> {
         for leg in &down.legs {
             if entry > Bytes::ZERO {
                 let framed = entry + leg.pcie.write_header;
-                self.detached("completion entry", leg.station, Pick::Any, link_rate(&leg.pcie).time_for(framed));
+                self.detached(
+                    "completion entry",
+                    leg.station,
+                    Pick::Any,
+                    link_rate(&leg.pcie).time_for(framed),
+                );
             }
         }
         self.mark(Mark::Delivered);

@@ -176,12 +176,7 @@ impl Cursor {
     }
 
     /// What a visit to cores or contexts still needs before it can start.
-    fn serve_now(
-        &mut self,
-        slot: usize,
-        stations: &mut Stations,
-        pick: Pick,
-    ) -> Option<Advance> {
+    fn serve_now(&mut self, slot: usize, stations: &mut Stations, pick: Pick) -> Option<Advance> {
         if pick != Pick::Any || !stations.is_claimed(slot) {
             return None;
         }

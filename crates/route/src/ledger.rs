@@ -64,7 +64,11 @@ pub struct Ledger {
 impl Ledger {
     /// Data packets of a link in both directions.
     pub fn link(&self, name: &str) -> u64 {
-        ["up", "down"].iter().filter_map(|side| self.links.get(&format!("{name}.{side}"))).map(|p| p.data).sum()
+        ["up", "down"]
+            .iter()
+            .filter_map(|side| self.links.get(&format!("{name}.{side}")))
+            .map(|p| p.data)
+            .sum()
     }
 }
 
@@ -290,7 +294,8 @@ impl Demand {
             };
             consider(servers / seconds, *station);
         }
-        for station in self.requests.keys().map(|(station, _)| *station).collect::<std::collections::BTreeSet<_>>()
+        for station in
+            self.requests.keys().map(|(station, _)| *station).collect::<std::collections::BTreeSet<_>>()
         {
             if let Kind::Pool { shared, reserved } = router.kind(station) {
                 let rate = pool_rate(shared, reserved, |class| {

@@ -112,13 +112,17 @@ impl fmt::Display for Verb {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RouteError {
     /// The name is not two or three words.
-    #[error("`{text}` is not a path: write `requester-responder` or `requester-responder-engine`, as in `client-soc` or `soc-host-dma`")]
+    #[error(
+        "`{text}` is not a path: write `requester-responder` or `requester-responder-engine`, as in `client-soc` or `soc-host-dma`"
+    )]
     PathSyntax {
         /// What was written.
         text: String,
     },
     /// There is no such endpoint.
-    #[error("path `{path}` names `{endpoint}`, which {device} in mode {mode} does not have; its endpoints are {known}")]
+    #[error(
+        "path `{path}` names `{endpoint}`, which {device} in mode {mode} does not have; its endpoints are {known}"
+    )]
     UnknownEndpoint {
         /// The path.
         path: String,
@@ -132,7 +136,9 @@ pub enum RouteError {
         known: String,
     },
     /// There is no such engine.
-    #[error("path `{path}` names the engine `{engine}`, which the machine of `{requester}` does not have; its engines are {known}")]
+    #[error(
+        "path `{path}` names the engine `{engine}`, which the machine of `{requester}` does not have; its engines are {known}"
+    )]
     UnknownEngine {
         /// The path.
         path: String,

@@ -5,13 +5,13 @@
 //! which events were scheduled, so a run is a function of its seed.
 
 use crate::fault::{Crossing, Fault, Faults};
+use crate::queue::EventQueue;
 use crate::seed::{Generator, Seed};
 use offpath_quantity::Time;
 use offpath_route::{Advance, Cursor, Mark, Marked, Route, Router, StationId, Stations, Visit};
 use rand_core::RngCore;
 use slab::Slab;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 /// An operation or timer in the engine.
@@ -129,10 +129,11 @@ pub struct Handle {
     generation: u32,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 enum Event {
     Step(u32, u32),
     Wake(u32),
+    Expire(u32, u32),
     Timer(u64),
 }
 
@@ -145,6 +146,8 @@ struct Operation {
     marks: Marks,
     retransmission: Retransmission,
     retries: u32,
+    /// When its request last left the requester's adapter, from where the timeout counts.
+    departed: Time,
     /// Marks of effects that happened, so that a repeated request does not repeat them.
     applied: bool,
 }
@@ -153,8 +156,7 @@ struct Operation {
 pub struct Engine {
     router: Rc<Router>,
     stations: Stations,
-    queue: BinaryHeap<Reverse<(u64, u64, Event)>>,
-    sequence: u64,
+    queue: EventQueue<Event>,
     generation: u32,
     operations: Slab<Operation>,
     waiting: BTreeMap<usize, VecDeque<(u32, u32)>>,
@@ -177,8 +179,7 @@ impl Engine {
         let stations = Stations::new(router.stations(), true);
         Engine {
             stations,
-            queue: BinaryHeap::new(),
-            sequence: 0,
+            queue: EventQueue::new(),
             generation: 0,
             operations: Slab::new(),
             waiting: BTreeMap::new(),
@@ -231,8 +232,7 @@ impl Engine {
     }
 
     fn schedule(&mut self, at: Time, event: Event) {
-        self.queue.push(Reverse((at.ps(), self.sequence, event)));
-        self.sequence += 1;
+        self.queue.push(at, event);
     }
 
     /// How often a context of `station` was taken so far, at every instance.
@@ -252,9 +252,10 @@ impl Engine {
     pub fn start_as(&mut self, tag: Tag, route: Rc<Route>, instances: Rc<[u32]>, start: Start) -> Handle {
         self.generation = self.generation.wrapping_add(1);
         let generation = self.generation;
-        let mut cursor = Cursor::new(start.at.max(self.now()));
+        let departed = start.at.max(self.now());
+        let mut cursor = Cursor::new(departed);
         if start.sent_again {
-            cursor.resume(departure(&route), start.at.max(self.now()));
+            cursor.resume(departure(&route), departed);
         }
         let retransmission = start.retransmission.unwrap_or(self.retransmission);
         let marks = start.marks;
@@ -267,6 +268,7 @@ impl Engine {
             marks,
             retransmission,
             retries: 0,
+            departed,
             applied: false,
         };
         let id = self.operations.insert(operation) as u32;
@@ -328,11 +330,16 @@ impl Engine {
             if let Some(occurrence) = self.pending.pop_front() {
                 return Some(occurrence);
             }
-            let Reverse((at, _, event)) = self.queue.pop()?;
+            let (at, event) = self.queue.pop()?;
             self.events += 1;
-            self.stations.set_now(Time::from_ps(at));
+            self.stations.set_now(at);
             match event {
                 Event::Step(id, generation) => self.step(id, generation),
+                Event::Expire(id, generation) => {
+                    if self.tag(id, generation).is_some() {
+                        self.fail(id, Failure::RetryExceeded);
+                    }
+                }
                 Event::Wake(slot) => self.wake(slot as usize),
                 Event::Timer(tag) => return Some(Occurrence::Timer { tag: Tag(tag) }),
             }
@@ -344,7 +351,7 @@ impl Engine {
         if !self.pending.is_empty() {
             return Some(self.now());
         }
-        self.queue.peek().map(|Reverse((at, ..))| Time::from_ps(*at))
+        self.queue.next_at()
     }
 
     fn tag(&self, id: u32, generation: u32) -> Option<Tag> {
@@ -359,13 +366,16 @@ impl Engine {
             let operation = &mut self.operations[id as usize];
             let draws = &mut self.draws;
             let marks = &mut self.scratch;
-            let wanted = operation.marks;
+            let (wanted, departed) = (operation.marks, &mut operation.departed);
             let advance = operation.cursor.advance(
                 &operation.route,
                 &mut self.stations,
                 &operation.instances,
                 &mut || draws.next_u64(),
                 &mut |mark| {
+                    if mark.mark == Mark::Departs {
+                        *departed = mark.at;
+                    }
                     if wanted.includes(mark.mark) {
                         marks.push(mark);
                     }
@@ -494,14 +504,14 @@ impl Engine {
     fn retransmit(&mut self, id: u32, generation: u32, lost_at: Time) {
         let operation = &mut self.operations[id as usize];
         let Retransmission { timeout, retries } = operation.retransmission;
+        // A large message may be lost only after the timeout has passed; it is not sent again before.
+        let at = lost_at.max(operation.departed + timeout);
         if operation.retries == retries {
-            self.fail(id, Failure::RetryExceeded);
-            return;
+            return self.schedule(at, Event::Expire(id, generation));
         }
         operation.retries += 1;
         // The adapter still has the request: it is sent again, not posted again.
         let departs = departure(&operation.route);
-        let at = lost_at + timeout;
         operation.cursor.resume(departs, at);
         self.schedule(at, Event::Step(id, generation));
     }

@@ -6,6 +6,7 @@
 mod engine;
 mod fault;
 mod load;
+mod queue;
 mod seed;
 mod statistics;
 pub mod world;
@@ -13,6 +14,7 @@ pub mod world;
 pub use engine::{Engine, Failure, Handle, Marks, Occurrence, Retransmission, Start, Tag};
 pub use fault::{Crossing, Fault, Faults, Rule};
 pub use load::{Arrivals, Load, LoadError, Observed, run};
+pub use queue::EventQueue;
 pub use seed::{Generator, Seed};
 pub use statistics::{Interval, Latencies, batch_means};
 pub use world::{TwinFabric, TwinWorld};

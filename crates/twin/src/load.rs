@@ -91,6 +91,16 @@ pub struct Observed {
 }
 
 const BATCHES: usize = 20;
+/// Most combinations of machines that take turns; beyond, turns are only nearly even.
+const MOST_COMBINATIONS: u64 = 1 << 16;
+
+fn lowest_common_multiple(a: u64, b: u64) -> u64 {
+    let (mut divisor, mut rest) = (a, b);
+    while rest > 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    a / divisor * b
+}
 
 /// Runs a load on idle stations of `router`'s system and observes its window.
 pub fn run(router: &Rc<Router>, load: &Load) -> Result<Observed, LoadError> {
@@ -128,7 +138,10 @@ struct Run<'l> {
 impl<'l> Run<'l> {
     fn new(router: &Rc<Router>, load: &'l Load, total: f64) -> Run<'l> {
         let machines = &router.system().machines;
-        let most = machines.iter().map(|m| m.count).max().unwrap_or(1);
+        // As many combinations as serve each machine of every role equally often.
+        let counts = machines.iter().map(|m| m.count.max(1));
+        let most =
+            counts.fold(1, |common, count| lowest_common_multiple(common, count).min(MOST_COMBINATIONS));
         let instances =
             (0..most).map(|i| machines.iter().map(|m| (i % m.count.max(1)) as u32).collect()).collect();
         Run {
