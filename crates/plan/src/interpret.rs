@@ -315,6 +315,9 @@ struct Task<F: Fabric> {
     /// Messages on their way out, in slots of their own: what comes in must not change them.
     outbox: F::Region,
     sent: Cell<u64>,
+    /// Receives that are posted and not yet used, by the responder whose answers they wait for
+    /// (empty for datagrams): a branch that sends nothing leaves its receive to the next message.
+    posted: RefCell<BTreeMap<String, F::Ticket>>,
     remote: BTreeMap<String, (F::QueuePair, RemoteRegion)>,
     calls: BTreeMap<String, F::QueuePair>,
     datagrams: Option<F::QueuePair>,
@@ -335,7 +338,7 @@ impl<F: Hint> Agent<F> {
             .expect("the largest payload fits the memory");
         let wants_datagrams = shared.receives(Verb::SendDatagram, &name);
         let options =
-            QueuePairOptions { send_depth: 4096, receive_depth: inbox.max(1), signal_all: true, ..QueuePairOptions::ud() };
+            QueuePairOptions { send_depth: 4096, receive_depth: inbox.max(1), ..QueuePairOptions::ud() };
         let datagrams = wants_datagrams.then(|| fabric.create_queue_pair(options).expect("the world has datagrams"));
         let agent =
             Rc::new(Agent { fabric: fabric.clone(), name: name.clone(), shared: shared.clone(), region, datagrams, addresses: RefCell::default() });
@@ -383,8 +386,7 @@ impl<F: Hint> Agent<F> {
             }
         }
         let datagrams = (initiates && self.shared.sends(Verb::SendDatagram, &self.name)).then(|| {
-            let options = QueuePairOptions { signal_all: true, ..QueuePairOptions::ud() };
-            let pair = fabric.create_queue_pair(options).expect("the world has datagrams");
+            let pair = fabric.create_queue_pair(QueuePairOptions::ud()).expect("the world has datagrams");
             fabric.publish(&service_of(number), &pair).expect("a service of its own");
             pair
         });
@@ -393,6 +395,7 @@ impl<F: Hint> Agent<F> {
             local,
             outbox,
             sent: Cell::new(0),
+            posted: RefCell::default(),
             remote,
             calls,
             datagrams: datagrams.or_else(|| self.datagrams.clone()),
@@ -510,8 +513,16 @@ async fn initiate<F: Hint>(agent: Rc<Agent<F>>, number: u16) {
 /// How far a program came at this endpoint.
 enum Reached {
     End,
-    /// A message left; the answer comes on this queue pair.
-    Sent,
+    /// A message left; the answer comes on this channel.
+    Sent(String),
+}
+
+/// The name of the channel that a message and its answer take.
+fn channel(call: &Call) -> String {
+    match call.operation.verb {
+        Verb::SendDatagram => String::new(),
+        _ => call.operation.path.responder.clone(),
+    }
 }
 
 impl<F: Hint> Task<F> {
@@ -530,15 +541,17 @@ impl<F: Hint> Task<F> {
         loop {
             // The receive is posted before anything is sent, so no answer can come too early.
             let program = self.agent.shared.program(place.alternative.into(), place.program.into()).clone();
-            let channel = self.answers_on(&program, place.position);
-            let answer = match &channel {
-                Some(pair) => Some(pair.receive(self.local.all())?),
-                None => None,
-            };
+            if let Some((name, pair)) = self.answers_on(&program, place.position)
+                && !self.posted.borrow().contains_key(&name)
+            {
+                let ticket = pair.receive(self.local.all())?;
+                self.posted.borrow_mut().insert(name, ticket);
+            }
             match self.run(&program, place, None).await? {
                 Reached::End => return Ok(()),
-                Reached::Sent => {
-                    let answer: Completion = answer.expect("a message leaves on a channel").await;
+                Reached::Sent(channel) => {
+                    let ticket = self.posted.borrow_mut().remove(&channel);
+                    let answer: Completion = ticket.expect("a receive waits on each channel").await;
                     answer.success().map_err(Failure::Operation)?;
                     place = self.place();
                 }
@@ -547,11 +560,16 @@ impl<F: Hint> Task<F> {
     }
 
     /// The queue pair on which the answer to the next message from `position` on comes.
-    fn answers_on(&self, program: &Program, position: u16) -> Option<F::QueuePair> {
+    fn answers_on(&self, program: &Program, position: u16) -> Option<(String, F::QueuePair)> {
         program.code[usize::from(position)..].iter().find_map(|instruction| match instruction {
-            Instruction::Verb(call) if call.operation.verb == Verb::SendDatagram => self.datagrams.clone(),
-            Instruction::Verb(call) if call.operation.verb == Verb::Send => {
-                self.calls.get(&call.operation.path.responder).cloned()
+            Instruction::Verb(call) if call.operation.path.requester == self.agent.name => {
+                let name = channel(call);
+                let pair = match call.operation.verb {
+                    Verb::SendDatagram => self.datagrams.as_ref(),
+                    Verb::Send => self.calls.get(&name),
+                    _ => None,
+                };
+                pair.map(|pair| (name, pair.clone()))
             }
             _ => None,
         })
@@ -574,7 +592,7 @@ impl<F: Hint> Task<F> {
                 }
                 Instruction::Verb(call) if call.operation.verb.is_message() => {
                     self.send(program, call, Place { position: at + 1, ..place }, caller).await?;
-                    return Ok(Reached::Sent);
+                    return Ok(Reached::Sent(channel(call)));
                 }
                 Instruction::Parallel { starts, next } => {
                     let parts = starts.iter().map(|start| Box::pin(self.part(program, place, *start)));
@@ -683,6 +701,8 @@ impl<F: Hint> Task<F> {
             };
             (pair, WorkRequest::send(local))
         };
+        // One completion in 64 frees the slots of all: asking for each would cost a poll each.
+        let request = if self.sent.get() % 64 == 0 { request } else { request.unsignaled() };
         let ticket = self.agent.fabric.hinted(pair, call, self.label(place)).post(request)?;
         // The sender does not wait: the message's slot is the fabric's until it has left.
         drop(ticket);
