@@ -36,8 +36,10 @@ pub struct Point {
     pub loaded: Loaded,
 }
 
-/// Requests counted in a loaded window.
+/// Requests counted in a loaded window, where each is one burst.
 const COUNTED: f64 = 60_000.0;
+/// Payload that moves as one burst.
+const BURST: f64 = 16_384.0;
 
 /// Observes every alternative on the idle twin.
 pub fn observe_all(ready: &[Ready], seed: Seed) -> Result<(Vec<Fold>, u64, f64), RunError> {
@@ -104,7 +106,15 @@ fn run_mix(
         Objective::LeastHostCpu { load } | Objective::LowestP99 { load } => Some(load),
     });
     let rate = offered.unwrap_or(mix.rate.value);
-    let window = Time::from_ps((COUNTED / rate * 1e12) as u64).min(Time::from_ms(400));
+    // A large payload costs the twin an event a burst, so fewer requests are counted; their
+    // throughput varies less.
+    let payload = own
+        .iter()
+        .flat_map(|one| one.compiled.payloads())
+        .map(|bytes| bytes.get() as f64)
+        .fold(0.0, f64::max);
+    let counted = (COUNTED / (1.0 + payload / BURST)).max(400.0);
+    let window = Time::from_ps((counted / rate * 1e12) as u64).min(Time::from_ms(400));
     let in_flight = enough(rate, mix.latency_s);
     // Queues that a closed loop fills at its start have to drain once before anything is counted.
     let warm_up = Time::from_ps((f64::from(in_flight) / rate * 4e12) as u64 + (mix.latency_s * 8e12) as u64);
@@ -122,7 +132,9 @@ fn hold_again(ready: &[Ready], folds: &mut [Fold], mix: &Mix, loaded: &Loaded) -
         let expected: f64 = ready
             .iter()
             .zip(folds.iter())
-            .map(|(one, fold)| share(&one.alternative.name) * fold.seconds.get(&station.name).copied().unwrap_or(0.0))
+            .map(|(one, fold)| {
+                share(&one.alternative.name) * fold.seconds.get(&station.name).copied().unwrap_or(0.0)
+            })
             .sum();
         let busy = loaded.utilization.get(&station.name).copied().unwrap_or(0.0);
         let seen = busy * (contexts * station.instances) as f64 / loaded.throughput.mean;
@@ -257,16 +269,21 @@ pub fn few_clients(
     rows.into_iter()
         .map(|(name, shares)| {
             let (own, weights) = own(ready, &shares);
-            let slowest: f64 = own
-                .iter()
-                .map(|one| one.compiled.fold(&one.router).latency)
-                .fold(0.0, f64::max);
+            let slowest: f64 =
+                own.iter().map(|one| one.compiled.fold(&one.router).latency).fold(0.0, f64::max);
             let runs = design
                 .clients
                 .iter()
                 .map(|clients| {
                     let span = |times: f64| Time::from_ps((slowest * times * 1e12) as u64);
-                    load(&own, &weights, Arrivals::Closed(*clients), span(20.0), span(400.0), seed.child("clients"))
+                    load(
+                        &own,
+                        &weights,
+                        Arrivals::Closed(*clients),
+                        span(20.0),
+                        span(100.0),
+                        seed.child("clients"),
+                    )
                 })
                 .collect::<Result<_, _>>()?;
             Ok((name, runs))

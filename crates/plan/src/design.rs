@@ -593,7 +593,10 @@ impl Resolver<'_> {
                     .map(|name| name.to_string_lossy().into_owned())
                     .unwrap_or_default(),
                 shares.join(", "),
-                workload.properties().find(|(key, _)| *key == "requestdistribution").map_or("uniform", |(_, value)| value),
+                workload
+                    .properties()
+                    .find(|(key, _)| *key == "requestdistribution")
+                    .map_or("uniform", |(_, value)| value),
                 workload.record_count,
                 workload.mean_record_bytes(),
             )
@@ -631,7 +634,14 @@ impl Resolver<'_> {
                 .parameters
                 .iter()
                 .filter(|(name, _)| self.raw.parameters.contains_key(*name))
-                .map(|(name, value)| (name.clone(), match value { Value::Bytes(v) | Value::Number(v) => *v }))
+                .map(|(name, value)| {
+                    (
+                        name.clone(),
+                        match value {
+                            Value::Bytes(v) | Value::Number(v) => *v,
+                        },
+                    )
+                })
                 .collect(),
             sweep,
             clients: self.raw.clients.as_ref().map(|clients| clients.counts.clone()).unwrap_or_default(),
@@ -791,7 +801,12 @@ impl Resolver<'_> {
             return Err(self.error(
                 format!(
                     "the objects {} need {}, and the budget at `{}` is {budget}",
-                    cache.whole.iter().map(|name| format!("`{}`", name.get_ref())).collect::<Vec<_>>().join(", "),
+                    cache
+                        .whole
+                        .iter()
+                        .map(|name| format!("`{}`", name.get_ref()))
+                        .collect::<Vec<_>>()
+                        .join(", "),
                     Bytes::new(whole),
                     cache.at
                 ),
@@ -893,7 +908,10 @@ impl Resolver<'_> {
                                 share * 100.0,
                                 operation.name()
                             ),
-                            format!("add `{} = [ ... ]` to it, or choose a workload without", operation.name()),
+                            format!(
+                                "add `{} = [ ... ]` to it, or choose a workload without",
+                                operation.name()
+                            ),
                             given.name.span(),
                         ));
                     };
@@ -928,7 +946,8 @@ impl Resolver<'_> {
 
     fn step(&self, spanned: &Spanned<RawStep>, context: &Context<'_>) -> Result<Step, miette::Report> {
         let step = spanned.get_ref();
-        let verbs = [&step.read, &step.write, &step.send, &step.send_ud, &step.compare_and_swap, &step.fetch_and_add];
+        let verbs =
+            [&step.read, &step.write, &step.send, &step.send_ud, &step.compare_and_swap, &step.fetch_and_add];
         let kinds = verbs.iter().filter(|path| path.is_some()).count()
             + usize::from(step.compute.is_some())
             + usize::from(step.repeat.is_some())
@@ -962,7 +981,11 @@ impl Resolver<'_> {
             }
             let batch = step.batch.as_ref().map_or(1, |batch| *batch.get_ref());
             if batch == 0 {
-                return Err(self.error("a doorbell batch of 0 posts nothing", "write 1 or more", spanned.span()));
+                return Err(self.error(
+                    "a doorbell batch of 0 posts nothing",
+                    "write 1 or more",
+                    spanned.span(),
+                ));
             }
             return Ok(Step::Verb {
                 verb,

@@ -76,6 +76,8 @@ pub struct Shared {
     connected: Cell<usize>,
     /// The request that each initiator's task works on, so that messages need not carry it.
     labels: RefCell<BTreeMap<(u16, u16), u64>>,
+    /// The first failure away from a request's initiator, with its alternative.
+    broken: RefCell<Option<(u16, Failure)>>,
     largest: Bytes,
     largest_message: Bytes,
 }
@@ -114,6 +116,7 @@ impl Shared {
             taken: RefCell::default(),
             connected: Cell::new(0),
             labels: RefCell::default(),
+            broken: RefCell::default(),
             largest: Bytes::new(largest.get().max(64)),
             largest_message: Bytes::new(largest_message.get().max(8)),
         })
@@ -127,6 +130,11 @@ impl Shared {
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+
+    /// The first failure away from a request's initiator, with its alternative.
+    pub fn broken(&self) -> Option<(u16, Failure)> {
+        self.broken.borrow().clone()
     }
 
     /// Tasks that have set up their connections.
@@ -186,11 +194,13 @@ impl Shared {
 
     /// Whether any program sends a message of that kind from `requester`.
     fn sends(&self, verb: Verb, requester: &str) -> bool {
-        calls(&self.script).any(|call| call.operation.verb == verb && call.operation.path.requester == requester)
+        calls(&self.script)
+            .any(|call| call.operation.verb == verb && call.operation.path.requester == requester)
     }
 
     fn receives(&self, verb: Verb, responder: &str) -> bool {
-        calls(&self.script).any(|call| call.operation.verb == verb && call.operation.path.responder == responder)
+        calls(&self.script)
+            .any(|call| call.operation.verb == verb && call.operation.path.responder == responder)
     }
 
     /// The endpoints whose memory `requester` reaches by one-sided verbs or an engine.
@@ -305,6 +315,8 @@ struct Agent<F: Fabric> {
     shared: Rc<Shared>,
     region: F::Region,
     datagrams: Option<F::QueuePair>,
+    /// Datagrams sent on the queue pair that all handlers share.
+    answered: Cell<u64>,
     addresses: RefCell<BTreeMap<(String, u32, u16), Address>>,
 }
 
@@ -339,9 +351,17 @@ impl<F: Hint> Agent<F> {
         let wants_datagrams = shared.receives(Verb::SendDatagram, &name);
         let options =
             QueuePairOptions { send_depth: 4096, receive_depth: inbox.max(1), ..QueuePairOptions::ud() };
-        let datagrams = wants_datagrams.then(|| fabric.create_queue_pair(options).expect("the world has datagrams"));
-        let agent =
-            Rc::new(Agent { fabric: fabric.clone(), name: name.clone(), shared: shared.clone(), region, datagrams, addresses: RefCell::default() });
+        let datagrams =
+            wants_datagrams.then(|| fabric.create_queue_pair(options).expect("the world has datagrams"));
+        let agent = Rc::new(Agent {
+            fabric: fabric.clone(),
+            name: name.clone(),
+            shared: shared.clone(),
+            region,
+            datagrams,
+            answered: Cell::new(0),
+            addresses: RefCell::default(),
+        });
         fabric.spawn_task(Box::pin(serve_memory(agent.clone())));
         let initiates = tasks > 0;
         if shared.receives(Verb::Send, &name) && !initiates {
@@ -470,8 +490,7 @@ async fn serve_calls<F: Hint>(agent: Rc<Agent<F>>) {
                 if message.status != Status::Success {
                     return;
                 }
-                // A failed answer leaves the initiator without one, which its world reports.
-                let _ = task.go_on(task.place(), Some(&pair)).await;
+                task.answer(Some(&pair)).await;
             }
         }));
         number = number.wrapping_add(1);
@@ -486,7 +505,7 @@ async fn serve_datagrams<F: Hint>(agent: Rc<Agent<F>>, pair: F::QueuePair, numbe
         if ticket.await.status != Status::Success {
             return;
         }
-        let _ = task.go_on(task.place(), None).await;
+        task.answer(None).await;
     }
 }
 
@@ -575,13 +594,22 @@ impl<F: Hint> Task<F> {
         })
     }
 
-    /// Goes on with a request that a message brought here.
-    async fn go_on(&self, place: Place, caller: Option<&F::QueuePair>) -> Result<(), Failure> {
+    /// Goes on with a request that a message brought here. Its initiator would wait for ever after
+    /// a failure, so the run is told.
+    async fn answer(&self, caller: Option<&F::QueuePair>) {
+        let place = self.place();
         let program = self.agent.shared.program(place.alternative.into(), place.program.into()).clone();
-        self.run(&program, place, caller).await.map(|_| ())
+        if let Err(failure) = self.run(&program, place, caller).await {
+            self.agent.shared.broken.borrow_mut().get_or_insert((place.alternative.into(), failure));
+        }
     }
 
-    async fn run(&self, program: &Program, place: Place, caller: Option<&F::QueuePair>) -> Result<Reached, Failure> {
+    async fn run(
+        &self,
+        program: &Program,
+        place: Place,
+        caller: Option<&F::QueuePair>,
+    ) -> Result<Reached, Failure> {
         let mut at = place.position;
         loop {
             match &program.code[usize::from(at)] {
@@ -666,7 +694,9 @@ impl<F: Hint> Task<F> {
                 let request = match operation.verb {
                     Verb::Read => WorkRequest::read(local, remote),
                     Verb::Write => WorkRequest::write(local, remote),
-                    Verb::CompareAndSwap => WorkRequest::compare_and_swap(self.local.slice(0, 8), remote, 0, 0),
+                    Verb::CompareAndSwap => {
+                        WorkRequest::compare_and_swap(self.local.slice(0, 8), remote, 0, 0)
+                    }
                     Verb::FetchAndAdd => WorkRequest::fetch_and_add(self.local.slice(0, 8), remote, 1),
                     Verb::Send | Verb::SendDatagram => unreachable!("messages are sent elsewhere"),
                 };
@@ -702,7 +732,12 @@ impl<F: Hint> Task<F> {
             (pair, WorkRequest::send(local))
         };
         // One completion in 64 frees the slots of all: asking for each would cost a poll each.
-        let request = if self.sent.get() % 64 == 0 { request } else { request.unsignaled() };
+        let shares = operation.verb == Verb::SendDatagram && self.agent.name != program.initiator;
+        let count = if shares { &self.agent.answered } else { &self.sent };
+        let request = if count.get() % 64 == 0 { request } else { request.unsignaled() };
+        if shares {
+            self.agent.answered.set(self.agent.answered.get() + 1);
+        }
         let ticket = self.agent.fabric.hinted(pair, call, self.label(place)).post(request)?;
         // The sender does not wait: the message's slot is the fabric's until it has left.
         drop(ticket);

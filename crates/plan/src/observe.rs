@@ -178,9 +178,13 @@ pub fn observe(one: &Ready, seed: Seed) -> Result<Observed, RunError> {
                         let label = observer.begin(0).value();
                         let program = next.next() as u16;
                         shared.push(Job { alternative: 0, program, born: fabric.now(), label });
-                        wait_for(&fabric, || ended.borrow().count > before).await;
+                        wait_for(&fabric, || ended.borrow().count > before || shared.broken().is_some())
+                            .await;
                     }
                     let recorded = observer.recorded().remove(&0).unwrap_or_default();
+                    if let Some((alternative, failure)) = shared.broken() {
+                        ended.borrow_mut().failure.get_or_insert((alternative, words(&failure)));
+                    }
                     let enough = step > 1 && proportional_error(&recorded) < 0.01;
                     if enough || recorded.requests >= MOST || ended.borrow().failure.is_some() {
                         *output.borrow_mut() = Some((recorded, ended.borrow().latency));
@@ -339,8 +343,12 @@ pub fn load(
         .iter()
         .flat_map(|machine| machine.endpoints.iter().map(|e| (e.name.clone(), machine.count as u32)))
         .collect();
-    let roles = interpret::roles(&shared, &instances, tasks, tasks.min(OPEN_LOOP_TASKS), main);
+    let roles = interpret::roles(&shared, &instances, tasks, tasks, main);
     world(router, seed, &observer)?.run(roles).map_err(stopped)?;
+    if let Some((alternative, failure)) = shared.broken() {
+        let alternative = ready[usize::from(alternative)].alternative.name.clone();
+        return Err(RunError::Request { alternative, reason: words(&failure) });
+    }
     let meter = meter.borrow();
     let (Some(before), Some(after)) = (&meter.before, &meter.after) else {
         return Err(stopped("the run ended before its window"));

@@ -3,7 +3,9 @@
 
 use crate::design::{Alternative, CacheUse, Design, Objective, Rank};
 use crate::program::{Compiled, Fold, compile};
-use offpath_capacity::{Activity, CapacityError, Constraint, Cost, Objective as Aim, Pool, Problem, Solution, Station};
+use offpath_capacity::{
+    Activity, CapacityError, Constraint, Cost, Objective as Aim, Pool, Problem, Solution, Station,
+};
 use offpath_profile::{Library, Number, Provenance, Request, System};
 use offpath_quantity::Quantity;
 use offpath_route::{Kind, Router};
@@ -244,12 +246,17 @@ fn stations(design: &Design, router: &Router) -> Problem {
     for station in router.stations() {
         match &station.kind {
             Kind::Pool { shared, reserved } => {
-                let rate =
-                    |time: &Option<offpath_quantity::Time>| time.map_or(0.0, |t| station.instances as f64 / t.as_seconds());
+                let rate = |time: &Option<offpath_quantity::Time>| {
+                    time.map_or(0.0, |t| station.instances as f64 / t.as_seconds())
+                };
                 problem.pools.push(Pool {
                     name: station.name.clone(),
                     shared: rate(shared),
-                    reserved: reserved.iter().enumerate().map(|(c, time)| (c.to_string(), rate(time))).collect(),
+                    reserved: reserved
+                        .iter()
+                        .enumerate()
+                        .map(|(c, time)| (c.to_string(), rate(time)))
+                        .collect(),
                 });
             }
             _ => problem.stations.push(Station::new(station.name.clone(), station.servers() as f64)),
@@ -353,7 +360,12 @@ const LATENCY: &str = "latency";
 
 /// Of several mixes with the greatest throughput, the one that greedy's criterion likes best: each
 /// alternative costs its rank, and the throughput is kept.
-fn preferred(problem: &Problem, most: Solution, order: &[String], gains: bool) -> Result<Solution, PlanError> {
+fn preferred(
+    problem: &Problem,
+    most: Solution,
+    order: &[String],
+    gains: bool,
+) -> Result<Solution, PlanError> {
     const RANK: &str = "rank";
     let mut ranked = problem.clone();
     for activity in &mut ranked.activities {
@@ -429,7 +441,8 @@ pub fn plan(design: &Design, ready: &[Ready], folds: &[Fold]) -> Result<Plan, mi
             });
         }
     }
-    let span = |i: &Influence| (i.rate_low - base.optimal.total).abs().max((i.rate_high - base.optimal.total).abs());
+    let span =
+        |i: &Influence| (i.rate_low - base.optimal.total).abs().max((i.rate_high - base.optimal.total).abs());
     influences.retain(|i| span(i) > 1e-4 * base.optimal.total || i.changes.is_some());
     influences.sort_by(|a, b| span(b).total_cmp(&span(a)));
     let alternatives = ready
@@ -495,7 +508,12 @@ pub fn plan(design: &Design, ready: &[Ready], folds: &[Fold]) -> Result<Plan, mi
         influences,
         assumed,
         cache: design.cache.clone(),
-        servers: main.stations().iter().map(|s| (s.name.clone(), s.servers() as f64)).filter(|(_, n)| *n > 0.0).collect(),
+        servers: main
+            .stations()
+            .iter()
+            .map(|s| (s.name.clone(), s.servers() as f64))
+            .filter(|(_, n)| *n > 0.0)
+            .collect(),
     })
 }
 
@@ -561,13 +579,16 @@ fn shifted(
 }
 
 fn rescaled(observed: &Fold, before: &Fold, after: &Fold) -> Fold {
-    let scale = |observed: f64, before: f64, after: f64| if before > 0.0 { observed * after / before } else { after };
+    let scale =
+        |observed: f64, before: f64, after: f64| if before > 0.0 { observed * after / before } else { after };
     let at = |map: &BTreeMap<String, f64>, key: &String| map.get(key).copied().unwrap_or(0.0);
     Fold {
         seconds: after
             .seconds
             .iter()
-            .map(|(name, value)| (name.clone(), scale(at(&observed.seconds, name), at(&before.seconds, name), *value)))
+            .map(|(name, value)| {
+                (name.clone(), scale(at(&observed.seconds, name), at(&before.seconds, name), *value))
+            })
             .collect(),
         requests: after.requests.clone(),
         latency: scale(observed.latency, before.latency, after.latency),
@@ -584,7 +605,8 @@ struct Extremes {
 
 impl Extremes {
     fn new(base: &Evaluation) -> Extremes {
-        let point = |solution: &Solution| Ranged { value: solution.total, low: solution.total, high: solution.total };
+        let point =
+            |solution: &Solution| Ranged { value: solution.total, low: solution.total, high: solution.total };
         Extremes {
             alone: base.alone.iter().map(point).collect(),
             mixes: base.mixes.iter().map(point).collect(),
@@ -605,7 +627,14 @@ impl Extremes {
     }
 }
 
-fn mix(name: &str, solution: &Solution, rate: Ranged, ready: &[Ready], folds: &[Fold], router: &Router) -> Mix {
+fn mix(
+    name: &str,
+    solution: &Solution,
+    rate: Ranged,
+    ready: &[Ready],
+    folds: &[Fold],
+    router: &Router,
+) -> Mix {
     let mut shares: Vec<(String, f64)> =
         solution.shares.iter().filter(|(_, share)| **share > 1e-6).map(|(n, s)| (n.clone(), *s)).collect();
     shares.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -613,7 +642,8 @@ fn mix(name: &str, solution: &Solution, rate: Ranged, ready: &[Ready], folds: &[
         shares
             .iter()
             .map(|(name, share)| {
-                let index = ready.iter().position(|one| one.alternative.name == *name).expect("a mixed alternative");
+                let index =
+                    ready.iter().position(|one| one.alternative.name == *name).expect("a mixed alternative");
                 share * value(&folds[index])
             })
             .sum()
@@ -655,7 +685,9 @@ fn reason(constraint: &Constraint, router: &Router, fold: &Fold) -> String {
         Constraint::Station(name) => {
             let Some(id) = router.station(name) else { return name.clone() };
             let station = &router.stations()[id.index()];
-            let time = offpath_quantity::Time::from_ps((fold.seconds.get(name).copied().unwrap_or(0.0) * 1e12) as u64);
+            let time = offpath_quantity::Time::from_ps(
+                (fold.seconds.get(name).copied().unwrap_or(0.0) * 1e12) as u64,
+            );
             match station.kind {
                 Kind::Line => format!("{}: {time} a request", station.meaning),
                 _ => format!("{} {}: {time} a request", station.servers(), station.meaning),

@@ -89,7 +89,11 @@ impl Fold {
 }
 
 /// Compiles an alternative for a system.
-pub fn compile(design: &Design, alternative: &Alternative, router: &Router) -> Result<Compiled, miette::Report> {
+pub fn compile(
+    design: &Design,
+    alternative: &Alternative,
+    router: &Router,
+) -> Result<Compiled, miette::Report> {
     let mut programs = Vec::new();
     for (operation, share, steps) in &alternative.operations {
         let mut compiler = Compiler { design, router, code: Vec::new(), at: None, initiator: None };
@@ -297,13 +301,19 @@ fn step_span(step: &Step) -> Range<usize> {
         Step::Verb { span, .. } | Step::Compute { span, .. } => span.clone(),
         Step::Repeat { steps, .. } => steps.first().map_or(0..0, step_span),
         Step::Parallel(lists) => lists.iter().flatten().next().map_or(0..0, step_span),
-        Step::Branch { then, otherwise, .. } => {
-            then.iter().chain(otherwise).next().map_or(0..0, step_span)
-        }
+        Step::Branch { then, otherwise, .. } => then.iter().chain(otherwise).next().map_or(0..0, step_span),
     }
 }
 
 impl Compiled {
+    /// The payload of every verb.
+    pub fn payloads(&self) -> impl Iterator<Item = Bytes> {
+        self.programs.iter().flat_map(|(_, program)| program.code.iter()).filter_map(|one| match one {
+            Instruction::Verb(call) => Some(call.operation.payload),
+            _ => None,
+        })
+    }
+
     /// The demand of a request by adding up its steps, without running it.
     ///
     /// It says the same as observing the program on the idle twin, and is quick enough to be

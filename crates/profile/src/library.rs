@@ -170,7 +170,8 @@ impl Library {
         };
         let mut system = assemble::assemble(self, &device, &testbed, request.mode)?;
         for name in header.word("rivals").unwrap_or_default().split_whitespace() {
-            let rival = self.open(Category::Overlay, name, Some((&device.source, header.span_of("rivals"))))?;
+            let rival =
+                self.open(Category::Overlay, name, Some((&device.source, header.span_of("rivals"))))?;
             let description = rival.require(Category::Overlay)?.word("description").unwrap_or_default();
             system.rivals.push((name.to_string(), description.to_string()));
         }

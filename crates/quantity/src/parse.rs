@@ -26,9 +26,7 @@ impl Dimension {
     /// The units that text of this dimension may carry, each with its size in the base unit.
     pub fn units(self) -> &'static [(&'static str, f64)] {
         match self {
-            Dimension::Time => {
-                &[("ps", 1.0), ("ns", 1e3), ("us", 1e6), ("ms", 1e9), ("s", 1e12)]
-            }
+            Dimension::Time => &[("ps", 1.0), ("ns", 1e3), ("us", 1e6), ("ms", 1e9), ("s", 1e12)],
             Dimension::Bytes => &[
                 ("B", 1.0),
                 ("kB", 1e3),

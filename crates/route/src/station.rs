@@ -76,13 +76,21 @@ pub(crate) fn stations(system: &System) -> Vec<Station> {
         let shared = interval(m.nic.shared_packet_rate);
         let reserved = m.endpoints.iter().map(|_| interval(m.nic.reserved_packet_rate)).collect();
         add(format!("{}.cores", m.nic.name), Kind::Pool { shared, reserved }, "NIC packet cores");
-        add(format!("{}.contexts", m.nic.name), Kind::Contexts(m.nic.contexts), "NIC contexts held during PCIe");
+        add(
+            format!("{}.contexts", m.nic.name),
+            Kind::Contexts(m.nic.contexts),
+            "NIC contexts held during PCIe",
+        );
         if m.nic.reserved_contexts > 0 {
             // What is reserved for the others, an endpoint cannot take.
             let others = m.nic.reserved_contexts * (m.endpoints.len() as u64 - 1);
             for e in &m.endpoints {
                 let name = format!("{}.contexts-of-{}", m.nic.name, e.name);
-                add(name, Kind::Contexts(m.nic.contexts.saturating_sub(others).max(1)), "NIC contexts open to an endpoint");
+                add(
+                    name,
+                    Kind::Contexts(m.nic.contexts.saturating_sub(others).max(1)),
+                    "NIC contexts open to an endpoint",
+                );
             }
         }
         add(format!("{}.transmit", m.nic.name), Kind::Line, "network port, outbound");

@@ -98,7 +98,8 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         Vec::new()
     };
     let rivals = rivals(&design, &setting, &system)?;
-    let page = Page { design: &design, system: &system, checked: &checked, changed, sweep, clients, curve, rivals };
+    let page =
+        Page { design: &design, system: &system, checked: &checked, changed, sweep, clients, curve, rivals };
     let text = match context.screen.format {
         Format::Json => context.screen.json(&page.report())?,
         Format::Table | Format::Markdown => page.text(&context.screen),
@@ -110,9 +111,9 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
 /// A load that nothing carries is an answer; everything else is wrong input.
 fn unplanned(error: miette::Report) -> Failure {
     match error.downcast_ref::<offpath::plan::PlanError>() {
-        Some(offpath::plan::PlanError::Capacity(offpath::capacity::CapacityError::LoadTooHigh { .. })) => {
-            Failure::report_of(NEGATIVE, error)
-        }
+        Some(offpath::plan::PlanError::Capacity(offpath::capacity::CapacityError::LoadTooHigh {
+            ..
+        })) => Failure::report_of(NEGATIVE, error),
         _ => Failure::from(error),
     }
 }
@@ -135,7 +136,12 @@ struct ChangedReport {
 }
 
 /// What overlays and settings change, in the system and in the plan.
-fn what_changed(design: &Design, setting: &Setting, plan: &Plan, system: &System) -> Result<Option<ChangedReport>, Failure> {
+fn what_changed(
+    design: &Design,
+    setting: &Setting,
+    plan: &Plan,
+    system: &System,
+) -> Result<Option<ChangedReport>, Failure> {
     if setting.overlays.is_empty() && setting.settings.is_empty() {
         return Ok(None);
     }
@@ -161,7 +167,9 @@ fn what_changed(design: &Design, setting: &Setting, plan: &Plan, system: &System
         .alternatives
         .iter()
         .zip(&before.alternatives)
-        .filter(|(now, was)| (now.rate.value / was.rate.value - 1.0).abs() > 5e-3 || now.binding != was.binding)
+        .filter(|(now, was)| {
+            (now.rate.value / was.rate.value - 1.0).abs() > 5e-3 || now.binding != was.binding
+        })
         .map(|(now, was)| ChangeReport {
             name: now.name.clone(),
             before: format!("{} ({})", short(scale.of_rate(was.rate.value)), was.binding),
@@ -237,7 +245,11 @@ struct SweepRow {
 }
 
 /// The plan at each value of the parameter that the design varies.
-fn parameter_sweep(options: &Options, design: &Design, setting: &Setting) -> Result<Option<SweepReport>, Failure> {
+fn parameter_sweep(
+    options: &Options,
+    design: &Design,
+    setting: &Setting,
+) -> Result<Option<SweepReport>, Failure> {
     let Some((parameter, values)) = &design.sweep else { return Ok(None) };
     let scale = Unit::of(design);
     let mut rows = Vec::new();
@@ -301,8 +313,12 @@ impl Unit {
 }
 
 fn shares_text(mix: &Mix) -> String {
-    let parts: Vec<String> =
-        mix.shares.iter().filter(|(_, s)| *s > 0.0005).map(|(n, s)| format!("{:.1}% {n}", s * 100.0)).collect();
+    let parts: Vec<String> = mix
+        .shares
+        .iter()
+        .filter(|(_, s)| *s > 0.0005)
+        .map(|(n, s)| format!("{:.1}% {n}", s * 100.0))
+        .collect();
     if parts.len() == 1 { format!("{} alone", mix.shares[0].0) } else { parts.join(" + ") }
 }
 
@@ -333,7 +349,11 @@ impl Page<'_> {
     fn range(&self, rate: &Ranged) -> String {
         let unit = self.unit();
         let (low, high) = (unit.of_rate(rate.low), unit.of_rate(rate.high));
-        if high - low < 0.005 * unit.of_rate(rate.value) { String::new() } else { format!("{}-{}", short(low), short(high)) }
+        if high - low < 0.005 * unit.of_rate(rate.value) {
+            String::new()
+        } else {
+            format!("{}-{}", short(low), short(high))
+        }
     }
 
     fn goal(&self) -> String {
@@ -357,7 +377,11 @@ impl Page<'_> {
     }
 
     fn best_single(&self) -> Option<&Alone> {
-        self.plan().alternatives.iter().filter(|one| one.mixed).max_by(|a, b| a.rate.value.total_cmp(&b.rate.value))
+        self.plan()
+            .alternatives
+            .iter()
+            .filter(|one| one.mixed)
+            .max_by(|a, b| a.rate.value.total_cmp(&b.rate.value))
     }
 
     fn text(&self, screen: &Screen) -> String {
@@ -396,7 +420,8 @@ impl Page<'_> {
             text += &self.clients_table(screen);
         }
         if !self.curve.is_empty() {
-            text += &screen.heading("Latency over load of the mix, on the twin (tails: no evidence backs them)");
+            text +=
+                &screen.heading("Latency over load of the mix, on the twin (tails: no evidence backs them)");
             text += &self.curve_table(screen);
         }
         text
@@ -457,7 +482,8 @@ impl Page<'_> {
             .collect();
         text += &format!("binds: {}\n", bounds.join(", "));
         if let Some(saved) = network_saved(self.design, &plan.optimal) {
-            text += &format!("network: the mix sends {saved:.0}% fewer payload bytes than plain copies would\n");
+            text +=
+                &format!("network: the mix sends {saved:.0}% fewer payload bytes than plain copies would\n");
         }
         text
     }
@@ -546,7 +572,8 @@ impl Page<'_> {
     fn confidence(&self) -> String {
         let (plan, unit) = (self.plan(), self.unit());
         let count = |basis: Basis| plan.alternatives.iter().filter(|one| one.basis == basis).count();
-        let provenance = |kind: Provenance| self.system.numbers.values().filter(|n| n.provenance == kind).count();
+        let provenance =
+            |kind: Provenance| self.system.numbers.values().filter(|n| n.provenance == kind).count();
         let mut text = format!(
             "known: {} alternatives fitted, {} predicted, {} weak, {} order only; of the system's numbers {} are fitted, {} assumed\n",
             count(Basis::Fitted),
@@ -562,12 +589,23 @@ impl Page<'_> {
             .take(2)
             .map(|i| {
                 let (low, high) = (unit.of_rate(i.rate_low), unit.of_rate(i.rate_high));
-                format!("{} ({} to {}) moves the mix to {} or {}", i.number, i.low, i.high, short(low), short(high))
+                format!(
+                    "{} ({} to {}) moves the mix to {} or {}",
+                    i.number,
+                    i.low,
+                    i.high,
+                    short(low),
+                    short(high)
+                )
             })
             .collect();
         text += &format!(
             "width: {}\n",
-            if widths.is_empty() { "no number that is known as a range moves it".to_string() } else { widths.join("; ") }
+            if widths.is_empty() {
+                "no number that is known as a range moves it".to_string()
+            } else {
+                widths.join("; ")
+            }
         );
         match plan.influences.iter().find_map(|i| i.changes.as_ref().map(|c| (i, c))) {
             Some((i, change)) => text += &format!("recommendation: {} would make it {change}\n", i.number),
@@ -624,8 +662,10 @@ impl Page<'_> {
     }
 
     fn sweep_table(&self, sweep: &SweepReport, screen: &Screen) -> String {
-        let names: Vec<&String> = sweep.rows.first().map(|row| row.alternatives.keys().collect()).unwrap_or_default();
-        let mixes: Vec<&String> = sweep.rows.first().map(|row| row.mixes.keys().collect()).unwrap_or_default();
+        let names: Vec<&String> =
+            sweep.rows.first().map(|row| row.alternatives.keys().collect()).unwrap_or_default();
+        let mixes: Vec<&String> =
+            sweep.rows.first().map(|row| row.mixes.keys().collect()).unwrap_or_default();
         let mut header: Vec<&str> = vec![&sweep.parameter];
         header.extend(names.iter().map(|name| name.as_str()));
         header.extend(mixes.iter().map(|name| name.as_str()));
@@ -661,7 +701,9 @@ impl Page<'_> {
             .iter()
             .map(|(name, runs)| {
                 let mut cells = vec![Entry::Text(name.clone())];
-                cells.extend(runs.iter().map(|run| Entry::Number(short(self.unit().of_rate(run.throughput.mean)))));
+                cells.extend(
+                    runs.iter().map(|run| Entry::Number(short(self.unit().of_rate(run.throughput.mean)))),
+                );
                 cells
             })
             .collect();
@@ -678,10 +720,8 @@ impl Page<'_> {
         let rows = &self.clients;
         for (index, (name, runs)) in rows.iter().enumerate().skip(1) {
             let against = if index + 1 == rows.len() && rows.len() > 2 { 0 } else { index - 1 };
-            let changes = runs
-                .iter()
-                .zip(&rows[against].1)
-                .map(|(a, b)| percent(a.throughput.mean, b.throughput.mean));
+            let changes =
+                runs.iter().zip(&rows[against].1).map(|(a, b)| percent(a.throughput.mean, b.throughput.mean));
             let low = changes.clone().fold(f64::INFINITY, f64::min);
             let high = changes.fold(f64::NEG_INFINITY, f64::max);
             pairs.push((format!("{name} over {}", rows[against].0), low, high));
