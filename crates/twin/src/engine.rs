@@ -229,36 +229,6 @@ impl Engine {
         self.stations.slow_down(slot, factor);
     }
 
-    /// Goes on to the next occurrence; `None` where nothing is left to happen.
-    pub fn next(&mut self) -> Option<Occurrence> {
-        loop {
-            if let Some(occurrence) = self.pending.pop_front() {
-                return Some(occurrence);
-            }
-            let (at, event) = self.queue.pop()?;
-            self.events += 1;
-            self.stations.set_now(at);
-            match event {
-                Event::Step(id, generation) => self.step(id, generation),
-                Event::Expire(id, generation) => {
-                    if self.tag(id, generation).is_some() {
-                        self.fail(id, Failure::RetryExceeded);
-                    }
-                }
-                Event::Wake(slot) => self.wake(slot as usize),
-                Event::Timer(tag) => return Some(Occurrence::Timer { tag: Tag(tag) }),
-                Event::Repeat(tag) => {
-                    return Some(Occurrence::Marked { tag: Tag(tag), mark: Mark::Delivered });
-                }
-                Event::Mark(id, generation, mark) => {
-                    if let Some(tag) = self.tag(id, generation) {
-                        return Some(Occurrence::Marked { tag, mark });
-                    }
-                }
-            }
-        }
-    }
-
     /// The moment of the next event, where there is one.
     pub fn next_at(&self) -> Option<Time> {
         if !self.pending.is_empty() {
@@ -432,6 +402,41 @@ impl Engine {
         if let Some(id) = found {
             let operation = self.operations.remove(id);
             operation.cursor.abandon(&mut self.stations);
+        }
+    }
+}
+
+/// The occurrences in order of virtual time. The end is not final: what is started after it goes on.
+impl Iterator for Engine {
+    type Item = Occurrence;
+
+    /// Goes on to the next occurrence; `None` where nothing is left to happen.
+    fn next(&mut self) -> Option<Occurrence> {
+        loop {
+            if let Some(occurrence) = self.pending.pop_front() {
+                return Some(occurrence);
+            }
+            let (at, event) = self.queue.pop()?;
+            self.events += 1;
+            self.stations.set_now(at);
+            match event {
+                Event::Step(id, generation) => self.step(id, generation),
+                Event::Expire(id, generation) => {
+                    if self.tag(id, generation).is_some() {
+                        self.fail(id, Failure::RetryExceeded);
+                    }
+                }
+                Event::Wake(slot) => self.wake(slot as usize),
+                Event::Timer(tag) => return Some(Occurrence::Timer { tag: Tag(tag) }),
+                Event::Repeat(tag) => {
+                    return Some(Occurrence::Marked { tag: Tag(tag), mark: Mark::Delivered });
+                }
+                Event::Mark(id, generation, mark) => {
+                    if let Some(tag) = self.tag(id, generation) {
+                        return Some(Occurrence::Marked { tag, mark });
+                    }
+                }
+            }
         }
     }
 }
