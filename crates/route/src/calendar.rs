@@ -156,18 +156,14 @@ impl Calendar {
             }
             (State::Pool { shared, reserved }, Pick::Class(class)) => {
                 let own = reserved.get_mut(usize::from(class)).and_then(Option::as_mut);
-                let own_start = own.as_ref().map(|(interval, line)| line.earliest(at, *interval));
-                let shared_start = shared.as_ref().map(|(interval, line)| line.earliest(at, *interval));
+                let start = |part: &(u64, Line)| part.1.earliest(at, part.0);
                 let (interval, line) = match (own, shared) {
+                    // The reserved part first, where it is as good: it serves nobody else.
                     (Some(own), Some(shared)) => {
-                        if own_start <= shared_start {
-                            own
-                        } else {
-                            shared
-                        }
+                        let own_start = start(own);
+                        if own_start == at || own_start <= start(shared) { own } else { shared }
                     }
-                    (Some(own), None) => own,
-                    (None, Some(shared)) => shared,
+                    (Some(only), None) | (None, Some(only)) => only,
                     (None, None) => unreachable!("profile loading refuses an adapter without packet cores"),
                 };
                 line.reserve(now, at, *interval)

@@ -54,7 +54,7 @@ pub struct LinkPackets {
 }
 
 /// Packets by link direction. Requests, work requests and completion entries are control packets
-/// and not counted, as in wei2023 Table 4.
+/// and not counted, as in published tables of data packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
     /// By station name, as in `pcie1.up`.

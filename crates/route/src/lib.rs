@@ -5,15 +5,18 @@
 //! the twin executes it through [`Cursor`] on stations that other operations keep busy.
 //!
 //! ```
-//! use offpath_profile::{Library, Request};
-//! use offpath_quantity::Bytes;
-//! use offpath_route::{Operation, Path, Router, Verb};
+//! use offpath_profile::{Category, Library, Request};
+//! use offpath_quantity::{Bytes, Time};
+//! use offpath_route::{Operation, Router, Verb};
 //!
-//! let system = Library::builtin().load(&Request { device: "bluefield2", ..Request::default() }).unwrap();
+//! let library = Library::builtin();
+//! let device = &library.names(Category::Device)[0].name;
+//! let system = library.load(&Request { device, ..Request::default() }).unwrap();
 //! let router = Router::new(&system).unwrap();
-//! let path: Path = router.path("client-soc").unwrap();
+//! let path = router.path("client-host").unwrap();
 //! let route = router.route(&Operation::new(Verb::Read, path, Bytes::new(64))).unwrap();
-//! assert!(route.unloaded(&router).latency.as_us() < 2.6);
+//! let unloaded = route.unloaded(&router);
+//! assert_eq!(unloaded.latency, unloaded.terms.iter().map(|term| term.time).sum::<Time>());
 //! ```
 
 mod build;

@@ -323,29 +323,6 @@ impl Engine {
         self.slowed.insert(slot, factor);
     }
 
-    /// Goes on to the next occurrence; `None` where nothing is left to happen.
-    #[expect(clippy::should_implement_trait, reason = "a driver starts operations between occurrences")]
-    pub fn next(&mut self) -> Option<Occurrence> {
-        loop {
-            if let Some(occurrence) = self.pending.pop_front() {
-                return Some(occurrence);
-            }
-            let (at, event) = self.queue.pop()?;
-            self.events += 1;
-            self.stations.set_now(at);
-            match event {
-                Event::Step(id, generation) => self.step(id, generation),
-                Event::Expire(id, generation) => {
-                    if self.tag(id, generation).is_some() {
-                        self.fail(id, Failure::RetryExceeded);
-                    }
-                }
-                Event::Wake(slot) => self.wake(slot as usize),
-                Event::Timer(tag) => return Some(Occurrence::Timer { tag: Tag(tag) }),
-            }
-        }
-    }
-
     /// The moment of the next event, where there is one.
     pub fn next_at(&self) -> Option<Time> {
         if !self.pending.is_empty() {
@@ -529,4 +506,31 @@ impl Engine {
 /// The visit at which a request leaves its adapter.
 fn departure(route: &Route) -> usize {
     route.visits.iter().position(|visit| matches!(visit, Visit::Mark(Mark::Departs, _))).unwrap_or(0)
+}
+
+/// The occurrences in order of virtual time. The end is not final: what is started after it goes on.
+impl Iterator for Engine {
+    type Item = Occurrence;
+
+    /// Goes on to the next occurrence; `None` where nothing is left to happen.
+    fn next(&mut self) -> Option<Occurrence> {
+        loop {
+            if let Some(occurrence) = self.pending.pop_front() {
+                return Some(occurrence);
+            }
+            let (at, event) = self.queue.pop()?;
+            self.events += 1;
+            self.stations.set_now(at);
+            match event {
+                Event::Step(id, generation) => self.step(id, generation),
+                Event::Expire(id, generation) => {
+                    if self.tag(id, generation).is_some() {
+                        self.fail(id, Failure::RetryExceeded);
+                    }
+                }
+                Event::Wake(slot) => self.wake(slot as usize),
+                Event::Timer(tag) => return Some(Occurrence::Timer { tag: Tag(tag) }),
+            }
+        }
+    }
 }
