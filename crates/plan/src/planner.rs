@@ -372,8 +372,8 @@ fn preferred(
         let rank = order.iter().position(|name| *name == activity.name).unwrap_or(order.len());
         activity.resources.insert(RANK.to_string(), 1.0 + rank as f64);
     }
-    // Just below the greatest load, so that rounding cannot make it infeasible.
-    let load = most.total * (1.0 - 1e-9);
+    // A millionth below the greatest load, so that rounding cannot make it infeasible.
+    let load = most.total * (1.0 - 1e-6);
     let aim = Aim::LeastCost { cost: Cost::Resource(RANK.to_string()), load };
     let chosen = match ranked.solve(&aim) {
         Ok(chosen) => chosen,
@@ -520,7 +520,9 @@ pub fn plan(design: &Design, ready: &[Ready], folds: &[Fold]) -> Result<Plan, mi
 fn touches(binding: &offpath_capacity::Binding, number: &str) -> bool {
     match &binding.constraint {
         Constraint::Station(name) => {
-            name.split('.').next().is_some_and(|component| number.starts_with(component))
+            name.rsplit_once('.').is_some_and(|(owner, _)| {
+                number.rsplit_once('.').is_some_and(|(component, _)| component == owner)
+            })
         }
         _ => false,
     }
@@ -707,9 +709,12 @@ fn rests_on(constraint: &Constraint, router: &Router, fold: &Fold) -> Option<(St
     let numbers = &router.system().numbers;
     let candidates: Vec<String> = match name.rsplit_once('.') {
         Some((owner, "contexts")) => vec![format!("{owner}.contexts")],
-        Some((owner, "cpu")) if fold.seconds.contains_key(name) => {
-            vec![format!("{owner}_verbs.receive_time"), format!("{owner}_verbs.post_time")]
+        Some((owner, "cpu")) => {
+            let verbs = router.system().endpoint(owner).ok()?.1.verbs.name.clone();
+            vec![format!("{verbs}.receive_time"), format!("{verbs}.post_time")]
         }
+        Some((owner, "memory")) => vec![format!("{owner}.bandwidth")],
+        Some((owner, "banks")) => vec![format!("{owner}.bank_read_time")],
         Some((owner, "transmit" | "receive")) => vec![format!("{owner}.port_rate")],
         Some((owner, "up" | "down")) => vec![format!("{owner}.rate")],
         Some((owner, "read-path")) => vec![format!("{owner}.read_path_rate")],

@@ -480,7 +480,10 @@ impl Page<'_> {
                 None => format!("{} ({})", bound.name, bound.meaning),
             })
             .collect();
-        text += &format!("binds: {}\n", bounds.join(", "));
+        let together = plan.optimal.bounds.len() > 1
+            && plan.optimal.bounds.iter().all(|bound| bound.gain_percent.is_some_and(|gain| gain < 0.05));
+        let together = if together { "; only more of all of them together helps" } else { "" };
+        text += &format!("binds: {}{together}\n", bounds.join(", "));
         if let Some(saved) = network_saved(self.design, &plan.optimal) {
             text +=
                 &format!("network: the mix sends {saved:.0}% fewer payload bytes than plain copies would\n");
