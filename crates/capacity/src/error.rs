@@ -45,9 +45,8 @@ pub enum CapacityError {
     },
     /// The load asked for is more than any mix carries.
     #[error(
-        "a load of {load} requests/s is more than any mix carries: {} binds at {greatest} requests/s; \
-         lower the load or add capacity there",
-        binding.join(" and ")
+        "a load of {} is more than any mix carries: {} full at {}; lower the load or add capacity there",
+        rate(*load), full(binding), rate(*greatest)
     )]
     LoadTooHigh {
         /// The load asked for, in requests per second.
@@ -71,4 +70,18 @@ pub enum CapacityError {
         /// What the solver said last.
         status: String,
     },
+}
+
+/// Requests per second with three to five digits.
+fn rate(per_second: f64) -> String {
+    match per_second {
+        r if r >= 1e6 => format!("{:.2} M requests/s", r / 1e6),
+        r if r >= 1e3 => format!("{:.2} k requests/s", r / 1e3),
+        r => format!("{r:.2} requests/s"),
+    }
+}
+
+fn full(names: &[String]) -> String {
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    format!("{} {verb}", names.join(" and "))
 }

@@ -88,6 +88,8 @@ pub struct Bound {
     pub meaning: String,
     /// Gain in percent from 10% more of it.
     pub gain_percent: Option<f64>,
+    /// Whether it is the load that was asked for, and no resource.
+    pub is_load: bool,
 }
 
 /// A mix of alternatives.
@@ -455,7 +457,7 @@ pub fn plan(design: &Design, ready: &[Ready], folds: &[Fold]) -> Result<Plan, mi
                 Some((name, _, basis)) => (*basis, Some(name.clone())),
                 None => (Basis::Predicted, None),
             };
-            if let Some(number) = binding.as_ref().and_then(|c| rests_on(c, &one.router, &folds[index])) {
+            if let Some(number) = binding.as_ref().and_then(|c| rests_on(c, &one.router)) {
                 let (name, number) = number;
                 if basis == Basis::Predicted || basis == Basis::Fitted {
                     if number.rows.iter().any(|row| one.alternative.rows.contains(row)) {
@@ -519,11 +521,9 @@ pub fn plan(design: &Design, ready: &[Ready], folds: &[Fold]) -> Result<Plan, mi
 
 fn touches(binding: &offpath_capacity::Binding, number: &str) -> bool {
     match &binding.constraint {
-        Constraint::Station(name) => {
-            name.rsplit_once('.').is_some_and(|(owner, _)| {
-                number.rsplit_once('.').is_some_and(|(component, _)| component == owner)
-            })
-        }
+        Constraint::Station(name) => name.rsplit_once('.').is_some_and(|(owner, _)| {
+            number.rsplit_once('.').is_some_and(|(component, _)| component == owner)
+        }),
         _ => false,
     }
 }
@@ -660,6 +660,7 @@ fn mix(
                 name: binding.constraint.to_string(),
                 meaning: meaning(&binding.constraint, router),
                 gain_percent: binding.gain_percent_for_10_percent_more,
+                is_load: binding.constraint == Constraint::Load,
             })
             .collect(),
         latency_s: mean(&|fold| fold.latency),
@@ -704,7 +705,7 @@ fn reason(constraint: &Constraint, router: &Router, fold: &Fold) -> String {
 }
 
 /// The number that a binding station's capacity rests on first of all.
-fn rests_on(constraint: &Constraint, router: &Router, fold: &Fold) -> Option<(String, Number)> {
+fn rests_on(constraint: &Constraint, router: &Router) -> Option<(String, Number)> {
     let Constraint::Station(name) = constraint else { return None };
     let numbers = &router.system().numbers;
     let candidates: Vec<String> = match name.rsplit_once('.') {

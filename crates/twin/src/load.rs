@@ -266,7 +266,7 @@ impl<'l> Run<'l> {
             .iter()
             .zip(before)
             .map(|(station, before)| {
-                let servers = self.router.stations()[station.index()].servers().max(1) as f64;
+                let servers = self.router.stations()[station.index()].booked_servers() as f64;
                 (*station, (engine.busy(*station) - before).as_seconds() / window / servers)
             })
             .collect();

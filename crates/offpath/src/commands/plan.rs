@@ -464,17 +464,19 @@ impl Page<'_> {
                 format!(", {:+.1}% over {} alone", percent(plan.optimal.rate.value, one.rate.value), one.name)
             });
             text += &format!("optimal: {gain:+.1}% over greedy{single}{}\n", self.why_better(gain));
-        } else {
+        } else if matches!(self.design.objective, Objective::LeastHostCpu { .. }) {
             text += &format!(
                 "optimal: {} of host processor time a request, greedy {}\n",
                 Time::from_ps((plan.optimal.host_cpu_s * 1e12) as u64),
                 Time::from_ps((plan.greedy.host_cpu_s * 1e12) as u64)
             );
         }
-        let bounds: Vec<String> = plan
-            .optimal
-            .bounds
-            .iter()
+        let at_load = self.design.objective != Objective::MostThroughput;
+        if let Some((station, share)) = self.busiest().filter(|_| at_load) {
+            text += &format!("busiest at this load: {station}, {:.0}% of its time\n", share * 100.0);
+        }
+        let bounds: Vec<String> = self
+            .bounds()
             .map(|bound| match bound.gain_percent {
                 Some(gain) => format!("{} ({}; 10% more of it: {gain:+.1}%)", bound.name, bound.meaning),
                 None => format!("{} ({})", bound.name, bound.meaning),
@@ -483,12 +485,25 @@ impl Page<'_> {
         let together = plan.optimal.bounds.len() > 1
             && plan.optimal.bounds.iter().all(|bound| bound.gain_percent.is_some_and(|gain| gain < 0.05));
         let together = if together { "; only more of all of them together helps" } else { "" };
-        text += &format!("binds: {}{together}\n", bounds.join(", "));
+        if !bounds.is_empty() {
+            text += &format!("binds: {}{together}\n", bounds.join(", "));
+        }
         if let Some(saved) = network_saved(self.design, &plan.optimal) {
             text +=
                 &format!("network: the mix sends {saved:.0}% fewer payload bytes than plain copies would\n");
         }
         text
+    }
+
+    /// What binds the best mix, beside the load that was asked for.
+    fn bounds(&self) -> impl Iterator<Item = &offpath::plan::planner::Bound> {
+        self.plan().optimal.bounds.iter().filter(|bound| !bound.is_load)
+    }
+
+    /// The station that the loaded twin kept busy for the greatest share of its time.
+    fn busiest(&self) -> Option<(&String, f64)> {
+        let all = self.checked.loaded.utilization.iter().map(|(name, share)| (name, *share));
+        all.max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
     /// Why the best mix beats greedy, where it does.
@@ -625,7 +640,9 @@ impl Page<'_> {
             );
         }
         text += "not modelled: very many connections, pause frames, tails without evidence\n";
-        text += &self.plain_nic();
+        if self.design.objective == Objective::MostThroughput {
+            text += &self.plain_nic();
+        }
         text += &format!("next: {}\n", self.next_measurement());
         text
     }
@@ -657,9 +674,9 @@ impl Page<'_> {
                 i.high,
                 self.system.numbers.get(&i.number).map_or("", |number| &number.note)
             ),
-            None => match plan.optimal.bounds.first() {
+            None => match self.bounds().next() {
                 Some(bound) => format!("measure what {} really carries: it binds the mix", bound.name),
-                None => "run the mix on the card".to_string(),
+                None => "run the mix on the card at this load".to_string(),
             },
         }
     }

@@ -118,7 +118,7 @@ impl Snapshot {
         let span = self.at.saturating_sub(earlier.at).as_seconds();
         let of = |(index, busy): (usize, &Time)| {
             let before = earlier.busy.get(index).copied().unwrap_or_default();
-            let servers = router.stations()[index].servers().max(1) as f64;
+            let servers = router.stations()[index].booked_servers() as f64;
             let share =
                 if span > 0.0 { busy.saturating_sub(before).as_seconds() / span / servers } else { 0.0 };
             (StationId(index as u16), share)
