@@ -742,7 +742,8 @@ impl<'r> Build<'r> {
             self.fetch_hops(from, from.up(), &mut hops);
             requests = self.requests(from.down());
         }
-        if self.remote() {
+        // A message without payload is the packet that went ahead.
+        if self.remote() && self.payload > Bytes::ZERO {
             self.port_hops(from, to, Time::ZERO, &mut hops);
         }
         // The request that went ahead of the data has paid the delays up to the responder's adapter.

@@ -1,7 +1,6 @@
 //! The execution of a route: the one place where visits become time.
 
 use crate::calendar::Stations;
-use crate::station::StationId;
 use crate::visit::{Mark, Pick, Route, Train, Visit};
 use offpath_quantity::{Bytes, Time};
 
@@ -298,15 +297,5 @@ impl Route {
     /// Whether a reliable connection carries it, which answers a loss by sending again.
     pub fn is_reliable(&self) -> bool {
         self.verb != crate::Verb::SendDatagram
-    }
-}
-
-impl Stations {
-    /// The station that an operation waits for, for messages.
-    pub fn waits_at(route: &Route, position: usize) -> Option<StationId> {
-        match route.visits.get(position)? {
-            Visit::Acquire(station) | Visit::Serve { station, .. } => Some(*station),
-            _ => None,
-        }
     }
 }

@@ -424,7 +424,7 @@ impl Page<'_> {
                 &screen.heading("Latency over load of the mix, on the twin (tails: no evidence backs them)");
             text += &self.curve_table(screen);
         }
-        text
+        wrapped(&text)
     }
 
     fn row(&self, one: &Alone) -> Vec<Entry> {
@@ -899,6 +899,34 @@ impl Page<'_> {
             not_modelled: ["very many connections", "pause frames", "tails without evidence"],
         }
     }
+}
+
+/// Breaks sentences at words, so that a page fits a terminal; tables, which start with a blank, are
+/// laid out already.
+fn wrapped(text: &str) -> String {
+    const WIDTH: usize = 110;
+    let mut page = String::new();
+    for line in text.lines() {
+        if line.starts_with([' ', '|']) || line.chars().count() <= WIDTH {
+            page += line;
+        } else {
+            let mut used = 0;
+            for word in line.split(' ') {
+                let length = word.chars().count();
+                if used > 0 && used + 1 + length > WIDTH {
+                    page += "\n  ";
+                    used = 2;
+                } else if used > 0 {
+                    page.push(' ');
+                    used += 1;
+                }
+                page += word;
+                used += length;
+            }
+        }
+        page.push('\n');
+    }
+    page
 }
 
 fn gb(bytes: Bytes) -> String {
