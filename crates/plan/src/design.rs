@@ -3,11 +3,13 @@
 //! The file is TOML. Every mistake is reported with the file, the place, what is accepted and what
 //! to do next; nothing that matters has a default.
 
+use crate::interpret::MOST_TASKS;
 use miette::{NamedSource, SourceSpan};
+use offpath_profile::System;
 use offpath_quantity::{Bytes, Dimension, OpRate, Quantity, Time};
 use offpath_workload::Workload;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
@@ -120,6 +122,8 @@ pub enum Step {
         times: u64,
         /// The steps.
         steps: Vec<Step>,
+        /// Where the number stands in the file.
+        span: Range<usize>,
     },
     /// Lists of steps that run side by side.
     Parallel(Vec<Vec<Step>>),
@@ -199,8 +203,10 @@ pub struct Design {
     pub host_cpu_share: Option<f64>,
     /// The greatest unloaded latency that an alternative may have in a mix.
     pub latency_bound: Option<Time>,
-    /// Parameters with their values.
+    /// Parameters with their values, sizes in bytes.
     pub parameters: BTreeMap<String, f64>,
+    /// The parameters that are sizes.
+    pub sizes: BTreeSet<String>,
     /// A parameter to vary, with its values.
     pub sweep: Option<(String, Vec<f64>)>,
     /// Numbers of clients for the closed-loop table, each with one request under way.
@@ -235,6 +241,10 @@ pub struct CacheUse {
     pub of: u64,
     /// Share of the requests that find theirs.
     pub hit_ratio: f64,
+    /// Where the file names the endpoint.
+    pub at_span: Range<usize>,
+    /// Where the file gives the budget.
+    pub budget_span: Range<usize>,
 }
 
 #[derive(Deserialize)]
@@ -293,7 +303,7 @@ struct RawObject {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawCache {
-    at: String,
+    at: Spanned<String>,
     budget: Spanned<String>,
     #[serde(default)]
     whole: Vec<Spanned<String>>,
@@ -318,13 +328,13 @@ struct RawMix {
 #[serde(deny_unknown_fields)]
 struct RawSweep {
     parameter: Spanned<String>,
-    values: Vec<f64>,
+    values: Vec<Spanned<toml::Value>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawClients {
-    counts: Vec<u32>,
+    counts: Vec<Spanned<u32>>,
 }
 
 #[derive(Clone, Deserialize)]
@@ -377,8 +387,9 @@ struct RawStep {
 /// What a user changes in a design from the command line.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
-    /// Parameters by name.
-    pub parameters: BTreeMap<String, f64>,
+    /// Parameters by name, their values as the file writes them: a plain number, or bytes with a
+    /// unit where the parameter is a size.
+    pub parameters: BTreeMap<String, String>,
     /// Another YCSB file.
     pub workload: Option<PathBuf>,
     /// Another device.
@@ -390,6 +401,43 @@ pub struct Changes {
 }
 
 impl Design {
+    /// Checks what only the design's own system can tell: that the cache lies at one of its
+    /// endpoints, and that the budget fits that endpoint's memory.
+    pub fn check_against(&self, system: &System) -> Result<(), DesignError> {
+        let Some(cache) = &self.cache else { return Ok(()) };
+        let error = |message, help, at: &Range<usize>| DesignError {
+            message,
+            help: Some(help),
+            source_code: NamedSource::new(&self.source.0, self.source.1.clone()),
+            at: Some(at.clone().into()),
+        };
+        let Some((_, endpoint)) = system.endpoints().find(|(_, endpoint)| endpoint.name == cache.at) else {
+            let known: Vec<&str> = system.endpoints().map(|(_, endpoint)| endpoint.name.as_str()).collect();
+            return Err(error(
+                format!("the cache is at `{}`, which {} does not have", cache.at, system.device),
+                format!("its endpoints are {}", known.join(", ")),
+                &cache.at_span,
+            ));
+        };
+        let capacity = endpoint.memory.capacity;
+        if cache.budget > capacity {
+            return Err(error(
+                format!(
+                    "the cache's budget of {} is more than the {capacity} of memory at `{}`",
+                    cache.budget, cache.at
+                ),
+                format!("use at most {capacity}, less what the endpoint needs for itself"),
+                &cache.budget_span,
+            ));
+        }
+        Ok(())
+    }
+
+    /// A parameter's value as [`Changes::parameters`] takes it: bytes with their unit.
+    pub fn parameter_text(&self, name: &str, value: f64) -> String {
+        if self.sizes.contains(name) { format!("{value} B") } else { value.to_string() }
+    }
+
     /// Reads and resolves the design in a file.
     pub fn load(path: &Path, changes: &Changes) -> Result<Design, miette::Report> {
         let text = std::fs::read_to_string(path).map_err(|error| {
@@ -440,6 +488,26 @@ enum Value {
     Bytes(f64),
     Number(f64),
 }
+
+impl Value {
+    /// Says what is wrong with it as a parameter's value.
+    fn check(self, name: &str) -> Result<(), String> {
+        let (Value::Bytes(number) | Value::Number(number)) = self;
+        if number.is_finite() && number >= 0.0 {
+            return Ok(());
+        }
+        Err(format!("parameter `{name}` is {number}; it has to be 0 or more"))
+    }
+}
+
+/// The name that stands for the workload's mean record.
+const RECORD: &str = "record";
+const NOT_NEGATIVE: &str = "give it a finite number that is not negative";
+/// A message carries its alternative as 8 bits, and nobody compares more.
+const MOST_ALTERNATIVES: usize = 200;
+
+/// What a verb's step may say beside its path.
+const VERB_KEYS: [&str; 3] = ["bytes", "object", "batch"];
 
 const VERBS: [offpath_route::Verb; 6] = [
     offpath_route::Verb::Read,
@@ -514,7 +582,7 @@ impl Resolver<'_> {
             Some(Quantity::Bytes(bytes)) => Ok(bytes),
             _ => Err(self.error(
                 format!("`{}` is {product} bytes, which is out of range", text.get_ref()),
-                "use a size from 0 B to 1 GiB",
+                "use a size from 0 B to 9e18 B; what one verb may move, its path says",
                 text.span(),
             )),
         }
@@ -524,7 +592,7 @@ impl Resolver<'_> {
         self.read_parameters(changes)?;
         let workload = self.read_workload(directory, changes)?;
         if let Some(workload) = &workload {
-            self.parameters.insert("record".into(), Value::Bytes(workload.mean_record_bytes()));
+            self.parameters.insert(RECORD.into(), Value::Bytes(workload.mean_record_bytes()));
         }
         let (objects, cache) = self.read_objects(workload.as_ref())?;
         self.hit_ratio = cache.as_ref().map(|cache| cache.hit_ratio);
@@ -566,19 +634,7 @@ impl Resolver<'_> {
                 share.span(),
             ));
         }
-        let sweep = match &self.raw.sweep {
-            None => None,
-            Some(sweep) if self.parameters.contains_key(sweep.parameter.get_ref()) => {
-                Some((sweep.parameter.get_ref().clone(), sweep.values.clone()))
-            }
-            Some(sweep) => {
-                return Err(self.error(
-                    format!("`{}` is no parameter of this design", sweep.parameter.get_ref()),
-                    "name one from [parameters]",
-                    sweep.parameter.span(),
-                ));
-            }
-        };
+        let sweep = self.sweep()?;
         let description = |workload: &Workload| {
             let mix = &workload.mix;
             let shares: Vec<String> = offpath_workload::Operation::ALL
@@ -609,8 +665,12 @@ impl Resolver<'_> {
             mode: raw.mode.clone(),
             objective,
             rank,
-            unit: raw.unit.as_ref().map(|unit| self.bytes(unit)).transpose()?,
-            network_baseline: raw.network_baseline.as_ref().map(|bytes| self.bytes(bytes)).transpose()?,
+            unit: raw.unit.as_ref().map(|unit| self.some_bytes("unit", unit)).transpose()?,
+            network_baseline: raw
+                .network_baseline
+                .as_ref()
+                .map(|bytes| self.some_bytes("network_baseline", bytes))
+                .transpose()?,
             workload: workload.as_ref().map_or_else(|| raw.description.clone(), description),
             warnings: workload
                 .as_ref()
@@ -643,8 +703,15 @@ impl Resolver<'_> {
                     )
                 })
                 .collect(),
+            sizes: self
+                .raw
+                .parameters
+                .keys()
+                .filter(|name| matches!(self.parameters.get(*name), Some(Value::Bytes(_))))
+                .cloned()
+                .collect(),
             sweep,
-            clients: self.raw.clients.as_ref().map(|clients| clients.counts.clone()).unwrap_or_default(),
+            clients: self.clients()?,
             source: (self.name.to_string(), self.text.to_string()),
         })
     }
@@ -686,46 +753,130 @@ impl Resolver<'_> {
 
     fn read_parameters(&mut self, changes: &Changes) -> Result<(), miette::Report> {
         for (name, value) in &self.raw.parameters {
-            let read = match value.get_ref() {
-                toml::Value::Float(number) => Value::Number(*number),
-                toml::Value::Integer(number) => Value::Number(*number as f64),
-                toml::Value::String(text) => {
-                    let spanned = Spanned::new(value.span(), text.clone());
-                    Value::Bytes(self.quantity(&spanned, Dimension::Bytes)?.base())
-                }
-                other => {
-                    return Err(self.error(
-                        format!("parameter `{name}` is a {}", other.type_str()),
-                        "a parameter is a number, or bytes with a unit as in \"256 KiB\"",
-                        value.span(),
-                    ));
-                }
-            };
-            if let Value::Number(number) = read
-                && !(number.is_finite() && number >= 0.0)
-            {
+            if name == RECORD {
                 return Err(self.error(
-                    format!("parameter `{name}` is {number}; it has to be 0 or more"),
-                    "give it a finite number that is not negative",
+                    format!("`{RECORD}` is no name for a parameter: it stands for the workload's record"),
+                    "call the parameter something else; `bytes = \"record\"` needs no parameter",
                     value.span(),
                 ));
             }
+            let read = self.parameter(name, value)?;
             self.parameters.insert(name.clone(), read);
         }
-        for (name, number) in &changes.parameters {
-            match self.parameters.get_mut(name) {
-                Some(Value::Number(value)) | Some(Value::Bytes(value)) => *value = *number,
+        for (name, text) in &changes.parameters {
+            let refused = |message: String, help: String| miette::miette!(help = help, "{message}");
+            let value = match self.parameters.get(name) {
+                Some(Value::Number(_)) => match text.trim().parse::<f64>() {
+                    Ok(number) => Value::Number(number),
+                    Err(_) => {
+                        return Err(refused(
+                            format!("parameter `{name}` is a plain number, and `{text}` is none"),
+                            format!("as in `{name}=0.5`"),
+                        ));
+                    }
+                },
+                Some(Value::Bytes(_)) => match Quantity::parse(text, Dimension::Bytes) {
+                    Ok(size) => Value::Bytes(size.base()),
+                    Err(error) => {
+                        return Err(refused(
+                            format!("parameter `{name}` is a size: {error}"),
+                            format!("as in `{name}=64KiB`"),
+                        ));
+                    }
+                },
                 None => {
                     let known: Vec<&str> = self.raw.parameters.keys().map(String::as_str).collect();
-                    return Err(miette::miette!(
-                        help = format!("its parameters are: {}", known.join(", ")),
-                        "the design `{}` has no parameter `{name}`",
-                        self.raw.design.name
+                    return Err(refused(
+                        format!("the design `{}` has no parameter `{name}`", self.raw.design.name),
+                        format!("its parameters are: {}", known.join(", ")),
                     ));
                 }
-            }
+            };
+            value.check(name).map_err(|message| refused(message, NOT_NEGATIVE.to_string()))?;
+            self.parameters.insert(name.clone(), value);
         }
         Ok(())
+    }
+
+    /// A parameter's value as the file gives it: a number, or a text of bytes with a unit.
+    fn parameter(&self, name: &str, value: &Spanned<toml::Value>) -> Result<Value, miette::Report> {
+        let read = match value.get_ref() {
+            toml::Value::Float(number) => Value::Number(*number),
+            toml::Value::Integer(number) => Value::Number(*number as f64),
+            toml::Value::String(text) => {
+                let spanned = Spanned::new(value.span(), text.clone());
+                Value::Bytes(self.quantity(&spanned, Dimension::Bytes)?.base())
+            }
+            other => {
+                return Err(self.error(
+                    format!("parameter `{name}` is a {}", other.type_str()),
+                    "a parameter is a number, or bytes with a unit as in \"256 KiB\"",
+                    value.span(),
+                ));
+            }
+        };
+        read.check(name).map_err(|message| self.error(message, NOT_NEGATIVE, value.span()))?;
+        Ok(read)
+    }
+
+    /// The parameter to vary; its values are of the parameter's own kind.
+    fn sweep(&self) -> Result<Option<(String, Vec<f64>)>, miette::Report> {
+        let Some(sweep) = &self.raw.sweep else { return Ok(None) };
+        let name = sweep.parameter.get_ref();
+        let Some(kind) = self.parameters.get(name).filter(|_| self.raw.parameters.contains_key(name)) else {
+            let known: Vec<&str> = self.raw.parameters.keys().map(String::as_str).collect();
+            return Err(self.error(
+                format!("`{name}` is no parameter of this design"),
+                format!("name one from [parameters]: {}", known.join(", ")),
+                sweep.parameter.span(),
+            ));
+        };
+        let mut values = Vec::new();
+        for value in &sweep.values {
+            values.push(match (kind, self.parameter(name, value)?) {
+                (Value::Number(_), Value::Number(v)) | (Value::Bytes(_), Value::Bytes(v)) => v,
+                (Value::Number(_), _) => {
+                    return Err(self.error(
+                        format!("parameter `{name}` is a plain number, and this is a size"),
+                        "write its values without a unit, as in `values = [0.5, 1.0]`",
+                        value.span(),
+                    ));
+                }
+                (Value::Bytes(_), _) => {
+                    return Err(self.error(
+                        format!("parameter `{name}` is a size, and this has no unit"),
+                        "write its values with a unit, as in `values = [\"4 KiB\", \"64 KiB\"]`",
+                        value.span(),
+                    ));
+                }
+            });
+        }
+        Ok(Some((name.clone(), values)))
+    }
+
+    /// Bytes that something is divided by.
+    fn some_bytes(&self, key: &str, text: &Spanned<String>) -> Result<Bytes, miette::Report> {
+        let bytes = self.bytes(text)?;
+        if bytes == Bytes::ZERO {
+            return Err(self.error(
+                format!("`{key}` is 0 B; it has to be 1 B or more"),
+                "name the payload of one request, or leave the key out",
+                text.span(),
+            ));
+        }
+        Ok(bytes)
+    }
+
+    fn clients(&self) -> Result<Vec<u32>, miette::Report> {
+        let counts = self.raw.clients.as_ref().map(|clients| clients.counts.as_slice()).unwrap_or_default();
+        if let Some(count) = counts.iter().find(|count| !(1..=MOST_TASKS).contains(count.get_ref())) {
+            return Err(self.error(
+                format!("{} clients; a run has 1 to {MOST_TASKS}", count.get_ref()),
+                "as in `counts = [1, 2, 4, 8]`",
+                count.span(),
+            ));
+        }
+        Ok(counts.iter().map(|count| *count.get_ref()).collect())
     }
 
     fn read_workload(&self, directory: &Path, changes: &Changes) -> Result<Option<Workload>, miette::Report> {
@@ -780,7 +931,14 @@ impl Resolver<'_> {
             } else {
                 (popularity.share_of_rank(0) / copies as f64).max(popularity.share_of_rank(copied))
             };
-            let size = Bytes::new(entry.get().saturating_mul(count));
+            let Some(size) = entry.get().checked_mul(count) else {
+                return Err(self.error(
+                    format!("{count} entries of {entry} are more bytes than 64 bits count"),
+                    "use a smaller entry or fewer records",
+                    object.entry.span(),
+                ));
+            };
+            let size = Bytes::new(size);
             entries.insert(name.clone(), (entry, count, per_entry));
             accesses.insert(name.clone(), ObjectAccess { size, hottest });
         }
@@ -792,7 +950,14 @@ impl Resolver<'_> {
             let Some(access) = accesses.get(name.get_ref()) else {
                 return Err(self.unknown_object(name));
             };
-            whole += access.size.get();
+            let Some(sum) = whole.checked_add(access.size.get()) else {
+                return Err(self.error(
+                    "the objects that the cache keeps whole are more bytes than 64 bits count",
+                    "use smaller entries or fewer records, or take an object out of `whole`",
+                    name.span(),
+                ));
+            };
+            whole = sum;
         }
         let Some(&(entry, of, _)) = entries.get(cache.hottest.get_ref()) else {
             return Err(self.unknown_object(&cache.hottest));
@@ -808,7 +973,7 @@ impl Resolver<'_> {
                         .collect::<Vec<_>>()
                         .join(", "),
                     Bytes::new(whole),
-                    cache.at
+                    cache.at.get_ref()
                 ),
                 "raise the budget, use fewer records, or take an object out of `whole`",
                 cache.budget.span(),
@@ -817,13 +982,15 @@ impl Resolver<'_> {
         let fit = ((budget.get() - whole) / entry.get().max(1)).min(of);
         let hit_ratio = popularity.as_ref().map_or(0.0, |popularity| popularity.share_of_top(fit));
         let cache_use = CacheUse {
-            at: cache.at.clone(),
+            at: cache.at.get_ref().clone(),
             budget,
             whole: Bytes::new(whole),
             object: cache.hottest.get_ref().clone(),
             entries: fit,
             of,
             hit_ratio,
+            at_span: cache.at.span(),
+            budget_span: cache.budget.span(),
         };
         Ok((accesses, Some(cache_use)))
     }
@@ -848,6 +1015,13 @@ impl Resolver<'_> {
                 "the design has no alternatives",
                 "describe at least one under [[alternative]]",
                 0..0,
+            ));
+        }
+        if let Some(one) = all.get(MOST_ALTERNATIVES) {
+            return Err(self.error(
+                format!("the design has {} alternatives, and a plan at most {MOST_ALTERNATIVES}", all.len()),
+                "split it into several designs",
+                one.get_ref().name.span(),
             ));
         }
         let mut read: Vec<Alternative> = Vec::new();
@@ -961,6 +1135,7 @@ impl Resolver<'_> {
                 spanned.span(),
             ));
         }
+        self.foreign_keys(spanned)?;
         for (verb, path) in VERBS.into_iter().zip(verbs) {
             let Some(path) = path else { continue };
             let bytes = match &step.bytes {
@@ -980,12 +1155,22 @@ impl Resolver<'_> {
                 return Err(self.unknown_object(object));
             }
             let batch = step.batch.as_ref().map_or(1, |batch| *batch.get_ref());
-            if batch == 0 {
-                return Err(self.error(
-                    "a doorbell batch of 0 posts nothing",
-                    "write 1 or more",
-                    spanned.span(),
-                ));
+            if let Some(given) = &step.batch {
+                if batch == 0 {
+                    return Err(self.error(
+                        "a doorbell batch of 0 posts nothing",
+                        "write 1 or more",
+                        given.span(),
+                    ));
+                }
+                // A path of three words ends with the engine's name.
+                if path.get_ref().split('-').count() > 2 {
+                    return Err(self.error(
+                        format!("`batch` on `{}`: a copy engine has no doorbell batches", path.get_ref()),
+                        "leave `batch` out, or use a path without an engine",
+                        given.span(),
+                    ));
+                }
             }
             return Ok(Step::Verb {
                 verb,
@@ -1020,7 +1205,18 @@ impl Resolver<'_> {
         }
         if let Some(times) = &step.repeat {
             let steps = self.required(&step.steps, "steps", spanned)?;
-            return Ok(Step::Repeat { times: *times.get_ref(), steps: self.steps(steps, context)? });
+            if *times.get_ref() == 0 || steps.is_empty() {
+                return Err(self.error(
+                    format!("a repeat of {} steps {} times does nothing", steps.len(), times.get_ref()),
+                    "write `repeat = 1` or more, and at least one step in `steps`",
+                    times.span(),
+                ));
+            }
+            return Ok(Step::Repeat {
+                times: *times.get_ref(),
+                steps: self.steps(steps, context)?,
+                span: times.span(),
+            });
         }
         if let Some(branches) = &step.parallel {
             let read: Result<Vec<_>, _> = branches.iter().map(|steps| self.steps(steps, context)).collect();
@@ -1050,6 +1246,56 @@ impl Resolver<'_> {
         let then = self.steps(self.required(&step.then, "then", spanned)?, context)?;
         let otherwise = self.steps(self.required(&step.otherwise, "otherwise", spanned)?, context)?;
         Ok(Step::Branch { probability: *probability.get_ref(), then, otherwise })
+    }
+
+    /// Refuses keys that belong to another kind of step: they would be ignored.
+    fn foreign_keys(&self, spanned: &Spanned<RawStep>) -> Result<(), miette::Report> {
+        let step = spanned.get_ref();
+        let kinds: [(&str, bool, &[&str]); 11] = [
+            ("read", step.read.is_some(), &VERB_KEYS),
+            ("write", step.write.is_some(), &VERB_KEYS),
+            ("send", step.send.is_some(), &VERB_KEYS),
+            ("send-ud", step.send_ud.is_some(), &VERB_KEYS),
+            ("compare-and-swap", step.compare_and_swap.is_some(), &VERB_KEYS),
+            ("fetch-and-add", step.fetch_and_add.is_some(), &VERB_KEYS),
+            ("compute", step.compute.is_some(), &["time", "bytes", "rate"]),
+            ("repeat", step.repeat.is_some(), &["steps"]),
+            ("parallel", step.parallel.is_some(), &[]),
+            ("cached", step.cached.is_some(), &["hit", "miss"]),
+            ("probability", step.probability.is_some(), &["then", "otherwise"]),
+        ];
+        fn span<T>(key: &Option<Spanned<T>>) -> Option<Range<usize>> {
+            key.as_ref().map(Spanned::span)
+        }
+        // An empty list has no step to point at.
+        let list = |steps: &Option<Vec<Spanned<RawStep>>>| {
+            steps.as_ref().map(|steps| steps.first().map_or(spanned.span(), Spanned::span))
+        };
+        let given = [
+            ("bytes", span(&step.bytes)),
+            ("object", span(&step.object)),
+            ("batch", span(&step.batch)),
+            ("time", span(&step.time)),
+            ("rate", span(&step.rate)),
+            ("steps", list(&step.steps)),
+            ("hit", list(&step.hit)),
+            ("miss", list(&step.miss)),
+            ("then", list(&step.then)),
+            ("otherwise", list(&step.otherwise)),
+        ];
+        let Some((kind, _, own)) = kinds.iter().find(|(_, is, _)| *is) else { return Ok(()) };
+        for (key, span) in given {
+            let Some(span) = span.filter(|_| !own.contains(&key)) else { continue };
+            let owners: Vec<&str> =
+                kinds.iter().filter(|(_, _, keys)| keys.contains(&key)).map(|(name, ..)| *name).collect();
+            let takes = if own.is_empty() { "no other key".to_string() } else { own.join(", ") };
+            return Err(self.error(
+                format!("a `{kind}` step has no `{key}`"),
+                format!("`{kind}` takes {takes}; `{key}` belongs to {}", owners.join(", ")),
+                span,
+            ));
+        }
+        Ok(())
     }
 
     fn required<'s>(

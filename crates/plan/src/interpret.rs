@@ -61,6 +61,29 @@ pub enum Chance {
     Proportional,
 }
 
+/// Requests that one run may have under way at each initiator: messages carry a task's number as 16
+/// bits, and the greatest stands for none.
+pub const MOST_TASKS: u32 = u16::MAX as u32;
+/// Alternatives of a run, and programs of an alternative: messages carry each as 8 bits.
+const MOST_PROGRAMS: usize = 1 << u8::BITS;
+
+/// More of something than a message can name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
+#[error("a run has {count} {what}, and at most {bound} can be told apart")]
+#[diagnostic(help("run fewer at once"))]
+pub struct TooMany {
+    /// Of what.
+    pub what: &'static str,
+    /// How many there are.
+    pub count: usize,
+    /// How many there may be.
+    pub bound: usize,
+}
+
+fn at_most(what: &'static str, count: usize, bound: usize) -> Result<(), TooMany> {
+    if count > bound { Err(TooMany { what, count, bound }) } else { Ok(()) }
+}
+
 /// What all tasks of a run share.
 pub struct Shared {
     /// The alternatives.
@@ -99,15 +122,21 @@ impl From<PostError> for Failure {
 
 impl Shared {
     /// The shared part of a run over `script`; `ended` hears of every request's end.
+    ///
+    /// At most 256 alternatives of at most 256 programs each can be told apart.
     pub fn new(
         script: Vec<Compiled>,
         chance: Chance,
         ended: impl Fn(Job, Time, Result<(), Failure>) + 'static,
-    ) -> Rc<Shared> {
+    ) -> Result<Rc<Shared>, TooMany> {
+        at_most("alternatives", script.len(), MOST_PROGRAMS)?;
+        for one in &script {
+            at_most("programs of an alternative", one.programs.len(), MOST_PROGRAMS)?;
+        }
         let largest = calls(&script).map(|call| call.operation.payload).max().unwrap_or(Bytes::ZERO);
         let messages = calls(&script).filter(|call| call.operation.verb.is_message());
         let largest_message = messages.map(|call| call.operation.payload).max().unwrap_or(Bytes::ZERO);
-        Rc::new(Shared {
+        Ok(Rc::new(Shared {
             script,
             chance,
             queues: RefCell::default(),
@@ -119,7 +148,7 @@ impl Shared {
             broken: RefCell::default(),
             largest: Bytes::new(largest.get().max(64)),
             largest_message: Bytes::new(largest_message.get().max(8)),
-        })
+        }))
     }
 
     /// Hands a request to the next free task of its initiator.
@@ -266,14 +295,17 @@ const PATIENCE: Time = Time::from_ms(60_000);
 /// The roles of a run: one for each endpoint and instance.
 ///
 /// `tasks` is how many requests an initiator may have under way over all its instances, `inbox` how
-/// many messages an endpoint may handle at once. `main` runs in the first role and ends the run.
+/// many messages an endpoint may handle at once; both are at most [`MOST_TASKS`]. `main` runs in the
+/// first role and ends the run.
 pub fn roles<F: Hint>(
     shared: &Rc<Shared>,
     instances: &BTreeMap<String, u32>,
     tasks: u32,
     inbox: u32,
     main: impl Fn(F) -> LocalBoxFuture<()> + Clone + 'static,
-) -> Vec<Role<F, ()>> {
+) -> Result<Vec<Role<F, ()>>, TooMany> {
+    at_most("requests under way", tasks as usize, MOST_TASKS as usize)?;
+    at_most("messages handled at once", inbox as usize, MOST_TASKS as usize)?;
     let mut roles = Vec::new();
     let initiators = shared.initiators();
     let first = initiators.iter().next().cloned().unwrap_or_default();
@@ -305,7 +337,7 @@ pub fn roles<F: Hint>(
             roles.push(if leads { role } else { role.in_background() });
         }
     }
-    roles
+    Ok(roles)
 }
 
 /// What one role holds.

@@ -1,7 +1,7 @@
 //! Running designs on the twin: what a request demands when nothing else runs, and what a mix
 //! reaches under load.
 
-use crate::interpret::{self, Chance, Failure, Hint, Job, Shared};
+use crate::interpret::{self, Chance, Failure, Hint, Job, Shared, TooMany};
 use crate::planner::Ready;
 use crate::program::{Call, Compiled, Fold};
 use offpath_fabric::{Fabric, LocalBoxFuture, World};
@@ -32,6 +32,10 @@ pub enum RunError {
         /// Why.
         reason: String,
     },
+    /// The run would be larger than its messages can name.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    TooMany(#[from] TooMany),
 }
 
 impl Hint for TwinFabric {
@@ -154,7 +158,7 @@ pub fn observe(one: &Ready, seed: Seed) -> Result<Observed, RunError> {
         if let Err(failure) = result {
             ended.failure.get_or_insert((job.alternative, words(&failure)));
         }
-    });
+    })?;
     let result: Rc<RefCell<Option<(Recorded, Time)>>> = Rc::default();
     let main = {
         let (shared, ended, output, observer, compiled) =
@@ -195,7 +199,7 @@ pub fn observe(one: &Ready, seed: Seed) -> Result<Observed, RunError> {
         }
     };
     let instances = shared.initiators().into_iter().map(|name| (name, 1)).collect();
-    let roles = interpret::roles(&shared, &instances, 1, 1, main);
+    let roles = interpret::roles(&shared, &instances, 1, 1, main)?;
     world(&one.router, seed, &observer)?.run(roles).map_err(stopped)?;
     if let Some((_, reason)) = &ended.borrow().failure {
         let reason = reason.clone();
@@ -285,7 +289,7 @@ pub fn load(
             {
                 driver.push(at);
             }
-        })
+        })?
     };
     *driver.borrow_mut() = Some(Driver {
         shared: Rc::downgrade(&shared),
@@ -343,7 +347,7 @@ pub fn load(
         .iter()
         .flat_map(|machine| machine.endpoints.iter().map(|e| (e.name.clone(), machine.count as u32)))
         .collect();
-    let roles = interpret::roles(&shared, &instances, tasks, tasks, main);
+    let roles = interpret::roles(&shared, &instances, tasks, tasks, main)?;
     world(router, seed, &observer)?.run(roles).map_err(stopped)?;
     if let Some((alternative, failure)) = shared.broken() {
         let alternative = ready[usize::from(alternative)].alternative.name.clone();

@@ -231,6 +231,9 @@ pub fn prepare(design: &Design, setting: &Setting) -> Result<Vec<Ready>, miette:
             Some(router) => router.clone(),
             None => {
                 let system = setting.system(design, &device)?;
+                if device == design.device {
+                    design.check_against(&system)?;
+                }
                 let router = Rc::new(Router::new(&system).map_err(|error| miette::miette!("{error}"))?);
                 routers.insert(device, router.clone());
                 router

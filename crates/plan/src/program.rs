@@ -97,6 +97,19 @@ pub fn compile(
     let mut programs = Vec::new();
     for (operation, share, steps) in &alternative.operations {
         let mut compiler = Compiler { design, router, code: Vec::new(), at: None, initiator: None };
+        // Counted before anything is unrolled, so that no number in the file costs time or memory.
+        let count = instructions(steps);
+        if count > MOST_INSTRUCTIONS {
+            let longest = steps.iter().max_by_key(|step| length(step)).map_or(0..0, step_span);
+            return Err(compiler.error(
+                format!(
+                    "`{operation}` of alternative `{}` unrolls to {count} steps, and a request has at most {MOST_INSTRUCTIONS}",
+                    alternative.name
+                ),
+                "use fewer repetitions; one step of more bytes or time may stand for many alike",
+                longest,
+            ));
+        }
         compiler.list(steps)?;
         compiler.code.push(Instruction::End);
         let Some(initiator) = compiler.initiator.clone() else {
@@ -167,14 +180,6 @@ impl Compiler<'_> {
     }
 
     fn step(&mut self, step: &Step) -> Result<(), miette::Report> {
-        // A message carries its position as 16 bits, and no list that a person writes needs more.
-        if self.code.len() > 60_000 {
-            return Err(self.error(
-                "the step list has more than 60000 steps".to_string(),
-                "use fewer repetitions; one step may stand for many alike",
-                0..0,
-            ));
-        }
         match step {
             Step::Compute { at, time, span } => {
                 if self.router.machine_of(at).is_none() {
@@ -197,7 +202,7 @@ impl Compiler<'_> {
                 }
                 self.code.push(Instruction::Verb(Rc::new(call)));
             }
-            Step::Repeat { times, steps } => {
+            Step::Repeat { times, steps, .. } => {
                 for _ in 0..*times {
                     self.list(steps)?;
                 }
@@ -286,6 +291,27 @@ impl Compiler<'_> {
     }
 }
 
+/// A message carries its position as 16 bits, and no list that a person writes needs more.
+const MOST_INSTRUCTIONS: u64 = 60_000;
+
+fn instructions(steps: &[Step]) -> u64 {
+    steps.iter().map(length).fold(0, u64::saturating_add)
+}
+
+/// Instructions that a step is compiled to; as many as 64 bits count where there are more.
+fn length(step: &Step) -> u64 {
+    match step {
+        Step::Verb { .. } | Step::Compute { .. } => 1,
+        Step::Repeat { times, steps, .. } => times.saturating_mul(instructions(steps)),
+        Step::Parallel(lists) => {
+            lists.iter().fold(1, |sum: u64, list| sum.saturating_add(instructions(list)).saturating_add(1))
+        }
+        Step::Branch { then, otherwise, .. } => {
+            instructions(then).saturating_add(instructions(otherwise)).saturating_add(2)
+        }
+    }
+}
+
 fn sends(step: &Step) -> bool {
     match step {
         Step::Verb { verb, .. } => verb.is_message(),
@@ -298,8 +324,7 @@ fn sends(step: &Step) -> bool {
 
 fn step_span(step: &Step) -> Range<usize> {
     match step {
-        Step::Verb { span, .. } | Step::Compute { span, .. } => span.clone(),
-        Step::Repeat { steps, .. } => steps.first().map_or(0..0, step_span),
+        Step::Verb { span, .. } | Step::Compute { span, .. } | Step::Repeat { span, .. } => span.clone(),
         Step::Parallel(lists) => lists.iter().flatten().next().map_or(0..0, step_span),
         Step::Branch { then, otherwise, .. } => then.iter().chain(otherwise).next().map_or(0..0, step_span),
     }
@@ -321,17 +346,18 @@ impl Compiled {
     pub fn fold(&self, router: &Router) -> Fold {
         let mut fold = Fold::default();
         for (share, program) in &self.programs {
-            fold.add(&fold_from(program, 0, router), *share);
+            let mut place = program.initiator.as_str();
+            fold.add(&fold_part(program, 0, u16::MAX, &mut place, router), *share);
         }
         fold
     }
 }
 
-fn fold_from(program: &Program, start: u16, router: &Router) -> Fold {
+/// Adds up the instructions from `at` to `stop` or an `End`, `place` being where the request is, and
+/// moves `place` along. Each instruction is visited once.
+fn fold_part<'p>(program: &'p Program, mut at: u16, stop: u16, place: &mut &'p str, router: &Router) -> Fold {
     let mut fold = Fold::default();
-    let mut at = start;
-    let mut place = program.initiator.as_str();
-    loop {
+    while at < stop {
         match &program.code[usize::from(at)] {
             Instruction::End => return fold,
             Instruction::Jump(to) => {
@@ -345,22 +371,26 @@ fn fold_from(program: &Program, start: u16, router: &Router) -> Fold {
             Instruction::Verb(call) => {
                 fold.add(&fold_route(&call.route, router), 1.0);
                 if call.operation.verb.is_message() {
-                    place = &call.operation.path.responder;
+                    *place = &call.operation.path.responder;
                 }
             }
             Instruction::Branch { probability, otherwise } => {
-                // Each case runs on to the end of the program, so their folds include what follows.
-                let mut rest = Program { initiator: place.to_string(), code: Vec::new() };
-                rest.code.clone_from(&program.code);
-                fold.add(&fold_from(&rest, at + 1, router), *probability);
-                fold.add(&fold_from(&rest, *otherwise, router), 1.0 - probability);
-                return fold;
+                // The first case ends with the jump to where both join, just before the second.
+                let Instruction::Jump(join) = program.code[usize::from(*otherwise) - 1] else {
+                    unreachable!("a branch is compiled with its jump")
+                };
+                let mut first = *place;
+                fold.add(&fold_part(program, at + 1, *otherwise - 1, &mut first, router), *probability);
+                // Both cases end at the same endpoint, so the second may leave its place.
+                fold.add(&fold_part(program, *otherwise, join, place, router), 1.0 - probability);
+                at = join;
+                continue;
             }
             Instruction::Parallel { starts, next } => {
-                let here = Program { initiator: place.to_string(), code: program.code.clone() };
                 let mut longest = 0.0f64;
                 for start in starts {
-                    let mut part = fold_from(&here, *start, router);
+                    let mut here = *place;
+                    let mut part = fold_part(program, *start, *next, &mut here, router);
                     longest = longest.max(std::mem::take(&mut part.latency));
                     fold.add(&part, 1.0);
                 }
@@ -371,6 +401,7 @@ fn fold_from(program: &Program, start: u16, router: &Router) -> Fold {
         }
         at += 1;
     }
+    fold
 }
 
 fn fold_route(route: &Route, router: &Router) -> Fold {

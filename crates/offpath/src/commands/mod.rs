@@ -2,6 +2,7 @@
 
 pub mod completions;
 pub mod device;
+pub mod new;
 pub mod path;
 pub mod plan;
 pub mod sweep;
@@ -14,6 +15,8 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 Examples:
+  Start a design of your own, and plan it:
+    offpath new store && offpath plan store.toml
   What does a 64 B READ of the card's SoC memory cost, and what binds it?
     offpath path bluefield2 --path client-soc --verb read --size 64B
   What if the SoC took larger TLPs?
@@ -47,6 +50,7 @@ pub struct Cli {
 /// What to do.
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    New(new::Options),
     Plan(plan::Options),
     Path(path::Options),
     Device(device::Options),
@@ -67,6 +71,7 @@ pub struct Context {
 pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let context = Context { system: cli.system, screen: Screen::new(cli.output) };
     match cli.command {
+        Command::New(options) => new::run(&options, &context),
         Command::Plan(options) => plan::run(&options, &context),
         Command::Path(options) => path::run(&options, &context),
         Command::Device(options) => device::run(&options, &context),

@@ -31,9 +31,9 @@ Examples:
 pub struct Options {
     /// The design file; `offpath new` writes one
     design: PathBuf,
-    /// Change a parameter of the design, as in `ratio=0.5`; may be given several times
-    #[arg(long, value_name = "NAME=NUMBER", value_parser = parameter)]
-    parameter: Vec<(String, f64)>,
+    /// Change a parameter of the design, as in `ratio=0.5` or `chunk=64KiB`; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
+    parameter: Vec<(String, String)>,
     /// Use another YCSB property file
     #[arg(long, value_name = "FILE")]
     workload: Option<PathBuf>,
@@ -54,10 +54,9 @@ pub struct Options {
     seed: u64,
 }
 
-fn parameter(text: &str) -> Result<(String, f64), String> {
-    let (name, value) = text.split_once('=').ok_or("write it as `ratio=0.5`")?;
-    let value: f64 = value.trim().parse().map_err(|_| format!("`{value}` is not a number"))?;
-    Ok((name.trim().to_string(), value))
+fn parameter(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write it as `ratio=0.5` or `chunk=64KiB`")?;
+    Ok((name.trim().to_string(), value.trim().to_string()))
 }
 
 /// Plans and prints.
@@ -254,8 +253,8 @@ fn parameter_sweep(
     let scale = Unit::of(design);
     let mut rows = Vec::new();
     for value in values {
-        let mut parameters: BTreeMap<String, f64> = options.parameter.iter().cloned().collect();
-        parameters.insert(parameter.clone(), *value);
+        let mut parameters: BTreeMap<String, String> = options.parameter.iter().cloned().collect();
+        parameters.insert(parameter.clone(), design.parameter_text(parameter, *value));
         let changes = Changes {
             parameters,
             workload: options.workload.clone(),
