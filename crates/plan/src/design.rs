@@ -211,8 +211,25 @@ pub struct Design {
     pub sweep: Option<(String, Vec<f64>)>,
     /// Numbers of clients for the closed-loop table, each with one request under way.
     pub clients: Vec<u32>,
+    /// Published ratios over those numbers of clients.
+    pub published: Vec<Published>,
     /// The text and name of the file, for errors found later.
     pub source: (String, String),
+}
+
+/// A published ratio of throughputs over the client counts, to stand beside the twin's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Published {
+    /// The alternative or mix above the line.
+    pub of: String,
+    /// The one below it.
+    pub over: String,
+    /// The least ratio that was measured.
+    pub low: f64,
+    /// The greatest.
+    pub high: f64,
+    /// Where it stands.
+    pub source: String,
 }
 
 /// How the workload's requests are spread over an object.
@@ -333,8 +350,20 @@ struct RawSweep {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct RawPublished {
+    of: Spanned<String>,
+    over: Spanned<String>,
+    low: f64,
+    high: f64,
+    source: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct RawClients {
     counts: Vec<Spanned<u32>>,
+    #[serde(default)]
+    published: Vec<RawPublished>,
 }
 
 #[derive(Clone, Deserialize)]
@@ -609,6 +638,11 @@ impl Resolver<'_> {
                 }
             }
         }
+        let alternatives_and_mixes: Vec<String> = alternatives
+            .iter()
+            .map(|one| one.name.clone())
+            .chain(self.raw.mix.iter().map(|mix| mix.name.clone()))
+            .collect();
         let raw = &self.raw.design;
         let objective = self.objective(changes)?;
         let rank = match raw.rank_by.get_ref().as_str() {
@@ -712,6 +746,7 @@ impl Resolver<'_> {
                 .collect(),
             sweep,
             clients: self.clients()?,
+            published: self.published(&alternatives_and_mixes)?,
             source: (self.name.to_string(), self.text.to_string()),
         })
     }
@@ -865,6 +900,29 @@ impl Resolver<'_> {
             ));
         }
         Ok(bytes)
+    }
+
+    fn published(&self, known: &[String]) -> Result<Vec<Published>, miette::Report> {
+        let given = self.raw.clients.as_ref().map(|clients| clients.published.as_slice()).unwrap_or_default();
+        for name in given.iter().flat_map(|one| [&one.of, &one.over]) {
+            if !known.contains(name.get_ref()) {
+                return Err(self.error(
+                    format!("`{}` is no alternative and no mix of this design", name.get_ref()),
+                    format!("use one of {}", known.join(", ")),
+                    name.span(),
+                ));
+            }
+        }
+        Ok(given
+            .iter()
+            .map(|one| Published {
+                of: one.of.get_ref().clone(),
+                over: one.over.get_ref().clone(),
+                low: one.low,
+                high: one.high,
+                source: one.source.clone(),
+            })
+            .collect())
     }
 
     fn clients(&self) -> Result<Vec<u32>, miette::Report> {

@@ -3,7 +3,7 @@
 use crate::design::{Alternative, Design, DesignError, Step};
 use miette::NamedSource;
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{Access, Kind, Operation, Pick, Posting, Route, Router, Verb, Visit};
+use offpath_route::{Access, Kind, Operation, Posting, Route, Router, Verb};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
@@ -425,9 +425,4 @@ fn fold_route(route: &Route, router: &Router) -> Fold {
         fold.network_bytes += route.payload.get() as f64;
     }
     fold
-}
-
-/// Whether a route asks for a bank by address, for tests of skew.
-pub fn touches_banks(route: &Route) -> bool {
-    route.visits.iter().any(|visit| matches!(visit, Visit::Serve { pick: Pick::Bank { .. }, .. }))
 }

@@ -727,25 +727,51 @@ impl Page<'_> {
             })
             .collect();
         let mut text = screen.table(&header, rows);
-        for (pair, low, high) in self.client_ratios() {
-            text += &format!("{pair}: {low:+.0}% to {high:+.0}%\n");
+        for ratio in self.client_ratios() {
+            text += &format!(
+                "{} over {}: {:.2} to {:.2}; published {} to {} ({}); saturated {:.2}\n",
+                ratio.of,
+                ratio.over,
+                ratio.low,
+                ratio.high,
+                ratio.published_low,
+                ratio.published_high,
+                ratio.source,
+                ratio.saturated
+            );
         }
         text
     }
 
-    /// Each row against the one before it, and the last against the first, over the client counts.
-    fn client_ratios(&self) -> Vec<(String, f64, f64)> {
-        let mut pairs = Vec::new();
-        let rows = &self.clients;
-        for (index, (name, runs)) in rows.iter().enumerate().skip(1) {
-            let against = if index + 1 == rows.len() && rows.len() > 2 { 0 } else { index - 1 };
-            let changes =
-                runs.iter().zip(&rows[against].1).map(|(a, b)| percent(a.throughput.mean, b.throughput.mean));
-            let low = changes.clone().fold(f64::INFINITY, f64::min);
-            let high = changes.fold(f64::NEG_INFINITY, f64::max);
-            pairs.push((format!("{name} over {}", rows[against].0), low, high));
-        }
-        pairs
+    /// The twin's ratios over the numbers of clients beside the published ones, and the ratio that the
+    /// plan gives where all stations that bind are full.
+    fn client_ratios(&self) -> Vec<RatioReport> {
+        let runs = |name: &str| self.clients.iter().find(|(n, _)| n == name).map(|(_, runs)| runs);
+        let plan = self.plan();
+        let full = |name: &str| {
+            let alone = plan.alternatives.iter().find(|one| one.name == name).map(|one| one.rate.value);
+            alone.or_else(|| plan.mixes.iter().find(|mix| mix.name == name).map(|mix| mix.rate.value))
+        };
+        self.design
+            .published
+            .iter()
+            .filter_map(|one| {
+                let ratios = runs(&one.of)?
+                    .iter()
+                    .zip(runs(&one.over)?)
+                    .map(|(a, b)| a.throughput.mean / b.throughput.mean);
+                Some(RatioReport {
+                    of: one.of.clone(),
+                    over: one.over.clone(),
+                    low: round(ratios.clone().fold(f64::INFINITY, f64::min)),
+                    high: round(ratios.fold(f64::NEG_INFINITY, f64::max)),
+                    published_low: one.low,
+                    published_high: one.high,
+                    source: one.source.clone(),
+                    saturated: round(full(&one.of)? / full(&one.over)?),
+                })
+            })
+            .collect()
     }
 
     fn curve_table(&self, screen: &Screen) -> String {
@@ -883,6 +909,7 @@ impl Page<'_> {
                         .collect(),
                 })
                 .collect(),
+            client_ratios: self.client_ratios(),
             curve: self
                 .curve
                 .iter()
@@ -984,6 +1011,7 @@ struct Report<'p> {
     #[serde(skip_serializing_if = "Option::is_none")]
     sweep: Option<&'p SweepReport>,
     clients: Vec<ClientsReport<'p>>,
+    client_ratios: Vec<RatioReport>,
     curve: Vec<CurveReport>,
     not_modelled: [&'static str; 3],
     next_measurement: String,
@@ -1064,6 +1092,19 @@ struct InfluenceReport<'p> {
 struct ClientsReport<'p> {
     name: &'p str,
     throughput: BTreeMap<String, f64>,
+}
+
+/// A ratio of throughputs over the numbers of clients.
+#[derive(Serialize)]
+struct RatioReport {
+    of: String,
+    over: String,
+    low: f64,
+    high: f64,
+    published_low: f64,
+    published_high: f64,
+    source: String,
+    saturated: f64,
 }
 
 #[derive(Serialize)]
