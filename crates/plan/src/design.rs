@@ -1376,3 +1376,70 @@ struct Context<'o> {
 fn names(alternatives: &[Alternative]) -> String {
     alternatives.iter().map(|a| format!("`{}`", a.name)).collect::<Vec<_>>().join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WRITE: &str = r#"{ write = "host-backup", bytes = "chunk" }"#;
+
+    fn text(design: &str, parameters: &str, steps: &str, more: &str) -> String {
+        format!(
+            "[design]\nname = \"t\"\ndevice = \"any\"\nobjective = \"most-throughput\"\nrank_by = \"throughput\"\n\
+             {design}\n[parameters]\nchunk = \"4 KiB\"\nratio = 0.5\n{parameters}\n\
+             [[alternative]]\nname = \"a\"\nrequest = [ {steps} ]\n{more}"
+        )
+    }
+
+    fn parse(text: &str, changes: &[(&str, &str)]) -> Result<Design, miette::Report> {
+        let parameters = changes.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        Design::parse(text, "t.toml", Path::new("."), &Changes { parameters, ..Changes::default() })
+    }
+
+    #[test]
+    fn what_no_step_uses_is_refused_by_name() {
+        for (steps, words) in [
+            (r#"{ write = "host-backup", bytes = "1 B", time = "5 ns" }"#, "a `write` step has no `time`"),
+            (r#"{ read = "host-backup", bytes = "1 B", hit = [] }"#, "a `read` step has no `hit`"),
+            (r#"{ compute = "host", time = "5 ns", batch = 2 }"#, "a `compute` step has no `batch`"),
+            (r#"{ parallel = [], steps = [] }"#, "a `parallel` step has no `steps`"),
+            (r#"{ read = "soc-host-dma", bytes = "1 B", batch = 2 }"#, "a copy engine has no doorbell"),
+            (r#"{ repeat = 3000000000, steps = [] }"#, "a repeat of 0 steps"),
+        ] {
+            let error = parse(&text("", "", steps, ""), &[]).expect_err(steps).to_string();
+            assert!(error.contains(words), "{steps}: {error}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_meant_are_refused() {
+        let many: String =
+            (0..200).map(|i| format!("[[alternative]]\nname = \"{i}\"\nlike = \"a\"\n")).collect();
+        for (design, parameters, more, words) in [
+            ("unit = \"0 B\"", "", "", "`unit` is 0 B"),
+            ("network_baseline = \"chunk * 0\"", "", "", "`network_baseline` is 0 B"),
+            ("", "record = \"5 B\"", "", "`record` is no name for a parameter"),
+            ("", "", "[clients]\ncounts = [1, 0]", "0 clients"),
+            ("", "", "[clients]\ncounts = [70000]", "70000 clients"),
+            ("", "", "[sweep]\nparameter = \"chunk\"\nvalues = [4]", "is a size, and this has no unit"),
+            ("", "", many.as_str(), "201 alternatives"),
+        ] {
+            let error = parse(&text(design, parameters, WRITE, more), &[]).expect_err(words).to_string();
+            assert!(error.contains(words), "{words}: {error}");
+        }
+    }
+
+    #[test]
+    fn changed_parameters_are_checked_as_the_files_are() {
+        let file = text("", "", WRITE, "");
+        for (name, value) in
+            [("ratio", "-1"), ("ratio", "nan"), ("ratio", "4 KiB"), ("chunk", "64"), ("x", "1")]
+        {
+            parse(&file, &[(name, value)]).expect_err(value);
+        }
+        let design = parse(&file, &[("chunk", "64KiB"), ("ratio", "0.25")]).expect("both are of their kind");
+        assert_eq!((design.parameters["chunk"], design.parameters["ratio"]), (65536.0, 0.25));
+        assert_eq!(design.parameter_text("chunk", 65536.0), "65536 B");
+        assert_eq!(design.parameter_text("ratio", 0.5), "0.5");
+    }
+}

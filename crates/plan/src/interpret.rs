@@ -796,3 +796,24 @@ where
     .await;
     done.into_iter().flatten().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use offpath_fabric::local::LocalFabric;
+
+    #[test]
+    fn more_than_a_message_can_name_is_refused() {
+        let one = Compiled { name: "a".to_string(), programs: Vec::new() };
+        let shared = |count| Shared::new(vec![one.clone(); count], Chance::Random, |_, _, _| {});
+        let error = shared(257).err().expect("257 do not fit 8 bits");
+        assert_eq!((error.count, error.bound), (257, 256));
+        let shared = shared(256).expect("256 fit");
+        let main = |_: LocalFabric| -> LocalBoxFuture<()> { Box::pin(async {}) };
+        let none = BTreeMap::new();
+        assert!(roles(&shared, &none, MOST_TASKS, 1, main).is_ok());
+        let error = roles(&shared, &none, MOST_TASKS + 1, 1, main).err().expect("one too many");
+        assert_eq!(error.count, 65_536);
+        assert!(roles(&shared, &none, 1, MOST_TASKS + 1, main).is_err());
+    }
+}

@@ -426,3 +426,71 @@ fn fold_route(route: &Route, router: &Router) -> Fold {
     }
     fold
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::design::Changes;
+    use crate::planner::{Setting, prepare};
+    use offpath_profile::Library;
+    use std::path::Path;
+
+    fn compiled(steps: &str) -> Result<(Compiled, Rc<Router>), miette::Report> {
+        let text = format!(
+            "[design]\nname = \"t\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
+             rank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\nrequest = [ {steps} ]\n"
+        );
+        let design = Design::parse(&text, "t.toml", Path::new("."), &Changes::default())?;
+        let setting = Setting {
+            library: Library::builtin(),
+            overlays: vec![],
+            settings: vec![],
+            testbed: None,
+            mode: None,
+        };
+        let ready = prepare(&design, &setting)?.remove(0);
+        Ok((ready.compiled, ready.router))
+    }
+
+    #[test]
+    fn branches_are_added_up_once_each() {
+        let branch = r#"{ probability = 0.25, then = [ { compute = "host", time = "100 ns" },
+            { probability = 0.5, then = [ { compute = "host", time = "40 ns" } ], otherwise = [] } ],
+            otherwise = [ { compute = "host", time = "20 ns" } ] }"#;
+        let (compiled, router) = compiled(&vec![branch; 200].join(", ")).expect("a design");
+        let fold = compiled.fold(&router);
+        let expected = 200.0 * (0.25 * (100.0 + 20.0) + 0.75 * 20.0) * 1e-9;
+        assert!((fold.latency / expected - 1.0).abs() < 1e-9, "{} is not {expected}", fold.latency);
+        assert!((fold.seconds["host.cpu"] / expected - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_follows_a_branch_runs_where_both_cases_end() {
+        let steps = r#"{ compute = "client", time = "10 ns" }, { probability = 0.5,
+            then = [ { send = "client-soc", bytes = "64 B" } ],
+            otherwise = [ { send = "client-soc", bytes = "128 B" } ] },
+            { parallel = [ [ { compute = "soc", time = "30 ns" } ], [ { compute = "soc", time = "50 ns" } ] ] },
+            { send = "soc-client", bytes = "64 B" }"#;
+        let (compiled, router) = compiled(steps).expect("a design");
+        let plain = compiled.fold(&router);
+        let (without, router) = {
+            let start = steps.find("{ parallel").expect("there is one");
+            let end = steps.find("{ send = \"soc-client\"").expect("there is one");
+            super::tests::compiled(&format!("{}{}", &steps[..start], &steps[end..])).expect("a design")
+        };
+        let bare = without.fold(&router);
+        assert!((plain.latency - bare.latency - 50e-9).abs() < 1e-15);
+        assert!((plain.seconds["soc.cpu"] - bare.seconds["soc.cpu"] - 80e-9).abs() < 1e-15);
+    }
+
+    #[test]
+    fn repetitions_are_counted_before_they_are_unrolled() {
+        let write = r#"{ write = "host-backup", bytes = "64 B" }"#;
+        let nested = format!(
+            "{{ repeat = 3000000000, steps = [ {{ repeat = 3000000000, steps = [ {{ repeat = 30, steps = [ {write} ] }} ] }} ] }}"
+        );
+        let error = compiled(&nested).expect_err("far too many").to_string();
+        assert!(error.contains("a request has at most 60000"), "{error}");
+        compiled(&format!("{{ repeat = 1000, steps = [ {write} ] }}")).expect("a thousand are few");
+    }
+}

@@ -155,3 +155,33 @@ fn quoted(text: &str) -> String {
     // JSON's escapes are a part of TOML's.
     serde_json::Value::from(text).to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use offpath::profile::Library;
+
+    #[test]
+    fn every_kind_compiles_as_written_and_overwrites_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for kind in [Kind::Kv, Kind::Replication] {
+            let options =
+                Options { name: "own".to_string(), kind, device: "bluefield2".to_string(), out: None };
+            let file = folder.path().join(format!("{kind:?}.toml"));
+            let workload = file.with_extension("workload");
+            let beside = (kind == Kind::Kv).then_some(workload.as_path());
+            Files::write(&options, &file, beside).expect("a new file").keep();
+            let setting = Setting {
+                library: Library::builtin(),
+                overlays: vec![],
+                settings: vec![],
+                testbed: None,
+                mode: None,
+            };
+            let design = Design::load(&file, &Changes::default()).expect("a design");
+            assert_eq!(prepare(&design, &setting).expect("it compiles").len(), design.alternatives.len());
+            assert!(Files::write(&options, &file, beside).is_err(), "nothing is overwritten");
+            assert!(file.exists() && workload.exists() == beside.is_some());
+        }
+    }
+}
