@@ -158,8 +158,8 @@ fn plans_follow_their_schema() {
     let log = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/log.toml");
     let cases: [&[&str]; 4] = [
         &["plan", STORE],
-        &["plan", STORE, "--goal", "lowest-p99", "--load", "10M/s"],
-        &["plan", STORE, "--set", "soc.cores=16", "--overlay", "ideal-links", "--curve"],
+        &["plan", STORE, "--goal", "lowest-p99", "--load", "20k/s"],
+        &["plan", log, "--set", "soc.pcie_mtu=512B", "--overlay", "ideal-links", "--curve"],
         &["plan", log],
     ];
     for arguments in cases {
@@ -362,9 +362,15 @@ fn the_picture_is_one_file_that_needs_nothing_else() {
 
 #[test]
 fn help_teaches_by_example_and_shells_complete() {
-    for command in
-        [&["plan"][..], &["path"], &["device", "list"], &["device", "show"], &["sweep"], &["completions"], &[]]
-    {
+    for command in [
+        &["plan"][..],
+        &["path"],
+        &["device", "list"],
+        &["device", "show"],
+        &["sweep"],
+        &["completions"],
+        &[],
+    ] {
         let help = answer(&[command, &["--help"]].concat());
         assert!(help.matches("offpath ").count() >= 3, "{command:?}: {help}");
         assert!(help.contains("Examples:"), "{command:?}");

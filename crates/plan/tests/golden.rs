@@ -18,7 +18,7 @@ fn decisions_for_the_store() {
         ("soc.cores=64", &[], &["soc.cores=64"]),
         ("nic.contexts=280", &[], &["nic.contexts=280"]),
         ("soc.pcie_mtu=512B", &[], &["soc.pcie_mtu=512B"]),
-        ("host.read_path_rate=50M/s", &[], &["host.read_path_rate=50M/s"]),
+        ("host.read_path_rate=10M/s", &[], &["host.read_path_rate=10M/s"]),
         ("host.read_path_rate=1G/s", &[], &["host.read_path_rate=1G/s"]),
         ("nic.port_rate=25Gbit/s", &[], &["nic.port_rate=25Gbit/s"]),
         ("no-read-path", &["no-read-path"], &[]),

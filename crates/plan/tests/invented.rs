@@ -57,9 +57,9 @@ request = [
 fn a_card_of_text_alone_is_planned_and_cross_checked() {
     let mut library = Library::builtin();
     library.insert(Category::Device, "invented", CARD);
-    let setting =
-        Setting { library, overlays: vec![], settings: vec![], testbed: None, mode: None };
-    let design = Design::parse(DESIGN, "invented.toml", Path::new("."), &Changes::default()).expect("in order");
+    let setting = Setting { library, overlays: vec![], settings: vec![], testbed: None, mode: None };
+    let design =
+        Design::parse(DESIGN, "invented.toml", Path::new("."), &Changes::default()).expect("in order");
     let ready = prepare(&design, &setting).expect("the card has these paths");
     let plan = plan(&design, &ready, &folds(&ready)).expect("there is a mix");
     for one in &plan.alternatives {
