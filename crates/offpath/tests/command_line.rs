@@ -145,6 +145,54 @@ fn json_answers_follow_their_schemas() {
     }
 }
 
+/// A store small enough to be planned in a moment, with a named mix and a plain NIC beside it.
+const STORE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/store.toml");
+/// The shipped replication with fewer points.
+const LOG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/log.toml");
+
+#[test]
+fn a_plan_says_what_it_said() {
+    insta::assert_snapshot!("plan", answer(&["plan", STORE]));
+}
+
+#[test]
+fn plans_follow_their_schema() {
+    let cases: [&[&str]; 4] = [
+        &["plan", STORE],
+        &["plan", STORE, "--goal", "lowest-p99", "--load", "20k/s"],
+        &["plan", LOG, "--set", "soc.pcie_mtu=512B", "--overlay", "ideal-links", "--curve"],
+        &["plan", LOG],
+    ];
+    for arguments in cases {
+        let report = json(arguments);
+        check(&report, &schema("plan.json"), "plan.json");
+        let names = |key: &str| report[key].as_array().expect("a list").len();
+        assert!(names("alternatives") >= 2 && names("mixes") == 1, "{arguments:?}");
+        let key = if arguments[1] == LOG { "throughput_gbit_per_s" } else { "throughput_mreq_per_s" };
+        for part in [&report["alternatives"][0], &report["mixes"][0], &report["greedy"], &report["twin"]] {
+            assert!(part[key].as_f64().is_some_and(|rate| rate > 0.0), "{arguments:?}: {part}");
+        }
+        let shares = report["optimal"]["shares"].as_object().expect("shares").values();
+        let total: f64 = shares.filter_map(Value::as_f64).sum();
+        assert!((total - 1.0).abs() < 1e-3, "{arguments:?}: {total}");
+    }
+}
+
+#[test]
+fn a_plan_has_the_same_bytes_every_time() {
+    let plan = || answer(&["plan", LOG, "--seed", "9", "--format", "json"]);
+    assert_eq!(plan(), plan());
+}
+
+#[test]
+fn a_load_that_nothing_carries_is_a_negative_answer() {
+    let refused = offpath(&["plan", STORE, "--goal", "least-host-cpu", "--load", "500M/s"]);
+    assert_eq!(refused.code, 1, "{}", refused.stderr);
+    assert_eq!(refused.stdout, "");
+    assert!(refused.stderr.contains("more than any mix carries"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("help:") || refused.stderr.contains("lower the load"));
+}
+
 #[test]
 fn reads_from_soc_to_host_bind_at_pcie1() {
     let report = json(&SOC_HOST);
@@ -315,9 +363,15 @@ fn the_picture_is_one_file_that_needs_nothing_else() {
 
 #[test]
 fn help_teaches_by_example_and_shells_complete() {
-    for command in
-        [&["path"][..], &["device", "list"], &["device", "show"], &["sweep"], &["completions"], &[]]
-    {
+    for command in [
+        &["plan"][..],
+        &["path"],
+        &["device", "list"],
+        &["device", "show"],
+        &["sweep"],
+        &["completions"],
+        &[],
+    ] {
         let help = answer(&[command, &["--help"]].concat());
         assert!(help.matches("offpath ").count() >= 3, "{command:?}: {help}");
         assert!(help.contains("Examples:"), "{command:?}");

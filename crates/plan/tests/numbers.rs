@@ -1,0 +1,154 @@
+//! The figures that the shipped designs have to reach, and what moves them.
+
+mod common;
+
+use common::*;
+use offpath_plan::{Basis, Changes, Design};
+use std::sync::LazyLock;
+
+/// Drawing the popularity of 10^8 records takes a while, so the tests share it.
+static STORE: LazyLock<Design> = LazyLock::new(|| parse(&text("kv-ycsb-c.toml"), &Changes::default()));
+
+static BATCHING: LazyLock<Design> = LazyLock::new(|| parse(&text("kv-batching.toml"), &Changes::default()));
+
+const CHUNK_BITS: f64 = 256.0 * 1024.0 * 8.0;
+
+fn replication(ratio: f64) -> Design {
+    parse(&text("replication.toml"), &with_ratio(ratio))
+}
+
+#[test]
+fn the_store_reaches_its_published_figures() {
+    let plan = planned(&STORE, &[], &[]);
+    let rate = |name: &str| alone(&plan, name).rate.value / 1e6;
+    near("A1", rate("A1"), 50.0, 0.005);
+    near("A4", rate("A4"), 58.3, 0.10);
+    near("A4+A5", mix(&plan, "A4+A5").rate.value / 1e6, 68.0, 0.10);
+    near("A5-send", rate("A5-send (100% hits)"), 17.6, 0.15);
+    for name in ["A2", "A3"] {
+        assert!(rate(name) < rate("A1") / 2.0, "{name} is far below A1: {}", rate(name));
+    }
+    assert_eq!(alone(&plan, "A1").basis, Basis::Fitted);
+    assert_eq!(alone(&plan, "A5-send (100% hits)").basis, Basis::Fitted);
+}
+
+#[test]
+fn reading_cached_values_is_known_as_an_interval() {
+    let plan = planned(&STORE, &[], &[]);
+    let rate = alone(&plan, "A5-read (100% hits)").rate;
+    let (low, high) = (rate.low / 1e6, rate.high / 1e6);
+    assert!((61.0..=63.0).contains(&low), "{low}");
+    assert!((73.0..=75.0).contains(&high), "{high}");
+    assert!(low < 70.0 && 70.0 < high);
+}
+
+#[test]
+fn asking_the_soc_has_the_lowest_latency() {
+    let plan = planned(&STORE, &[], &[]);
+    let names = ["A1", "A2", "A3", "A4", "A5-read (100% hits)", "A5-send (100% hits)"];
+    let lowest = names
+        .into_iter()
+        .min_by(|a, b| alone(&plan, a).latency_s.total_cmp(&alone(&plan, b).latency_s))
+        .expect("there are some");
+    assert_eq!(lowest, "A5-send (100% hits)");
+    near("its latency in us", alone(&plan, lowest).latency_s * 1e6, 4.6, 0.05);
+}
+
+/// The plain NIC's 54.4 M gets/s (wei2023 Fig 17) is a known miss. It is reported and never tuned
+/// away, so nothing here holds it to the published figure.
+#[test]
+fn the_plain_nic_is_reported_beside_the_card() {
+    let plan = planned(&STORE, &[], &[]);
+    let plain = alone(&plan, "rnic");
+    println!("rnic: {:.1} M gets/s planned, 54.4 published", plain.rate.value / 1e6);
+    assert_eq!(plain.device.as_deref(), Some("connectx6"));
+    assert!(plain.rate.value.is_finite() && plain.rate.value > 0.0);
+    assert!(!plan.optimal.shares.iter().any(|(name, share)| name == "rnic" && *share > 0.0));
+}
+
+#[test]
+fn replication_reaches_its_published_figures() {
+    let plan = planned(&replication(1.0), &[], &[]);
+    let rate = |name: &str| alone(&plan, name).rate.value * CHUNK_BITS / 1e9;
+    near("A1", rate("A1"), 117.0, 0.05);
+    near("A2", rate("A2"), 133.0, 0.01);
+    near("A3", rate("A3"), 191.0, 0.02);
+}
+
+#[test]
+fn the_best_mix_is_never_below_greedy() {
+    let mut compared = 0;
+    for entry in std::fs::read_dir(designs()).expect("the designs are shipped") {
+        let file = entry.expect("the entry can be read").file_name();
+        let name = file.to_str().expect("a UTF-8 name");
+        let given = match name {
+            "kv-ycsb-c.toml" => STORE.clone(),
+            "kv-batching.toml" => BATCHING.clone(),
+            _ => parse(&text(name), &Changes::default()),
+        };
+        let mut all = vec![given.clone()];
+        if let Some((parameter, _)) = &given.sweep {
+            all.extend((0..=10).map(|step| {
+                let parameters = [(parameter.clone(), f64::from(step) / 10.0)].into();
+                parse(&text(name), &Changes { parameters, ..Changes::default() })
+            }));
+        }
+        for design in all {
+            let plan = planned(&design, &[], &[]);
+            let (best, greedy) = (plan.optimal.rate.value, plan.greedy.rate.value);
+            assert!(best >= greedy * (1.0 - 1e-9), "{name} {:?}: {best} < {greedy}", design.parameters);
+            for one in plan.alternatives.iter().filter(|one| one.mixed) {
+                assert!(best >= one.rate.value * (1.0 - 1e-9), "{name}: {} alone is better", one.name);
+            }
+            compared += 1;
+        }
+    }
+    assert!(compared >= 14, "only {compared} plans were compared");
+}
+
+#[test]
+fn two_binding_constraints_make_the_best_mix_better_than_greedy() {
+    let plan = planned(&BATCHING, &[], &[]);
+    assert!(plan.optimal.rate.value > plan.greedy.rate.value * 1.01);
+    assert!(plan.optimal.bounds.len() >= 2, "{:?}", plan.optimal.bounds);
+    assert!(plan.optimal.shares.iter().filter(|(_, share)| *share > 0.01).count() >= 2);
+}
+
+/// wei2023 §5.1: with P = 256 Gbit/s twice over PCIe1, A1 carries P / (1 + r) and meets the network's
+/// N = 200 at r = 0.28. Headers move the point, so it is exact on `ideal-links` alone.
+#[test]
+fn break_even_lies_at_a_ratio_of_0_28() {
+    let rate = |ratio: f64, overlays: &[&str]| {
+        let plan = planned(&replication(ratio), overlays, &[]);
+        alone(&plan, "A1").rate.value * CHUNK_BITS / 1e9
+    };
+    let break_even = |overlays: &[&str]| {
+        let (mut low, mut high) = (0.0, 1.0);
+        for _ in 0..12 {
+            let middle = (low + high) / 2.0;
+            if rate(middle, overlays) > 200.0 { low = middle } else { high = middle }
+        }
+        low
+    };
+    let ideal = break_even(&["ideal-links"]);
+    assert!((ideal - 0.28).abs() < 1e-3, "{ideal}");
+    near("P / (1 + r)", rate(0.5, &["ideal-links"]), 256.0 / 1.5, 1e-3);
+    let real = break_even(&[]);
+    println!("break-even on ideal links at {ideal:.4}, on the card at {real:.4}");
+    assert!(real < ideal);
+}
+
+#[test]
+fn what_ifs_move_the_plan_in_the_right_direction() {
+    let rate = |name: &str, overlays: &[&str], settings: &[&str]| {
+        alone(&planned(&replication(1.0), overlays, settings), name).rate.value
+    };
+    // Larger TLPs at the SoC mean fewer headers on PCIe1, which binds A1.
+    assert!(rate("A1", &[], &["soc.pcie_mtu=512B"]) > rate("A1", &[], &[]) * 1.01);
+    assert!(rate("A1", &[], &["soc.pcie_mtu=64B"]) < rate("A1", &[], &[]) * 0.99);
+    for name in ["A1", "A3"] {
+        assert!(rate(name, &["ideal-links"], &[]) > rate(name, &[], &[]), "{name}");
+    }
+    // The host writes without the SoC, whatever its TLPs.
+    assert_eq!(rate("A3", &[], &["soc.pcie_mtu=512B"]), rate("A3", &[], &[]));
+}

@@ -1,0 +1,232 @@
+//! What the twin says of shipped designs agrees with what their step lists add up to.
+
+mod common;
+
+use common::*;
+use offpath_fabric::LocalBoxFuture;
+use offpath_fabric::local::{Clock, Local, LocalFabric};
+use offpath_fabric::{Fabric, World};
+use offpath_plan::check::plan_and_check;
+use offpath_plan::interpret::{Chance, Job, Shared, roles};
+use offpath_plan::observe::{Arrivals, Loaded, load, observe};
+use offpath_plan::{Changes, Ready, prepare};
+use offpath_quantity::{Bytes, Time};
+use offpath_twin::Seed;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+fn store() -> Vec<Ready> {
+    let design = parse(&small("kv-ycsb-c.toml"), &Changes::default());
+    prepare(&design, &setting(&[], &[])).expect("the design is in order")
+}
+
+fn one<'r>(ready: &'r [Ready], name: &str) -> &'r Ready {
+    ready.iter().find(|one| one.alternative.name == name).unwrap_or_else(|| panic!("{name} is there"))
+}
+
+#[test]
+fn an_idle_twin_sees_what_the_step_lists_add_up_to() {
+    for text in [small("kv-ycsb-c.toml"), small("kv-batching.toml"), text("replication.toml")] {
+        let design = parse(&text, &Changes::default());
+        for one in prepare(&design, &setting(&[], &[])).expect("the design is in order") {
+            let name = format!("{} {}", design.name, one.alternative.name);
+            let fold = one.compiled.fold(&one.router);
+            let seen = observe(&one, Seed::new(3)).expect("the twin runs it");
+            assert!(seen.widest <= 0.01, "{name}: {}", seen.widest);
+            near(&format!("{name}: latency"), seen.fold.latency, fold.latency, 0.01);
+            near(&format!("{name}: network"), seen.fold.network_bytes, fold.network_bytes, 0.01);
+            let stations = fold.seconds.keys().chain(seen.fold.seconds.keys());
+            for station in stations {
+                let of = |seconds: &BTreeMap<String, f64>| seconds.get(station).copied().unwrap_or(0.0);
+                let (added, observed) = (of(&fold.seconds), of(&seen.fold.seconds));
+                // A femtosecond a request is rounding, not demand.
+                assert!(
+                    (observed - added).abs() <= 0.01 * added + 1e-15,
+                    "{name}: {station} was seen for {observed} s and adds up to {added} s"
+                );
+            }
+            for (pool, count) in &fold.requests {
+                let observed = seen.fold.requests.get(pool).copied().unwrap_or(0.0);
+                assert!((observed - count).abs() <= 0.01 * count, "{name}: {pool:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_loaded_twin_carries_what_the_plan_says_and_no_more() {
+    for text in [small("kv-ycsb-c.toml"), small("kv-batching.toml"), text("replication.toml")] {
+        let design = parse(&text, &Changes::default());
+        let ready = prepare(&design, &setting(&[], &[])).expect("the design is in order");
+        let checked = plan_and_check(&design, &ready, Seed::new(5)).expect("the twin runs it");
+        let share = checked.loaded.throughput.mean / checked.plan.optimal.rate.value;
+        assert!((0.97..=1.005).contains(&share), "{}: {share} of the plan", design.name);
+        assert_eq!(checked.loaded.failed, 0);
+        assert!(checked.rounds < 6, "{}: the holds settle", design.name);
+        assert!(checked.widest <= 0.01);
+    }
+}
+
+/// Half SEND, half READ, with a little of everything that draws: branches, skew, several clients.
+fn busy(seed: u64, arrivals: Arrivals, window: Time) -> Loaded {
+    let ready = store();
+    let own = [one(&ready, "A5-send"), one(&ready, "A4")];
+    load(&own, &[0.25, 0.75], arrivals, Time::from_us(20), window, Seed::new(seed)).expect("the twin runs it")
+}
+
+#[test]
+fn the_same_seed_gives_the_same_answer_on_one_and_two_threads() {
+    let say = |seed| format!("{:?}", busy(seed, Arrivals::Closed(64), Time::from_us(100)));
+    let first = say(7);
+    assert_eq!(first, say(7));
+    let both: Vec<String> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..2).map(|_| scope.spawn(|| say(7))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("it ends")).collect()
+    });
+    assert_eq!(both, [first.clone(), first.clone()]);
+    assert_ne!(first, say(8), "another seed draws otherwise");
+}
+
+#[test]
+fn littles_law_holds_in_a_closed_loop() {
+    // What the window's edges cut off is at most a latency's share of the window.
+    for (in_flight, window) in [(8, Time::from_us(1000)), (64, Time::from_us(400)), (512, Time::from_us(400))]
+    {
+        let loaded = busy(11, Arrivals::Closed(in_flight), window);
+        near("requests under way", loaded.mean_in_flight, f64::from(in_flight), 0.02);
+        assert_eq!(loaded.failed, 0);
+    }
+}
+
+#[test]
+fn an_open_loop_at_half_the_load_carries_what_is_offered() {
+    let ready = store();
+    let own = [one(&ready, "A4")];
+    let offered = 28e6;
+    let window = Time::from_us(600);
+    let loaded = load(&own, &[1.0], Arrivals::Poisson(offered), Time::from_us(50), window, Seed::new(13))
+        .expect("runs");
+    near("throughput", loaded.throughput.mean, offered, 0.03);
+    let unloaded = own[0].compiled.fold(&own[0].router).latency;
+    let mean = loaded.latencies.mean().expect("requests ended").as_seconds();
+    assert!(mean > unloaded * 0.999, "{mean} s under load, {unloaded} s without");
+    assert!(mean < unloaded * 1.2, "queues are short at half the load: {mean} s");
+}
+
+#[test]
+fn the_other_objectives_have_answers() {
+    let changes = |objective: &str, load: &str| Changes {
+        objective: Some(objective.to_string()),
+        offered_load: Some(load.to_string()),
+        ..Changes::default()
+    };
+    let check = |changes: &Changes| {
+        let design = parse(&small("kv-ycsb-c.toml"), changes);
+        let ready = prepare(&design, &setting(&[], &[])).expect("the design is in order");
+        plan_and_check(&design, &ready, Seed::new(17)).expect("the twin runs it")
+    };
+    // A window lasts 400 ms at most, so a small load is quickly run.
+    let least = check(&changes("least-host-cpu", "20 k/s"));
+    assert_eq!(least.plan.optimal.host_cpu_s, 0.0, "the SoC and READs can serve it without the host");
+    near("throughput", least.loaded.throughput.mean, 20e3, 0.03);
+
+    let tail = check(&changes("lowest-p99", "20 k/s"));
+    let (shares, loaded) = tail.tail.expect("a mix is found");
+    let total: f64 = shares.iter().map(|(_, share)| share).sum();
+    assert!((total - 1.0).abs() < 1e-6, "{shares:?}");
+    let p99 = |loaded: &Loaded| loaded.latencies.quantile(0.99).expect("requests ended");
+    assert!(p99(&loaded) <= p99(&tail.loaded), "it starts from the mix of the least mean latency");
+    near("throughput", loaded.throughput.mean, 20e3, 0.03);
+}
+
+/// Every kind of step, on a world that has no card at all.
+const EVERY_STEP: &str = r#"
+[design]
+name = "every-step"
+device = "bluefield2"
+testbed = "rack"
+objective = "most-throughput"
+rank_by = "unloaded-latency"
+
+[[alternative]]
+name = "one-sided"
+request = [
+    { compute = "client", time = "10 ns" },
+    { parallel = [
+        [{ read = "client-host", bytes = "4 KiB" }],
+        [{ write = "client-soc", bytes = "64 B", batch = 4 }],
+    ] },
+    { repeat = 2, steps = [{ fetch-and-add = "client-host" }] },
+    { compare-and-swap = "client-soc" },
+]
+
+[[alternative]]
+name = "served"
+request = [
+    { send-ud = "client-soc", bytes = "16 B" },
+    { compute = "soc", time = "50 ns" },
+    { probability = 0.5, then = [
+        { read = "soc-host-dma", bytes = "64 B" },
+    ], otherwise = [
+        { read = "soc-host", bytes = "64 B" },
+    ] },
+    { send-ud = "soc-client", bytes = "64 B" },
+]
+
+[[alternative]]
+name = "connected"
+request = [
+    { send = "client-host", bytes = "64 B" },
+    { compute = "host", time = "50 ns" },
+    { send = "host-client", bytes = "64 B" },
+]
+"#;
+
+#[test]
+fn the_same_interpreter_serves_every_request_on_the_local_world() {
+    const EACH: u32 = 40;
+    let design = parse(EVERY_STEP, &Changes::default());
+    let ready = prepare(&design, &setting(&[], &[])).expect("the design is in order");
+    let script: Vec<_> = ready.iter().map(|one| one.compiled.clone()).collect();
+    let ended: Rc<RefCell<Vec<u32>>> = Rc::new(RefCell::new(vec![0; script.len()]));
+    let failures = Rc::new(Cell::new(0));
+    let shared = {
+        let (ended, failures) = (ended.clone(), failures.clone());
+        Shared::new(script.clone(), Chance::Random, move |job: Job, at, result| {
+            assert!(at >= job.born);
+            ended.borrow_mut()[usize::from(job.alternative)] += 1;
+            failures.set(failures.get() + u32::from(result.is_err()));
+        })
+    };
+    assert_eq!(shared.endpoints(), ["client", "host", "soc"].map(String::from).into());
+    let all = EACH * script.len() as u32;
+    let main = {
+        let (shared, ended) = (shared.clone(), ended.clone());
+        move |fabric: LocalFabric| -> LocalBoxFuture<()> {
+            let (shared, ended) = (shared.clone(), ended.clone());
+            Box::pin(async move {
+                while shared.connected() < 8 {
+                    fabric.sleep(Time::from_us(1)).await;
+                }
+                for number in 0..all {
+                    let alternative = (number % 3) as u16;
+                    shared.push(Job { alternative, program: 0, born: fabric.now(), label: 0 });
+                }
+                let until = fabric.now() + Time::from_ms(1_000);
+                while ended.borrow().iter().sum::<u32>() < all && fabric.now() < until {
+                    fabric.sleep(Time::from_us(1)).await;
+                }
+            })
+        }
+    };
+    let mut world = Local::new(19).clock(Clock::Manual).dma_engine("dma");
+    for endpoint in shared.endpoints() {
+        world = world.memory(&endpoint, &endpoint, Bytes::new(16 << 20));
+    }
+    let instances = [("client".to_string(), 2)].into();
+    world.run(roles(&shared, &instances, 8, 8, main)).expect("every role ends");
+    assert_eq!(*ended.borrow(), [EACH; 3]);
+    assert_eq!(failures.get(), 0);
+    assert_eq!(shared.broken(), None);
+}
