@@ -186,7 +186,7 @@ fn lowest_tail(
         let (p99, loaded) = measure(&shares)?;
         tried.push((p99, shares, loaded));
     }
-    tried.sort_by(|a, b| a.0.cmp(&b.0));
+    tried.sort_by_key(|one| one.0);
     // Bisect on the line between the two best: keep the half whose middle is lower.
     if let [first, second, ..] = tried.as_slice() {
         let (a, b) = (first.1.clone(), second.1.clone());
