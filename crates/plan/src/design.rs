@@ -430,6 +430,22 @@ pub struct Changes {
 }
 
 impl Design {
+    /// A refusal of the library, pointing at the device in the design where it points nowhere yet.
+    pub(crate) fn about_device(&self, device: &str, error: miette::Report) -> miette::Report {
+        let (name, text) = &self.source;
+        let at = text.find(&format!("\"{device}\""));
+        match at {
+            Some(at) if error.labels().is_none() => DesignError {
+                message: error.to_string(),
+                help: error.help().map(|help| help.to_string()),
+                source_code: NamedSource::new(name, text.clone()),
+                at: Some((at..at + device.len() + 2).into()),
+            }
+            .into(),
+            _ => error,
+        }
+    }
+
     /// Checks what only the design's own system can tell: that the cache lies at one of its
     /// endpoints, and that the budget fits that endpoint's memory.
     pub fn check_against(&self, system: &System) -> Result<(), DesignError> {

@@ -257,7 +257,8 @@ fn fold_of(recorded: &Recorded, router: &Router) -> Fold {
     }
     for ((station, class), moments) in &recorded.pool {
         let pool = router.stations()[station.index()].name.clone();
-        fold.requests.insert((pool, class.to_string()), moments.mean(recorded.requests));
+        let class = router.class_name(*station, *class).to_string();
+        fold.requests.insert((pool, class), moments.mean(recorded.requests));
     }
     fold
 }

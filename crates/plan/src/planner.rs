@@ -164,7 +164,8 @@ pub enum PlanError {
         reason: String,
     },
     /// The stations cannot carry it.
-    #[error(transparent)]
+    #[error("{0}")]
+    #[diagnostic(help("a mix needs verbs or compute that stations bound, and a load that they carry"))]
     Capacity(#[from] CapacityError),
 }
 
@@ -230,7 +231,8 @@ pub fn prepare(design: &Design, setting: &Setting) -> Result<Vec<Ready>, miette:
         let router = match routers.get(&device) {
             Some(router) => router.clone(),
             None => {
-                let system = setting.system(design, &device)?;
+                let system =
+                    setting.system(design, &device).map_err(|error| design.about_device(&device, error))?;
                 if device == design.device {
                     design.check_against(&system)?;
                 }
@@ -259,8 +261,8 @@ fn stations(design: &Design, router: &Router) -> Problem {
                     shared: rate(shared),
                     reserved: reserved
                         .iter()
-                        .enumerate()
-                        .map(|(c, time)| (c.to_string(), rate(time)))
+                        .zip(&router.system().machines[station.machine].endpoints)
+                        .map(|(time, endpoint)| (endpoint.name.clone(), rate(time)))
                         .collect(),
                 });
             }

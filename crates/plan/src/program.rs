@@ -418,7 +418,8 @@ fn fold_route(route: &Route, router: &Router) -> Fold {
     }
     for ((station, class), count) in &demand.requests {
         let pool = router.stations()[station.index()].name.clone();
-        *fold.requests.entry((pool, class.to_string())).or_default() += *count as f64;
+        let class = router.class_name(*station, *class).to_string();
+        *fold.requests.entry((pool, class)).or_default() += *count as f64;
     }
     let (from, to) = (router.machine_of(&route.path.requester), router.machine_of(&route.path.responder));
     if from != to {

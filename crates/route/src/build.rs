@@ -178,6 +178,16 @@ impl Router {
         self.by_name.get(name).copied()
     }
 
+    /// How a station serves.
+    pub fn kind(&self, station: StationId) -> &Kind {
+        &self.stations[station.index()].kind
+    }
+
+    /// The endpoint that a class of a pool stands for.
+    pub fn class_name(&self, pool: StationId, class: u8) -> &str {
+        &self.system.machines[self.stations[pool.index()].machine].endpoints[usize::from(class)].name
+    }
+
     /// The position of the machine that an endpoint belongs to.
     pub fn machine_of(&self, endpoint: &str) -> Option<usize> {
         self.system.machines.iter().position(|m| m.endpoints.iter().any(|e| e.name == endpoint))
@@ -916,11 +926,4 @@ fn pcie_hop(leg: &Leg, header: Bytes, mtu: Bytes, before: Time, detached: bool) 
 /// What the line encoding leaves of a link's bandwidth.
 fn link_rate(pcie: &Pcie) -> BitRate {
     BitRate::from_bits_per_second((pcie.rate.bits_per_second() as f64 * pcie.encoding).round() as u64)
-}
-
-impl Router {
-    /// What one server of a station is, for reports: servers over all instances, or a pool's rates.
-    pub fn kind(&self, station: StationId) -> &Kind {
-        &self.stations[station.index()].kind
-    }
 }
