@@ -89,7 +89,7 @@ fn the_best_mix_is_never_below_greedy() {
         let mut all = vec![given.clone()];
         if let Some((parameter, _)) = &given.sweep {
             all.extend((0..=10).map(|step| {
-                let parameters = [(parameter.clone(), f64::from(step) / 10.0)].into();
+                let parameters = [(parameter.clone(), (f64::from(step) / 10.0).to_string())].into();
                 parse(&text(name), &Changes { parameters, ..Changes::default() })
             }));
         }

@@ -198,6 +198,7 @@ fn the_same_interpreter_serves_every_request_on_the_local_world() {
             ended.borrow_mut()[usize::from(job.alternative)] += 1;
             failures.set(failures.get() + u32::from(result.is_err()));
         })
+        .expect("messages can name the programs")
     };
     assert_eq!(shared.endpoints(), ["client", "host", "soc"].map(String::from).into());
     let all = EACH * script.len() as u32;
@@ -225,7 +226,8 @@ fn the_same_interpreter_serves_every_request_on_the_local_world() {
         world = world.memory(&endpoint, &endpoint, Bytes::new(16 << 20));
     }
     let instances = [("client".to_string(), 2)].into();
-    world.run(roles(&shared, &instances, 8, 8, main)).expect("every role ends");
+    let roles = roles(&shared, &instances, 8, 8, main).expect("messages can name the tasks");
+    world.run(roles).expect("every role ends");
     assert_eq!(*ended.borrow(), [EACH; 3]);
     assert_eq!(failures.get(), 0);
     assert_eq!(shared.broken(), None);

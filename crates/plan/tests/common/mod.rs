@@ -19,7 +19,7 @@ pub fn parse(text: &str, changes: &Changes) -> Design {
 }
 
 pub fn with_ratio(ratio: f64) -> Changes {
-    Changes { parameters: [("ratio".to_string(), ratio)].into(), ..Changes::default() }
+    Changes { parameters: [("ratio".to_string(), ratio.to_string())].into(), ..Changes::default() }
 }
 
 /// A hundredth of the store: drawing its popularity takes no time, and every route stays as it is.
