@@ -448,13 +448,15 @@ impl Design {
 
     /// Checks what only the design's own system can tell: that the cache lies at one of its
     /// endpoints, and that the budget fits that endpoint's memory.
-    pub fn check_against(&self, system: &System) -> Result<(), DesignError> {
+    pub fn check_against(&self, system: &System) -> Result<(), miette::Report> {
         let Some(cache) = &self.cache else { return Ok(()) };
-        let error = |message, help, at: &Range<usize>| DesignError {
-            message,
-            help: Some(help),
-            source_code: NamedSource::new(&self.source.0, self.source.1.clone()),
-            at: Some(at.clone().into()),
+        let error = |message, help, at: &Range<usize>| {
+            miette::Report::from(DesignError {
+                message,
+                help: Some(help),
+                source_code: NamedSource::new(&self.source.0, self.source.1.clone()),
+                at: Some(at.clone().into()),
+            })
         };
         let Some((_, endpoint)) = system.endpoints().find(|(_, endpoint)| endpoint.name == cache.at) else {
             let known: Vec<&str> = system.endpoints().map(|(_, endpoint)| endpoint.name.as_str()).collect();

@@ -94,7 +94,7 @@ pub struct Shared {
     queues: RefCell<BTreeMap<String, VecDeque<Job>>>,
     waiting: RefCell<BTreeMap<String, VecDeque<Waker>>>,
     /// Called at the end of each request, or with the failure.
-    ended: Box<dyn Fn(Job, Time, Result<(), Failure>)>,
+    ended: Box<Ended>,
     taken: RefCell<BTreeMap<(u16, u16, u16), f64>>,
     connected: Cell<usize>,
     /// The request that each initiator's task works on, so that messages need not carry it.
@@ -104,6 +104,9 @@ pub struct Shared {
     largest: Bytes,
     largest_message: Bytes,
 }
+
+/// What hears of a request's end: the request, when, and how.
+type Ended = dyn Fn(Job, Time, Result<(), Failure>);
 
 /// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]

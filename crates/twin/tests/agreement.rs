@@ -113,6 +113,7 @@ fn profile(draw: &mut Draw) -> (String, String) {
     let reserved = if draw.chance(40) { 0 } else { draw.within(1, 60) };
     number(&mut text, "reserved_packet_rate", reserved, "M/s");
     count(&mut text, "contexts", draw.within(8, 300));
+    count(&mut text, "reserved_contexts", 0);
     number(&mut text, "inline_limit", draw.one_of(&[0, 64, 220]), "B");
     number(&mut text, "work_request_bytes", draw.one_of(&[0, 64]), "B");
     number(&mut text, "completion_bytes", draw.one_of(&[0, 32, 64]), "B");
