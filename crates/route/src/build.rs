@@ -666,21 +666,21 @@ impl<'r> Build<'r> {
         self.visits.push(Visit::Train(train.costed()));
     }
 
+    /// The adapter writes a completion entry into the place's memory.
+    fn completion_entry(&mut self, place: Place<'r>) {
+        let entry = place.at.nic.completion_bytes;
+        if entry == Bytes::ZERO {
+            return;
+        }
+        for leg in &place.down().legs {
+            let time = link_rate(&leg.pcie).time_for(entry + leg.pcie.write_header);
+            self.detached("completion entry", leg.station, Pick::Any, time);
+        }
+    }
+
     /// The completion reaches the requester's memory and program.
     fn complete(&mut self) {
-        let down = self.from.down();
-        let entry = self.from.at.nic.completion_bytes;
-        for leg in &down.legs {
-            if entry > Bytes::ZERO {
-                let framed = entry + leg.pcie.write_header;
-                self.detached(
-                    "completion entry",
-                    leg.station,
-                    Pick::Any,
-                    link_rate(&leg.pcie).time_for(framed),
-                );
-            }
-        }
+        self.completion_entry(self.from);
         let costs = &self.from.endpoint.verbs;
         self.mark(Mark::Acknowledged);
         self.serve("poll", self.from.own().cpu, Pick::Any, costs.poll_time, costs.poll_latency);
@@ -825,18 +825,7 @@ impl<'r> Build<'r> {
             let after = network + self.from.at.nic.pass_time + self.from.down().delay();
             self.visits.push(Visit::Mark(Mark::Acknowledged, after));
         }
-        let entry = to.at.nic.completion_bytes;
-        for leg in &down.legs {
-            if entry > Bytes::ZERO {
-                let framed = entry + leg.pcie.write_header;
-                self.detached(
-                    "completion entry",
-                    leg.station,
-                    Pick::Any,
-                    link_rate(&leg.pcie).time_for(framed),
-                );
-            }
-        }
+        self.completion_entry(to);
         self.mark(Mark::Delivered);
         let costs = &to.endpoint.verbs;
         self.serve("receive", to.own().cpu, Pick::Any, costs.receive_time, costs.receive_latency);
