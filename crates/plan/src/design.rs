@@ -427,6 +427,8 @@ pub struct Changes {
     pub objective: Option<String>,
     /// Another load, as the file writes it.
     pub offered_load: Option<String>,
+    /// Workload files held in memory, by the name that the design gives them.
+    pub files: BTreeMap<String, String>,
 }
 
 impl Design {
@@ -958,14 +960,18 @@ impl Resolver<'_> {
     fn read_workload(&self, directory: &Path, changes: &Changes) -> Result<Option<Workload>, miette::Report> {
         let Some(raw) = &self.raw.workload else { return Ok(None) };
         let path = changes.workload.clone().unwrap_or_else(|| directory.join(raw.ycsb.get_ref()));
-        if !path.is_file() {
-            return Err(self.error(
-                format!("the workload file `{}` does not exist", path.display()),
-                "give the path of a YCSB property file, from the design's own folder",
-                raw.ycsb.span(),
-            ));
-        }
-        let workload = Workload::load(&path)?;
+        let held = if changes.workload.is_none() { changes.files.get(raw.ycsb.get_ref()) } else { None };
+        let workload = match held {
+            Some(text) => Workload::parse(text, raw.ycsb.get_ref())?,
+            None if !path.is_file() => {
+                return Err(self.error(
+                    format!("the workload file `{}` does not exist", path.display()),
+                    "give the path of a YCSB property file, from the design's own folder",
+                    raw.ycsb.span(),
+                ));
+            }
+            None => Workload::load(&path)?,
+        };
         let overrides = raw
             .set
             .iter()

@@ -247,8 +247,9 @@ pub fn prepare(design: &Design, setting: &Setting) -> Result<Vec<Ready>, miette:
     Ok(ready)
 }
 
-/// The stations and limits of one system as a capacity problem without activities.
-fn stations(design: &Design, router: &Router) -> Problem {
+/// The stations of one system, and the limit on its host's processors where there is one, as a
+/// capacity problem without activities.
+pub fn stations(router: &Router, host_cpu_share: Option<f64>) -> Problem {
     let mut problem = Problem::default();
     for station in router.stations() {
         match &station.kind {
@@ -269,7 +270,7 @@ fn stations(design: &Design, router: &Router) -> Problem {
             _ => problem.stations.push(Station::new(station.name.clone(), station.servers() as f64)),
         }
     }
-    if let Some(share) = design.host_cpu_share {
+    if let Some(share) = host_cpu_share {
         let cores = router.station("host.cpu").map_or(0, |id| router.stations()[id.index()].servers());
         problem.limits.insert(HOST_CPU.to_string(), share * cores as f64);
     }
@@ -278,7 +279,8 @@ fn stations(design: &Design, router: &Router) -> Problem {
 
 const HOST_CPU: &str = "host processor share";
 
-fn activity(name: &str, fold: &Fold) -> Activity {
+/// What `fold` asks, as an activity of [`stations`].
+pub fn activity(name: &str, fold: &Fold) -> Activity {
     let mut activity = Activity::new(name);
     activity.demand.clone_from(&fold.seconds);
     activity.pool_demand.clone_from(&fold.requests);
@@ -307,11 +309,11 @@ fn evaluate(
     };
     let mut alone = Vec::new();
     for (one, fold) in ready.iter().zip(folds) {
-        let mut problem = stations(design, &one.router);
+        let mut problem = stations(&one.router, design.host_cpu_share);
         problem.activities.push(activity(&one.alternative.name, fold));
         alone.push(problem.alone(&one.alternative.name)?);
     }
-    let mut all = stations(design, main);
+    let mut all = stations(main, design.host_cpu_share);
     for (one, fold) in ready.iter().zip(folds).filter(|(one, _)| one.alternative.device.is_none()) {
         all.activities.push(activity(&one.alternative.name, fold));
     }

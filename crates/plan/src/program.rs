@@ -76,7 +76,13 @@ pub struct Fold {
 }
 
 impl Fold {
-    fn add(&mut self, other: &Fold, weight: f64) {
+    /// What one operation on `route` asks.
+    pub fn of(route: &Route, router: &Router) -> Fold {
+        fold_route(route, router)
+    }
+
+    /// Adds `weight` times another's.
+    pub fn add(&mut self, other: &Fold, weight: f64) {
         for (station, seconds) in &other.seconds {
             *self.seconds.entry(station.clone()).or_default() += seconds * weight;
         }
@@ -335,6 +341,14 @@ impl Compiled {
     pub fn payloads(&self) -> impl Iterator<Item = Bytes> {
         self.programs.iter().flat_map(|(_, program)| program.code.iter()).filter_map(|one| match one {
             Instruction::Verb(call) => Some(call.operation.payload),
+            _ => None,
+        })
+    }
+
+    /// The route of every verb, over all operations of the workload.
+    pub fn routes(&self) -> impl Iterator<Item = &Route> {
+        self.programs.iter().flat_map(|(_, program)| program.code.iter()).filter_map(|one| match one {
+            Instruction::Verb(call) => Some(&*call.route),
             _ => None,
         })
     }

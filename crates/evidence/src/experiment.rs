@@ -1,0 +1,323 @@
+//! Experiments as data: what is measured, over which sweep, and what it is compared with.
+//!
+//! Every list in an experiment is a sweep, and the experiment is run at every combination.
+//! `together` lists flows that run at the same time. `against` holds the keys that differ in the
+//! experiment that the first is compared with.
+
+use offpath_quantity::Bytes;
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    /// Unloaded latency of one operation in microseconds; of `echo`, there and back.
+    Latency,
+    /// Most operations per second, in millions.
+    Rate,
+    /// The same in Gbit/s of payload.
+    Bandwidth,
+    /// Data packets per second on `links` at the greatest rate, or at the bandwidth `at`, in millions.
+    Packets,
+    /// Data packets of one operation on `links`.
+    PacketCount,
+    /// How often the payload passes `links`.
+    Crossings,
+    /// Network round trips of one operation.
+    RoundTrips,
+    /// By how much the latency grows when `number` does: how many of it the latency holds.
+    Holds,
+    /// A number of the profile in us, B, Gbit/s, M/s or MHz, `per` another one.
+    Number,
+    /// `number` as cycles of `clock`.
+    Cycles,
+    /// MMIOs of the processor for `batch` requests.
+    Mmios,
+    /// Payload bytes over framed bytes on all PCIe links.
+    LinkUse,
+    /// Rate of a closed loop on the twin with `under_way` requests at each client, in Gbit/s.
+    Loop,
+    /// Mean latency on the twin with one request under way at each client, in microseconds.
+    LoopLatency,
+    /// Requests per second of a design's `alternative` or `mix`, in millions.
+    DesignRate,
+    /// The same in Gbit/s of the design's unit.
+    DesignBandwidth,
+    /// Unloaded latency of a design's `alternative` in microseconds.
+    DesignLatency,
+    /// Host processor time of a request in microseconds.
+    DesignHostCpu,
+    /// Payload bytes of a request over the network.
+    DesignNetworkBytes,
+    /// Verbs of a request of a design's `alternative`.
+    DesignVerbs,
+    /// Payload bytes of a request that pass the station `links`.
+    DesignLinkBytes,
+    /// Gbit/s of the design on the twin with so many clients of one request each.
+    DesignClients,
+}
+
+/// What is made of two measurements.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compare {
+    /// The first alone.
+    #[default]
+    Value,
+    /// First over second.
+    Ratio,
+    /// First over second, as a change in percent.
+    Change,
+    /// First less second.
+    Difference,
+    /// First and second added.
+    Sum,
+    /// The least place in the sweep from which on the ratio is at least so much.
+    From(f64),
+    /// The last place in the sweep up to which the ratio is at least so much.
+    Until(f64),
+}
+
+/// A flow that runs beside others.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    /// Its path.
+    pub path: String,
+    /// Its verb, where it is not the experiment's.
+    pub verb: Option<String>,
+    /// Its share of the operations, where the shares are fixed.
+    pub share: Option<f64>,
+}
+
+/// Which rate of several flows counts, and how they share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sharing {
+    /// The greatest sum.
+    #[default]
+    Most,
+    /// In the flows' shares; the sum counts.
+    Shares,
+    /// Each in order as far as the earlier ones leave it; the sum counts.
+    InOrder,
+    /// Each in order; the last one's part counts.
+    LastInOrder,
+    /// The flows' loads add up by what each alone would need, and the first one's part counts:
+    /// closed loops that keep every flow's clients busy.
+    FirstOfEqualLoops,
+}
+
+/// A setting that a formula's grid varies.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Axis {
+    /// The numbers that take the value, as `--set` names them.
+    #[serde(default)]
+    pub set: Vec<String>,
+    /// The design's parameter that takes it.
+    pub parameter: Option<String>,
+    /// The values as written in a profile.
+    pub values: Vec<String>,
+}
+
+/// An experiment, its sweeps spelled out.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plain {
+    /// What is measured.
+    pub measure: Measure,
+    /// The device.
+    #[serde(default = "crate::row::bluefield2")]
+    pub device: String,
+    /// The testbed, where it is not the device's own.
+    pub testbed: Option<String>,
+    /// Overlays by name.
+    #[serde(default)]
+    pub overlays: Vec<String>,
+    /// Settings by the name that `--set` takes.
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
+    /// Paths.
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub path: Vec<String>,
+    /// Verbs; `echo` is a datagram and its answer.
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub verb: Vec<String>,
+    /// Payloads.
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub payload: Vec<String>,
+    /// Requests behind one doorbell; 0 is one MMIO each.
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub batch: Vec<u32>,
+    /// Address ranges that requests are spread over.
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub range: Vec<String>,
+    /// Flows that run at the same time.
+    #[serde(default)]
+    pub together: Vec<Flow>,
+    /// How they share.
+    #[serde(default)]
+    pub sharing: Sharing,
+    /// Links, without their direction, or with it as in `pcie1.up`.
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub links: Vec<String>,
+    /// The bandwidth at which packets are counted.
+    pub at: Option<String>,
+    /// Requests under way at each client.
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub under_way: Vec<u32>,
+    /// Numbers of the profile.
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub number: Vec<String>,
+    /// The number that it is divided by.
+    pub per: Option<String>,
+    /// The number that counts cycles.
+    pub clock: Option<String>,
+    /// A term of the latency, where only that one counts.
+    pub term: Option<String>,
+    /// A design of this repository.
+    pub design: Option<String>,
+    /// Its parameters.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, String>,
+    /// Alternatives.
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub alternative: Vec<String>,
+    /// A named mix, `greedy` or `optimal`.
+    pub mix: Option<String>,
+    /// Clients of one request each.
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub clients: Vec<u64>,
+    /// Fixed shares of alternatives.
+    #[serde(default)]
+    pub shares: BTreeMap<String, f64>,
+    /// Axes of a formula's grid, by the variable that stands for each.
+    #[serde(default)]
+    pub vary: BTreeMap<String, Axis>,
+}
+
+/// An experiment with what it is compared with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// The experiment.
+    pub plain: Plain,
+    /// What the first is compared with; the worst or best of several where more are given.
+    pub against: Vec<Plain>,
+    /// Which of several counts.
+    pub which: Which,
+    /// What is made of both.
+    pub compare: Compare,
+    /// Which place of the sweep counts.
+    pub keep: Keep,
+    /// The formula that holds at every place of the grid, for the experiment's variables and `n`,
+    /// the payload in bytes.
+    pub expect: Option<String>,
+}
+
+/// Which of several experiments a comparison takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Which {
+    /// The greatest at each place.
+    #[default]
+    Greatest,
+    /// The least at each place.
+    Least,
+    /// Their mean at each place.
+    Mean,
+}
+
+/// Which place of the sweep counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Keep {
+    /// All of them.
+    #[default]
+    All,
+    /// The greatest.
+    Greatest,
+    /// The least.
+    Least,
+}
+
+fn one_or_many<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany<T> {
+        One(T),
+        Many(Vec<T>),
+    }
+    Ok(match OneOrMany::deserialize(deserializer)? {
+        OneOrMany::One(one) => vec![one],
+        OneOrMany::Many(many) => many,
+    })
+}
+
+impl Experiment {
+    /// Reads an experiment from its table.
+    pub(crate) fn parse(mut table: toml::Table) -> Result<Experiment, String> {
+        fn take<T: for<'de> Deserialize<'de>>(table: &mut toml::Table, key: &str) -> Result<Option<T>, String> {
+            table.remove(key).map(|value| value.try_into().map_err(|e| format!("`{key}`: {e}"))).transpose()
+        }
+        let against: Option<toml::Value> = table.remove("against");
+        let compare = take(&mut table, "as")?.unwrap_or_default();
+        let which = take(&mut table, "which")?.unwrap_or_default();
+        let keep = take(&mut table, "keep")?.unwrap_or_default();
+        let expect = take(&mut table, "expect")?;
+        let read = |table: toml::Table| -> Result<Plain, String> {
+            let plain: Plain = toml::Value::Table(table).try_into().map_err(|e| format!("experiment: {e}"))?;
+            plain.check()?;
+            Ok(plain)
+        };
+        let others: Vec<toml::Table> = match against {
+            None => Vec::new(),
+            Some(toml::Value::Table(one)) => vec![one],
+            Some(toml::Value::Array(many)) => many
+                .into_iter()
+                .map(|one| one.try_into().map_err(|e| format!("`against`: {e}")))
+                .collect::<Result<_, _>>()?,
+            Some(_) => return Err("`against` is a table of the keys that differ, or a list of such".to_string()),
+        };
+        let against = others
+            .into_iter()
+            .map(|other| {
+                let mut whole = table.clone();
+                // What the second names replaces what the first has of the same sort.
+                for sort in [["path", "together", "together"], ["alternative", "mix", "shares"]] {
+                    if sort.iter().any(|key| other.contains_key(*key)) {
+                        sort.iter().for_each(|key| drop(whole.remove(*key)));
+                    }
+                }
+                for (key, value) in other {
+                    whole.insert(key, value);
+                }
+                read(whole)
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        if against.is_empty() && !matches!(compare, Compare::Value) {
+            return Err("compares, but lacks `against`".to_string());
+        }
+        if !against.is_empty() && matches!(compare, Compare::Value) {
+            return Err("has `against`, but lacks `as`".to_string());
+        }
+        Ok(Experiment { plain: read(table)?, against, which, compare, keep, expect })
+    }
+}
+
+impl Plain {
+    fn check(&self) -> Result<(), String> {
+        for payload in &self.payload {
+            payload.parse::<Bytes>().map_err(|error| error.to_string())?;
+        }
+        for range in &self.range {
+            range.parse::<Bytes>().map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,25 @@
+//! Published measurements, and how well the model predicts each.
+//!
+//! A [`row`] is a published number with an [`experiment`] that predicts it. A [`bench`] runs
+//! experiments on the profiles, [`judge`] holds the outcome to the row, and [`reproduce()`] does so
+//! for all of them, beside two null models.
+
+pub mod bench;
+pub mod experiment;
+pub mod judge;
+pub mod reproduce;
+pub mod row;
+
+pub use bench::{Bench, Change, ExperimentError, Outcome, Point};
+pub use experiment::Experiment;
+pub use judge::{Statistic, Verdict};
+pub use reproduce::{Count, Line, Summary, reproduce, summary};
+pub use row::{Claim, Kind, Role, Row, RowError, parse};
+
+/// The rows of this repository's evidence files.
+///
+/// # Errors
+/// [`RowError`] where a file is refused, which its tests rule out.
+pub fn shipped() -> Result<Vec<Row>, RowError> {
+    parse(include_str!("../../../evidence/wei.toml"), "evidence/wei.toml")
+}

@@ -1,0 +1,431 @@
+//! Every row's experiment, run and judged, beside the null models.
+
+use crate::bench::{Bench, Change, ExperimentError, Outcome};
+use crate::experiment::{Compare, Experiment, Measure};
+use crate::judge::{Verdict, distance, judge};
+use crate::row::{Kind, Role, Row};
+use offpath_profile::{Library, Request};
+use offpath_quantity::Quantity;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What became of one row.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// The row.
+    pub row: Row,
+    /// The outcome against the published value; `None` where there is nothing to hold it to.
+    pub verdict: Option<Verdict>,
+    /// What the experiment gave.
+    pub outcome: Option<Outcome>,
+    /// The lower end of the deciding prediction, by the intervals of the profile's numbers.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+    /// The numbers that move it, with the change of the prediction in percent, the strongest first.
+    pub moved_by: Vec<(String, f64)>,
+    /// Error of the model that has links alone.
+    pub null_links: Option<f64>,
+    /// Error of taking the nearest published row, and that row.
+    pub null_nearest: Option<(f64, String)>,
+    /// What a configured number is in the profile, and whether it agrees.
+    pub configured: Option<(String, bool)>,
+}
+
+impl Line {
+    /// The smaller error of the two null models.
+    pub fn null_error(&self) -> Option<f64> {
+        let nearest = self.null_nearest.as_ref().map(|(error, _)| *error);
+        [self.null_links, nearest].into_iter().flatten().reduce(|a, b| if b.abs() < a.abs() { b } else { a })
+    }
+
+    /// Whether the prediction is a number that has an error, and not an order or a bound.
+    pub fn is_numeric(&self) -> bool {
+        self.verdict.is_some() && self.row.published.is_some_and(|claim| !claim.is_bound())
+    }
+
+    /// Whether it counts and lies within its tolerance; `None` where it does not count.
+    pub fn scored(&self) -> Option<bool> {
+        if !self.row.scored {
+            return None;
+        }
+        self.verdict.as_ref().map(|verdict| verdict.within)
+    }
+}
+
+/// How many rows of a sort hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Those within their tolerance.
+    pub within: usize,
+    /// All.
+    pub of: usize,
+}
+
+impl Count {
+    fn add(&mut self, within: bool) {
+        self.of += 1;
+        self.within += usize::from(within);
+    }
+
+    /// The share that holds, in percent.
+    pub fn percent(self) -> f64 {
+        if self.of == 0 { 100.0 } else { 100.0 * self.within as f64 / self.of as f64 }
+    }
+}
+
+/// What all rows say together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// Scored rows that were fitted.
+    pub fitted: Count,
+    /// Scored rows that were predicted.
+    pub predicted: Count,
+    /// Formula rows and limits, which must be exact.
+    pub exact: Count,
+    /// Configured numbers that the profiles hold.
+    pub configured: Count,
+    /// Rows that the literature contradicts.
+    pub conflicts: usize,
+    /// Scored kinds without a model.
+    pub not_modelled: usize,
+    /// Rows of the scored kinds, of which the former are a part.
+    pub of_scored_kinds: usize,
+    /// Settings of the authors' experiments.
+    pub settings: usize,
+    /// Median error of predicted rows that have a number, as a share.
+    pub median_error: f64,
+    /// The same of the model that has links alone.
+    pub median_null_links: f64,
+    /// The same of taking the nearest published row.
+    pub median_null_nearest: f64,
+    /// How many rows these medians are over.
+    pub numeric: usize,
+}
+
+/// Runs every row on as many threads as there are.
+///
+/// # Errors
+/// [`ExperimentError`] of the first row whose experiment is refused, with the row's name.
+pub fn reproduce(library: &Library, rows: &[Row], threads: usize) -> Result<Vec<Line>, ExperimentError> {
+    let uncertain = uncertain(library)?;
+    let next = AtomicUsize::new(0);
+    let chunks: Vec<Result<Vec<(usize, Line)>, ExperimentError>> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads.max(1))
+            .map(|_| {
+                let (next, uncertain) = (&next, &uncertain);
+                scope.spawn(move || {
+                    let benches = Benches::new(library, uncertain);
+                    let mut done = Vec::new();
+                    loop {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(row) = rows.get(index) else { return Ok(done) };
+                        let line = benches.line(row).map_err(|error| {
+                            ExperimentError::Refused(format!("row {}: {error}", row.id))
+                        })?;
+                        done.push((index, line));
+                    }
+                })
+            })
+            .collect();
+        workers.into_iter().map(|worker| worker.join().expect("a worker does not panic")).collect()
+    });
+    let mut lines: Vec<(usize, Line)> = Vec::with_capacity(rows.len());
+    for chunk in chunks {
+        lines.extend(chunk?);
+    }
+    lines.sort_by_key(|(index, _)| *index);
+    let mut lines: Vec<Line> = lines.into_iter().map(|(_, line)| line).collect();
+    let nearest: Vec<Option<(f64, String)>> = lines.iter().map(|line| nearest(line, rows)).collect();
+    for (line, nearest) in lines.iter_mut().zip(nearest) {
+        line.null_nearest = nearest;
+    }
+    Ok(lines)
+}
+
+/// A number of a profile file that is known within an interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Uncertain {
+    /// Its name with the file, as in `bluefield2 soc.read_latency`.
+    pub name: String,
+    /// The change to its lower end.
+    pub low: Option<Change>,
+    /// The change to its upper end.
+    pub high: Option<Change>,
+}
+
+/// The devices whose numbers the rows rest on, with the testbeds they were measured in.
+const MEASURED: [(&str, Option<&str>); 3] =
+    [("bluefield2", None), ("connectx6", None), ("bluefield2", Some("rack-cli"))];
+
+/// Every number of the profiles that has an interval.
+pub fn uncertain(library: &Library) -> Result<Vec<Uncertain>, ExperimentError> {
+    let mut found: BTreeMap<(String, String), Uncertain> = BTreeMap::new();
+    for (device, testbed) in MEASURED {
+        let request = Request { device, testbed, mode: None, overlays: Vec::new(), settings: Vec::new() };
+        let system = library.load(&request).map_err(|error| ExperimentError::Refused(error.to_string()))?;
+        for (name, number) in &system.numbers {
+            if number.low.is_none() && number.high.is_none() {
+                continue;
+            }
+            // A machine's role stands before the file's own key.
+            let role = system.machines.iter().find(|machine| {
+                !machine.prefix.is_empty() && name.starts_with(&machine.prefix)
+            });
+            let key = role.map_or(name.as_str(), |machine| &name[machine.prefix.len()..]).to_string();
+            let change = |value: Option<Quantity>| {
+                value.map(|value| Change { file: number.file.clone(), key: key.clone(), value })
+            };
+            let stem = number.file.rsplit('/').next().unwrap_or(&number.file).trim_end_matches(".toml");
+            found.entry((number.file.clone(), key.clone())).or_insert_with(|| Uncertain {
+                name: format!("{stem} {key}"),
+                low: change(number.low),
+                high: change(number.high),
+            });
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// The benches of one thread: the profiles as they are, each uncertain number at its ends, links alone.
+struct Benches<'u> {
+    own: Bench,
+    moved: Vec<(&'u str, Bench)>,
+    links: Bench,
+}
+
+impl<'u> Benches<'u> {
+    fn new(library: &Library, uncertain: &'u [Uncertain]) -> Benches<'u> {
+        let own = Bench::new(library.clone());
+        let moved = uncertain
+            .iter()
+            .flat_map(|one| {
+                [&one.low, &one.high].into_iter().flatten().map(|change| (one.name.as_str(), own.with(vec![change.clone()])))
+            })
+            .collect();
+        let links = own.links_alone();
+        Benches { own, moved, links }
+    }
+
+    fn line(&self, row: &Row) -> Result<Line, ExperimentError> {
+        let mut line = Line {
+            row: row.clone(),
+            verdict: None,
+            outcome: None,
+            low: None,
+            high: None,
+            moved_by: Vec::new(),
+            null_links: None,
+            null_nearest: None,
+            configured: None,
+        };
+        if let Some(number) = &row.number {
+            line.configured = Some(self.own.configured(number)?);
+        }
+        let Some(experiment) = &row.experiment else { return Ok(line) };
+        let outcome = self.own.run(experiment)?;
+        line.verdict = judge(row, &outcome);
+        if let Some(verdict) = &line.verdict {
+            if is_moved(row, experiment) {
+                let (low, high, moved_by) = self.interval(experiment, verdict)?;
+                line.low = Some(low);
+                line.high = Some(high);
+                line.moved_by = moved_by;
+            }
+            if has_links_model(experiment) && row.published.is_some_and(|claim| !claim.is_bound()) {
+                // Where no link is passed, that model has nothing to say.
+                let links = self.links.run(experiment).ok();
+                line.null_links = links.and_then(|links| judge(row, &links)).map(|verdict| verdict.error);
+            }
+        }
+        line.outcome = Some(outcome);
+        Ok(line)
+    }
+
+    /// The range of the deciding prediction: numbers move one at a time, and their effects add up as
+    /// independent ones do.
+    #[allow(clippy::type_complexity)]
+    fn interval(
+        &self,
+        experiment: &Experiment,
+        verdict: &Verdict,
+    ) -> Result<(f64, f64, Vec<(String, f64)>), ExperimentError> {
+        let base = verdict.predicted;
+        let (mut down, mut up) = (0.0, 0.0);
+        let mut moved_by: BTreeMap<&str, f64> = BTreeMap::new();
+        for (name, bench) in &self.moved {
+            let outcome = bench.run(experiment)?;
+            let Some(value) = verdict.statistic.of(&outcome.points) else { continue };
+            let change = value - base;
+            if change < 0.0 {
+                down += change * change;
+            } else {
+                up += change * change;
+            }
+            let strongest = moved_by.entry(name).or_default();
+            if change.abs() > strongest.abs() {
+                *strongest = change;
+            }
+        }
+        let mut moved_by: Vec<(String, f64)> = moved_by
+            .into_iter()
+            .filter(|(_, change)| change.abs() > 1e-4 * base.abs())
+            .map(|(name, change)| (name.to_string(), 100.0 * change / base))
+            .collect();
+        moved_by.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()).then(a.0.cmp(&b.0)));
+        Ok((base - f64::sqrt(down), base + f64::sqrt(up), moved_by))
+    }
+}
+
+/// Whether a row's prediction follows from numbers with intervals: theoretical rows are exact, and
+/// whole runs on the twin would be repeated too often.
+fn is_moved(row: &Row, experiment: &Experiment) -> bool {
+    row.kind != Kind::Formula && row.kind != Kind::Config && !is_run_on_twin(experiment)
+}
+
+/// Whether an experiment runs on the loaded twin.
+pub fn is_run_on_twin(experiment: &Experiment) -> bool {
+    matches!(experiment.plain.measure, Measure::DesignClients | Measure::Loop | Measure::LoopLatency)
+}
+
+fn has_links_model(experiment: &Experiment) -> bool {
+    matches!(
+        experiment.plain.measure,
+        Measure::Latency
+            | Measure::Rate
+            | Measure::Bandwidth
+            | Measure::Packets
+            | Measure::DesignRate
+            | Measure::DesignBandwidth
+    )
+}
+
+/// The nearest other row that publishes the same kind of figure, and the error of taking its value.
+fn nearest(line: &Line, rows: &[Row]) -> Option<(f64, String)> {
+    let (row, verdict) = (&line.row, line.verdict.as_ref()?);
+    let claim = row.published.filter(|claim| !claim.is_bound())?;
+    let own = row.experiment.as_ref()?;
+    let mut best: Option<(f64, &Row)> = None;
+    for other in rows {
+        let Some(theirs) = &other.experiment else { continue };
+        let comparable = other.id != row.id
+            && !other.derived
+            && other.unit == row.unit
+            && other.kind != Kind::Formula
+            && other.kind != Kind::Config
+            && other.role != Role::Conflict
+            && other.published.is_some_and(|claim| !claim.is_bound())
+            && is_like(own.plain.measure, theirs.plain.measure)
+            && std::mem::discriminant(&own.compare) == std::mem::discriminant(&theirs.compare)
+            && !row.alike.contains(&other.id)
+            && !other.alike.contains(&row.id);
+        if !comparable {
+            continue;
+        }
+        let far = unlikeness(own, theirs);
+        if best.is_none_or(|(least, _)| far < least) {
+            best = Some((far, other));
+        }
+    }
+    let (_, other) = best?;
+    let (low, high) = other.published?.ends();
+    let (own_low, own_high) = claim.ends();
+    // The end of theirs that answers to the end that decides.
+    let value = if verdict.published == Some(own_low) && own_low != own_high { low } else { high };
+    Some((distance(&row.unit, value, verdict.published?), other.id.clone()))
+}
+
+fn is_like(a: Measure, b: Measure) -> bool {
+    let sort = |measure: Measure| match measure {
+        Measure::Latency | Measure::DesignLatency | Measure::LoopLatency => 0,
+        Measure::Rate | Measure::DesignRate | Measure::Packets => 1,
+        Measure::Bandwidth | Measure::DesignBandwidth | Measure::DesignClients | Measure::Loop => 2,
+        _ => 3,
+    };
+    sort(a) == sort(b) && (sort(a) != 3 || a == b)
+}
+
+/// How far two experiments are apart: the path counts most, then the verb, device and payload.
+fn unlikeness(a: &Experiment, b: &Experiment) -> f64 {
+    let set = |list: &[String]| list.iter().cloned().collect::<BTreeSet<String>>();
+    let paths = |one: &Experiment| {
+        let mut paths = set(&one.plain.path);
+        paths.extend(one.plain.together.iter().map(|flow| flow.path.clone()));
+        paths.extend(one.plain.alternative.iter().cloned().chain(one.plain.mix.clone()));
+        paths
+    };
+    let bytes = |one: &Experiment| {
+        one.plain.payload.first().and_then(|text| text.parse::<offpath_quantity::Bytes>().ok()).map(|b| b.get() as f64)
+    };
+    let differ = |same: bool, weight: f64| if same { 0.0 } else { weight };
+    let overlap = |a: BTreeSet<String>, b: BTreeSet<String>| {
+        let common = a.intersection(&b).count() as f64;
+        1.0 - common / (a.len().max(b.len()).max(1)) as f64
+    };
+    let payload = match (bytes(a), bytes(b)) {
+        (Some(a), Some(b)) => ((a + 1.0).log2() - (b + 1.0).log2()).abs() * 0.25,
+        (None, None) => 0.0,
+        _ => 1.0,
+    };
+    4.0 * overlap(paths(a), paths(b))
+        + 2.0 * overlap(set(&a.plain.verb), set(&b.plain.verb))
+        + differ(a.plain.device == b.plain.device, 1.0)
+        + differ(a.plain.measure == b.plain.measure, 1.0)
+        + differ(a.plain.design == b.plain.design, 4.0)
+        + payload
+}
+
+/// What all lines say together.
+pub fn summary(lines: &[Line]) -> Summary {
+    let mut summary = Summary::default();
+    for line in lines {
+        let row = &line.row;
+        if row.kind.is_scored() && !row.derived && row.role != Role::Setting {
+            summary.of_scored_kinds += 1;
+        }
+        match row.role {
+            Role::Conflict => summary.conflicts += 1,
+            Role::NotModelled => summary.not_modelled += 1,
+            Role::Setting => summary.settings += 1,
+            Role::Fit | Role::Predict => {}
+        }
+        if let Some((_, agrees)) = &line.configured {
+            summary.configured.add(*agrees);
+        }
+        match line.scored() {
+            Some(within) if row.role == Role::Fit => summary.fitted.add(within),
+            Some(within) => summary.predicted.add(within),
+            None if matches!(row.role, Role::Fit | Role::Predict)
+                && matches!(row.kind, Kind::Formula | Kind::Config) =>
+            {
+                if let Some(verdict) = &line.verdict {
+                    summary.exact.add(verdict.within);
+                }
+            }
+            None => {}
+        }
+    }
+    let numeric: Vec<&Line> = lines
+        .iter()
+        .filter(|line| line.row.role == Role::Predict && line.row.scored && line.is_numeric())
+        .filter(|line| !matches!(line.row.experiment.as_ref().map(|e| e.compare), Some(Compare::From(_) | Compare::Until(_))))
+        .collect();
+    let median_of = |error: &dyn Fn(&Line) -> Option<f64>| {
+        median(numeric.iter().filter_map(|line| error(line)).map(f64::abs).collect())
+    };
+    summary.numeric = numeric.len();
+    summary.median_error = median_of(&|line| line.verdict.as_ref().map(|verdict| verdict.error));
+    summary.median_null_links = median_of(&|line| line.null_links);
+    summary.median_null_nearest = median_of(&|line| line.null_nearest.as_ref().map(|(error, _)| *error));
+    summary
+}
+
+/// The middle of some values; 0 of none.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => 0.0,
+        len if len % 2 == 1 => values[len / 2],
+        len => (values[len / 2 - 1] + values[len / 2]) / 2.0,
+    }
+}

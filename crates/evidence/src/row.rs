@@ -1,0 +1,362 @@
+//! Published rows: what was measured, where it stands, and how it is judged.
+
+use crate::experiment::Experiment;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What kind of claim a row makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A property of the hardware or a setting of an experiment.
+    Config,
+    /// A measured value.
+    Measurement,
+    /// One measured value over another.
+    Ratio,
+    /// Where a behaviour begins or ends.
+    Threshold,
+    /// A formula, or a number that follows from one.
+    Formula,
+    /// Which of two is greater.
+    Ordering,
+}
+
+impl Kind {
+    /// Its name on screens and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Config => "config",
+            Kind::Measurement => "measurement",
+            Kind::Ratio => "ratio",
+            Kind::Threshold => "threshold",
+            Kind::Formula => "formula",
+            Kind::Ordering => "ordering",
+        }
+    }
+
+    /// Whether rows of this kind count in the score.
+    pub fn is_scored(self) -> bool {
+        matches!(self, Kind::Measurement | Kind::Ratio | Kind::Threshold | Kind::Ordering)
+    }
+}
+
+/// What a row is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The fitting program reads it.
+    Fit,
+    /// Nothing was fitted to it.
+    Predict,
+    /// The literature contradicts itself; the reason says which side is followed.
+    Conflict,
+    /// No model here speaks to it; the reason says what is missing.
+    NotModelled,
+    /// A setting of the authors' experiments, without an outcome.
+    Setting,
+}
+
+impl Role {
+    /// Its name on screens and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Fit => "fit",
+            Role::Predict => "predict",
+            Role::Conflict => "conflict",
+            Role::NotModelled => "not_modelled",
+            Role::Setting => "setting",
+        }
+    }
+}
+
+/// How a published value is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// The value, exactly as printed.
+    pub is: Option<f64>,
+    /// The value, as printed with "about".
+    pub about: Option<f64>,
+    /// The lower end of a printed range.
+    pub from: Option<f64>,
+    /// The upper end of a printed range.
+    pub to: Option<f64>,
+    /// The greatest that was attained ("up to").
+    pub up_to: Option<f64>,
+    /// The least that was attained ("down to").
+    pub down_to: Option<f64>,
+    /// A bound from above.
+    pub at_most: Option<f64>,
+    /// A bound from below.
+    pub at_least: Option<f64>,
+    /// Strictly below.
+    pub below: Option<f64>,
+    /// Strictly above.
+    pub above: Option<f64>,
+}
+
+/// A published value in the one form that it has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Claim {
+    /// Exactly this.
+    Is(f64),
+    /// About this.
+    About(f64),
+    /// A range that a sweep fills.
+    Range(f64, f64),
+    /// The greatest of a sweep.
+    UpTo(f64),
+    /// The least of a sweep.
+    DownTo(f64),
+    /// No more than this.
+    AtMost(f64),
+    /// No less than this.
+    AtLeast(f64),
+    /// Less than this.
+    Below(f64),
+    /// More than this.
+    Above(f64),
+}
+
+impl Published {
+    fn claim(&self) -> Result<Claim, String> {
+        let mut claims: Vec<Claim> = [
+            self.is.map(Claim::Is),
+            self.about.map(Claim::About),
+            self.up_to.map(Claim::UpTo),
+            self.down_to.map(Claim::DownTo),
+            self.at_most.map(Claim::AtMost),
+            self.at_least.map(Claim::AtLeast),
+            self.below.map(Claim::Below),
+            self.above.map(Claim::Above),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        match (self.from, self.to) {
+            (Some(from), Some(to)) => claims.push(Claim::Range(from, to)),
+            (None, None) => {}
+            _ => return Err("`from` and `to` come together".to_string()),
+        }
+        match claims.as_slice() {
+            [one] => Ok(*one),
+            _ => Err("a published value has exactly one form, as in `{ is = 2.6 }`".to_string()),
+        }
+    }
+}
+
+impl Claim {
+    /// Its ends: the value twice where there is one.
+    pub fn ends(self) -> (f64, f64) {
+        match self {
+            Claim::Range(from, to) => (from, to),
+            Claim::Is(v)
+            | Claim::About(v)
+            | Claim::UpTo(v)
+            | Claim::DownTo(v)
+            | Claim::AtMost(v)
+            | Claim::AtLeast(v)
+            | Claim::Below(v)
+            | Claim::Above(v) => (v, v),
+        }
+    }
+
+    /// Whether the claim is only about order or a bound, so that no distance to it is an error.
+    pub fn is_bound(self) -> bool {
+        matches!(self, Claim::AtMost(_) | Claim::AtLeast(_) | Claim::Below(_) | Claim::Above(_))
+    }
+}
+
+impl std::fmt::Display for Claim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text = match self {
+            Claim::Is(v) => v.to_string(),
+            Claim::About(v) => format!("about {v}"),
+            Claim::Range(from, to) => format!("{from} to {to}"),
+            Claim::UpTo(v) => format!("up to {v}"),
+            Claim::DownTo(v) => format!("down to {v}"),
+            Claim::AtMost(v) => format!("at most {v}"),
+            Claim::AtLeast(v) => format!("at least {v}"),
+            Claim::Below(v) => format!("below {v}"),
+            Claim::Above(v) => format!("above {v}"),
+        };
+        f.pad(&text)
+    }
+}
+
+/// A row of the evidence files.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Its name, as in `W072`; a derived row joins the names that it follows from, as in `W115/W116`.
+    pub id: String,
+    /// What kind of claim it makes.
+    pub kind: Kind,
+    /// Where it stands, as in `wei2023 §3.1`.
+    pub source: String,
+    /// What was measured, in our words.
+    pub states: String,
+    /// The published value; a row of text values (a profile's number) has none.
+    pub published: Option<Claim>,
+    /// The unit of published and predicted values: `us`, `M/s`, `Gbit/s`, `x`, `%`, `B`.
+    pub unit: String,
+    /// What it is used for.
+    pub role: Role,
+    /// Why, for a conflict and for what is not modelled; else what a reader should know.
+    pub reason: String,
+    /// The rows that state nearly the same, which are left out together.
+    pub alike: Vec<String>,
+    /// Whether it follows from other rows and so does not count by itself.
+    pub derived: bool,
+    /// Whether it counts in the score.
+    pub scored: bool,
+    /// What predicts it.
+    pub experiment: Option<Experiment>,
+    /// For a `config` row, the profile's number and its value as published.
+    pub number: Option<ProfileValue>,
+}
+
+/// A number that a profile has to hold.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProfileValue {
+    /// The device whose system holds it.
+    #[serde(default = "bluefield2")]
+    pub device: String,
+    /// Its dotted name.
+    pub name: String,
+    /// Its value with unit.
+    pub value: String,
+}
+
+/// The card that most rows speak of.
+pub(crate) fn bluefield2() -> String {
+    "bluefield2".to_string()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFile {
+    row: Vec<RawRow>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawRow {
+    id: String,
+    kind: Kind,
+    source: String,
+    states: String,
+    published: Option<Published>,
+    #[serde(default)]
+    unit: String,
+    role: Role,
+    #[serde(default)]
+    reason: String,
+    #[serde(default)]
+    alike: Vec<String>,
+    #[serde(default)]
+    derived: bool,
+    experiment: Option<toml::Table>,
+    number: Option<ProfileValue>,
+}
+
+/// Why an evidence file is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum RowError {
+    /// It is no TOML, or a key is wrong.
+    #[error("{file}: {message}")]
+    Malformed {
+        /// The file.
+        file: String,
+        /// What is wrong, with its place.
+        message: String,
+    },
+    /// A row contradicts itself.
+    #[error("{file}: row {id}: {message}")]
+    Row {
+        /// The file.
+        file: String,
+        /// The row.
+        id: String,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// Rows of later sections that may be fitted: wei2023 §5 is for prediction, but for the processor
+/// rate of the SoC, the copy engine's rate, and the one rate that fixes the pool of contexts.
+const FITTED_FROM_CASE_STUDIES: [&str; 5] = ["W239", "W254", "W273", "W275", "W273/W275"];
+
+/// Reads an evidence file.
+///
+/// # Errors
+/// [`RowError`] with the row and what is wrong with it: a value without a form, an experiment that
+/// is not understood, a missing reason, a fitted row from a section that is kept for prediction.
+pub fn parse(text: &str, file: &str) -> Result<Vec<Row>, RowError> {
+    let raw: RawFile = toml::from_str(text)
+        .map_err(|error| RowError::Malformed { file: file.to_string(), message: error.to_string() })?;
+    let mut rows: Vec<Row> = Vec::with_capacity(raw.row.len());
+    let mut seen = BTreeSet::new();
+    for one in raw.row {
+        let id = one.id.clone();
+        let refuse =
+            |message: String| RowError::Row { file: file.to_string(), id: id.clone(), message };
+        if !seen.insert(one.id.clone()) {
+            return Err(refuse("stands twice; remove one".to_string()));
+        }
+        rows.push(finish(one).map_err(refuse)?);
+    }
+    let known: BTreeMap<&str, Role> = rows.iter().map(|row| (row.id.as_str(), row.role)).collect();
+    for row in &rows {
+        if let Some(stranger) = row.alike.iter().find(|id| !known.contains_key(id.as_str())) {
+            let message = format!("`alike` names {stranger}, which is no row of this file");
+            return Err(RowError::Row { file: file.to_string(), id: row.id.clone(), message });
+        }
+    }
+    Ok(rows)
+}
+
+fn finish(raw: RawRow) -> Result<Row, String> {
+    let published = raw.published.as_ref().map(Published::claim).transpose()?;
+    let experiment = raw.experiment.map(Experiment::parse).transpose()?;
+    let case_study = ["§5", "§6", "Fig 13", "Fig 15", "Fig 17", "Fig 18"].iter().any(|s| raw.source.contains(s));
+    if raw.role == Role::Fit && case_study && !FITTED_FROM_CASE_STUDIES.contains(&raw.id.as_str()) {
+        return Err(format!("{} is kept for prediction; its role cannot be `fit`", raw.source));
+    }
+    if matches!(raw.role, Role::Conflict | Role::NotModelled) && raw.reason.is_empty() {
+        return Err("lacks `reason`: say what contradicts it, or what a model would need".to_string());
+    }
+    match raw.role {
+        Role::Fit | Role::Predict if experiment.is_none() && raw.number.is_none() => {
+            return Err("lacks `experiment`; without one its role is `not_modelled`".to_string());
+        }
+        _ => {}
+    }
+    if let Some(experiment) = &experiment
+        && published.is_none()
+        && experiment.expect.is_none()
+    {
+        return Err("has an experiment and nothing to compare it with: add `published` or `expect`".to_string());
+    }
+    // What fixes a number from the case studies says nothing about how well they are predicted.
+    let scored = raw.kind.is_scored()
+        && !raw.derived
+        && matches!(raw.role, Role::Fit | Role::Predict)
+        && !(raw.role == Role::Fit && case_study);
+    Ok(Row {
+        id: raw.id,
+        kind: raw.kind,
+        source: raw.source,
+        states: raw.states,
+        published,
+        unit: raw.unit,
+        role: raw.role,
+        reason: raw.reason,
+        alike: raw.alike,
+        derived: raw.derived,
+        scored,
+        experiment,
+        number: raw.number,
+    })
+}
