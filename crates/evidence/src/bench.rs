@@ -657,6 +657,7 @@ impl One<'_> {
                 Ok((payload as f64 / framed as f64, None))
             }
             Measure::Loop | Measure::LoopLatency => self.closed_loop(),
+            Measure::LoopRate => self.loops(),
             Measure::DesignRate
             | Measure::DesignBandwidth
             | Measure::DesignLatency
@@ -748,7 +749,6 @@ impl One<'_> {
             problem.activities.push(activity(&index.to_string(), &self.flow(flow)?));
         }
         let names: Vec<String> = (0..flows.len()).map(|index| index.to_string()).collect();
-        let alone = |name: &String| problem.alone(name).map(|solution| solution.total).map_err(refused);
         let (objective, counted): (Objective, Option<&String>) = match self.plain.sharing {
             Sharing::Most => (Objective::Throughput, None),
             Sharing::Shares => {
@@ -759,21 +759,12 @@ impl One<'_> {
             }
             Sharing::InOrder => (Objective::Greedy(names.clone()), None),
             Sharing::LastInOrder => (Objective::Greedy(names.clone()), names.last()),
-            Sharing::FirstOfEqualLoops => {
-                // Each loop would run at its own limit; where a station cannot carry the sum, all
-                // are slowed alike.
-                let shares = names.iter().map(|name| Ok((name.clone(), alone(name)?)));
-                (Objective::Shares(shares.collect::<Result<_, ExperimentError>>()?), names.first())
-            }
         };
         let solution = problem.solve(&objective).map_err(refused)?;
         let binding = solution.binding.first().map(|binding| binding.constraint.to_string());
         let rate = match counted {
             None => solution.total,
-            Some(name) => {
-                let rate = solution.rates.get(name).copied().unwrap_or(0.0);
-                if self.plain.sharing == Sharing::FirstOfEqualLoops { rate.min(alone(name)?) } else { rate }
-            }
+            Some(name) => solution.rates.get(name).copied().unwrap_or(0.0),
         };
         Ok((rate / 1e6, binding))
     }
@@ -833,6 +824,38 @@ impl One<'_> {
             _ => seen.throughput_per_s * self.payload()?.get() as f64 * 8.0 / 1e9,
         };
         Ok((value, None))
+    }
+
+    /// The first flow's rate where every flow keeps its own requests under way.
+    fn loops(&self) -> Measured {
+        let mut mix = Vec::new();
+        for flow in &self.plain.together {
+            let verb = flow.verb.as_deref().or(self.place.verb.as_deref()).ok_or_else(|| lacks("verb"))?;
+            let under_way = flow.under_way.ok_or_else(|| lacks("under_way"))?;
+            let mut routes = self.routes(&flow.path, verb)?;
+            let (Some(route), true) = (routes.pop(), routes.is_empty()) else {
+                return Err(ExperimentError::Incomplete("loops over `echo`, which is two operations".to_string()));
+            };
+            mix.push((Rc::new(route), f64::from(under_way)));
+        }
+        let total: f64 = mix.iter().map(|(_, count)| count).sum();
+        let slowest = mix.iter().map(|(route, _)| {
+            let capacity = route.demand(&self.router).capacity(&self.router).map_or(f64::INFINITY, |(rate, _)| rate);
+            route.latency(&self.router).as_seconds().max(total / capacity)
+        });
+        let turn = slowest.fold(0.0, f64::max);
+        let span = |times: f64| Time::from_ps((turn * times * 1e12) as u64);
+        let load = Load {
+            mix,
+            arrivals: Arrivals::Loops,
+            warm_up: span(4.0),
+            window: span(12.0),
+            seed: Seed::new(1),
+            faults: None,
+        };
+        let seen = run_load(&self.router, &load).map_err(refused)?;
+        let first = seen.completed_of.first().copied().unwrap_or(0);
+        Ok((first as f64 / load.window.as_seconds() / 1e6, None))
     }
 
     fn design(&self) -> Measured {

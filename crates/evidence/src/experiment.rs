@@ -38,6 +38,9 @@ pub enum Measure {
     LinkUse,
     /// Rate of a closed loop on the twin with `under_way` requests at each client, in Gbit/s.
     Loop,
+    /// Rate of the first of the flows `together` on the twin, each a closed loop with its own
+    /// `under_way`, in M/s; alone where there is one flow.
+    LoopRate,
     /// Mean latency on the twin with one request under way at each client, in microseconds.
     LoopLatency,
     /// Requests per second of a design's `alternative` or `mix`, in millions.
@@ -89,6 +92,8 @@ pub struct Flow {
     pub verb: Option<String>,
     /// Its share of the operations, where the shares are fixed.
     pub share: Option<f64>,
+    /// Its requests under way, where each flow is a closed loop.
+    pub under_way: Option<u32>,
 }
 
 /// Which rate of several flows counts, and how they share.
@@ -104,9 +109,6 @@ pub enum Sharing {
     InOrder,
     /// Each in order; the last one's part counts.
     LastInOrder,
-    /// The flows' loads add up by what each alone would need, and the first one's part counts:
-    /// closed loops that keep every flow's clients busy.
-    FirstOfEqualLoops,
 }
 
 /// A setting that a formula's grid varies.

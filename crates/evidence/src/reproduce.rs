@@ -285,7 +285,7 @@ fn is_moved(row: &Row, experiment: &Experiment) -> bool {
 
 /// Whether an experiment runs on the loaded twin.
 pub fn is_run_on_twin(experiment: &Experiment) -> bool {
-    matches!(experiment.plain.measure, Measure::DesignClients | Measure::Loop | Measure::LoopLatency)
+    matches!(experiment.plain.measure, Measure::DesignClients | Measure::Loop | Measure::LoopLatency | Measure::LoopRate)
 }
 
 fn has_links_model(experiment: &Experiment) -> bool {

@@ -103,8 +103,8 @@ struct MachineStations {
     transmit: StationId,
     receive: StationId,
     endpoints: Vec<EndpointStations>,
-    /// Of each engine: towards its endpoint, away from it, all requests.
-    engines: Vec<[StationId; 3]>,
+    /// Of each engine: the start of a request, bytes towards its endpoint, away from it, all bytes.
+    engines: Vec<[StationId; 4]>,
     stalls: Vec<StationId>,
     /// From each node to each: the endpoints in order, then the adapter.
     ways: Vec<Vec<Way>>,
@@ -370,7 +370,7 @@ fn machine_stations(
         engines: machine
             .engines
             .iter()
-            .map(|e| ["read", "write", "total"].map(|part| named(&e.name, part)))
+            .map(|e| ["requests", "read", "write", "total"].map(|part| named(&e.name, part)))
             .collect(),
         stalls: machine.stalls.iter().map(|stall| by_name[&stall.name]).collect(),
         ways,
@@ -841,8 +841,8 @@ impl<'r> Build<'r> {
         self.mark(Mark::Departs);
         self.mark(Mark::Arrives);
         self.delay("engine start", engine.start_latency);
-        let [read, write, total] = from.stations.engines[index];
-        self.serve("engine request", total, Pick::Any, engine.request_time, Time::ZERO);
+        let [requests, read, write, total] = from.stations.engines[index];
+        self.serve("engine request", requests, Pick::Any, engine.request_time, Time::ZERO);
         if self.payload > Bytes::ZERO {
             let away = own.way_to(far);
             let towards = far.way_to(own);

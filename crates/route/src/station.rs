@@ -124,9 +124,10 @@ pub(crate) fn stations(system: &System) -> Vec<Station> {
             }
         }
         for engine in &m.engines {
+            add(format!("{}.requests", engine.name), Kind::Line, "copy engine, start of a request");
             add(format!("{}.read", engine.name), Kind::Line, "copy engine, towards its endpoint");
             add(format!("{}.write", engine.name), Kind::Line, "copy engine, away from its endpoint");
-            add(format!("{}.total", engine.name), Kind::Line, "copy engine, all requests");
+            add(format!("{}.total", engine.name), Kind::Line, "copy engine, bytes of both directions");
         }
         for stall in &m.stalls {
             add(stall.name.clone(), Kind::Line, "regime of large transfers");

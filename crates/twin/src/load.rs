@@ -17,6 +17,9 @@ pub enum Arrivals {
         /// Requests under way.
         in_flight: u32,
     },
+    /// Every operation of the mix has a closed loop of its own; its share is how many of it are under
+    /// way, rounded down.
+    Loops,
     /// Requests come at random at a rate, however many are under way.
     Poisson {
         /// Requests per second.
@@ -76,6 +79,8 @@ pub struct Observed {
     pub interval: Option<Interval>,
     /// Operations that ended in the window.
     pub completed: u64,
+    /// The same by operation of the mix.
+    pub completed_of: Vec<u64>,
     /// Operations that failed in the window.
     pub failed: u64,
     /// Latencies of those that ended in the window.
@@ -114,6 +119,7 @@ pub fn run(router: &Rc<Router>, load: &Load) -> Result<Observed, LoadError> {
     positive("window", load.window.as_seconds())?;
     match load.arrivals {
         Arrivals::Closed { in_flight } => positive("number of requests under way", f64::from(in_flight))?,
+        Arrivals::Loops => positive("number of requests under way", total.floor())?,
         Arrivals::Poisson { rate_per_s } => positive("rate", rate_per_s)?,
     }
     let mut engine = Engine::new(router.clone(), load.seed);
@@ -131,6 +137,8 @@ struct Run<'l> {
     gaps: Generator,
     instances: Vec<Rc<[u32]>>,
     started_at: Vec<Time>,
+    /// The operation of the mix that each slot runs.
+    chosen: Vec<usize>,
     free: Vec<u64>,
     started: u64,
 }
@@ -152,6 +160,7 @@ impl<'l> Run<'l> {
             gaps: load.seed.child("arrivals").generator(),
             instances,
             started_at: Vec::new(),
+            chosen: Vec::new(),
             free: Vec::new(),
             started: 0,
         }
@@ -161,23 +170,31 @@ impl<'l> Run<'l> {
         (generator.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    fn start(&mut self, engine: &mut Engine, slot: Option<u64>) {
+    /// Draws an operation of the mix.
+    fn draw(&mut self) -> usize {
         let mut at = Run::unit(&mut self.draws) * self.total;
-        let mut chosen = &self.load.mix[0].0;
-        for (route, share) in &self.load.mix {
+        let mut chosen = 0;
+        for (index, (_, share)) in self.load.mix.iter().enumerate() {
             if *share > 0.0 {
-                chosen = route;
+                chosen = index;
                 if at < *share {
                     break;
                 }
                 at -= share;
             }
         }
+        chosen
+    }
+
+    fn start(&mut self, engine: &mut Engine, slot: Option<u64>, chosen: usize) {
         let slot = slot.or_else(|| self.free.pop()).unwrap_or_else(|| {
             self.started_at.push(Time::ZERO);
+            self.chosen.push(chosen);
             self.started_at.len() as u64 - 1
         });
         self.started_at[slot as usize] = engine.now();
+        self.chosen[slot as usize] = chosen;
+        let chosen = &self.load.mix[chosen].0;
         let instances = &self.instances[(self.started % self.instances.len() as u64) as usize];
         self.started += 1;
         engine.start(Tag(slot), chosen.clone(), instances.clone(), false);
@@ -191,6 +208,7 @@ impl<'l> Run<'l> {
         let mut latencies = Latencies::default();
         let mut counts = [0u64; BATCHES];
         let (mut completed, mut failed) = (0, 0);
+        let mut completed_of = vec![0; self.load.mix.len()];
         let mut balance = [0u64; 4];
         let mut area = 0.0;
         let mut last = Time::ZERO;
@@ -199,7 +217,19 @@ impl<'l> Run<'l> {
         let closed = match self.load.arrivals {
             Arrivals::Closed { in_flight } => {
                 for _ in 0..in_flight {
-                    self.start(engine, None);
+                    let chosen = self.draw();
+                    self.start(engine, None, chosen);
+                }
+                true
+            }
+            Arrivals::Loops => {
+                // Turns are taken so that no loop has the stations to itself at the start.
+                let mut left: Vec<u32> = self.load.mix.iter().map(|(_, count)| *count as u32).collect();
+                while left.iter().any(|count| *count > 0) {
+                    for (index, count) in left.iter_mut().enumerate().filter(|(_, count)| **count > 0) {
+                        *count -= 1;
+                        self.start(engine, None, index);
+                    }
                 }
                 true
             }
@@ -237,6 +267,7 @@ impl<'l> Run<'l> {
                     balance[1] += 1;
                     if now >= from {
                         completed += 1;
+                        completed_of[self.chosen[tag.0 as usize]] += 1;
                         latencies.record(now - self.started_at[tag.0 as usize]);
                         let index = ((now - from).ps() / batch.ps()) as usize;
                         counts[index.min(BATCHES - 1)] += 1;
@@ -249,7 +280,8 @@ impl<'l> Run<'l> {
                     self.ended(engine, tag, closed);
                 }
                 Occurrence::Timer { .. } => {
-                    self.start(engine, None);
+                    let chosen = self.draw();
+                    self.start(engine, None, chosen);
                     if let Arrivals::Poisson { rate_per_s } = self.load.arrivals {
                         let gap = -(1.0 - Run::unit(&mut self.gaps)).ln() / rate_per_s;
                         engine.timer(ARRIVAL, now + Time::from_ps((gap * 1e12).round() as u64));
@@ -276,6 +308,7 @@ impl<'l> Run<'l> {
             throughput_per_s: completed as f64 / window,
             interval: batch_means(&rates),
             completed,
+            completed_of,
             failed,
             latencies,
             mean_in_flight: area / window,
@@ -287,7 +320,11 @@ impl<'l> Run<'l> {
 
     fn ended(&mut self, engine: &mut Engine, tag: Tag, closed: bool) {
         if closed {
-            self.start(engine, Some(tag.0));
+            let chosen = match self.load.arrivals {
+                Arrivals::Loops => self.chosen[tag.0 as usize],
+                _ => self.draw(),
+            };
+            self.start(engine, Some(tag.0), chosen);
         } else {
             self.free.push(tag.0);
         }
