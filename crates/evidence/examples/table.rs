@@ -2,7 +2,7 @@ use offpath_evidence::*;
 fn main() {
     let rows = shipped().unwrap_or_else(|e| panic!("{e}"));
     let start = std::time::Instant::now();
-    let lines = reproduce(&offpath_profile::Library::builtin(), &rows, 2).unwrap_or_else(|e| panic!("{e}"));
+    let lines = reproduce(&offpath_profile::Library::builtin(), &rows, &[], 2).unwrap_or_else(|e| panic!("{e}"));
     for l in &lines {
         let v = l.verdict.as_ref();
         println!("{:10} {:11} {:12} pub {:22} pred {:>10.3} [{:>9.3} {:>9.3}] err {:>8.3} {} {:>9} null {:>7.3} {:>7.3} {} {}", l.row.id, l.row.kind.name(), l.row.role.name(),

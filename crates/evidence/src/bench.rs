@@ -73,6 +73,17 @@ pub struct Outcome {
     pub expected: Vec<f64>,
 }
 
+/// What a prediction is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Inside {
+    /// A latency's terms in nanoseconds.
+    Terms(Vec<(String, f64)>),
+    /// The stations with the share of their time that they are busy.
+    Stations(Vec<(String, f64)>),
+    /// The experiment is not a single operation.
+    Nothing,
+}
+
 type SystemKey = (String, Option<String>, Vec<String>, Vec<(String, String)>);
 
 /// A design with its alternatives on their routers.
@@ -314,6 +325,51 @@ impl Bench {
         words.push(place.words());
         words.retain(|word| !word.is_empty());
         Ok(Point { place: words.join(", "), variables, value, binding })
+    }
+
+    /// What the first place of an experiment is made of: a latency's terms in nanoseconds, else the
+    /// share of its time that each station is busy at the greatest rate, the busiest first.
+    ///
+    /// # Errors
+    /// As [`Bench::run`]; experiments without a single operation give an empty list.
+    pub fn inside(&self, plain: &Plain) -> Result<Inside, ExperimentError> {
+        let (Some(place), Some(grid)) = (places(plain).into_iter().next(), grid(&plain.vary).into_iter().next())
+        else {
+            return Ok(Inside::Nothing);
+        };
+        if plain.path.is_empty() || plain.verb.is_empty() || plain.payload.is_empty() {
+            return Ok(Inside::Nothing);
+        }
+        let router = self.router_of(plain)?;
+        let key = self.key(plain, &plain.device, &[]);
+        let one = One { bench: self, plain, router: router.clone(), place: &place, grid: &grid, key };
+        let routes = one.own_routes()?;
+        if matches!(plain.measure, Measure::Latency | Measure::Holds) {
+            let terms = routes.iter().flat_map(|route| route.unloaded(&router).terms);
+            return Ok(Inside::Terms(terms.map(|term| (term.label, term.time.as_ns())).collect()));
+        }
+        let mut demand = Demand::default();
+        for route in &routes {
+            demand.add(&route.demand(&router));
+        }
+        let Some((rate, _)) = demand.capacity(&router) else { return Ok(Inside::Nothing) };
+        let mut busy: Vec<(String, f64)> = demand
+            .time
+            .keys()
+            .chain(demand.requests.keys().map(|(station, _)| station))
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .filter_map(|station| {
+                let mut alone = Demand::default();
+                alone.time.extend(demand.time.get_key_value(station));
+                alone.banks.extend(demand.banks.get_key_value(station));
+                alone.requests.extend(demand.requests.iter().filter(|((of, _), _)| of == station));
+                let (most, _) = alone.capacity(&router)?;
+                Some((router.stations()[station.index()].name.clone(), rate / most))
+            })
+            .collect();
+        busy.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        Ok(Inside::Stations(busy))
     }
 
     fn design(

@@ -7,13 +7,15 @@
 pub mod bench;
 pub mod experiment;
 pub mod judge;
+pub mod log;
 pub mod reproduce;
 pub mod row;
 
-pub use bench::{Bench, Change, ExperimentError, Outcome, Point};
+pub use bench::{Bench, Change, ExperimentError, Inside, Outcome, Point};
 pub use experiment::Experiment;
 pub use judge::{Statistic, Verdict};
-pub use reproduce::{Count, Line, Summary, reproduce, summary};
+pub use log::{Entry, shipped_log};
+pub use reproduce::{Count, Line, Rival, Summary, reproduce, rivals, summary};
 pub use row::{Claim, Kind, Role, Row, RowError, parse};
 
 /// The rows of this repository's evidence files.

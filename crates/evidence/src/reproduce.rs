@@ -103,11 +103,16 @@ pub struct Summary {
     pub numeric: usize,
 }
 
-/// Runs every row on as many threads as there are.
+/// Runs every row on so many threads, with `overlays` in force for every experiment.
 ///
 /// # Errors
 /// [`ExperimentError`] of the first row whose experiment is refused, with the row's name.
-pub fn reproduce(library: &Library, rows: &[Row], threads: usize) -> Result<Vec<Line>, ExperimentError> {
+pub fn reproduce(
+    library: &Library,
+    rows: &[Row],
+    overlays: &[String],
+    threads: usize,
+) -> Result<Vec<Line>, ExperimentError> {
     let uncertain = uncertain(library)?;
     let next = AtomicUsize::new(0);
     let chunks: Vec<Result<Vec<(usize, Line)>, ExperimentError>> = std::thread::scope(|scope| {
@@ -115,7 +120,7 @@ pub fn reproduce(library: &Library, rows: &[Row], threads: usize) -> Result<Vec<
             .map(|_| {
                 let (next, uncertain) = (&next, &uncertain);
                 scope.spawn(move || {
-                    let benches = Benches::new(library, uncertain);
+                    let benches = Benches::new(library, overlays, uncertain);
                     let mut done = Vec::new();
                     loop {
                         let index = next.fetch_add(1, Ordering::Relaxed);
@@ -195,8 +200,8 @@ struct Benches<'u> {
 }
 
 impl<'u> Benches<'u> {
-    fn new(library: &Library, uncertain: &'u [Uncertain]) -> Benches<'u> {
-        let own = Bench::new(library.clone());
+    fn new(library: &Library, overlays: &[String], uncertain: &'u [Uncertain]) -> Benches<'u> {
+        let own = Bench::new(library.clone()).under(overlays.to_vec());
         let moved = uncertain
             .iter()
             .flat_map(|one| {
@@ -428,4 +433,75 @@ pub fn median(mut values: Vec<f64>) -> f64 {
         len if len % 2 == 1 => values[len / 2],
         len => (values[len / 2 - 1] + values[len / 2]) / 2.0,
     }
+}
+
+/// A rival mechanism, and what the rows say of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rival {
+    /// The overlay that holds it.
+    pub overlay: String,
+    /// What it says.
+    pub description: String,
+    /// Rows that hold without it and not with it, each with both errors.
+    pub refuted_by: Vec<Moved>,
+    /// Rows that hold with it and not without it.
+    pub favoured_by: Vec<Moved>,
+}
+
+/// A row that a rival moves over its tolerance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moved {
+    /// The row.
+    pub id: String,
+    /// The published value in words.
+    pub published: String,
+    /// What is predicted without the rival.
+    pub without: f64,
+    /// What is predicted with it.
+    pub with: f64,
+    /// The unit of both.
+    pub unit: String,
+}
+
+/// Runs the scored rows and the conflicts under each mechanism that the first measured device names
+/// as a rival.
+///
+/// # Errors
+/// As [`reproduce`].
+pub fn rivals(library: &Library, lines: &[Line]) -> Result<Vec<Rival>, ExperimentError> {
+    let request = Request { device: MEASURED[0].0, ..Request::default() };
+    let system = library.load(&request).map_err(|error| ExperimentError::Refused(error.to_string()))?;
+    let mut all = Vec::new();
+    for (overlay, description) in &system.rivals {
+        let bench = Bench::new(library.clone()).under(vec![overlay.clone()]);
+        let mut rival = Rival {
+            overlay: overlay.clone(),
+            description: description.clone(),
+            refuted_by: Vec::new(),
+            favoured_by: Vec::new(),
+        };
+        for line in lines {
+            let (row, Some(verdict)) = (&line.row, &line.verdict) else { continue };
+            let Some(experiment) = row.experiment.as_ref().filter(|_| row.scored || row.role == Role::Fit) else {
+                continue;
+            };
+            let outcome = bench
+                .run(experiment)
+                .map_err(|error| ExperimentError::Refused(format!("row {} under {overlay}: {error}", row.id)))?;
+            let Some(under) = judge(row, &outcome) else { continue };
+            if under.within == verdict.within {
+                continue;
+            }
+            let moved = Moved {
+                id: row.id.clone(),
+                published: row.published.map_or_else(String::new, |claim| claim.to_string()),
+                without: verdict.predicted,
+                with: under.predicted,
+                unit: row.unit.clone(),
+            };
+            if under.within { rival.favoured_by.push(moved) } else { rival.refuted_by.push(moved) }
+        }
+        all.push(rival);
+    }
+    Ok(all)
 }
