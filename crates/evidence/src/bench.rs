@@ -270,8 +270,12 @@ impl Bench {
             }
             _ => match experiment.keep {
                 Keep::All => points,
-                Keep::Greatest => points.into_iter().max_by(|a, b| a.value.total_cmp(&b.value)).into_iter().collect(),
-                Keep::Least => points.into_iter().min_by(|a, b| a.value.total_cmp(&b.value)).into_iter().collect(),
+                Keep::Greatest => {
+                    points.into_iter().max_by(|a, b| a.value.total_cmp(&b.value)).into_iter().collect()
+                }
+                Keep::Least => {
+                    points.into_iter().min_by(|a, b| a.value.total_cmp(&b.value)).into_iter().collect()
+                }
             },
         };
         Ok(Outcome { points, own, against, expected })
@@ -333,7 +337,8 @@ impl Bench {
     /// # Errors
     /// As [`Bench::run`]; experiments without a single operation give an empty list.
     pub fn inside(&self, plain: &Plain) -> Result<Inside, ExperimentError> {
-        let (Some(place), Some(grid)) = (places(plain).into_iter().next(), grid(&plain.vary).into_iter().next())
+        let (Some(place), Some(grid)) =
+            (places(plain).into_iter().next(), grid(&plain.vary).into_iter().next())
         else {
             return Ok(Inside::Nothing);
         };
@@ -372,11 +377,7 @@ impl Bench {
         Ok(Inside::Stations(busy))
     }
 
-    fn design(
-        &self,
-        name: &str,
-        parameters: &[(String, String)],
-    ) -> Result<Rc<Design>, ExperimentError> {
+    fn design(&self, name: &str, parameters: &[(String, String)]) -> Result<Rc<Design>, ExperimentError> {
         let key = (name.to_string(), parameters.to_vec());
         if let Some(design) = self.designs.borrow().get(&key) {
             return Ok(design.clone());
@@ -505,8 +506,11 @@ struct Place {
 
 impl Place {
     fn words(&self) -> String {
-        let mut words: Vec<String> =
-            [&self.alternative, &self.path, &self.verb, &self.payload, &self.number].into_iter().flatten().cloned().collect();
+        let mut words: Vec<String> = [&self.alternative, &self.path, &self.verb, &self.payload, &self.number]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect();
         words.extend(self.batch.map(|batch| format!("batch of {batch}")));
         words.extend(self.range.as_ref().map(|range| format!("over {range}")));
         words.extend(self.under_way.map(|count| format!("{count} under way")));
@@ -585,10 +589,17 @@ impl One<'_> {
             };
             return Ok(vec![route(Verb::SendDatagram, path)?, route(Verb::SendDatagram, back)?]);
         }
-        let verb = [Verb::Read, Verb::Write, Verb::Send, Verb::SendDatagram, Verb::CompareAndSwap, Verb::FetchAndAdd]
-            .into_iter()
-            .find(|own| own.name() == verb)
-            .ok_or_else(|| ExperimentError::Incomplete(format!("names the verb `{verb}`, which there is not")))?;
+        let verb = [
+            Verb::Read,
+            Verb::Write,
+            Verb::Send,
+            Verb::SendDatagram,
+            Verb::CompareAndSwap,
+            Verb::FetchAndAdd,
+        ]
+        .into_iter()
+        .find(|own| own.name() == verb)
+        .ok_or_else(|| ExperimentError::Incomplete(format!("names the verb `{verb}`, which there is not")))?;
         Ok(vec![route(verb, path)?])
     }
 
@@ -775,13 +786,23 @@ impl One<'_> {
     fn holds(&self) -> Measured {
         let name = self.place.number.as_deref().ok_or_else(|| lacks("number"))?;
         let step = Time::from_ns(100);
-        let Some(Quantity::Time(base)) = self.router.system().numbers.get(name).map(|number| number.value) else {
-            return Err(ExperimentError::Incomplete(format!("counts `{name}`, which is no time of the profile")));
+        let Some(Quantity::Time(base)) = self.router.system().numbers.get(name).map(|number| number.value)
+        else {
+            return Err(ExperimentError::Incomplete(format!(
+                "counts `{name}`, which is no time of the profile"
+            )));
         };
         let moved = Quantity::Time(base + step);
         let system = self.router.system().with(name, moved).map_err(refused)?;
         let other = Rc::new(Router::new(&system).map_err(refused)?);
-        let moved = One { bench: self.bench, plain: self.plain, router: other.clone(), place: self.place, grid: self.grid, key: self.key.clone() };
+        let moved = One {
+            bench: self.bench,
+            plain: self.plain,
+            router: other.clone(),
+            place: self.place,
+            grid: self.grid,
+            key: self.key.clone(),
+        };
         let before = self.latency(&self.router, &self.own_routes()?);
         let after = moved.latency(&other, &moved.own_routes()?);
         Ok(((after - before) / step.as_us(), None))
@@ -808,9 +829,10 @@ impl One<'_> {
         let (objective, counted): (Objective, Option<&String>) = match self.plain.sharing {
             Sharing::Most => (Objective::Throughput, None),
             Sharing::Shares => {
-                let shares = names.iter().zip(&flows).map(|(name, flow)| {
-                    (name.clone(), flow.share.unwrap_or(1.0 / names.len() as f64))
-                });
+                let shares = names
+                    .iter()
+                    .zip(&flows)
+                    .map(|(name, flow)| (name.clone(), flow.share.unwrap_or(1.0 / names.len() as f64)));
                 (Objective::Shares(shares.collect()), None)
             }
             Sharing::InOrder => (Objective::Greedy(names.clone()), None),
@@ -874,9 +896,11 @@ impl One<'_> {
         )
         .map_err(refused)?;
         let value = match self.plain.measure {
-            Measure::LoopLatency => {
-                seen.latencies.mean().map(Time::as_us).ok_or_else(|| refused("no request ended in the window"))?
-            }
+            Measure::LoopLatency => seen
+                .latencies
+                .mean()
+                .map(Time::as_us)
+                .ok_or_else(|| refused("no request ended in the window"))?,
             _ => seen.throughput_per_s * self.payload()?.get() as f64 * 8.0 / 1e9,
         };
         Ok((value, None))
@@ -890,13 +914,16 @@ impl One<'_> {
             let under_way = flow.under_way.ok_or_else(|| lacks("under_way"))?;
             let mut routes = self.routes(&flow.path, verb)?;
             let (Some(route), true) = (routes.pop(), routes.is_empty()) else {
-                return Err(ExperimentError::Incomplete("loops over `echo`, which is two operations".to_string()));
+                return Err(ExperimentError::Incomplete(
+                    "loops over `echo`, which is two operations".to_string(),
+                ));
             };
             mix.push((Rc::new(route), f64::from(under_way)));
         }
         let total: f64 = mix.iter().map(|(_, count)| count).sum();
         let slowest = mix.iter().map(|(route, _)| {
-            let capacity = route.demand(&self.router).capacity(&self.router).map_or(f64::INFINITY, |(rate, _)| rate);
+            let capacity =
+                route.demand(&self.router).capacity(&self.router).map_or(f64::INFINITY, |(rate, _)| rate);
             route.latency(&self.router).as_seconds().max(total / capacity)
         });
         let turn = slowest.fold(0.0, f64::max);
@@ -923,7 +950,10 @@ impl One<'_> {
         let (design, ready) = &*prepared;
         let named = |name: &str| -> Result<&Ready, ExperimentError> {
             ready.iter().find(|one| one.alternative.name == name).ok_or_else(|| {
-                ExperimentError::Incomplete(format!("names `{name}`, which is no alternative of {}", design.name))
+                ExperimentError::Incomplete(format!(
+                    "names `{name}`, which is no alternative of {}",
+                    design.name
+                ))
             })
         };
         let alternative = self.place.alternative.as_deref();
@@ -951,28 +981,34 @@ impl One<'_> {
             }
             Measure::DesignLinkBytes => {
                 let one = named(alternative.ok_or_else(|| lacks("alternative"))?)?;
-                Ok((one.compiled.routes().map(|route| {
-                    route
-                        .ledger(&one.router)
-                        .links
-                        .iter()
-                        .filter(|(station, _)| self.on_links(station))
-                        .map(|(_, packets)| packets.payload.get() as f64)
-                        .sum::<f64>()
-                }).sum(), None))
+                Ok((
+                    one.compiled
+                        .routes()
+                        .map(|route| {
+                            route
+                                .ledger(&one.router)
+                                .links
+                                .iter()
+                                .filter(|(station, _)| self.on_links(station))
+                                .map(|(_, packets)| packets.payload.get() as f64)
+                                .sum::<f64>()
+                        })
+                        .sum(),
+                    None,
+                ))
             }
             Measure::DesignClients => {
                 let clients = self.place.clients.ok_or_else(|| lacks("clients"))?;
                 let (shares, _, _) = self.shares(design, ready)?;
-                let used: Vec<&Ready> =
-                    shares.keys().map(|name| named(name)).collect::<Result<_, _>>()?;
+                let used: Vec<&Ready> = shares.keys().map(|name| named(name)).collect::<Result<_, _>>()?;
                 let weights: Vec<f64> = shares.values().copied().collect();
                 let slowest =
                     used.iter().map(|one| one.compiled.fold(&one.router).latency).fold(0.0, f64::max);
                 let span = |times: f64| Time::from_ps((slowest * times * 1e12) as u64);
                 let clients = DesignArrivals::Closed(u32::try_from(clients).unwrap_or(u32::MAX));
-                let loaded = load(&used, &weights, clients, span(20.0), span(100.0), Seed::new(1).child("clients"))
-                    .map_err(refused)?;
+                let loaded =
+                    load(&used, &weights, clients, span(20.0), span(100.0), Seed::new(1).child("clients"))
+                        .map_err(refused)?;
                 Ok((loaded.throughput.mean * bits(design)? / 1e9, None))
             }
             _ => {
@@ -1023,11 +1059,17 @@ impl One<'_> {
             }
             (None, None) if !self.plain.shares.is_empty() => {
                 if let Some(stranger) = self.plain.shares.keys().find(|name| !known.contains(name.as_str())) {
-                    return Err(ExperimentError::Incomplete(format!("shares `{stranger}`, which is no alternative")));
+                    return Err(ExperimentError::Incomplete(format!(
+                        "shares `{stranger}`, which is no alternative"
+                    )));
                 }
                 Objective::Shares(self.plain.shares.clone())
             }
-            _ => return Err(ExperimentError::Incomplete("needs one of `alternative`, `mix`, `shares`".to_string())),
+            _ => {
+                return Err(ExperimentError::Incomplete(
+                    "needs one of `alternative`, `mix`, `shares`".to_string(),
+                ));
+            }
         };
         let solution = problem.solve(&objective).map_err(refused)?;
         let shares = solution.shares.into_iter().filter(|(_, share)| *share > 1e-9).collect();
@@ -1037,7 +1079,8 @@ impl One<'_> {
 }
 
 fn bits(design: &Design) -> Result<f64, ExperimentError> {
-    let unit = design.unit.ok_or_else(|| refused(format!("design {} counts requests, not bytes", design.name)))?;
+    let unit =
+        design.unit.ok_or_else(|| refused(format!("design {} counts requests, not bytes", design.name)))?;
     Ok(unit.get() as f64 * 8.0)
 }
 

@@ -216,6 +216,8 @@ pub struct Experiment {
     /// The formula that holds at every place of the grid, for the experiment's variables and `n`,
     /// the payload in bytes.
     pub expect: Option<String>,
+    /// As the evidence file writes it.
+    written: String,
 }
 
 /// Which of several experiments a comparison takes.
@@ -262,18 +264,28 @@ where
 }
 
 impl Experiment {
+    /// The experiment as the evidence file writes it, a key a line.
+    pub fn words(&self) -> &str {
+        self.written.trim_end()
+    }
+
     /// Reads an experiment from its table.
     pub(crate) fn parse(mut table: toml::Table) -> Result<Experiment, String> {
-        fn take<T: for<'de> Deserialize<'de>>(table: &mut toml::Table, key: &str) -> Result<Option<T>, String> {
+        fn take<T: for<'de> Deserialize<'de>>(
+            table: &mut toml::Table,
+            key: &str,
+        ) -> Result<Option<T>, String> {
             table.remove(key).map(|value| value.try_into().map_err(|e| format!("`{key}`: {e}"))).transpose()
         }
+        let written = table.to_string();
         let against: Option<toml::Value> = table.remove("against");
         let compare = take(&mut table, "as")?.unwrap_or_default();
         let which = take(&mut table, "which")?.unwrap_or_default();
         let keep = take(&mut table, "keep")?.unwrap_or_default();
         let expect = take(&mut table, "expect")?;
         let read = |table: toml::Table| -> Result<Plain, String> {
-            let plain: Plain = toml::Value::Table(table).try_into().map_err(|e| format!("experiment: {e}"))?;
+            let plain: Plain =
+                toml::Value::Table(table).try_into().map_err(|e| format!("experiment: {e}"))?;
             plain.check()?;
             Ok(plain)
         };
@@ -284,7 +296,9 @@ impl Experiment {
                 .into_iter()
                 .map(|one| one.try_into().map_err(|e| format!("`against`: {e}")))
                 .collect::<Result<_, _>>()?,
-            Some(_) => return Err("`against` is a table of the keys that differ, or a list of such".to_string()),
+            Some(_) => {
+                return Err("`against` is a table of the keys that differ, or a list of such".to_string());
+            }
         };
         let against = others
             .into_iter()
@@ -308,7 +322,7 @@ impl Experiment {
         if !against.is_empty() && matches!(compare, Compare::Value) {
             return Err("has `against`, but lacks `as`".to_string());
         }
-        Ok(Experiment { plain: read(table)?, against, which, compare, keep, expect })
+        Ok(Experiment { plain: read(table)?, against, which, compare, keep, expect, written })
     }
 }
 

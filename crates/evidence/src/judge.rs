@@ -87,14 +87,18 @@ pub fn judge(row: &Row, outcome: &Outcome) -> Option<Verdict> {
         let value = statistic.of(points).unwrap_or(f64::NAN);
         (statistic, published, distance(&row.unit, value, published))
     };
-    let worst = |all: Vec<(Statistic, f64, f64)>| all.into_iter().reduce(|a, b| if b.2.abs() > a.2.abs() { b } else { a });
+    let worst = |all: Vec<(Statistic, f64, f64)>| {
+        all.into_iter().reduce(|a, b| if b.2.abs() > a.2.abs() { b } else { a })
+    };
     if !outcome.expected.is_empty() {
-        let all = outcome.expected.iter().enumerate().map(|(at, expected)| pick(Statistic::At(at), *expected));
+        let all =
+            outcome.expected.iter().enumerate().map(|(at, expected)| pick(Statistic::At(at), *expected));
         let (statistic, published, error) = worst(all.collect())?;
         return Some(verdict(points, (from, to), statistic, published, error, error.abs() <= 1e-3));
     }
     let claim = row.published?;
-    let each = |published: f64| (0..points.len()).map(|at| pick(Statistic::At(at), published)).collect::<Vec<_>>();
+    let each =
+        |published: f64| (0..points.len()).map(|at| pick(Statistic::At(at), published)).collect::<Vec<_>>();
     let (statistic, published, mut error) = match claim {
         Claim::Is(value) | Claim::About(value) => worst(each(value))?,
         Claim::Range(low, high) if points.len() == 1 => {
@@ -144,6 +148,7 @@ fn verdict(
     within: bool,
 ) -> Verdict {
     let predicted = statistic.of(points).unwrap_or(f64::NAN);
-    let place = points.iter().find(|point| point.value == predicted).map_or(String::new(), |p| p.place.clone());
+    let place =
+        points.iter().find(|point| point.value == predicted).map_or(String::new(), |p| p.place.clone());
     Verdict { published: Some(published), predicted, from, to, error, within, place, statistic }
 }

@@ -125,9 +125,9 @@ pub fn reproduce(
                     loop {
                         let index = next.fetch_add(1, Ordering::Relaxed);
                         let Some(row) = rows.get(index) else { return Ok(done) };
-                        let line = benches.line(row).map_err(|error| {
-                            ExperimentError::Refused(format!("row {}: {error}", row.id))
-                        })?;
+                        let line = benches
+                            .line(row)
+                            .map_err(|error| ExperimentError::Refused(format!("row {}: {error}", row.id)))?;
                         done.push((index, line));
                     }
                 })
@@ -174,9 +174,10 @@ pub fn uncertain(library: &Library) -> Result<Vec<Uncertain>, ExperimentError> {
                 continue;
             }
             // A machine's role stands before the file's own key.
-            let role = system.machines.iter().find(|machine| {
-                !machine.prefix.is_empty() && name.starts_with(&machine.prefix)
-            });
+            let role = system
+                .machines
+                .iter()
+                .find(|machine| !machine.prefix.is_empty() && name.starts_with(&machine.prefix));
             let key = role.map_or(name.as_str(), |machine| &name[machine.prefix.len()..]).to_string();
             let change = |value: Option<Quantity>| {
                 value.map(|value| Change { file: number.file.clone(), key: key.clone(), value })
@@ -205,7 +206,10 @@ impl<'u> Benches<'u> {
         let moved = uncertain
             .iter()
             .flat_map(|one| {
-                [&one.low, &one.high].into_iter().flatten().map(|change| (one.name.as_str(), own.with(vec![change.clone()])))
+                [&one.low, &one.high]
+                    .into_iter()
+                    .flatten()
+                    .map(|change| (one.name.as_str(), own.with(vec![change.clone()])))
             })
             .collect();
         let links = own.links_alone();
@@ -290,7 +294,10 @@ fn is_moved(row: &Row, experiment: &Experiment) -> bool {
 
 /// Whether an experiment runs on the loaded twin.
 pub fn is_run_on_twin(experiment: &Experiment) -> bool {
-    matches!(experiment.plain.measure, Measure::DesignClients | Measure::Loop | Measure::LoopLatency | Measure::LoopRate)
+    matches!(
+        experiment.plain.measure,
+        Measure::DesignClients | Measure::Loop | Measure::LoopLatency | Measure::LoopRate
+    )
 }
 
 fn has_links_model(experiment: &Experiment) -> bool {
@@ -360,7 +367,11 @@ fn unlikeness(a: &Experiment, b: &Experiment) -> f64 {
         paths
     };
     let bytes = |one: &Experiment| {
-        one.plain.payload.first().and_then(|text| text.parse::<offpath_quantity::Bytes>().ok()).map(|b| b.get() as f64)
+        one.plain
+            .payload
+            .first()
+            .and_then(|text| text.parse::<offpath_quantity::Bytes>().ok())
+            .map(|b| b.get() as f64)
     };
     let differ = |same: bool, weight: f64| if same { 0.0 } else { weight };
     let overlap = |a: BTreeSet<String>, b: BTreeSet<String>| {
@@ -413,7 +424,12 @@ pub fn summary(lines: &[Line]) -> Summary {
     let numeric: Vec<&Line> = lines
         .iter()
         .filter(|line| line.row.role == Role::Predict && line.row.scored && line.is_numeric())
-        .filter(|line| !matches!(line.row.experiment.as_ref().map(|e| e.compare), Some(Compare::From(_) | Compare::Until(_))))
+        .filter(|line| {
+            !matches!(
+                line.row.experiment.as_ref().map(|e| e.compare),
+                Some(Compare::From(_) | Compare::Until(_))
+            )
+        })
         .collect();
     let median_of = |error: &dyn Fn(&Line) -> Option<f64>| {
         median(numeric.iter().filter_map(|line| error(line)).map(f64::abs).collect())
@@ -482,12 +498,13 @@ pub fn rivals(library: &Library, lines: &[Line]) -> Result<Vec<Rival>, Experimen
         };
         for line in lines {
             let (row, Some(verdict)) = (&line.row, &line.verdict) else { continue };
-            let Some(experiment) = row.experiment.as_ref().filter(|_| row.scored || row.role == Role::Fit) else {
+            let Some(experiment) = row.experiment.as_ref().filter(|_| row.scored || row.role == Role::Fit)
+            else {
                 continue;
             };
-            let outcome = bench
-                .run(experiment)
-                .map_err(|error| ExperimentError::Refused(format!("row {} under {overlay}: {error}", row.id)))?;
+            let outcome = bench.run(experiment).map_err(|error| {
+                ExperimentError::Refused(format!("row {} under {overlay}: {error}", row.id))
+            })?;
             let Some(under) = judge(row, &outcome) else { continue };
             if under.within == verdict.within {
                 continue;

@@ -300,8 +300,7 @@ pub fn parse(text: &str, file: &str) -> Result<Vec<Row>, RowError> {
     let mut seen = BTreeSet::new();
     for one in raw.row {
         let id = one.id.clone();
-        let refuse =
-            |message: String| RowError::Row { file: file.to_string(), id: id.clone(), message };
+        let refuse = |message: String| RowError::Row { file: file.to_string(), id: id.clone(), message };
         if !seen.insert(one.id.clone()) {
             return Err(refuse("stands twice; remove one".to_string()));
         }
@@ -320,7 +319,8 @@ pub fn parse(text: &str, file: &str) -> Result<Vec<Row>, RowError> {
 fn finish(raw: RawRow) -> Result<Row, String> {
     let published = raw.published.as_ref().map(Published::claim).transpose()?;
     let experiment = raw.experiment.map(Experiment::parse).transpose()?;
-    let case_study = ["§5", "§6", "Fig 13", "Fig 15", "Fig 17", "Fig 18"].iter().any(|s| raw.source.contains(s));
+    let case_study =
+        ["§5", "§6", "Fig 13", "Fig 15", "Fig 17", "Fig 18"].iter().any(|s| raw.source.contains(s));
     if raw.role == Role::Fit && case_study && !FITTED_FROM_CASE_STUDIES.contains(&raw.id.as_str()) {
         return Err(format!("{} is kept for prediction; its role cannot be `fit`", raw.source));
     }
@@ -337,7 +337,9 @@ fn finish(raw: RawRow) -> Result<Row, String> {
         && published.is_none()
         && experiment.expect.is_none()
     {
-        return Err("has an experiment and nothing to compare it with: add `published` or `expect`".to_string());
+        return Err(
+            "has an experiment and nothing to compare it with: add `published` or `expect`".to_string()
+        );
     }
     // What fixes a number from the case studies says nothing about how well they are predicted.
     let scored = raw.kind.is_scored()

@@ -20,6 +20,7 @@
 //! ```
 
 pub use offpath_capacity as capacity;
+pub use offpath_evidence as evidence;
 pub use offpath_fabric as fabric;
 pub use offpath_plan as plan;
 pub use offpath_profile as profile;

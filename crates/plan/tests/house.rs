@@ -16,7 +16,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("workload", &["quantity"]),
     ("twin", &["quantity", "profile", "route", "fabric"]),
     ("plan", &["quantity", "profile", "route", "capacity", "fabric", "twin", "workload"]),
-    ("offpath", &["quantity", "profile", "route", "capacity", "fabric", "twin", "workload", "plan"]),
+    ("evidence", &["quantity", "profile", "route", "capacity", "twin", "plan"]),
+    (
+        "offpath",
+        &["quantity", "profile", "route", "capacity", "fabric", "twin", "workload", "plan", "evidence"],
+    ),
 ];
 
 /// Crates that know machines as data alone.

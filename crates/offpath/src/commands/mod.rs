@@ -2,9 +2,11 @@
 
 pub mod completions;
 pub mod device;
+pub mod explain;
 pub mod new;
 pub mod path;
 pub mod plan;
+pub mod reproduce;
 pub mod sweep;
 
 use crate::failure::Failure;
@@ -25,6 +27,8 @@ Examples:
     offpath device show bluefield2
   Load every path from 1 to 8 clients on the twin:
     offpath sweep bluefield2 --path client-soc,client-host --clients 1,2,4,8 --out sweep.csv
+  How far are the predictions from what was published?
+    offpath reproduce
 
 Exit codes:
   0   the answer is printed
@@ -55,6 +59,8 @@ pub enum Command {
     Path(path::Options),
     Device(device::Options),
     Sweep(sweep::Options),
+    Reproduce(reproduce::Options),
+    Explain(explain::Options),
     Completions(completions::Options),
 }
 
@@ -76,6 +82,8 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Path(options) => path::run(&options, &context),
         Command::Device(options) => device::run(&options, &context),
         Command::Sweep(options) => sweep::run(&options, &context),
+        Command::Reproduce(options) => reproduce::run(&options, &context),
+        Command::Explain(options) => explain::run(&options, &context),
         Command::Completions(options) => completions::run(&options),
     }
 }

@@ -67,6 +67,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         device: options.device.clone(),
         objective: options.goal.clone(),
         offered_load: options.load.clone(),
+        ..Changes::default()
     };
     let design = Design::load(&options.design, &changes).map_err(Failure::from)?;
     for warning in &design.warnings {
@@ -261,6 +262,7 @@ fn parameter_sweep(
             device: options.device.clone(),
             objective: options.goal.clone(),
             offered_load: options.load.clone(),
+            ..Changes::default()
         };
         let design = Design::load(&options.design, &changes).map_err(Failure::from)?;
         let ready = prepare(&design, setting).map_err(Failure::from)?;

@@ -1,0 +1,279 @@
+//! `offpath explain`: the experiment behind an evidence row, and why its prediction is what it is.
+
+use super::Context;
+use super::reproduce::{figure, known, reproduced, rows};
+use crate::failure::Failure;
+use crate::output::{Entry, Format, SCHEMA_VERSION, emit, round};
+use clap::Args;
+use offpath::evidence::{Bench, Inside, Line};
+use serde::Serialize;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  offpath explain W072     the latency of a 64 B READ on path 1, term by term
+  offpath explain W003     how much faster path 2 is, place by place, and what binds";
+
+/// Show the experiment behind a published row, the stations involved, and why it comes out so
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// The row, as in `W003`
+    row: String,
+}
+
+#[derive(Serialize)]
+struct PlaceReport {
+    place: String,
+    value: f64,
+    own: Option<f64>,
+    against: Vec<f64>,
+    binding_station: Option<String>,
+    expected: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct MovedReport {
+    number: String,
+    change_percent: f64,
+}
+
+#[derive(Serialize)]
+struct PartReport {
+    name: String,
+    value: f64,
+    unit: &'static str,
+}
+
+#[derive(Serialize)]
+struct Report {
+    schema_version: u32,
+    id: String,
+    kind: &'static str,
+    role: &'static str,
+    source: String,
+    states: String,
+    unit: String,
+    published: Option<String>,
+    tolerance_percent: f64,
+    predicted: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    error: Option<f64>,
+    within: Option<bool>,
+    reason: String,
+    experiment: Option<String>,
+    places: Vec<PlaceReport>,
+    parts: Vec<PartReport>,
+    moved_by: Vec<MovedReport>,
+    null_error_links: Option<f64>,
+    null_error_nearest_row: Option<f64>,
+    nearest_row: Option<String>,
+    alike: Vec<String>,
+    fitted_numbers: Vec<String>,
+}
+
+/// Runs the command.
+pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
+    let rows = rows();
+    known(std::slice::from_ref(&options.row), &rows)?;
+    let seen = reproduced(context, None)?;
+    let line = seen.lines.iter().find(|line| line.row.id == options.row).expect("it is one of the rows");
+    let library = context.system.library()?;
+    let bench = Bench::new(library).under(context.system.overlay.clone());
+    let inside = match &line.row.experiment {
+        Some(experiment) => bench.inside(&experiment.plain)?,
+        None => Inside::Nothing,
+    };
+    let fitted = fitted_numbers(&bench, line)?;
+    let screen = &context.screen;
+    let text = match screen.format {
+        Format::Json => screen.json(&report(line, &inside, fitted))?,
+        _ => page(line, &inside, &fitted, context),
+    };
+    emit(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The numbers of the profile that name the row as their evidence.
+fn fitted_numbers(bench: &Bench, line: &Line) -> Result<Vec<String>, Failure> {
+    let Some(experiment) = &line.row.experiment else { return Ok(Vec::new()) };
+    let router = bench.router_of(&experiment.plain)?;
+    let numbers = router.system().numbers.iter().filter(|(_, number)| number.rows.contains(&line.row.id));
+    Ok(numbers.map(|(name, number)| format!("{name} = {}", number.value)).collect())
+}
+
+/// The places that were measured, before the sweep is reduced to the ones that count.
+fn places(line: &Line) -> Vec<PlaceReport> {
+    let Some(outcome) = &line.outcome else { return Vec::new() };
+    let whole = outcome.points.len() == outcome.own.len();
+    let shown = if whole { &outcome.points } else { &outcome.own };
+    shown
+        .iter()
+        .enumerate()
+        .map(|(index, point)| PlaceReport {
+            place: point.place.clone(),
+            value: round(point.value),
+            own: (whole && !outcome.against.is_empty()).then(|| round(outcome.own[index].value)),
+            against: outcome
+                .against
+                .iter()
+                .filter_map(|other| other.get(if other.len() == outcome.own.len() { index } else { 0 }))
+                .map(|point| round(point.value))
+                .collect(),
+            binding_station: outcome.own[index].binding.clone(),
+            expected: outcome.expected.get(index).copied().map(round),
+        })
+        .collect()
+}
+
+fn parts(inside: &Inside) -> Vec<PartReport> {
+    let list = |parts: &[(String, f64)], scale: f64, unit| {
+        parts
+            .iter()
+            .map(|(name, value)| PartReport { name: name.clone(), value: round(value * scale), unit })
+            .collect()
+    };
+    match inside {
+        Inside::Terms(terms) => list(terms, 1.0, "ns"),
+        Inside::Stations(stations) => list(stations, 100.0, "% busy"),
+        Inside::Nothing => Vec::new(),
+    }
+}
+
+fn report(line: &Line, inside: &Inside, fitted: Vec<String>) -> Report {
+    let (row, verdict) = (&line.row, line.verdict.as_ref());
+    Report {
+        schema_version: SCHEMA_VERSION,
+        id: row.id.clone(),
+        kind: row.kind.name(),
+        role: row.role.name(),
+        source: row.source.clone(),
+        states: row.states.clone(),
+        unit: row.unit.clone(),
+        published: row.published.map(|claim| claim.to_string()),
+        tolerance_percent: round(100.0 * offpath::evidence::judge::tolerance(row.kind, row.published)),
+        predicted: verdict.map(|v| round(v.predicted)),
+        low: line.low.map(round),
+        high: line.high.map(round),
+        error: verdict.map(|v| round(v.error)),
+        within: verdict.map(|v| v.within).or(line.configured.as_ref().map(|(_, agrees)| *agrees)),
+        reason: row.reason.clone(),
+        experiment: row.experiment.as_ref().map(|experiment| experiment.words().to_string()),
+        places: places(line),
+        parts: parts(inside),
+        moved_by: line
+            .moved_by
+            .iter()
+            .map(|(number, change)| MovedReport { number: number.clone(), change_percent: round(*change) })
+            .collect(),
+        null_error_links: line.null_links.map(round),
+        null_error_nearest_row: line.null_nearest.as_ref().map(|(error, _)| round(*error)),
+        nearest_row: line.null_nearest.as_ref().map(|(_, row)| row.clone()),
+        alike: row.alike.clone(),
+        fitted_numbers: fitted,
+    }
+}
+
+fn page(line: &Line, inside: &Inside, fitted: &[String], context: &Context) -> String {
+    let (row, screen) = (&line.row, &context.screen);
+    let unit = |value: f64| format!("{} {}", figure(value), row.unit).trim_end().to_string();
+    let mut text = format!("{} ({}, {}): {}\n", row.id, row.source, row.kind.name(), row.states);
+    if let Some(claim) = row.published {
+        text += &format!("Published: {} {}\n", claim, row.unit);
+    }
+    if let Some(number) = &row.number {
+        text += &format!("Published: {} of {} is {}\n", number.name, number.device, number.value);
+    }
+    if let Some((held, agrees)) = &line.configured {
+        text += &format!("The profile holds {held}: {}.\n", if *agrees { "the same" } else { "it differs" });
+    }
+    if let Some(verdict) = &line.verdict {
+        let interval = match (line.low, line.high) {
+            (Some(low), Some(high)) if high - low > 1e-9 * high.abs() => {
+                format!(", interval {} to {}", figure(low), figure(high))
+            }
+            _ => String::new(),
+        };
+        text += &format!("Predicted: {}{interval}", unit(verdict.predicted));
+        if verdict.from != verdict.to {
+            text += &format!("; over the sweep {} to {}", figure(verdict.from), figure(verdict.to));
+        }
+        let tolerance = offpath::evidence::judge::tolerance(row.kind, row.published);
+        text += &format!(
+            ".\nError {:+.1}% with a tolerance of {}%: {}.\n",
+            100.0 * verdict.error,
+            figure(100.0 * tolerance),
+            if verdict.within { "within" } else { "it misses" }
+        );
+    }
+    text += &format!("Role: {}", row.role.name().replace('_', " "));
+    text += &if row.reason.is_empty() { ".\n".to_string() } else { format!("; {}.\n", row.reason) };
+    if !fitted.is_empty() {
+        text += &format!("Numbers that name it as their evidence: {}.\n", fitted.join(", "));
+    }
+    if let Some(experiment) = &row.experiment {
+        text += &screen.heading("Experiment");
+        text += &format!("{}\n", experiment.words());
+    }
+    let places = places(line);
+    if !places.is_empty() {
+        text += &screen.heading("Place by place");
+        let compared = places.iter().any(|place| place.own.is_some());
+        let expected = places.iter().any(|place| place.expected.is_some());
+        let mut header = vec!["place", "value"];
+        if compared {
+            header.extend(["measured", "against"]);
+        }
+        if expected {
+            header.push("expected");
+        }
+        header.push("binds");
+        let rows = places.iter().map(|place| {
+            let mut cells = vec![Entry::Text(place.place.clone()), Entry::Number(figure(place.value))];
+            if compared {
+                let against: Vec<String> = place.against.iter().map(|value| figure(*value)).collect();
+                cells.push(Entry::Number(place.own.map_or_else(|| "-".to_string(), figure)));
+                cells.push(Entry::Number(against.join(", ")));
+            }
+            if expected {
+                cells.push(Entry::Number(place.expected.map_or_else(|| "-".to_string(), figure)));
+            }
+            cells.push(Entry::Name(place.binding_station.clone().unwrap_or_else(|| "-".to_string())));
+            cells
+        });
+        text += &screen.table(&header, rows.collect());
+    }
+    let inner = parts(inside);
+    if !inner.is_empty() {
+        text += &screen.heading(match inside {
+            Inside::Terms(_) => "The latency at the first place, term by term",
+            _ => "The stations at the first place, at its greatest rate",
+        });
+        let rows = inner.iter().map(|part| {
+            vec![Entry::Text(part.name.clone()), Entry::Number(format!("{:.1} {}", part.value, part.unit))]
+        });
+        text += &screen.table(&["part", ""], rows.collect());
+    }
+    if !line.moved_by.is_empty() {
+        text += &screen.heading("Numbers whose interval moves it most");
+        let rows =
+            line.moved_by.iter().take(6).map(|(name, change)| {
+                vec![Entry::Text(name.clone()), Entry::Number(format!("{change:+.1}%"))]
+            });
+        text += &screen.table(&["number", "change"], rows.collect());
+    }
+    let nearest = line
+        .null_nearest
+        .as_ref()
+        .map(|(error, id)| format!("taking {id}, the nearest row, {:+.1}%", 100.0 * error));
+    let links = line.null_links.map(|error| format!("links alone {:+.1}%", 100.0 * error));
+    let null: Vec<String> = [links, nearest].into_iter().flatten().collect();
+    if !null.is_empty() {
+        text += &format!("\nErrors of the null models: {}.\n", null.join(", "));
+    }
+    if !row.alike.is_empty() {
+        text += &format!("Rows that state nearly the same: {}.\n", row.alike.join(", "));
+    }
+    text
+}

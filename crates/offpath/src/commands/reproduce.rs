@@ -1,0 +1,454 @@
+//! `offpath reproduce`: every published row beside its prediction.
+
+use super::Context;
+use crate::failure::Failure;
+use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, emit, round, short};
+use clap::Args;
+use offpath::evidence::{
+    Count, ExperimentError, Kind, Line, Rival, Role, Row, Summary, reproduce, rivals, shipped, shipped_log,
+    summary,
+};
+use offpath::profile::Library;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  offpath reproduce                       every row that misses, and the score
+  offpath reproduce --all                 every row
+  offpath reproduce W066 W072             these rows
+  offpath reproduce --html report.html    the figures, published points over predicted curves
+  offpath reproduce --overlay reserved-contexts   under a rival mechanism
+  offpath reproduce --profiles my-profiles        with profiles of your own in place of the built-in ones
+  offpath reproduce --format markdown     the page that stands in docs/validation.md";
+
+/// Predict every published measurement, and say how far off each prediction is
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// Rows to show, as in `W072` [default: those that miss]
+    rows: Vec<String>,
+    /// Show every row
+    #[arg(long, conflicts_with = "rows")]
+    all: bool,
+    /// Write a page with every figure, self-contained, to this file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Threads [default: one for each core]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+}
+
+/// Everything that the evidence says, for the screen, the page and the report.
+pub struct Reproduced {
+    /// The rows with their outcomes.
+    pub lines: Vec<Line>,
+    /// The score.
+    pub summary: Summary,
+    /// The rival mechanisms; empty where one of them is in force.
+    pub rivals: Vec<Rival>,
+}
+
+/// One row; the JSON has these keys in this order.
+#[derive(Serialize)]
+struct RowReport {
+    id: String,
+    kind: &'static str,
+    role: &'static str,
+    source: String,
+    states: String,
+    unit: String,
+    published: Option<f64>,
+    published_as: Option<String>,
+    predicted: Option<f64>,
+    predicted_from: Option<f64>,
+    predicted_to: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    error: Option<f64>,
+    null_error: Option<f64>,
+    within: Option<bool>,
+    scored: bool,
+    place: Option<String>,
+    most_moved_by: Option<String>,
+    reason: String,
+}
+
+#[derive(Serialize)]
+struct CountReport {
+    within: usize,
+    of: usize,
+    percent: f64,
+}
+
+#[derive(Serialize)]
+struct SummaryReport {
+    fitted: CountReport,
+    predicted: CountReport,
+    exact: CountReport,
+    configured: CountReport,
+    conflicts: usize,
+    not_modelled: usize,
+    not_modelled_percent: f64,
+    settings: usize,
+    predicted_numeric_rows: usize,
+    median_error: f64,
+    median_null_error_links: f64,
+    median_null_error_nearest_row: f64,
+}
+
+#[derive(Serialize)]
+struct RivalReport {
+    overlay: String,
+    description: String,
+    refuted_by: Vec<String>,
+    favoured_by: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Report {
+    schema_version: u32,
+    summary: SummaryReport,
+    rows: Vec<RowReport>,
+    rivals: Vec<RivalReport>,
+}
+
+impl From<ExperimentError> for Failure {
+    fn from(error: ExperimentError) -> Failure {
+        Failure::input(
+            error.to_string(),
+            "the rows rest on bluefield2, connectx6, the hosts srv and cli and the testbeds rack and rack-cli; \
+             a profile of your own has to keep their names",
+        )
+    }
+}
+
+/// The evidence rows; refused files are a bug, since they are built in.
+pub fn rows() -> Vec<Row> {
+    shipped().unwrap_or_else(|error| panic!("the built-in evidence is refused: {error}"))
+}
+
+/// Runs every row under the options' profiles and overlays.
+pub fn reproduced(context: &Context, threads: Option<u16>) -> Result<Reproduced, Failure> {
+    let system = &context.system;
+    if !system.set.is_empty() || system.testbed.is_some() || system.mode.is_some() {
+        return Err(Failure::input(
+            "every row says which testbed, mode and settings it was measured in, so `--set`, `--testbed` and `--mode` do not apply",
+            "change a copy of the profile and name its directory by `--profiles`, or give a mechanism by `--overlay`",
+        ));
+    }
+    let library = system.library()?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let lines = reproduce(&library, &rows(), &system.overlay, threads.map_or(cores, usize::from))?;
+    let rivals = if system.overlay.is_empty() { found_rivals(&library, &lines)? } else { Vec::new() };
+    Ok(Reproduced { summary: summary(&lines), lines, rivals })
+}
+
+fn found_rivals(library: &Library, lines: &[Line]) -> Result<Vec<Rival>, Failure> {
+    Ok(rivals(library, lines)?)
+}
+
+/// Refuses names that are no rows, with the nearest that is.
+pub fn known(names: &[String], rows: &[Row]) -> Result<(), Failure> {
+    for name in names {
+        if rows.iter().all(|row| row.id != *name) {
+            let near = rows.iter().min_by_key(|row| strsim::damerau_levenshtein(&row.id, name));
+            let near = near.map_or_else(String::new, |row| format!("did you mean `{}`? ", row.id));
+            return Err(Failure::input(
+                format!("`{name}` is no evidence row"),
+                format!("{near}`offpath reproduce --all` lists them"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Runs the command.
+pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
+    known(&options.rows, &rows())?;
+    let seen = reproduced(context, options.threads)?;
+    let screen = &context.screen;
+    let text = match screen.format {
+        Format::Json => screen.json(&report(&seen, options))?,
+        Format::Markdown => page(&seen, screen),
+        Format::Table => table(&seen, options, context),
+    };
+    emit(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(seen: &Reproduced, options: &Options) -> Report {
+    let chosen = |line: &&Line| options.rows.is_empty() || options.rows.contains(&line.row.id);
+    let s = &seen.summary;
+    let names = |moved: &[offpath::evidence::reproduce::Moved]| moved.iter().map(|m| m.id.clone()).collect();
+    Report {
+        schema_version: SCHEMA_VERSION,
+        summary: SummaryReport {
+            fitted: count(s.fitted),
+            predicted: count(s.predicted),
+            exact: count(s.exact),
+            configured: count(s.configured),
+            conflicts: s.conflicts,
+            not_modelled: s.not_modelled,
+            not_modelled_percent: round(100.0 * s.not_modelled as f64 / s.of_scored_kinds.max(1) as f64),
+            settings: s.settings,
+            predicted_numeric_rows: s.numeric,
+            median_error: round(s.median_error),
+            median_null_error_links: round(s.median_null_links),
+            median_null_error_nearest_row: round(s.median_null_nearest),
+        },
+        rows: seen.lines.iter().filter(chosen).map(row_report).collect(),
+        rivals: seen
+            .rivals
+            .iter()
+            .map(|rival| RivalReport {
+                overlay: rival.overlay.clone(),
+                description: rival.description.clone(),
+                refuted_by: names(&rival.refuted_by),
+                favoured_by: names(&rival.favoured_by),
+            })
+            .collect(),
+    }
+}
+
+fn count(count: Count) -> CountReport {
+    CountReport { within: count.within, of: count.of, percent: round(count.percent()) }
+}
+
+fn row_report(line: &Line) -> RowReport {
+    let (row, verdict) = (&line.row, line.verdict.as_ref());
+    let within = match (&line.configured, verdict) {
+        (Some((_, agrees)), _) => Some(*agrees),
+        (None, Some(verdict)) => Some(verdict.within),
+        (None, None) => None,
+    };
+    RowReport {
+        id: row.id.clone(),
+        kind: row.kind.name(),
+        role: row.role.name(),
+        source: row.source.clone(),
+        states: row.states.clone(),
+        unit: row.unit.clone(),
+        published: verdict.and_then(|v| v.published).map(round),
+        published_as: row.published.map(|claim| claim.to_string()),
+        predicted: verdict.map(|v| round(v.predicted)),
+        predicted_from: verdict.map(|v| round(v.from)),
+        predicted_to: verdict.map(|v| round(v.to)),
+        low: line.low.map(round),
+        high: line.high.map(round),
+        error: verdict.map(|v| round(v.error)),
+        null_error: line.null_error().map(round),
+        within,
+        scored: row.scored,
+        place: verdict.map(|v| v.place.clone()),
+        most_moved_by: line.moved_by.first().map(|(name, _)| name.clone()),
+        reason: row.reason.clone(),
+    }
+}
+
+/// A value with enough digits to be told from its neighbours, or a dash.
+pub fn figure(value: f64) -> String {
+    match value {
+        // A sweep that never gets there has no place.
+        v if v >= 1e300 => "nowhere".to_string(),
+        v if v.abs() >= 10_000.0 => format!("{v:.0}"),
+        v => short(v),
+    }
+}
+
+fn percent(error: f64) -> String {
+    match 100.0 * error {
+        p if p.abs() >= 1000.0 => "far off".to_string(),
+        p if p.abs() < 0.05 => "0.0%".to_string(),
+        p => format!("{p:+.1}%"),
+    }
+}
+
+/// How a row stands, in a word.
+fn standing(line: &Line) -> &'static str {
+    if let Some((_, agrees)) = &line.configured {
+        return if *agrees { "same" } else { "differs" };
+    }
+    match (line.row.role, &line.verdict) {
+        (Role::Conflict, _) => "conflict",
+        (Role::NotModelled, _) => "not modelled",
+        (Role::Setting, _) => "setting",
+        (_, Some(verdict)) if verdict.within => "within",
+        (_, Some(_)) => "MISSES",
+        (_, None) => "-",
+    }
+}
+
+const HEADER: [&str; 9] =
+    ["row", "stands in", "published", "predicted", "interval", "error", "null error", "role", "is"];
+
+fn entries(line: &Line) -> Vec<Entry> {
+    let (row, verdict) = (&line.row, line.verdict.as_ref());
+    let dash = || "-".to_string();
+    let unit = |text: String| if row.unit.is_empty() { text } else { format!("{text} {}", row.unit) };
+    let predicted = match (&line.configured, verdict) {
+        (Some((held, _)), _) => held.clone(),
+        (None, Some(v)) if v.from == v.to || v.to >= 1e300 => figure(v.predicted),
+        (None, Some(v)) => format!("{} to {}", figure(v.from), figure(v.to)),
+        (None, None) => dash(),
+    };
+    let published = match (&row.number, row.published, verdict) {
+        (Some(number), ..) => number.value.clone(),
+        (None, Some(claim), _) => unit(claim.to_string()),
+        (None, None, Some(_)) => "a formula".to_string(),
+        (None, None, None) => dash(),
+    };
+    let interval = match (line.low, line.high) {
+        (Some(low), Some(high)) if high - low > 1e-9 * high.abs() => {
+            format!("{} to {}", figure(low), figure(high))
+        }
+        _ => dash(),
+    };
+    let name =
+        if standing(line) == "MISSES" { Entry::Strong(row.id.clone()) } else { Entry::Name(row.id.clone()) };
+    vec![
+        name,
+        Entry::Text(row.source.clone()),
+        Entry::Text(published),
+        Entry::Text(predicted),
+        Entry::Text(interval),
+        Entry::Number(verdict.map_or_else(dash, |v| percent(v.error))),
+        Entry::Number(line.null_error().map_or_else(dash, percent)),
+        Entry::Name(row.role.name().replace('_', " ")),
+        Entry::Name(standing(line).to_string()),
+    ]
+}
+
+fn score(seen: &Reproduced, screen: &Screen) -> String {
+    let s = &seen.summary;
+    let row = |what: &str, count: Count, goal: &str| {
+        vec![
+            Entry::Text(what.to_string()),
+            Entry::Number(format!("{} of {}", count.within, count.of)),
+            Entry::Number(format!("{:.1}%", count.percent())),
+            Entry::Text(goal.to_string()),
+        ]
+    };
+    let share = 100.0 * s.not_modelled as f64 / s.of_scored_kinds.max(1) as f64;
+    let mut text = screen.table(
+        &["rows", "within tolerance", "", "goal"],
+        vec![
+            row("fitted: measured, ratios, thresholds, orders", s.fitted, "90%"),
+            row("predicted: the same kinds", s.predicted, "80%"),
+            row("formulas and limits, on links without headers", s.exact, "all"),
+            row("numbers that the profiles hold", s.configured, "all"),
+        ],
+    );
+    text += &format!(
+        "\n{} rows are not modelled ({share:.1}% of the scored kinds), {} contradict others, {} are settings of the \
+         authors' experiments.\nMedian error of the {} predicted numbers: {:.1}%. Links alone: {:.1}%. The nearest \
+         published row: {:.1}%.\n",
+        s.not_modelled,
+        s.conflicts,
+        s.settings,
+        s.numeric,
+        100.0 * s.median_error,
+        100.0 * s.median_null_links,
+        100.0 * s.median_null_nearest,
+    );
+    text
+}
+
+fn rival_text(seen: &Reproduced, screen: &Screen) -> String {
+    let mut text = String::new();
+    for rival in &seen.rivals {
+        let list = |moved: &[offpath::evidence::reproduce::Moved]| {
+            let words: Vec<String> = moved
+                .iter()
+                .map(|m| {
+                    format!(
+                        "{} ({} {} published, {} becomes {})",
+                        m.id,
+                        m.published,
+                        m.unit,
+                        figure(m.without),
+                        figure(m.with)
+                    )
+                })
+                .collect();
+            if words.is_empty() { "no row".to_string() } else { words.join("; ") }
+        };
+        let start = if screen.format == Format::Markdown { "- " } else { "" };
+        text += &format!(
+            "{start}{} ({}): refuted by {}; favoured by {}.\n",
+            rival.overlay,
+            rival.description,
+            list(&rival.refuted_by),
+            list(&rival.favoured_by)
+        );
+    }
+    text
+}
+
+fn table(seen: &Reproduced, options: &Options, context: &Context) -> String {
+    let screen = &context.screen;
+    let shown: Vec<&Line> = seen
+        .lines
+        .iter()
+        .filter(|line| match (options.rows.is_empty(), options.all) {
+            (false, _) => options.rows.contains(&line.row.id),
+            (true, true) => true,
+            (true, false) => {
+                line.scored() == Some(false)
+                    || standing(line) == "differs"
+                    || (line.row.kind == Kind::Formula && standing(line) == "MISSES")
+            }
+        })
+        .collect();
+    let mut text = String::new();
+    if !context.system.overlay.is_empty() {
+        text += &format!("With {}:\n\n", context.system.overlay.join(", "));
+    }
+    if options.rows.is_empty() {
+        text += &score(seen, screen);
+        text += &screen.heading(if options.all { "Every row" } else { "Rows that miss" });
+    }
+    text += &screen.table(&HEADER, shown.iter().map(|line| entries(line)).collect());
+    if options.rows.is_empty() && !seen.rivals.is_empty() {
+        text += &screen.heading("Rival mechanisms");
+        text += &rival_text(seen, screen);
+    }
+    text += "\n`offpath explain ROW` shows the experiment behind a row.";
+    text += if options.all || !options.rows.is_empty() { "\n" } else { " `--all` shows every row.\n" };
+    text
+}
+
+/// The page that stands in docs/validation.md.
+fn page(seen: &Reproduced, screen: &Screen) -> String {
+    let mut text = "# Validation: every published row beside its prediction\n\n\
+        `offpath reproduce --format markdown` writes this page; a test compares it. `offpath explain ROW` shows the \
+        experiment behind a row, and [evidence.md](evidence.md) says how rows are judged.\n\n"
+        .to_string();
+    text += &score(seen, screen);
+    text += &screen.heading("Rival mechanisms");
+    text += "Where the papers leave a mechanism open, both are variants of the profile. Rows that hold under one \
+             alone:\n\n";
+    text += &rival_text(seen, screen);
+    text += &screen.heading("What mispredictions taught");
+    let log = shipped_log().unwrap_or_else(|error| panic!("the built-in log is refused: {error}"));
+    for entry in &log {
+        let state = if entry.open { "still missed" } else { "holds by now" };
+        text += &format!("- **{}** ({state}). {} {}\n", entry.rows.join(", "), entry.missed, entry.taught);
+    }
+    text += &screen.heading("Rows that miss");
+    let missed = seen.lines.iter().filter(|line| line.scored() == Some(false));
+    text += &screen.table(&HEADER, missed.map(entries).collect());
+    text += &screen.heading("Every row");
+    text += &screen.table(&HEADER, seen.lines.iter().map(entries).collect());
+    text += &screen.heading("What the rows say, and why some are not predicted");
+    let rows = seen.lines.iter().map(|line| {
+        vec![
+            Entry::Name(line.row.id.clone()),
+            Entry::Text(line.row.states.replace('|', " or ")),
+            Entry::Text(if line.row.reason.is_empty() { "-".to_string() } else { line.row.reason.clone() }),
+        ]
+    });
+    text += &screen.table(&["row", "states", "note"], rows.collect());
+    text
+}
