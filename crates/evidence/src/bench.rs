@@ -319,6 +319,9 @@ impl Bench {
         if let Some(batch) = place.batch {
             variables.insert("batch".to_string(), f64::from(batch));
         }
+        if let Some(clients) = place.clients {
+            variables.insert("clients".to_string(), clients as f64);
+        }
         let one = One { bench: self, plain, router, place, grid, key };
         let (value, binding) = one.measure()?;
         if !value.is_finite() {

@@ -6,6 +6,7 @@
 
 pub mod bench;
 pub mod experiment;
+pub mod figure;
 pub mod judge;
 pub mod log;
 pub mod reproduce;
@@ -13,6 +14,7 @@ pub mod row;
 
 pub use bench::{Bench, Change, ExperimentError, Inside, Outcome, Point};
 pub use experiment::Experiment;
+pub use figure::{Figure, figures};
 pub use judge::{Statistic, Verdict};
 pub use log::{Entry, shipped_log};
 pub use reproduce::{Count, Line, Rival, Summary, reproduce, rivals, summary};
