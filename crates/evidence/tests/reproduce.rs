@@ -1,0 +1,169 @@
+//! The shipped rows on the shipped profiles: the score, what a wrong constant does to it, and that
+//! the log tells the truth.
+
+use offpath_evidence::{Bench, Kind, Line, Role, figures, reproduce, rivals, shipped, shipped_log, summary};
+use offpath_profile::{Category, Library};
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+fn lines() -> &'static [Line] {
+    static LINES: OnceLock<Vec<Line>> = OnceLock::new();
+    LINES.get_or_init(|| {
+        let rows = shipped().expect("the rows are in order");
+        reproduce(&Library::builtin(), &rows, &[], 2).expect("every experiment runs")
+    })
+}
+
+fn line(id: &str) -> &'static Line {
+    lines().iter().find(|line| line.row.id == id).unwrap_or_else(|| panic!("{id} is a row"))
+}
+
+#[test]
+fn the_score_reaches_its_goals() {
+    let summary = summary(lines());
+    assert!(summary.fitted.percent() >= 90.0, "{summary:?}");
+    assert!(summary.predicted.percent() >= 80.0, "{summary:?}");
+    assert_eq!(summary.exact.within, summary.exact.of, "{summary:?}");
+    assert_eq!(summary.configured.within, summary.configured.of, "{summary:?}");
+    assert!((summary.not_modelled as f64) < 0.1 * summary.of_scored_kinds as f64, "{summary:?}");
+    let better = summary.median_null_links.min(summary.median_null_nearest);
+    assert!(summary.median_error <= 0.5 * better, "{summary:?}");
+}
+
+#[test]
+fn every_row_has_its_place() {
+    let rows: Vec<_> = lines().iter().map(|line| &line.row).collect();
+    assert_eq!(rows.iter().filter(|row| !row.derived).count(), 282);
+    for (index, row) in rows.iter().filter(|row| !row.derived).enumerate() {
+        assert_eq!(row.id, format!("W{:03}", index + 1));
+    }
+    for line in lines() {
+        let row = &line.row;
+        let predicted = line.verdict.is_some() || line.configured.is_some();
+        assert!(
+            predicted || !matches!(row.role, Role::Fit | Role::Predict),
+            "{} is neither predicted nor said not to be",
+            row.id
+        );
+        assert!(!row.states.is_empty(), "{} says nothing", row.id);
+    }
+}
+
+#[test]
+fn a_planted_wrong_constant_moves_rows_out_of_tolerance() {
+    let library = Library::builtin();
+    let text = library.source(Category::Device, "bluefield2").expect("the card is built in").to_string();
+    let planted = |key: &str, wrong: &str| {
+        let at = text.find(&format!("\n{key} = ")).expect("the key is there");
+        let value = at + text[at..].find("value = ").expect("it has a value") + "value = ".len();
+        let end = value + text[value..].find(',').expect("more keys follow");
+        // An interval around the right value would refuse the wrong one.
+        let line = text[end..].find('\n').expect("the line ends") + end;
+        let rest: String = text[end..line]
+            .split(", ")
+            .filter(|part| !part.starts_with("low = ") && !part.starts_with("high = "))
+            .collect::<Vec<_>>()
+            .join(", ");
+        let mut library = Library::builtin();
+        let changed = format!("{}{wrong}{rest}{}", &text[..value], &text[line..]);
+        library.insert(Category::Device, "bluefield2", &changed);
+        let rows = shipped().expect("the rows are in order");
+        reproduce(&library, &rows, &[], 2).expect("every experiment runs")
+    };
+    let out = |wrong: &[Line]| -> BTreeSet<String> {
+        lines()
+            .iter()
+            .zip(wrong)
+            .filter(|(right, wrong)| {
+                let within = |line: &Line| line.verdict.as_ref().is_some_and(|verdict| verdict.within);
+                within(right) && !within(wrong)
+            })
+            .map(|(right, _)| right.row.id.clone())
+            .collect()
+    };
+    let contexts = out(&planted("contexts", "100"));
+    for id in ["W267", "W268", "W273/W275"] {
+        assert!(contexts.contains(id), "100 contexts leave {id}: {contexts:?}");
+    }
+    let passes = out(&planted("pass_time", "\"300 ns\""));
+    for id in ["W072", "W181"] {
+        assert_eq!(passes.contains(id), id == "W072", "a slower adapter: {passes:?}");
+    }
+}
+
+#[test]
+fn the_log_names_every_miss_and_no_more() {
+    let log = shipped_log().expect("the log is in order");
+    let named = |open: bool| -> BTreeSet<String> {
+        log.iter().filter(|entry| entry.open == open).flat_map(|entry| entry.rows.clone()).collect()
+    };
+    let missed: BTreeSet<String> =
+        lines().iter().filter(|l| l.scored() == Some(false)).map(|l| l.row.id.clone()).collect();
+    assert_eq!(named(true), missed, "open entries of evidence/log.toml against the rows that miss");
+    for id in named(false) {
+        let verdict = line(&id).verdict.as_ref().expect("a closed entry's row is predicted");
+        assert!(verdict.within, "{id} is missed again; its entry in evidence/log.toml is not closed");
+    }
+}
+
+#[test]
+fn rivals_are_refuted_by_rows() {
+    let found = rivals(&Library::builtin(), lines()).expect("every experiment runs");
+    assert!(found.len() >= 2);
+    for rival in &found {
+        assert!(!rival.refuted_by.is_empty(), "no row refutes {}", rival.overlay);
+    }
+    let refuted = |name: &str| -> Vec<&str> {
+        let rival = found.iter().find(|rival| rival.overlay == name).expect("the card names it");
+        rival.refuted_by.iter().map(|moved| moved.id.as_str()).collect()
+    };
+    assert!(refuted("no-read-path").contains(&"W104"), "without the read path the plain NIC is faster");
+    assert!(refuted("reserved-contexts").contains(&"W268"), "reserved contexts give A4 too much");
+}
+
+#[test]
+fn the_same_rows_give_the_same_bytes() {
+    let rows = shipped().expect("the rows are in order");
+    let again = reproduce(&Library::builtin(), &rows, &[], 1).expect("every experiment runs");
+    assert_eq!(format!("{:?}", lines()), format!("{again:?}"));
+}
+
+#[test]
+fn figures_place_published_points_over_curves() {
+    let figures = figures(&Library::builtin(), lines(), &[], 2).expect("every figure is drawn");
+    for id in [
+        "fig3-", "fig5-", "fig7-", "fig8-", "fig9-", "fig10-", "fig11-", "fig12-", "fig13-", "fig15-",
+        "fig17-",
+    ] {
+        assert!(figures.iter().any(|figure| figure.id.starts_with(id)), "{id} is missing");
+    }
+    for figure in &figures {
+        let names: BTreeSet<&str> = figure.series.iter().map(|series| series.name.as_str()).collect();
+        assert_eq!(names.len(), figure.series.len(), "{} has two series of one name", figure.id);
+        for series in &figure.series {
+            assert!(!series.places.is_empty() && series.places.iter().all(|place| place.y.is_finite()));
+            for place in &series.places {
+                assert!(
+                    place.low.is_none_or(|low| low <= place.y)
+                        && place.high.is_none_or(|high| high >= place.y)
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn theory_holds_on_links_without_headers_alone() {
+    // The same experiment on the real profile stands off the formula: the headers are counted.
+    let rows = shipped().expect("the rows are in order");
+    let row = rows.iter().find(|row| row.id == "W219").expect("P-N is a row");
+    assert_eq!(row.kind, Kind::Formula);
+    let experiment = row.experiment.as_ref().expect("it has an experiment");
+    let bench = Bench::new(Library::builtin());
+    let ideal = bench.run(experiment).expect("it runs").points[0].value;
+    let mut real = experiment.clone();
+    real.plain.overlays.clear();
+    let real = bench.run(&real).expect("it runs").points[0].value;
+    assert!((ideal - 56.0).abs() < 0.06, "{ideal}");
+    assert!((30.0..50.0).contains(&real), "{real}");
+}
