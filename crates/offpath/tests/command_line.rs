@@ -130,7 +130,7 @@ fn every_number_is_shown_with_its_origin() {
 
 #[test]
 fn json_answers_follow_their_schemas() {
-    let cases: [(&str, &[&str]); 8] = [
+    let cases: [(&str, &[&str]); 12] = [
         ("path.json", &SOC_HOST),
         ("path.json", &["path", "bluefield2", "--path", "client-soc", "--verb", "send-ud"]),
         ("path.json", &["path", RING, "--path", "client-arm", "--verb", "fetch-and-add"]),
@@ -139,6 +139,10 @@ fn json_answers_follow_their_schemas() {
         ("device-show.json", &["device", "show", "bluefield2", "--mode", "nic"]),
         ("device-show.json", &["device", "show", RING, "--set", "arm.pcie_mtu=128B"]),
         ("sweep.json", &["sweep", "bluefield2", "--path", "client-host", "--operations", "1000"]),
+        ("reproduce.json", &["reproduce"]),
+        ("explain.json", &["explain", "W003"]),
+        ("explain.json", &["explain", "W087"]),
+        ("explain.json", &["explain", "W243"]),
     ];
     for (file, arguments) in cases {
         check(&json(arguments), &schema(file), file);
@@ -381,4 +385,32 @@ fn help_teaches_by_example_and_shells_complete() {
         assert!(answer(&["completions", shell]).contains("offpath"));
     }
     assert_eq!(offpath(&[]).code, 2);
+}
+
+#[test]
+fn the_validation_page_is_what_reproduce_says() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/validation.md");
+    let page = fs::read_to_string(&path).expect("the page is there");
+    let said = answer(&["reproduce", "--format", "markdown"]);
+    let first = page.lines().zip(said.lines()).position(|(page, said)| page != said);
+    assert!(
+        page == said,
+        "docs/validation.md differs from line {:?} on; write it anew with `offpath reproduce --format markdown`",
+        first.map(|line| line + 1)
+    );
+}
+
+#[test]
+fn a_row_is_explained() {
+    insta::assert_snapshot!("explain", answer(&["explain", "W003"]));
+}
+
+#[test]
+fn reproduce_refuses_what_rows_decide_themselves() {
+    let setting = offpath(&["reproduce", "--set", "nic.contexts=100"]);
+    assert_eq!(setting.code, 2);
+    assert!(setting.stderr.contains("--profiles"), "{}", setting.stderr);
+    let unknown = offpath(&["explain", "W72"]);
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.stderr.contains("did you mean `W072`?"), "{}", unknown.stderr);
 }
