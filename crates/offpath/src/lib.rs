@@ -28,3 +28,5 @@ pub use offpath_quantity as quantity;
 pub use offpath_route as route;
 pub use offpath_twin as twin;
 pub use offpath_workload as workload;
+
+pub mod report;

@@ -5,7 +5,6 @@ mod commands;
 mod failure;
 mod options;
 mod output;
-mod svg;
 mod topology;
 
 use clap::Parser;

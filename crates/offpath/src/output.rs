@@ -4,8 +4,10 @@ use crate::failure::Failure;
 use clap::{Args, ValueEnum};
 use comfy_table::{Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use offpath::profile::System;
+use offpath::report::Page;
 use serde::Serialize;
 use std::io::{ErrorKind, IsTerminal, Write, stdout};
+use std::path::Path;
 
 /// The version of every JSON output; it grows when a key changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -163,6 +165,16 @@ pub fn emit(text: &str) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
+}
+
+/// Writes a page to a file.
+pub fn write_page(file: &Path, page: &Page) -> Result<(), Failure> {
+    std::fs::write(file, page.html()).map_err(|error| {
+        Failure::input(
+            format!("cannot write `{}`: {error}", file.display()),
+            "check that the directory exists and can be written",
+        )
+    })
 }
 
 /// The system in one line, with what was changed in it.

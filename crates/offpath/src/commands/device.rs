@@ -3,10 +3,11 @@
 use super::Context;
 use crate::failure::Failure;
 use crate::output::{Entry, Format, SCHEMA_VERSION, emit, system_line};
-use crate::{svg, topology};
+use crate::topology;
 use clap::{Args, Subcommand};
 use offpath::profile::{Category, Listed, Machine, Number, Provenance, System};
 use offpath::quantity::{Dimension, Quantity};
+use offpath::report::Topology;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -57,7 +58,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             let library = context.system.library()?;
             let system = context.system.load(&library, &show.device, &[])?;
             if let Some(file) = &show.svg {
-                std::fs::write(file, svg::write(&system)).map_err(|error| {
+                std::fs::write(file, Topology::file(&system)).map_err(|error| {
                     Failure::input(
                         format!("cannot write `{}`: {error}", file.display()),
                         "check that the directory exists and can be written",

@@ -1,16 +1,19 @@
 //! `offpath path`: what one operation on a path costs, what binds it, and how sure that is.
 
+mod html;
+
 use super::Context;
 use crate::chart::{Scale, axis, sparkline};
 use crate::failure::{Failure, unknown_path};
 use crate::options;
-use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, emit, round, short, system_line};
+use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, emit, round, short, system_line, write_page};
 use clap::Args;
 use offpath::profile::System;
 use offpath::quantity::Bytes;
 use offpath::route::{Demand, Operation, Path, Posting, RouteError, Router, StationId, Verb};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -18,7 +21,8 @@ Examples:
   offpath path bluefield2 --path client-soc --verb read --size 64B
   offpath path bluefield2 --path soc-host --verb read --size 256KiB    names pcie1.down as binding
   offpath path bluefield2 --verb write --size 4KiB                     one line for each path
-  offpath path bluefield2 --path soc-host --post batch:16 --set soc.pcie_mtu=512B --format json";
+  offpath path bluefield2 --path soc-host --post batch:16 --set soc.pcie_mtu=512B --format json
+  offpath path bluefield2 --path client-soc --html path.html           the same as a page with charts";
 
 /// Show what an operation on a path costs, what binds it, and how sure that is
 #[derive(Args, Debug)]
@@ -39,6 +43,9 @@ pub struct Options {
     /// How requests reach the NIC: `single`, or `batch:16` for 16 behind one doorbell
     #[arg(long, default_value = "single", value_parser = options::posting)]
     post: Posting,
+    /// Also write a page with charts to this file: latency and capacity against payload, the topology
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// One path's answer; the JSON has these keys in this order.
@@ -98,6 +105,16 @@ struct DemandReport {
     time_ns: Option<f64>,
     requests: Option<u64>,
     utilization_at_capacity: f64,
+}
+
+impl DemandReport {
+    fn demand_text(&self) -> String {
+        match (self.time_ns, self.requests) {
+            (Some(time), _) => format!("{time:.1} ns"),
+            (None, Some(1)) => "1 request".to_string(),
+            (None, requests) => format!("{} requests", requests.unwrap_or(0)),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -177,21 +194,32 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let text = match &options.path {
         Some(name) => {
             let path = router.path(name).map_err(|error| unknown_path(&router, name, error))?;
-            let report = report(&router, &operation(path))?;
+            let operation = operation(path);
+            let report = report(&router, &operation)?;
+            if let Some(file) = &options.html {
+                write_page(file, &html::one(&report, options, &router, &operation)?)?;
+            }
             match screen.format {
                 Format::Json => screen.json(&report)?,
                 _ => one(&report, &system, screen),
             }
         }
         None => {
-            let mut reports = Vec::new();
+            let (mut reports, mut operations) = (Vec::new(), Vec::new());
             for path in router.paths().into_iter().filter(|path| touches_device(&system, path)) {
-                match report(&router, &operation(path)) {
-                    Ok(report) => reports.push(report),
+                let operation = operation(path);
+                match report(&router, &operation) {
+                    Ok(report) => {
+                        reports.push(report);
+                        operations.push(operation);
+                    }
                     // A copy engine has reads and writes only; its line is left out for other verbs.
                     Err(RouteError::EngineVerb { .. }) => {}
                     Err(error) => return Err(error.into()),
                 }
+            }
+            if let Some(file) = &options.html {
+                write_page(file, &html::all(&reports, options, &router, &operations)?)?;
             }
             match screen.format {
                 Format::Json => screen.json(&Reports {
@@ -473,11 +501,7 @@ fn one(report: &Report, system: &System, screen: &Screen) -> String {
         let label = format!("{}{mark}", demand.station);
         vec![
             if binds { Entry::Strong(label) } else { Entry::Text(label) },
-            Entry::Number(match (demand.time_ns, demand.requests) {
-                (Some(time), _) => format!("{time:.1} ns"),
-                (None, Some(1)) => "1 request".to_string(),
-                (None, requests) => format!("{} requests", requests.unwrap_or(0)),
-            }),
+            Entry::Number(demand.demand_text()),
             Entry::Number(format!("{:.1}%", demand.utilization_at_capacity * 100.0)),
             Entry::Text(demand.meaning.to_string()),
         ]

@@ -1,9 +1,11 @@
 //! `offpath plan`: the best combination of a design's alternatives, on one page.
 
+mod html;
+
 use super::Context;
 use crate::chart::{Scale, sparkline};
 use crate::failure::{Failure, NEGATIVE};
-use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, emit, round, short, system_line};
+use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, emit, round, short, system_line, write_page};
 use clap::Args;
 use offpath::plan::check::{self, Checked, Point};
 use offpath::plan::observe::Loaded;
@@ -23,7 +25,8 @@ Examples:
   offpath plan designs/kv-ycsb-c.toml --set soc.pcie_mtu=512B           and what that changes
   offpath plan designs/kv-ycsb-c.toml --goal lowest-p99 --load 40M/s
   offpath plan designs/replication.toml --parameter ratio=0.5 --format json
-  offpath plan designs/kv-ycsb-c.toml --workload my/workloadb --curve";
+  offpath plan designs/kv-ycsb-c.toml --workload my/workloadb --curve
+  offpath plan designs/kv-ycsb-c.toml --html plan.html                  the same as a page with charts";
 
 /// Find the best combination of a design's offload alternatives, what binds it, and how sure that is
 #[derive(Args, Debug)]
@@ -49,6 +52,9 @@ pub struct Options {
     /// Draw latency over load, on the twin
     #[arg(long)]
     curve: bool,
+    /// Also write a page with charts to this file, latency over load among them
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// The seed of every draw; the same seed gives the same bytes
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -92,14 +98,26 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     } else {
         check::few_clients(&design, &ready, &checked.plan, seed).map_err(Failure::twin)?
     };
-    let curve = if options.curve {
+    let curve = if options.curve || options.html.is_some() {
         check::curve(&design, &ready, &checked.plan, seed).map_err(Failure::twin)?
     } else {
         Vec::new()
     };
     let rivals = rivals(&design, &setting, &system)?;
-    let page =
-        Page { design: &design, system: &system, checked: &checked, changed, sweep, clients, curve, rivals };
+    let points = if options.curve { curve.clone() } else { Vec::new() };
+    let page = Page {
+        design: &design,
+        system: &system,
+        checked: &checked,
+        changed,
+        sweep,
+        clients,
+        curve: points,
+        rivals,
+    };
+    if let Some(file) = &options.html {
+        write_page(file, &html::page(&page, &curve))?;
+    }
     let text = match context.screen.format {
         Format::Json => context.screen.json(&page.report())?,
         Format::Table | Format::Markdown => page.text(&context.screen),

@@ -1,0 +1,349 @@
+//! The page of `offpath plan --html`.
+
+use super::{Page, network_saved, percent, shares_text};
+use crate::output::{short, system_line};
+use offpath::plan::Objective;
+use offpath::plan::check::Point;
+use offpath::plan::planner::Mix;
+use offpath::quantity::Time;
+use offpath::report::{
+    Axis, Block, Chart, Fact, Load, Page as Html, Section, Series, Span, Spans, Table, Ticks, Topology,
+};
+
+/// The plan as a page with charts. `curve` is latency over load, on the twin.
+pub fn page(page: &Page<'_>, curve: &[Point]) -> Html {
+    let mut sections = vec![answer(page), alternatives(page), mixes(page)];
+    sections.extend(load_curve(page, curve));
+    sections.push(stations(page));
+    sections.push(confidence(page));
+    sections.extend(by_parameter(page));
+    sections.extend(few_clients(page));
+    Html {
+        title: format!("{} on {}", page.design.name, page.system.device),
+        subtitle: format!("{}; {}", page.design.workload, system_line(page.system)),
+        sections,
+    }
+}
+
+fn answer(page: &Page<'_>) -> Section {
+    let (plan, unit) = (page.plan(), page.unit());
+    let optimal = &plan.optimal;
+    let rate = |mix: &Mix| format!("{} {}", short(unit.of_rate(mix.rate.value)), unit.name());
+    let range = page.range(&optimal.rate);
+    let note = if range.is_empty() {
+        shares_text(optimal)
+    } else {
+        format!("range {range}; {}", shares_text(optimal))
+    };
+    let mut facts = vec![Fact::new("best mix", rate(optimal), note)];
+    match page.design.objective {
+        Objective::MostThroughput => {
+            let gain = percent(optimal.rate.value, plan.greedy.rate.value);
+            facts.push(Fact::new(
+                "gain over greedy",
+                format!("{gain:+.1}%"),
+                format!("greedy: {}, {}", rate(&plan.greedy), shares_text(&plan.greedy)),
+            ));
+            if let Some(single) = page.best_single() {
+                facts.push(Fact::new(
+                    format!("gain over {} alone", single.name),
+                    format!("{:+.1}%", percent(optimal.rate.value, single.rate.value)),
+                    format!("{} {}", short(unit.of_rate(single.rate.value)), unit.name()),
+                ));
+            }
+        }
+        Objective::LeastHostCpu { .. } => {
+            let time = |mix: &Mix| Time::from_ps((mix.host_cpu_s * 1e12) as u64).to_string();
+            let note = format!("greedy: {}", time(&plan.greedy));
+            facts.push(Fact::new("host processor time a request", time(optimal), note));
+        }
+        Objective::LowestP99 { .. } => {}
+    }
+    let loaded = &page.checked.loaded;
+    facts.push(Fact::new(
+        "on the loaded twin",
+        format!("{} {}", short(unit.of_rate(loaded.throughput.mean)), unit.name()),
+        format!(
+            "95% {}-{}; it tests queueing, not the card",
+            short(unit.of_rate(loaded.throughput.low)),
+            short(unit.of_rate(loaded.throughput.high))
+        ),
+    ));
+    let bases: Vec<&str> = optimal
+        .shares
+        .iter()
+        .filter(|(_, share)| *share > 0.0005)
+        .filter_map(|(name, _)| plan.alternatives.iter().find(|one| one.name == *name))
+        .map(|one| one.basis.name())
+        .collect();
+    let worst = ["order only", "weak", "predicted", "fitted"].into_iter().find(|name| bases.contains(name));
+    facts.push(Fact::new("confidence", worst.unwrap_or("-"), "the least of the alternatives that are mixed"));
+    let bounds: Vec<&str> = page.bounds().map(|bound| bound.name.as_str()).collect();
+    if !bounds.is_empty() {
+        facts.push(Fact::new("binds", bounds.join(", "), ""));
+    }
+    Section::new("answer", "The answer")
+        .saying(format!("Goal: {}{}.", page.goal(), page.constraints()))
+        .with(Block::Facts(facts))
+}
+
+fn alternatives(page: &Page<'_>) -> Section {
+    let (plan, unit) = (page.plan(), page.unit());
+    let throughput = format!("throughput ({})", unit.name());
+    let mut table = Table::new(vec![
+        ("name".into(), false),
+        ("what it does".into(), false),
+        (throughput.clone(), true),
+        ("range".into(), true),
+        ("latency (us)".into(), true),
+        ("binds".into(), false),
+        ("why".into(), false),
+        ("basis".into(), false),
+    ]);
+    let mut rows = Vec::new();
+    for one in &plan.alternatives {
+        let name = match &one.device {
+            Some(device) => format!("{} ({device})", one.name),
+            None => one.name.clone(),
+        };
+        table.row(vec![
+            name.clone(),
+            one.description.clone(),
+            short(unit.of_rate(one.rate.value)),
+            page.range(&one.rate),
+            short(one.latency_s * 1e6),
+            one.binding.clone(),
+            one.reason.clone(),
+            one.basis.name().to_string(),
+        ]);
+        rows.push((name, one.rate));
+    }
+    let bars = Series::bars("alone", rows.iter().map(|(_, rate)| unit.of_rate(rate.value))).with_band(
+        rows.iter()
+            .enumerate()
+            .map(|(at, (_, rate))| (at as f64, unit.of_rate(rate.low), unit.of_rate(rate.high)))
+            .collect(),
+    );
+    let optimal = unit.of_rate(plan.optimal.rate.value);
+    let line = Series::line("best mix", (0..rows.len()).map(|at| (at as f64, optimal)).collect());
+    let chart = Chart {
+        title: "Alternatives, each alone, and the best mix".into(),
+        caption: "The range is what numbers that are known as a range leave, one at a time.".into(),
+        x: Axis::categories("alternative", rows.into_iter().map(|(name, _)| name)),
+        y: Axis::linear(throughput),
+        series: vec![bars, line],
+        marks: Vec::new(),
+    };
+    Section::new("alternatives", "Alternatives, each alone")
+        .with(Block::Chart(chart))
+        .with(Block::Table(table))
+}
+
+fn mixes(page: &Page<'_>) -> Section {
+    let (plan, unit) = (page.plan(), page.unit());
+    let all: Vec<&Mix> = [&plan.optimal, &plan.greedy].into_iter().chain(&plan.mixes).collect();
+    let mut table = Table::of(&["mix", "#throughput", "#range", "#latency (us)", "shares"]);
+    table.columns[1].0 = format!("throughput ({})", unit.name());
+    for mix in &all {
+        table.row(vec![
+            mix.name.clone(),
+            short(unit.of_rate(mix.rate.value)),
+            page.range(&mix.rate),
+            short(mix.latency_s * 1e6),
+            shares_text(mix),
+        ]);
+    }
+    table.marked.insert(0);
+    let names: Vec<&str> =
+        plan.alternatives.iter().filter(|one| one.mixed).map(|one| one.name.as_str()).collect();
+    let series = all
+        .iter()
+        .map(|mix| {
+            let share =
+                |name: &&str| mix.shares.iter().find(|(own, _)| own == name).map_or(0.0, |(_, share)| *share);
+            Series::bars(mix.name.clone(), names.iter().map(share))
+        })
+        .collect();
+    let chart = Chart {
+        title: "Shares of the requests".into(),
+        caption: String::new(),
+        x: Axis::categories("alternative", names.iter().copied()),
+        y: Axis::linear("share of requests").written(Ticks::Percent),
+        series,
+        marks: Vec::new(),
+    };
+    let mut notes = Vec::new();
+    if page.design.objective == Objective::MostThroughput {
+        let gain = percent(plan.optimal.rate.value, plan.greedy.rate.value);
+        notes.push(format!("The best mix is {gain:+.1}% over greedy{}.", page.why_better(gain)));
+    }
+    if let Some(saved) = network_saved(page.design, &plan.optimal) {
+        notes.push(format!(
+            "The mix sends {saved:.0}% fewer payload bytes over the network than plain copies would."
+        ));
+    }
+    if let Some((shares, tail)) = &page.checked.tail {
+        let shares: Vec<String> = shares
+            .iter()
+            .filter(|(_, share)| *share > 0.0005)
+            .map(|(name, share)| format!("{:.1}% {name}", share * 100.0))
+            .collect();
+        let p99 = short(tail.latencies.quantile(0.99).map_or(0.0, Time::as_us));
+        notes.push(format!("The lowest p99 found on the twin is {p99} us with {}.", shares.join(" + ")));
+    }
+    Section::new("mix", "Mix").with(Block::Chart(chart)).with(Block::Table(table)).with(Block::Notes(notes))
+}
+
+fn load_curve(page: &Page<'_>, curve: &[Point]) -> Option<Section> {
+    let unit = page.unit();
+    let line = |name: &str, share: f64| {
+        let at = |point: &Point| {
+            let latency = point.loaded.latencies.quantile(share)?.as_us();
+            Some((unit.of_rate(point.loaded.throughput.mean), latency))
+        };
+        Series::line(name, curve.iter().filter_map(at).collect())
+    };
+    let chart = Chart {
+        title: "Latency over throughput of the best mix".into(),
+        caption:
+            "On the twin, arrivals at random. No evidence backs tails: queueing is tested, not the card."
+                .into(),
+        x: Axis::linear(format!("throughput ({})", unit.name())),
+        y: Axis::linear("latency (us)"),
+        series: vec![line("p99", 0.99), line("p50", 0.5)],
+        marks: Vec::new(),
+    };
+    (!curve.is_empty()).then(|| Section::new("load", "Latency over load").with(Block::Chart(chart)))
+}
+
+fn stations(page: &Page<'_>) -> Section {
+    let plan = page.plan();
+    let load = Load {
+        shares: page.checked.loaded.utilization.clone(),
+        binding: page.bounds().map(|bound| bound.name.clone()).collect(),
+    };
+    let notes = page
+        .bounds()
+        .map(|bound| match bound.gain_percent {
+            Some(gain) => {
+                format!("{} binds: {}. 10% more of it brings {gain:+.1}%.", bound.name, bound.meaning)
+            }
+            None => format!("{} binds: {}.", bound.name, bound.meaning),
+        })
+        .collect();
+    let together = plan.optimal.bounds.len() > 1
+        && plan.optimal.bounds.iter().all(|bound| bound.gain_percent.is_some_and(|gain| gain < 0.05));
+    let mut section = Section::new("stations", "What binds, and why")
+        .saying("How busy the loaded twin keeps each station under the best mix.")
+        .with(Block::Topology(Topology::new(page.system, Some(&load))))
+        .with(Block::Notes(notes));
+    if together {
+        section = section.with(Block::Paragraph("Only more of all of them together helps.".into()));
+    }
+    section
+}
+
+fn confidence(page: &Page<'_>) -> Section {
+    let (plan, unit) = (page.plan(), page.unit());
+    let value = unit.of_rate(plan.optimal.rate.value);
+    let rows: Vec<Span> = plan
+        .influences
+        .iter()
+        .take(12)
+        .map(|one| Span {
+            name: one.number.clone(),
+            from: unit.of_rate(one.rate_low),
+            to: unit.of_rate(one.rate_high),
+            point: Some(value),
+            text: format!("{} to {}", one.low, one.high),
+            strong: one.changes.is_some(),
+        })
+        .collect();
+    let mut section = Section::new("confidence", "Confidence");
+    if !rows.is_empty() {
+        section = section.with(Block::Spans(Spans {
+            title: "Numbers that move the best mix".into(),
+            caption: "One number at a time, at either end of its range; the stroke is the plan. A dark span \
+                      changes which alternatives to mix."
+                .into(),
+            axis: format!("throughput of the best mix ({})", unit.name()),
+            text: "range of the number".into(),
+            rows,
+        }));
+    }
+    // The lines of the terminal, a remark each.
+    let remarks = page.confidence();
+    section.with(Block::Notes(remarks.lines().map(str::to_string).collect()))
+}
+
+fn by_parameter(page: &Page<'_>) -> Option<Section> {
+    let sweep = page.sweep.as_ref()?;
+    let first = sweep.rows.first()?;
+    let line = |name: &str, value: &dyn Fn(&super::SweepRow) -> Option<f64>| {
+        let at = |row: &super::SweepRow| Some((row.value, value(row)?));
+        Series::line(name, sweep.rows.iter().filter_map(at).collect())
+    };
+    let mut series =
+        vec![line("best mix", &|row| Some(row.optimal)), line("greedy", &|row| Some(row.greedy))];
+    for name in first.mixes.keys() {
+        series.push(line(name, &|row| row.mixes.get(name).copied()));
+    }
+    for name in first.alternatives.keys() {
+        series.push(line(name, &|row| row.alternatives.get(name).copied()));
+    }
+    let chart = Chart {
+        title: format!("Throughput by {}", sweep.parameter),
+        caption: String::new(),
+        x: Axis::linear(sweep.parameter.clone()),
+        y: Axis::linear(format!("throughput ({})", page.unit().name())),
+        series,
+        marks: Vec::new(),
+    };
+    let mut table = Table::of(&["#value", "best mix"]);
+    for row in &sweep.rows {
+        table.row(vec![row.value.to_string(), row.optimal_mix.clone()]);
+    }
+    let section = Section::new("parameter", format!("By {}", sweep.parameter));
+    Some(section.with(Block::Chart(chart)).with(Block::Table(table)))
+}
+
+fn few_clients(page: &Page<'_>) -> Option<Section> {
+    if page.clients.is_empty() {
+        return None;
+    }
+    let unit = page.unit();
+    let series = page
+        .clients
+        .iter()
+        .map(|(name, runs)| {
+            let points = page.design.clients.iter().zip(runs);
+            let points = points.map(|(count, run)| (f64::from(*count), unit.of_rate(run.throughput.mean)));
+            Series::line(name.clone(), points.collect())
+        })
+        .collect();
+    let chart = Chart {
+        title: "Throughput of few clients, one request each".into(),
+        caption: "On the twin.".into(),
+        x: Axis::linear("clients"),
+        y: Axis::linear(format!("throughput ({})", unit.name())),
+        series,
+        marks: Vec::new(),
+    };
+    let mut section = Section::new("clients", "Few clients").with(Block::Chart(chart));
+    let ratios = page.client_ratios();
+    if !ratios.is_empty() {
+        let mut table =
+            Table::of(&["ratio of throughputs", "#on the twin", "#published", "source", "#saturated"]);
+        for one in &ratios {
+            table.row(vec![
+                format!("{} over {}", one.of, one.over),
+                format!("{:.2} to {:.2}", one.low, one.high),
+                format!("{} to {}", one.published_low, one.published_high),
+                one.source.clone(),
+                format!("{:.2}", one.saturated),
+            ]);
+        }
+        section = section.with(Block::Table(table));
+    }
+    Some(section)
+}

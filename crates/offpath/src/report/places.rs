@@ -1,0 +1,146 @@
+//! Where the nodes of a machine stand in a picture.
+//!
+//! Places come from the graph alone, so a card of any shape can be drawn: the adapter stands left,
+//! every node one column right of the node that the shortest way reaches it from, and a link that
+//! the shortest ways do not need joins nodes that have their places already.
+
+use crate::profile::{Link, Machine};
+use std::collections::VecDeque;
+
+/// A node of the picture.
+#[derive(Debug)]
+pub struct Node {
+    /// Its name, then a few words about it a line.
+    pub lines: Vec<String>,
+    /// Columns right of the adapter.
+    pub column: usize,
+    /// Rows below the top.
+    pub row: usize,
+}
+
+/// A link of the picture.
+#[derive(Debug)]
+pub struct Edge<'a> {
+    /// The link.
+    pub link: &'a Link,
+    /// The node on the left, by position.
+    pub from: usize,
+    /// The node on the right, by position.
+    pub to: usize,
+    /// Whether the shortest ways need it; others join nodes that have their places already.
+    pub drawn: bool,
+}
+
+/// A machine with places for its nodes.
+#[derive(Debug)]
+pub struct Picture<'a> {
+    /// The nodes, the adapter first.
+    pub nodes: Vec<Node>,
+    /// The links.
+    pub edges: Vec<Edge<'a>>,
+    /// Rows in all.
+    pub rows: usize,
+}
+
+impl Picture<'_> {
+    /// How many links leave the bottom of the left node before this one; absent for a link that runs
+    /// straight to a node in the same row. Those that reach lower start further left, so that no two
+    /// cross.
+    pub fn branch(&self, edge: &Edge<'_>) -> Option<usize> {
+        let row = |edge: &Edge<'_>| self.nodes[edge.to].row;
+        let start = self.nodes[edge.from].row;
+        let same = |other: &&Edge<'_>| other.drawn && other.from == edge.from && row(other) > start;
+        (row(edge) > start)
+            .then(|| self.edges.iter().filter(same).filter(|other| row(other) < row(edge)).count())
+    }
+}
+
+/// Finds a place for every node of a machine.
+pub fn picture(machine: &Machine) -> Picture<'_> {
+    let names: Vec<&str> = machine.nodes().collect();
+    let index = |name: &str| names.iter().position(|own| *own == name);
+    let mut nodes: Vec<Node> =
+        names.iter().map(|name| Node { lines: describe(machine, name), column: 0, row: 0 }).collect();
+    let mut edges: Vec<Edge<'_>> = Vec::new();
+    let mut reached = vec![false; nodes.len()];
+    let mut used = vec![false; machine.links.len()];
+    let mut waiting = VecDeque::from([0]);
+    reached[0] = true;
+    while let Some(node) = waiting.pop_front() {
+        for (position, link) in
+            machine.links.iter().enumerate().filter(|(p, _)| !used[*p]).collect::<Vec<_>>()
+        {
+            let (Some(a), Some(b)) = (index(&link.from), index(&link.to)) else { continue };
+            let other = match node {
+                _ if a == node => b,
+                _ if b == node => a,
+                _ => continue,
+            };
+            used[position] = true;
+            edges.push(Edge { link, from: node, to: other, drawn: !reached[other] });
+            if !reached[other] {
+                reached[other] = true;
+                nodes[other].column = nodes[node].column + 1;
+                waiting.push_back(other);
+            }
+        }
+    }
+    let rows = place(0, 0, &mut nodes, &edges);
+    Picture { nodes, edges, rows }
+}
+
+/// Puts a node at `row` and what hangs on it into the rows from there; returns the rows it takes.
+fn place(node: usize, row: usize, nodes: &mut [Node], edges: &[Edge<'_>]) -> usize {
+    nodes[node].row = row;
+    let mut taken = 0;
+    for edge in edges.iter().filter(|edge| edge.drawn && edge.from == node) {
+        taken += place(edge.to, row + taken, nodes, edges);
+    }
+    taken.max(1)
+}
+
+/// A node's name and what a reader wants to know about it first.
+fn describe(machine: &Machine, name: &str) -> Vec<String> {
+    let mut lines = vec![name.to_string()];
+    if name == machine.nic.name {
+        lines.push(format!("port {}", machine.nic.port_rate));
+        lines.push(format!("{} contexts", machine.nic.contexts));
+    }
+    if let Some(switch) = machine.switches.iter().find(|switch| switch.name == name) {
+        lines.push(format!("pass {}", switch.pass_time));
+    }
+    if let Some(endpoint) = machine.endpoints.iter().find(|endpoint| endpoint.name == name) {
+        lines.push(format!("{} x {}", endpoint.cores, endpoint.frequency));
+        lines.push(format!("memory {}", endpoint.memory.capacity));
+        if endpoint.ddio {
+            lines.push("DDIO".to_string());
+        }
+        lines.push(format!("PCIe MTU {}", endpoint.pcie_mtu));
+        for engine in machine.engines.iter().filter(|engine| engine.endpoint == name) {
+            lines.push(format!("engine {}", engine.name));
+        }
+    }
+    lines
+}
+
+/// What stands at a link: its name, its bandwidth and its delay.
+pub fn label(link: &Link) -> Vec<String> {
+    let mut lines = vec![link.name.clone()];
+    match &link.pcie {
+        Some(pcie) => {
+            lines.push(format!("→ {}", pcie.rate));
+            lines.push(format!("← {}", pcie.rate));
+        }
+        None => lines.push("not a limit".to_string()),
+    }
+    if link.delay.ps() > 0 {
+        lines.push(format!("pass {}", link.delay));
+    }
+    lines
+}
+
+/// A machine's title: role, device and host, and how many there are.
+pub fn title(machine: &Machine) -> String {
+    let (count, available) = (machine.count, machine.available);
+    format!("{}: {} in host {}, {count} of {available} take part", machine.role, machine.device, machine.host)
+}
