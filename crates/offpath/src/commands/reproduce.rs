@@ -1,12 +1,14 @@
 //! `offpath reproduce`: every published row beside its prediction.
 
+mod html;
+
 use super::Context;
 use crate::failure::Failure;
-use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, emit, round, short};
+use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, emit, round, short, write_page};
 use clap::Args;
 use offpath::evidence::{
-    Count, ExperimentError, Kind, Line, Rival, Role, Row, Summary, reproduce, rivals, shipped, shipped_log,
-    summary,
+    Count, ExperimentError, Kind, Line, Rival, Role, Row, Summary, figures, reproduce, rivals, shipped,
+    shipped_log, summary,
 };
 use offpath::profile::Library;
 use serde::Serialize;
@@ -139,10 +141,13 @@ pub fn reproduced(context: &Context, threads: Option<u16>) -> Result<Reproduced,
         ));
     }
     let library = system.library()?;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let lines = reproduce(&library, &rows(), &system.overlay, threads.map_or(cores, usize::from))?;
+    let lines = reproduce(&library, &rows(), &system.overlay, self::threads(threads))?;
     let rivals = if system.overlay.is_empty() { found_rivals(&library, &lines)? } else { Vec::new() };
     Ok(Reproduced { summary: summary(&lines), lines, rivals })
+}
+
+fn threads(asked: Option<u16>) -> usize {
+    asked.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
 }
 
 fn found_rivals(library: &Library, lines: &[Line]) -> Result<Vec<Rival>, Failure> {
@@ -169,6 +174,11 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     known(&options.rows, &rows())?;
     let seen = reproduced(context, options.threads)?;
     let screen = &context.screen;
+    if let Some(file) = &options.html {
+        let overlays = &context.system.overlay;
+        let figures = figures(&context.system.library()?, &seen.lines, overlays, threads(options.threads))?;
+        write_page(file, &html::page(&seen, &figures, overlays, screen))?;
+    }
     let text = match screen.format {
         Format::Json => screen.json(&report(&seen, options))?,
         Format::Markdown => page(&seen, screen),

@@ -1,0 +1,187 @@
+//! The page of `offpath reproduce --html`.
+
+use super::{HEADER, Reproduced, entries, figure as shown, rival_text};
+use crate::output::{Entry, Screen};
+use offpath::evidence::figure::Scale as EvidenceScale;
+use offpath::evidence::{Count, Figure as EvidenceFigure, Line, Role, shipped_log};
+use offpath::report::{Axis, Block, Chart, Fact, Figure, Page, Published, Section, Series, Table, Ticks};
+
+/// The whole report: the score, the figures by part, rivals, what mispredictions taught, every row.
+pub fn page(seen: &Reproduced, figures: &[EvidenceFigure], overlays: &[String], screen: &Screen) -> Page {
+    let mut sections = vec![score(seen)];
+    let mut groups: Vec<&str> = Vec::new();
+    for one in figures {
+        if !groups.contains(&one.group.as_str()) {
+            groups.push(&one.group);
+        }
+    }
+    for group in groups {
+        let mut section = Section::new(group, group);
+        for one in figures.iter().filter(|one| one.group == group) {
+            section = section.with(Block::Figure(drawn(one)));
+        }
+        sections.push(section);
+    }
+    if !seen.rivals.is_empty() {
+        let notes =
+            rival_text(seen, screen).lines().map(|line| line.trim_start_matches("- ").to_string()).collect();
+        sections.push(
+            Section::new("rivals", "Rival mechanisms")
+                .saying("Rows that hold under one of two mechanisms alone.")
+                .with(Block::Notes(notes)),
+        );
+    }
+    let log = shipped_log().unwrap_or_else(|error| panic!("the built-in log is refused: {error}"));
+    let notes = log
+        .iter()
+        .map(|entry| {
+            let state = if entry.open { "still missed" } else { "holds by now" };
+            format!("{} ({state}). {} {}", entry.rows.join(", "), entry.missed, entry.taught)
+        })
+        .collect();
+    sections.push(Section::new("log", "What mispredictions taught").with(Block::Notes(notes)));
+    sections.push(Section::new("rows", "Every row").with(Block::Table(rows(&seen.lines))));
+    let with = if overlays.is_empty() { String::new() } else { format!(", with {}", overlays.join(", ")) };
+    Page {
+        title: "Published measurements and predictions".to_string(),
+        subtitle: format!("wei2023 and wei2022 on the shipped profiles of BlueField-2 and ConnectX-6{with}"),
+        sections,
+    }
+}
+
+fn score(seen: &Reproduced) -> Section {
+    let s = &seen.summary;
+    let fact = |name: &str, count: Count, note: &str| {
+        Fact::new(
+            name,
+            format!("{:.1}%", count.percent()),
+            format!("{} of {} rows {note}", count.within, count.of),
+        )
+    };
+    let median = |value: f64| format!("{:.1}%", 100.0 * value);
+    Section::new("score", "How far off")
+        .saying(
+            "A hollow diamond is a published value, a whisker its range, a cross a prediction outside its tolerance. \
+             Bands are what the intervals of the profile's numbers leave. A ratio stands over the predicted series \
+             that it is a ratio to.",
+        )
+        .with(Block::Facts(vec![
+            fact("fitted rows within tolerance", s.fitted, "that the fit reads"),
+            fact("predicted rows within tolerance", s.predicted, "that nothing was fitted to"),
+            fact("formulas and limits", s.exact, "on links without headers"),
+            Fact::new(
+                "median error of predictions",
+                median(s.median_error),
+                format!(
+                    "links alone {}, the nearest published row {}",
+                    median(s.median_null_links),
+                    median(s.median_null_nearest)
+                ),
+            ),
+        ]))
+}
+
+/// The label of an axis with its unit.
+fn labelled(axis: &offpath::evidence::figure::Axis) -> String {
+    if axis.unit.is_empty() { axis.label.clone() } else { format!("{} ({})", axis.label, axis.unit) }
+}
+
+fn drawn(one: &EvidenceFigure) -> Figure {
+    let categories = one.x.scale == EvidenceScale::Category;
+    let x = match one.x.scale {
+        EvidenceScale::Category => {
+            Axis::categories(labelled(&one.x), one.series.iter().map(|series| series.name.clone()))
+        }
+        EvidenceScale::Log2 if one.x.unit == "B" => Axis::log2(one.x.label.clone(), Ticks::Bytes),
+        EvidenceScale::Log2 => Axis::log2(labelled(&one.x), Ticks::Number),
+        EvidenceScale::Linear => Axis::linear(labelled(&one.x)),
+    };
+    let y = Axis::linear(labelled(&one.y));
+    let series: Vec<Series> = if categories {
+        let places = one.series.iter().filter_map(|series| series.places.first());
+        let band: Vec<(f64, f64, f64)> = places
+            .clone()
+            .enumerate()
+            .filter_map(|(at, place)| Some((at as f64, place.low?, place.high?)))
+            .collect();
+        let bars = Series::bars("predicted", places.map(|place| place.y));
+        vec![if band.is_empty() { bars } else { bars.with_band(band) }]
+    } else {
+        one.series
+            .iter()
+            .map(|series| {
+                let line = Series::line(
+                    series.name.clone(),
+                    series.places.iter().map(|place| (place.x, place.y)).collect(),
+                );
+                let band: Vec<(f64, f64, f64)> = series
+                    .places
+                    .iter()
+                    .map(|place| (place.x, place.low.unwrap_or(place.y), place.high.unwrap_or(place.y)))
+                    .collect();
+                if band.iter().any(|(_, low, high)| high > low) { line.with_band(band) } else { line }
+            })
+            .collect()
+    };
+    let marks = one
+        .marks
+        .iter()
+        .map(|mark| {
+            let at = one.series.iter().position(|series| series.name == mark.series).unwrap_or(0);
+            let x = if categories { at as f64 } else { mark.x };
+            let point = if mark.low == mark.high {
+                Published::at(x, mark.low)
+            } else {
+                Published::between(x, mark.low, mark.high)
+            };
+            let conflict = if mark.role == Role::Conflict { ", conflict" } else { "" };
+            let point = point.labelled(format!("{}{conflict}", mark.row)).of(if categories {
+                "predicted"
+            } else {
+                &mark.series
+            });
+            if mark.within { point } else { point.missed() }
+        })
+        .collect();
+    let over: Vec<String> = one
+        .marks
+        .iter()
+        .filter_map(|mark| mark.over.as_ref().map(|over| format!("{} is published over {over}", mark.row)))
+        .collect();
+    let caption =
+        if over.is_empty() { one.caption.clone() } else { format!("{} {}.", one.caption, over.join(", ")) };
+    Figure::new(
+        one.id.clone(),
+        one.source.clone(),
+        Chart { title: one.title.clone(), caption, x, y, series, marks },
+    )
+}
+
+fn rows(lines: &[Line]) -> Table {
+    let numeric = ["error", "null error"];
+    let columns = HEADER
+        .iter()
+        .map(|head| (head.to_string(), numeric.contains(head)))
+        .chain([("states".to_string(), false), ("note".to_string(), false)])
+        .collect();
+    let mut table = Table::new(columns);
+    for (index, line) in lines.iter().enumerate() {
+        let mut cells: Vec<String> = entries(line)
+            .into_iter()
+            .map(|entry| match entry {
+                Entry::Text(text) | Entry::Name(text) | Entry::Strong(text) | Entry::Number(text) => text,
+            })
+            .collect();
+        let place = line.verdict.as_ref().filter(|verdict| verdict.from != verdict.to);
+        let place = place.map_or_else(String::new, |verdict| {
+            format!(" (decides: {} at {})", shown(verdict.predicted), verdict.place)
+        });
+        cells.push(format!("{}{place}", line.row.states));
+        cells.push(line.row.reason.clone());
+        if line.scored() == Some(false) {
+            table.marked.insert(index);
+        }
+        table.rows.push(cells);
+    }
+    table
+}
