@@ -888,8 +888,10 @@ impl<'c> Drawing<'c> {
                 }
                 let digits = if self.chart.y.ticks == Ticks::Percent && *y >= 0.1 { 2 } else { 3 };
                 let label = self.chart.y.ticks.write(shown(*y, digits));
-                let crossed = self.chart.marks.iter().any(|mark| mark.x == *x)
-                    || self.chart.drawn().iter().any(|other| other.kind == SeriesKind::Line);
+                let crossed =
+                    self.chart.marks.iter().any(|mark| {
+                        mark.x == *x && mark.series.as_ref().is_none_or(|own| *own == series.name)
+                    }) || self.chart.drawn().iter().any(|other| other.kind == SeriesKind::Line);
                 if text_width(&label) <= width + 4.0 && !crossed {
                     self.text(middle, above - 5.0, "small", "middle", &label);
                 }
