@@ -86,6 +86,9 @@ pub enum Inside {
 
 type SystemKey = (String, Option<String>, Vec<String>, Vec<(String, String)>);
 
+/// A design's name and its parameters.
+type DesignKey = (String, Vec<(String, String)>);
+
 /// A design with its alternatives on their routers.
 type Prepared = Rc<(Design, Vec<Ready>)>;
 
@@ -95,9 +98,9 @@ pub struct Bench {
     changes: Vec<Change>,
     /// Systems without the changes; shared by benches that differ in changes alone.
     base: Rc<RefCell<BTreeMap<SystemKey, System>>>,
-    designs: Rc<RefCell<BTreeMap<(String, Vec<(String, String)>), Rc<Design>>>>,
+    designs: Rc<RefCell<BTreeMap<DesignKey, Rc<Design>>>>,
     routers: RefCell<BTreeMap<SystemKey, Rc<Router>>>,
-    prepared: RefCell<BTreeMap<(String, Vec<(String, String)>, SystemKey), Prepared>>,
+    prepared: RefCell<BTreeMap<(DesignKey, SystemKey), Prepared>>,
     /// Overlays that hold for every experiment: the rival that is looked at.
     overlays: Vec<String>,
     /// Whether links are all that counts: a null model.
@@ -380,14 +383,14 @@ impl Bench {
         Ok(Inside::Stations(busy))
     }
 
-    fn design(&self, name: &str, parameters: &[(String, String)]) -> Result<Rc<Design>, ExperimentError> {
-        let key = (name.to_string(), parameters.to_vec());
-        if let Some(design) = self.designs.borrow().get(&key) {
+    fn design(&self, key: &DesignKey) -> Result<Rc<Design>, ExperimentError> {
+        if let Some(design) = self.designs.borrow().get(key) {
             return Ok(design.clone());
         }
+        let (name, parameters) = key;
         let (_, text) = DESIGNS
             .iter()
-            .find(|(own, _)| *own == name)
+            .find(|(own, _)| own == name)
             .ok_or_else(|| ExperimentError::Incomplete(format!("names `{name}`, which is no design here")))?;
         let changes = Changes {
             parameters: parameters.iter().cloned().collect(),
@@ -396,7 +399,7 @@ impl Bench {
         };
         let file = format!("designs/{name}.toml");
         let design = Rc::new(Design::parse(text, &file, FilePath::new("."), &changes).map_err(refused)?);
-        self.designs.borrow_mut().insert(key, design.clone());
+        self.designs.borrow_mut().insert(key.clone(), design.clone());
         Ok(design)
     }
 
@@ -407,11 +410,11 @@ impl Bench {
         key: &SystemKey,
     ) -> Result<Prepared, ExperimentError> {
         let name = plain.design.clone().ok_or_else(|| lacks("design"))?;
-        let own = (name.clone(), parameters.clone(), key.clone());
+        let own = ((name, parameters), key.clone());
         if let Some(prepared) = self.prepared.borrow().get(&own) {
             return Ok(prepared.clone());
         }
-        let design = self.design(&name, &parameters)?;
+        let design = self.design(&own.0)?;
         let mut ready = Vec::new();
         for alternative in &design.alternatives {
             let device = alternative.device.as_deref().unwrap_or(&design.device);
