@@ -1,0 +1,378 @@
+//! A disaggregated key-value store.
+//!
+//! Records lie in the memory of a memory server (role `host`), found by a hash index that lies there
+//! or in the memory of the server's card (role `soc`). One role, the index's owner, changes the
+//! store; clients read by one-sided verbs, or ask the card. [`Placement`] names the alternatives;
+//! they are placements of the same code.
+//!
+//! A value is written to a fresh slot, then one word of the index is changed to point there, then the
+//! old slot is wiped and freed. That word is the truth: it carries the record's version, and a reader
+//! accepts a record only with the key, the version and a checksum that belong together. So a reader
+//! that read the word returns what was current at that moment or reads again, whatever slot, copy or
+//! cache it looked into, and every get, put and delete takes effect at one moment.
+//!
+//! Guarantees: linearizable per key. A put or delete that ends in an error that
+//! [`KvError::is_outcome_unknown`] may have happened or not. Values are lost with the host's memory;
+//! a card that restarts builds its index and empty cache again from the host's records.
+
+mod client;
+mod controller;
+mod drive;
+mod index;
+mod layout;
+mod server;
+
+pub use client::{Client, Key};
+pub use controller::Splitter;
+pub use drive::{DriveError, Driven, Shared, drive, value_of};
+pub use layout::{
+    Answer, BUCKET_BYTES, BUCKET_KEYS, Bucket, HEADER_BYTES, HOT_GROUPS, LAYOUT_VERSION, Layout, MAGIC, Opcode,
+    Pointer, RECORD_HEADER_BYTES, REQUEST_BYTES, Record, Request, VALUE_BYTES_MAX,
+};
+pub use server::{host, soc};
+
+use offpath_fabric::{ConnectError, PostError, RegionError, Status, Unsupported};
+use offpath_quantity::Time;
+
+/// Where the index lies and how a get finds its record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Placement {
+    /// Index and records on the host; the client READs both.
+    A1,
+    /// Index and records on the host; the card looks both up for the client.
+    A2,
+    /// The card has the index, fetches the record from the host and answers.
+    A3,
+    /// The client READs the index on the card and the record on the host.
+    A4,
+    /// As A4, but cached records are READ on the card.
+    A5Read,
+    /// The card answers from index and cache; a miss returns the address, which the client READs.
+    A5Send,
+}
+
+impl Placement {
+    /// All of them.
+    pub const ALL: [Placement; 6] =
+        [Placement::A1, Placement::A2, Placement::A3, Placement::A4, Placement::A5Read, Placement::A5Send];
+
+    /// Where the index lies. Placements with the same home serve one store side by side.
+    pub fn index_home(self) -> Home {
+        match self {
+            Placement::A1 | Placement::A2 => Home::Host,
+            _ => Home::Soc,
+        }
+    }
+
+    /// Whether a get is a message to the card.
+    pub fn asks_the_card(self) -> bool {
+        matches!(self, Placement::A2 | Placement::A3 | Placement::A5Send)
+    }
+}
+
+/// A side of the memory server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Home {
+    /// The host.
+    Host,
+    /// The card's own processor.
+    Soc,
+}
+
+impl Home {
+    /// The role that runs there.
+    pub fn role(self) -> &'static str {
+        match self {
+            Home::Host => "host",
+            Home::Soc => "soc",
+        }
+    }
+}
+
+/// How the card reaches the host's memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fetch {
+    /// By READ and WRITE.
+    Rdma,
+    /// By the copy engine of this name; refused where the platform has none.
+    Engine(String),
+}
+
+/// Processor time that parts of a get take, charged where a world models processors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Costs {
+    /// A client hashes a key and builds a request.
+    pub build: Time,
+    /// A client searches a bucket.
+    pub search: Time,
+    /// A client checks a record.
+    pub check: Time,
+    /// The card hashes a key, before it fetches a bucket of the host's.
+    pub card_hash: Time,
+    /// The card searches a fetched bucket.
+    pub card_search: Time,
+    /// The card looks a key up in its own index, and in its cache.
+    pub card_lookup: Time,
+}
+
+impl Costs {
+    /// Assumed, not published: 100, 150 and 50 ns at a client, 30, 50 and 80 ns at the card.
+    pub fn assumed() -> Costs {
+        Costs {
+            build: Time::from_ns(100),
+            search: Time::from_ns(150),
+            check: Time::from_ns(50),
+            card_hash: Time::from_ns(30),
+            card_search: Time::from_ns(50),
+            card_lookup: Time::from_ns(80),
+        }
+    }
+}
+
+/// Mistakes that torture must find. No store has one unless a test plants it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Planted {
+    /// A reader accepts a record without its version.
+    NoVersionCheck,
+    /// A reader accepts a record without its checksum and key.
+    NoChecksum,
+    /// A put is acknowledged before the index points to it.
+    EarlyAcknowledgement,
+    /// A put wipes the old record before the next one is written.
+    WipeBeforeWrite,
+    /// A freed slot keeps its record, so that a restarted card finds removed keys.
+    NoWipe,
+    /// A put leaves the cached record valid.
+    StaleCache,
+    /// The card uses a buffer again before its bytes have left.
+    HastySlots,
+    /// Changes of one key run side by side.
+    NoKeyLock,
+    /// A client takes the first answer for its own.
+    NoSequenceCheck,
+    /// A client sends a put again that may have happened.
+    BlindRetry,
+}
+
+impl Planted {
+    /// All of them.
+    pub const ALL: [Planted; 10] = [
+        Planted::NoVersionCheck,
+        Planted::NoChecksum,
+        Planted::EarlyAcknowledgement,
+        Planted::WipeBeforeWrite,
+        Planted::NoWipe,
+        Planted::StaleCache,
+        Planted::HastySlots,
+        Planted::NoKeyLock,
+        Planted::NoSequenceCheck,
+        Planted::BlindRetry,
+    ];
+}
+
+/// What the roles of one store agree on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The shape of the store.
+    pub layout: Layout,
+    /// Where the index lies, and how clients get where no [`Splitter`] decides.
+    pub placement: Placement,
+    /// How the card reaches the host.
+    pub fetch: Fetch,
+    /// Records 0, 1, ... that the host has from the start, with the values of [`value_of`].
+    pub preload: u64,
+    /// Of those, how many the card has in its cache from the start, from record 0 on.
+    pub warm: u64,
+    /// Requests that the card handles at once.
+    pub inbox: u32,
+    /// Misses of one key that bring it into the cache.
+    pub admit_after: u32,
+    /// Processor times.
+    pub costs: Costs,
+    /// How long a client waits for an answer before it asks again.
+    pub answer_timeout: Time,
+    /// How often a client tries a get.
+    pub attempts: u32,
+    /// Share of a client's recent gets above which a key gets copies, in 1/1024; 0 for never.
+    pub hot_share: u32,
+    /// A mistake, for tests of torture alone.
+    pub planted: Option<Planted>,
+}
+
+impl Options {
+    /// A store for `records` records with values of at most `value_bytes`, and half as many more.
+    /// Keys of 8 B, a cache of a quarter of the records, 4 copies of hot records, gets by A4.
+    pub fn sized(records: u64, value_bytes: u32) -> Options {
+        let slots = records + records / 2 + SPARE_SLOTS + 1;
+        Options {
+            layout: Layout {
+                version: LAYOUT_VERSION,
+                key_bytes: 8,
+                value_bytes,
+                root_buckets: records.max(1),
+                overflow_buckets: records / 2 + 1,
+                slots,
+                cache_slots: (records / 4 + 1).min(1 << 24) as u32,
+                copies: 4,
+            },
+            placement: Placement::A4,
+            fetch: Fetch::Rdma,
+            preload: 0,
+            warm: 0,
+            inbox: 256,
+            admit_after: 2,
+            costs: Costs::assumed(),
+            answer_timeout: Time::from_ms(1),
+            attempts: 32,
+            hot_share: 32,
+            planted: None,
+        }
+    }
+
+    /// The same with another placement.
+    pub fn placed(self, placement: Placement) -> Options {
+        Options { placement, ..self }
+    }
+
+    fn plants(&self, bug: Planted) -> bool {
+        self.planted == Some(bug)
+    }
+
+    /// Refuses what no store can have.
+    fn check(&self) -> Result<(), KvError> {
+        let Layout { key_bytes, value_bytes, root_buckets, slots, .. } = self.layout;
+        let wrong = |what, value, bound| Err(KvError::Shape { what, value, bound });
+        if !(1..=8).contains(&key_bytes) {
+            return wrong("key size in bytes", key_bytes.into(), "1 to 8");
+        }
+        if value_bytes == 0 || value_bytes > VALUE_BYTES_MAX {
+            return wrong("value size in bytes", value_bytes.into(), "1 to 65535");
+        }
+        if root_buckets == 0 {
+            return wrong("number of buckets", 0, "at least 1");
+        }
+        if slots <= SPARE_SLOTS || slots > u64::from(u32::MAX) {
+            return wrong("number of slots", slots, "9 to 4294967295");
+        }
+        if self.preload > slots - SPARE_SLOTS {
+            return wrong("number of preloaded records", self.preload, "the slots less 8");
+        }
+        if self.inbox == 0 {
+            return wrong("inbox", 0, "at least 1");
+        }
+        Ok(())
+    }
+}
+
+/// Slots that only updates may use, since each needs one beside the slot it frees.
+pub const SPARE_SLOTS: u64 = 8;
+
+/// Why the store refused or failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KvError {
+    /// What the server showed is no store.
+    #[error("the server's memory begins with {found:#x} and holds no store; check which service it runs")]
+    NoStore {
+        /// Its first word.
+        found: u64,
+    },
+    /// The header does not match its checksum.
+    #[error("the store's header is damaged; restart the server")]
+    DamagedHeader,
+    /// Server and client were built for different layouts.
+    #[error("the server's store has layout {server}, this client reads layout {client}; update the older one")]
+    LayoutVersion {
+        /// The server's.
+        server: u32,
+        /// The client's.
+        client: u32,
+    },
+    /// Server and client disagree about the shape.
+    #[error("the store's {what} is {server}, this client was made for {client}; open it with the store's")]
+    Mismatch {
+        /// Of what.
+        what: &'static str,
+        /// The server's.
+        server: u64,
+        /// The client's.
+        client: u64,
+    },
+    /// A store of that shape cannot be.
+    #[error("a store cannot have a {what} of {value}; choose {bound}")]
+    Shape {
+        /// Of what.
+        what: &'static str,
+        /// What was asked for.
+        value: u64,
+        /// What can be.
+        bound: &'static str,
+    },
+    /// A key of another length than the store's.
+    #[error("a key of {length} B was given, the store's keys have {expected} B; pad or hash it")]
+    KeySize {
+        /// How long it is.
+        length: usize,
+        /// How long keys are.
+        expected: u32,
+    },
+    /// The value does not fit a slot.
+    #[error("a value of {length} B is longer than the {bound} B of a slot; split it, or make a store of larger slots")]
+    ValueTooLarge {
+        /// How long it is.
+        length: usize,
+        /// The longest.
+        bound: u32,
+    },
+    /// No slot or bucket is left for another key.
+    #[error("the store of {slots} slots is full; delete keys, or make a larger one")]
+    Full {
+        /// How many slots it has.
+        slots: u64,
+    },
+    /// A placement that another store serves.
+    #[error("{asked:?} needs the index on the {needed:?}, this store has it elsewhere; choose another placement")]
+    WrongHome {
+        /// What was asked for.
+        asked: Placement,
+        /// Where it would have to be.
+        needed: Home,
+    },
+    /// Every attempt met a change or no answer.
+    #[error("a get of key {key:#x} failed in {attempts} attempts; the server is overloaded or gone, try later")]
+    Unanswered {
+        /// The key.
+        key: u64,
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// The connection broke.
+    #[error("the connection to {peer} broke: {status}; the next operation connects again")]
+    Disconnected {
+        /// To whom.
+        peer: &'static str,
+        /// How.
+        status: Status,
+    },
+    /// The server cannot reach its own memory.
+    #[error("the server failed to reach the records; restart it")]
+    ServerFailed,
+    /// The peer was not found.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// A request was refused before it was posted.
+    #[error(transparent)]
+    Post(#[from] PostError),
+    /// Memory was refused.
+    #[error(transparent)]
+    Region(#[from] RegionError),
+    /// The platform lacks what the placement needs.
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
+}
+
+impl KvError {
+    /// Whether a put or delete that ended so may have happened all the same.
+    pub fn is_outcome_unknown(&self) -> bool {
+        matches!(self, KvError::Disconnected { .. } | KvError::ServerFailed | KvError::Unanswered { .. })
+    }
+}

@@ -1,0 +1,723 @@
+//! The memory server: the host with the records, and its card.
+
+use super::index::Index;
+use super::layout::*;
+use super::{Fetch, Home, KvError, Options, Planted, SPARE_SLOTS, value_of};
+use crate::outbox::{self, Outbox};
+use crate::pool::{KeyLocks, Pool};
+use offpath_fabric::{
+    Access, Address, Fabric, Listener, MemoryAt, QueuePair, QueuePairOptions, Region, RemoteAddress,
+    RemoteRegion, Status, Unsupported, Work,
+};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// The service that clients and the card connect to.
+pub(super) const SERVICE: &str = "kv";
+/// The service whose address takes gets.
+pub(super) const GET_SERVICE: &str = "kv-get";
+/// What a server says first: header, then its regions of index, records and cache.
+pub(super) const HELLO_BYTES: u64 = HEADER_BYTES + 3 * RemoteRegion::BYTES as u64;
+/// Operations that the card has under way at the host's memory.
+const FAR_SLOTS: u64 = 64;
+/// Bytes that a card reads at once when it builds its index.
+const SCAN_BYTES: u64 = 64 * 1024;
+/// Answers of a changed record before a server tells the client to look itself.
+const SERVER_ATTEMPTS: u32 = 16;
+
+/// A region's name where a server has none.
+fn nothing() -> RemoteRegion {
+    RemoteRegion { endpoint: offpath_fabric::Endpoint(0), key: 0, base: 0, length: 0 }
+}
+
+/// The way from the card to the host's memory.
+struct Far<F: Fabric> {
+    fabric: F,
+    queue_pair: F::QueuePair,
+    engine: Option<String>,
+    scratch: F::Region,
+    slot_bytes: u64,
+    pool: Pool,
+    /// A planted bug: a slot is given back before its bytes have left.
+    hasty: bool,
+}
+
+impl<F: Fabric> Far<F> {
+    async fn read(&self, from: RemoteAddress, length: u64) -> Result<Vec<u8>, KvError> {
+        let slot = self.pool.take().await;
+        let at = slot * self.slot_bytes;
+        let ticket = match &self.engine {
+            Some(engine) => {
+                let to = MemoryAt::Local { region: self.scratch.clone(), offset: at };
+                self.fabric.dma_copy(engine, MemoryAt::Remote(from), to, length)?
+            }
+            None => self.queue_pair.read(self.scratch.slice(at, length), from)?,
+        };
+        let status = ticket.await.status;
+        let mut bytes = vec![0; length as usize];
+        self.scratch.read(at, &mut bytes)?;
+        self.pool.give(slot);
+        reached(status).map(|()| bytes)
+    }
+
+    async fn write(&self, to: RemoteAddress, bytes: &[u8]) -> Result<(), KvError> {
+        let slot = self.pool.take().await;
+        let (at, length) = (slot * self.slot_bytes, bytes.len() as u64);
+        self.scratch.write(at, bytes)?;
+        let ticket = match &self.engine {
+            Some(engine) => {
+                let from = MemoryAt::Local { region: self.scratch.clone(), offset: at };
+                self.fabric.dma_copy(engine, from, MemoryAt::Remote(to), length)?
+            }
+            None => self.queue_pair.write(self.scratch.slice(at, length), to)?,
+        };
+        if self.hasty {
+            self.pool.give(slot);
+            return reached(ticket.await.status);
+        }
+        let status = ticket.await.status;
+        self.pool.give(slot);
+        reached(status)
+    }
+}
+
+fn reached(status: Status) -> Result<(), KvError> {
+    if status == Status::Success { Ok(()) } else { Err(KvError::Disconnected { peer: "host", status }) }
+}
+
+/// The records, near or far.
+enum Values<F: Fabric> {
+    Near(F::Region),
+    Far(Rc<Far<F>>, RemoteRegion),
+}
+
+impl<F: Fabric> Values<F> {
+    async fn read(&self, offset: u64, length: u64) -> Result<Vec<u8>, KvError> {
+        match self {
+            Values::Near(region) => {
+                let mut bytes = vec![0; length as usize];
+                region.read(offset, &mut bytes)?;
+                Ok(bytes)
+            }
+            Values::Far(far, region) => far.read(region.at(offset), length).await,
+        }
+    }
+
+    async fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), KvError> {
+        match self {
+            Values::Near(region) => Ok(region.write(offset, bytes)?),
+            Values::Far(far, region) => far.write(region.at(offset), bytes).await,
+        }
+    }
+}
+
+/// Who wants into a cache slot, and how well the one inside does.
+#[derive(Clone, Copy, Default)]
+struct Contest {
+    candidate: u64,
+    misses: u32,
+    hits: u32,
+}
+
+/// What one role of the memory server has.
+struct Node<F: Fabric> {
+    fabric: F,
+    options: Options,
+    memory: String,
+    values: Values<F>,
+    /// The index, where this role owns it.
+    index: Option<RefCell<Index<F::Region>>>,
+    /// The index, where the other role owns it.
+    far_index: Option<(Rc<Far<F>>, RemoteRegion)>,
+    cache: Option<F::Region>,
+    contests: RefCell<BTreeMap<u64, Contest>>,
+    locks: KeyLocks,
+    /// The version that the next key begins with, so that a slot's next life differs from its last.
+    first_version: Cell<u16>,
+    groups: RefCell<Vec<u8>>,
+    hello: [u8; HELLO_BYTES as usize],
+}
+
+fn hello(
+    layout: &Layout,
+    index: RemoteRegion,
+    values: RemoteRegion,
+    cache: RemoteRegion,
+) -> [u8; HELLO_BYTES as usize] {
+    let mut bytes = [0; HELLO_BYTES as usize];
+    bytes[..64].copy_from_slice(&layout.to_bytes());
+    for (part, region) in [index, values, cache].into_iter().enumerate() {
+        let at = 64 + part * RemoteRegion::BYTES;
+        bytes[at..at + RemoteRegion::BYTES].copy_from_slice(&region.to_bytes());
+    }
+    bytes
+}
+
+fn memory<F: Fabric>(fabric: &F) -> String {
+    fabric.memories().into_iter().next().map(|memory| memory.name).unwrap_or_default()
+}
+
+/// The role `host`: holds the records, and the index where the placement has it there. It runs until
+/// it is stopped or fails.
+pub async fn host<F: Fabric>(fabric: F, options: Options) -> Result<(), KvError> {
+    options.check()?;
+    let layout = options.layout;
+    let memory = memory(&fabric);
+    let records = fabric.register(&memory, layout.values_bytes(), Access::ALL)?;
+    for key in 0..options.preload {
+        let record = Record { key, version: 0, value: value_of(key, 0, layout.value_bytes) };
+        records.write(layout.slot_offset(key), &record.to_bytes(&layout))?;
+    }
+    let owns = options.placement.index_home() == Home::Host;
+    let index_region =
+        if owns { Some(fabric.register(&memory, layout.index_bytes(), Access::ALL)?) } else { None };
+    let index = match &index_region {
+        Some(region) => Some(RefCell::new(Index::new(region.clone(), layout)?)),
+        None => None,
+    };
+    let hello =
+        hello(&layout, index_region.as_ref().map_or(nothing(), Region::remote), records.remote(), nothing());
+    let node = Rc::new(Node {
+        fabric,
+        memory,
+        values: Values::Near(records),
+        index,
+        far_index: None,
+        cache: None,
+        contests: RefCell::default(),
+        locks: KeyLocks::default(),
+        first_version: Cell::new(1),
+        groups: RefCell::new((1..=HOT_GROUPS as u8).rev().collect()),
+        hello,
+        options,
+    });
+    node.rebuild().await?;
+    serve_connections(node).await
+}
+
+/// The role `soc`: the card's processor. Where the placement has the index there it builds it from the
+/// host's records, as after a restart. It runs until it is stopped or fails.
+pub async fn soc<F: Fabric>(fabric: F, options: Options) -> Result<(), KvError> {
+    options.check()?;
+    let layout = options.layout;
+    let memory = memory(&fabric);
+    let engine = match &options.fetch {
+        Fetch::Rdma => None,
+        Fetch::Engine(name) => {
+            let engines = fabric.dma_engines();
+            if !engines.contains(name) {
+                return Err(KvError::Unsupported(Unsupported {
+                    world: fabric.capabilities().world,
+                    feature: format!("a copy engine `{name}` (engines: {engines:?})"),
+                    next_step: "let the card fetch by RDMA".into(),
+                }));
+            }
+            Some(name.clone())
+        }
+    };
+    let queue_pair = fabric.create_queue_pair(QueuePairOptions::rc())?;
+    let slot_bytes = SCAN_BYTES.max(layout.record_bytes());
+    let scratch = fabric.register(&memory, FAR_SLOTS * slot_bytes, Access::ALL)?;
+    let greeting = queue_pair.receive(scratch.slice(0, HELLO_BYTES))?;
+    fabric.connect(&queue_pair, Home::Host.role(), 0, SERVICE).await?;
+    reached(greeting.await.status)?;
+    let mut bytes = [0; HELLO_BYTES as usize];
+    scratch.read(0, &mut bytes)?;
+    let hosts = Greeting::from_bytes(&bytes)?;
+    hosts.agrees(&options)?;
+    let pool = Pool::new(FAR_SLOTS);
+    let hasty = options.plants(Planted::HastySlots);
+    let far = Rc::new(Far { fabric: fabric.clone(), queue_pair, engine, scratch, slot_bytes, pool, hasty });
+    let owns = options.placement.index_home() == Home::Soc;
+    let (mut index_region, mut cache) = (None, None);
+    if owns {
+        index_region = Some(fabric.register(&memory, layout.index_bytes(), Access::ALL)?);
+        if layout.cache_slots > 0 {
+            cache = Some(fabric.register(&memory, layout.cache_bytes(), Access::ALL)?);
+        }
+    }
+    let index = match &index_region {
+        Some(region) => Some(RefCell::new(Index::new(region.clone(), layout)?)),
+        None => None,
+    };
+    let name = |region: &Option<F::Region>| region.as_ref().map_or(nothing(), Region::remote);
+    let node = Rc::new(Node {
+        fabric,
+        memory,
+        values: Values::Far(far.clone(), hosts.values),
+        index,
+        far_index: (!owns).then_some((far, hosts.index)),
+        contests: RefCell::default(),
+        locks: KeyLocks::default(),
+        first_version: Cell::new(1),
+        groups: RefCell::new((1..=HOT_GROUPS as u8).rev().collect()),
+        hello: hello(&layout, name(&index_region), nothing(), name(&cache)),
+        cache,
+        options,
+    });
+    node.rebuild().await?;
+    serve_gets(&node)?;
+    serve_connections(node).await
+}
+
+/// What a server said first.
+pub(super) struct Greeting {
+    pub(super) layout: Layout,
+    pub(super) index: RemoteRegion,
+    pub(super) values: RemoteRegion,
+    pub(super) cache: RemoteRegion,
+}
+
+impl Greeting {
+    pub(super) fn from_bytes(bytes: &[u8; HELLO_BYTES as usize]) -> Result<Greeting, KvError> {
+        let layout = Layout::from_bytes(bytes)?;
+        let region = |part: usize| {
+            // The three names lie within the fixed length.
+            RemoteRegion::from_bytes(&bytes[64 + part * RemoteRegion::BYTES..]).unwrap_or(nothing())
+        };
+        Ok(Greeting { layout, index: region(0), values: region(1), cache: region(2) })
+    }
+
+    /// Refuses a store of another shape than `options`.
+    pub(super) fn agrees(&self, options: &Options) -> Result<(), KvError> {
+        let (server, client) = (&self.layout, &options.layout);
+        let parts = [
+            ("key size in bytes", u64::from(server.key_bytes), u64::from(client.key_bytes)),
+            ("slot size in bytes", u64::from(server.value_bytes), u64::from(client.value_bytes)),
+            ("number of buckets", server.root_buckets, client.root_buckets),
+            ("number of chained buckets", server.overflow_buckets, client.overflow_buckets),
+            ("number of slots", server.slots, client.slots),
+            ("number of cache slots", server.cache_slots.into(), client.cache_slots.into()),
+            ("number of copies", server.copies.into(), client.copies.into()),
+        ];
+        match parts.into_iter().find(|(_, server, client)| server != client) {
+            Some((what, server, client)) => Err(KvError::Mismatch { what, server, client }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether version `one` is later than `other`, wrapping.
+fn is_later(one: u16, other: u16) -> bool {
+    (one.wrapping_sub(other) as i16) > 0
+}
+
+impl<F: Fabric> Node<F> {
+    fn layout(&self) -> &Layout {
+        &self.options.layout
+    }
+
+    /// Builds the index, and a warm cache, from the records.
+    async fn rebuild(&self) -> Result<(), KvError> {
+        let Some(index) = &self.index else { return Ok(()) };
+        let layout = *self.layout();
+        let record_bytes = layout.record_bytes();
+        let step = (SCAN_BYTES / record_bytes).max(1);
+        let mut newest: BTreeMap<u64, (u32, u16)> = BTreeMap::new();
+        let (mut free, mut losers) = (Vec::new(), Vec::new());
+        let mut first = 0;
+        let mut used_upto = 0;
+        while first < layout.slots {
+            let count = step.min(layout.slots - first);
+            let bytes = self.values.read(layout.slot_offset(first), count * record_bytes).await?;
+            for (number, bytes) in bytes.chunks_exact(record_bytes as usize).enumerate() {
+                let slot = (first + number as u64) as u32;
+                let Some(record) = Record::from_bytes(bytes) else {
+                    free.push(slot);
+                    continue;
+                };
+                used_upto = u64::from(slot) + 1;
+                match newest.get(&record.key) {
+                    Some((other, version)) if is_later(record.version, *version) => losers.push(*other),
+                    Some(_) => {
+                        losers.push(slot);
+                        continue;
+                    }
+                    None => {}
+                }
+                newest.insert(record.key, (slot, record.version));
+                if record.key < self.options.warm.min(self.options.preload)
+                    && let Some(cache) = &self.cache
+                {
+                    cache.write(layout.cache_offset(record.key), bytes)?;
+                }
+            }
+            first += count;
+        }
+        let mut index = index.borrow_mut();
+        for (key, (slot, version)) in newest {
+            let cached = self.cached_record(key, version)?.is_some();
+            self.first_version.set(self.first_version.get().max(version.wrapping_add(1)));
+            index.insert(key, Pointer { slot, version, group: 0, cached })?;
+        }
+        free.retain(|slot| u64::from(*slot) < used_upto);
+        free.extend(&losers);
+        index.set_free(free, used_upto);
+        drop(index);
+        for slot in losers {
+            self.wipe(slot).await?;
+        }
+        Ok(())
+    }
+
+    async fn wipe(&self, slot: u32) -> Result<(), KvError> {
+        if self.options.plants(Planted::NoWipe) {
+            return Ok(());
+        }
+        self.values.write(self.layout().slot_offset(slot.into()), &[0; RECORD_HEADER_BYTES as usize]).await
+    }
+
+    /// The cached record of `key`, where the cache has this version of it.
+    fn cached_record(&self, key: u64, version: u16) -> Result<Option<Record>, KvError> {
+        let Some(cache) = &self.cache else { return Ok(None) };
+        let mut bytes = vec![0; self.layout().record_bytes() as usize];
+        cache.read(self.layout().cache_offset(key), &mut bytes)?;
+        let any = self.options.plants(Planted::StaleCache);
+        Ok(Record::from_bytes(&bytes).filter(|record| record.key == key && (any || record.version == version)))
+    }
+
+    /// Puts a record into the cache in place of what lies there.
+    fn cache_record(&self, index: &Index<F::Region>, record: &Record) -> Result<bool, KvError> {
+        let Some(cache) = &self.cache else { return Ok(false) };
+        let layout = self.layout();
+        let offset = layout.cache_offset(record.key);
+        let mut bytes = vec![0; layout.record_bytes() as usize];
+        cache.read(offset, &mut bytes)?;
+        if let Some(old) = Record::from_bytes(&bytes)
+            && old.key != record.key
+            && let Some((at, pointer)) = index.find(old.key)?
+        {
+            index.set(at, Pointer { cached: false, ..pointer })?;
+        }
+        cache.write(offset, &record.to_bytes(layout))?;
+        Ok(true)
+    }
+
+    fn find(&self, key: u64) -> Result<Option<Pointer>, KvError> {
+        let Some(index) = &self.index else { return Ok(None) };
+        Ok(index.borrow().find(key)?.map(|(_, pointer)| pointer))
+    }
+
+    /// Stores a value. The index's word changes when the record is whole, and the old record is wiped
+    /// before the answer, so that no restart finds it again.
+    async fn put(&self, key: u64, value: &[u8]) -> Result<Answer, KvError> {
+        let Some(index) = &self.index else { return Ok(Answer::Failed) };
+        let layout = *self.layout();
+        if value.len() > layout.value_bytes as usize {
+            return Ok(Answer::TooLarge);
+        }
+        let _guard = match self.options.plants(Planted::NoKeyLock) {
+            true => None,
+            false => Some(self.locks.lock(key).await),
+        };
+        let found = index.borrow().find(key)?;
+        let version = match found {
+            Some((_, old)) => old.version.wrapping_add(1),
+            None => {
+                let version = self.first_version.get();
+                self.first_version.set(version.wrapping_add(1));
+                version
+            }
+        };
+        let spare = if found.is_some() { 0 } else { SPARE_SLOTS };
+        let Some(slot) = index.borrow_mut().take_slot(spare) else { return Ok(Answer::Full) };
+        let record = Record { key, version, value: value.to_vec() };
+        let bytes = record.to_bytes(&layout);
+        let wiped_early = self.options.plants(Planted::WipeBeforeWrite);
+        if let (Some((_, old)), true) = (found, wiped_early) {
+            self.wipe(old.slot).await?;
+        }
+        self.values.write(layout.slot_offset(slot.into()), &bytes).await?;
+        let group = found.map_or(0, |(_, old)| old.group);
+        if group > 0 {
+            self.write_copies(group, &bytes).await?;
+        }
+        // The cached flag may have changed meanwhile, the slot and group cannot: the key is locked.
+        let cached = index.borrow().find(key)?.is_some_and(|(_, old)| old.cached);
+        let stale = self.options.plants(Planted::StaleCache);
+        if cached && !stale {
+            self.cache_record(&index.borrow(), &record)?;
+        }
+        let pointer = Pointer { slot, version, group, cached };
+        match found {
+            Some((at, old)) => {
+                index.borrow().set(at, pointer)?;
+                if !wiped_early {
+                    self.wipe(old.slot).await?;
+                }
+                index.borrow_mut().free_slot(old.slot);
+            }
+            None => {
+                let inserted = index.borrow_mut().insert(key, pointer);
+                if let Err(error) = inserted {
+                    self.wipe(slot).await?;
+                    index.borrow_mut().free_slot(slot);
+                    return match error {
+                        KvError::Full { .. } => Ok(Answer::Full),
+                        other => Err(other),
+                    };
+                }
+            }
+        }
+        Ok(Answer::Done)
+    }
+
+    /// Removes a key. The record is wiped first: once a reader has missed the key, no restart may find
+    /// it again.
+    async fn delete(&self, key: u64) -> Result<Answer, KvError> {
+        let Some(index) = &self.index else { return Ok(Answer::Failed) };
+        let _guard = self.locks.lock(key).await;
+        let Some((at, old)) = index.borrow().find(key)? else { return Ok(Answer::Absent) };
+        self.wipe(old.slot).await?;
+        index.borrow().remove(at)?;
+        index.borrow_mut().free_slot(old.slot);
+        if old.group > 0 {
+            self.groups.borrow_mut().push(old.group);
+        }
+        Ok(Answer::Done)
+    }
+
+    async fn write_copies(&self, group: u8, bytes: &[u8]) -> Result<(), KvError> {
+        for copy in 0..self.layout().copies {
+            let slot = self.layout().copy_slot(group, copy);
+            self.values.write(self.layout().slot_offset(slot), bytes).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes copies of a hot record, unless it has them.
+    async fn replicate(&self, key: u64) -> Result<Answer, KvError> {
+        let Some(index) = &self.index else { return Ok(Answer::Failed) };
+        let _guard = self.locks.lock(key).await;
+        let Some((at, old)) = index.borrow().find(key)? else { return Ok(Answer::Absent) };
+        if old.group > 0 {
+            return Ok(Answer::Done);
+        }
+        let group = if self.layout().copies == 0 { None } else { self.groups.borrow_mut().pop() };
+        let Some(group) = group else { return Ok(Answer::Full) };
+        let layout = self.layout();
+        let bytes = self.values.read(layout.slot_offset(old.slot.into()), layout.record_bytes()).await?;
+        self.write_copies(group, &bytes).await?;
+        let cached = index.borrow().find(key)?.is_some_and(|(_, pointer)| pointer.cached);
+        index.borrow().set(at, Pointer { group, cached, ..old })?;
+        Ok(Answer::Done)
+    }
+
+    /// Where a record is, by an index that lies with the other role.
+    async fn find_far(&self, key: u64) -> Result<Option<Pointer>, KvError> {
+        let Some((far, region)) = &self.far_index else { return Ok(None) };
+        let layout = self.layout();
+        let mut number = layout.root(key);
+        for _ in 0..=layout.overflow_buckets {
+            let bytes = far.read(region.at(layout.bucket_offset(number)), BUCKET_BYTES).await?;
+            self.fabric.compute(Work::Time(self.options.costs.card_search)).await;
+            let bucket = bytes.first_chunk().map(Bucket::from_bytes);
+            let Some(bucket) = bucket else { return Ok(None) };
+            if let Some((_, pointer)) = bucket.find(key) {
+                return Ok(Some(pointer));
+            }
+            if bucket.next == 0 {
+                return Ok(None);
+            }
+            number = bucket.next;
+        }
+        Ok(None)
+    }
+
+    /// A record for a client, found by the card.
+    async fn get_record(self: &Rc<Self>, key: u64) -> Result<Option<Record>, KvError> {
+        let layout = *self.layout();
+        let costs = self.options.costs;
+        let near = self.index.is_some();
+        self.fabric.compute(Work::Time(if near { costs.card_lookup } else { costs.card_hash })).await;
+        for _ in 0..SERVER_ATTEMPTS {
+            let pointer = if near { self.find(key)? } else { self.find_far(key).await? };
+            let Some(pointer) = pointer else { return Ok(None) };
+            let offset = layout.slot_offset(pointer.slot.into());
+            let bytes = self.values.read(offset, layout.record_bytes()).await?;
+            let record = Record::from_bytes(&bytes);
+            if let Some(record) = record.filter(|r| r.key == key && r.version == pointer.version) {
+                return Ok(Some(record));
+            }
+        }
+        Err(KvError::Unanswered { key, attempts: SERVER_ATTEMPTS })
+    }
+
+    /// The answer to a get that looks into the cache.
+    async fn get_cached(self: &Rc<Self>, key: u64) -> Result<Result<Record, Pointer>, Answer> {
+        self.fabric.compute(Work::Time(self.options.costs.card_lookup)).await;
+        let Ok(found) = self.find(key) else { return Err(Answer::Failed) };
+        let Some(pointer) = found else { return Err(Answer::Absent) };
+        if pointer.cached
+            && let Ok(Some(record)) = self.cached_record(key, pointer.version)
+        {
+            let mut contests = self.contests.borrow_mut();
+            let contest = contests.entry(self.layout().cache_offset(key)).or_default();
+            contest.hits = contest.hits.saturating_add(1);
+            return Ok(Ok(record));
+        }
+        self.missed(key, pointer);
+        Ok(Err(pointer))
+    }
+
+    /// Counts a miss; a key that misses often enough takes the place of one that is hit less.
+    fn missed(self: &Rc<Self>, key: u64, pointer: Pointer) {
+        if self.cache.is_none() {
+            return;
+        }
+        let mut contests = self.contests.borrow_mut();
+        let contest = contests.entry(self.layout().cache_offset(key)).or_default();
+        contest.hits = contest.hits.saturating_sub(1);
+        if contest.candidate != key && contest.misses > 0 {
+            contest.misses -= 1;
+            return;
+        }
+        contest.candidate = key;
+        contest.misses += 1;
+        if contest.misses < self.options.admit_after.max(contest.hits) {
+            return;
+        }
+        *contest = Contest::default();
+        let node = self.clone();
+        self.fabric.spawn_task(Box::pin(async move {
+            // A record that cannot be brought in now is brought in after its next misses.
+            let _ = node.admit(key, pointer).await;
+        }));
+    }
+
+    async fn admit(&self, key: u64, pointer: Pointer) -> Result<(), KvError> {
+        let Some(index) = &self.index else { return Ok(()) };
+        let layout = self.layout();
+        let bytes = self.values.read(layout.slot_offset(pointer.slot.into()), layout.record_bytes()).await?;
+        let Some(record) = Record::from_bytes(&bytes) else { return Ok(()) };
+        let index = index.borrow();
+        // The record may have changed while it was on its way.
+        if let Some((at, current)) = index.find(key)?
+            && (current.slot, current.version) == (pointer.slot, pointer.version)
+            && (record.key, record.version) == (key, pointer.version)
+            && self.cache_record(&index, &record)?
+        {
+            index.set(at, Pointer { cached: true, ..current })?;
+        }
+        Ok(())
+    }
+
+    /// The whole answer to a request.
+    async fn answer(self: &Rc<Self>, request: Request, value: &[u8]) -> Vec<u8> {
+        let head = |answer| answer_head(request.sequence, answer).to_vec();
+        let with_record = |record: Record| {
+            let mut bytes = head(Answer::Done);
+            // The client knows its key, so the guard follows at once.
+            bytes.extend_from_slice(&record.to_bytes(self.layout())[8..]);
+            bytes
+        };
+        let changed = |result: Result<Answer, KvError>| head(result.unwrap_or(Answer::Failed));
+        match request.opcode {
+            Opcode::GetRecord => match self.get_record(request.key).await {
+                Ok(Some(record)) => with_record(record),
+                Ok(None) => head(Answer::Absent),
+                Err(_) => head(Answer::Failed),
+            },
+            Opcode::GetCached => match self.get_cached(request.key).await {
+                Ok(Ok(record)) => with_record(record),
+                Ok(Err(pointer)) => {
+                    let mut bytes = head(Answer::At);
+                    bytes.extend_from_slice(&pointer.to_word().to_le_bytes());
+                    bytes
+                }
+                Err(answer) => head(answer),
+            },
+            Opcode::Put if self.options.plants(Planted::EarlyAcknowledgement) => {
+                let (node, value) = (self.clone(), value.to_vec());
+                self.fabric.spawn_task(Box::pin(async move {
+                    let _ = node.put(request.key, &value).await;
+                }));
+                head(Answer::Done)
+            }
+            Opcode::Put => changed(self.put(request.key, value).await),
+            Opcode::Delete => changed(self.delete(request.key).await),
+            Opcode::Replicate => changed(self.replicate(request.key).await),
+        }
+    }
+}
+
+/// Accepts connections, says hello, and runs the changes that they ask for.
+async fn serve_connections<F: Fabric>(node: Rc<Node<F>>) -> Result<(), KvError> {
+    let listener = node.fabric.listen(SERVICE)?;
+    let request_bytes = REQUEST_BYTES + u64::from(node.layout().value_bytes).next_multiple_of(8);
+    loop {
+        let queue_pair = node.fabric.create_queue_pair(QueuePairOptions::rc())?;
+        // The hello and each answer have a place of their own: the peer may still read one of them.
+        let region = node.fabric.register(&node.memory, request_bytes + HELLO_BYTES + 8, Access::LOCAL_WRITE)?;
+        let first = queue_pair.receive(region.slice(0, request_bytes))?;
+        listener.accept(&queue_pair).await?;
+        region.write(request_bytes, &node.hello)?;
+        drop(queue_pair.send(region.slice(request_bytes, HELLO_BYTES))?);
+        let own = node.clone();
+        node.fabric.spawn_task(Box::pin(async move {
+            let mut received = first;
+            loop {
+                let message = received.await;
+                if message.status != Status::Success {
+                    return;
+                }
+                let mut bytes = vec![0; message.bytes as usize];
+                if region.read(0, &mut bytes).is_err() {
+                    return;
+                }
+                let Some(request) = Request::from_bytes(&bytes) else { return };
+                let value = bytes.get(16..16 + usize::from(request.length)).unwrap_or_default().to_vec();
+                let answer = own.answer(request, &value).await;
+                // The next request can only come after the answer, so its receive is in time.
+                let next = queue_pair.receive(region.slice(0, request_bytes));
+                let at = request_bytes + HELLO_BYTES;
+                let sent = region.write(at, &answer[..8]).is_ok() && queue_pair.send(region.slice(at, 8)).is_ok();
+                let (Ok(next), true) = (next, sent) else { return };
+                received = next;
+            }
+        }));
+    }
+}
+
+/// Answers gets that come as datagrams.
+fn serve_gets<F: Fabric>(node: &Rc<Node<F>>) -> Result<(), KvError> {
+    let inbox = u64::from(node.options.inbox);
+    let options = QueuePairOptions {
+        send_depth: 4 * outbox::SLOTS as u32,
+        receive_depth: node.options.inbox,
+        ..QueuePairOptions::ud()
+    };
+    let queue_pair = node.fabric.create_queue_pair(options)?;
+    let region = node.fabric.register(&node.memory, inbox * REQUEST_BYTES, Access::LOCAL_WRITE)?;
+    let answers = Outbox::new(&node.fabric, &node.memory, queue_pair.clone(), node.layout().record_bytes())?;
+    let answers = Rc::new(answers);
+    node.fabric.publish(GET_SERVICE, &queue_pair)?;
+    for number in 0..inbox {
+        let (node, queue_pair, answers) = (node.clone(), queue_pair.clone(), answers.clone());
+        let slot = region.slice(number * REQUEST_BYTES, REQUEST_BYTES);
+        node.fabric.clone().spawn_task(Box::pin(async move {
+            loop {
+                let Ok(ticket) = queue_pair.receive(slot.clone()) else { return };
+                let message = ticket.await;
+                if message.status != Status::Success {
+                    return;
+                }
+                let mut bytes = [0; REQUEST_BYTES as usize];
+                if slot.region.read(slot.offset, &mut bytes).is_err() {
+                    return;
+                }
+                let get = |request: &Request| matches!(request.opcode, Opcode::GetRecord | Opcode::GetCached);
+                // Whatever is no get came from no client of this store.
+                let Some(request) = Request::from_bytes(&bytes).filter(get) else { continue };
+                let Some(source) = message.source else { continue };
+                let answer = node.answer(request, &[]).await;
+                let to: Option<Address> = Some(source);
+                if answers.send(&answer, to).await.is_err() {
+                    return;
+                }
+            }
+        }));
+    }
+    Ok(())
+}

@@ -1,0 +1,249 @@
+//! Linearizability of registers.
+//!
+//! The search is that of Wing and Gong ("Testing and Verifying Concurrent Objects", JPDC 1993) with
+//! Lowe's memory of configurations already seen ("Testing for Linearizability", CCPE 2017). A history
+//! is linearizable if and only if that of each key is (Herlihy and Wing 1990), so keys are judged
+//! apart.
+
+use offpath_quantity::Time;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What an operation did to a key, with what it returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It saw this value, or none.
+    Read(Option<u64>),
+    /// It stored this value.
+    Write(u64),
+    /// It removed the key, and said whether it was there; `None` where it could not say.
+    Remove(Option<bool>),
+}
+
+/// An operation of a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// Who did it.
+    pub client: u32,
+    /// On which key.
+    pub key: u64,
+    /// When it began.
+    pub called: Time,
+    /// When it returned; `None` where it did not, and may or may not have happened.
+    pub returned: Option<Time>,
+    /// What it did.
+    pub action: Action,
+}
+
+/// A key whose operations no order explains.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no order explains the {} operations of key {key}", operations.len())]
+pub struct NotLinearizable {
+    /// The key.
+    pub key: u64,
+    /// Its operations, by the time of their call.
+    pub operations: Vec<Operation>,
+}
+
+/// Whether every key's operations can be put into an order in which each lies between its call and
+/// its return. Keys start with `initial`.
+pub fn check(
+    history: &[Operation],
+    initial: impl Fn(u64) -> Option<u64>,
+) -> Result<(), NotLinearizable> {
+    let mut keys: BTreeMap<u64, Vec<Operation>> = BTreeMap::new();
+    for operation in history {
+        // A read that never returned says nothing.
+        if operation.returned.is_some() || !matches!(operation.action, Action::Read(_)) {
+            keys.entry(operation.key).or_default().push(*operation);
+        }
+    }
+    for (key, mut operations) in keys {
+        operations.sort_by_key(|operation| operation.called);
+        if !is_linearizable(&operations, initial(key)) {
+            return Err(NotLinearizable { key, operations });
+        }
+    }
+    Ok(())
+}
+
+fn step(state: Option<u64>, action: Action) -> Option<Option<u64>> {
+    match action {
+        Action::Read(seen) => (seen == state).then_some(state),
+        Action::Write(value) => Some(Some(value)),
+        Action::Remove(was) => was.is_none_or(|was| was == state.is_some()).then_some(None),
+    }
+}
+
+/// The calls and returns in the order of time, as a list from which calls are lifted with their
+/// returns.
+struct Events {
+    /// The operation and whether it is its return; entry 0 is the head.
+    of: Vec<(usize, bool)>,
+    next: Vec<usize>,
+    before: Vec<usize>,
+    /// The return entry of an operation, 0 where it has none.
+    end: Vec<usize>,
+}
+
+impl Events {
+    fn new(operations: &[Operation]) -> Events {
+        let mut all: Vec<(Time, bool, usize)> = Vec::new();
+        for (index, operation) in operations.iter().enumerate() {
+            all.push((operation.called, false, index));
+            all.extend(operation.returned.map(|at| (at, true, index)));
+        }
+        // At one moment calls come first: the operations may have overlapped.
+        all.sort();
+        let mut end = vec![0; operations.len()];
+        let mut of = vec![(usize::MAX, false)];
+        for (_, is_return, index) in all {
+            if is_return {
+                end[index] = of.len();
+            }
+            of.push((index, is_return));
+        }
+        let count = of.len();
+        let next = (1..=count).map(|at| if at == count { 0 } else { at }).collect();
+        let before = (0..count).map(|at| if at == 0 { count - 1 } else { at - 1 }).collect();
+        Events { of, next, before, end }
+    }
+
+    fn unlink(&mut self, at: usize) {
+        let (before, next) = (self.before[at], self.next[at]);
+        (self.next[before], self.before[next]) = (next, before);
+    }
+
+    fn link(&mut self, at: usize) {
+        let (before, next) = (self.before[at], self.next[at]);
+        (self.next[before], self.before[next]) = (at, at);
+    }
+
+    fn lift(&mut self, call: usize) {
+        self.unlink(call);
+        let end = self.end[self.of[call].0];
+        if end != 0 {
+            self.unlink(end);
+        }
+    }
+
+    fn unlift(&mut self, call: usize) {
+        let end = self.end[self.of[call].0];
+        if end != 0 {
+            self.link(end);
+        }
+        self.link(call);
+    }
+}
+
+fn is_linearizable(operations: &[Operation], initial: Option<u64>) -> bool {
+    let mut events = Events::new(operations);
+    let mut state = initial;
+    let mut done = vec![0u64; operations.len().div_ceil(64)];
+    let mut seen: BTreeSet<(Vec<u64>, Option<u64>)> = BTreeSet::new();
+    let mut taken: Vec<(usize, Option<u64>)> = Vec::new();
+    // Operations that returned must all be placed; the others may be left out.
+    let mut left = operations.iter().filter(|operation| operation.returned.is_some()).count();
+    let mut at = events.next[0];
+    while left > 0 {
+        let (operation, is_return) = events.of[at];
+        if !is_return {
+            let bit = 1u64 << (operation % 64);
+            if let Some(after) = step(state, operations[operation].action) {
+                done[operation / 64] |= bit;
+                if seen.insert((done.clone(), after)) {
+                    taken.push((at, state));
+                    state = after;
+                    left -= usize::from(operations[operation].returned.is_some());
+                    events.lift(at);
+                    at = events.next[0];
+                    continue;
+                }
+                done[operation / 64] &= !bit;
+            }
+            at = events.next[at];
+            continue;
+        }
+        // An operation returned and was not placed: undo the latest choice.
+        let Some((call, before)) = taken.pop() else { return false };
+        let (operation, _) = events.of[call];
+        state = before;
+        done[operation / 64] &= !(1u64 << (operation % 64));
+        left += usize::from(operations[operation].returned.is_some());
+        events.unlift(call);
+        at = events.next[call];
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn operation(called: u64, returned: Option<u64>, action: Action) -> Operation {
+        let returned = returned.map(Time::from_ns);
+        Operation { client: 0, key: 1, called: Time::from_ns(called), returned, action }
+    }
+
+    #[test]
+    fn known_histories() {
+        use Action::*;
+        let judge = |all: &[Operation]| check(all, |_| None).is_ok();
+        let write = operation(0, Some(10), Write(1));
+        assert!(judge(&[write, operation(11, Some(12), Read(Some(1)))]));
+        assert!(!judge(&[write, operation(11, Some(12), Read(None))]), "a stale read");
+        assert!(judge(&[write, operation(5, Some(12), Read(None))]), "an overlapping read");
+        let (new, old) = (operation(2, Some(3), Read(Some(1))), operation(4, Some(5), Read(None)));
+        assert!(!judge(&[write, new, old]), "a value that was there is gone again");
+        let maybe = operation(0, None, Write(1));
+        assert!(judge(&[maybe, operation(9, Some(10), Read(None))]), "it may not have happened");
+        assert!(judge(&[maybe, operation(9, Some(10), Read(Some(1)))]), "it may have");
+        assert!(!judge(&[maybe, new, old]), "it cannot be undone");
+        assert!(!judge(&[write, operation(11, Some(12), Remove(Some(false)))]), "a lost write");
+        let removed = operation(11, Some(12), Remove(Some(true)));
+        assert!(judge(&[write, removed, operation(13, Some(14), Read(None))]));
+    }
+
+    /// Every order of every subset that includes all that returned, by brute force.
+    fn brute(operations: &[Operation], state: Option<u64>, used: u32) -> bool {
+        let open = |index: &usize| used & (1 << index) == 0;
+        let all: Vec<usize> = (0..operations.len()).filter(open).collect();
+        if all.iter().all(|index| operations[*index].returned.is_none()) {
+            return true;
+        }
+        all.iter().any(|&index| {
+            // It comes next only if nothing else had returned before it was called.
+            let first = all.iter().all(|&other| {
+                operations[other].returned.is_none_or(|returned| returned >= operations[index].called)
+            });
+            let next = step(state, operations[index].action);
+            first && next.is_some_and(|state| brute(operations, state, used | 1 << index))
+        })
+    }
+
+    fn action() -> impl Strategy<Value = Action> {
+        prop_oneof![
+            proptest::option::of(0u64..3).prop_map(Action::Read),
+            (0u64..3).prop_map(Action::Write),
+            proptest::option::of(any::<bool>()).prop_map(Action::Remove),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn it_judges_as_brute_force_does(
+            drawn in proptest::collection::vec((0u64..20, proptest::option::weighted(0.8, 0u64..10), action()), 1..7)
+        ) {
+            let mut all: Vec<Operation> = drawn
+                .into_iter()
+                .map(|(called, took, action)| operation(called, took.map(|took| called + took), action))
+                .filter(|operation| {
+                    operation.returned.is_some() || !matches!(operation.action, Action::Read(_))
+                })
+                .collect();
+            all.sort_by_key(|operation| operation.called);
+            prop_assert_eq!(is_linearizable(&all, None), brute(&all, None, 0));
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Whether a system keeps its promises while things fail.
+//!
+//! A [`Schedule`] is a list of faults as plain values, drawn from a seed and a [`Menu`] of what a
+//! world can do; a world's caller translates it. [`store`] runs clients against the key-value store and
+//! records what they saw, and [`linear`] judges it. A schedule that shows a violation
+//! is [shrunk](shrink) to one whose every fault is needed.
+
+pub mod linear;
+mod schedule;
+pub mod store;
+
+pub use schedule::{Fault, Menu, Schedule, Trouble, shrink};
