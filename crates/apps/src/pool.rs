@@ -76,3 +76,59 @@ impl Drop for KeyGuard<'_> {
         waiting.into_iter().flatten().for_each(Waker::wake);
     }
 }
+
+/// A value that one task waits for and another gives.
+pub(crate) struct Promise<T>(RefCell<(Option<T>, Option<Waker>)>);
+
+impl<T> Promise<T> {
+    pub(crate) fn new() -> std::rc::Rc<Promise<T>> {
+        std::rc::Rc::new(Promise(RefCell::new((None, None))))
+    }
+
+    pub(crate) fn give(&self, value: T) {
+        let waker = {
+            let mut slot = self.0.borrow_mut();
+            slot.0 = Some(value);
+            slot.1.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    pub(crate) async fn wait(&self) -> T {
+        poll_fn(|context| {
+            let mut slot = self.0.borrow_mut();
+            match slot.0.take() {
+                Some(value) => Poll::Ready(value),
+                None => {
+                    slot.1 = Some(context.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+}
+
+/// Tasks that look again whenever something changed.
+#[derive(Default)]
+pub(crate) struct Change(RefCell<Vec<Waker>>);
+
+impl Change {
+    pub(crate) fn tell(&self) {
+        self.0.take().into_iter().for_each(Waker::wake);
+    }
+
+    /// Waits until `look` finds something.
+    pub(crate) async fn until<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {
+        poll_fn(|context| match look() {
+            Some(found) => Poll::Ready(found),
+            None => {
+                self.0.borrow_mut().push(context.waker().clone());
+                Poll::Pending
+            }
+        })
+        .await
+    }
+}

@@ -24,7 +24,7 @@ const CLIENTS: u32 = 11;
 fn options(placement: Placement) -> Options {
     let mut options = Options::sized(RECORDS, 64).placed(placement);
     options.layout.root_buckets = 16 * RECORDS;
-    options.layout.cache_slots = 1 << 18;
+    options.layout.cache_slots = 1 << 24;
     options.preload = RECORDS;
     options.warm = RECORDS;
     options.hot_share = 0;
@@ -216,7 +216,8 @@ fn reached(
                     shared.stop.set(true);
                 }
                 for task in tasks {
-                    driven.borrow_mut().push(task.await.expect("it ends").expect("every get succeeds"));
+                    let one = task.await.expect("it ends").expect("every get succeeds");
+                    driven.borrow_mut().push(one);
                 }
             }
         }));

@@ -3,10 +3,10 @@
 use super::layout::*;
 use super::server::{GET_SERVICE, Greeting, HELLO_BYTES, SERVICE};
 use super::{Home, KvError, Options, Placement, Planted, Splitter};
+use crate::alive::outlive;
 use crate::outbox::{self, Outbox};
 use offpath_fabric::{
-    Access, Address, Fabric, QueuePair, QueuePairOptions, Region, RemoteAddress, RemoteRegion, Slice, Status,
-    Work,
+    Access, Address, Fabric, QueuePair, QueuePairOptions, Region, RemoteAddress, Slice, Status, Work,
 };
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -203,29 +203,15 @@ impl<F: Fabric> Client<F> {
         Ok(Side { name, queue_pair, greeting })
     }
 
-    /// Waits for a receive. Nothing tells a receiver that its peer is gone, so it asks now and then.
     async fn patiently(
         &self,
         queue_pair: &F::QueuePair,
         peer: &'static str,
         receive: &mut F::Ticket,
     ) -> Result<u64, KvError> {
-        loop {
-            let limit = self.options.answer_timeout;
-            if let Some(heard) = self.fabric.timeout(limit, &mut *receive).await {
-                let heard = heard.success().map_err(|status| KvError::Disconnected { peer, status })?;
-                return Ok(heard.bytes);
-            }
-            // A READ of no bytes touches no memory, and fails where nobody acknowledges it.
-            let nowhere = RemoteRegion {
-                endpoint: offpath_fabric::Endpoint(0),
-                key: 0,
-                base: 0,
-                length: 0,
-            };
-            let probe = queue_pair.read(self.region.slice(0, 0), nowhere.at(0))?;
-            probe.await.success().map_err(|status| KvError::Disconnected { peer, status })?;
-        }
+        let span = self.options.answer_timeout;
+        let heard = outlive(&self.fabric, queue_pair, &self.region, span, receive).await?;
+        Ok(heard.map_err(|status| KvError::Disconnected { peer, status })?.bytes)
     }
 
     async fn ensure(&mut self) -> Result<(), KvError> {

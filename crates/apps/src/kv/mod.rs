@@ -29,6 +29,7 @@ pub use layout::{
     Answer, BUCKET_BYTES, BUCKET_KEYS, Bucket, HEADER_BYTES, HOT_GROUPS, LAYOUT_VERSION, Layout, MAGIC, Opcode,
     Pointer, RECORD_HEADER_BYTES, REQUEST_BYTES, Record, Request, VALUE_BYTES_MAX,
 };
+pub(crate) use layout::hash;
 pub use server::{host, soc};
 
 use offpath_fabric::{ConnectError, PostError, RegionError, Status, Unsupported};

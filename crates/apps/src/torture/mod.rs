@@ -2,10 +2,12 @@
 //!
 //! A [`Schedule`] is a list of faults as plain values, drawn from a seed and a [`Menu`] of what a
 //! world can do; a world's caller translates it. [`store`] runs clients against the key-value store and
-//! records what they saw, and [`linear`] judges it. A schedule that shows a violation
+//! records what they saw, and [`linear`] judges it; [`log`] writes to the replicated log and compares what
+//! its replicas kept. A schedule that shows a violation
 //! is [shrunk](shrink) to one whose every fault is needed.
 
 pub mod linear;
+pub mod log;
 mod schedule;
 pub mod store;
 
