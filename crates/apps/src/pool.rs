@@ -1,28 +1,41 @@
 //! Numbers that tasks take and give back, as slots of a buffer.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
 
-/// A set of free numbers. A number is given back by hand and never by a drop: an abandoned operation
-/// may still write into its slot.
+/// A set of free numbers. Who waits with the lowest rank is served first. A number is given back by
+/// hand and never by a drop: an abandoned operation may still write into its slot.
 pub(crate) struct Pool {
     free: RefCell<Vec<u64>>,
-    waiting: RefCell<VecDeque<Waker>>,
+    waiting: RefCell<BTreeMap<(u64, u64), Waker>>,
+    /// Numbers that are handed to a waiter that has not run since.
+    granted: RefCell<BTreeMap<(u64, u64), u64>>,
+    arrivals: Cell<u64>,
 }
 
 impl Pool {
     pub(crate) fn new(count: u64) -> Pool {
-        Pool { free: RefCell::new((0..count).rev().collect()), waiting: RefCell::default() }
+        Pool {
+            free: RefCell::new((0..count).rev().collect()),
+            waiting: RefCell::default(),
+            granted: RefCell::default(),
+            arrivals: Cell::new(0),
+        }
     }
 
-    /// Waits for a free number and takes it.
-    pub(crate) async fn take(&self) -> u64 {
-        poll_fn(|context| match self.free.borrow_mut().pop() {
+    /// Waits for a free number and takes it. Of one rank, who came first is first.
+    pub(crate) async fn take(&self, rank: u64) -> u64 {
+        if let Some(number) = self.free.borrow_mut().pop() {
+            return number;
+        }
+        let own = (rank, self.arrivals.get());
+        self.arrivals.set(own.1 + 1);
+        poll_fn(|context| match self.granted.borrow_mut().remove(&own) {
             Some(number) => Poll::Ready(number),
             None => {
-                self.waiting.borrow_mut().push_back(context.waker().clone());
+                self.waiting.borrow_mut().insert(own, context.waker().clone());
                 Poll::Pending
             }
         })
@@ -30,9 +43,13 @@ impl Pool {
     }
 
     pub(crate) fn give(&self, number: u64) {
-        self.free.borrow_mut().push(number);
-        if let Some(waker) = self.waiting.borrow_mut().pop_front() {
-            waker.wake();
+        let first = self.waiting.borrow_mut().pop_first();
+        match first {
+            Some((own, waker)) => {
+                self.granted.borrow_mut().insert(own, number);
+                waker.wake();
+            }
+            None => self.free.borrow_mut().push(number),
         }
     }
 }
@@ -40,7 +57,7 @@ impl Pool {
 /// One lock for each key; who waits is served in turn.
 #[derive(Default)]
 pub(crate) struct KeyLocks {
-    held: RefCell<std::collections::BTreeMap<u64, VecDeque<Waker>>>,
+    held: RefCell<BTreeMap<u64, VecDeque<Waker>>>,
 }
 
 impl KeyLocks {
@@ -130,5 +147,29 @@ impl Change {
             }
         })
         .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::pin;
+    use std::task::Context;
+
+    #[test]
+    fn the_lowest_rank_is_served_first() {
+        let pool = Pool::new(1);
+        let mut context = Context::from_waker(Waker::noop());
+        let mut poll = |future: std::pin::Pin<&mut dyn Future<Output = u64>>| future.poll(&mut context);
+        let (mut first, mut late, mut early) = (pin!(pool.take(9)), pin!(pool.take(5)), pin!(pool.take(2)));
+        assert_eq!(poll(first.as_mut()), Poll::Ready(0));
+        assert_eq!(poll(late.as_mut()), Poll::Pending);
+        assert_eq!(poll(early.as_mut()), Poll::Pending);
+        pool.give(0);
+        // A number that is promised cannot be taken in between.
+        let mut between = pin!(pool.take(0));
+        assert_eq!(poll(between.as_mut()), Poll::Pending);
+        assert_eq!(poll(late.as_mut()), Poll::Pending);
+        assert_eq!(poll(early.as_mut()), Poll::Ready(0));
     }
 }

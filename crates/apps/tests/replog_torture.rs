@@ -33,6 +33,13 @@ fn run(router: &Rc<Router>, plan: &Plan, schedule: &Schedule) -> Result<Seen, Vi
     seen.judge(plan).map(|()| seen)
 }
 
+/// The seed's own faults, and those of its plan.
+fn schedule_of(plan: &Plan) -> Schedule {
+    let mut schedule = Schedule::draw(plan.seed, &menu(plan));
+    schedule.faults.extend(plan.loss());
+    schedule
+}
+
 fn seeds() -> u64 {
     std::env::var("OFFPATH_TORTURE_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1000)
 }
@@ -43,7 +50,7 @@ fn nothing_acknowledged_is_lost_and_replicas_are_equal() {
     let (mut writes, mut acknowledged) = (0, 0);
     for seed in 0..seeds() {
         let plan = Plan::of(seed, chain());
-        let schedule = Schedule::draw(seed, &menu(&plan));
+        let schedule = schedule_of(&plan);
         match run(&router, &plan, &schedule) {
             Ok(seen) => {
                 let counts = seen.counts();
@@ -66,7 +73,7 @@ fn one_seed_gives_one_log() {
     let router = common::router();
     for seed in [5, 11] {
         let plan = Plan::of(seed, chain());
-        let schedule = Schedule::draw(seed, &menu(&plan));
+        let schedule = schedule_of(&plan);
         let play = || run(&router, &plan, &schedule).expect("nothing is lost").files();
         let files = play();
         assert_eq!(files.len(), 3);
@@ -82,7 +89,7 @@ fn every_planted_bug_is_found() {
         let found = (0..1000).find_map(|seed| {
             let mut plan = Plan::of(seed, chain());
             plan.options.planted = Some(bug);
-            let schedule = Schedule::draw(seed, &menu(&plan));
+            let schedule = schedule_of(&plan);
             run(&router, &plan, &schedule).err().map(|violation| (seed, plan, schedule, violation))
         });
         match found {

@@ -45,7 +45,7 @@ struct Far<F: Fabric> {
 
 impl<F: Fabric> Far<F> {
     async fn read(&self, from: RemoteAddress, length: u64) -> Result<Vec<u8>, KvError> {
-        let slot = self.pool.take().await;
+        let slot = self.pool.take(0).await;
         let at = slot * self.slot_bytes;
         let ticket = match &self.engine {
             Some(engine) => {
@@ -62,7 +62,7 @@ impl<F: Fabric> Far<F> {
     }
 
     async fn write(&self, to: RemoteAddress, bytes: &[u8]) -> Result<(), KvError> {
-        let slot = self.pool.take().await;
+        let slot = self.pool.take(0).await;
         let (at, length) = (slot * self.slot_bytes, bytes.len() as u64);
         self.scratch.write(at, bytes)?;
         let ticket = match &self.engine {

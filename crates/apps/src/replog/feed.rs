@@ -160,7 +160,10 @@ pub(super) fn read_notice(bytes: &[u8]) -> Option<(u64, u64, u32, u32)> {
     Some((word(bytes, 0), word(bytes, 8), rest as u32, (rest >> 32) as u32))
 }
 
-type Waiting = BTreeMap<u32, Rc<Promise<Result<(), Status>>>>;
+/// Set in the word of an answer that gives a slot back without keeping its chunk for good.
+pub(super) const LATER: u32 = 1 << 31;
+
+type Waiting = BTreeMap<u32, Rc<Promise<Result<bool, Status>>>>;
 
 /// One connection: slots of chunks, each free again when the peer acknowledges it.
 pub(super) struct Feed<F: Fabric> {
@@ -245,9 +248,9 @@ impl<F: Fabric> Feed<F> {
                     }
                     // The slot is told by the word that comes with the acknowledgement.
                     let slot = heard.immediate.unwrap_or(u32::MAX);
-                    let promise = self.waiting.borrow_mut().remove(&slot);
+                    let promise = self.waiting.borrow_mut().remove(&(slot & !LATER));
                     if let Some(promise) = promise {
-                        promise.give(Ok(()));
+                        promise.give(Ok(slot & LATER == 0));
                     }
                 }
             }
@@ -272,20 +275,31 @@ impl<F: Fabric> Feed<F> {
         self.waiting.borrow().len()
     }
 
-    /// Brings a chunk to the peer and waits for its acknowledgement.
+    /// Brings a chunk to the peer and waits for its acknowledgement, again as long as the peer says that
+    /// it comes too early: later chunks must not keep the slots that an earlier one needs.
     pub(super) async fn send(&self, chunk: &Chunk, compress: bool) -> Result<(), LogError> {
+        while !self.offer(chunk, compress).await? {
+            self.fabric.sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+
+    /// Brings a chunk to the peer once; whether it is kept, which an earlier one that is missing
+    /// prevents.
+    pub(super) async fn offer(&self, chunk: &Chunk, compress: bool) -> Result<bool, LogError> {
         self.bring(chunk, compress, &Cell::default()).await
     }
 
-    /// The same, uncompressed, with the processor time that posting took.
-    pub(super) async fn send_timed(&self, chunk: &Chunk) -> (Result<(), LogError>, Time) {
+    /// Brings a chunk once, uncompressed; whether it is kept, and the processor time of posting.
+    pub(super) async fn send_timed(&self, chunk: &Chunk) -> (Result<bool, LogError>, Time) {
         let posting = Cell::default();
         let sent = self.bring(chunk, false, &posting).await;
         (sent, posting.get())
     }
 
-    async fn bring(&self, chunk: &Chunk, compress: bool, posting: &Cell<Time>) -> Result<(), LogError> {
-        let slot = self.pool.take().await;
+    async fn bring(&self, chunk: &Chunk, compress: bool, posting: &Cell<Time>) -> Result<bool, LogError> {
+        // The earliest chunk first: the others wait for it at the peer.
+        let slot = self.pool.take(chunk.sequence).await;
         let broke = |status| LogError::Disconnected { peer: self.peer.to_string(), status };
         let promise = Promise::new();
         if let Some(status) = self.broken.get() {

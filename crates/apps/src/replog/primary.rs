@@ -12,6 +12,8 @@ use std::rc::Rc;
 /// The file that counts the primary's incarnations.
 const EPOCH: &str = "epoch";
 const EPOCH_NEXT: &str = "epoch-next";
+/// The pause before a chunk that came too early is brought again.
+const PAUSE: Time = Time::from_us(20);
 
 /// Where the time of a primary's writes went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -206,10 +208,15 @@ impl<F: Fabric> Inner<F> {
             let feed = if by_card { self.card_feed().await? } else { self.chain().await? };
             let (sent, posting) = feed.send_timed(&chunk).await;
             self.post.set(self.post.get() + posting);
-            if sent.is_ok() {
-                let count = if by_card { &self.by_card } else { &self.by_host };
-                count.set(count.get() + 1);
-                return Ok(());
+            match sent {
+                Ok(true) => {
+                    let count = if by_card { &self.by_card } else { &self.by_host };
+                    count.set(count.get() + 1);
+                    return Ok(());
+                }
+                // An earlier one has to come first.
+                Ok(false) => self.fabric.sleep(PAUSE).await,
+                Err(_) => {}
             }
         }
     }

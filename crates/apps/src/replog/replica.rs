@@ -1,7 +1,7 @@
 //! Who keeps or carries the log for the primary: backups and the card.
 
 use super::feed::{
-    CHUNK_HEADER, Chunk, Downstream, HELLO_BYTES, Hello, NOTICE_BYTES, OPEN_BYTES, Open, Opener, SERVICE,
+    CHUNK_HEADER, Chunk, Downstream, HELLO_BYTES, Hello, LATER, NOTICE_BYTES, OPEN_BYTES, Open, Opener, SERVICE,
     no_region, read_notice,
 };
 use super::log::Log;
@@ -12,14 +12,27 @@ use offpath_fabric::{
 };
 use offpath_quantity::Time;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
+/// How many confirmed entries are remembered; one that comes again later is forwarded again, and known
+/// there.
+const REMEMBERED: usize = 1024;
 /// The pause before something that failed is tried again.
 const PAUSE: Time = Time::from_us(100);
 
 fn memory<F: Fabric>(fabric: &F) -> String {
     fabric.memories().into_iter().next().map(|memory| memory.name).unwrap_or_default()
+}
+
+/// What became of a chunk.
+enum Taken {
+    /// This log and the rest of the chain have it, or nobody waits for it any more.
+    Kept,
+    /// One before it is missing.
+    Later,
+    /// The primary has yet to tell its incarnation.
+    Unknown,
 }
 
 /// A backup.
@@ -32,6 +45,10 @@ struct Replica<F: Fabric> {
     arrived: RefCell<BTreeMap<u64, Vec<u8>>>,
     change: Change,
     turn: KeyLocks,
+    /// Entries that are on their way to the next backup.
+    forwarding: RefCell<BTreeSet<u64>>,
+    /// Entries that the rest of the chain has, the latest of them.
+    confirmed: RefCell<BTreeSet<u64>>,
     next: Option<Rc<Downstream<F>>>,
 }
 
@@ -49,6 +66,8 @@ pub async fn backup<F: Fabric>(fabric: F, options: Options) -> Result<(), LogErr
         arrived: RefCell::default(),
         change: Change::default(),
         turn: KeyLocks::default(),
+        forwarding: RefCell::default(),
+        confirmed: RefCell::default(),
         next: after.map(|peer| Downstream::new(&fabric, &options, peer)),
         fabric: fabric.clone(),
         options,
@@ -132,18 +151,19 @@ impl<F: Fabric> Replica<F> {
             let (own, queue_pair, region) = (self.clone(), queue_pair.clone(), region.clone());
             self.fabric.spawn_task(Box::pin(async move {
                 let early = own.options.plants(Planted::EarlyAcknowledgement);
-                let acknowledge = || {
-                    let request = WorkRequest::send(region.slice(0, 0)).immediate(slot);
+                let acknowledge = |word| {
+                    let request = WorkRequest::send(region.slice(0, 0)).immediate(word);
                     // Where the connection broke, the sender brings the chunk again.
                     let _ = queue_pair.post(request);
                 };
                 if early {
-                    acknowledge();
+                    acknowledge(slot);
                 }
                 match own.take(chunk).await {
-                    Ok(true) if !early => acknowledge(),
-                    Ok(true) => {}
-                    Ok(false) | Err(_) => queue_pair.close(),
+                    Ok(Taken::Kept | Taken::Later) if early => {}
+                    Ok(Taken::Kept) => acknowledge(slot),
+                    Ok(Taken::Later) => acknowledge(slot | LATER),
+                    Ok(Taken::Unknown) | Err(_) => queue_pair.close(),
                 }
             }));
         }
@@ -159,6 +179,8 @@ impl<F: Fabric> Replica<F> {
         }
         if open.epoch > self.epoch.get() {
             self.arrived.borrow_mut().clear();
+            self.forwarding.borrow_mut().clear();
+            self.confirmed.borrow_mut().clear();
             if !self.options.plants(Planted::NoCut) {
                 self.log.truncate_after(open.last).await?;
             }
@@ -172,52 +194,69 @@ impl<F: Fabric> Replica<F> {
         Ok(true)
     }
 
-    /// Keeps a chunk and passes it on. True when this log and the rest of the chain have it, or nobody
-    /// waits for it any more; false where the primary has yet to tell its incarnation.
-    async fn take(self: &Rc<Self>, chunk: Chunk) -> Result<bool, LogError> {
+    /// Keeps a chunk and passes it on.
+    async fn take(self: &Rc<Self>, chunk: Chunk) -> Result<Taken, LogError> {
         let (epoch, sequence) = (chunk.epoch, chunk.sequence);
         let is_over = || self.epoch.get() > epoch;
         if is_over() {
-            return Ok(true);
+            return Ok(Taken::Kept);
         }
         if epoch > self.epoch.get() {
-            return Ok(false);
+            return Ok(Taken::Unknown);
         }
         let repeated = sequence <= self.log.last();
         if !repeated || self.options.plants(Planted::NoDuplicateCheck) {
             self.arrived.borrow_mut().insert(sequence, chunk.payload.clone());
         }
         self.append_arrived(epoch).await?;
-        self.change.until(|| (is_over() || self.log.last() >= sequence).then_some(())).await;
-        if is_over() {
-            return Ok(true);
+        if repeated {
+            self.forward(&chunk);
         }
-        if self.next.is_none() {
-            return Ok(true);
+        let kept = || match &self.next {
+            Some(_) if self.options.plants(Planted::AcknowledgedBeforeForwarded) => self.log.last() >= sequence,
+            Some(_) => self.confirmed.borrow().contains(&sequence),
+            None => self.log.last() >= sequence,
+        };
+        let there = self.change.until(|| (is_over() || kept()).then_some(()));
+        // A chunk that waits for an earlier one must not keep the slot that this one needs.
+        let there = self.fabric.timeout(self.options.patience, there).await;
+        Ok(if there.is_some() { Taken::Kept } else { Taken::Later })
+    }
+
+    /// Passes an entry on in a task of its own, whoever still waits for it: what is appended here must
+    /// reach the rest of the chain.
+    fn forward(self: &Rc<Self>, chunk: &Chunk) {
+        let (sequence, epoch) = (chunk.sequence, chunk.epoch);
+        if self.next.is_none()
+            || self.confirmed.borrow().contains(&sequence)
+            || !self.forwarding.borrow_mut().insert(sequence)
+        {
+            return;
         }
-        let own = self.clone();
-        let forward = async move {
+        let (own, chunk) = (self.clone(), chunk.clone());
+        self.fabric.spawn_task(Box::pin(async move {
             while own.epoch.get() == epoch {
-                let feed = own.next_feed().await?;
+                let Ok(feed) = own.next_feed().await else { return };
                 // It may have been cut while the connection was made.
                 if own.epoch.get() == epoch && feed.send(&chunk, false).await.is_ok() {
                     break;
                 }
             }
-            Ok::<(), LogError>(())
-        };
-        if self.options.plants(Planted::AcknowledgedBeforeForwarded) {
-            self.fabric.spawn_task(Box::pin(async move {
-                let _ = forward.await;
-            }));
-            return Ok(true);
-        }
-        forward.await?;
-        Ok(true)
+            if own.epoch.get() == epoch {
+                own.forwarding.borrow_mut().remove(&sequence);
+                let mut confirmed = own.confirmed.borrow_mut();
+                confirmed.insert(sequence);
+                if confirmed.len() > REMEMBERED {
+                    confirmed.pop_first();
+                }
+                drop(confirmed);
+                own.change.tell();
+            }
+        }));
     }
 
     /// Appends what is next, in order.
-    async fn append_arrived(&self, epoch: u64) -> Result<(), LogError> {
+    async fn append_arrived(self: &Rc<Self>, epoch: u64) -> Result<(), LogError> {
         let _turn = self.turn.lock(0).await;
         let anyhow = self.options.plants(Planted::NoOrder) || self.options.plants(Planted::NoDuplicateCheck);
         while self.epoch.get() == epoch {
@@ -232,6 +271,7 @@ impl<F: Fabric> Replica<F> {
             }
             let sequence = if anyhow { next } else { at };
             self.log.append_as(sequence, &payload).await?;
+            self.forward(&Chunk { sequence, epoch, payload });
             self.change.tell();
         }
         // What came twice is of no use any more.
@@ -399,12 +439,16 @@ impl<F: Fabric> Host<F> {
         let open = || Open { opener: Opener::Card, last: 0, epoch: 0, staging: no_region() };
         while self.alive.get() {
             let feed = self.next.ensure(open, |_, _| ()).await?;
-            if feed.send(&chunk, self.options.compress).await.is_ok() {
-                let request = WorkRequest::send(self.region.slice(0, 0)).immediate(slot);
-                drop(self.queue_pair.post(request)?);
-                return Ok(());
+            match feed.offer(&chunk, self.options.compress).await {
+                Ok(kept) => {
+                    // Where an earlier chunk is missing the slot goes back, since that one may need it.
+                    let word = if kept { slot } else { slot | LATER };
+                    let request = WorkRequest::send(self.region.slice(0, 0)).immediate(word);
+                    drop(self.queue_pair.post(request)?);
+                    return Ok(());
+                }
+                Err(_) => self.fabric.sleep(PAUSE).await,
             }
-            self.fabric.sleep(PAUSE).await;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! A writer of the replicated log while things fail, and what the replicas kept.
 
+use super::Fault;
 use crate::kv::{hash, value_of};
 use crate::replog::{self, Alternative, Log, LogError, Options, Primary, entries};
 use offpath_fabric::{Fabric, Rng, Role, RoleName};
@@ -20,6 +21,8 @@ pub struct Plan {
     pub tasks: u32,
     /// The longest pause between a task's writes.
     pub pause: Time,
+    /// Whether the primary is gone for good at some time, which only its backups outlast.
+    pub loses_primary: bool,
     /// The run's seed.
     pub seed: u64,
 }
@@ -38,7 +41,25 @@ impl Plan {
             patience: Time::from_us(200),
             ..Options::new(alternative, chain)
         };
-        Plan { options, writes: 40, tasks: 3, pause, seed }
+        let loses_primary = random.next_u64() % 4 == 0;
+        Plan { options, writes: 40, tasks: 3, pause, loses_primary, seed }
+    }
+
+    /// The faults of the plan itself: the first backup crashes, and a little later the primary does for
+    /// good.
+    pub fn loss(&self) -> Vec<Fault> {
+        if !self.loses_primary {
+            return Vec::new();
+        }
+        let mut random = Rng::new(self.seed, &["loss"]);
+        let at = Time::from_us(60) + Time::from_ps(random.next_u64() % self.span().ps());
+        let crash = |role: &RoleName, at, restart_after| {
+            let RoleName { role, instance } = role.clone();
+            Fault::Crash { role, instance, at, restart_after }
+        };
+        let gone = crash(&RoleName::new("host", 0), at + Time::from_us(5), Time::from_ms(10_000));
+        let first = self.options.chain.first().map(|first| crash(first, at, Time::from_us(300)));
+        first.into_iter().chain([gone]).collect()
     }
 
     /// About how long a run without faults takes, so that faults can be put into it.
@@ -149,12 +170,18 @@ impl Seen {
         if let Some(error) = self.inner.errors.borrow().first() {
             return Err(Violation::Failed(error.clone()));
         }
-        if !self.inner.finished.get() {
-            return Err(Violation::Stuck);
-        }
         let files = self.inner.files.borrow();
         let primary = RoleName::new("host", 0);
         let none = Vec::new();
+        if plan.loses_primary && !files.contains_key(&primary) {
+            for replica in &plan.options.chain {
+                self.judge_entries(replica, &entries(files.get(replica).unwrap_or(&none)))?;
+            }
+            return Ok(());
+        }
+        if !self.inner.finished.get() {
+            return Err(Violation::Stuck);
+        }
         let own = files.get(&primary).unwrap_or(&none);
         let all = entries(own);
         for replica in &plan.options.chain {
@@ -164,12 +191,17 @@ impl Seen {
                 return Err(Violation::Differs { replica: replica.clone(), has, primary });
             }
         }
+        self.judge_entries(&primary, &all)
+    }
+
+    /// Judges what one replica has.
+    fn judge_entries(&self, replica: &RoleName, all: &[Vec<u8>]) -> Result<(), Violation> {
         let writes = self.inner.writes.borrow();
         for Write { id, acknowledged, .. } in writes.iter() {
             let Some((_, first, last)) = *acknowledged else { continue };
             let kept = all.get(first as usize - 1..last as usize).map(<[Vec<u8>]>::concat);
             if kept.as_deref() != Some(&payload(*id)[..]) {
-                return Err(Violation::Lost { replica: primary, id: *id, first, last });
+                return Err(Violation::Lost { replica: replica.clone(), id: *id, first, last });
             }
         }
         for earlier in writes.iter() {
@@ -209,15 +241,22 @@ pub fn roles<F: Fabric>(plan: &Plan, seen: &Seen) -> Vec<Role<F, ()>> {
         }
     });
     roles.push(card.in_background());
+    // The primary may be gone before the end.
+    let of_witness = plan.clone();
+    roles.push(Role::new("client", 0, move |fabric: F| {
+        let plan = of_witness.clone();
+        async move { fabric.sleep_until(plan.compared() + Time::from_us(20)).await }
+    }));
     let seen = seen.clone();
-    roles.push(Role::new("host", 0, move |fabric: F| {
+    let host = Role::new("host", 0, move |fabric: F| {
         let (plan, seen) = (plan.clone(), seen.clone());
         async move {
             keep_files(&fabric, &plan, &seen);
             let ended = write(&fabric, &plan, &seen).await;
             seen.note(&fabric, ended);
         }
-    }));
+    });
+    roles.push(host.in_background());
     roles
 }
 
