@@ -3,7 +3,7 @@ fn main() {
     let rows = shipped().unwrap_or_else(|e| panic!("{e}"));
     let start = std::time::Instant::now();
     let lines =
-        reproduce(&offpath_profile::Library::builtin(), &rows, &[], 2).unwrap_or_else(|e| panic!("{e}"));
+        reproduce(&offpath_profile::Library::builtin(), &rows, &[], &[], 2).unwrap_or_else(|e| panic!("{e}"));
     for l in &lines {
         let v = l.verdict.as_ref();
         println!(

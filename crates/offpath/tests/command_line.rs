@@ -130,7 +130,7 @@ fn every_number_is_shown_with_its_origin() {
 
 #[test]
 fn json_answers_follow_their_schemas() {
-    let cases: [(&str, &[&str]); 12] = [
+    let cases: [(&str, &[&str]); 13] = [
         ("path.json", &SOC_HOST),
         ("path.json", &["path", "bluefield2", "--path", "client-soc", "--verb", "send-ud"]),
         ("path.json", &["path", RING, "--path", "client-arm", "--verb", "fetch-and-add"]),
@@ -140,6 +140,7 @@ fn json_answers_follow_their_schemas() {
         ("device-show.json", &["device", "show", RING, "--set", "arm.pcie_mtu=128B"]),
         ("sweep.json", &["sweep", "bluefield2", "--path", "client-host", "--operations", "1000"]),
         ("reproduce.json", &["reproduce"]),
+        ("reproduce.json", &["reproduce", "W066", "W021"]),
         ("explain.json", &["explain", "W003"]),
         ("explain.json", &["explain", "W087"]),
         ("explain.json", &["explain", "W243"]),
