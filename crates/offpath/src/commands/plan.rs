@@ -1,10 +1,12 @@
 //! `offpath plan`: the best combination of a design's alternatives, on one page.
 
 use super::Context;
+use super::check::{AdviceReport, headline};
 use crate::chart::{Scale, sparkline};
 use crate::failure::{Failure, NEGATIVE};
 use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, emit, round, short, system_line};
 use clap::Args;
+use offpath::plan::advice::{self, Advised, Bench, Depth, RULES};
 use offpath::plan::check::{self, Checked, Point};
 use offpath::plan::observe::Loaded;
 use offpath::plan::planner::{Alone, Basis, Mix, Plan, Ranged};
@@ -14,7 +16,7 @@ use offpath::quantity::{Bytes, OpRate, Time};
 use offpath::twin::Seed;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -67,6 +69,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         device: options.device.clone(),
         objective: options.goal.clone(),
         offered_load: options.load.clone(),
+        mix: None,
     };
     let design = Design::load(&options.design, &changes).map_err(Failure::from)?;
     for warning in &design.warnings {
@@ -97,8 +100,12 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         Vec::new()
     };
     let rivals = rivals(&design, &setting, &system)?;
+    let directory = options.design.parent().unwrap_or(Path::new("."));
+    let bench = Bench::new(&design.source.0, directory, &changes, &setting, seed);
+    let advised = advice::advise(&bench, &design.source.1, Depth::Promising).map_err(Failure::from)?;
+    let checked = &checked;
     let page =
-        Page { design: &design, system: &system, checked: &checked, changed, sweep, clients, curve, rivals };
+        Page { design: &design, system: &system, checked, changed, sweep, clients, curve, rivals, advised };
     let text = match context.screen.format {
         Format::Json => context.screen.json(&page.report())?,
         Format::Table | Format::Markdown => page.text(&context.screen),
@@ -261,6 +268,7 @@ fn parameter_sweep(
             device: options.device.clone(),
             objective: options.goal.clone(),
             offered_load: options.load.clone(),
+            mix: None,
         };
         let design = Design::load(&options.design, &changes).map_err(Failure::from)?;
         let ready = prepare(&design, setting).map_err(Failure::from)?;
@@ -334,6 +342,7 @@ struct Page<'p> {
     clients: Vec<(String, Vec<Loaded>)>,
     curve: Vec<Point>,
     rivals: Vec<RivalReport>,
+    advised: Advised,
 }
 
 impl Page<'_> {
@@ -404,6 +413,7 @@ impl Page<'_> {
         text += &screen.heading("Mix");
         text += &self.mixes(screen);
         text += &self.twin();
+        text += &self.advice(screen);
         if let Some(changed) = &self.changed {
             text += &screen.heading("What-if");
             text += &self.changes(changed);
@@ -558,6 +568,27 @@ impl Page<'_> {
             );
         }
         text
+    }
+
+    /// What gains in the mix that the design runs, in a line each.
+    fn advice(&self, screen: &Screen) -> String {
+        let found = &self.advised.advice;
+        if found.is_empty() {
+            return format!(
+                "advice: none of {} rules finds what gains in mix `{}`\n",
+                RULES.len(),
+                self.advised.runs
+            );
+        }
+        let mut text = screen.heading("Advice, by what the twin gains");
+        for one in found {
+            let gain = headline(one, self.advised.objective);
+            text += &format!("{}: {gain}: {}\n", one.rule, one.remedy);
+        }
+        text + &format!(
+            "next: offpath check {0} says more, offpath check {0} --fix writes it\n",
+            self.design.source.0
+        )
     }
 
     fn changes(&self, changed: &ChangedReport) -> String {
@@ -921,6 +952,12 @@ impl Page<'_> {
                 })
                 .collect(),
             unit: unit.name(),
+            advice: self
+                .advised
+                .advice
+                .iter()
+                .map(|one| AdviceReport::of(one, self.advised.objective))
+                .collect(),
             next_measurement: self.next_measurement(),
             not_modelled: ["very many connections", "pause frames", "tails without evidence"],
         }
@@ -1015,6 +1052,7 @@ struct Report<'p> {
     curve: Vec<CurveReport>,
     not_modelled: [&'static str; 3],
     next_measurement: String,
+    advice: Vec<AdviceReport>,
 }
 
 #[derive(Serialize)]
