@@ -1,5 +1,6 @@
 //! The commands, each in a module of its own: add one by a variant of [`Command`] and an arm of [`run`].
 
+pub mod check;
 pub mod completions;
 pub mod device;
 pub mod explain;
@@ -56,6 +57,7 @@ pub struct Cli {
 pub enum Command {
     New(new::Options),
     Plan(plan::Options),
+    Check(check::Options),
     Path(path::Options),
     Device(device::Options),
     Sweep(sweep::Options),
@@ -79,6 +81,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::New(options) => new::run(&options, &context),
         Command::Plan(options) => plan::run(&options, &context),
+        Command::Check(options) => check::run(&options, &context),
         Command::Path(options) => path::run(&options, &context),
         Command::Device(options) => device::run(&options, &context),
         Command::Sweep(options) => sweep::run(&options, &context),
