@@ -4,6 +4,7 @@ pub mod check;
 pub mod completions;
 pub mod device;
 pub mod explain;
+pub mod fit;
 pub mod new;
 pub mod path;
 pub mod plan;
@@ -63,6 +64,7 @@ pub enum Command {
     Sweep(sweep::Options),
     Reproduce(reproduce::Options),
     Explain(explain::Options),
+    Fit(fit::Options),
     Completions(completions::Options),
 }
 
@@ -87,6 +89,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Sweep(options) => sweep::run(&options, &context),
         Command::Reproduce(options) => reproduce::run(&options, &context),
         Command::Explain(options) => explain::run(&options, &context),
+        Command::Fit(options) => fit::run(&options, &context),
         Command::Completions(options) => completions::run(&options),
     }
 }
