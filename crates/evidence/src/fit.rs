@@ -354,10 +354,16 @@ impl<'a> Problem<'a> {
         threads: usize,
     ) -> Result<Problem<'a>, FitError> {
         let known: BTreeSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
-        let named = specification.weights.iter().map(|one| &one.row).chain(specification.set_aside.iter().map(|one| &one.row));
+        let named = specification
+            .weights
+            .iter()
+            .map(|one| &one.row)
+            .chain(specification.set_aside.iter().map(|one| &one.row));
         for row in named {
             if !known.contains(row.as_str()) {
-                return Err(FitError::Specification(format!("names {row}, which is no row that the fit may read")));
+                return Err(FitError::Specification(format!(
+                    "names {row}, which is no row that the fit may read"
+                )));
             }
         }
         let mut problem = Problem {
@@ -371,7 +377,8 @@ impl<'a> Problem<'a> {
         let start = problem.prior();
         let values = problem.values(&bench, &start)?;
         for (index, (row, values)) in problem.rows.iter().zip(&values).enumerate() {
-            let weight = specification.weights.iter().find(|one| one.row == row.id).map_or(1.0, |one| one.weight);
+            let weight =
+                specification.weights.iter().find(|one| one.row == row.id).map_or(1.0, |one| one.weight);
             // Rows that state nearly the same count as one.
             let alike = problem.rows.iter().filter(|other| are_alike(row, other)).count();
             let weight = weight / (alike as f64).sqrt();
@@ -389,7 +396,9 @@ impl<'a> Problem<'a> {
                     let mut to = from.clone();
                     to[index] = share;
                     let there = problem.values(bench, &to)?;
-                    let differs = |row: &usize| own[*row].iter().zip(&there[*row]).any(|(a, b)| (a - b).abs() > 1e-9 * a.abs());
+                    let differs = |row: &usize| {
+                        own[*row].iter().zip(&there[*row]).any(|(a, b)| (a - b).abs() > 1e-9 * a.abs())
+                    };
                     moved.extend((0..problem.rows.len()).filter(differs));
                 }
             }
@@ -416,7 +425,11 @@ impl<'a> Problem<'a> {
     /// Parameters that are whole numbers, at whole numbers.
     fn snapped(&self, at: &[f64]) -> Vec<f64> {
         let snap = |(one, share): (&Parameter, &f64)| {
-            if one.is_whole() { self.share(one, one.rounded(one.low + share * (one.high - one.low))) } else { *share }
+            if one.is_whole() {
+                self.share(one, one.rounded(one.low + share * (one.high - one.low)))
+            } else {
+                *share
+            }
         };
         self.parameters.iter().zip(at).map(snap).collect()
     }
@@ -427,15 +440,19 @@ impl<'a> Problem<'a> {
 
     /// The parameters' values in base units.
     pub fn base(&self, at: &[f64]) -> Vec<f64> {
-        self.parameters.iter().zip(at).map(|(one, share)| (one.low + share * (one.high - one.low)).round()).collect()
+        self.parameters
+            .iter()
+            .zip(at)
+            .map(|(one, share)| (one.low + share * (one.high - one.low)).round())
+            .collect()
     }
 
     pub fn moved(&self, own: &Bench, at: &[f64]) -> Result<Bench, FitError> {
         let mut changes = Vec::new();
         for (one, base) in self.parameters.iter().zip(self.base(at)) {
-            let value = one
-                .quantity(base)
-                .ok_or_else(|| FitError::Specification(format!("bounds {} beyond what can be written", one.name())))?;
+            let value = one.quantity(base).ok_or_else(|| {
+                FitError::Specification(format!("bounds {} beyond what can be written", one.name()))
+            })?;
             for Place { file, key } in std::iter::once(&one.place).chain(&one.also) {
                 changes.push(Change { file: file.clone(), key: key.clone(), value });
             }
@@ -452,7 +469,9 @@ impl<'a> Problem<'a> {
     fn outcome(&self, bench: &Bench, row: usize) -> Result<Outcome, FitError> {
         let row = self.rows[row];
         let experiment = row.experiment.as_ref().expect("rows without an experiment are not read");
-        Ok(bench.run(experiment).map_err(|error| ExperimentError::Refused(format!("row {}: {error}", row.id)))?)
+        Ok(bench
+            .run(experiment)
+            .map_err(|error| ExperimentError::Refused(format!("row {}: {error}", row.id)))?)
     }
 
     /// The outcomes of some rows at a point, judged.
@@ -461,8 +480,9 @@ impl<'a> Problem<'a> {
         rows.iter()
             .map(|&row| {
                 let outcome = self.outcome(&bench, row)?;
-                judge(self.rows[row], &outcome)
-                    .ok_or_else(|| FitError::Specification(format!("reads {}, which has no value", self.rows[row].id)))
+                judge(self.rows[row], &outcome).ok_or_else(|| {
+                    FitError::Specification(format!("reads {}, which has no value", self.rows[row].id))
+                })
             })
             .collect()
     }
@@ -475,7 +495,11 @@ impl<'a> Problem<'a> {
     pub fn cost(&self, values: &Values, at: &[f64], without: &BTreeSet<usize>) -> f64 {
         let rows = self.gauges.iter().filter(|gauge| !without.contains(&gauge.row));
         let misfit: f64 = rows.map(|gauge| gauge.residual(&values[gauge.row]).powi(2)).sum();
-        let pulls = self.prior().into_iter().zip(at).map(|(prior, at)| (self.stiffness(prior) * (at - prior)).powi(2));
+        let pulls = self
+            .prior()
+            .into_iter()
+            .zip(at)
+            .map(|(prior, at)| (self.stiffness(prior) * (at - prior)).powi(2));
         misfit + pulls.sum::<f64>()
     }
 
@@ -543,9 +567,15 @@ impl<'a> Problem<'a> {
         without: &BTreeSet<usize>,
     ) -> Option<Vec<f64>> {
         let count = self.parameters.len();
-        let mut curvature: Vec<f64> = self.prior().into_iter().map(|prior| 2.0 * self.stiffness(prior).powi(2)).collect();
-        let mut slope: Vec<f64> =
-            self.prior().iter().zip(at).zip(&curvature).map(|((prior, at), curvature)| curvature * (at - prior)).collect();
+        let mut curvature: Vec<f64> =
+            self.prior().into_iter().map(|prior| 2.0 * self.stiffness(prior).powi(2)).collect();
+        let mut slope: Vec<f64> = self
+            .prior()
+            .iter()
+            .zip(at)
+            .zip(&curvature)
+            .map(|((prior, at), curvature)| curvature * (at - prior))
+            .collect();
         let mut limits = Vec::new();
         for (index, share) in at.iter().enumerate() {
             if fixed.contains(&index) {
@@ -591,8 +621,15 @@ impl<'a> Problem<'a> {
     }
 
     /// Descends from a point to a minimum. Whole numbers move only where `free` allows it.
-    pub fn descend(&self, own: &Bench, start: Vec<f64>, free: bool, without: &BTreeSet<usize>) -> Result<Best, FitError> {
-        let whole: BTreeSet<usize> = (0..self.parameters.len()).filter(|&index| self.parameters[index].is_whole()).collect();
+    pub fn descend(
+        &self,
+        own: &Bench,
+        start: Vec<f64>,
+        free: bool,
+        without: &BTreeSet<usize>,
+    ) -> Result<Best, FitError> {
+        let whole: BTreeSet<usize> =
+            (0..self.parameters.len()).filter(|&index| self.parameters[index].is_whole()).collect();
         let none = BTreeSet::new();
         let mut at = start;
         let mut values = self.values(own, &at)?;
@@ -614,10 +651,13 @@ impl<'a> Problem<'a> {
                     }
                     let halfway: Vec<f64> = at.iter().zip(&first).map(|(at, step)| at + step).collect();
                     let predicted = self.predicted(&values, &slopes, &first);
-                    let rest = self.step(&halfway, &predicted, &slopes, reach, &whole, without).ok_or_else(failed)?;
+                    let rest = self
+                        .step(&halfway, &predicted, &slopes, reach, &whole, without)
+                        .ok_or_else(failed)?;
                     step = first.iter().zip(&rest).map(|(first, rest)| first + rest).collect();
                 }
-                let to: Vec<f64> = at.iter().zip(&step).map(|(at, step)| (at + step).clamp(0.0, 1.0)).collect();
+                let to: Vec<f64> =
+                    at.iter().zip(&step).map(|(at, step)| (at + step).clamp(0.0, 1.0)).collect();
                 let expected = cost - self.cost(&self.predicted(&values, &slopes, &step), &to, without);
                 if expected < 1e-6 * (1.0 + cost) {
                     return Ok(Best { at, values, cost });
@@ -656,7 +696,9 @@ impl<'a> Problem<'a> {
                         tries.push(self.snapped(&at));
                     }
                 }
-                let found = each(library, threads, &tries, |bench, at| self.descend(bench, at.clone(), false, &none))?;
+                let found = each(library, threads, &tries, |bench, at| {
+                    self.descend(bench, at.clone(), false, &none)
+                })?;
                 match found.into_iter().min_by(|a, b| a.cost.total_cmp(&b.cost)) {
                     Some(better) if better.cost < best.cost - 1e-6 => best = better,
                     _ => drop(steps.next()),
@@ -731,7 +773,9 @@ pub fn fit(
     let starts: Vec<Vec<f64>> = (0..effort.starts.max(1) as u64)
         .map(|index| if index == 0 { problem.prior() } else { problem.start(seed.index(index)) })
         .collect();
-    let found = each(library, effort.threads, &starts, |bench, start| problem.descend(bench, start.clone(), true, &none))?;
+    let found = each(library, effort.threads, &starts, |bench, start| {
+        problem.descend(bench, start.clone(), true, &none)
+    })?;
     let least = found.iter().map(|best| best.cost).fold(f64::INFINITY, f64::min);
     // Of starts that end alike the first counts, so that their number does not matter.
     let kept = found.iter().find(|best| best.cost <= least * (1.0 + 1e-3) + 1e-4).cloned();

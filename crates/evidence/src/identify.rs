@@ -54,10 +54,8 @@ impl Polytope {
         }
         for gauge in met(problem, &best.values, without) {
             let values = &best.values[gauge.row];
-            let sides = [
-                (1.0, gauge.met.1, gauge.from_above(values)),
-                (-1.0, gauge.met.0, gauge.from_below(values)),
-            ];
+            let sides =
+                [(1.0, gauge.met.1, gauge.from_above(values)), (-1.0, gauge.met.0, gauge.from_below(values))];
             for (sign, end, places) in sides {
                 for place in places {
                     let slope = |index: usize| Some((index, sign * slopes[index].get(&gauge.row)?[place]));
@@ -67,7 +65,10 @@ impl Polytope {
                         continue;
                     }
                     limits.push(Limit {
-                        coefficients: coefficients.into_iter().map(|(index, value)| (index, value / length)).collect(),
+                        coefficients: coefficients
+                            .into_iter()
+                            .map(|(index, value)| (index, value / length))
+                            .collect(),
                         bound: (sign * (end - values[place]) / length).max(0.0),
                     });
                     holders.push(Holder::Row(gauge.row));
@@ -221,7 +222,12 @@ struct Width {
     at_bound: bool,
 }
 
-fn widths(problem: &Problem<'_>, best: &Best, slopes: &Slopes, without: &BTreeSet<usize>) -> Result<Vec<Width>, FitError> {
+fn widths(
+    problem: &Problem<'_>,
+    best: &Best,
+    slopes: &Slopes,
+    without: &BTreeSet<usize>,
+) -> Result<Vec<Width>, FitError> {
     let polytope = Polytope::new(problem, best, slopes, without);
     let count = problem.parameters.len();
     (0..count)
@@ -257,7 +263,7 @@ pub(crate) fn leave_one_out(
             return Ok(LeftOut::Taken);
         }
         let own = problem.rows[row];
-        let without: BTreeSet<usize> = 
+        let without: BTreeSet<usize> =
             rows.iter().filter(|&&other| are_alike(own, problem.rows[other])).copied().collect();
         let rest = widths(problem, best, slopes, &without)?;
         let mut lost = Vec::new();

@@ -48,7 +48,8 @@ pub(crate) fn minimise(curvature: &[f64], slope: &[f64], limits: &[Limit]) -> Op
         .build()
         .ok()?;
     let mut solver =
-        DefaultSolver::new(&cost, slope, &matrix, &bounds, &[NonnegativeConeT(limits.len())], settings).ok()?;
+        DefaultSolver::new(&cost, slope, &matrix, &bounds, &[NonnegativeConeT(limits.len())], settings)
+            .ok()?;
     solver.solve();
     let solution = solver.solution;
     matches!(solution.status, SolverStatus::Solved | SolverStatus::AlmostSolved)

@@ -199,14 +199,27 @@ impl RawParameter {
                 Written::Count(count) => count.to_string(),
                 Written::Text(text) => text.clone(),
             };
-            Quantity::parse(&text, dimension).map(Quantity::base).map_err(|error| format!("{name}: `{key}`: {error}"))
+            Quantity::parse(&text, dimension)
+                .map(Quantity::base)
+                .map_err(|error| format!("{name}: `{key}`: {error}"))
         };
         let (low, high) = (base("low", &self.low)?, base("high", &self.high)?);
         let (prior, resolution) = (base("prior", &self.prior)?, base("resolution", &self.resolution)?);
         if !(low <= prior && prior <= high && low < high && resolution > 0.0) {
             return Err(format!("{name}: `prior` has to lie between `low` and `high`, `resolution` above 0"));
         }
-        Ok(Parameter { place, also: self.also, dimension, low, high, prior, resolution, unit, scale, decimals })
+        Ok(Parameter {
+            place,
+            also: self.also,
+            dimension,
+            low,
+            high,
+            prior,
+            resolution,
+            unit,
+            scale,
+            decimals,
+        })
     }
 }
 
@@ -246,11 +259,13 @@ impl Parameter {
 mod tests {
     use super::*;
 
-    const HEAD: &str = "seed = 1\nstarts = 2\npull = 0.02\n[[parameter]]\nfile = \"profiles/a.toml\"\nkey = \"b.c\"\n";
+    const HEAD: &str =
+        "seed = 1\nstarts = 2\npull = 0.02\n[[parameter]]\nfile = \"profiles/a.toml\"\nkey = \"b.c\"\n";
 
     #[test]
     fn values_are_written_in_their_unit_without_needless_digits() {
-        let text = format!("{HEAD}low = \"0 ns\"\nhigh = \"1 us\"\nprior = \"30 ns\"\nresolution = \"0.1 ns\"\n");
+        let text =
+            format!("{HEAD}low = \"0 ns\"\nhigh = \"1 us\"\nprior = \"30 ns\"\nresolution = \"0.1 ns\"\n");
         let read = parse(&text, "f").expect("it is well formed");
         let one = &read.parameters[0];
         assert_eq!(one.name(), "a b.c");
@@ -265,7 +280,10 @@ mod tests {
         let cases = [
             ("low = 1\nhigh = 9\nprior = 10\nresolution = 1\n", "a b.c: `prior` has to lie"),
             ("low = \"1 ns\"\nhigh = \"2 B\"\nprior = \"1 ns\"\nresolution = \"1 ns\"\n", "a b.c: `high`"),
-            ("low = \"1 ns\"\nhigh = \"2 ns\"\nprior = \"1 ns\"\nresolution = \"1ns\"\n", "a b.c: write `resolution`"),
+            (
+                "low = \"1 ns\"\nhigh = \"2 ns\"\nprior = \"1 ns\"\nresolution = \"1ns\"\n",
+                "a b.c: write `resolution`",
+            ),
             ("low = 1\nhigh = 9\nprior = 2\nresolution = \"1 furlong\"\n", "`furlong` is no unit"),
         ];
         for (rest, expected) in cases {

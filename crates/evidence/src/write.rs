@@ -27,7 +27,10 @@ pub enum WriteError {
 
 /// The files that hold free parameters, in the order of their names.
 pub fn files(fitted: &Fitted) -> Vec<String> {
-    let places = fitted.parameters.iter().flat_map(|one| std::iter::once(&one.parameter.place).chain(&one.parameter.also));
+    let places = fitted
+        .parameters
+        .iter()
+        .flat_map(|one| std::iter::once(&one.parameter.place).chain(&one.parameter.also));
     let mut files: Vec<String> = places.map(|place| place.file.clone()).collect();
     files.sort();
     files.dedup();
@@ -40,9 +43,9 @@ pub fn files(fitted: &Fitted) -> Vec<String> {
 /// # Errors
 /// [`WriteError`] where the text is no TOML or lacks a fitted number.
 pub fn write(text: &str, fitted: &Fitted, file: &str) -> Result<String, WriteError> {
-    let mut document: DocumentMut = text
-        .parse()
-        .map_err(|error: toml_edit::TomlError| WriteError::Malformed { file: file.to_string(), message: error.to_string() })?;
+    let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
+        WriteError::Malformed { file: file.to_string(), message: error.to_string() }
+    })?;
     for one in &fitted.parameters {
         let places = std::iter::once(&one.parameter.place).chain(&one.parameter.also);
         for place in places.filter(|place| place.file == file) {
@@ -68,7 +71,10 @@ pub fn write(text: &str, fitted: &Fitted, file: &str) -> Result<String, WriteErr
                 value.decor_mut().clear();
                 written.insert(key, value);
                 if key == "provenance" {
-                    written.insert("rows", Value::from(one.alone.rows.iter().map(String::as_str).collect::<Array>()));
+                    written.insert(
+                        "rows",
+                        Value::from(one.alone.rows.iter().map(String::as_str).collect::<Array>()),
+                    );
                 }
             }
             *value = Value::InlineTable(written);

@@ -9,7 +9,8 @@ const PROFILES: [(Category, &str); 3] =
     [(Category::Device, "devices"), (Category::Host, "hosts"), (Category::Testbed, "testbeds")];
 
 fn source<'l>(library: &'l Library, file: &str) -> &'l str {
-    let (directory, name) = file.trim_start_matches("profiles/").split_once('/').expect("a file in a directory");
+    let (directory, name) =
+        file.trim_start_matches("profiles/").split_once('/').expect("a file in a directory");
     let (category, _) = PROFILES.iter().find(|(_, own)| *own == directory).expect("a directory of profiles");
     library.source(*category, name.trim_end_matches(".toml")).expect("the profile ships")
 }
@@ -79,7 +80,8 @@ fn the_fit_gives_the_shipped_profiles_byte_for_byte() {
         assert!(free.low <= one.value && one.value <= free.high, "{name}: {free:?}");
         assert!(!alone.rows.is_empty(), "{name} rests on no row");
     }
-    let missed: Vec<&str> = fitted.rows.iter().filter(|row| !row.within).map(|row| row.row.id.as_str()).collect();
+    let missed: Vec<&str> =
+        fitted.rows.iter().filter(|row| !row.within).map(|row| row.row.id.as_str()).collect();
     assert_eq!(missed, ["W174"], "the one row that no parameter reaches");
     assert!(fitted.rows.iter().all(|row| row.left_out == LeftOut::NotAsked));
 }
@@ -99,6 +101,7 @@ fn a_row_that_alone_speaks_of_a_number_is_said_to_identify_it() {
         .map(|row| row.row.id.as_str())
         .collect();
     assert_eq!(alone, ["W191"]);
-    let error = write::write("[dma]\n", &fitted, "profiles/devices/bluefield2.toml").expect_err("it lacks the number");
+    let error = write::write("[dma]\n", &fitted, "profiles/devices/bluefield2.toml")
+        .expect_err("it lacks the number");
     assert!(error.to_string().contains("`dma.total_rate`"), "{error}");
 }

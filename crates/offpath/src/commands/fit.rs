@@ -40,7 +40,8 @@ pub struct Options {
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let start = Instant::now();
     let library = context.system.library()?;
-    let broken = |error: &dyn std::fmt::Display| Failure::input(error.to_string(), "correct the file, or restore it");
+    let broken =
+        |error: &dyn std::fmt::Display| Failure::input(error.to_string(), "correct the file, or restore it");
     let rows = shipped().map_err(|error| broken(&error))?;
     let specification = free_parameters().map_err(|error| broken(&error))?;
     let effort = Effort {
@@ -61,7 +62,10 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         for text in &texts {
             let relative = text.file.strip_prefix("profiles/").unwrap_or(&text.file);
             let path = directory.join(relative);
-            let written = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&path, &text.after));
+            let written = path
+                .parent()
+                .map_or(Ok(()), std::fs::create_dir_all)
+                .and_then(|()| std::fs::write(&path, &text.after));
             written.map_err(|error| {
                 Failure::input(
                     format!("cannot write `{}`: {error}", path.display()),
@@ -129,7 +133,8 @@ fn interval(one: &FittedParameter, interval: &Interval) -> String {
 }
 
 fn counts(fitted: &Fitted) -> String {
-    let moved = fitted.rows.iter().filter(|row| row.left_out != LeftOut::Taken && !row.moved_by.is_empty()).count();
+    let moved =
+        fitted.rows.iter().filter(|row| row.left_out != LeftOut::Taken && !row.moved_by.is_empty()).count();
     let within = fitted.rows.iter().filter(|row| row.within).count();
     format!(
         "{} free parameters, {} rows that they move, {} more rows taken as measured; {within} of {} rows within \
@@ -171,14 +176,23 @@ fn shown(fitted: &Fitted, screen: &Screen) -> String {
             Entry::Text(assumed),
         ]
     });
-    let header =
-        ["parameter", "value", "alone", "held by", "others free", "identified by", "bounded by assumption on"];
+    let header = [
+        "parameter",
+        "value",
+        "alone",
+        "held by",
+        "others free",
+        "identified by",
+        "bounded by assumption on",
+    ];
     text += &screen.table(&header, rows.collect());
     text += &screen.heading("Rows");
     let rows = fitted.rows.iter().map(|row| {
         vec![
             Entry::Strong(row.row.id.clone()),
-            Entry::Name(row.row.published.map_or_else(String::new, |claim| format!("{claim} {}", row.row.unit))),
+            Entry::Name(
+                row.row.published.map_or_else(String::new, |claim| format!("{claim} {}", row.row.unit)),
+            ),
             Entry::Name(format!("{:.3}", row.predicted)),
             Entry::Name(format!("{:+.1}%{}", 100.0 * row.error, if row.within { "" } else { " outside" })),
             Entry::Text(left_out(row)),
