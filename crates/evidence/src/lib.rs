@@ -12,6 +12,7 @@ pub mod fit;
 mod identify;
 pub mod judge;
 pub mod log;
+mod measure;
 mod quadratic;
 pub mod reproduce;
 pub mod row;
