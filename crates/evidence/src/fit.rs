@@ -531,7 +531,7 @@ impl<'a> Problem<'a> {
     }
 
     /// The rows whose residuals a parameter moves most: at least half as much as the first of them.
-    fn most_moved(&self, values: &Values, slopes: &Slopes, parameter: usize) -> Vec<usize> {
+    pub fn most_moved(&self, values: &Values, slopes: &Slopes, parameter: usize) -> Vec<usize> {
         let mut moved: BTreeMap<usize, f64> = BTreeMap::new();
         for gauge in self.gauges.iter().filter(|gauge| gauge.weight > 0.0) {
             let Some(slopes) = slopes[parameter].get(&gauge.row) else { continue };

@@ -37,8 +37,8 @@ fn reading_cached_values_is_known_as_an_interval() {
     let plan = planned(&STORE, &[], &[]);
     let rate = alone(&plan, "A5-read (100% hits)").rate;
     let (low, high) = (rate.low / 1e6, rate.high / 1e6);
-    assert!((61.0..=63.0).contains(&low), "{low}");
-    assert!((73.0..=75.0).contains(&high), "{high}");
+    assert!((66.0..=68.0).contains(&low), "{low}");
+    assert!((74.0..=76.0).contains(&high), "{high}");
     assert!(low < 70.0 && 70.0 < high);
 }
 
