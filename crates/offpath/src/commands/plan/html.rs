@@ -105,7 +105,8 @@ fn advice(page: &Page<'_>) -> Option<Section> {
         let gain = headline(one, page.advised.objective);
         table.row(vec![one.rule.to_string(), gain, one.why.clone(), one.remedy.clone()]);
     }
-    let said = "Changes to the design whose gain the twin measures; `offpath check DESIGN --fix` writes them.";
+    let said =
+        "Changes to the design whose gain the twin measures; `offpath check DESIGN --fix` writes them.";
     Some(Section::new("advice", "Advice").saying(said).with(Block::Table(table)))
 }
 
