@@ -162,7 +162,7 @@ impl Gauge {
     }
 
     /// The places that have to stay below the upper ends.
-    pub fn from_above(&self, values: &[f64]) -> Vec<usize> {
+    pub fn held_above(&self, values: &[f64]) -> Vec<usize> {
         match self.pick {
             Pick::Greatest => (0..values.len()).collect(),
             _ => vec![self.place(values)],
@@ -170,7 +170,7 @@ impl Gauge {
     }
 
     /// The places that have to stay above the lower ends.
-    pub fn from_below(&self, values: &[f64]) -> Vec<usize> {
+    pub fn held_below(&self, values: &[f64]) -> Vec<usize> {
         match self.pick {
             Pick::Least => (0..values.len()).collect(),
             _ => vec![self.place(values)],
@@ -595,8 +595,8 @@ impl<'a> Problem<'a> {
         for gauge in self.gauges.iter().filter(|gauge| gauge.weight > 0.0 && !without.contains(&gauge.row)) {
             let values = &values[gauge.row];
             let sides = [
-                (gauge.aim.1.is_finite(), 1.0, gauge.aim.1, gauge.from_above(values)),
-                (gauge.aim.0 > 0.0, -1.0, gauge.aim.0, gauge.from_below(values)),
+                (gauge.aim.1.is_finite(), 1.0, gauge.aim.1, gauge.held_above(values)),
+                (gauge.aim.0 > 0.0, -1.0, gauge.aim.0, gauge.held_below(values)),
             ];
             for (_, sign, aim, places) in sides.into_iter().filter(|side| side.0) {
                 // What the value lies beyond its aim is a variable of its own, squared in the cost.

@@ -55,7 +55,7 @@ impl Polytope {
         for gauge in met(problem, &best.values, without) {
             let values = &best.values[gauge.row];
             let sides =
-                [(1.0, gauge.met.1, gauge.from_above(values)), (-1.0, gauge.met.0, gauge.from_below(values))];
+                [(1.0, gauge.met.1, gauge.held_above(values)), (-1.0, gauge.met.0, gauge.held_below(values))];
             for (sign, end, places) in sides {
                 for place in places {
                     let slope = |index: usize| Some((index, sign * slopes[index].get(&gauge.row)?[place]));
