@@ -1,6 +1,6 @@
 //! Fits numbers of the profiles to the rows of role `fit`.
 //!
-//! Every claim of a row is a [`Gauge`]: a value of a sweep, what it aims at, and the interval in which
+//! Every claim of a row is a gauge: a value of a sweep, what it aims at, and the interval in which
 //! the row counts as met. The sum of squared residuals, in units of the rows' tolerances, is minimised
 //! under the bounds of the [`Specification`] by steps of a quadratic program inside a trust region,
 //! from several seeded starts; then it is rounded.
