@@ -16,7 +16,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("workload", &["quantity"]),
     ("twin", &["quantity", "profile", "route", "fabric"]),
     ("plan", &["quantity", "profile", "route", "capacity", "fabric", "twin", "workload"]),
-    ("offpath", &["quantity", "profile", "route", "capacity", "fabric", "twin", "workload", "plan"]),
+    ("redis", &["quantity"]),
+    ("offpath", &["quantity", "profile", "route", "capacity", "fabric", "twin", "workload", "plan", "redis"]),
 ];
 
 /// Crates that know machines as data alone.

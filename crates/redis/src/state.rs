@@ -1,0 +1,71 @@
+//! The stream's position on disk, so that a relay that was stopped or killed resumes partially.
+
+use crate::handshake::ReplicationId;
+use crate::log;
+use std::path::{Path, PathBuf};
+use tokio::task::spawn_blocking;
+
+/// A position, and the names of its history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Saved {
+    /// The history.
+    pub id: ReplicationId,
+    /// Its name before the last promotion.
+    pub second_id: ReplicationId,
+    /// The first offset that `second_id` does not cover.
+    pub second_offset: u64,
+    /// The next byte to ask for.
+    pub next: u64,
+}
+
+/// Reads a position; a file that is missing or damaged is no position.
+pub fn load(path: &Path) -> Option<Saved> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let saved = parse(&text);
+    if saved.is_none() {
+        log::line(&format!("{} holds no position and is not used", path.display()));
+    }
+    saved
+}
+
+fn parse(text: &str) -> Option<Saved> {
+    let mut words = text.split_ascii_whitespace();
+    let saved = Saved {
+        id: words.next()?.parse().ok()?,
+        second_id: words.next()?.parse().ok()?,
+        second_offset: words.next()?.parse().ok()?,
+        next: words.next()?.parse().ok().filter(|next| (1..=i64::MAX as u64 / 2).contains(next))?,
+    };
+    words.next().is_none().then_some(saved)
+}
+
+/// Replaces the file as a whole, so that a crash leaves the old position or the new one.
+pub async fn save(path: &Path, saved: Saved) {
+    let path: PathBuf = path.into();
+    let job = move || {
+        let next = path.with_extension("next");
+        let text = format!("{} {} {} {}\n", saved.id, saved.second_id, saved.second_offset, saved.next);
+        std::fs::write(&next, text).and_then(|()| std::fs::rename(&next, &path))
+    };
+    if let Ok(Err(error)) = spawn_blocking(job).await {
+        log::line(&format!("the position cannot be kept: {error}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_file_is_no_position() {
+        let id = "0123456789abcdef0123456789abcdef01234567";
+        let none = ReplicationId::NONE;
+        let saved = parse(&format!("{id} {none} 0 5\n")).unwrap();
+        assert_eq!((saved.id, saved.next), (id.parse().unwrap(), 5));
+        for wrong in
+            ["", id, &format!("{id} {none} 0"), &format!("{id} {none} 0 0"), &format!("{id} {none} 0 5 6")]
+        {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
+}
