@@ -46,8 +46,9 @@ pub struct Progress {
     pub boundary: Option<usize>,
     /// Commands that ended in the piece.
     pub commands: u64,
-    /// Whether the master asked for an acknowledgement (`REPLCONF GETACK`).
-    pub asks_acknowledgement: bool,
+    /// Where the master asked for an acknowledgement (`REPLCONF GETACK`): the bytes before the
+    /// request since the framer began.
+    pub asks_acknowledgement: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +81,10 @@ pub struct Framer {
     words: [[u8; 8]; 2],
     lengths: [u64; 2],
     in_transaction: bool,
+    /// Bytes of all pieces before this one.
+    before: u64,
+    /// Bytes before the command that is open.
+    began: u64,
 }
 
 impl Default for Framer {
@@ -98,6 +103,8 @@ impl Framer {
             words: [[0; 8]; 2],
             lengths: [0; 2],
             in_transaction: false,
+            before: 0,
+            began: 0,
         }
     }
 
@@ -118,7 +125,7 @@ impl Framer {
             1 if self.word(0, b"MULTI") => self.in_transaction = true,
             1 if self.word(0, b"EXEC") || self.word(0, b"DISCARD") => self.in_transaction = false,
             3 if self.word(0, b"REPLCONF") && self.word(1, b"GETACK") => {
-                progress.asks_acknowledgement = true;
+                progress.asks_acknowledgement = Some(self.began);
             }
             _ => {}
         }
@@ -135,6 +142,7 @@ impl Framer {
             let byte = piece[at];
             match self.state {
                 State::Start => {
+                    self.began = self.before + at as u64;
                     at += 1;
                     self.arguments = 0;
                     self.argument = 0;
@@ -226,6 +234,7 @@ impl Framer {
                 }
             }
         }
+        self.before += piece.len() as u64;
         Ok(progress)
     }
 
@@ -299,10 +308,15 @@ mod tests {
     #[test]
     fn requests_for_acknowledgement_are_seen() {
         let asks = |command: &[&str]| Framer::new().feed(&stream(&[command])).unwrap().asks_acknowledgement;
-        assert!(asks(&["REPLCONF", "GETACK", "*"]));
-        assert!(asks(&["replconf", "getack", "*"]));
-        assert!(!asks(&["REPLCONF", "GETACKS", "*"]));
-        assert!(!asks(&["SET", "REPLCONF", "GETACK"]));
+        assert_eq!(asks(&["REPLCONF", "GETACK", "*"]), Some(0));
+        assert_eq!(asks(&["replconf", "getack", "*"]), Some(0));
+        assert_eq!(asks(&["REPLCONF", "GETACKS", "*"]), None);
+        assert_eq!(asks(&["SET", "REPLCONF", "GETACK"]), None);
+        let before = stream(&[&["SET", "a", "b"]]);
+        let both = stream(&[&["SET", "a", "b"], &["REPLCONF", "GETACK", "*"]]);
+        let mut framer = Framer::new();
+        framer.feed(&both[..40]).unwrap();
+        assert_eq!(framer.feed(&both[40..]).unwrap().asks_acknowledgement, Some(before.len() as u64));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! channel for files that Valkey 8 and Redis 8 may use when both sides ask for it.
 
 pub mod backlog;
+pub mod client;
 pub mod config;
 pub mod downstream;
 pub mod framing;

@@ -149,6 +149,8 @@ pub fn count(counter: &Cell<u64>, more: u64) {
 pub struct Current {
     /// `HOST:PORT` of the master.
     pub master: String,
+    /// Where the relay itself was when it was stopped, until the first link.
+    pub resume_at: Option<u64>,
     /// The link to it.
     pub link: LinkState,
     /// When something was read from it.
@@ -203,6 +205,8 @@ pub struct Relay {
     pub retarget: Notify,
     /// Wakes what fetches a file beside the stream.
     pub fetch: Notify,
+    /// Wakes what keeps the position, because the history has another name.
+    pub save: Notify,
     /// Whether the relay is ending.
     pub ending: watch::Sender<bool>,
     /// What has happened.
@@ -239,6 +243,7 @@ impl Relay {
         })?;
         let mut current = Current {
             master: config.master.address.clone(),
+            resume_at: None,
             link: LinkState::Down,
             heard: Instant::now(),
             id: None,
@@ -263,6 +268,7 @@ impl Relay {
             current.second_offset = saved.second_offset;
             current.backlog.reset(saved.next);
             current.boundary = saved.next;
+            current.resume_at = Some(saved.end);
             current.acknowledged = saved.next.saturating_sub(1);
         }
         let published = watch::Sender::new(current.backlog.published());
@@ -278,6 +284,7 @@ impl Relay {
             acknowledge: Notify::new(),
             retarget: Notify::new(),
             fetch: Notify::new(),
+            save: Notify::new(),
             ending: watch::Sender::new(false),
             counters: Counters::default(),
             numbers: Cell::new(0),
@@ -307,6 +314,7 @@ impl Relay {
         current.acknowledged = offset;
         current.asked_at = None;
         self.published.send_replace(offset + 1);
+        self.save.notify_one();
     }
 
     /// The history goes on under another name, because a replica of the old master was promoted.
@@ -317,6 +325,7 @@ impl Relay {
             return;
         };
         log::line(&format!("the history {old} goes on as {id}"));
+        self.save.notify_one();
         current.second_id = old;
         current.second_offset = current.backlog.end();
         current.id = Some(id);
@@ -517,13 +526,17 @@ impl Relay {
             second_id: current.second_id,
             second_offset: current.second_offset,
             next,
+            end: current.boundary.max(next),
         })
     }
 
     async fn every_second(self: Rc<Relay>) {
         let mut last = None;
         loop {
-            sleep(Duration::from_secs(1)).await;
+            tokio::select! {
+                () = sleep(Duration::from_secs(1)) => {}
+                () = self.save.notified() => {}
+            }
             self.look_after_replicas();
             let saved = self.saved();
             if let Some(path) = &self.config.spool.state_file
@@ -543,13 +556,14 @@ impl Relay {
                 let done = {
                     let current = self.current.borrow();
                     let published = current.backlog.published();
+                    let all = current.boundary.saturating_sub(1);
                     current
                         .replicas
                         .values()
                         .filter(|replica| {
                             replica.phase.get() == Phase::Online && replica.dropped.get().is_none()
                         })
-                        .all(|replica| replica.next.get() >= published)
+                        .all(|replica| replica.next.get() >= published && replica.acknowledged.get() >= all)
                 };
                 if done {
                     break;

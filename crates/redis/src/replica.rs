@@ -413,6 +413,10 @@ impl Serving<'_> {
                             Poll::Pending => break,
                         }
                     }
+                    // Bytes behind the end of its history would cost it the place to resume at.
+                    if replica.dropped.get().is_some() {
+                        return Poll::Ready(Ok(0));
+                    }
                     let written = {
                         let current = relay.current.borrow();
                         let slices = current.backlog.slices(replica.next.get());

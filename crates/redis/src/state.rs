@@ -14,8 +14,10 @@ pub struct Saved {
     pub second_id: ReplicationId,
     /// The first offset that `second_id` does not cover.
     pub second_offset: u64,
-    /// The next byte to ask for.
+    /// The next byte that the slowest replica needs.
     pub next: u64,
+    /// The next byte that the relay itself needs; not before `next`.
+    pub end: u64,
 }
 
 /// Reads a position; a file that is missing or damaged is no position.
@@ -34,9 +36,11 @@ fn parse(text: &str) -> Option<Saved> {
         id: words.next()?.parse().ok()?,
         second_id: words.next()?.parse().ok()?,
         second_offset: words.next()?.parse().ok()?,
-        next: words.next()?.parse().ok().filter(|next| (1..=i64::MAX as u64 / 2).contains(next))?,
+        next: words.next()?.parse().ok()?,
+        end: words.next()?.parse().ok()?,
     };
-    words.next().is_none().then_some(saved)
+    let sound = 1 <= saved.next && saved.next <= saved.end && saved.end <= i64::MAX as u64 / 2;
+    (words.next().is_none() && sound).then_some(saved)
 }
 
 /// Replaces the file as a whole, so that a crash leaves the old position or the new one.
@@ -44,7 +48,8 @@ pub async fn save(path: &Path, saved: Saved) {
     let path: PathBuf = path.into();
     let job = move || {
         let next = path.with_extension("next");
-        let text = format!("{} {} {} {}\n", saved.id, saved.second_id, saved.second_offset, saved.next);
+        let Saved { id, second_id, second_offset, next: low, end } = saved;
+        let text = format!("{id} {second_id} {second_offset} {low} {end}\n");
         std::fs::write(&next, text).and_then(|()| std::fs::rename(&next, &path))
     };
     if let Ok(Err(error)) = spawn_blocking(job).await {
@@ -60,11 +65,10 @@ mod tests {
     fn a_damaged_file_is_no_position() {
         let id = "0123456789abcdef0123456789abcdef01234567";
         let none = ReplicationId::NONE;
-        let saved = parse(&format!("{id} {none} 0 5\n")).unwrap();
+        let saved = parse(&format!("{id} {none} 0 5 7\n")).unwrap();
         assert_eq!((saved.id, saved.next), (id.parse().unwrap(), 5));
-        for wrong in
-            ["", id, &format!("{id} {none} 0"), &format!("{id} {none} 0 0"), &format!("{id} {none} 0 5 6")]
-        {
+        let wrong = ["0", "0 5", "0 0 5", "0 6 5", "0 5 6 7", "x 5 7"];
+        for wrong in wrong.map(|rest| format!("{id} {none} {rest}")).iter().chain([&String::new()]) {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
     }

@@ -6,7 +6,7 @@ use crate::handshake::{HandshakeError, Link, Psync, ReplicationId};
 use crate::log;
 use crate::payload::{self, Body, Format};
 use crate::relay::{LinkState, Phase, Relay, count};
-use crate::resp;
+use crate::resp::{self, Value};
 use crate::spool::{Spool, Stage};
 use bytes::BufMut;
 use std::future::poll_fn;
@@ -92,6 +92,7 @@ async fn session(relay: &Rc<Relay>) -> Result<(), LinkError> {
     let mut link = Link::connect(&address, relay.connector.as_ref(), relay.checked.timeout).await?;
     let announced = relay.config.listen.announce_address.as_deref();
     link.introduce(&relay.config.master, relay.port.get(), announced).await?;
+    choose_start(relay, &mut link).await?;
     let from = {
         let current = relay.current.borrow();
         current.id.map(|id| (id, current.backlog.end()))
@@ -124,6 +125,34 @@ async fn session(relay: &Rc<Relay>) -> Result<(), LinkError> {
     }
     relay.tell_waiting();
     stream(relay, link).await
+}
+
+/// After a restart the relay asks for the byte that the slowest replica needs, or, where the master
+/// says that it no longer has it, for the byte that the relay itself was at.
+async fn choose_start(relay: &Relay, link: &mut Link) -> Result<(), LinkError> {
+    let (low, high) = {
+        let mut current = relay.current.borrow_mut();
+        let Some(high) = current.resume_at.take() else { return Ok(()) };
+        (current.backlog.end(), high)
+    };
+    if low >= high {
+        return Ok(());
+    }
+    // A user that may not ask gets the answer of PSYNC.
+    let first = match link.ask(&[b"INFO", b"replication"]).await? {
+        Value::Bulk(text) => String::from_utf8_lossy(&text)
+            .lines()
+            .find_map(|line| line.strip_prefix("repl_backlog_first_byte_offset:")?.trim().parse().ok()),
+        _ => None,
+    };
+    if first.is_some_and(|first: u64| first > low) {
+        let mut current = relay.current.borrow_mut();
+        current.backlog.reset(high);
+        current.boundary = high;
+        current.acknowledged = high - 1;
+        relay.published.send_replace(high);
+    }
+    Ok(())
 }
 
 /// Receives the file that stands at `offset`, and offers it to replicas while it comes.
@@ -224,8 +253,8 @@ impl Outgoing {
     }
 }
 
-/// Takes `count` new bytes at the end of the window.
-fn take_in(relay: &Relay, framer: &mut Framer) -> Result<(), LinkError> {
+/// Takes the new bytes at the end of the window; the framer began at byte `base`.
+fn take_in(relay: &Relay, framer: &mut Framer, base: u64) -> Result<(), LinkError> {
     let mut current = relay.current.borrow_mut();
     let from = current.backlog.end();
     let progress = framer.feed(current.backlog.received())?;
@@ -235,8 +264,9 @@ fn take_in(relay: &Relay, framer: &mut Framer) -> Result<(), LinkError> {
     if let Some(at) = progress.boundary {
         current.boundary = from + at as u64;
     }
-    if progress.asks_acknowledgement {
-        current.asked_at = Some(current.boundary.saturating_sub(1));
+    if let Some(before) = progress.asks_acknowledgement {
+        // Replicas acknowledge what lies before the request itself.
+        current.asked_at = Some((base + before).saturating_sub(1));
     }
     let held = HELD_BACK.min(relay.checked.backlog / 2);
     let visible = if end - current.boundary > held { end } else { current.boundary };
@@ -246,7 +276,7 @@ fn take_in(relay: &Relay, framer: &mut Framer) -> Result<(), LinkError> {
     if visible > published {
         relay.publish(visible);
     }
-    if progress.asks_acknowledgement {
+    if progress.asks_acknowledgement.is_some() {
         relay.acknowledge.notify_one();
     }
     Ok(())
@@ -254,10 +284,8 @@ fn take_in(relay: &Relay, framer: &mut Framer) -> Result<(), LinkError> {
 
 async fn stream(relay: &Rc<Relay>, mut link: Link) -> Result<(), LinkError> {
     let mut framer = Framer::new();
-    {
-        let mut current = relay.current.borrow_mut();
-        current.boundary = current.backlog.end();
-    }
+    let base = relay.current.borrow().backlog.end();
+    relay.current.borrow_mut().boundary = base;
     let mut early = std::mem::take(&mut link.input);
     while !early.is_empty() {
         {
@@ -265,7 +293,7 @@ async fn stream(relay: &Rc<Relay>, mut link: Link) -> Result<(), LinkError> {
             let taken = current.backlog.room_left().min(early.len());
             current.backlog.room().extend(early.drain(..taken));
         }
-        take_in(relay, &mut framer)?;
+        take_in(relay, &mut framer, base)?;
     }
     let mut out = Outgoing { bytes: Vec::new(), sent: 0 };
     // The first acknowledgement starts the stream of a master that sent a file without a length.
@@ -291,7 +319,7 @@ async fn stream(relay: &Rc<Relay>, mut link: Link) -> Result<(), LinkError> {
                         io::ErrorKind::UnexpectedEof, "the master closed the connection").into());
                 }
                 let before = relay.counters.stream_bytes_in.get();
-                take_in(relay, &mut framer)?;
+                take_in(relay, &mut framer, base)?;
                 gather(relay, relay.counters.stream_bytes_in.get() - before).await;
             }
             () = relay.acknowledge.notified() => out.acknowledge(relay.offset_for_master()),
@@ -317,6 +345,8 @@ async fn stream(relay: &Rc<Relay>, mut link: Link) -> Result<(), LinkError> {
 /// the master the waking too. Nothing waits for longer than `limits.gather`, and nothing is gathered
 /// while the master asks for an acknowledgement, while a replica loads, or when pieces are large.
 async fn gather(relay: &Relay, bytes: u64) {
+    // Replicas take this piece before the next one comes, or they would fall behind in bursts.
+    yield_now().await;
     if relay.checked.gather.is_zero() || bytes > GATHERED {
         return;
     }
@@ -327,7 +357,6 @@ async fn gather(relay: &Relay, bytes: u64) {
             return;
         }
     }
-    yield_now().await;
     std::thread::sleep(relay.checked.gather);
 }
 
