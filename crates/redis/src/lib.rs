@@ -3,6 +3,8 @@
 //! - [`relay`]: a replication relay. To the master it is one replica, to any number of replicas it is
 //!   the master. It keeps no data, only the latest bytes of the stream.
 //!
+//! - [`shard`]: shares of a cluster by capacity, live migration of slots, and clients.
+//!
 //! Where to look: [`upstream`] is the side of the master, [`downstream`] and [`replica`] that of
 //! replicas; both meet in [`relay::Relay`]. What they exchange is read by [`resp`], [`framing`] and
 //! [`payload`], which do no input or output and keep within bounds whatever a peer sends.
@@ -23,6 +25,7 @@ pub mod payload;
 pub mod relay;
 pub mod replica;
 pub mod resp;
+pub mod shard;
 pub mod spool;
 pub mod state;
 pub mod tls;

@@ -5,6 +5,10 @@ pub mod device;
 pub mod new;
 pub mod path;
 pub mod plan;
+#[cfg(feature = "redis")]
+pub mod relay;
+#[cfg(feature = "redis")]
+pub mod shard;
 pub mod sweep;
 
 use crate::failure::Failure;
@@ -55,6 +59,10 @@ pub enum Command {
     Path(path::Options),
     Device(device::Options),
     Sweep(sweep::Options),
+    #[cfg(feature = "redis")]
+    Relay(relay::Options),
+    #[cfg(feature = "redis")]
+    Shard(shard::Options),
     Completions(completions::Options),
 }
 
@@ -76,6 +84,10 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Path(options) => path::run(&options, &context),
         Command::Device(options) => device::run(&options, &context),
         Command::Sweep(options) => sweep::run(&options, &context),
+        #[cfg(feature = "redis")]
+        Command::Relay(options) => relay::run(&options),
+        #[cfg(feature = "redis")]
+        Command::Shard(options) => shard::run(&options, &context),
         Command::Completions(options) => completions::run(&options),
     }
 }
