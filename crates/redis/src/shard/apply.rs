@@ -4,7 +4,7 @@
 //! over by MIGRATE, then the taker, the giver and all others are told the owner, in this order. A
 //! client is redirected meanwhile and loses nothing. What was interrupted is finished by the next run.
 
-use crate::client::Client;
+use crate::client::{Client, ClientError};
 use crate::resp::Value;
 use crate::shard::ShardError;
 use crate::shard::client::Access;
@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// Keys that one MIGRATE moves.
 const KEYS: usize = 64;
+/// Slots that are on their way at a time. More save round trips, and redirect more requests.
+const SLOTS_AT_A_TIME: usize = 16;
 /// How long nodes may take to agree.
 const AGREEMENT: Duration = Duration::from_secs(60);
 /// How long one MIGRATE may take, in milliseconds.
@@ -75,7 +77,14 @@ pub fn apply(plan: &Plan, access: &Access, dry_run: bool, report: Report<'_>) ->
     for (endpoint, nodes) in plan.endpoint.iter().zip(&views) {
         match myself(nodes) {
             Some((id, true)) => ids.push(id),
-            _ => return Err(refused(&endpoint.address, "it is a replica; name masters alone")),
+            // A master that gives its last slot becomes a replica of the one that takes it.
+            Some((id, false)) if endpoint.slots == 0 => ids.push(id),
+            _ => {
+                return Err(refused(
+                    &endpoint.address,
+                    "it is a replica; give it no slots, or make it an empty master first: CLUSTER RESET SOFT",
+                ));
+            }
         }
     }
     let seed = fresh.iter().position(|fresh| !fresh);
@@ -111,6 +120,8 @@ pub fn apply(plan: &Plan, access: &Access, dry_run: bool, report: Report<'_>) ->
     let seed = seed.unwrap_or(0);
     if !dry_run {
         cluster.join(seed, &fresh)?;
+        // A node that has just joined takes no keys before it knows of every slot.
+        cluster.agree()?;
     }
     cluster.add_others(&views[seed])?;
     if !dry_run {
@@ -135,9 +146,13 @@ pub fn apply(plan: &Plan, access: &Access, dry_run: bool, report: Report<'_>) ->
     let steps = moves(&owned, &wanted);
     done.moved_slots = steps.len();
     if !dry_run {
-        for (index, step) in steps.iter().enumerate() {
-            done.moved_keys += cluster.migrate(*step)?;
-            report(index + 1, steps.len());
+        let mut at = 0;
+        for same_ends in steps.chunk_by(|a, b| (a.from, a.to) == (b.from, b.to)) {
+            for batch in same_ends.chunks(SLOTS_AT_A_TIME) {
+                done.moved_keys += cluster.migrate(batch)?;
+                at += batch.len();
+                report(at, steps.len());
+            }
         }
         cluster.agree()?;
     }
@@ -163,14 +178,23 @@ impl Cluster {
 
     /// Makes the chosen nodes meet that of index `seed`, and waits until all know all.
     fn join(&mut self, seed: usize, chosen: &[bool]) -> Result<(), ShardError> {
-        let address = self.clients[seed].address().to_string();
-        let (host, port) = address.rsplit_once(':').unwrap_or((&address, "0"));
-        for (client, _) in self.clients.iter_mut().zip(chosen).filter(|(_, chosen)| **chosen) {
-            client.ask(&["CLUSTER", "MEET", host.trim_matches(['[', ']']), port])?;
+        // Everybody is introduced to everybody: hearsay alone takes seconds to go round.
+        let addresses: Vec<String> = self.clients.iter().map(|client| client.address().to_string()).collect();
+        for (index, client) in self.clients.iter_mut().enumerate().filter(|(index, _)| chosen[*index]) {
+            for (other, address) in addresses.iter().enumerate() {
+                if other != index && (other == seed || !chosen[other] || other < index) {
+                    let (host, port) = address.rsplit_once(':').unwrap_or((address, "0"));
+                    client.ask(&["CLUSTER", "MEET", host.trim_matches(['[', ']']), port])?;
+                }
+            }
         }
         let ids = self.ids.clone();
         self.wait("the meeting of all nodes", |nodes| {
             ids.iter().all(|id| nodes.iter().any(|node| node.id == *id && !node.failed))
+                && chosen
+                    .iter()
+                    .zip(&ids)
+                    .all(|(chosen, id)| !chosen || nodes.iter().any(|node| node.id == *id && node.master))
         })
     }
 
@@ -248,25 +272,79 @@ impl Cluster {
             }
         }
         for step in &open {
-            *keys += self.migrate(*step)?;
+            *keys += self.migrate(&[*step])?;
         }
         Ok(open.len())
     }
 
-    /// Moves one slot with its keys; the answer is how many keys went over.
-    fn migrate(&mut self, step: Move) -> Result<u64, ShardError> {
-        let slot = step.slot.to_string();
-        let (giver, taker) = (self.ids[step.from].clone(), self.ids[step.to].clone());
+    /// Moves slots of one giver to one taker with their keys; the answer is how many keys went over.
+    fn migrate(&mut self, steps: &[Move]) -> Result<u64, ShardError> {
+        let Some(Move { from, to, .. }) = steps.first().copied() else { return Ok(0) };
+        let (giver, taker) = (self.ids[from].clone(), self.ids[to].clone());
         // Where an interrupted run had told one side already, its word stands.
-        already(self.clients[step.to].ask(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &giver]))?;
-        already(self.clients[step.from].ask(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &taker]))?;
+        let begun =
+            |refusal: &str| refusal.contains("already the owner") || refusal.contains("not the owner");
+        self.set_slots(to, steps, "IMPORTING", &giver, begun)?;
+        self.set_slots(from, steps, "MIGRATING", &taker, begun)?;
+        let mut count = 0;
+        for step in steps {
+            count += self.migrate_keys(*step)?;
+        }
+        // The taker first: a slot that nobody owns for a moment would refuse its clients.
+        self.set_slots(to, steps, "NODE", &taker, |_| false)?;
+        // A giver that hears first that it has no slot left is a replica by now.
+        self.set_slots(from, steps, "NODE", &taker, |refusal| refusal.contains("only with masters"))?;
+        for index in 0..self.clients.len() {
+            if index != to && index != from {
+                // Others hear of it from the taker too, so a replica that refuses is no harm.
+                self.set_slots(index, steps, "NODE", &taker, |_| true)?;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Tells node `index` the same of several slots at once; refusals that are `harmless` are passed
+    /// over.
+    fn set_slots(
+        &mut self,
+        index: usize,
+        steps: &[Move],
+        word: &str,
+        node: &str,
+        harmless: impl Fn(&str) -> bool,
+    ) -> Result<(), ShardError> {
+        let client = &mut self.clients[index];
+        let slots: Vec<String> = steps.iter().map(|step| step.slot.to_string()).collect();
+        let requests: Vec<Vec<&[u8]>> = slots
+            .iter()
+            .map(|slot| [b"CLUSTER", b"SETSLOT", slot.as_bytes(), word.as_bytes(), node.as_bytes()].to_vec())
+            .collect();
+        client.send(&requests)?;
+        let mut refusal = None;
+        for slot in &slots {
+            match client.receive()? {
+                Value::Error(reply) if !harmless(&reply) => refusal = Some((slot, reply)),
+                _ => {}
+            }
+        }
+        match refusal {
+            None => Ok(()),
+            Some((slot, reply)) => {
+                let (address, command) =
+                    (client.address().to_string(), format!("CLUSTER SETSLOT {slot} {word}"));
+                Err(ClientError::Refused { address, command, reply }.into())
+            }
+        }
+    }
+
+    fn migrate_keys(&mut self, step: Move) -> Result<u64, ShardError> {
+        let slot = step.slot.to_string();
         let target = self.clients[step.to].address().to_string();
         let (host, port) = target.rsplit_once(':').unwrap_or((&target, "0"));
         let host = host.trim_matches(['[', ']']).to_string();
-        let mut count = 0;
-        let mut failures = 0;
+        let giver = &mut self.clients[step.from];
+        let (mut count, mut failures) = (0, 0);
         loop {
-            let giver = &mut self.clients[step.from];
             let words = ["CLUSTER", "GETKEYSINSLOT", &slot, &KEYS.to_string()];
             let reply = giver.ask(&words)?;
             let keys: Vec<&[u8]> = match &reply {
@@ -280,7 +358,7 @@ impl Cluster {
                 other => return Err(giver.unexpected(&words, other).into()),
             };
             if keys.is_empty() {
-                break;
+                return Ok(count);
             }
             // A key that is still at the giver is the current one: the taker can only have a copy of a
             // MIGRATE whose answer was lost.
@@ -309,28 +387,5 @@ impl Cluster {
                 }
             }
         }
-        // The taker first: a slot that nobody owns for a moment would refuse its clients.
-        for index in [step.to, step.from] {
-            self.clients[index].ask(&["CLUSTER", "SETSLOT", &slot, "NODE", &taker])?;
-        }
-        for index in 0..self.clients.len() {
-            if index != step.to && index != step.from {
-                self.clients[index].ask(&["CLUSTER", "SETSLOT", &slot, "NODE", &taker])?;
-            }
-        }
-        Ok(count)
-    }
-}
-
-/// A server that has given or taken the slot already refuses to begin again, which is no error.
-fn already(answer: Result<Value, crate::client::ClientError>) -> Result<(), ShardError> {
-    match answer {
-        Err(crate::client::ClientError::Refused { reply, .. })
-            if reply.contains("already the owner") || reply.contains("not the owner") =>
-        {
-            Ok(())
-        }
-        Err(error) => Err(error.into()),
-        Ok(_) => Ok(()),
     }
 }

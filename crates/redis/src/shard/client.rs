@@ -65,7 +65,11 @@ impl ClusterClient {
 
     fn learn(&mut self) -> Result<(), ShardError> {
         let seed = self.seed.clone();
-        let nodes = topology::nodes(self.node(&seed)?)?;
+        self.learn_from(&seed)
+    }
+
+    fn learn_from(&mut self, address: &str) -> Result<(), ShardError> {
+        let nodes = topology::nodes(self.node(address)?)?;
         for node in nodes.iter().filter(|node| node.master) {
             let index = self.index(&node.address);
             for slot in node.slots.iter() {
@@ -134,8 +138,16 @@ impl ClusterClient {
                     address = to.to_string();
                     asking = true;
                 }
-                (Some("TRYAGAIN" | "CLUSTERDOWN" | "LOADING"), ..) => {
-                    sleep(Duration::from_millis(10 * u64::from(step)))
+                (Some("TRYAGAIN" | "LOADING"), ..) => sleep(Duration::from_millis(10 * u64::from(step))),
+                (Some("CLUSTERDOWN"), ..) => {
+                    // The node may have left the cluster, which the others know.
+                    sleep(Duration::from_millis(10 * u64::from(step)));
+                    let others: Vec<String> =
+                        self.addresses.iter().filter(|other| **other != address).cloned().collect();
+                    if others.iter().any(|other| self.learn_from(other).is_ok()) {
+                        address = self.address(key).to_string();
+                        asking = false;
+                    }
                 }
                 _ => {
                     let command =
