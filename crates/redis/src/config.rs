@@ -426,6 +426,24 @@ mod tests {
     }
 
     #[test]
+    fn the_packaged_file_is_in_order_commented_or_not() {
+        let text = include_str!("../../../packaging/relay.toml");
+        let mut config = Config::parse(text).unwrap();
+        config.check().unwrap();
+        // What is commented out and has a key or a table is an example that has to be right.
+        let examples: Vec<&str> = text
+            .lines()
+            .map(|line| match line.strip_prefix("# ") {
+                Some(rest) if rest.starts_with('[') || rest.contains(" = ") => rest,
+                _ => line,
+            })
+            .collect();
+        let config = Config::parse(&examples.join("\n")).unwrap();
+        assert_eq!((config.user.len(), config.metrics.address.is_some()), (2, true));
+        assert!(config.master.tls.is_some() && config.listen.tls.is_some());
+    }
+
+    #[test]
     fn values_out_of_range_name_key_value_and_bound() {
         let refused = |change: fn(&mut Config)| {
             let mut config = Config::of("h:1", "h:2");

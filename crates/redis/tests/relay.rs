@@ -237,6 +237,24 @@ fn replicaof_points_the_relay_elsewhere_where_it_may() {
 }
 
 #[test]
+fn sixteen_replicas_follow_one_stream() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    load(&master, 1, 300);
+    let relay = Relay::start(&master.address(), "[limits]\nbacklog = '8MiB'\n");
+    let replicas: Vec<Server> = (0..16).map(|_| Server::start(&program, &[])).collect();
+    for replica in &replicas {
+        replica.follow(&relay.address());
+    }
+    load(&master, 2, 1_000);
+    assert_same(&master, &replicas.iter().collect::<Vec<_>>());
+    assert_eq!(relay.number("replication", "connected_slaves"), 16);
+    assert_eq!(master.number("replication", "connected_slaves"), 1);
+    assert_eq!(master.number("stats", "sync_full"), 1, "{}", relay.log());
+    assert!(peak_memory(relay.pid()) < (8 << 20) + (64 << 20));
+}
+
+#[test]
 fn a_stalled_replica_delays_no_other_and_is_dropped() {
     let Some(program) = redis() else { return };
     let master = Server::start(&program, &[]);
