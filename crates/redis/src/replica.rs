@@ -25,6 +25,14 @@ const PAUSE: Duration = Duration::from_secs(30);
 /// Bytes of a file that are read and sent at a time.
 const PIECE: u64 = 256 << 10;
 
+/// What a connection that follows the stream comes back with.
+enum Event {
+    /// So many bytes were read; none means the end.
+    Input(usize),
+    /// What came from disk has left.
+    Sent,
+}
+
 /// What a replica has said of itself.
 #[derive(Clone, Debug)]
 pub struct Introduction {
@@ -404,10 +412,14 @@ impl Serving<'_> {
             }
             published.borrow_and_update();
             self.catch_up(connection).await?;
-            let input = poll_fn(|context| {
+            let event = poll_fn(|context| {
                 loop {
                     if connection.has_output() {
                         match connection.poll_output(context) {
+                            Poll::Ready(Ok(())) if replica.phase.get() == Phase::Loading => {
+                                moved = Instant::now();
+                                return Poll::Ready(Ok(Event::Sent));
+                            }
                             Poll::Ready(Ok(())) => {}
                             Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                             Poll::Pending => break,
@@ -415,7 +427,7 @@ impl Serving<'_> {
                     }
                     // Bytes behind the end of its history would cost it the place to resume at.
                     if replica.dropped.get().is_some() {
-                        return Poll::Ready(Ok(0));
+                        return Poll::Ready(Ok(Event::Input(0)));
                     }
                     let written = {
                         let current = relay.current.borrow();
@@ -440,20 +452,21 @@ impl Serving<'_> {
                         }
                     }
                 }
-                connection.poll_input(context)
+                connection.poll_input(context).map_ok(Event::Input)
             });
             tokio::select! {
                 biased;
-                read = input => {
-                    if read? == 0 {
-                        return Ok(());
-                    }
-                    self.listen(connection)?;
-                }
+                event = event => match event? {
+                    Event::Input(0) => return Ok(()),
+                    Event::Input(_) => self.listen(connection)?,
+                    Event::Sent => {}
+                },
                 _ = published.changed() => {}
                 () = replica.wake.notified() => {}
                 _ = ticks.tick() => {
-                    if moved.elapsed() > relay.checked.timeout {
+                    // One that loads takes nothing for a while, and says that it is alive.
+                    let silent = replica.heard.get().elapsed();
+                    if moved.elapsed().min(silent) > relay.checked.timeout {
                         replica.drop_for("it took no bytes for longer than `limits.timeout`");
                     }
                 }
@@ -461,32 +474,28 @@ impl Serving<'_> {
         }
     }
 
-    /// Sends what has left memory meanwhile; after that the replica follows the window.
+    /// Prepares what has left memory meanwhile; after that the replica follows the window.
     async fn catch_up(&mut self, connection: &mut Connection) -> io::Result<()> {
-        while self.replica.phase.get() == Phase::Loading {
-            let next = self.replica.next.get();
-            let (start, spill) = {
-                let current = self.relay.current.borrow();
-                (current.backlog.start(), current.spill.clone())
-            };
-            if next >= start {
-                self.replica.phase.set(Phase::Online);
-                return Ok(());
-            }
-            let Some(spill) = spill.filter(|spill| spill.start() <= next) else {
-                self.replica.drop_for("the stream behind its file is no longer kept");
-                return Ok(());
-            };
-            let piece = spill.read(next).await?;
-            count(&self.relay.counters.stream_bytes_out, piece.len() as u64);
-            let length = piece.len() as u64;
-            connection.out.extend_from_slice(&piece);
-            tokio::select! {
-                sent = self.limited(connection) => sent?,
-                () = self.replica.wake.notified() => return Ok(()),
-            }
-            self.replica.next.set(next + length);
+        if self.replica.phase.get() != Phase::Loading || connection.has_output() {
+            return Ok(());
         }
+        let next = self.replica.next.get();
+        let (start, spill) = {
+            let current = self.relay.current.borrow();
+            (current.backlog.start(), current.spill.clone())
+        };
+        if next >= start {
+            self.replica.phase.set(Phase::Online);
+            return Ok(());
+        }
+        let Some(spill) = spill.filter(|spill| spill.start() <= next) else {
+            self.replica.drop_for("the stream behind its file is no longer kept");
+            return Ok(());
+        };
+        let piece = spill.read(next).await?;
+        count(&self.relay.counters.stream_bytes_out, piece.len() as u64);
+        self.replica.next.set(next + piece.len() as u64);
+        connection.out = piece;
         Ok(())
     }
 }

@@ -315,6 +315,26 @@ fn memory_is_flat_while_a_replica_loads_under_load() {
     assert!(peak_memory(relay.pid()) < most, "{} B of memory", peak_memory(relay.pid()));
 }
 
+#[test]
+fn a_replica_may_load_for_longer_than_the_timeout() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &["--rdbcompression", "no", "--repl-diskless-sync", "no"]);
+    master.client().ask(&["DEBUG", "POPULATE", "7000", "key", "4096"]).unwrap();
+    let relay = Relay::start(&master.address(), "[limits]\nbacklog = '1MiB'\ntimeout = '3s'\n");
+    // A millisecond for each key; meanwhile it reads nothing of the stream and sends empty lines.
+    let replica = Server::start(&program, &["--key-load-delay", "1000", "--repl-timeout", "60"]);
+    replica.follow(&relay.address());
+    wait_for("the start of the file", SILENCE, || relay.number("stats", "sync_full") == 1);
+    let mut client = master.client();
+    let value = "v".repeat(64 << 10);
+    for index in 0..600 {
+        client.ask(&["SET", &format!("during{index}"), &value]).unwrap();
+    }
+    settle(&master, &[&replica]);
+    assert_eq!(digest(&master), digest(&replica));
+    assert_eq!(relay.number("stats", "sync_full"), 1, "{}", relay.log());
+}
+
 /// Makes an authority and a certificate for 127.0.0.1 that it signed.
 fn certificates(openssl: &Path, folder: &Path) {
     let run = |arguments: &[&str]| {

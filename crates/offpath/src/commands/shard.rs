@@ -22,6 +22,7 @@ const EXAMPLES: &str = "\
 Examples:
   offpath shard plan host=10.0.0.1:7000 card=10.0.0.2:7000 --measure 2s --out shards.toml
   offpath shard plan host=10.0.0.1:7000=250000 card=10.0.0.2:7000=90000 --out shards.toml
+  offpath shard plan host=10.0.0.1:7000=250000 soc=10.0.0.2:7000 --device bluefield2
   offpath shard apply shards.toml
   offpath shard status 10.0.0.1:7000
   offpath shard rebalance shards.toml --observe 5s
@@ -61,8 +62,12 @@ struct PlanOptions {
     #[arg(required = true, value_name = "ENDPOINT")]
     endpoints: Vec<String>,
     /// Load each endpoint that has no rate for this long, one after another
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", conflicts_with = "device")]
     measure: Option<String>,
+    /// Work out the rates of endpoints that have none from the first one that has, by the clocks of
+    /// the endpoints of these names on this device. A rough guide, where nothing can be measured yet
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
     /// Write the plan to this file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -172,6 +177,16 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
 }
 
 fn plan(options: &PlanOptions, access: &Access, context: &Context) -> Result<String, Failure> {
+    let system = match &options.device {
+        Some(device) => Some(context.system.load(&context.system.library()?, device, &[])?),
+        None => None,
+    };
+    let clock = |name: &str| -> Result<f64, Failure> {
+        let Some(system) = &system else { return Ok(1.0) };
+        let (_, endpoint) = system.endpoint(name)?;
+        Ok(endpoint.frequency.hz() as f64)
+    };
+    let mut known: Option<(&str, f64)> = None;
     let mut endpoints = Vec::new();
     for text in &options.endpoints {
         let wrong = |reason: &str| {
@@ -190,15 +205,24 @@ fn plan(options: &PlanOptions, access: &Access, context: &Context) -> Result<Str
         };
         let rate = match (rate, &options.measure) {
             (Some(rate), _) => rate,
+            (None, None) if system.is_some() => {
+                let (known, rate) =
+                    known.ok_or_else(|| wrong("no endpoint before it has a rate to scale"))?;
+                // A server of one thread uses one core, and clocks are what profiles know of cores.
+                rate * clock(name)? / clock(known)?
+            }
             (None, Some(text)) => {
                 let measured = measure::load(address, access, time("--measure", text)?)?;
                 eprintln!("{name}: {:.0} requests/s ({})", measured.requests_per_second, measured.load);
                 measured.requests_per_second
             }
             (None, None) => {
-                return Err(wrong("its rate is unknown; add `=REQUESTS_PER_SECOND` or `--measure 2s`"));
+                return Err(wrong(
+                    "its rate is unknown; add `=REQUESTS_PER_SECOND`, `--measure 2s` or `--device NAME`",
+                ));
             }
         };
+        known = known.or(Some((name, rate)));
         endpoints.push((name.to_string(), address.to_string(), rate));
     }
     let plan = Plan::new(&endpoints)?;
