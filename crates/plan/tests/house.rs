@@ -17,9 +17,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("twin", &["quantity", "profile", "route", "fabric"]),
     ("plan", &["quantity", "profile", "route", "capacity", "fabric", "twin", "workload"]),
     ("evidence", &["quantity", "profile", "route", "capacity", "twin", "plan"]),
+    ("redis", &["quantity"]),
     (
         "offpath",
-        &["quantity", "profile", "route", "capacity", "fabric", "twin", "workload", "plan", "evidence"],
+        &[
+            "quantity", "profile", "route", "capacity", "fabric", "twin", "workload", "plan", "evidence",
+            "redis",
+        ],
     ),
 ];
 

@@ -8,7 +8,11 @@ pub mod fit;
 pub mod new;
 pub mod path;
 pub mod plan;
+#[cfg(feature = "redis")]
+pub mod relay;
 pub mod reproduce;
+#[cfg(feature = "redis")]
+pub mod shard;
 pub mod sweep;
 
 use crate::failure::Failure;
@@ -65,6 +69,10 @@ pub enum Command {
     Reproduce(reproduce::Options),
     Explain(explain::Options),
     Fit(fit::Options),
+    #[cfg(feature = "redis")]
+    Relay(relay::Options),
+    #[cfg(feature = "redis")]
+    Shard(shard::Options),
     Completions(completions::Options),
 }
 
@@ -90,6 +98,10 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Reproduce(options) => reproduce::run(&options, &context),
         Command::Explain(options) => explain::run(&options, &context),
         Command::Fit(options) => fit::run(&options, &context),
+        #[cfg(feature = "redis")]
+        Command::Relay(options) => relay::run(&options),
+        #[cfg(feature = "redis")]
+        Command::Shard(options) => shard::run(&options, &context),
         Command::Completions(options) => completions::run(&options),
     }
 }
