@@ -61,8 +61,9 @@ pub fn devices() -> Result<Vec<DeviceDescription>, VerbsError> {
 }
 
 fn depth_max(attributes: &ibv_device_attr) -> u32 {
-    // One completion queue takes the completions of both of a queue pair's queues.
-    let deepest = attributes.max_qp_wr.min(attributes.max_cqe / 2);
+    // One completion queue takes the completions of both of a queue pair's queues; one request more is
+    // for the queue pair's own use.
+    let deepest = attributes.max_qp_wr.min(attributes.max_cqe / 2) - 1;
     u32::try_from(deepest).unwrap_or(0).min(DEPTH_OFFERED)
 }
 

@@ -149,9 +149,9 @@ impl Future for Sleep {
     type Output = ();
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let executor = &self.core.executor;
-        // A timer that is under way fires in its turn, so that equal instants keep their order.
+        // A timer fires in its turn, so that equal instants keep their order; also one whose instant has
+        // passed, so that a loop that sleeps for less than it takes to come back here lets others run.
         match self.number {
-            None if executor.now() >= self.at => Poll::Ready(()),
             None => {
                 let number = executor.next_timer.replace(executor.next_timer.get() + 1);
                 executor.timers.borrow_mut().insert((self.at, number), context.waker().clone());

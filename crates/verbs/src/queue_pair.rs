@@ -55,18 +55,29 @@ enum Place {
 }
 
 struct Slot {
-    completer: Completer,
+    /// What waits for the request: its ticket, and the region that is kept registered and mapped while
+    /// the device may use it. A marker, which only tells that what lies before it is done, has neither.
+    waiting: Option<(Completer, VerbsRegion)>,
     opcode: Opcode,
     bytes: u64,
+    signaled: bool,
     place: Place,
-    /// Kept registered and mapped while the device may use it.
-    region: VerbsRegion,
 }
 
 impl Slot {
     fn end(self, status: Status) {
-        let bytes = if status == Status::Success { self.bytes } else { 0 };
-        self.completer.complete(Completion::new(self.opcode, status, bytes));
+        let (opcode, bytes) = (self.opcode, if status == Status::Success { self.bytes } else { 0 });
+        self.end_as(Completion::new(opcode, status, bytes));
+    }
+
+    fn end_as(self, completion: Completion) {
+        if let Some((completer, _region)) = self.waiting {
+            completer.complete(completion);
+        }
+    }
+
+    fn is_held(&self) -> bool {
+        matches!(self.place, Place::Held(_))
     }
 }
 
@@ -157,7 +168,7 @@ struct Pair {
 impl Pair {
     /// How many entries of its completion queue it may fill.
     fn entries(options: &QueuePairOptions) -> u32 {
-        (options.send_depth + options.receive_depth).max(1)
+        options.send_depth + options.receive_depth + 1
     }
 
     fn settle(&mut self) {
@@ -169,13 +180,36 @@ impl Pair {
         self.sends.slots.is_empty() && self.receives.slots.is_empty()
     }
 
+    /// Posts a request that moves nothing and reports, where what was posted before would stay silent.
+    fn mark(&mut self, at: At) {
+        let silent = self.sends.slots.back().is_some_and(|slot| !slot.signaled);
+        let Some(raw) = self.raw.as_ref().filter(|_| silent) else { return };
+        let mut work: ibv_send_wr = zeroed();
+        work.wr_id = identifier(Queue::Send, at.generation, at.seat, self.sends.next());
+        work.opcode = IBV_WR_RDMA_WRITE;
+        work.send_flags = IBV_SEND_SIGNALED;
+        // SAFETY: the queue pair is alive, and an empty WRITE names no memory.
+        let place = match unsafe { post_send(raw.raw, &mut work, 1) } {
+            Ok(()) => Place::Posted,
+            // What lies before can then only be flushed.
+            Err(_) => return,
+        };
+        self.sends.slots.push_back(Slot {
+            waiting: None,
+            opcode: Opcode::Write,
+            bytes: 0,
+            signaled: true,
+            place,
+        });
+    }
+
     /// Destroys it on the device, after which the device touches nothing, and flushes what is left.
     fn destroy(&mut self) {
         let gone = self.raw.take().is_none_or(Raw::destroy);
         if !gone {
             // The device may still write there, so the memory must never serve anything else.
             let slots = self.sends.slots.iter().chain(&self.receives.slots);
-            slots.for_each(|slot| std::mem::forget(slot.region.clone()));
+            slots.for_each(|slot| std::mem::forget(slot.waiting.as_ref().map(|(_, region)| region.clone())));
             std::mem::forget(self.headers.take());
         }
         self.sends.flush();
@@ -436,17 +470,14 @@ impl Engine {
         } else {
             let header =
                 pair.headers.as_ref().map(|headers| headers.header(number % pair.options.receive_depth));
-            slot.completer.complete(received(&device, work, header));
+            slot.end_as(received(&device, work, header));
         }
-        if status != Status::Success {
-            if let Some(pair) = self.pair(at)
-                && pair.state == QueuePairState::Error
-            {
-                pair.flushed_at = Some(now);
-                pair.settle();
-            } else {
-                self.fail(at.seat, now);
-            }
+        let held = pair.sends.slots.front().is_some_and(Slot::is_held);
+        if pair.state == QueuePairState::Error {
+            pair.flushed_at = Some(now);
+            pair.settle();
+        } else if status != Status::Success || held {
+            self.fail(at.seat, now);
         }
     }
 
@@ -455,7 +486,7 @@ impl Engine {
         let Some(slot) = slot else { return };
         if status == Status::Success {
             let source = Some(self.device.address(work.qp_num));
-            slot.completer.complete(Completion { source, ..received(&self.device, work, None) });
+            slot.end_as(Completion { source, ..received(&self.device, work, None) });
             return;
         }
         slot.end(status);
@@ -543,7 +574,8 @@ impl Engine {
         let queue = self.queue_with_room(entries)?;
         let ud = options.kind == Kind::Ud;
         let capacity = ibv_qp_cap {
-            max_send_wr: options.send_depth.max(1),
+            // One more, for a marker.
+            max_send_wr: options.send_depth + 1,
             max_recv_wr: if shared.is_some() { 0 } else { options.receive_depth.max(1) },
             max_send_sge: 1,
             max_recv_sge: if ud { 2 } else { 1 },
@@ -873,6 +905,9 @@ impl VerbsQueuePair {
     }
 
     /// Posts what was prepared as one linked list.
+    ///
+    /// Where the device refuses a request of it, that one and those behind it are held back, and end when
+    /// what lies before them has: as if the device had taken the request and failed at it.
     fn submit(
         &self,
         state: QueuePairState,
@@ -884,8 +919,9 @@ impl VerbsQueuePair {
         let At { seat, generation } = self.0.at;
         let Some(pair) = engine.pair(self.0.at) else { return Err(PostError::State { state }) };
         let depth = pair.options.send_depth;
-        let mut posted = 0;
-        if state == QueuePairState::Ready {
+        let (mut posted, mut refusal) = (0, Status::Flushed);
+        let blocked = state == QueuePairState::Error || pair.sends.slots.back().is_some_and(Slot::is_held);
+        if !blocked {
             if pair.sends.slots.len() + work.len() > depth as usize {
                 return Err(PostError::QueueFull { depth });
             }
@@ -898,15 +934,23 @@ impl VerbsQueuePair {
                 // SAFETY: both elements are of the array, which no reference holds.
                 unsafe { (*start.add(index - 1)).next = start.add(index) };
             }
-            posted = match pair.raw.as_ref() {
+            if let (Some(raw), false) = (&pair.raw, work.is_empty()) {
                 // SAFETY: the queue pair is alive; the list and its slices live until the call returns; the
                 // regions live in the slots made below, or in the requests where nothing was posted.
-                Some(raw) if !work.is_empty() => match unsafe { post_send(raw.raw, start, work.len()) } {
-                    Err((reason, 0)) => return Err(refused("posting a request", &reason)),
-                    Ok(count) | Err((_, count)) => count,
-                },
-                _ => 0,
-            };
+                match unsafe { post_send(raw.raw, start, work.len()) } {
+                    Ok(()) => posted = work.len(),
+                    Err((reason, count)) => {
+                        // Some providers look at what others leave to the peer.
+                        let unaligned = work.get(count).is_some_and(is_unaligned_atomic);
+                        if count == 0 && !unaligned {
+                            return Err(refused("posting a request", &reason));
+                        }
+                        posted = count;
+                        refusal =
+                            if unaligned { Status::RemoteInvalidRequest } else { Status::LocalOperation };
+                    }
+                }
+            }
         }
         let all = requests.len();
         for (index, request) in requests.enumerate() {
@@ -914,27 +958,32 @@ impl VerbsQueuePair {
             ticket(own);
             let place = match index {
                 _ if index < posted => Place::Posted,
-                _ if index == posted && state == QueuePairState::Ready => Place::Held(Status::LocalOperation),
+                _ if index == posted => Place::Held(refusal),
                 _ => Place::Held(Status::Flushed),
             };
+            if index == posted && !blocked {
+                pair.mark(self.0.at);
+            }
             let opcode = request.operation.opcode();
+            let signaled = request.signaled || pair.options.signal_all;
             let local = into_local(request.operation);
-            pair.sends.slots.push_back(Slot {
-                completer,
-                opcode,
-                bytes: local.length,
-                place,
-                region: local.region,
-            });
+            let waiting = Some((completer, local.region));
+            pair.sends.slots.push_back(Slot { waiting, opcode, bytes: local.length, signaled, place });
         }
         if state == QueuePairState::Error {
             pair.settle();
-        } else if posted < all {
-            // The device took a part: the rest can only end as on a queue pair that failed.
+        } else if posted < all && pair.sends.slots.front().is_some_and(Slot::is_held) {
             engine.fail(seat, self.0.core.executor.now());
         }
         Ok(())
     }
+}
+
+fn is_unaligned_atomic(work: &ibv_send_wr) -> bool {
+    // SAFETY: every part of the union begins with the remote address or, for UD, with a pointer.
+    let address = unsafe { work.wr.atomic.remote_addr };
+    matches!(work.opcode, IBV_WR_ATOMIC_CMP_AND_SWP | IBV_WR_ATOMIC_FETCH_AND_ADD)
+        && !address.is_multiple_of(8)
 }
 
 fn refused(feature: &str, reason: &str) -> PostError {
@@ -955,7 +1004,7 @@ fn into_local(operation: Operation<VerbsRegion>) -> Slice<VerbsRegion> {
     }
 }
 
-/// Posts a list of `count`; gives how many were posted, with the reason where not all were.
+/// Posts a list of `count`; where not all were posted, gives the reason and how many.
 ///
 /// # Safety
 ///
@@ -964,7 +1013,7 @@ unsafe fn post_send(
     raw: NonNull<ibv_qp>,
     list: *mut ibv_send_wr,
     count: usize,
-) -> Result<usize, (String, usize)> {
+) -> Result<(), (String, usize)> {
     let mut bad = std::ptr::null_mut();
     // SAFETY: the caller's.
     unsafe {
@@ -973,7 +1022,7 @@ unsafe fn post_send(
         };
         let result = post(raw.as_ptr(), list, &mut bad);
         if result == 0 {
-            return Ok(count);
+            return Ok(());
         }
         let posted = if bad.is_null() { 0 } else { usize::try_from(bad.offset_from(list)).unwrap_or(0) };
         Err((std::io::Error::from_raw_os_error(result.abs()).to_string(), posted.min(count)))
@@ -1060,7 +1109,8 @@ impl QueuePair for VerbsQueuePair {
         }
         let (completer, ticket) = offpath_fabric::ticket();
         let bytes = into.length;
-        let slot = Slot { completer, opcode: Opcode::Receive, bytes, place, region: into.region };
+        let waiting = Some((completer, into.region));
+        let slot = Slot { waiting, opcode: Opcode::Receive, bytes, signaled: true, place };
         pair.receives.slots.push_back(slot);
         pair.settle();
         Ok(ticket)
@@ -1168,9 +1218,16 @@ impl VerbsSharedReceiveQueue {
         shared.next = shared.next.wrapping_add(1);
         let (completer, ticket) = offpath_fabric::ticket();
         let (opcode, bytes) = (Opcode::Receive, into.length);
-        shared
-            .slots
-            .insert(number, Slot { completer, opcode, bytes, place: Place::Posted, region: into.region });
+        shared.slots.insert(
+            number,
+            Slot {
+                waiting: Some((completer, into.region)),
+                opcode,
+                bytes,
+                signaled: true,
+                place: Place::Posted,
+            },
+        );
         Ok(ticket)
     }
 
