@@ -13,6 +13,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("capacity", &[]),
     ("fabric", &["quantity"]),
     ("conformance", &["quantity", "fabric"]),
+    ("verbs", &["quantity", "fabric"]),
     ("workload", &["quantity"]),
     ("twin", &["quantity", "profile", "route", "fabric"]),
     ("plan", &["quantity", "profile", "route", "capacity", "fabric", "twin", "workload"]),
@@ -29,7 +30,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 
 /// Crates that know machines as data alone.
 const BELOW_PLAN: &[&str] =
-    &["quantity", "profile", "route", "capacity", "fabric", "conformance", "twin", "workload"];
+    &["quantity", "profile", "route", "capacity", "fabric", "conformance", "verbs", "twin", "workload"];
 
 /// Names of devices, of their paths, and of papers.
 const NAMES: &[&str] = &[
