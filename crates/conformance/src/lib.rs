@@ -13,6 +13,8 @@
 //! | world | supports | rejects |
 //! |---|---|---|
 //! | `local` | RC, UD, all verbs, global atomics, DMA where an engine is named, datagrams, files, standstill reports | on-demand paging, faults |
+//! | twin | RC, UD, all verbs, atomics as the profile says, its copy engines, datagrams, files, faults, virtual time, standstill reports | on-demand paging |
+//! | verbs | RC, all verbs, datagrams, files; as the device has them: UD, atomics, on-demand paging | DMA engines, faults, virtual time, standstill reports |
 //!
 //! The header of a [`Report`] prints the same from the world's own [`Capabilities`].
 
@@ -55,6 +57,17 @@ pub enum CaseResult {
     Failed(String),
 }
 
+impl CaseResult {
+    /// The line that a report prints for the case `name`.
+    pub fn line(&self, name: &str) -> String {
+        match self {
+            CaseResult::Passed => format!("pass {name}"),
+            CaseResult::Skipped(missing) => format!("SKIP {name}: the world has no {missing}"),
+            CaseResult::Failed(why) => format!("FAIL {name}: {why}"),
+        }
+    }
+}
+
 /// What came of every case on one world.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -95,11 +108,7 @@ impl fmt::Display for Report {
             writeln!(f, "  {} {feature}", if there { "supports" } else { "rejects " })?;
         }
         for (name, result) in &self.results {
-            match result {
-                CaseResult::Passed => writeln!(f, "pass {name}")?,
-                CaseResult::Skipped(missing) => writeln!(f, "SKIP {name}: the world has no {missing}")?,
-                CaseResult::Failed(why) => writeln!(f, "FAIL {name}: {why}")?,
-            }
+            writeln!(f, "{}", result.line(name))?;
         }
         let (failed, skipped) = (self.failed().len(), self.skipped().len());
         let passed = self.results.len() - failed - skipped;
@@ -132,12 +141,14 @@ pub fn all<W: World>() -> Vec<Case<W>> {
         one_sided::large_payload needs always,
         one_sided::future_dropped_in_mid_flight needs always,
         one_sided::fenced_after_read needs always,
+        one_sided::atomic_results needs atomics,
         one_sided::atomics_under_concurrency needs atomics,
         one_sided::dma_copies needs dma,
         two_sided::immediate_data needs always,
         two_sided::send_longer_than_receive needs always,
         two_sided::receiver_not_ready needs always,
         two_sided::ud_drops_without_receive needs ud,
+        two_sided::ud_loss needs ud,
         two_sided::datagrams needs always,
         refusals::wrong_key needs always,
         refusals::missing_right needs always,
@@ -145,6 +156,7 @@ pub fn all<W: World>() -> Vec<Case<W>> {
         refusals::unaligned_atomic needs atomics,
         refusals::deregistered_region needs always,
         refusals::peer_gone_mid_operation needs always,
+        refusals::peer_gone_is_learnt_by_a_request needs always,
         refusals::connection_refusals needs always,
         refusals::region_refusals needs always,
         refusals::unsupported_is_refused needs always,
@@ -160,6 +172,11 @@ pub fn all<W: World>() -> Vec<Case<W>> {
 
 /// Runs every case, each on worlds of its own that `make` gives. Printing the report is the caller's.
 pub fn run_all<W: World>(make: Make<'_, W>) -> Report {
+    run_each(make, |_, _| {})
+}
+
+/// The same, telling `progress` of every case as it ends: for worlds on which a case may take long.
+pub fn run_each<W: World>(make: Make<'_, W>, mut progress: impl FnMut(&str, &CaseResult)) -> Report {
     let capabilities = make(0).capabilities();
     let run = |case: Case<W>| {
         let result = match (case.missing)(&capabilities) {
@@ -169,6 +186,7 @@ pub fn run_all<W: World>(make: Make<'_, W>) -> Report {
                 Err(why) => CaseResult::Failed(why.to_string()),
             },
         };
+        progress(case.name, &result);
         (case.name, result)
     };
     let results = all::<W>().into_iter().map(run).collect();

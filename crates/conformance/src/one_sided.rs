@@ -243,31 +243,40 @@ pub fn zero_length<W: World>(make: Make<'_, W>) -> Verdict {
 
 pub fn large_payload<W: World>(make: Make<'_, W>) -> Verdict {
     const LENGTH: u64 = 16 << 20;
-    fn pattern(salt: u64) -> Vec<u8> {
-        (0..LENGTH).map(|index| ((index + salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+    fn pattern(salt: u64, length: u64) -> Vec<u8> {
+        (0..length).map(|index| ((index + salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
     }
     two(
         make,
         |f: W::Fabric| async move {
             let link = meet(&f, QueuePairOptions::rc(), LENGTH).await?;
+            let length = LENGTH.min(link.data.message_max());
+            let all = || link.region.slice(0, length);
             link.sync().await?;
-            link.region.write(0, &pattern(1))?;
-            let sent = link.data.send(link.region.all())?.await.success()?;
-            same("bytes sent", sent.bytes, LENGTH)?;
+            link.region.write(0, &pattern(1, length))?;
+            let sent = link.data.send(all())?.await.success()?;
+            same("bytes sent", sent.bytes, length)?;
             link.sync().await?;
-            link.region.write(0, &pattern(2))?;
-            link.data.write(link.region.all(), link.peer.at(0))?.await.success()?;
-            link.region.write(0, &vec![0; LENGTH as usize])?;
-            link.data.read(link.region.all(), link.peer.at(0))?.await.success()?;
-            holds(bytes(&link.region, 0, LENGTH)? == pattern(2), "16 MiB written and read back differ")?;
+            link.region.write(0, &pattern(2, length))?;
+            link.data.write(all(), link.peer.at(0))?.await.success()?;
+            link.region.write(0, &vec![0; length as usize])?;
+            link.data.read(all(), link.peer.at(0))?.await.success()?;
+            holds(
+                bytes(&link.region, 0, length)? == pattern(2, length),
+                &format!("{length} B written and read back differ"),
+            )?;
             link.finish().await
         },
         |f: W::Fabric| async move {
             let link = meet(&f, QueuePairOptions::rc(), LENGTH).await?;
+            let length = LENGTH.min(link.data.message_max());
             let receive = link.data.receive(link.region.all())?;
             link.sync().await?;
-            same("bytes received", receive.await.success()?.bytes, LENGTH)?;
-            holds(bytes(&link.region, 0, LENGTH)? == pattern(1), "16 MiB sent arrived different")?;
+            same("bytes received", receive.await.success()?.bytes, length)?;
+            holds(
+                bytes(&link.region, 0, length)? == pattern(1, length),
+                &format!("{length} B sent arrived different"),
+            )?;
             link.sync().await?;
             link.finish().await
         },
@@ -331,6 +340,42 @@ pub fn fenced_after_read<W: World>(make: Make<'_, W>) -> Verdict {
             receive.await.success()?;
             same("a fenced SEND of what a READ brought", link.region.load(8)?, 77)?;
             link.finish().await
+        },
+    )
+}
+
+pub fn atomic_results<W: World>(make: Make<'_, W>) -> Verdict {
+    two(
+        make,
+        |f: W::Fabric| async move {
+            let link = meet(&f, QueuePairOptions::rc(), 16).await?;
+            let word = || link.region.slice(8, 8);
+            let swap = |compare, swap| link.data.compare_and_swap(word(), link.peer.at(0), compare, swap);
+            let add = |add| link.data.fetch_and_add(word(), link.peer.at(0), add);
+            let brought = || link.region.load(8);
+            let ended = swap(0, 5)?.await.success()?;
+            same("the opcode and bytes", (ended.opcode, ended.bytes), (Opcode::CompareAndSwap, 8))?;
+            same("a compare-and-swap that agrees", brought()?, 0)?;
+            swap(4, 9)?.await.success()?;
+            same("a compare-and-swap that differs", brought()?, 5)?;
+            let ended = add(3)?.await.success()?;
+            same("the opcode and bytes", (ended.opcode, ended.bytes), (Opcode::FetchAndAdd, 8))?;
+            same("a fetch-and-add", brought()?, 5)?;
+            add(u64::MAX - 7)?.await.success()?;
+            same("a fetch-and-add that wraps to nothing", brought()?, 8)?;
+            add(0x0102_0304_0506_0708)?.await.success()?;
+            same("the word that wrapped", brought()?, 0)?;
+            let read = link.data.read(link.region.slice(0, 8), link.peer.at(0))?;
+            read.await.success()?;
+            same("what atomics left, as a READ brings it", link.region.load(0)?, 0x0102_0304_0506_0708)?;
+            let short = link.data.fetch_and_add(link.region.slice(8, 4), link.peer.at(0), 1).err();
+            same("a result of 4 B", short, Some(PostError::AtomicLength { length: 4 }))?;
+            link.finish().await
+        },
+        |f: W::Fabric| async move {
+            let link = meet(&f, QueuePairOptions::rc(), 16).await?;
+            link.finish().await?;
+            same("what atomics left", bytes(&link.region, 0, 8)?, vec![8, 7, 6, 5, 4, 3, 2, 1])
         },
     )
 }

@@ -155,11 +155,32 @@ pub fn peer_gone_mid_operation<W: World>(make: Make<'_, W>) -> Verdict {
     )
 }
 
+pub fn peer_gone_is_learnt_by_a_request<W: World>(make: Make<'_, W>) -> Verdict {
+    two(
+        make,
+        |f: W::Fabric| async move {
+            let options = QueuePairOptions { retries: 1, ..QueuePairOptions::rc() };
+            let link = meet(&f, options, 8).await?;
+            let mut receive = link.data.receive(link.region.all())?;
+            link.finish().await?;
+            // Long enough for the server to linger and leave.
+            f.sleep(Time::from_ms(60)).await;
+            let early = f.timeout(Time::from_ms(1), &mut receive).await;
+            same("a receive from a peer that is gone", early.map(|early| early.status), None)?;
+            same("the queue pair's state", link.data.state(), QueuePairState::Ready)?;
+            link.ends(link.data.read(link.region.all(), link.peer.at(0))?, Status::RetryExceeded).await?;
+            link.ends(receive, Status::Flushed).await?;
+            link.is_in_error().await
+        },
+        |f: W::Fabric| async move { meet(&f, QueuePairOptions::rc(), 8).await?.finish().await },
+    )
+}
+
 pub fn connection_refusals<W: World>(make: Make<'_, W>) -> Verdict {
     two(
         make,
         |f: W::Fabric| async move {
-            let limit = Time::from_ms(3);
+            let limit = Time::from_ms(100);
             let rc =
                 f.create_queue_pair(QueuePairOptions { connect_timeout: limit, ..QueuePairOptions::rc() })?;
             let word = region(&f, 8)?;

@@ -67,7 +67,7 @@ pub fn tolerance(kind: Kind, claim: Option<Claim>) -> f64 {
 }
 
 /// A value as the ratio that it stands for where it is a change in percent.
-fn plain(unit: &str, value: f64) -> f64 {
+pub(crate) fn plain(unit: &str, value: f64) -> f64 {
     if unit == "%" { 1.0 + value / 100.0 } else { value }
 }
 

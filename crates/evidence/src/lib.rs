@@ -1,16 +1,23 @@
 //! Published measurements, and how well the model predicts each.
 //!
-//! A [`row`] is a published number with an [`experiment`] that predicts it. A [`bench`] runs
+//! A [`row`] is a published number with an [`experiment`] that predicts it. A [`mod@bench`] runs
 //! experiments on the profiles, [`judge`] holds the outcome to the row, and [`reproduce()`] does so
-//! for all of them, beside two null models.
+//! for all of them, beside two null models. [`fit()`](fit::fit) fits the profiles' numbers to the rows of
+//! role `fit`.
 
 pub mod bench;
 pub mod experiment;
 pub mod figure;
+pub mod fit;
+mod identify;
 pub mod judge;
 pub mod log;
+mod measure;
+mod quadratic;
 pub mod reproduce;
 pub mod row;
+pub mod specification;
+pub mod write;
 
 pub use bench::{Bench, Change, ExperimentError, Inside, Outcome, Point};
 pub use experiment::Experiment;
@@ -19,6 +26,7 @@ pub use judge::{Statistic, Verdict};
 pub use log::{Entry, shipped_log};
 pub use reproduce::{Count, Line, Rival, Summary, reproduce, rivals, summary};
 pub use row::{Claim, Kind, Role, Row, RowError, parse};
+pub use specification::{Specification, SpecificationError};
 
 /// The rows of this repository's evidence files.
 ///
@@ -26,4 +34,12 @@ pub use row::{Claim, Kind, Role, Row, RowError, parse};
 /// [`RowError`] where a file is refused, which its tests rule out.
 pub fn shipped() -> Result<Vec<Row>, RowError> {
     parse(include_str!("../../../evidence/wei.toml"), "evidence/wei.toml")
+}
+
+/// What the fit of this repository may move.
+///
+/// # Errors
+/// [`SpecificationError`] where the file is refused, which its tests rule out.
+pub fn free_parameters() -> Result<Specification, SpecificationError> {
+    specification::parse(include_str!("../../../evidence/fit.toml"), "evidence/fit.toml")
 }

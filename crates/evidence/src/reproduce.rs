@@ -103,28 +103,31 @@ pub struct Summary {
     pub numeric: usize,
 }
 
-/// Runs every row on so many threads, with `overlays` in force for every experiment.
+/// Runs the rows that `only` names, or all where it is empty, on so many threads, with `overlays` in
+/// force for every experiment. Null models look at all of `rows`.
 ///
 /// # Errors
 /// [`ExperimentError`] of the first row whose experiment is refused, with the row's name.
 pub fn reproduce(
     library: &Library,
     rows: &[Row],
+    only: &[String],
     overlays: &[String],
     threads: usize,
 ) -> Result<Vec<Line>, ExperimentError> {
     let uncertain = uncertain(library)?;
+    let chosen: Vec<&Row> = rows.iter().filter(|row| only.is_empty() || only.contains(&row.id)).collect();
     let next = AtomicUsize::new(0);
     let chunks: Vec<Result<Vec<(usize, Line)>, ExperimentError>> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads.max(1))
             .map(|_| {
-                let (next, uncertain) = (&next, &uncertain);
+                let (next, uncertain, chosen) = (&next, &uncertain, &chosen);
                 scope.spawn(move || {
                     let benches = Benches::new(library, overlays, uncertain);
                     let mut done = Vec::new();
                     loop {
                         let index = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(row) = rows.get(index) else { return Ok(done) };
+                        let Some(row) = chosen.get(index) else { return Ok(done) };
                         let line = benches
                             .line(row)
                             .map_err(|error| ExperimentError::Refused(format!("row {}: {error}", row.id)))?;

@@ -10,7 +10,7 @@ fn lines() -> &'static [Line] {
     static LINES: OnceLock<Vec<Line>> = OnceLock::new();
     LINES.get_or_init(|| {
         let rows = shipped().expect("the rows are in order");
-        reproduce(&Library::builtin(), &rows, &[], 2).expect("every experiment runs")
+        reproduce(&Library::builtin(), &rows, &[], &[], 2).expect("every experiment runs")
     })
 }
 
@@ -68,7 +68,7 @@ fn a_planted_wrong_constant_moves_rows_out_of_tolerance() {
         let changed = format!("{}{wrong}{rest}{}", &text[..value], &text[line..]);
         library.insert(Category::Device, "bluefield2", &changed);
         let rows = shipped().expect("the rows are in order");
-        reproduce(&library, &rows, &[], 2).expect("every experiment runs")
+        reproduce(&library, &rows, &[], &[], 2).expect("every experiment runs")
     };
     let out = |wrong: &[Line]| -> BTreeSet<String> {
         lines()
@@ -124,7 +124,7 @@ fn rivals_are_refuted_by_rows() {
 #[test]
 fn the_same_rows_give_the_same_bytes() {
     let rows = shipped().expect("the rows are in order");
-    let again = reproduce(&Library::builtin(), &rows, &[], 1).expect("every experiment runs");
+    let again = reproduce(&Library::builtin(), &rows, &[], &[], 1).expect("every experiment runs");
     assert_eq!(format!("{:?}", lines()), format!("{again:?}"));
 }
 

@@ -39,7 +39,7 @@ pub struct Point {
 /// Requests counted in a loaded window, where each is one burst.
 const COUNTED: f64 = 60_000.0;
 /// Payload that moves as one burst.
-const BURST: f64 = 16_384.0;
+pub(crate) const BURST: f64 = 16_384.0;
 
 /// Observes every alternative on the idle twin.
 pub fn observe_all(ready: &[Ready], seed: Seed) -> Result<(Vec<Fold>, u64, f64), RunError> {
@@ -78,7 +78,7 @@ pub fn plan_and_check(design: &Design, ready: &[Ready], seed: Seed) -> Result<Ch
     }
 }
 
-fn own<'r>(ready: &'r [Ready], shares: &[(String, f64)]) -> (Vec<&'r Ready>, Vec<f64>) {
+pub(crate) fn own<'r>(ready: &'r [Ready], shares: &[(String, f64)]) -> (Vec<&'r Ready>, Vec<f64>) {
     shares
         .iter()
         .filter_map(|(name, share)| {

@@ -7,8 +7,9 @@ use crate::interpret::MOST_TASKS;
 use miette::{NamedSource, SourceSpan};
 use offpath_profile::System;
 use offpath_quantity::{Bytes, Dimension, OpRate, Quantity, Time};
-use offpath_workload::Workload;
+use offpath_workload::{Popularity, Workload};
 use serde::Deserialize;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -166,6 +167,35 @@ pub struct NamedMix {
     pub fill: Vec<String>,
 }
 
+/// The mix that a system runs, which advice looks at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Runs {
+    /// The best one for the objective.
+    Best,
+    /// The greedy combination.
+    Greedy,
+    /// One of the design's own.
+    Mix(String),
+    /// One alternative for every request.
+    Alternative(String),
+}
+
+impl Runs {
+    /// Its name, as the file writes it.
+    pub fn name(&self) -> &str {
+        match self {
+            Runs::Best => BEST,
+            Runs::Greedy => GREEDY,
+            Runs::Mix(name) | Runs::Alternative(name) => name,
+        }
+    }
+}
+
+/// The name of the best mix.
+pub(crate) const BEST: &str = "optimal";
+/// The name of the greedy combination.
+const GREEDY: &str = "greedy";
+
 /// A design, resolved: sizes are bytes, shares are numbers.
 #[derive(Clone, Debug)]
 pub struct Design {
@@ -195,6 +225,8 @@ pub struct Design {
     pub alternatives: Vec<Alternative>,
     /// The named mixes.
     pub mixes: Vec<NamedMix>,
+    /// The mix that the system runs.
+    pub runs: Runs,
     /// The objects.
     pub objects: BTreeMap<String, ObjectAccess>,
     /// What the cache holds, where there is one.
@@ -235,8 +267,18 @@ pub struct Published {
 /// How the workload's requests are spread over an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectAccess {
-    /// Bytes of the whole object.
+    /// Bytes of the whole object, the room between its entries included.
     pub size: Bytes,
+    /// Bytes of one entry.
+    pub entry: Bytes,
+    /// How many entries it has.
+    pub entries: u64,
+    /// Bytes from the start of one entry to that of the next.
+    pub spacing: Bytes,
+    /// Copies of its hottest entries; 1 where there are none.
+    pub copies: u64,
+    /// How many of the hottest entries have copies.
+    pub copied: u64,
     /// Share of the requests to its hottest entry, after copies.
     pub hottest: f64,
 }
@@ -298,6 +340,7 @@ struct RawDesign {
     rank_by: Spanned<String>,
     unit: Option<Spanned<String>>,
     network_baseline: Option<Spanned<String>>,
+    mix: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -315,6 +358,7 @@ struct RawObject {
     records_per_entry: Option<u64>,
     copies: Option<u64>,
     copied: Option<u64>,
+    spacing: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -429,6 +473,20 @@ pub struct Changes {
     pub offered_load: Option<String>,
     /// Workload files held in memory, by the name that the design gives them.
     pub files: BTreeMap<String, String>,
+    /// The mix that the system runs, as the file writes it.
+    pub mix: Option<String>,
+}
+
+/// Popularities by workload, for designs that are read many times with small changes.
+#[derive(Debug, Default)]
+pub struct Popularities(RefCell<BTreeMap<String, Popularity>>);
+
+impl Popularities {
+    fn of(&self, workload: &Workload) -> Popularity {
+        let mut known = self.0.borrow_mut();
+        // The text of a workload is all that it is made of.
+        known.entry(format!("{workload:?}")).or_insert_with(|| Popularity::new(workload)).clone()
+    }
 }
 
 impl Design {
@@ -508,6 +566,17 @@ impl Design {
         directory: &Path,
         changes: &Changes,
     ) -> Result<Design, miette::Report> {
+        Design::parse_knowing(text, name, directory, changes, &Popularities::default())
+    }
+
+    /// The same for one of many texts: popularities that an earlier one needed are not found again.
+    pub fn parse_knowing(
+        text: &str,
+        name: &str,
+        directory: &Path,
+        changes: &Changes,
+        popularities: &Popularities,
+    ) -> Result<Design, miette::Report> {
         let raw: RawFile = toml::from_str(text).map_err(|error| {
             let help = "see `offpath new` for a commented design with every key".to_string();
             DesignError {
@@ -517,7 +586,8 @@ impl Design {
                 at: error.span().map(Into::into),
             }
         })?;
-        Resolver { text, name, raw, parameters: BTreeMap::new(), hit_ratio: None, cache_object: None }
+        let parameters = BTreeMap::new();
+        Resolver { text, name, raw, parameters, popularities, hit_ratio: None, cache_object: None }
             .resolve(directory, changes)
     }
 }
@@ -527,6 +597,7 @@ struct Resolver<'t> {
     name: &'t str,
     raw: RawFile,
     parameters: BTreeMap<String, Value>,
+    popularities: &'t Popularities,
     hit_ratio: Option<f64>,
     cache_object: Option<String>,
 }
@@ -739,6 +810,7 @@ impl Resolver<'_> {
                     fill: mix.fill.iter().map(|name| name.get_ref().clone()).collect(),
                 })
                 .collect(),
+            runs: self.runs(&alternatives, changes)?,
             alternatives,
             objects,
             cache,
@@ -804,6 +876,37 @@ impl Resolver<'_> {
                 raw.objective.span(),
             )),
         }
+    }
+
+    /// The mix that the system runs; the best one where nothing is said.
+    fn runs(&self, alternatives: &[Alternative], changes: &Changes) -> Result<Runs, miette::Report> {
+        let given = &self.raw.design.mix;
+        let Some(name) = changes.mix.as_deref().or(given.as_ref().map(|name| name.get_ref().as_str())) else {
+            return Ok(Runs::Best);
+        };
+        if self.raw.mix.iter().any(|mix| mix.name == name) {
+            return Ok(Runs::Mix(name.to_string()));
+        }
+        let alternative = alternatives.iter().find(|one| one.name == name);
+        match (name, alternative) {
+            (BEST, _) => return Ok(Runs::Best),
+            (GREEDY, _) => return Ok(Runs::Greedy),
+            (_, Some(one)) if one.device.is_none() => return Ok(Runs::Alternative(name.to_string())),
+            _ => {}
+        }
+        let mixes: String = self.raw.mix.iter().map(|mix| format!("`{}`, ", mix.name)).collect();
+        let own: Vec<Alternative> = alternatives.iter().filter(|one| one.device.is_none()).cloned().collect();
+        let message = match alternative {
+            Some(_) => {
+                format!("`{name}` runs on another device, and the system's mix is of the design's own")
+            }
+            None => format!("`{name}` is no mix and no alternative of this design"),
+        };
+        let help = format!("use `{BEST}`, `{GREEDY}`, {mixes}or one of {}", names(&own));
+        Err(match given.as_ref().filter(|_| changes.mix.is_none()) {
+            Some(given) => self.error(message, help, given.span()),
+            None => miette::miette!(help = help, "{message}"),
+        })
     }
 
     fn read_parameters(&mut self, changes: &Changes) -> Result<(), miette::Report> {
@@ -992,7 +1095,9 @@ impl Resolver<'_> {
         workload: Option<&Workload>,
     ) -> Result<(BTreeMap<String, ObjectAccess>, Option<CacheUse>), miette::Report> {
         let mut accesses = BTreeMap::new();
-        let popularity = workload.map(offpath_workload::Popularity::new);
+        // Drawing the popularity of millions of records takes longer than everything else here.
+        let wanted = workload.filter(|_| !self.raw.object.is_empty() || self.raw.cache.is_some());
+        let popularity = wanted.map(|workload| self.popularities.of(workload));
         let mut entries = BTreeMap::new();
         for (name, raw) in &self.raw.object {
             let Some(popularity) = &popularity else {
@@ -1013,16 +1118,33 @@ impl Resolver<'_> {
             } else {
                 (popularity.share_of_rank(0) / copies as f64).max(popularity.share_of_rank(copied))
             };
-            let Some(size) = entry.get().checked_mul(count) else {
+            let spacing = match &object.spacing {
+                None => entry,
+                Some(given) => {
+                    let spacing = self.bytes(given)?;
+                    if spacing < entry {
+                        return Err(self.error(
+                            format!("entries of {entry} in `{name}` overlap when they start every {spacing}"),
+                            format!("use {entry} or more, or leave `spacing` out"),
+                            given.span(),
+                        ));
+                    }
+                    spacing
+                }
+            };
+            let Some(size) = spacing.get().checked_mul(count) else {
                 return Err(self.error(
-                    format!("{count} entries of {entry} are more bytes than 64 bits count"),
+                    format!("{count} entries of {spacing} are more bytes than 64 bits count"),
                     "use a smaller entry or fewer records",
                     object.entry.span(),
                 ));
             };
             let size = Bytes::new(size);
-            entries.insert(name.clone(), (entry, count, per_entry));
-            accesses.insert(name.clone(), ObjectAccess { size, hottest });
+            entries.insert(name.clone(), (spacing, count));
+            accesses.insert(
+                name.clone(),
+                ObjectAccess { size, entry, entries: count, spacing, copies, copied, hottest },
+            );
         }
         let Some(raw) = &self.raw.cache else { return Ok((accesses, None)) };
         let cache = raw.get_ref();
@@ -1041,7 +1163,7 @@ impl Resolver<'_> {
             };
             whole = sum;
         }
-        let Some(&(entry, of, _)) = entries.get(cache.hottest.get_ref()) else {
+        let Some(&(entry, of)) = entries.get(cache.hottest.get_ref()) else {
             return Err(self.unknown_object(&cache.hottest));
         };
         if whole > budget.get() {

@@ -169,9 +169,18 @@ impl Shared {
         self.broken.borrow().clone()
     }
 
-    /// Tasks that have set up their connections.
+    /// Tasks that have set up their connections and posted their first receive.
     pub fn connected(&self) -> usize {
         self.connected.get()
+    }
+
+    /// Tasks that have to be set up before the first request: `tasks` of each initiator, and `inbox`
+    /// of each endpoint that answers datagrams.
+    pub fn expected(&self, tasks: u32, inbox: u32) -> usize {
+        let initiators = self.initiators();
+        let answers = |name: &&String| !initiators.contains(*name) && self.receives(Verb::SendDatagram, name);
+        let inboxes = self.endpoints().iter().filter(answers).count();
+        tasks as usize * initiators.len() + inbox as usize * inboxes
     }
 
     /// The endpoints that start requests.
@@ -535,8 +544,13 @@ async fn serve_calls<F: Hint>(agent: Rc<Agent<F>>) {
 /// Handles datagrams one at a time; as many run side by side as the inbox holds.
 async fn serve_datagrams<F: Hint>(agent: Rc<Agent<F>>, pair: F::QueuePair, number: u32) {
     let task = agent.task(number as u16, false).await;
+    let mut ready = false;
     loop {
         let Ok(ticket) = pair.receive(task.local.all()) else { return };
+        if !std::mem::replace(&mut ready, true) {
+            // A datagram that finds no receive is lost, so nothing may be sent before.
+            agent.shared.connected.set(agent.shared.connected.get() + 1);
+        }
         if ticket.await.status != Status::Success {
             return;
         }

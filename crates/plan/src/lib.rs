@@ -3,6 +3,7 @@
 //! A design's alternatives are step lists. They are compiled to programs ([`program`]), run on the
 //! twin to observe what they demand, and combined by linear programming ([`planner`]).
 
+pub mod advice;
 pub mod check;
 pub mod design;
 pub mod interpret;
@@ -10,6 +11,6 @@ pub mod observe;
 pub mod planner;
 pub mod program;
 
-pub use design::{Changes, Design, DesignError, Objective, Rank};
+pub use design::{Changes, Design, DesignError, Objective, Popularities, Rank, Runs};
 pub use planner::{Alone, Basis, Mix, Plan, PlanError, Ranged, Ready, Setting, plan, prepare};
 pub use program::{Compiled, Fold};

@@ -167,7 +167,7 @@ pub fn observe(one: &Ready, seed: Seed) -> Result<Observed, RunError> {
             let (shared, ended, output, observer, compiled) =
                 (shared.clone(), ended.clone(), output.clone(), observer.clone(), compiled.clone());
             Box::pin(async move {
-                let tasks = shared.initiators().len();
+                let tasks = shared.expected(1, 1);
                 let mut next = Proportions::new(compiled.programs.iter().map(|(share, _)| *share));
                 wait_for(&fabric, || shared.connected() >= tasks).await;
                 // The first requests look up addresses that later ones know.
@@ -310,7 +310,7 @@ pub fn load(
         move |fabric: TwinFabric| -> LocalBoxFuture<()> {
             let (shared, meter, driver) = (shared.clone(), meter.clone(), driver.clone());
             Box::pin(async move {
-                let all = tasks as usize * shared.initiators().len();
+                let all = shared.expected(tasks, tasks);
                 wait_for(&fabric, || shared.connected() >= all).await;
                 let push = || {
                     let mut driver = driver.borrow_mut();

@@ -1,7 +1,7 @@
 //! The plan: what each alternative reaches alone, the greedy and the best mix, what binds them,
 //! how sure that is.
 
-use crate::design::{Alternative, CacheUse, Design, Objective, Rank};
+use crate::design::{Alternative, CacheUse, Design, Objective, Rank, Runs};
 use crate::program::{Compiled, Fold, compile};
 use offpath_capacity::{
     Activity, CapacityError, Constraint, Cost, Objective as Aim, Pool, Problem, Solution, Station,
@@ -277,6 +277,8 @@ pub fn stations(router: &Router, host_cpu_share: Option<f64>) -> Problem {
     problem
 }
 
+/// The station of the host's processor, which objectives and constraints speak of.
+pub(crate) const HOST_STATION: &str = "host.cpu";
 const HOST_CPU: &str = "host processor share";
 
 /// What `fold` asks, as an activity of [`stations`].
@@ -394,13 +396,64 @@ fn preferred(
     Ok(Solution { binding: most.binding, unique: false, ..same })
 }
 
-/// Plans a design whose alternatives demand `folds`, observed or added up.
-pub fn plan(design: &Design, ready: &[Ready], folds: &[Fold]) -> Result<Plan, miette::Report> {
-    let main = ready
+/// The mix that the design's system runs, by demands that are added up: shares by alternative, the
+/// largest first.
+pub fn shares_run(
+    design: &Design,
+    ready: &[Ready],
+    folds: &[Fold],
+) -> Result<Vec<(String, f64)>, miette::Report> {
+    let main = main_router(ready)?;
+    let all = |evaluation: Evaluation| match &design.runs {
+        Runs::Best => Some(evaluation.optimal),
+        Runs::Greedy => Some(evaluation.greedy),
+        Runs::Mix(name) => {
+            let index = design.mixes.iter().position(|mix| mix.name == *name)?;
+            evaluation.mixes.into_iter().nth(index)
+        }
+        Runs::Alternative(_) => None,
+    };
+    if let Runs::Alternative(name) = &design.runs {
+        return Ok(vec![(name.clone(), 1.0)]);
+    }
+    let solution = all(evaluate(design, ready, folds, &main, false)?)
+        .ok_or_else(|| miette::miette!("the mix `{}` is not in the design", design.runs.name()))?;
+    let mut shares: Vec<(String, f64)> =
+        solution.shares.into_iter().filter(|(_, share)| *share > 1e-6).collect();
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    Ok(shares)
+}
+
+/// Requests per second that the stations carry at fixed shares; 0 where a limit leaves nothing.
+pub fn capacity_at(
+    design: &Design,
+    ready: &[Ready],
+    folds: &[Fold],
+    shares: &[(String, f64)],
+) -> Result<f64, miette::Report> {
+    let main = main_router(ready)?;
+    let mut problem = stations(&main, design.host_cpu_share);
+    for (one, fold) in ready.iter().zip(folds) {
+        if shares.iter().any(|(name, _)| *name == one.alternative.name) {
+            problem.activities.push(activity(&one.alternative.name, fold));
+        }
+    }
+    let aim = Aim::Shares(shares.iter().cloned().collect());
+    Ok(problem.solve(&aim).map_err(PlanError::from)?.total)
+}
+
+/// The routes of the design's own device.
+fn main_router(ready: &[Ready]) -> Result<Rc<Router>, PlanError> {
+    ready
         .iter()
         .find(|one| one.alternative.device.is_none())
         .map(|one| one.router.clone())
-        .ok_or_else(|| PlanError::NothingAllowed { reason: "all run on other devices".to_string() })?;
+        .ok_or_else(|| PlanError::NothingAllowed { reason: "all run on other devices".to_string() })
+}
+
+/// Plans a design whose alternatives demand `folds`, observed or added up.
+pub fn plan(design: &Design, ready: &[Ready], folds: &[Fold]) -> Result<Plan, miette::Report> {
+    let main = main_router(ready)?;
     let base = evaluate(design, ready, folds, &main, true)?;
     let mut extremes = Extremes::new(&base);
     let mut influences = Vec::new();

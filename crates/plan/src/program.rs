@@ -1,9 +1,9 @@
 //! Step lists as programs: checked against the system, flattened, and folded to what they demand.
 
-use crate::design::{Alternative, Design, DesignError, Step};
+use crate::design::{Alternative, Design, DesignError, ObjectAccess, Step};
 use miette::NamedSource;
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{Access, Kind, Operation, Posting, Route, Router, Verb};
+use offpath_route::{Access, Kind, Operation, Path, Posting, Route, Router, Verb};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
@@ -276,7 +276,7 @@ impl Compiler<'_> {
             let path = self.router.path(path)?;
             let access = object.map_or(Access::UNIFORM, |object| {
                 let object = &self.design.objects[object];
-                Access { range: Some(object.size), hottest: object.hottest }
+                Access { range: Some(reached(object, &path, self.router)), hottest: object.hottest }
             });
             let posting = if batch > 1 { Posting::Batch(batch) } else { Posting::Single };
             let operation = Operation::new(verb, path, bytes).posted(posting).accessing(access);
@@ -295,6 +295,29 @@ impl Compiler<'_> {
             self.error(error.to_string(), format!("the paths here are {}", paths.join(", ")), span.clone())
         })
     }
+}
+
+/// The bytes that an object's entries reach banks in. Room beyond a bank's stride reaches no more
+/// banks: entries that start every k-th bank find at most every k-th of them.
+fn reached(object: &ObjectAccess, path: &Path, router: &Router) -> Bytes {
+    let Ok((_, endpoint)) = router.system().endpoint(&path.responder) else { return object.size };
+    let (stride, banks) = (endpoint.memory.bank_stride.get(), endpoint.memory.banks);
+    let spacing = object.spacing.get();
+    if spacing <= stride || stride == 0 {
+        return object.size;
+    }
+    let starts = if spacing.is_multiple_of(stride) {
+        let (mut divisor, mut rest) = (banks, (spacing / stride) % banks);
+        while rest > 0 {
+            (divisor, rest) = (rest, divisor % rest);
+        }
+        banks / divisor
+    } else {
+        banks
+    };
+    // An entry longer than a stride reaches the banks that it covers itself.
+    let covered = object.entry.get().div_ceil(stride);
+    Bytes::new(object.entries.saturating_mul(covered).min(starts.saturating_mul(covered)).min(banks) * stride)
 }
 
 /// A message carries its position as 16 bits, and no list that a person writes needs more.

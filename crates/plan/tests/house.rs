@@ -13,14 +13,19 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("capacity", &[]),
     ("fabric", &["quantity"]),
     ("conformance", &["quantity", "fabric"]),
+    ("verbs", &["quantity", "fabric"]),
     ("workload", &["quantity"]),
     ("apps", &["quantity", "fabric", "workload"]),
     ("twin", &["quantity", "profile", "route", "fabric"]),
     ("plan", &["quantity", "profile", "route", "capacity", "fabric", "twin", "workload"]),
     ("evidence", &["quantity", "profile", "route", "capacity", "twin", "plan"]),
+    ("redis", &["quantity"]),
     (
         "offpath",
-        &["quantity", "profile", "route", "capacity", "fabric", "twin", "workload", "plan", "evidence"],
+        &[
+            "quantity", "profile", "route", "capacity", "fabric", "twin", "workload", "plan", "evidence",
+            "redis",
+        ],
     ),
 ];
 
@@ -29,7 +34,7 @@ const TESTS_MAY_USE: &[(&str, &[&str])] = &[("apps", &["profile", "route", "twin
 
 /// Crates that know machines as data alone.
 const BELOW_PLAN: &[&str] =
-    &["quantity", "profile", "route", "capacity", "fabric", "conformance", "twin", "workload", "apps"];
+    &["quantity", "profile", "route", "capacity", "fabric", "conformance", "verbs", "twin", "workload", "apps"];
 
 /// Names of devices, of their paths, and of papers.
 const NAMES: &[&str] = &[

@@ -77,7 +77,7 @@ struct Report {
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let rows = rows();
     known(std::slice::from_ref(&options.row), &rows)?;
-    let seen = reproduced(context, None)?;
+    let seen = reproduced(context, std::slice::from_ref(&options.row), None)?;
     let line = seen.lines.iter().find(|line| line.row.id == options.row).expect("it is one of the rows");
     let library = context.system.library()?;
     let bench = Bench::new(library).under(context.system.overlay.clone());

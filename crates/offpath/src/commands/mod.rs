@@ -1,12 +1,18 @@
 //! The commands, each in a module of its own: add one by a variant of [`Command`] and an arm of [`run`].
 
+pub mod check;
 pub mod completions;
 pub mod device;
 pub mod explain;
+pub mod fit;
 pub mod new;
 pub mod path;
 pub mod plan;
+#[cfg(feature = "redis")]
+pub mod relay;
 pub mod reproduce;
+#[cfg(feature = "redis")]
+pub mod shard;
 pub mod sweep;
 
 use crate::failure::Failure;
@@ -56,11 +62,17 @@ pub struct Cli {
 pub enum Command {
     New(new::Options),
     Plan(plan::Options),
+    Check(check::Options),
     Path(path::Options),
     Device(device::Options),
     Sweep(sweep::Options),
     Reproduce(reproduce::Options),
     Explain(explain::Options),
+    Fit(fit::Options),
+    #[cfg(feature = "redis")]
+    Relay(relay::Options),
+    #[cfg(feature = "redis")]
+    Shard(shard::Options),
     Completions(completions::Options),
 }
 
@@ -79,11 +91,17 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::New(options) => new::run(&options, &context),
         Command::Plan(options) => plan::run(&options, &context),
+        Command::Check(options) => check::run(&options, &context),
         Command::Path(options) => path::run(&options, &context),
         Command::Device(options) => device::run(&options, &context),
         Command::Sweep(options) => sweep::run(&options, &context),
         Command::Reproduce(options) => reproduce::run(&options, &context),
         Command::Explain(options) => explain::run(&options, &context),
+        Command::Fit(options) => fit::run(&options, &context),
+        #[cfg(feature = "redis")]
+        Command::Relay(options) => relay::run(&options),
+        #[cfg(feature = "redis")]
+        Command::Shard(options) => shard::run(&options, &context),
         Command::Completions(options) => completions::run(&options),
     }
 }

@@ -3,10 +3,12 @@
 mod html;
 
 use super::Context;
+use super::check::{AdviceReport, headline};
 use crate::chart::{Scale, sparkline};
 use crate::failure::{Failure, NEGATIVE};
 use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, emit, round, short, system_line, write_page};
 use clap::Args;
+use offpath::plan::advice::{self, Advised, Bench, Depth, RULES};
 use offpath::plan::check::{self, Checked, Point};
 use offpath::plan::observe::Loaded;
 use offpath::plan::planner::{Alone, Basis, Mix, Plan, Ranged};
@@ -16,7 +18,7 @@ use offpath::quantity::{Bytes, OpRate, Time};
 use offpath::twin::Seed;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -104,6 +106,9 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         Vec::new()
     };
     let rivals = rivals(&design, &setting, &system)?;
+    let directory = options.design.parent().unwrap_or(Path::new("."));
+    let bench = Bench::new(&design.source.0, directory, &changes, &setting, seed);
+    let advised = advice::advise(&bench, &design.source.1, Depth::Promising).map_err(Failure::from)?;
     let points = if options.curve { curve.clone() } else { Vec::new() };
     let page = Page {
         design: &design,
@@ -114,6 +119,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         clients,
         curve: points,
         rivals,
+        advised,
     };
     if let Some(file) = &options.html {
         write_page(file, &html::page(&page, &curve))?;
@@ -354,6 +360,7 @@ struct Page<'p> {
     clients: Vec<(String, Vec<Loaded>)>,
     curve: Vec<Point>,
     rivals: Vec<RivalReport>,
+    advised: Advised,
 }
 
 impl Page<'_> {
@@ -424,6 +431,7 @@ impl Page<'_> {
         text += &screen.heading("Mix");
         text += &self.mixes(screen);
         text += &self.twin();
+        text += &self.advice(screen);
         if let Some(changed) = &self.changed {
             text += &screen.heading("What-if");
             text += &self.changes(changed);
@@ -578,6 +586,27 @@ impl Page<'_> {
             );
         }
         text
+    }
+
+    /// What gains in the mix that the design runs, in a line each.
+    fn advice(&self, screen: &Screen) -> String {
+        let found = &self.advised.advice;
+        if found.is_empty() {
+            return format!(
+                "advice: none of {} rules finds what gains in mix `{}`\n",
+                RULES.len(),
+                self.advised.runs
+            );
+        }
+        let mut text = screen.heading("Advice, by what the twin gains");
+        for one in found {
+            let gain = headline(one, self.advised.objective);
+            text += &format!("{}: {gain}: {}\n", one.rule, one.remedy);
+        }
+        text + &format!(
+            "next: offpath check {0} says more, offpath check {0} --fix writes it\n",
+            self.design.source.0
+        )
     }
 
     fn changes(&self, changed: &ChangedReport) -> String {
@@ -941,6 +970,12 @@ impl Page<'_> {
                 })
                 .collect(),
             unit: unit.name(),
+            advice: self
+                .advised
+                .advice
+                .iter()
+                .map(|one| AdviceReport::of(one, self.advised.objective))
+                .collect(),
             next_measurement: self.next_measurement(),
             not_modelled: ["very many connections", "pause frames", "tails without evidence"],
         }
@@ -1035,6 +1070,7 @@ struct Report<'p> {
     curve: Vec<CurveReport>,
     not_modelled: [&'static str; 3],
     next_measurement: String,
+    advice: Vec<AdviceReport>,
 }
 
 #[derive(Serialize)]

@@ -10,7 +10,6 @@ use offpath::evidence::{
     Count, ExperimentError, Kind, Line, Rival, Role, Row, Summary, figures, reproduce, rivals, shipped,
     shipped_log, summary,
 };
-use offpath::profile::Library;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -111,7 +110,8 @@ struct RivalReport {
 #[derive(Serialize)]
 struct Report {
     schema_version: u32,
-    summary: SummaryReport,
+    /// Of all rows; absent where only some were run.
+    summary: Option<SummaryReport>,
     rows: Vec<RowReport>,
     rivals: Vec<RivalReport>,
 }
@@ -131,8 +131,8 @@ pub fn rows() -> Vec<Row> {
     shipped().unwrap_or_else(|error| panic!("the built-in evidence is refused: {error}"))
 }
 
-/// Runs every row under the options' profiles and overlays.
-pub fn reproduced(context: &Context, threads: Option<u16>) -> Result<Reproduced, Failure> {
+/// Runs the rows that `only` names, or all, under the options' profiles and overlays.
+pub fn reproduced(context: &Context, only: &[String], threads: Option<u16>) -> Result<Reproduced, Failure> {
     let system = &context.system;
     if !system.set.is_empty() || system.testbed.is_some() || system.mode.is_some() {
         return Err(Failure::input(
@@ -141,17 +141,15 @@ pub fn reproduced(context: &Context, threads: Option<u16>) -> Result<Reproduced,
         ));
     }
     let library = system.library()?;
-    let lines = reproduce(&library, &rows(), &system.overlay, self::threads(threads))?;
-    let rivals = if system.overlay.is_empty() { found_rivals(&library, &lines)? } else { Vec::new() };
+    let lines = reproduce(&library, &rows(), only, &system.overlay, self::threads(threads))?;
+    // A rival beside another one would say nothing about either.
+    let alone = system.overlay.is_empty() && only.is_empty();
+    let rivals = if alone { rivals(&library, &lines)? } else { Vec::new() };
     Ok(Reproduced { summary: summary(&lines), lines, rivals })
 }
 
 fn threads(asked: Option<u16>) -> usize {
     asked.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
-}
-
-fn found_rivals(library: &Library, lines: &[Line]) -> Result<Vec<Rival>, Failure> {
-    Ok(rivals(library, lines)?)
 }
 
 /// Refuses names that are no rows, with the nearest that is.
@@ -172,7 +170,9 @@ pub fn known(names: &[String], rows: &[Row]) -> Result<(), Failure> {
 /// Runs the command.
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     known(&options.rows, &rows())?;
-    let seen = reproduced(context, options.threads)?;
+    // The page's figures stand beside all rows.
+    let only = if options.html.is_some() { &[] } else { options.rows.as_slice() };
+    let seen = reproduced(context, only, options.threads)?;
     let screen = &context.screen;
     if let Some(file) = &options.html {
         let overlays = &context.system.overlay;
@@ -191,10 +191,11 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
 fn report(seen: &Reproduced, options: &Options) -> Report {
     let chosen = |line: &&Line| options.rows.is_empty() || options.rows.contains(&line.row.id);
     let s = &seen.summary;
+    let whole = options.rows.is_empty();
     let names = |moved: &[offpath::evidence::reproduce::Moved]| moved.iter().map(|m| m.id.clone()).collect();
     Report {
         schema_version: SCHEMA_VERSION,
-        summary: SummaryReport {
+        summary: whole.then(|| SummaryReport {
             fitted: count(s.fitted),
             predicted: count(s.predicted),
             exact: count(s.exact),
@@ -207,7 +208,7 @@ fn report(seen: &Reproduced, options: &Options) -> Report {
             median_error: round(s.median_error),
             median_null_error_links: round(s.median_null_links),
             median_null_error_nearest_row: round(s.median_null_nearest),
-        },
+        }),
         rows: seen.lines.iter().filter(chosen).map(row_report).collect(),
         rivals: seen
             .rivals

@@ -1,5 +1,6 @@
 //! The page of `offpath plan --html`.
 
+use super::super::check::headline;
 use super::{Page, network_saved, percent, shares_text};
 use crate::output::{short, system_line};
 use offpath::plan::Objective;
@@ -16,6 +17,7 @@ pub fn page(page: &Page<'_>, curve: &[Point]) -> Html {
     sections.extend(load_curve(page, curve));
     sections.push(stations(page));
     sections.push(confidence(page));
+    sections.extend(advice(page));
     sections.extend(by_parameter(page));
     sections.extend(few_clients(page));
     Html {
@@ -85,6 +87,27 @@ fn answer(page: &Page<'_>) -> Section {
     Section::new("answer", "The answer")
         .saying(format!("Goal: {}{}.", page.goal(), page.constraints()))
         .with(Block::Facts(facts))
+}
+
+/// The advice that gains on the twin; nothing where none does.
+fn advice(page: &Page<'_>) -> Option<Section> {
+    let found = &page.advised.advice;
+    if found.is_empty() {
+        return None;
+    }
+    let mut table = Table::new(vec![
+        ("rule".into(), false),
+        ("gain".into(), false),
+        ("why".into(), false),
+        ("remedy".into(), false),
+    ]);
+    for one in found {
+        let gain = headline(one, page.advised.objective);
+        table.row(vec![one.rule.to_string(), gain, one.why.clone(), one.remedy.clone()]);
+    }
+    let said =
+        "Changes to the design whose gain the twin measures; `offpath check DESIGN --fix` writes them.";
+    Some(Section::new("advice", "Advice").saying(said).with(Block::Table(table)))
 }
 
 fn alternatives(page: &Page<'_>) -> Section {

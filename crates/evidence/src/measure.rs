@@ -1,0 +1,607 @@
+//! One measurement: an experiment at one combination of its lists.
+
+use crate::bench::{Bench, ExperimentError, SystemKey, lacks, refused};
+use crate::experiment::{Axis, Flow, Measure, Plain, Sharing};
+use offpath_capacity::Objective;
+use offpath_plan::observe::{Arrivals as DesignArrivals, load};
+use offpath_plan::planner::{Ready, activity, stations};
+use offpath_plan::{Design, Fold};
+use offpath_quantity::{BitRate, Bytes, Quantity, Time};
+use offpath_route::{Access, Demand, Operation, Posting, Route, Router, Verb, Visit};
+use offpath_twin::{Arrivals, Load, Seed, run as run_load};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// One combination of an experiment's lists.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Place {
+    pub(crate) path: Option<String>,
+    pub(crate) verb: Option<String>,
+    pub(crate) payload: Option<String>,
+    pub(crate) batch: Option<u32>,
+    pub(crate) range: Option<String>,
+    pub(crate) under_way: Option<u32>,
+    pub(crate) number: Option<String>,
+    pub(crate) alternative: Option<String>,
+    pub(crate) clients: Option<u64>,
+}
+
+impl Place {
+    pub(crate) fn words(&self) -> String {
+        let mut words: Vec<String> = [&self.alternative, &self.path, &self.verb, &self.payload, &self.number]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect();
+        words.extend(self.batch.map(|batch| format!("batch of {batch}")));
+        words.extend(self.range.as_ref().map(|range| format!("over {range}")));
+        words.extend(self.under_way.map(|count| format!("{count} under way")));
+        words.extend(self.clients.map(|count| format!("{count} clients")));
+        words.join(" ")
+    }
+}
+
+pub(crate) fn places(plain: &Plain) -> Vec<Place> {
+    fn each<T: Clone>(places: Vec<Place>, values: &[T], set: fn(&mut Place, T)) -> Vec<Place> {
+        if values.is_empty() {
+            return places;
+        }
+        places
+            .into_iter()
+            .flat_map(|place| {
+                values.iter().map(move |value| {
+                    let mut more = place.clone();
+                    set(&mut more, value.clone());
+                    more
+                })
+            })
+            .collect()
+    }
+    let places = vec![Place::default()];
+    let places = each(places, &plain.alternative, |place, value| place.alternative = Some(value));
+    let places = each(places, &plain.path, |place, value| place.path = Some(value));
+    let places = each(places, &plain.verb, |place, value| place.verb = Some(value));
+    let places = each(places, &plain.number, |place, value| place.number = Some(value));
+    let places = each(places, &plain.payload, |place, value| place.payload = Some(value));
+    let places = each(places, &plain.batch, |place, value| place.batch = Some(value));
+    let places = each(places, &plain.range, |place, value| place.range = Some(value));
+    let places = each(places, &plain.under_way, |place, value| place.under_way = Some(value));
+    each(places, &plain.clients, |place, value| place.clients = Some(value))
+}
+
+/// One measurement.
+pub(crate) struct One<'b> {
+    pub(crate) bench: &'b Bench,
+    pub(crate) plain: &'b Plain,
+    pub(crate) router: Rc<Router>,
+    pub(crate) place: &'b Place,
+    pub(crate) grid: &'b [(String, &'b Axis, usize)],
+    pub(crate) key: SystemKey,
+}
+
+pub(crate) type Measured = Result<(f64, Option<String>), ExperimentError>;
+
+impl One<'_> {
+    fn payload(&self) -> Result<Bytes, ExperimentError> {
+        self.place.payload.as_deref().ok_or_else(|| lacks("payload"))?.parse().map_err(refused)
+    }
+
+    /// The routes of a flow: one, or two where a datagram is answered.
+    fn routes(&self, path: &str, verb: &str) -> Result<Vec<Route>, ExperimentError> {
+        let router = &self.router;
+        let path = router.path(path).map_err(refused)?;
+        let posting = match self.place.batch {
+            None | Some(0) => Posting::Single,
+            Some(count) => Posting::Batch(count),
+        };
+        let access = match &self.place.range {
+            Some(range) => Access { range: Some(range.parse().map_err(refused)?), ..Access::UNIFORM },
+            None => Access::UNIFORM,
+        };
+        let payload = self.payload()?;
+        let route = |verb: Verb, path: offpath_route::Path| {
+            let operation = Operation::new(verb, path, payload).posted(posting).accessing(access);
+            router.route(&operation).map_err(refused)
+        };
+        if verb == "echo" {
+            let back = offpath_route::Path {
+                requester: path.responder.clone(),
+                responder: path.requester.clone(),
+                engine: None,
+            };
+            return Ok(vec![route(Verb::SendDatagram, path)?, route(Verb::SendDatagram, back)?]);
+        }
+        let verb = [
+            Verb::Read,
+            Verb::Write,
+            Verb::Send,
+            Verb::SendDatagram,
+            Verb::CompareAndSwap,
+            Verb::FetchAndAdd,
+        ]
+        .into_iter()
+        .find(|own| own.name() == verb)
+        .ok_or_else(|| ExperimentError::Incomplete(format!("names the verb `{verb}`, which there is not")))?;
+        Ok(vec![route(verb, path)?])
+    }
+
+    pub(crate) fn own_routes(&self) -> Result<Vec<Route>, ExperimentError> {
+        let path = self.place.path.as_deref().ok_or_else(|| lacks("path"))?;
+        let verb = self.place.verb.as_deref().ok_or_else(|| lacks("verb"))?;
+        self.routes(path, verb)
+    }
+
+    /// A route's demand, or its links' alone.
+    fn fold(&self, route: &Route) -> Fold {
+        let mut fold = Fold::of(route, &self.router);
+        self.keep_links(&mut fold);
+        fold
+    }
+
+    fn keep_links(&self, fold: &mut Fold) {
+        if self.bench.links_alone {
+            fold.requests.clear();
+            let sides = [".up", ".down", ".transmit", ".receive"];
+            fold.seconds.retain(|station, _| sides.iter().any(|side| station.ends_with(side)));
+        }
+    }
+
+    fn latency(&self, router: &Router, routes: &[Route]) -> f64 {
+        if self.bench.links_alone {
+            let links = |route: &Route| -> f64 {
+                let mut route = route.clone();
+                route.visits.retain(|visit| matches!(visit, Visit::Delay { .. } | Visit::Train(_)));
+                route.latency(router).as_us()
+            };
+            return routes.iter().map(links).sum();
+        }
+        match &self.plain.term {
+            None => routes.iter().map(|route| route.latency(router).as_us()).sum(),
+            Some(term) => routes
+                .iter()
+                .flat_map(|route| route.unloaded(router).terms)
+                .filter(|one| one.label == *term)
+                .map(|one| one.time.as_us())
+                .sum(),
+        }
+    }
+
+    pub(crate) fn measure(&self) -> Measured {
+        match self.plain.measure {
+            Measure::Latency => Ok((self.latency(&self.router, &self.own_routes()?), None)),
+            Measure::Rate => self.rate(),
+            Measure::Bandwidth => {
+                let (rate, binding) = self.rate()?;
+                Ok((rate * self.payload()?.get() as f64 * 8.0 / 1e3, binding))
+            }
+            Measure::Packets => {
+                let counted = self.packets()?;
+                let (rate, binding) = match &self.plain.at {
+                    Some(at) => {
+                        let rate: BitRate = at.parse().map_err(refused)?;
+                        (rate.as_gbit_per_s() * 1e3 / (self.payload()?.get() as f64 * 8.0), None)
+                    }
+                    None => self.rate()?,
+                };
+                Ok((rate * counted, binding))
+            }
+            Measure::PacketCount => Ok((self.packets()?, None)),
+            Measure::Crossings => {
+                let routes = self.own_routes()?;
+                let ledgers: Vec<_> = routes.iter().map(|route| route.ledger(&self.router)).collect();
+                let payload: u64 = routes.iter().map(|route| route.payload.get()).sum();
+                let carried: u64 = ledgers
+                    .iter()
+                    .flat_map(|ledger| &ledger.links)
+                    .filter(|(station, _)| self.on_links(station))
+                    .map(|(_, packets)| packets.payload.get())
+                    .sum();
+                Ok((carried as f64 / payload as f64, None))
+            }
+            Measure::RoundTrips => {
+                let crossings = self
+                    .own_routes()?
+                    .iter()
+                    .flat_map(|route| &route.visits)
+                    .filter(|visit| matches!(visit, Visit::Cross { .. }))
+                    .count();
+                Ok((crossings as f64 / 2.0, None))
+            }
+            Measure::Holds => self.holds(),
+            Measure::Number => {
+                let name = self.place.number.as_deref().ok_or_else(|| lacks("number"))?;
+                let value = self.number(name)?;
+                Ok((value / self.plain.per.as_deref().map_or(Ok(1.0), |per| self.number(per))?, None))
+            }
+            Measure::Cycles => {
+                let name = self.place.number.as_deref().ok_or_else(|| lacks("number"))?;
+                let clock = self.plain.clock.as_deref().ok_or_else(|| lacks("clock"))?;
+                Ok((self.number(name)? * self.number(clock)?, None))
+            }
+            Measure::Mmios => {
+                let mmios = self
+                    .own_routes()?
+                    .iter()
+                    .flat_map(|route| &route.visits)
+                    .map(|visit| match visit {
+                        Visit::Serve { label, .. } if *label == "post (MMIO)" => 1.0,
+                        // One doorbell stands for the whole list.
+                        Visit::Serve { label, .. } if *label == "post (doorbell batch)" => {
+                            1.0 / f64::from(self.place.batch.unwrap_or(1).max(1))
+                        }
+                        _ => 0.0,
+                    })
+                    .sum::<f64>();
+                Ok((mmios * f64::from(self.place.batch.unwrap_or(1).max(1)), None))
+            }
+            Measure::LinkUse => {
+                let routes = self.own_routes()?;
+                let payload: u64 = routes.iter().map(|route| route.payload.get()).sum();
+                let framed: u64 = routes
+                    .iter()
+                    .flat_map(|route| route.ledger(&self.router).links)
+                    .filter(|(station, _)| self.is_pcie(station))
+                    .map(|(_, packets)| packets.framed.get())
+                    .sum();
+                Ok((payload as f64 / framed as f64, None))
+            }
+            Measure::Loop | Measure::LoopLatency => self.closed_loop(),
+            Measure::LoopRate => self.loops(),
+            Measure::DesignRate
+            | Measure::DesignBandwidth
+            | Measure::DesignLatency
+            | Measure::DesignHostCpu
+            | Measure::DesignNetworkBytes
+            | Measure::DesignVerbs
+            | Measure::DesignLinkBytes
+            | Measure::DesignClients => self.design(),
+        }
+    }
+
+    fn number(&self, name: &str) -> Result<f64, ExperimentError> {
+        let system = self.router.system();
+        let number = system.numbers.get(name).ok_or_else(|| {
+            ExperimentError::Incomplete(format!("reads `{name}`, which {} does not have", system.device))
+        })?;
+        Ok(match number.value {
+            Quantity::Time(time) => time.as_us(),
+            Quantity::BitRate(rate) => rate.as_gbit_per_s(),
+            Quantity::OpRate(rate) => rate.as_million_per_s(),
+            Quantity::Frequency(frequency) => frequency.hz() as f64 / 1e6,
+            other => other.base(),
+        })
+    }
+
+    /// The links that count: those that are named, else all PCIe links of the server.
+    fn on_links(&self, station: &str) -> bool {
+        if self.plain.links.is_empty() {
+            return self.is_pcie(station);
+        }
+        self.plain
+            .links
+            .iter()
+            .any(|link| station == link || station.rsplit_once('.').is_some_and(|(of, _)| of == link))
+    }
+
+    fn is_pcie(&self, station: &str) -> bool {
+        let Some((link, _)) = station.rsplit_once('.') else { return false };
+        self.router
+            .system()
+            .machines
+            .iter()
+            .filter(|machine| machine.prefix.is_empty())
+            .any(|machine| machine.links.iter().any(|own| own.name == link && own.pcie.is_some()))
+    }
+
+    fn packets(&self) -> Result<f64, ExperimentError> {
+        let packets: u64 = self
+            .own_routes()?
+            .iter()
+            .flat_map(|route| route.ledger(&self.router).links)
+            .filter(|(station, _)| self.on_links(station))
+            .map(|(_, packets)| packets.data)
+            .sum();
+        Ok(packets as f64)
+    }
+
+    /// How many times the latency holds a number: its growth over the number's.
+    fn holds(&self) -> Measured {
+        let name = self.place.number.as_deref().ok_or_else(|| lacks("number"))?;
+        let step = Time::from_ns(100);
+        let Some(Quantity::Time(base)) = self.router.system().numbers.get(name).map(|number| number.value)
+        else {
+            return Err(ExperimentError::Incomplete(format!(
+                "counts `{name}`, which is no time of the profile"
+            )));
+        };
+        let moved = Quantity::Time(base + step);
+        let system = self.router.system().with(name, moved).map_err(refused)?;
+        let other = Rc::new(Router::new(&system).map_err(refused)?);
+        let moved = One {
+            bench: self.bench,
+            plain: self.plain,
+            router: other.clone(),
+            place: self.place,
+            grid: self.grid,
+            key: self.key.clone(),
+        };
+        let before = self.latency(&self.router, &self.own_routes()?);
+        let after = moved.latency(&other, &moved.own_routes()?);
+        Ok(((after - before) / step.as_us(), None))
+    }
+
+    /// The greatest rate in millions per second, and what binds.
+    fn rate(&self) -> Measured {
+        if self.plain.together.is_empty() && !self.bench.links_alone {
+            let mut demand = Demand::default();
+            for route in self.own_routes()? {
+                demand.add(&route.demand(&self.router));
+            }
+            let (rate, station) =
+                demand.capacity(&self.router).ok_or_else(|| refused("nothing bounds this operation"))?;
+            return Ok((rate / 1e6, Some(self.router.stations()[station.index()].name.clone())));
+        }
+        let mut problem = stations(&self.router, None);
+        let own = self.place.path.iter().map(|path| Flow { path: path.clone(), ..Flow::default() }).collect();
+        let flows = if self.plain.together.is_empty() { own } else { self.plain.together.clone() };
+        for (index, flow) in flows.iter().enumerate() {
+            problem.activities.push(activity(&index.to_string(), &self.flow(flow)?));
+        }
+        let names: Vec<String> = (0..flows.len()).map(|index| index.to_string()).collect();
+        let (objective, counted): (Objective, Option<&String>) = match self.plain.sharing {
+            Sharing::Most => (Objective::Throughput, None),
+            Sharing::Shares => {
+                let shares = names
+                    .iter()
+                    .zip(&flows)
+                    .map(|(name, flow)| (name.clone(), flow.share.unwrap_or(1.0 / names.len() as f64)));
+                (Objective::Shares(shares.collect()), None)
+            }
+            Sharing::InOrder => (Objective::Greedy(names.clone()), None),
+            Sharing::LastInOrder => (Objective::Greedy(names.clone()), names.last()),
+        };
+        let solution = problem.solve(&objective).map_err(refused)?;
+        let binding = solution.binding.first().map(|binding| binding.constraint.to_string());
+        let rate = match counted {
+            None => solution.total,
+            Some(name) => solution.rates.get(name).copied().unwrap_or(0.0),
+        };
+        Ok((rate / 1e6, binding))
+    }
+
+    fn flow(&self, flow: &Flow) -> Result<Fold, ExperimentError> {
+        let verb = flow.verb.as_deref().or(self.place.verb.as_deref()).ok_or_else(|| lacks("verb"))?;
+        let mut fold = Fold::default();
+        for route in self.routes(&flow.path, verb)? {
+            fold.add(&self.fold(&route), 1.0);
+        }
+        Ok(fold)
+    }
+
+    fn closed_loop(&self) -> Measured {
+        let under_way = self.place.under_way.ok_or_else(|| lacks("under_way"))?;
+        let verb = |flow: Option<&Flow>| -> Result<String, ExperimentError> {
+            let own = flow.and_then(|flow| flow.verb.as_deref()).or(self.place.verb.as_deref());
+            Ok(own.ok_or_else(|| lacks("verb"))?.to_string())
+        };
+        let mut mix = Vec::new();
+        if self.plain.together.is_empty() {
+            for route in self.own_routes()? {
+                mix.push((Rc::new(route), 1.0));
+            }
+        }
+        for flow in &self.plain.together {
+            for route in self.routes(&flow.path, &verb(Some(flow))?)? {
+                mix.push((Rc::new(route), flow.share.unwrap_or(1.0)));
+            }
+        }
+        let router = &self.router;
+        let latency_s = mix.iter().map(|(route, _)| route.latency(router).as_seconds()).fold(0.0, f64::max);
+        let requesters = mix
+            .iter()
+            .filter_map(|(route, _)| router.machine_of(&route.path.requester))
+            .map(|machine| router.system().machines[machine].count)
+            .max()
+            .unwrap_or(1);
+        let in_flight = under_way * u32::try_from(requesters).unwrap_or(u32::MAX);
+        let span = |times: f64| Time::from_ps((latency_s * times * 1e12) as u64);
+        let seen = run_load(
+            router,
+            &Load {
+                mix,
+                arrivals: Arrivals::Closed { in_flight },
+                warm_up: span(20.0),
+                window: span(200.0),
+                seed: Seed::new(1),
+                faults: None,
+            },
+        )
+        .map_err(refused)?;
+        let value = match self.plain.measure {
+            Measure::LoopLatency => seen
+                .latencies
+                .mean()
+                .map(Time::as_us)
+                .ok_or_else(|| refused("no request ended in the window"))?,
+            _ => seen.throughput_per_s * self.payload()?.get() as f64 * 8.0 / 1e9,
+        };
+        Ok((value, None))
+    }
+
+    /// The first flow's rate where every flow keeps its own requests under way.
+    fn loops(&self) -> Measured {
+        let mut mix = Vec::new();
+        for flow in &self.plain.together {
+            let verb = flow.verb.as_deref().or(self.place.verb.as_deref()).ok_or_else(|| lacks("verb"))?;
+            let under_way = flow.under_way.ok_or_else(|| lacks("under_way"))?;
+            let mut routes = self.routes(&flow.path, verb)?;
+            let (Some(route), true) = (routes.pop(), routes.is_empty()) else {
+                return Err(ExperimentError::Incomplete(
+                    "loops over `echo`, which is two operations".to_string(),
+                ));
+            };
+            mix.push((Rc::new(route), f64::from(under_way)));
+        }
+        let total: f64 = mix.iter().map(|(_, count)| count).sum();
+        let slowest = mix.iter().map(|(route, _)| {
+            let capacity =
+                route.demand(&self.router).capacity(&self.router).map_or(f64::INFINITY, |(rate, _)| rate);
+            route.latency(&self.router).as_seconds().max(total / capacity)
+        });
+        let turn = slowest.fold(0.0, f64::max);
+        let span = |times: f64| Time::from_ps((turn * times * 1e12) as u64);
+        let load = Load {
+            mix,
+            arrivals: Arrivals::Loops,
+            warm_up: span(4.0),
+            window: span(12.0),
+            seed: Seed::new(1),
+            faults: None,
+        };
+        let seen = run_load(&self.router, &load).map_err(refused)?;
+        let first = seen.completed_of.first().copied().unwrap_or(0);
+        Ok((first as f64 / load.window.as_seconds() / 1e6, None))
+    }
+
+    fn design(&self) -> Measured {
+        let mut parameters: BTreeMap<String, String> = self.plain.parameters.clone();
+        for (_, axis, at) in self.grid {
+            parameters.extend(axis.parameter.iter().map(|name| (name.clone(), axis.values[*at].clone())));
+        }
+        let prepared = self.bench.prepared(self.plain, parameters.into_iter().collect(), &self.key)?;
+        let (design, ready) = &*prepared;
+        let named = |name: &str| -> Result<&Ready, ExperimentError> {
+            ready.iter().find(|one| one.alternative.name == name).ok_or_else(|| {
+                ExperimentError::Incomplete(format!(
+                    "names `{name}`, which is no alternative of {}",
+                    design.name
+                ))
+            })
+        };
+        let alternative = self.place.alternative.as_deref();
+        let fold = |name: &str| -> Result<Fold, ExperimentError> {
+            let one = named(name)?;
+            Ok(one.compiled.fold(&one.router))
+        };
+        let own = || alternative.ok_or_else(|| lacks("alternative")).and_then(fold);
+        match self.plain.measure {
+            Measure::DesignLatency => Ok((own()?.latency * 1e6, None)),
+            Measure::DesignHostCpu => {
+                Ok((own()?.seconds.get("host.cpu").copied().unwrap_or(0.0) * 1e6, None))
+            }
+            Measure::DesignNetworkBytes => {
+                let shares = self.shares(design, ready)?.0;
+                let mut bytes = 0.0;
+                for (name, share) in &shares {
+                    bytes += share * fold(name)?.network_bytes;
+                }
+                Ok((bytes, None))
+            }
+            Measure::DesignVerbs => {
+                let one = named(alternative.ok_or_else(|| lacks("alternative"))?)?;
+                Ok((one.compiled.payloads().count() as f64, None))
+            }
+            Measure::DesignLinkBytes => {
+                let one = named(alternative.ok_or_else(|| lacks("alternative"))?)?;
+                Ok((
+                    one.compiled
+                        .routes()
+                        .map(|route| {
+                            route
+                                .ledger(&one.router)
+                                .links
+                                .iter()
+                                .filter(|(station, _)| self.on_links(station))
+                                .map(|(_, packets)| packets.payload.get() as f64)
+                                .sum::<f64>()
+                        })
+                        .sum(),
+                    None,
+                ))
+            }
+            Measure::DesignClients => {
+                let clients = self.place.clients.ok_or_else(|| lacks("clients"))?;
+                let (shares, _, _) = self.shares(design, ready)?;
+                let used: Vec<&Ready> = shares.keys().map(|name| named(name)).collect::<Result<_, _>>()?;
+                let weights: Vec<f64> = shares.values().copied().collect();
+                let slowest =
+                    used.iter().map(|one| one.compiled.fold(&one.router).latency).fold(0.0, f64::max);
+                let span = |times: f64| Time::from_ps((slowest * times * 1e12) as u64);
+                let clients = DesignArrivals::Closed(u32::try_from(clients).unwrap_or(u32::MAX));
+                let loaded =
+                    load(&used, &weights, clients, span(20.0), span(100.0), Seed::new(1).child("clients"))
+                        .map_err(refused)?;
+                Ok((loaded.throughput.mean * bits(design)? / 1e9, None))
+            }
+            _ => {
+                let (_, total, binding) = self.shares(design, ready)?;
+                let value = match self.plain.measure {
+                    Measure::DesignBandwidth => total * bits(design)? / 1e9,
+                    _ => total / 1e6,
+                };
+                Ok((value, binding))
+            }
+        }
+    }
+
+    /// The shares of the alternative or mix that is asked for, its greatest rate, and what binds.
+    #[allow(clippy::type_complexity)]
+    fn shares(
+        &self,
+        design: &Design,
+        ready: &[Ready],
+    ) -> Result<(BTreeMap<String, f64>, f64, Option<String>), ExperimentError> {
+        let main = ready
+            .iter()
+            .find(|one| match self.place.alternative.as_deref() {
+                Some(name) => one.alternative.name == name,
+                None => one.alternative.device.is_none(),
+            })
+            .ok_or_else(|| lacks("alternative"))?;
+        let mut problem = stations(&main.router, design.host_cpu_share);
+        let known: BTreeSet<&str> = ready.iter().map(|one| one.alternative.name.as_str()).collect();
+        for one in ready.iter().filter(|one| Rc::ptr_eq(&one.router, &main.router)) {
+            let mut fold = one.compiled.fold(&one.router);
+            self.keep_links(&mut fold);
+            problem.activities.push(activity(&one.alternative.name, &fold));
+        }
+        let objective = match (self.place.alternative.as_deref(), self.plain.mix.as_deref()) {
+            (Some(name), None) => Objective::Shares(BTreeMap::from([(name.to_string(), 1.0)])),
+            (None, Some("optimal")) => {
+                problem.activities.retain(|activity| {
+                    ready.iter().any(|one| one.alternative.name == activity.name && one.alternative.mixed)
+                });
+                Objective::Throughput
+            }
+            (None, Some(name)) => {
+                let mix = design.mixes.iter().find(|mix| mix.name == name).ok_or_else(|| {
+                    ExperimentError::Incomplete(format!("names `{name}`, which is no mix of {}", design.name))
+                })?;
+                Objective::Greedy(mix.fill.clone())
+            }
+            (None, None) if !self.plain.shares.is_empty() => {
+                if let Some(stranger) = self.plain.shares.keys().find(|name| !known.contains(name.as_str())) {
+                    return Err(ExperimentError::Incomplete(format!(
+                        "shares `{stranger}`, which is no alternative"
+                    )));
+                }
+                Objective::Shares(self.plain.shares.clone())
+            }
+            _ => {
+                return Err(ExperimentError::Incomplete(
+                    "needs one of `alternative`, `mix`, `shares`".to_string(),
+                ));
+            }
+        };
+        let solution = problem.solve(&objective).map_err(refused)?;
+        let shares = solution.shares.into_iter().filter(|(_, share)| *share > 1e-9).collect();
+        let binding = solution.binding.first().map(|binding| binding.constraint.to_string());
+        Ok((shares, solution.total, binding))
+    }
+}
+
+fn bits(design: &Design) -> Result<f64, ExperimentError> {
+    let unit =
+        design.unit.ok_or_else(|| refused(format!("design {} counts requests, not bytes", design.name)))?;
+    Ok(unit.get() as f64 * 8.0)
+}

@@ -1,0 +1,297 @@
+//! `offpath check`: what a design could do better, each remedy measured on the twin.
+
+use super::Context;
+use crate::failure::Failure;
+use crate::output::{Format, SCHEMA_VERSION, Screen, emit, round, system_line};
+use clap::Args;
+use offpath::plan::advice::{self, Advice, Advised, Bench, Depth, Edit, Gain, RULES, SEEDS, Scope};
+use offpath::plan::{Changes, Design, Objective, Setting};
+use offpath::quantity::{OpRate, Time};
+use offpath::twin::Seed;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  offpath check designs/three-mistakes.toml             what gains, and how much
+  offpath check designs/three-mistakes.toml --fix       and write it to the file
+  offpath check designs/kv-ycsb-c.toml --verbose        why each rule stays silent
+  offpath check designs/kv-ycsb-c.toml --mix A1         as if every request took one alternative
+  offpath check designs/three-mistakes.toml --format json";
+
+/// Look for changes of a design that gain, each measured on the twin
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// The design file; `offpath new` writes one
+    design: PathBuf,
+    /// Write the changes to the file; its comments stay
+    #[arg(long)]
+    fix: bool,
+    /// Look at this mix or alternative, and not at what the design runs; `optimal` and `greedy` too
+    #[arg(long, value_name = "NAME")]
+    mix: Option<String>,
+    /// Say why each rule stays silent
+    #[arg(long)]
+    verbose: bool,
+    /// The seed of every draw; the same seed gives the same bytes
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Checks, prints, and writes the changes where that is asked for.
+pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
+    let given = Changes { mix: options.mix.clone(), ..Changes::default() };
+    let design = Design::load(&options.design, &given)?;
+    for warning in &design.warnings {
+        eprintln!("warning: {warning}");
+    }
+    let setting = Setting {
+        library: context.system.library()?,
+        overlays: context.system.overlay.clone(),
+        settings: context.system.set.clone(),
+        testbed: context.system.testbed.clone(),
+        mode: context.system.mode.clone(),
+    };
+    // A mix from the command line is put into the text, so that a remedy may choose another.
+    let mut text = design.source.1.clone();
+    if let Some(mix) = &options.mix
+        && let Some(mut edit) = Edit::new(&text)
+        && edit.design("mix", mix).is_some()
+    {
+        text = edit.text();
+    }
+    let directory = options.design.parent().unwrap_or(Path::new("."));
+    let none = Changes::default();
+    let bench = Bench::new(&design.source.0, directory, &none, &setting, Seed::new(options.seed));
+    let advised = advice::advise(&bench, &text, Depth::Every)?;
+    let system = setting.system(&design, &design.device)?;
+    let fixed = options.fix && !advised.advice.is_empty();
+    if fixed {
+        write(&options.design, &advised.text)?;
+    }
+    let text = match context.screen.format {
+        Format::Json => context.screen.json(&Report::of(&design, &system.device, &advised, fixed))?,
+        Format::Table | Format::Markdown => {
+            let head = format!("{} on {}\n", design.name, system_line(&system));
+            head + &page(&advised, &context.screen, options, fixed)
+        }
+    };
+    emit(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Replaces a file as a whole: a reader sees the old text or the changed one, never a part.
+fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::input(
+            format!("`{}` cannot be written: {error}", file.display()),
+            "check that the file and its folder may be written, or leave `--fix` out and change it by hand",
+        )
+    };
+    // What a link names is replaced, not the link.
+    let file = file.canonicalize().map_err(failed)?;
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let beside = file.with_file_name(format!(".{name}.{}.new", std::process::id()));
+    let written = std::fs::File::create(&beside)
+        .and_then(|mut open| open.write_all(text.as_bytes()).and_then(|()| open.sync_all()))
+        .and_then(|()| std::fs::set_permissions(&beside, std::fs::metadata(&file)?.permissions()))
+        .and_then(|()| std::fs::rename(&beside, &file));
+    written.map_err(|error| {
+        // What is left of a failed attempt would only be in the way.
+        let _ = std::fs::remove_file(&beside);
+        failed(error)
+    })
+}
+
+fn page(advised: &Advised, screen: &Screen, options: &Options, fixed: bool) -> String {
+    let shown = options.design.display();
+    let shares: Vec<String> = advised
+        .shares
+        .iter()
+        .filter(|(_, share)| *share > 0.0005)
+        .map(|(name, share)| format!("{:.1}% {name}", share * 100.0))
+        .collect();
+    let mut text = format!(
+        "mix `{}`: {}; gains are the twin's, over {SEEDS} pairs of runs with the same seeds\n",
+        advised.runs,
+        shares.join(" + ")
+    );
+    for (number, one) in advised.advice.iter().enumerate() {
+        text +=
+            &screen.heading(&format!("{}. {}: {}", number + 1, one.rule, headline(one, advised.objective)));
+        text += &format!("{}\n", one.why);
+        text += &format!("remedy: {}\n", one.remedy);
+        text += &screen.verbatim(&one.diff);
+        text += &format!("docs/advice/{}.md says more\n", one.rule);
+    }
+    text.push('\n');
+    let silent = advised.silent.len();
+    if advised.advice.is_empty() {
+        text += &format!("nothing to gain: {} rules tried\n", RULES.len());
+    } else {
+        if let Some(together) = advised.together.filter(|_| advised.advice.len() > 1) {
+            text += &format!("all together, over all requests: {}\n", measured(&together, advised.objective));
+        }
+        text += &match (fixed, advised.advice.len()) {
+            (true, 1) => format!("wrote 1 change to {shown}\nnext: offpath plan {shown}\n"),
+            (true, many) => format!("wrote {many} changes to {shown}\nnext: offpath plan {shown}\n"),
+            (false, _) => format!(
+                "next: offpath check {shown} --fix writes {}\n",
+                if advised.advice.len() == 1 { "the change" } else { "the changes" }
+            ),
+        };
+        text += &format!("{silent} of {} rules stay silent\n", RULES.len());
+    }
+    if options.verbose {
+        text += &screen.heading("Silent");
+        for one in &advised.silent {
+            for reason in &one.reasons {
+                text += &format!("{}: {reason}\n", one.rule);
+            }
+        }
+    }
+    text
+}
+
+/// What a remedy gains, for which requests.
+pub fn headline(one: &Advice, objective: Objective) -> String {
+    let gain = measured(&one.gain, objective);
+    match &one.scope {
+        Scope::Operation(name) => format!("`{name}` alone {gain}"),
+        Scope::All => gain,
+    }
+}
+
+/// A gain with what it is of.
+pub fn measured(gain: &Gain, objective: Objective) -> String {
+    let of = |value: f64| match objective {
+        Objective::MostThroughput => OpRate::per_second(value.round() as u64).to_string(),
+        _ => Time::from_ps((value * 1e12) as u64).to_string(),
+    };
+    let what = match objective {
+        Objective::MostThroughput => "throughput",
+        Objective::LowestP99 { .. } => "less p99",
+        Objective::LeastHostCpu { .. } => "less host processor time",
+    };
+    format!("{} {what} ({} to {})", advice::interval(gain), of(gain.before), of(gain.after))
+}
+
+/// A gain in JSON.
+#[derive(Serialize)]
+pub struct GainReport {
+    gain_percent: f64,
+    gain_percent_ci95_low: f64,
+    gain_percent_ci95_high: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    throughput_before_req_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    throughput_after_req_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latency_before_us_p99: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latency_after_us_p99: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host_cpu_before_us_per_request: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host_cpu_after_us_per_request: Option<f64>,
+}
+
+impl GainReport {
+    fn of(gain: &Gain, objective: Objective) -> GainReport {
+        let throughput = |value: f64| matches!(objective, Objective::MostThroughput).then(|| round(value));
+        let p99 = |value: f64| matches!(objective, Objective::LowestP99 { .. }).then(|| round(value * 1e6));
+        let host =
+            |value: f64| matches!(objective, Objective::LeastHostCpu { .. }).then(|| round(value * 1e6));
+        GainReport {
+            gain_percent: round(gain.share.mean * 100.0),
+            gain_percent_ci95_low: round(gain.share.low * 100.0),
+            gain_percent_ci95_high: round(gain.share.high * 100.0),
+            throughput_before_req_per_s: throughput(gain.before),
+            throughput_after_req_per_s: throughput(gain.after),
+            latency_before_us_p99: p99(gain.before),
+            latency_after_us_p99: p99(gain.after),
+            host_cpu_before_us_per_request: host(gain.before),
+            host_cpu_after_us_per_request: host(gain.after),
+        }
+    }
+}
+
+/// A remedy in JSON.
+#[derive(Serialize)]
+pub struct AdviceReport {
+    rule: &'static str,
+    source: &'static str,
+    why: String,
+    remedy: String,
+    diff: String,
+    operation: Option<String>,
+    gain: GainReport,
+    page: String,
+}
+
+impl AdviceReport {
+    /// What the answer says of a remedy.
+    pub fn of(one: &Advice, objective: Objective) -> AdviceReport {
+        let rule = RULES.iter().find(|rule| rule.name == one.rule);
+        AdviceReport {
+            rule: one.rule,
+            source: rule.map_or("", |rule| rule.source),
+            why: one.why.clone(),
+            remedy: one.remedy.clone(),
+            diff: one.diff.clone(),
+            operation: match &one.scope {
+                Scope::Operation(name) => Some(name.clone()),
+                Scope::All => None,
+            },
+            gain: GainReport::of(&one.gain, objective),
+            page: format!("docs/advice/{}.md", one.rule),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct SilenceReport {
+    rule: &'static str,
+    reasons: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Report {
+    schema_version: u32,
+    design: String,
+    device: String,
+    mix: String,
+    shares: BTreeMap<String, f64>,
+    seeds: u64,
+    least_gain_percent: f64,
+    advice: Vec<AdviceReport>,
+    together: Option<GainReport>,
+    silent: Vec<SilenceReport>,
+    fixed: bool,
+}
+
+impl Report {
+    fn of(design: &Design, device: &str, advised: &Advised, fixed: bool) -> Report {
+        Report {
+            schema_version: SCHEMA_VERSION,
+            design: design.name.clone(),
+            device: device.to_string(),
+            mix: advised.runs.clone(),
+            shares: advised.shares.iter().map(|(name, share)| (name.clone(), round(*share))).collect(),
+            seeds: SEEDS,
+            least_gain_percent: advice::LEAST_GAIN * 100.0,
+            advice: advised.advice.iter().map(|one| AdviceReport::of(one, advised.objective)).collect(),
+            together: advised.together.as_ref().map(|gain| GainReport::of(gain, advised.objective)),
+            silent: advised
+                .silent
+                .iter()
+                .map(|one| SilenceReport { rule: one.rule, reasons: one.reasons.clone() })
+                .collect(),
+            fixed,
+        }
+    }
+}

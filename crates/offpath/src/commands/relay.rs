@@ -1,0 +1,131 @@
+//! `offpath relay`: replication taken off a Redis or Valkey master.
+
+use crate::failure::{BAD_INPUT, Failure};
+use clap::Args;
+use miette::Diagnostic;
+use offpath_redis::config::{Config, User};
+use offpath_redis::relay::{self, RelayError};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  offpath relay --master 10.0.0.1:6379 --listen 0.0.0.0:6400
+  offpath relay --config /etc/offpath/relay.toml
+  offpath relay --master 10.0.0.1:6379 --listen 0.0.0.0:6400 --state-file /var/lib/offpath/position
+
+Then, at each replica:
+  redis-cli -p 6379 REPLICAOF RELAY_HOST 6400
+
+The relay is one replica to the master and the master to any number of replicas. It keeps no data. It
+ends at SIGTERM, once replicas have taken what is left. TLS and users are in the configuration file;
+docs/redis.md describes it.";
+
+/// Replicate a Redis or Valkey master to many replicas, at the cost of one
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// The configuration file; what is given beside it counts more
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The server to relay
+    #[arg(long, value_name = "HOST:PORT", required_unless_present = "config")]
+    master: Option<String>,
+    /// Where replicas connect
+    #[arg(long, value_name = "ADDRESS:PORT", required_unless_present = "config")]
+    listen: Option<String>,
+    /// A file with the password for the master
+    #[arg(long, value_name = "FILE")]
+    master_password_file: Option<PathBuf>,
+    /// A file with the password that replicas have to show, as user `default`
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// Bytes of the stream that are kept for replicas that come back [default: 64MiB]
+    #[arg(long, value_name = "SIZE")]
+    backlog: Option<String>,
+    /// Replicas that must have a write before the relay acknowledges it, for WAIT [default: 1]
+    #[arg(long, value_name = "COUNT")]
+    quorum: Option<usize>,
+    /// A directory with room for the master's file
+    #[arg(long, value_name = "DIRECTORY")]
+    spool: Option<PathBuf>,
+    /// Keep the position here, so that a restart costs no full synchronisation
+    #[arg(long, value_name = "FILE")]
+    state_file: Option<PathBuf>,
+    /// Answer `GET /metrics` for Prometheus here
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<String>,
+    /// Check the configuration with its files and end
+    #[arg(long)]
+    check: bool,
+}
+
+impl Options {
+    fn config(&self) -> Result<Config, Failure> {
+        let mut config = match &self.config {
+            Some(path) => Config::load(path).map_err(|error| failure(error.into()))?,
+            None => Config::of(
+                self.master.as_deref().unwrap_or_default(),
+                self.listen.as_deref().unwrap_or_default(),
+            ),
+        };
+        if let Some(address) = &self.master {
+            config.master.address.clone_from(address);
+        }
+        if let Some(address) = &self.listen {
+            config.listen.address.clone_from(address);
+        }
+        if let Some(file) = &self.master_password_file {
+            config.master.password = None;
+            config.master.password_file = Some(file.clone());
+        }
+        if let Some(file) = &self.password_file {
+            config.user.retain(|user| user.name != "default");
+            config.user.push(User {
+                name: "default".into(),
+                password: None,
+                password_file: Some(file.clone()),
+                may: Default::default(),
+            });
+        }
+        if let Some(size) = &self.backlog {
+            config.limits.backlog.clone_from(size);
+        }
+        if let Some(replicas) = self.quorum {
+            config.acknowledge.replicas = replicas;
+        }
+        if let Some(directory) = &self.spool {
+            config.spool.directory.clone_from(directory);
+        }
+        config.spool.state_file = self.state_file.clone().or(config.spool.state_file);
+        config.metrics.address = self.metrics.clone().or(config.metrics.address);
+        Ok(config)
+    }
+}
+
+/// Runs the relay until it is told to end.
+pub fn run(options: &Options) -> Result<ExitCode, Failure> {
+    let config = options.config()?;
+    if options.check {
+        relay::Relay::new(config).map_err(failure)?;
+        eprintln!("the configuration is in order");
+        return Ok(ExitCode::SUCCESS);
+    }
+    relay::run(config, |_| {}).map_err(failure)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A relay's error as the command line shows errors.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Report(RelayError);
+
+impl Diagnostic for Report {
+    fn help<'a>(&'a self) -> Option<Box<dyn std::fmt::Display + 'a>> {
+        Some(Box::new("`offpath relay --help` and docs/redis.md describe every key"))
+    }
+}
+
+fn failure(error: RelayError) -> Failure {
+    Failure::new(BAD_INPUT, Report(error))
+}

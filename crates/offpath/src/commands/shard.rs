@@ -1,0 +1,453 @@
+//! `offpath shard`: a Redis or Valkey cluster over endpoints of unlike strength.
+
+use super::Context;
+use crate::failure::Failure;
+use crate::output::{Entry, Format, SCHEMA_VERSION, emit, short};
+use clap::{Args, Subcommand};
+use indicatif::ProgressBar;
+use offpath::quantity::Time;
+use offpath_redis::shard::apply::{Done, apply};
+use offpath_redis::shard::bitmap::Bitmap;
+use offpath_redis::shard::client::Access;
+use offpath_redis::shard::plan::Plan;
+use offpath_redis::shard::slots::slot;
+use offpath_redis::shard::{ShardError, measure, topology};
+use serde::Serialize;
+use std::io::{IsTerminal, stderr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  offpath shard plan host=10.0.0.1:7000 card=10.0.0.2:7000 --measure 2s --out shards.toml
+  offpath shard plan host=10.0.0.1:7000=250000 card=10.0.0.2:7000=90000 --out shards.toml
+  offpath shard plan host=10.0.0.1:7000=250000 soc=10.0.0.2:7000 --device bluefield2
+  offpath shard apply shards.toml
+  offpath shard status 10.0.0.1:7000
+  offpath shard rebalance shards.toml --observe 5s
+  offpath shard route user:17 user:18 --at 10.0.0.1:7000 --host 10.0.0.1:7000";
+
+/// Share a Redis cluster's slots over host and card
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// The ACL user
+    #[arg(long, global = true, requires = "password_file")]
+    user: Option<String>,
+    /// A file with the password of every server
+    #[arg(long, global = true, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Give each endpoint its share of the 16384 slots
+    Plan(PlanOptions),
+    /// Make a cluster of a plan, or change one, while clients work
+    Apply(ApplyOptions),
+    /// Print the shares of a cluster and whether slots are on their way
+    Status(StatusOptions),
+    /// Measure capacities again, and move the fewest slots that follow from them
+    Rebalance(RebalanceOptions),
+    /// Print where keys are
+    Route(RouteOptions),
+}
+
+#[derive(Args, Debug)]
+struct PlanOptions {
+    /// NAME=HOST:PORT, or NAME=HOST:PORT=REQUESTS_PER_SECOND
+    #[arg(required = true, value_name = "ENDPOINT")]
+    endpoints: Vec<String>,
+    /// Load each endpoint that has no rate for this long, one after another
+    #[arg(long, value_name = "TIME", conflicts_with = "device")]
+    measure: Option<String>,
+    /// Work out the rates of endpoints that have none from the first one that has, by the clocks of
+    /// the endpoints of these names on this device. A rough guide, where nothing can be measured yet
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
+    /// Write the plan to this file
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+struct ApplyOptions {
+    /// A file that `offpath shard plan --out` wrote
+    plan: PathBuf,
+    /// Say what would be done, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Args, Debug)]
+struct StatusOptions {
+    /// HOST:PORT of any server of the cluster
+    server: String,
+}
+
+#[derive(Args, Debug)]
+struct RebalanceOptions {
+    /// The plan; it is written again with the rates and shares that were found
+    plan: PathBuf,
+    /// Observe the load that the servers have for this long
+    #[arg(long, value_name = "TIME", default_value = "5s", conflicts_with = "measure")]
+    observe: String,
+    /// Load each endpoint for this long instead
+    #[arg(long, value_name = "TIME")]
+    measure: Option<String>,
+    /// Say what would be done, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Args, Debug)]
+struct RouteOptions {
+    /// The keys
+    #[arg(required_unless_present = "bitmap")]
+    keys: Vec<String>,
+    /// HOST:PORT of any server of the cluster
+    #[arg(long, value_name = "SERVER")]
+    at: String,
+    /// The endpoint that is the host, for the bitmap of two endpoints
+    #[arg(long, value_name = "SERVER")]
+    host: Option<String>,
+    /// Write the 2048 bytes of the bitmap to this file: a set bit is a slot of the host
+    #[arg(long, value_name = "FILE", requires = "host")]
+    bitmap: Option<PathBuf>,
+}
+
+impl From<ShardError> for Failure {
+    fn from(error: ShardError) -> Failure {
+        Failure::input(error.to_string(), "`offpath shard --help` shows the order of the steps")
+    }
+}
+
+fn time(option: &str, text: &str) -> Result<Duration, Failure> {
+    let time: Time = text.parse()?;
+    if !(Time::from_ms(100)..=Time::from_ms(600_000)).contains(&time) {
+        return Err(Failure::input(format!("{option} {text} is out of range"), "choose 100ms to 600s"));
+    }
+    Ok(Duration::from_nanos(time.ps() / 1_000))
+}
+
+fn read(path: &PathBuf) -> Result<Plan, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::input(
+            format!("{}: {error}", path.display()),
+            "`offpath shard plan ... --out FILE` writes a plan",
+        )
+    })?;
+    Ok(Plan::parse(&text)?)
+}
+
+fn write(path: &PathBuf, plan: &Plan) -> Result<(), Failure> {
+    std::fs::write(path, plan.text()).map_err(|error| {
+        Failure::input(format!("{}: {error}", path.display()), "choose a file that can be written")
+    })
+}
+
+/// Runs the command.
+pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
+    let password = match &options.password_file {
+        None => None,
+        Some(path) => {
+            let text = std::fs::read_to_string(path).map_err(|error| {
+                Failure::input(format!("{}: {error}", path.display()), "name a file with the password")
+            })?;
+            Some(text.lines().next().unwrap_or_default().to_string())
+        }
+    };
+    let access = Access { user: options.user.clone(), password };
+    let text = match &options.command {
+        Command::Plan(plan) => self::plan(plan, &access, context)?,
+        Command::Apply(apply) => {
+            let plan = read(&apply.plan)?;
+            let done = carry_out(&plan, &access, apply.dry_run)?;
+            shown(&done, apply.dry_run, context)?
+        }
+        Command::Status(status) => self::status(&status.server, &access, context)?,
+        Command::Rebalance(rebalance) => self::rebalance(rebalance, &access, context)?,
+        Command::Route(route) => self::route(route, &access, context)?,
+    };
+    emit(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn plan(options: &PlanOptions, access: &Access, context: &Context) -> Result<String, Failure> {
+    let system = match &options.device {
+        Some(device) => Some(context.system.load(&context.system.library()?, device, &[])?),
+        None => None,
+    };
+    let clock = |name: &str| -> Result<f64, Failure> {
+        let Some(system) = &system else { return Ok(1.0) };
+        let (_, endpoint) = system.endpoint(name)?;
+        Ok(endpoint.frequency.hz() as f64)
+    };
+    let mut known: Option<(&str, f64)> = None;
+    let mut endpoints = Vec::new();
+    for text in &options.endpoints {
+        let wrong = |reason: &str| {
+            Failure::input(
+                format!("endpoint `{text}`: {reason}"),
+                "write NAME=HOST:PORT, as in `card=10.0.0.2:7000`",
+            )
+        };
+        let parts: Vec<&str> = text.split('=').collect();
+        let (name, address, rate) = match parts[..] {
+            [name, address] => (name, address, None),
+            [name, address, rate] => {
+                (name, address, Some(rate.parse().map_err(|_| wrong("the rate is no number"))?))
+            }
+            _ => return Err(wrong("it has no name and address")),
+        };
+        let rate = match (rate, &options.measure) {
+            (Some(rate), _) => rate,
+            (None, None) if system.is_some() => {
+                let (known, rate) =
+                    known.ok_or_else(|| wrong("no endpoint before it has a rate to scale"))?;
+                // A server of one thread uses one core, and clocks are what profiles know of cores.
+                rate * clock(name)? / clock(known)?
+            }
+            (None, Some(text)) => {
+                let measured = measure::load(address, access, time("--measure", text)?)?;
+                eprintln!("{name}: {:.0} requests/s ({})", measured.requests_per_second, measured.load);
+                measured.requests_per_second
+            }
+            (None, None) => {
+                return Err(wrong(
+                    "its rate is unknown; add `=REQUESTS_PER_SECOND`, `--measure 2s` or `--device NAME`",
+                ));
+            }
+        };
+        known = known.or(Some((name, rate)));
+        endpoints.push((name.to_string(), address.to_string(), rate));
+    }
+    let plan = Plan::new(&endpoints)?;
+    if let Some(path) = &options.out {
+        write(path, &plan)?;
+    }
+    plan_table(&plan, context)
+}
+
+#[derive(Serialize)]
+struct PlanAnswer<'a> {
+    schema_version: u32,
+    endpoint: &'a [offpath_redis::shard::plan::Endpoint],
+}
+
+fn plan_table(plan: &Plan, context: &Context) -> Result<String, Failure> {
+    if context.screen.format == Format::Json {
+        return context.screen.json(&PlanAnswer { schema_version: SCHEMA_VERSION, endpoint: &plan.endpoint });
+    }
+    let rows = plan
+        .endpoint
+        .iter()
+        .map(|endpoint| {
+            vec![
+                Entry::Name(endpoint.name.clone()),
+                Entry::Name(endpoint.address.clone()),
+                Entry::Number(short(endpoint.requests_per_second)),
+                Entry::Number(endpoint.slots.to_string()),
+                Entry::Number(format!("{:.1}%", f64::from(endpoint.slots) / 163.84)),
+            ]
+        })
+        .collect();
+    Ok(context.screen.table(&["endpoint", "address", "requests/s", "slots", "share"], rows))
+}
+
+fn carry_out(plan: &Plan, access: &Access, dry_run: bool) -> Result<Done, Failure> {
+    let bar = if stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
+    let done = apply(plan, access, dry_run, &mut |at, all| {
+        bar.set_length(all as u64);
+        bar.set_position(at as u64);
+    });
+    bar.finish_and_clear();
+    Ok(done?)
+}
+
+#[derive(Serialize)]
+struct ApplyAnswer<'a> {
+    schema_version: u32,
+    dry_run: bool,
+    created: bool,
+    joined: &'a [String],
+    moved_slots: usize,
+    moved_keys: u64,
+    finished_moves: usize,
+}
+
+fn shown(done: &Done, dry_run: bool, context: &Context) -> Result<String, Failure> {
+    if context.screen.format == Format::Json {
+        return context.screen.json(&ApplyAnswer {
+            schema_version: SCHEMA_VERSION,
+            dry_run,
+            created: done.created,
+            joined: &done.joined,
+            moved_slots: done.moved_slots,
+            moved_keys: done.moved_keys,
+            finished_moves: done.finished,
+        });
+    }
+    let would = if dry_run { "would be " } else { "" };
+    let mut text = String::new();
+    if done.created {
+        text.push_str(&format!("a cluster {would}created\n"));
+    }
+    for address in &done.joined {
+        text.push_str(&format!("{address} {would}joined\n"));
+    }
+    if done.finished > 0 {
+        text.push_str(&format!("{} interrupted moves finished\n", done.finished));
+    }
+    if !done.created {
+        text.push_str(&format!("{} slots {would}moved", done.moved_slots));
+        let keys = if dry_run { "\n".to_string() } else { format!(" with {} keys\n", done.moved_keys) };
+        text.push_str(&keys);
+    }
+    Ok(text)
+}
+
+#[derive(Serialize)]
+struct NodeRow {
+    address: String,
+    role: &'static str,
+    slots: u16,
+    ranges: String,
+    moving_slots: usize,
+    failed: bool,
+}
+
+#[derive(Serialize)]
+struct StatusAnswer {
+    schema_version: u32,
+    state: String,
+    node: Vec<NodeRow>,
+}
+
+fn status(server: &str, access: &Access, context: &Context) -> Result<String, Failure> {
+    let mut client = access.connect(server).map_err(ShardError::from)?;
+    let info = client.text(&["CLUSTER", "INFO"]).map_err(ShardError::from)?;
+    let state = info
+        .lines()
+        .find_map(|line| line.strip_prefix("cluster_state:"))
+        .unwrap_or("unknown")
+        .trim()
+        .to_string();
+    let mut rows = Vec::new();
+    for node in topology::nodes(&mut client)? {
+        // Only a node itself tells which of its slots are on their way.
+        let moving = match access
+            .connect(&node.address)
+            .map_err(ShardError::from)
+            .and_then(|mut own| topology::nodes(&mut own))
+        {
+            Ok(nodes) => nodes.iter().filter(|node| node.myself).map(|node| node.open.len()).sum(),
+            Err(_) => 0,
+        };
+        rows.push(NodeRow {
+            address: node.address,
+            role: if node.master { "master" } else { "replica" },
+            slots: node.slots.len(),
+            ranges: node.slots.to_string(),
+            moving_slots: moving,
+            failed: node.failed,
+        });
+    }
+    rows.sort_by(|a, b| a.address.cmp(&b.address));
+    if context.screen.format == Format::Json {
+        return context.screen.json(&StatusAnswer { schema_version: SCHEMA_VERSION, state, node: rows });
+    }
+    let table = rows
+        .into_iter()
+        .map(|row| {
+            vec![
+                Entry::Name(row.address),
+                Entry::Name(if row.failed { format!("{}, failed", row.role) } else { row.role.into() }),
+                Entry::Number(row.slots.to_string()),
+                Entry::Number(format!("{:.1}%", f64::from(row.slots) / 163.84)),
+                Entry::Number(row.moving_slots.to_string()),
+                Entry::Text(row.ranges),
+            ]
+        })
+        .collect();
+    let header = ["address", "role", "slots", "share", "moving", "ranges"];
+    Ok(format!("cluster state: {state}\n{}", context.screen.table(&header, table)))
+}
+
+fn rebalance(options: &RebalanceOptions, access: &Access, context: &Context) -> Result<String, Failure> {
+    let old = read(&options.plan)?;
+    let mut endpoints = Vec::new();
+    for endpoint in &old.endpoint {
+        let measured = match &options.measure {
+            Some(text) => measure::load(&endpoint.address, access, time("--measure", text)?)?,
+            None => measure::observe(&endpoint.address, access, time("--observe", &options.observe)?)?,
+        };
+        eprintln!("{}: {:.0} requests/s ({})", endpoint.name, measured.requests_per_second, measured.load);
+        endpoints.push((endpoint.name.clone(), endpoint.address.clone(), measured.requests_per_second));
+    }
+    let plan = Plan::new(&endpoints)?;
+    let done = carry_out(&plan, access, options.dry_run)?;
+    if !options.dry_run {
+        write(&options.plan, &plan)?;
+    }
+    if context.screen.format == Format::Json {
+        return shown(&done, options.dry_run, context);
+    }
+    Ok(plan_table(&plan, context)? + &shown(&done, options.dry_run, context)?)
+}
+
+#[derive(Serialize)]
+struct KeyRow {
+    key: String,
+    slot: u16,
+    address: String,
+}
+
+#[derive(Serialize)]
+struct RouteAnswer {
+    schema_version: u32,
+    key: Vec<KeyRow>,
+}
+
+fn route(options: &RouteOptions, access: &Access, context: &Context) -> Result<String, Failure> {
+    let mut client = access.connect(&options.at).map_err(ShardError::from)?;
+    let bitmap = match &options.host {
+        Some(host) => Some(Bitmap::read(&mut client, host)?),
+        None => None,
+    };
+    if let (Some(path), Some(bitmap)) = (&options.bitmap, &bitmap) {
+        std::fs::write(path, bitmap.bytes()).map_err(|error| {
+            Failure::input(format!("{}: {error}", path.display()), "choose a file that can be written")
+        })?;
+    }
+    let nodes = topology::nodes(&mut client)?;
+    let rows: Vec<KeyRow> = options
+        .keys
+        .iter()
+        .map(|key| {
+            let slot = slot(key.as_bytes());
+            let address = match &bitmap {
+                Some(bitmap) => bitmap.address(key.as_bytes()).to_string(),
+                None => nodes
+                    .iter()
+                    .find(|node| node.slots.contains(slot))
+                    .map_or_else(|| "nobody".to_string(), |node| node.address.clone()),
+            };
+            KeyRow { key: key.clone(), slot, address }
+        })
+        .collect();
+    if context.screen.format == Format::Json {
+        return context.screen.json(&RouteAnswer { schema_version: SCHEMA_VERSION, key: rows });
+    }
+    if rows.is_empty() {
+        return Ok(String::new());
+    }
+    let table = rows
+        .into_iter()
+        .map(|row| vec![Entry::Name(row.key), Entry::Number(row.slot.to_string()), Entry::Name(row.address)])
+        .collect();
+    Ok(context.screen.table(&["key", "slot", "server"], table))
+}

@@ -1,0 +1,259 @@
+//! What a rule sees: the steps of the mix, and what the system's topology says of their paths.
+
+use super::edit::{Edit, Place};
+use super::trial::Case;
+use super::{Proposed, Rung, Scope};
+use crate::design::{Alternative, Design, Step};
+use crate::planner::{HOST_STATION, Ready, capacity_at};
+use crate::program::Fold;
+use offpath_profile::{Endpoint, Machine};
+use offpath_quantity::Bytes;
+use offpath_route::{Path, Router, Verb};
+use std::collections::BTreeSet;
+
+/// A design with the mix and the requests that are looked at.
+pub struct Look<'l> {
+    /// The design.
+    pub design: &'l Design,
+    /// The mix: shares by alternative.
+    pub shares: &'l [(String, f64)],
+    /// The routes of its system.
+    pub router: &'l Router,
+    ready: &'l [Ready],
+    text: &'l str,
+    scope: &'l Scope,
+}
+
+/// A step with where it stands.
+#[derive(Clone, Debug)]
+pub struct Site<'l> {
+    /// Where the file has it.
+    pub at: Place,
+    /// The step.
+    pub step: &'l Step,
+}
+
+/// A verb on a path.
+#[derive(Clone, Debug)]
+pub struct Call<'l> {
+    /// Where the file has it.
+    pub at: Place,
+    /// The verb.
+    pub verb: Verb,
+    /// The path.
+    pub path: Path,
+    /// The payload.
+    pub bytes: Bytes,
+    /// The object that it accesses.
+    pub object: Option<&'l str>,
+    /// Requests in a doorbell batch.
+    pub batch: u32,
+}
+
+/// Alternatives that take less of a mix are not looked at: nothing in them can gain.
+const LEAST_SHARE: f64 = 1e-3;
+
+impl<'l> Look<'l> {
+    /// A look at a case, `ready` being its compiled alternatives.
+    pub fn new(case: &'l Case, ready: &'l [Ready], scope: &'l Scope) -> Look<'l> {
+        let own = ready.iter().find(|one| one.alternative.device.is_none()).unwrap_or(&ready[0]);
+        Look {
+            design: &case.design,
+            shares: &case.shares,
+            router: &own.router,
+            ready,
+            text: &case.text,
+            scope,
+        }
+    }
+
+    /// The alternatives that the mix takes, the largest share first.
+    pub fn mixed(&self) -> Vec<&'l Alternative> {
+        let taken = self.shares.iter().filter(|(_, share)| *share >= LEAST_SHARE);
+        taken.filter_map(|(name, _)| self.design.alternatives.iter().find(|one| one.name == *name)).collect()
+    }
+
+    /// The steps of an alternative for the requests that are looked at, depth first.
+    pub fn steps(&self, alternative: &'l Alternative) -> Vec<Site<'l>> {
+        let mut sites = Vec::new();
+        for (operation, _, steps) in &alternative.operations {
+            if matches!(self.scope, Scope::Operation(name) if name != operation) {
+                continue;
+            }
+            let start = sites.len();
+            for step in steps {
+                collect(step, &mut |step| {
+                    let index = sites.len() - start;
+                    let at =
+                        Place { alternative: alternative.name.clone(), operation: operation.clone(), index };
+                    sites.push(Site { at, step });
+                });
+            }
+        }
+        sites
+    }
+
+    /// The verbs of an alternative.
+    pub fn calls(&self, alternative: &'l Alternative) -> Vec<Call<'l>> {
+        let sites = self.steps(alternative).into_iter();
+        sites.filter_map(|site| call(site.at, site.step, self.router)).collect()
+    }
+
+    /// The verbs of every alternative of the mix.
+    pub fn calls_of_mix(&self) -> Vec<Call<'l>> {
+        self.mixed().into_iter().flat_map(|one| self.calls(one)).collect()
+    }
+
+    /// The endpoint of a name, with its machine.
+    pub fn endpoint(&self, name: &str) -> Option<(&'l Machine, &'l Endpoint)> {
+        let router: &'l Router = self.router;
+        router.system().endpoint(name).ok()
+    }
+
+    /// Whether two endpoints stand in different machines.
+    pub fn apart(&self, one: &str, other: &str) -> bool {
+        self.router.machine_of(one) != self.router.machine_of(other)
+    }
+
+    /// The other endpoints of an endpoint's machine.
+    pub fn siblings(&self, name: &str) -> Vec<&'l Endpoint> {
+        self.endpoint(name).map_or_else(Vec::new, |(machine, _)| {
+            machine.endpoints.iter().filter(|other| other.name != name).collect()
+        })
+    }
+
+    /// The links that a path between two endpoints of one machine passes twice, once into the adapter
+    /// and once out of it; none where an engine copies.
+    pub fn passed_twice(&self, path: &Path) -> Vec<&'l str> {
+        let Some((machine, _)) = self.endpoint(&path.requester) else { return Vec::new() };
+        if path.engine.is_some() || self.apart(&path.requester, &path.responder) {
+            return Vec::new();
+        }
+        let nic = &machine.nic.name;
+        let (Ok(into), Ok(out)) = (machine.way(&path.requester, nic), machine.way(nic, &path.responder))
+        else {
+            return Vec::new();
+        };
+        let into: BTreeSet<&str> = into.iter().map(|hop| hop.link.name.as_str()).collect();
+        let links = out.iter().filter(|hop| hop.link.pcie.is_some()).map(|hop| hop.link.name.as_str());
+        links.filter(|link| into.contains(link)).collect()
+    }
+
+    /// The paths with an engine between the same endpoints.
+    pub fn engines(&self, path: &Path) -> Vec<Path> {
+        let all = self.router.paths().into_iter();
+        all.filter(|other| {
+            other.engine.is_some()
+                && (&other.requester, &other.responder) == (&path.requester, &path.responder)
+        })
+        .collect()
+    }
+
+    /// The payload above which a call is in a slower regime, with the regime's name.
+    pub fn slow_above(&self, call: &Call<'_>) -> Option<(Bytes, &'l str)> {
+        let apart = self.apart(&call.path.requester, &call.path.responder);
+        let (machine, _) = self.endpoint(&call.path.responder)?;
+        if let Some(name) = &call.path.engine {
+            let engine = machine.engine(name).ok()?;
+            return Some((engine.slow_above, engine.name.as_str()));
+        }
+        let stall = machine.stalls.iter().find(|stall| {
+            let from = if stall.requester == "*" { apart } else { stall.requester == call.path.requester };
+            from && stall.responder == call.path.responder
+                && stall.verbs.iter().any(|verb| verb == call.verb.name())
+        })?;
+        Some((stall.above, stall.name.as_str()))
+    }
+
+    /// What an alternative alone is ranked by, less being better: unloaded latency, network bytes,
+    /// throughput with its sign turned, host processor time.
+    pub fn criteria(&self, name: &str) -> Option<[f64; 4]> {
+        let folds: Vec<Fold> = self.ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
+        let index = self.ready.iter().position(|one| one.alternative.name == name)?;
+        let alone = capacity_at(self.design, self.ready, &folds, &[(name.to_string(), 1.0)]).ok()?;
+        let fold = &folds[index];
+        let host = fold.seconds.get(HOST_STATION).copied().unwrap_or(0.0);
+        Some([fold.latency, fold.network_bytes, -alone, host])
+    }
+
+    /// The file, to be changed.
+    pub fn edit(&self) -> Option<Edit> {
+        Edit::new(self.text)
+    }
+
+    /// A way of a change that keeps the mix's shares, if the file can be changed so.
+    pub fn held(&self, remedy: String, change: impl FnOnce(&mut Edit) -> Option<()>) -> Option<Rung> {
+        self.rung(remedy, true, change)
+    }
+
+    /// A way of a change after which the design chooses its mix again.
+    pub fn mixed_again(&self, remedy: String, change: impl FnOnce(&mut Edit) -> Option<()>) -> Option<Rung> {
+        self.rung(remedy, false, change)
+    }
+
+    fn rung(&self, remedy: String, held: bool, change: impl FnOnce(&mut Edit) -> Option<()>) -> Option<Rung> {
+        let mut edit = self.edit()?;
+        change(&mut edit)?;
+        let text = edit.text();
+        (text != self.text).then_some(Rung { remedy, text, held })
+    }
+}
+
+/// The call that a step is, where it is one.
+pub fn call<'l>(at: Place, step: &'l Step, router: &Router) -> Option<Call<'l>> {
+    let Step::Verb { verb, path, bytes, object, batch, .. } = step else { return None };
+    let path = router.path(path).ok()?;
+    Some(Call { at, verb: *verb, path, bytes: *bytes, object: object.as_deref(), batch: *batch })
+}
+
+/// Visits a step and what it holds, in the order of [`Place::index`].
+pub fn collect<'l>(step: &'l Step, visit: &mut dyn FnMut(&'l Step)) {
+    visit(step);
+    let lists: Vec<&'l Vec<Step>> = match step {
+        Step::Verb { .. } | Step::Compute { .. } => Vec::new(),
+        Step::Repeat { steps, .. } => vec![steps],
+        Step::Parallel(lists) => lists.iter().collect(),
+        Step::Branch { then, otherwise, .. } => vec![then, otherwise],
+    };
+    lists.into_iter().flatten().for_each(|step| collect(step, visit));
+}
+
+/// Changes to measure, or why there are none.
+pub fn proposed(changes: Vec<super::Proposal>, otherwise: impl Into<String>) -> Proposed {
+    let changes: Vec<_> = changes.into_iter().filter(|change| !change.ladder.is_empty()).collect();
+    if changes.is_empty() { Proposed::Silent(otherwise.into()) } else { Proposed::Changes(changes) }
+}
+
+/// What an alternative does, with every path changed by `path`; equal texts do the same. How requests
+/// are posted is left out unless `posting`: it is no other alternative.
+pub fn signature(alternative: &Alternative, path: &dyn Fn(&str) -> String, posting: bool) -> String {
+    fn of(step: &Step, path: &dyn Fn(&str) -> String, posting: bool) -> String {
+        let list = |steps: &[Step]| steps.iter().map(|step| of(step, path, posting)).collect::<String>();
+        match step {
+            Step::Verb { verb, path: name, bytes, object, batch, .. } => {
+                let batch = if posting { *batch } else { 1 };
+                format!("{verb} {} {bytes} {object:?} {batch};", path(name))
+            }
+            Step::Compute { at, time, .. } => format!("{at} {time};"),
+            Step::Repeat { times, steps, .. } => format!("{times}[{}]", list(steps)),
+            Step::Parallel(lists) => lists.iter().map(|steps| format!("({})", list(steps))).collect(),
+            Step::Branch { probability, then, otherwise } => {
+                format!("{probability}?[{}][{}]", list(then), list(otherwise))
+            }
+        }
+    }
+    let each = alternative.operations.iter().map(|(name, _, steps)| {
+        format!("{name}:{}", steps.iter().map(|step| of(step, path, posting)).collect::<String>())
+    });
+    each.collect()
+}
+
+/// The signatures of a design's alternatives, however they post.
+pub fn known(design: &Design) -> Vec<String> {
+    design.alternatives.iter().map(|one| signature(one, &|path| path.to_string(), false)).collect()
+}
+
+/// What an alternative does in full; equal texts do the same.
+pub fn identity(alternative: &Alternative) -> String {
+    signature(alternative, &|path| path.to_string(), true)
+}

@@ -1,0 +1,455 @@
+//! Advice: rules that find a change of a design which the twin shows to gain.
+//!
+//! A rule looks at the design and the mix that it runs, and proposes changes of the file. Both the
+//! file as given and as changed run on the twin with the same seeds. A rule is reported only where
+//! the lower end of its gain's 95% interval is above [`LEAST_GAIN`]; what a paper recommends is the
+//! reason to look, never the reason to report.
+//!
+//! A rule that changes steps keeps the mix's shares, so that its gain is that of the change and not
+//! of another mix. Where a workload has several operations, each is measured by itself. Remedies are
+//! found in turn: the one that gains most is taken, and the others are measured on top of it.
+
+mod card;
+mod edit;
+mod look;
+mod mixes;
+mod steps;
+mod trial;
+
+pub use edit::{Edit, Place};
+pub use look::{Look, Site};
+pub use trial::{Added, Bench, Case, Gain, SEEDS};
+
+use crate::design::Objective;
+use crate::planner::Ready;
+use similar::TextDiff;
+use std::collections::BTreeMap;
+
+/// The least gain that is worth a change, as a share.
+pub const LEAST_GAIN: f64 = 0.01;
+
+/// Which requests a gain is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// All of them, in the workload's proportions.
+    All,
+    /// Those of one operation, which then have the machines for themselves.
+    Operation(String),
+}
+
+/// What a rule changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Steps of requests: the mix's shares are kept.
+    Steps,
+    /// The mix, or the alternatives to mix.
+    Mix,
+}
+
+/// A rule of advice.
+#[derive(Clone, Copy)]
+pub struct Rule {
+    /// Its stable name, which is also that of its page.
+    pub name: &'static str,
+    /// What it looks for, in a few words.
+    pub looks_for: &'static str,
+    /// Who recommends it.
+    pub source: &'static str,
+    /// What it changes.
+    pub level: Level,
+    /// Finds what it would change.
+    pub propose: fn(&Look<'_>) -> Proposed,
+}
+
+/// What a rule has to say before anything is measured.
+pub enum Proposed {
+    /// Nothing, and why.
+    Silent(String),
+    /// Changes to be measured.
+    Changes(Vec<Proposal>),
+}
+
+/// One thing that a rule would change, in one of several ways.
+pub struct Proposal {
+    /// What is wrong where.
+    pub why: String,
+    /// Ways to change it, the smallest change first.
+    pub ladder: Vec<Rung>,
+}
+
+/// One way to change it.
+pub struct Rung {
+    /// The change in a line.
+    pub remedy: String,
+    /// The changed file.
+    pub text: String,
+    /// Whether the mix's shares are kept; else the changed design chooses its mix again.
+    pub held: bool,
+}
+
+/// Every rule, in the order of their sources.
+pub const RULES: [Rule; 13] = [
+    steps::SPREAD_HOT_RANGE,
+    steps::SEGMENT_LARGE_READS,
+    steps::SEGMENT_TRANSFERS,
+    steps::BATCH_DOORBELLS,
+    steps::UNBATCH_DOORBELLS,
+    mixes::SPARE_INNER_LINK,
+    mixes::ADD_ALTERNATIVE,
+    mixes::RANK_ALTERNATIVES,
+    mixes::MIX_ALTERNATIVES,
+    card::USE_ACCELERATOR,
+    card::MOVE_BACKGROUND_WORK,
+    card::SHARD_ACROSS_ENDPOINTS,
+    card::NO_NIC_SIDE_CACHE,
+];
+
+/// A remedy that gains.
+#[derive(Clone, Debug)]
+pub struct Advice {
+    /// The rule.
+    pub rule: &'static str,
+    /// What is wrong where.
+    pub why: String,
+    /// The change in a line.
+    pub remedy: String,
+    /// The change of the file, as a unified diff without its file names.
+    pub diff: String,
+    /// Which requests the gain is about.
+    pub scope: Scope,
+    /// What it gains, with the remedies before it in force.
+    pub gain: Gain,
+}
+
+/// A rule that says nothing, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Silence {
+    /// The rule.
+    pub rule: &'static str,
+    /// Its reasons, one for each thing that it looked at.
+    pub reasons: Vec<String>,
+}
+
+/// What all rules say of a design.
+#[derive(Clone, Debug)]
+pub struct Advised {
+    /// The objective that gains are about.
+    pub objective: Objective,
+    /// The mix that was looked at.
+    pub runs: String,
+    /// Its shares by alternative.
+    pub shares: Vec<(String, f64)>,
+    /// Remedies that gain, in the order in which they were found.
+    pub advice: Vec<Advice>,
+    /// The rules that say nothing.
+    pub silent: Vec<Silence>,
+    /// What all remedies gain together, over all requests, where that was run.
+    pub together: Option<Gain>,
+    /// The file with every remedy in force.
+    pub text: String,
+}
+
+/// How much is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Every remedy is measured, also where the stations' capacity lets expect nothing.
+    Every,
+    /// Only those that the added-up demands let expect something of, and not all of them together:
+    /// quick, for a first look.
+    Promising,
+}
+
+/// Remedies that one design takes at most.
+const MOST_REMEDIES: usize = 12;
+/// Ways of one change that are run before one is chosen.
+const MOST_RUNGS: usize = 3;
+
+/// A way of a change that could be taken.
+struct Tried {
+    remedy: String,
+    case: Case,
+    added: Added,
+}
+
+/// A change with the way that was chosen.
+struct Chosen {
+    rule: usize,
+    why: String,
+    tried: Tried,
+}
+
+/// Finds the changes of a design that gain.
+pub fn advise(bench: &Bench<'_>, text: &str, depth: Depth) -> Result<Advised, miette::Report> {
+    let (first, ready) = bench.case(text, None)?;
+    let scopes = scopes(&first, &ready);
+    let mut current = first.clone();
+    let mut advice: Vec<Advice> = Vec::new();
+    let mut reasons: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for (scope, levels) in &scopes {
+        while advice.len() < MOST_REMEDIES {
+            let (_, ready) = bench.case(&current.text, Some(&current.shares))?;
+            let given = trial::added(&current, &ready, scope)?;
+            let look = Look::new(&current, &ready, scope);
+            let mut chosen = Vec::new();
+            for (index, rule) in RULES.iter().enumerate().filter(|(_, rule)| levels.contains(&rule.level)) {
+                let note = reasons.entry(index).or_default();
+                match (rule.propose)(&look) {
+                    Proposed::Silent(reason) => keep(note, reason),
+                    Proposed::Changes(changes) => {
+                        for change in changes {
+                            let why = change.why.clone();
+                            match choose(bench, &current, &given, change, scope, depth)? {
+                                Ok(tried) => chosen.push(Chosen { rule: index, why, tried }),
+                                Err(reason) => keep(note, format!("{why}: {reason}")),
+                            }
+                        }
+                    }
+                }
+            }
+            match best(bench, (&current, &given), chosen, scope, &mut reasons)? {
+                Some((found, case)) => {
+                    advice.push(found);
+                    current = case;
+                }
+                None => break,
+            }
+        }
+    }
+    let together = match advice.as_slice() {
+        [] => None,
+        [one] if one.scope == Scope::All => Some(one.gain),
+        _ if depth == Depth::Promising => None,
+        _ => {
+            let (_, changed) = bench.case(&current.text, Some(&current.shares))?;
+            let sides =
+                (trial::added(&first, &ready, &Scope::All)?, trial::added(&current, &changed, &Scope::All)?);
+            bench.gain((&first, &sides.0), (&current, &sides.1), &Scope::All)?
+        }
+    };
+    Ok(Advised {
+        objective: first.design.objective,
+        runs: first.design.runs.name().to_string(),
+        shares: first.shares,
+        silent: RULES
+            .iter()
+            .enumerate()
+            .filter(|(_, rule)| !advice.iter().any(|one| one.rule == rule.name))
+            .map(|(index, rule)| Silence {
+                rule: rule.name,
+                reasons: reasons.remove(&index).unwrap_or_default(),
+            })
+            .collect(),
+        together,
+        text: current.text,
+        advice,
+    })
+}
+
+fn keep(reasons: &mut Vec<String>, reason: String) {
+    if !reasons.contains(&reason) {
+        reasons.push(reason);
+    }
+}
+
+/// Which requests are looked at, and for which changes. Operations are told apart where throughput is
+/// sought: the one that binds would hide what the others lose.
+fn scopes(case: &Case, ready: &[Ready]) -> Vec<(Scope, Vec<Level>)> {
+    let operations: Vec<&String> = ready
+        .first()
+        .map(|one| one.alternative.operations.iter().map(|(name, ..)| name).collect())
+        .unwrap_or_default();
+    if operations.len() < 2 || case.design.objective != Objective::MostThroughput {
+        return vec![(Scope::All, vec![Level::Steps, Level::Mix])];
+    }
+    let each = operations.into_iter().map(|name| (Scope::Operation(name.clone()), vec![Level::Steps]));
+    each.chain([(Scope::All, vec![Level::Mix])]).collect()
+}
+
+/// The gain that added-up demands let expect, as a share; infinite where they do not tell.
+fn expected(objective: Objective, given: &Added, changed: &Added) -> f64 {
+    match objective {
+        Objective::MostThroughput => changed.capacity / given.capacity - 1.0,
+        Objective::LeastHostCpu { .. } if given.host_cpu_s > 0.0 => {
+            1.0 - changed.host_cpu_s / given.host_cpu_s
+        }
+        Objective::LeastHostCpu { .. } => 0.0,
+        // A tail is queueing: less of any of the two may shorten it.
+        Objective::LowestP99 { .. } => {
+            (1.0 - changed.latency_s / given.latency_s).max(changed.capacity / given.capacity - 1.0)
+        }
+    }
+}
+
+/// Chooses among the ways of a change: by added-up demands, then by one run of each that is left.
+/// The smaller change is taken where a larger one brings less than half a percent more.
+fn choose(
+    bench: &Bench<'_>,
+    given: &Case,
+    base: &Added,
+    change: Proposal,
+    scope: &Scope,
+    depth: Depth,
+) -> Result<Result<Tried, String>, miette::Report> {
+    let objective = given.design.objective;
+    let mut refused = "the change is not possible here".to_string();
+    let mut open: Vec<(f64, Tried)> = Vec::new();
+    for rung in change.ladder {
+        let held = rung.held.then_some(given.shares.as_slice());
+        let built = bench.case(&rung.text, held).and_then(|(case, ready)| {
+            let added = trial::added(&case, &ready, scope)?;
+            Ok((case, added))
+        });
+        match built {
+            Err(error) => refused = format!("{} is refused: {error}", rung.remedy),
+            Ok((case, _)) if unchanged(given, &case) => {
+                refused = format!("{} leaves the mix as it is", rung.remedy);
+            }
+            Ok((case, added)) => match broken(&case, base, &added) {
+                Some(reason) => refused = format!("{} {reason}", rung.remedy),
+                None => {
+                    let gain = expected(objective, base, &added);
+                    open.push((gain, Tried { remedy: rung.remedy, case, added }));
+                }
+            },
+        }
+    }
+    let Some(most) = open.iter().map(|(gain, _)| *gain).max_by(f64::total_cmp) else {
+        return Ok(Err(refused));
+    };
+    if depth == Depth::Promising && most < LEAST_GAIN {
+        return Ok(Err(format!("the stations' capacity lets expect {:+.1}%", most * 100.0)));
+    }
+    // No run beats what the stations carry, so nothing can be gained where they carry clearly less.
+    if objective == Objective::MostThroughput && most < -0.05 {
+        return Ok(Err(format!("the stations would carry {:.1}% less", most * -100.0)));
+    }
+    open.retain(|(gain, _)| *gain >= most - 0.03);
+    open.truncate(MOST_RUNGS);
+    if depth == Depth::Promising {
+        // Added-up demands choose among the ways; the first of those that are as good is the smallest.
+        let best = open.iter().position(|(gain, _)| *gain >= most - 0.005).unwrap_or(0);
+        return Ok(Ok(open.swap_remove(best).1));
+    }
+    if open.len() == 1 || most < LEAST_GAIN {
+        return Ok(Ok(open.swap_remove(0).1));
+    }
+    let jobs: Vec<(&Case, &Scope, u32)> =
+        open.iter().map(|(_, tried)| (&tried.case, scope, bench.in_flight(base, &tried.added))).collect();
+    let samples = bench.run(&jobs, 1)?;
+    let score = |index: usize| {
+        let value = samples[index][0].value(objective);
+        if objective == Objective::MostThroughput { value } else { -value }
+    };
+    let mut best = 0;
+    for index in 1..open.len() {
+        if score(index) > score(best) + 0.005 * score(best).abs() {
+            best = index;
+        }
+    }
+    Ok(Ok(open.swap_remove(best).1))
+}
+
+/// Whether a change leaves every request as it was: nothing that it adds is taken.
+fn unchanged(given: &Case, changed: &Case) -> bool {
+    let steps = |case: &Case| -> Vec<String> {
+        let find = |name: &str| case.design.alternatives.iter().find(|one| one.name == name);
+        case.shares
+            .iter()
+            .filter_map(|(name, share)| Some(format!("{share:.6} {}", look::identity(find(name)?))))
+            .collect()
+    };
+    steps(given) == steps(changed) && given.design.objects == changed.design.objects
+}
+
+/// Which constraint of the design a change breaks.
+fn broken(case: &Case, base: &Added, changed: &Added) -> Option<String> {
+    let design = &case.design;
+    if let Some(bound) = design.latency_bound
+        && changed.longest_s > bound.as_seconds()
+        && changed.longest_s > base.longest_s
+    {
+        return Some(format!("takes longer than the latency bound of {bound}"));
+    }
+    if design.host_cpu_share.is_some() && changed.host_cpu_s > base.host_cpu_s * (1.0 + 1e-9) {
+        return Some("takes more of the host's processor, which the design limits".to_string());
+    }
+    (changed.capacity.is_nan() || changed.capacity < 1.0)
+        .then(|| "leaves nothing within the design's constraints".to_string())
+}
+
+/// The change that gains most, measured, with the changed design.
+fn best(
+    bench: &Bench<'_>,
+    (current, given): (&Case, &Added),
+    chosen: Vec<Chosen>,
+    scope: &Scope,
+    reasons: &mut BTreeMap<usize, Vec<String>>,
+) -> Result<Option<(Advice, Case)>, miette::Report> {
+    // All runs are asked for at once, so that every core has work.
+    let mut jobs: Vec<(&Case, &Scope, u32)> = Vec::new();
+    for one in &chosen {
+        let in_flight = bench.in_flight(given, &one.tried.added);
+        jobs.extend([(current, scope, in_flight), (&one.tried.case, scope, in_flight)]);
+    }
+    bench.run(&jobs, SEEDS)?;
+    let mut gains: Vec<(Gain, Chosen)> = Vec::new();
+    for one in chosen {
+        let note = reasons.entry(one.rule).or_default();
+        match bench.gain((current, given), (&one.tried.case, &one.tried.added), scope)? {
+            Some(gain) if gain.share.low > LEAST_GAIN => gains.push((gain, one)),
+            Some(gain) => {
+                keep(note, format!("{}: {} gains nothing ({})", one.why, one.tried.remedy, interval(&gain)))
+            }
+            None => keep(note, format!("{}: {} does not carry the load", one.why, one.tried.remedy)),
+        }
+    }
+    // Equal gains are taken in the order of the rules.
+    gains.sort_by(|a, b| b.0.share.low.total_cmp(&a.0.share.low));
+    for (gain, one) in gains {
+        if *scope != Scope::All {
+            let whole = |case: &Case| -> Result<Added, miette::Report> {
+                let (_, ready) = bench.case(&case.text, Some(&case.shares))?;
+                trial::added(case, &ready, &Scope::All)
+            };
+            let expected = expected(current.design.objective, &whole(current)?, &whole(&one.tried.case)?);
+            if expected < -0.001 {
+                let reason = format!(
+                    "{}: {} gains alone and would cost all requests together {:.1}%",
+                    one.why,
+                    one.tried.remedy,
+                    expected * -100.0
+                );
+                keep(reasons.entry(one.rule).or_default(), reason);
+                continue;
+            }
+        }
+        let found = Advice {
+            rule: RULES[one.rule].name,
+            why: one.why,
+            remedy: one.tried.remedy,
+            diff: diff(&current.text, &one.tried.case.text),
+            scope: scope.clone(),
+            gain,
+        };
+        return Ok(Some((found, one.tried.case)));
+    }
+    Ok(None)
+}
+
+/// A gain's interval in words.
+pub fn interval(gain: &Gain) -> String {
+    let percent = |share: f64| share * 100.0;
+    // Rounding must not print a negative zero.
+    let shown = |share: f64| if percent(share).abs() < 0.05 { 0.0 } else { percent(share) };
+    format!(
+        "{:+.1}%, 95% {:+.1} to {:+.1}%",
+        shown(gain.share.mean),
+        shown(gain.share.low),
+        shown(gain.share.high)
+    )
+}
+
+/// The lines that differ, with one line around them.
+fn diff(before: &str, after: &str) -> String {
+    TextDiff::from_lines(before, after).unified_diff().context_radius(1).to_string()
+}

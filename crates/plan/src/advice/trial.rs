@@ -1,0 +1,320 @@
+//! Measuring a remedy: the design as given and as changed, on the twin, with the same seeds.
+
+use super::Scope;
+use crate::check::{BURST, own};
+use crate::design::{Changes, Design, Objective, Popularities};
+use crate::observe::{Arrivals, RunError, load};
+use crate::planner::{HOST_STATION, Ready, Setting, capacity_at, prepare, shares_run};
+use crate::program::{Fold, Instruction};
+use offpath_quantity::Time;
+use offpath_twin::{Interval, Seed, batch_means};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Where a design comes from and how it is run.
+#[derive(Debug)]
+pub struct Bench<'b> {
+    /// The file's name in messages.
+    pub name: &'b str,
+    /// From where its workload files are found.
+    pub directory: &'b Path,
+    /// What the user changes in it.
+    pub changes: &'b Changes,
+    /// The systems it runs on.
+    pub setting: &'b Setting,
+    /// The seed of every draw.
+    pub seed: Seed,
+    /// What was run before: the same design, mix and load give the same samples.
+    samples: RefCell<BTreeMap<Key, Sample>>,
+    popularities: Popularities,
+}
+
+type Key = (String, String, Scope, u32, u64);
+
+/// Pairs of runs that a gain rests on. Each has a seed of its own, the same as given and as changed.
+pub const SEEDS: u64 = 4;
+/// Requests under way, as a multiple of those that are under way unloaded at the capacity.
+const UNDER_WAY: f64 = 3.0;
+/// Moves that one run counts: a request's verbs, each as many bursts as its payload is.
+const MOVES: f64 = 30_000.0;
+
+/// A design with the mix that is looked at.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The file's text.
+    pub text: String,
+    /// The design.
+    pub design: Design,
+    /// The mix: shares by alternative.
+    pub shares: Vec<(String, f64)>,
+}
+
+/// What a request of a mix asks by adding up its steps.
+#[derive(Clone, Copy, Debug)]
+pub struct Added {
+    /// Requests per second that the stations carry.
+    pub capacity: f64,
+    /// Mean unloaded latency in seconds.
+    pub latency_s: f64,
+    /// The greatest unloaded latency of an alternative of the mix.
+    pub longest_s: f64,
+    /// Host processor seconds a request.
+    pub host_cpu_s: f64,
+    /// Moves a request.
+    moves: f64,
+    /// Share of the requests that are of the program which moves most in all.
+    largest: f64,
+}
+
+/// What one run shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// Requests per second.
+    pub throughput: f64,
+    /// The 99th percentile of latency in seconds.
+    pub p99_s: f64,
+    /// Host processor seconds a request.
+    pub host_cpu_s: f64,
+}
+
+impl Sample {
+    /// What the objective seeks more or less of.
+    pub fn value(&self, objective: Objective) -> f64 {
+        match objective {
+            Objective::MostThroughput => self.throughput,
+            Objective::LowestP99 { .. } => self.p99_s,
+            Objective::LeastHostCpu { .. } => self.host_cpu_s,
+        }
+    }
+}
+
+/// What a change gains.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gain {
+    /// The objective's mean as given: requests per second, or seconds.
+    pub before: f64,
+    /// And as changed.
+    pub after: f64,
+    /// The gain as a share, with the 95% interval over the paired seeds: how much more throughput, or
+    /// how much less latency or processor time.
+    pub share: Interval,
+}
+
+impl Gain {
+    /// The gain of paired runs; `None` where there is nothing to compare with.
+    fn of(objective: Objective, before: &[Sample], after: &[Sample]) -> Option<Gain> {
+        let most = objective == Objective::MostThroughput;
+        let shares: Option<Vec<f64>> = before
+            .iter()
+            .zip(after)
+            .map(|(before, after)| {
+                let (old, new) = (before.value(objective), after.value(objective));
+                // A mix that does not carry the load has a low latency for few.
+                let carries = most || after.throughput >= 0.97 * before.throughput;
+                let share = if most { new / old - 1.0 } else { 1.0 - new / old };
+                (old > 0.0 && carries && share.is_finite()).then_some(share)
+            })
+            .collect();
+        let mean = |samples: &[Sample]| {
+            samples.iter().map(|sample| sample.value(objective)).sum::<f64>() / samples.len() as f64
+        };
+        Some(Gain { before: mean(before), after: mean(after), share: batch_means(&shares?)? })
+    }
+}
+
+/// Compiled alternatives with one operation of the workload alone, or with all.
+fn within(ready: &[Ready], scope: &Scope) -> Vec<Ready> {
+    let Scope::Operation(name) = scope else { return ready.to_vec() };
+    ready
+        .iter()
+        .map(|one| {
+            let mut one = one.clone();
+            let names = one.alternative.operations.iter().map(|(name, ..)| name);
+            let kept = names.zip(one.compiled.programs.drain(..)).filter(|(own, _)| *own == name);
+            one.compiled.programs = kept.map(|(_, (_, program))| (1.0, program)).collect();
+            one
+        })
+        .collect()
+}
+
+/// Adds up what the mix of a case asks in a scope.
+pub fn added(case: &Case, ready: &[Ready], scope: &Scope) -> Result<Added, miette::Report> {
+    let ready = within(ready, scope);
+    let folds: Vec<Fold> = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
+    let capacity = capacity_at(&case.design, &ready, &folds, &case.shares)?;
+    let share = |name: &str| case.shares.iter().find(|(own, _)| own == name).map_or(0.0, |(_, share)| *share);
+    let mut sum =
+        Added { capacity, latency_s: 0.0, longest_s: 0.0, host_cpu_s: 0.0, moves: 0.0, largest: 1.0 };
+    let mut most = 0.0;
+    for (one, fold) in ready.iter().zip(&folds) {
+        let share = share(&one.alternative.name);
+        if share <= 0.0 {
+            continue;
+        }
+        sum.latency_s += share * fold.latency;
+        sum.longest_s = sum.longest_s.max(fold.latency);
+        sum.host_cpu_s += share * fold.seconds.get(HOST_STATION).copied().unwrap_or(0.0);
+        for (weight, program) in &one.compiled.programs {
+            let moves = program.code.iter().map(|instruction| match instruction {
+                Instruction::Verb(call) => 1.0 + call.operation.payload.get() as f64 / BURST,
+                _ => 0.0,
+            });
+            let moves = share * weight * moves.sum::<f64>();
+            sum.moves += moves;
+            if moves > most {
+                (most, sum.largest) = (moves, share * weight);
+            }
+        }
+    }
+    Ok(sum)
+}
+
+impl<'b> Bench<'b> {
+    /// A bench on which nothing was run yet.
+    pub fn new(
+        name: &'b str,
+        directory: &'b Path,
+        changes: &'b Changes,
+        setting: &'b Setting,
+        seed: Seed,
+    ) -> Bench<'b> {
+        Bench {
+            name,
+            directory,
+            changes,
+            setting,
+            seed: seed.child("advice"),
+            samples: RefCell::default(),
+            popularities: Popularities::default(),
+        }
+    }
+
+    /// Reads a text and compiles it; `held` is the mix to look at, else the one that the design runs.
+    pub fn case(
+        &self,
+        text: &str,
+        held: Option<&[(String, f64)]>,
+    ) -> Result<(Case, Vec<Ready>), miette::Report> {
+        let design =
+            Design::parse_knowing(text, self.name, self.directory, self.changes, &self.popularities)?;
+        let ready = prepare(&design, self.setting)?;
+        let shares = match held {
+            Some(shares) => shares.to_vec(),
+            None => {
+                let folds: Vec<Fold> = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
+                shares_run(&design, &ready, &folds)?
+            }
+        };
+        Ok((Case { text: text.to_string(), design, shares }, ready))
+    }
+
+    /// Clients for both sides of a comparison: enough to saturate the one that needs more of them.
+    /// Where that is hardly more than the other's, comparisons share the runs of the design as given.
+    pub fn in_flight(&self, given: &Added, changed: &Added) -> u32 {
+        let need = |one: &Added| ((one.capacity * one.latency_s * UNDER_WAY) as u32).clamp(4, 4096);
+        let (own, other) = (need(given), need(changed));
+        if other > own + own / 2 { other } else { own }
+    }
+
+    /// Runs cases side by side, `seeds` times each. A run depends on its seed alone, so the answer
+    /// does not depend on the number of threads.
+    pub fn run(&self, jobs: &[(&Case, &Scope, u32)], seeds: u64) -> Result<Vec<Vec<Sample>>, RunError> {
+        let key = |(case, scope, in_flight): &(&Case, &Scope, u32), seed: u64| -> Key {
+            (case.text.clone(), format!("{:?}", case.shares), (*scope).clone(), *in_flight, seed)
+        };
+        let mut open: Vec<(Key, &Case, &Scope, u32, u64)> = Vec::new();
+        for job in jobs {
+            for seed in 0..seeds {
+                let key = key(job, seed);
+                let known = self.samples.borrow().contains_key(&key);
+                if !known && !open.iter().any(|other| other.0 == key) {
+                    open.push((key, job.0, job.1, job.2, seed));
+                }
+            }
+        }
+        let results: Vec<Mutex<Option<Result<Sample, RunError>>>> =
+            open.iter().map(|_| Mutex::new(None)).collect();
+        let next = AtomicUsize::new(0);
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(open.len());
+        let (setting, root) = (self.setting, self.seed);
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    loop {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        let Some((_, case, scope, in_flight, seed)) = open.get(index) else { return };
+                        let result = sample(case, scope, *in_flight, root.index(*seed), setting);
+                        if let Ok(mut slot) = results[index].lock() {
+                            *slot = Some(result);
+                        }
+                    }
+                });
+            }
+        });
+        let mut samples = self.samples.borrow_mut();
+        for ((key, ..), result) in open.into_iter().zip(results) {
+            let result = result.into_inner().ok().flatten();
+            let stopped = || RunError::World { reason: "a run ended without an answer".to_string() };
+            samples.insert(key, result.ok_or_else(stopped)??);
+        }
+        Ok(jobs.iter().map(|job| (0..seeds).map(|seed| samples[&key(job, seed)]).collect()).collect())
+    }
+
+    /// What `changed` gains over `given`.
+    pub fn gain(
+        &self,
+        given: (&Case, &Added),
+        changed: (&Case, &Added),
+        scope: &Scope,
+    ) -> Result<Option<Gain>, RunError> {
+        let in_flight = self.in_flight(given.1, changed.1);
+        let runs = self.run(&[(given.0, scope, in_flight), (changed.0, scope, in_flight)], SEEDS)?;
+        Ok(Gain::of(given.0.design.objective, &runs[0], &runs[1]))
+    }
+}
+
+/// One run of a case's mix, saturated where throughput is sought and else at the load.
+fn sample(
+    case: &Case,
+    scope: &Scope,
+    in_flight: u32,
+    seed: Seed,
+    setting: &Setting,
+) -> Result<Sample, RunError> {
+    let stopped = |error: miette::Report| RunError::World { reason: error.to_string() };
+    let ready = prepare(&case.design, setting).map_err(stopped)?;
+    let added = added(case, &ready, scope).map_err(stopped)?;
+    let ready = within(&ready, scope);
+    let (own, shares) = own(&ready, &case.shares);
+    let (arrivals, rate) = match case.design.objective {
+        Objective::MostThroughput => (Arrivals::Closed(in_flight), added.capacity),
+        Objective::LeastHostCpu { load } | Objective::LowestP99 { load } => (Arrivals::Poisson(load), load),
+    };
+    // A window has to be long beside the time that what is under way takes to pass, and to have enough
+    // of those requests that make up most of the work.
+    let passing = match arrivals {
+        Arrivals::Closed(in_flight) => f64::from(in_flight),
+        Arrivals::Poisson(_) => 0.0,
+    };
+    let counted =
+        (MOVES / added.moves.max(1.0)).clamp(64.0, 8_000.0).max(8.0 * passing).max(64.0 / added.largest);
+    let span = |seconds: f64| Time::from_ps((seconds * 1e12) as u64);
+    // Queues that a closed loop fills at its start have to drain before anything is counted.
+    let warm_up = span(passing / rate * 4.0 + added.latency_s * 8.0);
+    // Where in a round of the clients the window begins decides what its edges cut off. Each seed
+    // begins elsewhere, so that the interval knows of it.
+    let phase = (seed.child("phase").value() >> 11) as f64 / (1u64 << 53) as f64;
+    let warm_up = warm_up + span(phase * (passing / rate).max(added.latency_s));
+    let loaded = load(&own, &shares, arrivals, warm_up, span(counted / rate), seed)?;
+    let servers =
+        own[0].router.station(HOST_STATION).map_or(0, |id| own[0].router.stations()[id.index()].servers());
+    let busy = loaded.utilization.get(HOST_STATION).copied().unwrap_or(0.0);
+    Ok(Sample {
+        throughput: loaded.throughput.mean,
+        p99_s: loaded.latencies.quantile(0.99).map_or(f64::INFINITY, Time::as_seconds),
+        host_cpu_s: busy * servers as f64 / loaded.throughput.mean.max(1.0),
+    })
+}

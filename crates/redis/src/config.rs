@@ -1,0 +1,464 @@
+//! The relay's configuration: a TOML file, every key of which has a default but the two addresses.
+
+use offpath_quantity::{Bytes, Time};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use thiserror::Error;
+
+/// A configuration that cannot be read or makes no sense.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// A file that cannot be read.
+    #[error("{path}: {cause}; check that the file exists and that this user may read it")]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// What the system says.
+        cause: std::io::Error,
+    },
+    /// A file that is no TOML, or has an unknown key or a wrong type.
+    #[error("{0}")]
+    Syntax(Box<toml::de::Error>),
+    /// A value that is refused.
+    #[error("{key} = {value}: {reason}")]
+    Value {
+        /// The key with its table.
+        key: String,
+        /// What was written.
+        value: String,
+        /// The bound and a next step.
+        reason: String,
+    },
+}
+
+fn refuse(key: &str, value: impl ToString, reason: impl Into<String>) -> ConfigError {
+    ConfigError::Value { key: key.to_string(), value: value.to_string(), reason: reason.into() }
+}
+
+/// All that a relay has to know.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The server to relay.
+    pub master: Master,
+    /// Where replicas connect.
+    pub listen: Listen,
+    /// Who may connect; nobody listed means that no password is asked for.
+    #[serde(default)]
+    pub user: Vec<User>,
+    /// What is kept in memory, and what bounds it.
+    #[serde(default)]
+    pub limits: LimitsTable,
+    /// Where files of full synchronisations are kept.
+    #[serde(default)]
+    pub spool: SpoolTable,
+    /// What the relay tells the master that was replicated.
+    #[serde(default)]
+    pub acknowledge: Acknowledge,
+    /// Counters for Prometheus.
+    #[serde(default)]
+    pub metrics: MetricsTable,
+}
+
+/// The server to relay.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Master {
+    /// `HOST:PORT`.
+    pub address: String,
+    /// The ACL user; without one, AUTH names the password alone.
+    pub user: Option<String>,
+    /// The password.
+    pub password: Option<String>,
+    /// A file with the password in its first line, instead of `password`.
+    pub password_file: Option<PathBuf>,
+    /// TLS towards the master.
+    pub tls: Option<ClientTls>,
+    /// What `REPLCONF version` says. A Valkey 9 master that hears 9 or more sends its own file format,
+    /// which no Redis loads; without it every master sends what most replicas load.
+    pub announce_version: Option<String>,
+}
+
+/// TLS where the relay connects.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClientTls {
+    /// PEM certificates of the authorities that are trusted; no others are.
+    pub authorities: PathBuf,
+    /// The name in the server's certificate, where it is not the host of the address.
+    pub server_name: Option<String>,
+    /// PEM certificates to show.
+    pub certificate: Option<PathBuf>,
+    /// The PEM key of `certificate`.
+    pub key: Option<PathBuf>,
+}
+
+/// Where replicas connect.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Listen {
+    /// `ADDRESS:PORT`.
+    pub address: String,
+    /// The port that the master's INFO shows for the relay, where it is not that of `address`.
+    pub announce_port: Option<u16>,
+    /// The address that the master's INFO shows for the relay.
+    pub announce_address: Option<String>,
+    /// TLS towards replicas; without it connections are plain.
+    pub tls: Option<ServerTls>,
+    /// Whether `REPLICAOF HOST PORT` may point the relay at another master, as Sentinel does.
+    #[serde(default)]
+    pub follow_replicaof: bool,
+}
+
+/// TLS where others connect.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerTls {
+    /// PEM certificates to show.
+    pub certificate: PathBuf,
+    /// The PEM key of `certificate`.
+    pub key: PathBuf,
+    /// PEM certificates of the authorities of clients; with it clients must show a certificate.
+    pub client_authorities: Option<PathBuf>,
+}
+
+/// Who may connect.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct User {
+    /// The name; `AUTH PASSWORD` alone means `default`.
+    pub name: String,
+    /// The password.
+    pub password: Option<String>,
+    /// A file with the password in its first line, instead of `password`.
+    pub password_file: Option<PathBuf>,
+    /// What the user may do.
+    #[serde(default)]
+    pub may: May,
+}
+
+/// What a user may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum May {
+    /// Everything: be a replica, and observe.
+    #[default]
+    Replicate,
+    /// Ask for PING, INFO, ROLE and the like.
+    Observe,
+}
+
+/// What is kept in memory, and what bounds it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitsTable {
+    /// Bytes of the stream that are kept for replicas that come back.
+    pub backlog: String,
+    /// A replica that is further behind is dropped; at most the backlog, which is the default.
+    pub replica_behind: Option<String>,
+    /// A replica that is further behind than this for longer than `replica_behind_time` is dropped.
+    pub replica_behind_soft: Option<String>,
+    /// See `replica_behind_soft`.
+    pub replica_behind_time: String,
+    /// Connections at a time.
+    pub connections: usize,
+    /// A peer that is silent for longer is taken for gone.
+    pub timeout: String,
+    /// How long a connection may take to show its credentials.
+    pub handshake: String,
+    /// How long small pieces of the stream may be gathered before they are sent.
+    pub gather: String,
+    /// How long replicas are given to take what is left when the relay ends.
+    pub drain: String,
+}
+
+impl Default for LimitsTable {
+    fn default() -> LimitsTable {
+        LimitsTable {
+            backlog: "64MiB".into(),
+            replica_behind: None,
+            replica_behind_soft: None,
+            replica_behind_time: "60s".into(),
+            connections: 256,
+            timeout: "60s".into(),
+            handshake: "10s".into(),
+            gather: "500us".into(),
+            drain: "10s".into(),
+        }
+    }
+}
+
+/// Where files of full synchronisations are kept.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SpoolTable {
+    /// A directory with room for the master's file. Files in it have no name, so none stays behind.
+    pub directory: PathBuf,
+    /// Bytes of the stream that may wait on disk for replicas that are loading.
+    pub stream: String,
+    /// Where the stream's position is kept, so that a restarted relay resumes partially.
+    pub state_file: Option<PathBuf>,
+}
+
+impl Default for SpoolTable {
+    fn default() -> SpoolTable {
+        SpoolTable { directory: std::env::temp_dir(), stream: "16GiB".into(), state_file: None }
+    }
+}
+
+/// What the relay tells the master that was replicated.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Acknowledge {
+    /// Replicas that must have acknowledged an offset before the relay does; 0 acknowledges what the
+    /// relay has received, which survives nothing.
+    pub replicas: usize,
+}
+
+impl Default for Acknowledge {
+    fn default() -> Acknowledge {
+        Acknowledge { replicas: 1 }
+    }
+}
+
+/// Counters for Prometheus.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MetricsTable {
+    /// `ADDRESS:PORT` of an HTTP listener that answers `GET /metrics`.
+    pub address: Option<String>,
+}
+
+/// The values that the running relay uses, checked.
+#[derive(Clone, Copy, Debug)]
+pub struct Checked {
+    /// Bytes of backlog.
+    pub backlog: u64,
+    /// Bytes that a replica may be behind.
+    pub behind: u64,
+    /// Bytes that a replica may be behind for `behind_time` at most.
+    pub behind_soft: u64,
+    /// See `behind_soft`.
+    pub behind_time: Duration,
+    /// Silence after which a peer is gone.
+    pub timeout: Duration,
+    /// Time for a connection to show its credentials.
+    pub handshake: Duration,
+    /// Time over which small pieces are gathered.
+    pub gather: Duration,
+    /// Time for replicas to take the rest.
+    pub drain: Duration,
+    /// Bytes of the stream that may wait on disk.
+    pub stream: u64,
+}
+
+fn bytes(key: &str, text: &str, least: u64, most: u64) -> Result<u64, ConfigError> {
+    let size: Bytes = text.parse().map_err(|error| refuse(key, text, format!("{error}")))?;
+    let size = size.get();
+    if !(least..=most).contains(&size) {
+        return Err(refuse(key, text, format!("choose {least} B to {most} B")));
+    }
+    Ok(size)
+}
+
+fn duration(key: &str, text: &str, least: Duration, most: Duration) -> Result<Duration, ConfigError> {
+    let time: Time = text.parse().map_err(|error| refuse(key, text, format!("{error}")))?;
+    let time = Duration::from_nanos(time.ps() / 1_000);
+    if !(least..=most).contains(&time) {
+        return Err(refuse(key, text, format!("choose {least:?} to {most:?}")));
+    }
+    Ok(time)
+}
+
+fn address(key: &str, text: &str) -> Result<(), ConfigError> {
+    let port =
+        text.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port.parse::<u16>());
+    match port {
+        Some(Ok(_)) => Ok(()),
+        _ => Err(refuse(key, text, "write HOST:PORT, as in `127.0.0.1:6379`")),
+    }
+}
+
+/// The password that a pair of keys gives.
+fn password(
+    key: &str,
+    inline: &Option<String>,
+    file: &Option<PathBuf>,
+) -> Result<Option<String>, ConfigError> {
+    let found = match (inline, file) {
+        (Some(_), Some(path)) => {
+            return Err(refuse(
+                &format!("{key}.password_file"),
+                path.display(),
+                "`password` is given too; keep one of them",
+            ));
+        }
+        (Some(password), None) => password.clone(),
+        (None, Some(path)) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|cause| ConfigError::File { path: path.clone(), cause })?;
+            text.lines().next().unwrap_or_default().to_string()
+        }
+        (None, None) => return Ok(None),
+    };
+    if found.is_empty() {
+        return Err(refuse(&format!("{key}.password"), "", "an empty password protects nothing; set one"));
+    }
+    Ok(Some(found))
+}
+
+impl Config {
+    /// A configuration with two addresses and defaults for everything else.
+    pub fn of(master: &str, listen: &str) -> Config {
+        Config {
+            master: Master {
+                address: master.to_string(),
+                user: None,
+                password: None,
+                password_file: None,
+                tls: None,
+                announce_version: None,
+            },
+            listen: Listen {
+                address: listen.to_string(),
+                announce_port: None,
+                announce_address: None,
+                tls: None,
+                follow_replicaof: false,
+            },
+            user: Vec::new(),
+            limits: LimitsTable::default(),
+            spool: SpoolTable::default(),
+            acknowledge: Acknowledge::default(),
+            metrics: MetricsTable::default(),
+        }
+    }
+
+    /// Parses TOML. Passwords in files are read by [`Config::check`].
+    pub fn parse(text: &str) -> Result<Config, ConfigError> {
+        toml::from_str(text).map_err(|error| ConfigError::Syntax(Box::new(error)))
+    }
+
+    /// Reads and parses a file.
+    pub fn load(path: &Path) -> Result<Config, ConfigError> {
+        let text =
+            std::fs::read_to_string(path).map_err(|cause| ConfigError::File { path: path.into(), cause })?;
+        Config::parse(&text)
+    }
+
+    /// Checks every value, and puts passwords from files in their places.
+    pub fn check(&mut self) -> Result<Checked, ConfigError> {
+        address("master.address", &self.master.address)?;
+        address("listen.address", &self.listen.address)?;
+        if let Some(text) = &self.metrics.address {
+            address("metrics.address", text)?;
+        }
+        self.master.password = password("master", &self.master.password, &self.master.password_file)?;
+        self.master.password_file = None;
+        if let (Some(user), None) = (&self.master.user, &self.master.password) {
+            return Err(refuse("master.user", user, "a user needs `password` or `password_file`"));
+        }
+        for user in &mut self.user {
+            user.password = password(&format!("user {}", user.name), &user.password, &user.password_file)?;
+            user.password_file = None;
+            if user.password.is_none() {
+                return Err(refuse("user.name", &user.name, "a user needs `password` or `password_file`"));
+            }
+        }
+        if let Some(tls) = &self.master.tls
+            && tls.certificate.is_some() != tls.key.is_some()
+        {
+            return Err(refuse("master.tls", "certificate or key", "give both, or neither"));
+        }
+        let limits = &self.limits;
+        if !(1..=100_000).contains(&limits.connections) {
+            return Err(refuse("limits.connections", limits.connections, "choose 1 to 100000"));
+        }
+        if self.acknowledge.replicas > limits.connections {
+            return Err(refuse(
+                "acknowledge.replicas",
+                self.acknowledge.replicas,
+                "more than `limits.connections` can never acknowledge",
+            ));
+        }
+        let backlog = bytes("limits.backlog", &limits.backlog, 16 << 10, 1 << 40)?;
+        let behind = match &limits.replica_behind {
+            Some(text) => bytes("limits.replica_behind", text, 16 << 10, backlog)?,
+            None => backlog,
+        };
+        let behind_soft = match &limits.replica_behind_soft {
+            Some(text) => bytes("limits.replica_behind_soft", text, 1, behind)?,
+            None => behind,
+        };
+        let (second, day) = (Duration::from_secs(1), Duration::from_secs(86_400));
+        Ok(Checked {
+            backlog,
+            behind,
+            behind_soft,
+            behind_time: duration("limits.replica_behind_time", &limits.replica_behind_time, second, day)?,
+            timeout: duration("limits.timeout", &limits.timeout, second, day)?,
+            handshake: duration("limits.handshake", &limits.handshake, second, day)?,
+            gather: duration("limits.gather", &limits.gather, Duration::ZERO, Duration::from_millis(100))?,
+            drain: duration("limits.drain", &limits.drain, Duration::ZERO, day)?,
+            stream: bytes("spool.stream", &self.spool.stream, 0, 1 << 50)?,
+        })
+    }
+
+    /// The port that the master is told.
+    pub fn announced_port(&self, bound: u16) -> u16 {
+        self.listen.announce_port.unwrap_or(bound)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_in_order_and_unknown_keys_are_refused() {
+        let mut config = Config::parse("[master]\naddress = 'h:1'\n[listen]\naddress = 'h:2'\n").unwrap();
+        let checked = config.check().unwrap();
+        assert_eq!((checked.backlog, checked.behind), (64 << 20, 64 << 20));
+        assert_eq!(checked.gather, Duration::from_micros(500));
+        let error = Config::parse("[master]\naddress = 'h:1'\nport = 1\n[listen]\naddress = 'h:2'\n");
+        assert!(error.unwrap_err().to_string().contains("port"));
+    }
+
+    #[test]
+    fn the_packaged_file_is_in_order_commented_or_not() {
+        let text = include_str!("../../../packaging/relay.toml");
+        let mut config = Config::parse(text).unwrap();
+        config.check().unwrap();
+        // What is commented out and has a key or a table is an example that has to be right.
+        let examples: Vec<&str> = text
+            .lines()
+            .map(|line| match line.strip_prefix("# ") {
+                Some(rest) if rest.starts_with('[') || rest.contains(" = ") => rest,
+                _ => line,
+            })
+            .collect();
+        let config = Config::parse(&examples.join("\n")).unwrap();
+        assert_eq!((config.user.len(), config.metrics.address.is_some()), (2, true));
+        assert!(config.master.tls.is_some() && config.listen.tls.is_some());
+    }
+
+    #[test]
+    fn values_out_of_range_name_key_value_and_bound() {
+        let refused = |change: fn(&mut Config)| {
+            let mut config = Config::of("h:1", "h:2");
+            change(&mut config);
+            config.check().unwrap_err().to_string()
+        };
+        let text = refused(|config| config.limits.backlog = "1KiB".into());
+        assert!(text.contains("limits.backlog = 1KiB: choose 16384 B"), "{text}");
+        let text = refused(|config| config.limits.backlog = "64".into());
+        assert!(text.contains("unit"), "{text}");
+        let text = refused(|config| config.limits.replica_behind = Some("65MiB".into()));
+        assert!(text.contains("replica_behind"), "{text}");
+        assert!(refused(|config| config.master.address = "here".into()).contains("HOST:PORT"));
+        assert!(refused(|config| config.limits.timeout = "0s".into()).contains("1s to"));
+        assert!(refused(|config| config.master.user = Some("u".into())).contains("password"));
+        assert!(refused(|config| config.master.password = Some(String::new())).contains("empty"));
+    }
+}

@@ -1,0 +1,304 @@
+//! What a replica says to its master before the stream begins.
+//!
+//! Source: the replication protocol of Redis 7 as its documentation ("Redis replication", "PSYNC")
+//! describes it: PING, AUTH, REPLCONF listening-port, ip-address, capa and version, then PSYNC.
+
+use crate::config::Master;
+use crate::payload::PayloadError;
+use crate::resp::{self, Limits, RespError, Value};
+use crate::tls::{Connector, Stream};
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::str::FromStr;
+use std::time::Duration;
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// The name of a history of writes: 40 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReplicationId([u8; 40]);
+
+impl ReplicationId {
+    /// The name that no history has; a server without a second history shows it.
+    pub const NONE: ReplicationId = ReplicationId([b'0'; 40]);
+}
+
+impl FromStr for ReplicationId {
+    type Err = HandshakeError;
+
+    fn from_str(text: &str) -> Result<ReplicationId, HandshakeError> {
+        text.as_bytes()
+            .try_into()
+            .ok()
+            .filter(|digits: &[u8; 40]| digits.iter().all(u8::is_ascii_hexdigit))
+            .map(ReplicationId)
+            .ok_or_else(|| HandshakeError::Reply {
+                step: "replication id",
+                reply: text.chars().take(80).collect(),
+            })
+    }
+}
+
+impl fmt::Display for ReplicationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
+impl fmt::Debug for ReplicationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Why there is no stream.
+#[derive(Debug, Error)]
+pub enum HandshakeError {
+    /// The connection failed.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The master said something that is no RESP.
+    #[error("{0}")]
+    Resp(#[from] RespError),
+    /// The file of a full synchronisation was not what it has to be.
+    #[error("{0}")]
+    Payload(#[from] PayloadError),
+    /// The master refused a step.
+    #[error("{step} was refused: {reply}")]
+    Refused {
+        /// What was asked.
+        step: &'static str,
+        /// What the master said.
+        reply: String,
+    },
+    /// An answer that the step does not have.
+    #[error("{step} was answered by `{reply}`; is this a Redis or Valkey server?")]
+    Reply {
+        /// What was asked.
+        step: &'static str,
+        /// What the master said.
+        reply: String,
+    },
+    /// The peer closed or was silent.
+    #[error("the master was silent for {0:?}")]
+    Silent(Duration),
+}
+
+/// What the master answers to PSYNC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Psync {
+    /// A file follows, then the stream behind `offset`.
+    Full {
+        /// The history.
+        id: ReplicationId,
+        /// Where the file stands.
+        offset: u64,
+    },
+    /// The stream goes on where it was asked for; a new name means that a replica was promoted.
+    Continue {
+        /// The history's name from here on, where the master told it.
+        id: Option<ReplicationId>,
+    },
+}
+
+/// Reads the answer to PSYNC.
+pub fn psync_reply(reply: &Value) -> Result<Psync, HandshakeError> {
+    let step = "PSYNC";
+    let wrong = |reply: String| HandshakeError::Reply { step, reply };
+    match reply {
+        Value::Error(reply) => Err(HandshakeError::Refused { step, reply: reply.clone() }),
+        Value::Simple(line) => {
+            let mut words = line.split_ascii_whitespace();
+            match (words.next(), words.next(), words.next()) {
+                (Some("FULLRESYNC"), Some(id), Some(offset)) => {
+                    let offset: u64 = offset.parse().map_err(|_| wrong(line.clone()))?;
+                    // Offsets are signed in servers; above that nothing can follow.
+                    if offset > i64::MAX as u64 / 2 {
+                        return Err(wrong(line.clone()));
+                    }
+                    Ok(Psync::Full { id: id.parse()?, offset })
+                }
+                (Some("CONTINUE"), id, _) => Ok(Psync::Continue { id: id.map(str::parse).transpose()? }),
+                _ => Err(wrong(line.chars().take(80).collect())),
+            }
+        }
+        other => Err(wrong(format!("{other:?}").chars().take(80).collect())),
+    }
+}
+
+/// A connection to a master with what was read and not yet used.
+pub struct Link {
+    /// The connection.
+    pub stream: Stream,
+    /// Bytes behind the last reply.
+    pub input: Vec<u8>,
+    silence: Duration,
+}
+
+impl Link {
+    /// Connects to `address`, `HOST:PORT`; every wait ends after `silence`.
+    pub async fn connect(
+        address: &str,
+        connector: Option<&Connector>,
+        silence: Duration,
+    ) -> Result<Link, HandshakeError> {
+        let connecting = async {
+            let stream = TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
+            match connector {
+                None => Ok::<Stream, io::Error>(Stream::Plain(stream)),
+                Some(connector) => {
+                    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+                    connector.connect(host.trim_matches(['[', ']']), stream).await
+                }
+            }
+        };
+        let stream = timeout(silence, connecting).await.map_err(|_| HandshakeError::Silent(silence))??;
+        Ok(Link { stream, input: Vec::new(), silence })
+    }
+
+    /// Sends bytes.
+    pub async fn send(&mut self, bytes: &[u8]) -> Result<(), HandshakeError> {
+        let sending = async {
+            self.stream.write_all(bytes).await?;
+            self.stream.flush().await
+        };
+        Ok(timeout(self.silence, sending).await.map_err(|_| HandshakeError::Silent(self.silence))??)
+    }
+
+    /// Reads more bytes into `input`.
+    pub async fn more(&mut self) -> Result<(), HandshakeError> {
+        let mut piece = [0; 16 << 10];
+        let reading = self.stream.read(&mut piece);
+        let count =
+            timeout(self.silence, reading).await.map_err(|_| HandshakeError::Silent(self.silence))??;
+        if count == 0 {
+            return Err(
+                io::Error::new(io::ErrorKind::UnexpectedEof, "the master closed the connection").into()
+            );
+        }
+        self.input.extend_from_slice(&piece[..count]);
+        Ok(())
+    }
+
+    /// Reads into `buffer`, up to what it has room for, without the timeout of the other calls.
+    pub async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        poll_fn(|context| {
+            let mut read = ReadBuf::new(buffer);
+            Pin::new(&mut self.stream).poll_read(context, &mut read).map_ok(|()| read.filled().len())
+        })
+        .await
+    }
+
+    /// The next reply, behind the empty lines that a master sends while it prepares one.
+    pub async fn reply(&mut self) -> Result<Value, HandshakeError> {
+        loop {
+            let blank = self.input.iter().take_while(|byte| **byte == b'\n').count();
+            self.input.drain(..blank);
+            if let Some((value, taken)) = resp::reply(&self.input, Limits::CLIENT)? {
+                self.input.drain(..taken);
+                return Ok(value);
+            }
+            self.more().await?;
+        }
+    }
+
+    /// Sends a request and waits for its reply.
+    pub async fn ask(&mut self, arguments: &[&[u8]]) -> Result<Value, HandshakeError> {
+        let mut out = Vec::new();
+        resp::write_request(&mut out, arguments);
+        self.send(&out).await?;
+        self.reply().await
+    }
+
+    /// Introduces the relay as a replica that listens on `port`.
+    pub async fn introduce(
+        &mut self,
+        master: &Master,
+        port: u16,
+        address: Option<&str>,
+    ) -> Result<(), HandshakeError> {
+        let refused = |step, reply: &Value| match reply {
+            Value::Error(text) => HandshakeError::Refused { step, reply: text.clone() },
+            other => HandshakeError::Reply { step, reply: format!("{other:?}").chars().take(80).collect() },
+        };
+        match self.ask(&[b"PING"]).await? {
+            Value::Simple(_) | Value::Bulk(_) => {}
+            // The master wants a password first.
+            Value::Error(text) if text.starts_with("NOAUTH") && master.password.is_some() => {}
+            other => return Err(refused("PING", &other)),
+        }
+        if let Some(password) = &master.password {
+            let mut words: Vec<&[u8]> = vec![b"AUTH"];
+            words.extend(master.user.as_ref().map(|user| user.as_bytes()));
+            words.push(password.as_bytes());
+            match self.ask(&words).await? {
+                Value::Simple(_) => {}
+                other => return Err(refused("AUTH", &other)),
+            }
+        }
+        let port = port.to_string();
+        let mut steps: Vec<Vec<&[u8]>> = vec![vec![b"REPLCONF", b"listening-port", port.as_bytes()]];
+        if let Some(address) = address {
+            steps.push(vec![b"REPLCONF", b"ip-address", address.as_bytes()]);
+        }
+        steps.push(vec![b"REPLCONF", b"capa", b"eof", b"capa", b"psync2"]);
+        if let Some(version) = &master.announce_version {
+            steps.push(vec![b"REPLCONF", b"version", version.as_bytes()]);
+        }
+        for step in steps {
+            match self.ask(&step).await? {
+                // Servers refuse options that they do not know, and go on without them.
+                Value::Simple(_) => {}
+                Value::Error(text) if text.starts_with("ERR") => {}
+                other => return Err(refused("REPLCONF", &other)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for the stream from byte `next` of history `id`, or for a full synchronisation.
+    pub async fn psync(&mut self, from: Option<(ReplicationId, u64)>) -> Result<Psync, HandshakeError> {
+        let (id, offset) = match from {
+            Some((id, next)) => (id.to_string(), next.to_string()),
+            None => ("?".to_string(), "-1".to_string()),
+        };
+        let reply = self.ask(&[b"PSYNC", id.as_bytes(), offset.as_bytes()]).await?;
+        psync_reply(&reply)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ID: &str = "0123456789abcdef0123456789abcdef01234567";
+
+    #[test]
+    fn answers_to_psync() {
+        let answer = |text: &str| psync_reply(&Value::Simple(text.into()));
+        let id = ID.parse().unwrap();
+        assert!(matches!(answer(&format!("FULLRESYNC {ID} 42")), Ok(Psync::Full { offset: 42, .. })));
+        assert_eq!(answer(&format!("CONTINUE {ID}")).unwrap(), Psync::Continue { id: Some(id) });
+        assert_eq!(answer("CONTINUE").unwrap(), Psync::Continue { id: None });
+        for wrong in ["FULLRESYNC x 42", "FULLRESYNC", "CONTINUE x", "OK", ""] {
+            assert!(answer(wrong).is_err(), "{wrong}");
+        }
+        assert!(answer(&format!("FULLRESYNC {ID} -1")).is_err());
+        assert!(answer(&format!("FULLRESYNC {ID} 18446744073709551615")).is_err());
+        let error = psync_reply(&Value::Error("NOMASTERLINK no".into())).unwrap_err().to_string();
+        assert!(error.contains("NOMASTERLINK"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_answer_is_answered(text in "(FULLRESYNC|CONTINUE)?[ -~]{0,80}") {
+            let _ = psync_reply(&Value::Simple(text));
+        }
+    }
+}

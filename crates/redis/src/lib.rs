@@ -1,0 +1,32 @@
+//! Services for Redis and Valkey that run beside unmodified servers, on a card's cores or anywhere.
+//!
+//! - [`relay`]: a replication relay. To the master it is one replica, to any number of replicas it is
+//!   the master. It keeps no data, only the latest bytes of the stream.
+//!
+//! - [`shard`]: shares of a cluster by capacity, live migration of slots, and clients.
+//!
+//! Where to look: [`upstream`] is the side of the master, [`downstream`] and [`replica`] that of
+//! replicas; both meet in [`relay::Relay`]. What they exchange is read by [`resp`], [`framing`] and
+//! [`payload`], which do no input or output and keep within bounds whatever a peer sends.
+//!
+//! Not supported: serving reads, SYNC of servers before 2.8, replication filters, and the second
+//! channel for files that Valkey 8 and Redis 8 may use when both sides ask for it.
+
+pub mod backlog;
+pub mod client;
+pub mod config;
+pub mod downstream;
+pub mod framing;
+pub mod handshake;
+pub mod info;
+pub mod log;
+pub mod metrics;
+pub mod payload;
+pub mod relay;
+pub mod replica;
+pub mod resp;
+pub mod shard;
+pub mod spool;
+pub mod state;
+pub mod tls;
+pub mod upstream;

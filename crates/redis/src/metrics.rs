@@ -1,0 +1,175 @@
+//! Counters and gauges in Prometheus' text format, over a listener that knows `GET /metrics` alone.
+
+use crate::relay::{LinkState, Phase, Relay};
+use std::fmt::Write;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::spawn_local;
+use tokio::time::{sleep, timeout};
+
+/// Requests that are answered at a time.
+const AT_A_TIME: usize = 16;
+/// Bytes of a request.
+const REQUEST: usize = 8 << 10;
+
+/// Answers requests for as long as the relay runs.
+pub async fn serve(relay: Rc<Relay>, listener: TcpListener) {
+    let open = Rc::new(());
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) if Rc::strong_count(&open) <= AT_A_TIME => {
+                let (relay, open) = (relay.clone(), open.clone());
+                spawn_local(async move {
+                    // A client that is gone or slow is no concern of the relay.
+                    let _ = timeout(Duration::from_secs(5), answer(&relay, stream)).await;
+                    drop(open);
+                });
+            }
+            Ok(_) => {}
+            Err(_) => sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+async fn answer(relay: &Relay, mut stream: TcpStream) -> std::io::Result<()> {
+    let mut request = Vec::new();
+    while !request.windows(4).any(|window| window == b"\r\n\r\n") {
+        let mut piece = [0; 1024];
+        let count = stream.read(&mut piece).await?;
+        if count == 0 || request.len() + count > REQUEST {
+            return Ok(());
+        }
+        request.extend_from_slice(&piece[..count]);
+    }
+    let (status, body) = if request.starts_with(b"GET /metrics ") {
+        ("200 OK", text(relay))
+    } else {
+        ("404 Not Found", "only GET /metrics is here\n".to_string())
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(body.as_bytes()).await?;
+    stream.shutdown().await
+}
+
+/// A value of the label syntax: backslash, quote and line feed are escaped.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+/// All metrics, in a fixed order.
+pub fn text(relay: &Relay) -> String {
+    let mut out = String::new();
+    let mut metric = |name: &str, kind: &str, help: &str, values: &[(String, u64)]| {
+        let _ = writeln!(out, "# HELP offpath_relay_{name} {help}\n# TYPE offpath_relay_{name} {kind}");
+        for (labels, value) in values {
+            let _ = writeln!(out, "offpath_relay_{name}{labels} {value}");
+        }
+    };
+    let one = |value: u64| vec![(String::new(), value)];
+    let counters = &relay.counters;
+    let current = relay.current.borrow();
+    let published = current.backlog.published();
+    metric(
+        "up",
+        "gauge",
+        "1 while the stream of the master comes in.",
+        &one(u64::from(current.link == LinkState::Up)),
+    );
+    metric("master_offset", "gauge", "Offset of the last byte that replicas may have.", &one(published - 1));
+    metric("acknowledged_offset", "gauge", "Offset that the master was told.", &one(current.acknowledged));
+    metric(
+        "master_silence_seconds",
+        "gauge",
+        "Seconds since the master was heard.",
+        &one(current.heard.elapsed().as_secs()),
+    );
+    metric(
+        "backlog_bytes",
+        "gauge",
+        "Bytes of the stream that are kept in memory.",
+        &one(current.backlog.end() - current.backlog.start()),
+    );
+    metric(
+        "backlog_capacity_bytes",
+        "gauge",
+        "Bytes that are kept at most.",
+        &one(current.backlog.capacity()),
+    );
+    metric(
+        "spilled_bytes",
+        "gauge",
+        "Bytes of the stream that wait on disk for loading replicas.",
+        &one(current.spill.as_ref().map_or(0, |spill| spill.length())),
+    );
+    metric(
+        "spool_bytes",
+        "gauge",
+        "Bytes of the file that replicas can start from.",
+        &one(current.spool.as_ref().map_or(0, |spool| spool.stage().1)),
+    );
+    metric("connections", "gauge", "Open connections.", &one(current.open as u64));
+    for (name, phase) in [("waiting", Phase::Waiting), ("loading", Phase::Loading), ("online", Phase::Online)]
+    {
+        let count = current.replicas.values().filter(|replica| replica.phase.get() == phase).count();
+        metric(&format!("replicas_{name}"), "gauge", "Replicas in this phase.", &one(count as u64));
+    }
+    let labelled = |value: fn(&crate::relay::Replica, u64) -> u64| -> Vec<(String, u64)> {
+        current
+            .replicas
+            .values()
+            .map(|replica| {
+                let label = format!(
+                    "{{replica=\"{}:{}\",connection=\"{}\"}}",
+                    escaped(&replica.address),
+                    replica.port,
+                    replica.number
+                );
+                (label, value(replica, published))
+            })
+            .collect()
+    };
+    metric(
+        "replica_behind_bytes",
+        "gauge",
+        "Bytes of the stream that were not sent to the replica.",
+        &labelled(|replica, published| published.saturating_sub(replica.next.get())),
+    );
+    metric(
+        "replica_acknowledged_offset",
+        "gauge",
+        "Offset that the replica acknowledged.",
+        &labelled(|replica, _| replica.acknowledged.get()),
+    );
+    for (name, help, value) in [
+        (
+            "stream_received_bytes_total",
+            "Bytes of the stream from the master.",
+            counters.stream_bytes_in.get(),
+        ),
+        ("stream_sent_bytes_total", "Bytes of the stream to all replicas.", counters.stream_bytes_out.get()),
+        ("file_received_bytes_total", "Bytes of files from the master.", counters.file_bytes_in.get()),
+        ("file_sent_bytes_total", "Bytes of files to all replicas.", counters.file_bytes_out.get()),
+        ("commands_total", "Commands of the stream.", counters.commands.get()),
+        ("master_full_total", "Full synchronisations with the master.", counters.master_full.get()),
+        ("master_partial_total", "Partial synchronisations with the master.", counters.master_partial.get()),
+        ("replica_full_total", "Full synchronisations of replicas.", counters.replica_full.get()),
+        ("replica_partial_total", "Partial synchronisations of replicas.", counters.replica_partial.get()),
+        (
+            "replicas_dropped_total",
+            "Replicas dropped because they were too slow.",
+            counters.dropped_slow.get(),
+        ),
+        ("refused_total", "Connections refused or cut off, and wrong passwords.", counters.refused.get()),
+        ("connections_total", "Connections so far.", counters.connections.get()),
+    ] {
+        metric(name, "counter", help, &one(value));
+    }
+    out
+}

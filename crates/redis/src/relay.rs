@@ -1,0 +1,633 @@
+//! What the two sides of a relay share: the stream's window, the file of the last full
+//! synchronisation, the replicas, and how far each of them is.
+//!
+//! One thread runs everything, so nothing here is locked. A replica costs its connection, a few kB and
+//! a place in the stream; the bytes themselves are kept once.
+
+use crate::backlog::Backlog;
+use crate::config::{Checked, Config, ConfigError};
+use crate::handshake::ReplicationId;
+use crate::spool::{Spill, Spool, Stage};
+use crate::tls::{Acceptor, Connector, TlsError};
+use crate::{downstream, log, metrics, state, upstream};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Notify, watch};
+use tokio::task::{LocalSet, spawn_local};
+use tokio::time::{sleep, timeout};
+
+/// Why a relay cannot start or had to end.
+#[derive(Debug, Error)]
+pub enum RelayError {
+    /// The configuration is refused.
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    /// Keys or certificates are refused.
+    #[error("{0}")]
+    Tls(#[from] TlsError),
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {cause}; choose a free address of this machine")]
+    Listen {
+        /// Which address.
+        address: String,
+        /// What the system says.
+        cause: io::Error,
+    },
+    /// The directory of the spool cannot be used.
+    #[error("cannot write to {directory}: {cause}; set `spool.directory` to a directory with room")]
+    Spool {
+        /// Which directory.
+        directory: String,
+        /// What the system says.
+        cause: io::Error,
+    },
+    /// The system refuses a runtime.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// The link to the master.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkState {
+    /// There is none.
+    Down,
+    /// The file of a full synchronisation is coming.
+    Synchronising,
+    /// The stream is coming.
+    Up,
+}
+
+/// Where a replica is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// It has asked and waits for the file or for the stream.
+    Waiting,
+    /// It receives or loads the file, or what came meanwhile.
+    Loading,
+    /// It follows the stream.
+    Online,
+}
+
+/// One replica.
+#[derive(Debug)]
+pub struct Replica {
+    /// A number that no other connection has.
+    pub number: u64,
+    /// Its address, as it announced it or as it connected.
+    pub address: String,
+    /// The port that it announced.
+    pub port: u16,
+    /// The offset that it acknowledged last.
+    pub acknowledged: Cell<u64>,
+    /// The next byte of the stream to send to it.
+    pub next: Cell<u64>,
+    /// Where it is in its life.
+    pub phase: Cell<Phase>,
+    /// When it was heard last.
+    pub heard: Cell<Instant>,
+    /// Since when it is further behind than the soft limit.
+    pub behind_since: Cell<Option<Instant>>,
+    /// Why it is to be dropped.
+    pub dropped: Cell<Option<&'static str>>,
+    /// Wakes its connection to see that it is dropped.
+    pub wake: Notify,
+}
+
+impl Replica {
+    /// Ends its connection.
+    pub fn drop_for(&self, reason: &'static str) {
+        if self.dropped.get().is_none() {
+            self.dropped.set(Some(reason));
+            self.wake.notify_one();
+        }
+    }
+}
+
+/// What has happened, for INFO and Prometheus.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Bytes of the stream from the master.
+    pub stream_bytes_in: Cell<u64>,
+    /// Bytes of the stream to all replicas.
+    pub stream_bytes_out: Cell<u64>,
+    /// Bytes of files from the master.
+    pub file_bytes_in: Cell<u64>,
+    /// Bytes of files to all replicas.
+    pub file_bytes_out: Cell<u64>,
+    /// Commands of the stream.
+    pub commands: Cell<u64>,
+    /// Full synchronisations with the master.
+    pub master_full: Cell<u64>,
+    /// Partial ones.
+    pub master_partial: Cell<u64>,
+    /// Full synchronisations of replicas.
+    pub replica_full: Cell<u64>,
+    /// Partial ones.
+    pub replica_partial: Cell<u64>,
+    /// Replicas dropped because they were too slow.
+    pub dropped_slow: Cell<u64>,
+    /// Connections refused or cut off for bad credentials, too many of them, or no RESP.
+    pub refused: Cell<u64>,
+    /// Connections so far.
+    pub connections: Cell<u64>,
+}
+
+/// Adds to a counter.
+pub fn count(counter: &Cell<u64>, more: u64) {
+    counter.set(counter.get().wrapping_add(more));
+}
+
+/// What changes while the relay runs.
+pub struct Current {
+    /// `HOST:PORT` of the master.
+    pub master: String,
+    /// Where the relay itself was when it was stopped, until the first link.
+    pub resume_at: Option<u64>,
+    /// The link to it.
+    pub link: LinkState,
+    /// When something was read from it.
+    pub heard: Instant,
+    /// The name of the history; unknown before the first answer of a master.
+    pub id: Option<ReplicationId>,
+    /// The name before the last promotion.
+    pub second_id: ReplicationId,
+    /// The first offset that `second_id` does not cover; 0 without one.
+    pub second_offset: u64,
+    /// The stream's window.
+    pub backlog: Backlog,
+    /// The offset behind the last command or transaction that is whole.
+    pub boundary: u64,
+    /// What loading replicas still need and memory has not.
+    pub spill: Option<Rc<Spill>>,
+    /// The file that a new replica can start from.
+    pub spool: Option<Rc<Spool>>,
+    /// Whether a file is being fetched beside the stream.
+    pub fetching: bool,
+    /// Replicas by number.
+    pub replicas: BTreeMap<u64, Rc<Replica>>,
+    /// The offset that the master is told.
+    pub acknowledged: u64,
+    /// The offset at which the master asked for an acknowledgement that it has not got.
+    pub asked_at: Option<u64>,
+    /// Connections that are open.
+    pub open: usize,
+    /// Replicas that left before they acknowledged a file: how often in a row, and when last.
+    pub failures: BTreeMap<(String, u16), (u32, Instant)>,
+}
+
+/// A running relay.
+pub struct Relay {
+    /// Its configuration.
+    pub config: Config,
+    /// The checked values of it.
+    pub checked: Checked,
+    /// TLS towards the master.
+    pub connector: Option<Connector>,
+    /// TLS towards replicas.
+    pub acceptor: Option<Acceptor>,
+    /// What changes.
+    pub current: RefCell<Current>,
+    /// The offset behind the last byte that replicas may have.
+    pub published: watch::Sender<u64>,
+    /// Grows whenever something changes that a waiting replica may wait for.
+    pub changed: watch::Sender<u64>,
+    /// Wakes the link to acknowledge at once.
+    pub acknowledge: Notify,
+    /// Wakes the link because the master is another one.
+    pub retarget: Notify,
+    /// Wakes what fetches a file beside the stream.
+    pub fetch: Notify,
+    /// Wakes what keeps the position, because the history has another name.
+    pub save: Notify,
+    /// Whether the relay is ending.
+    pub ending: watch::Sender<bool>,
+    /// What has happened.
+    pub counters: Counters,
+    /// Replicas so far; each gets the next number.
+    pub numbers: Cell<u64>,
+    /// The port that the master is told.
+    pub port: Cell<u16>,
+    /// When it was started.
+    pub started: Instant,
+    /// A name for this run.
+    pub run_id: String,
+}
+
+/// What to do for a replica that asks for the stream.
+pub enum Answer {
+    /// The stream from this byte.
+    Continue(u64),
+    /// A file, then the stream behind it.
+    Full(Rc<Spool>),
+    /// Nothing yet.
+    Wait,
+}
+
+impl Relay {
+    /// A relay of this configuration, which does nothing yet.
+    pub fn new(mut config: Config) -> Result<Rc<Relay>, RelayError> {
+        let checked = config.check()?;
+        let connector = config.master.tls.as_ref().map(Connector::new).transpose()?;
+        let acceptor = config.listen.tls.as_ref().map(Acceptor::new).transpose()?;
+        crate::spool::nameless(&config.spool.directory).map_err(|cause| RelayError::Spool {
+            directory: config.spool.directory.display().to_string(),
+            cause,
+        })?;
+        let mut current = Current {
+            master: config.master.address.clone(),
+            resume_at: None,
+            link: LinkState::Down,
+            heard: Instant::now(),
+            id: None,
+            second_id: ReplicationId::NONE,
+            second_offset: 0,
+            backlog: Backlog::new(1, checked.backlog),
+            boundary: 1,
+            spill: None,
+            spool: None,
+            fetching: false,
+            replicas: BTreeMap::new(),
+            acknowledged: 0,
+            asked_at: None,
+            open: 0,
+            failures: BTreeMap::new(),
+        };
+        if let Some(path) = &config.spool.state_file
+            && let Some(saved) = state::load(path)
+        {
+            current.id = Some(saved.id);
+            current.second_id = saved.second_id;
+            current.second_offset = saved.second_offset;
+            current.backlog.reset(saved.next);
+            current.boundary = saved.next;
+            current.resume_at = Some(saved.end);
+            current.acknowledged = saved.next.saturating_sub(1);
+        }
+        let published = watch::Sender::new(current.backlog.published());
+        Ok(Rc::new(Relay {
+            run_id: run_id(),
+            config,
+            checked,
+            connector,
+            acceptor,
+            current: RefCell::new(current),
+            published,
+            changed: watch::Sender::new(0),
+            acknowledge: Notify::new(),
+            retarget: Notify::new(),
+            fetch: Notify::new(),
+            save: Notify::new(),
+            ending: watch::Sender::new(false),
+            counters: Counters::default(),
+            numbers: Cell::new(0),
+            port: Cell::new(0),
+            started: Instant::now(),
+        }))
+    }
+
+    /// Wakes replicas that wait for a change.
+    pub fn tell_waiting(&self) {
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    /// The history starts again at a file of `id` that stands at `offset`: nobody can go on.
+    pub fn restart(&self, id: ReplicationId, offset: u64) {
+        let mut current = self.current.borrow_mut();
+        for replica in current.replicas.values() {
+            replica.drop_for("the master began a full synchronisation");
+        }
+        current.id = Some(id);
+        current.second_id = ReplicationId::NONE;
+        current.second_offset = 0;
+        current.backlog.reset(offset + 1);
+        current.boundary = offset + 1;
+        current.spill = None;
+        current.spool = None;
+        current.acknowledged = offset;
+        current.asked_at = None;
+        self.published.send_replace(offset + 1);
+        self.save.notify_one();
+    }
+
+    /// The history goes on under another name, because a replica of the old master was promoted.
+    pub fn rename(&self, id: ReplicationId) {
+        let mut current = self.current.borrow_mut();
+        let Some(old) = current.id.filter(|old| *old != id) else {
+            current.id = Some(id);
+            return;
+        };
+        log::line(&format!("the history {old} goes on as {id}"));
+        self.save.notify_one();
+        current.second_id = old;
+        current.second_offset = current.backlog.end();
+        current.id = Some(id);
+        for replica in current.replicas.values() {
+            replica.drop_for("the history has another name; it can resume");
+        }
+    }
+
+    /// Whether `from` of history `id` is the same byte as that of the current history.
+    fn same_history(current: &Current, id: ReplicationId, from: u64) -> bool {
+        current.id == Some(id)
+            || (current.second_id == id && id != ReplicationId::NONE && from <= current.second_offset)
+    }
+
+    /// What a replica gets that asks for byte `from` of history `id`; `patient` while it may still
+    /// wait for the relay to get as far as the replica is.
+    pub fn answer(&self, asked: Option<(ReplicationId, u64)>, patient: bool) -> Answer {
+        let mut current = self.current.borrow_mut();
+        if let Some((id, from)) = asked {
+            if Relay::same_history(&current, id, from) {
+                let (start, published) = (current.backlog.start(), current.backlog.published());
+                if (start..=published).contains(&from) {
+                    return Answer::Continue(from);
+                }
+                if from > published && patient {
+                    return Answer::Wait;
+                }
+            } else if current.link == LinkState::Down {
+                // The master's answer may bring the history that the replica knows.
+                return Answer::Wait;
+            }
+        }
+        if current.link == LinkState::Down && current.id.is_none() {
+            return Answer::Wait;
+        }
+        if let Some(spool) = current.spool.clone() {
+            let usable = spool.stage().0 != Stage::Failed
+                && Relay::same_history(&current, spool.id, spool.offset + 1)
+                && self.reaches(&current, spool.offset + 1);
+            if usable {
+                return Answer::Full(spool);
+            }
+            current.spool = None;
+        }
+        if current.link == LinkState::Up && !current.fetching {
+            current.fetching = true;
+            self.fetch.notify_one();
+        }
+        Answer::Wait
+    }
+
+    /// Whether the stream from byte `from` can be given without a gap.
+    fn reaches(&self, current: &Current, from: u64) -> bool {
+        let spilled = current.spill.as_ref().is_some_and(|spill| spill.start() <= from);
+        from >= current.backlog.start() || spilled
+    }
+
+    /// Takes what was read from the master, `end` being the last place where no command is open.
+    pub fn publish(&self, boundary: u64) {
+        let mut current = self.current.borrow_mut();
+        current.backlog.publish(boundary);
+        while let Some(block) = current.backlog.evict() {
+            self.keep_or_drop(&mut current, block);
+        }
+        let (published, behind) = (current.backlog.published(), self.checked.behind);
+        if behind < self.checked.backlog {
+            for replica in current.replicas.values() {
+                if replica.phase.get() == Phase::Online
+                    && published - replica.next.get().min(published) > behind
+                {
+                    self.too_slow(replica);
+                }
+            }
+        }
+        drop(current);
+        self.published.send_replace(published);
+    }
+
+    fn too_slow(&self, replica: &Replica) {
+        if replica.dropped.get().is_none() {
+            count(&self.counters.dropped_slow, 1);
+            replica.drop_for("it is further behind than its limit");
+        }
+    }
+
+    /// A block has left the window: those who load get it from disk, those who follow are too slow.
+    fn keep_or_drop(&self, current: &mut Current, block: crate::backlog::Block) {
+        let mut needed = false;
+        for replica in current.replicas.values() {
+            if replica.next.get() < block.end() && replica.dropped.get().is_none() {
+                match replica.phase.get() {
+                    Phase::Loading => needed = true,
+                    Phase::Online => self.too_slow(replica),
+                    Phase::Waiting => {}
+                }
+            }
+        }
+        if !needed {
+            current.spill = None;
+            current.backlog.reuse(block);
+            return;
+        }
+        if current.spill.is_none() {
+            match Spill::create(&self.config.spool.directory, block.start, self.checked.stream) {
+                Ok(spill) => current.spill = Some(spill),
+                Err(error) => log::line(&format!("the stream cannot be kept on disk: {error}")),
+            }
+        }
+        let end = block.end();
+        if !current.spill.as_ref().is_some_and(|spill| spill.push(block)) {
+            current.spill = None;
+            for replica in current.replicas.values() {
+                if replica.phase.get() == Phase::Loading && replica.next.get() < end {
+                    self.too_slow(replica);
+                }
+            }
+        }
+    }
+
+    /// Takes an acknowledgement of a replica and works out what the master can be told.
+    pub fn acknowledged(&self, replica: &Replica, offset: u64) {
+        let mut current = self.current.borrow_mut();
+        let last = current.backlog.published().saturating_sub(1);
+        replica.acknowledged.set(offset.min(last).max(replica.acknowledged.get()));
+        let known = self.replicated(&current);
+        if known > current.acknowledged {
+            current.acknowledged = known;
+            if current.asked_at.is_some_and(|asked| known >= asked) {
+                current.asked_at = None;
+                self.acknowledge.notify_one();
+            }
+        }
+    }
+
+    /// The offset that as many replicas have as the configuration asks for.
+    fn replicated(&self, current: &Current) -> u64 {
+        let wanted = self.config.acknowledge.replicas;
+        if wanted == 0 {
+            return current.backlog.published().saturating_sub(1);
+        }
+        let mut offsets: Vec<u64> = current
+            .replicas
+            .values()
+            .filter(|replica| replica.phase.get() == Phase::Online)
+            .map(|replica| replica.acknowledged.get())
+            .collect();
+        offsets.sort_unstable_by(|a, b| b.cmp(a));
+        offsets.get(wanted - 1).copied().unwrap_or(0)
+    }
+
+    /// The offset to tell the master. It never goes back.
+    pub fn offset_for_master(&self) -> u64 {
+        let mut current = self.current.borrow_mut();
+        current.acknowledged = current.acknowledged.max(self.replicated(&current));
+        current.acknowledged
+    }
+
+    /// The replicas that have acknowledged `offset`.
+    pub fn replicas_with(&self, offset: u64) -> usize {
+        let current = self.current.borrow();
+        current.replicas.values().filter(|replica| replica.acknowledged.get() >= offset).count()
+    }
+
+    /// Drops replicas that have been silent or behind for too long; called every second.
+    pub fn look_after_replicas(&self) {
+        let now = Instant::now();
+        let current = self.current.borrow();
+        let published = current.backlog.published();
+        for replica in current.replicas.values() {
+            if replica.phase.get() >= Phase::Loading && now - replica.heard.get() > self.checked.timeout {
+                replica.drop_for("it was silent for longer than `limits.timeout`");
+            }
+            let behind = published.saturating_sub(replica.next.get());
+            if replica.phase.get() != Phase::Online || behind <= self.checked.behind_soft {
+                replica.behind_since.set(None);
+            } else {
+                let since = replica.behind_since.get().unwrap_or(now);
+                replica.behind_since.set(Some(since));
+                if now - since > self.checked.behind_time {
+                    self.too_slow(replica);
+                }
+            }
+        }
+    }
+
+    /// What a restarted relay has to ask for so that every replica of now can resume.
+    fn saved(&self) -> Option<state::Saved> {
+        let current = self.current.borrow();
+        let next = current
+            .replicas
+            .values()
+            .filter(|replica| replica.phase.get() == Phase::Online)
+            .map(|replica| replica.acknowledged.get() + 1)
+            .fold(current.boundary, u64::min)
+            .max(current.backlog.start());
+        Some(state::Saved {
+            id: current.id?,
+            second_id: current.second_id,
+            second_offset: current.second_offset,
+            next,
+            end: current.boundary.max(next),
+        })
+    }
+
+    async fn every_second(self: Rc<Relay>) {
+        let mut last = None;
+        loop {
+            tokio::select! {
+                () = sleep(Duration::from_secs(1)) => {}
+                () = self.save.notified() => {}
+            }
+            self.look_after_replicas();
+            let saved = self.saved();
+            if let Some(path) = &self.config.spool.state_file
+                && saved != last
+                && let Some(saved) = saved
+            {
+                state::save(path, saved).await;
+                last = Some(saved);
+            }
+        }
+    }
+
+    /// Lets replicas take what is left, tells the master, and keeps the position.
+    async fn drain(&self) {
+        let everything_sent = async {
+            loop {
+                let done = {
+                    let current = self.current.borrow();
+                    let published = current.backlog.published();
+                    let all = current.boundary.saturating_sub(1);
+                    current
+                        .replicas
+                        .values()
+                        .filter(|replica| {
+                            replica.phase.get() == Phase::Online && replica.dropped.get().is_none()
+                        })
+                        .all(|replica| replica.next.get() >= published && replica.acknowledged.get() >= all)
+                };
+                if done {
+                    break;
+                }
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let in_time = timeout(self.checked.drain, everything_sent).await.is_ok();
+        if let (Some(path), Some(saved)) = (&self.config.spool.state_file, self.saved()) {
+            state::save(path, saved).await;
+        }
+        let published = self.current.borrow().backlog.published();
+        let how = if in_time { "every replica has it" } else { "some replicas were given up" };
+        log::line(&format!("drained at offset {}: {how}", published.saturating_sub(1)));
+    }
+}
+
+/// 40 hexadecimal digits that another run will not have.
+fn run_id() -> String {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let words: Vec<String> = (0..3u64)
+        .map(|index| {
+            let mut hasher = RandomState::new().build_hasher();
+            hasher.write_u64(index);
+            format!("{:016x}", hasher.finish())
+        })
+        .collect();
+    words.concat()[..40].to_string()
+}
+
+async fn listen(address: &str) -> Result<TcpListener, RelayError> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|cause| RelayError::Listen { address: address.to_string(), cause })
+}
+
+/// Runs a relay until SIGTERM or SIGINT; `ready` is told the address that replicas can use.
+pub fn run(config: Config, ready: impl FnOnce(SocketAddr)) -> Result<(), RelayError> {
+    let relay = Relay::new(config)?;
+    let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(4).build()?;
+    let local = LocalSet::new();
+    local.block_on(&runtime, async move {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let listener = listen(&relay.config.listen.address).await?;
+        let bound = listener.local_addr()?;
+        relay.port.set(relay.config.announced_port(bound.port()));
+        if let Some(address) = &relay.config.metrics.address {
+            let listener = listen(address).await?;
+            log::line(&format!("metrics at http://{}/metrics", listener.local_addr()?));
+            spawn_local(metrics::serve(relay.clone(), listener));
+        }
+        spawn_local(downstream::listen(relay.clone(), listener));
+        spawn_local(upstream::follow(relay.clone()));
+        spawn_local(upstream::fetch_files(relay.clone()));
+        spawn_local(relay.clone().every_second());
+        log::line(&format!("replicas of {} connect to {bound}", relay.config.master.address));
+        ready(bound);
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        relay.ending.send_replace(true);
+        relay.drain().await;
+        Ok(())
+    })
+}

@@ -1,0 +1,501 @@
+//! A replica from PSYNC to its end: the file, what came meanwhile, the stream.
+
+use crate::downstream::Connection;
+use crate::handshake::ReplicationId;
+use crate::log;
+use crate::payload::{Form, Format};
+use crate::relay::{Answer, Phase, Relay, Replica, count};
+use crate::resp::{self, Limits, write_error};
+use crate::spool::{Spool, Stage};
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+/// How long a replica that is ahead of the relay waits before it gets a file instead.
+const AHEAD: Duration = Duration::from_secs(5);
+/// Files that a replica may fail to load before it has to pause.
+const FAILURES: u32 = 3;
+/// The pause.
+const PAUSE: Duration = Duration::from_secs(30);
+/// Bytes of a file that are read and sent at a time.
+const PIECE: u64 = 256 << 10;
+
+/// What a connection that follows the stream comes back with.
+enum Event {
+    /// So many bytes were read; none means the end.
+    Input(usize),
+    /// What came from disk has left.
+    Sent,
+}
+
+/// What a replica has said of itself.
+#[derive(Clone, Debug)]
+pub struct Introduction {
+    /// Its address.
+    pub address: String,
+    /// The port it listens on.
+    pub port: u16,
+    /// Whether it takes files that end with a mark.
+    pub mark: bool,
+    /// Whether it takes another name of the history.
+    pub psync2: bool,
+    /// Its version, which Valkey says.
+    pub version: Option<String>,
+}
+
+/// Takes the replica off the list when its connection ends, however it ends.
+struct Listed<'a> {
+    relay: &'a Relay,
+    replica: Rc<Replica>,
+}
+
+impl Drop for Listed<'_> {
+    fn drop(&mut self) {
+        let replica = &self.replica;
+        let mut current = self.relay.current.borrow_mut();
+        current.replicas.remove(&replica.number);
+        let reason = replica.dropped.get().unwrap_or("its connection ended");
+        let next = replica.next.get().saturating_sub(1);
+        log::line(&format!("replica {}:{} left at offset {next}: {reason}", replica.address, replica.port));
+    }
+}
+
+/// Serves a replica that has sent PSYNC.
+pub async fn serve(
+    relay: &Rc<Relay>,
+    mut connection: Connection,
+    introduction: Introduction,
+    asked: Option<(ReplicationId, u64)>,
+) -> io::Result<()> {
+    count(&relay.numbers, 1);
+    let replica = Rc::new(Replica {
+        number: relay.numbers.get(),
+        address: introduction.address.clone(),
+        port: introduction.port,
+        acknowledged: Cell::new(0),
+        next: Cell::new(0),
+        phase: Cell::new(Phase::Waiting),
+        heard: Cell::new(Instant::now()),
+        behind_since: Cell::new(None),
+        dropped: Cell::new(None),
+        wake: Notify::new(),
+    });
+    relay.current.borrow_mut().replicas.insert(replica.number, replica.clone());
+    let listed = Listed { relay, replica: replica.clone() };
+    let mut serving = Serving { relay, replica, introduction, loading: false };
+    let ended = serving.run(&mut connection, asked).await;
+    drop(listed);
+    ended
+}
+
+struct Serving<'a> {
+    relay: &'a Rc<Relay>,
+    replica: Rc<Replica>,
+    introduction: Introduction,
+    /// Whether a file was sent that the replica has not acknowledged.
+    loading: bool,
+}
+
+impl Serving<'_> {
+    async fn run(
+        &mut self,
+        connection: &mut Connection,
+        asked: Option<(ReplicationId, u64)>,
+    ) -> io::Result<()> {
+        let Some(answer) = self.decide(connection, asked).await? else { return Ok(()) };
+        let who = format!("{}:{}", self.replica.address, self.replica.port);
+        match answer {
+            Answer::Wait => return Ok(()),
+            Answer::Continue(from) => {
+                count(&self.relay.counters.replica_partial, 1);
+                let id = self.relay.current.borrow().id.unwrap_or(ReplicationId::NONE);
+                let line = if self.introduction.psync2 {
+                    format!("+CONTINUE {id}\r\n")
+                } else {
+                    "+CONTINUE\r\n".into()
+                };
+                connection.out.extend_from_slice(line.as_bytes());
+                log::line(&format!("replica {who} resumes at offset {}", from - 1));
+            }
+            Answer::Full(spool) => {
+                if let Err(reason) = self.can_load(&spool) {
+                    log::line(&format!("replica {who} was refused: {reason}"));
+                    // Replicas try again later on this word, and on others ask for the old SYNC.
+                    write_error(&mut connection.out, &format!("NOMASTERLINK {reason}"));
+                    return self.limited(connection).await;
+                }
+                count(&self.relay.counters.replica_full, 1);
+                log::line(&format!("replica {who} gets the file of offset {}", spool.offset));
+                self.loading = true;
+                let sent = self.send_file(connection, &spool).await;
+                if sent.is_err() {
+                    self.failed(&spool);
+                }
+                sent?;
+                let followed = self.follow(connection).await;
+                if self.loading && self.replica.dropped.get().is_none() {
+                    self.failed(&spool);
+                }
+                return followed;
+            }
+        }
+        self.follow(connection).await
+    }
+
+    async fn limited(&self, connection: &mut Connection) -> io::Result<()> {
+        match timeout(self.relay.checked.timeout, connection.write()).await {
+            Ok(written) => written,
+            Err(_) => {
+                self.replica.drop_for("it took no bytes for longer than `limits.timeout`");
+                Err(io::ErrorKind::TimedOut.into())
+            }
+        }
+    }
+
+    /// Waits for the stream or a file, and shows meanwhile that the relay is alive.
+    async fn decide(
+        &mut self,
+        connection: &mut Connection,
+        asked: Option<(ReplicationId, u64)>,
+    ) -> io::Result<Option<Answer>> {
+        let began = Instant::now();
+        let mut changed = self.relay.changed.subscribe();
+        let mut published = self.relay.published.subscribe();
+        let mut ticks = interval(Duration::from_secs(1));
+        ticks.tick().await;
+        loop {
+            changed.borrow_and_update();
+            published.borrow_and_update();
+            let patient = began.elapsed() < AHEAD;
+            match self.relay.answer(asked, patient) {
+                Answer::Continue(from) => {
+                    self.replica.next.set(from);
+                    self.replica.acknowledged.set(from - 1);
+                    self.replica.heard.set(Instant::now());
+                    self.replica.phase.set(Phase::Online);
+                    return Ok(Some(Answer::Continue(from)));
+                }
+                Answer::Full(spool) => {
+                    // From here on the stream behind the file is kept for this replica.
+                    self.replica.next.set(spool.offset + 1);
+                    self.replica.heard.set(Instant::now());
+                    self.replica.phase.set(Phase::Loading);
+                    let mut stage = spool.watch();
+                    while spool.format().is_none() && stage.borrow_and_update().0 == Stage::Receiving {
+                        tokio::select! {
+                            _ = stage.changed() => {}
+                            _ = ticks.tick() => self.blank(connection).await?,
+                            () = self.replica.wake.notified() => return Ok(None),
+                        }
+                    }
+                    if stage.borrow().0 != Stage::Failed {
+                        return Ok(Some(Answer::Full(spool)));
+                    }
+                    self.replica.phase.set(Phase::Waiting);
+                }
+                Answer::Wait => {}
+            }
+            tokio::select! {
+                _ = changed.changed() => {}
+                _ = published.changed(), if asked.is_some() && patient => {}
+                _ = ticks.tick() => self.blank(connection).await?,
+                read = connection.read() => {
+                    if read? == 0 || connection.input.len() > Limits::CLIENT.bytes {
+                        return Ok(None);
+                    }
+                }
+                () = self.replica.wake.notified() => {
+                    // A history that starts again or is renamed is what a waiting replica waits for.
+                    self.replica.dropped.set(None);
+                }
+            }
+        }
+    }
+
+    /// Replicas take an empty line for a sign of life before the reply and before the file.
+    async fn blank(&self, connection: &mut Connection) -> io::Result<()> {
+        connection.out.push(b'\n');
+        self.limited(connection).await
+    }
+
+    /// Refuses a file that the replica is known not to load.
+    fn can_load(&self, spool: &Spool) -> Result<(), String> {
+        let Some(format) = spool.format() else { return Ok(()) };
+        let readers = format.readers();
+        if matches!(format, Format::Valkey(_)) {
+            let major = self
+                .introduction
+                .version
+                .as_deref()
+                .and_then(|text| text.split('.').next()?.parse::<u32>().ok());
+            if major.is_none_or(|major| major < 9) {
+                return Err(format!(
+                    "the master's file is {format}, which only {readers} load; remove \
+                     `master.announce_version` from the relay's configuration, or use such a replica"
+                ));
+            }
+        }
+        let key = (self.replica.address.clone(), self.replica.port);
+        match self.relay.current.borrow().failures.get(&key) {
+            Some((failures, last)) if *failures >= FAILURES && last.elapsed() < PAUSE => Err(format!(
+                "this replica failed to load the master's file {format} {failures} times; {readers} load it, so see \
+                 the replica's log and its version; next try in {} s",
+                (PAUSE - last.elapsed()).as_secs() + 1
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes that a replica left without having loaded its file.
+    fn failed(&self, spool: &Spool) {
+        if spool.stage().0 == Stage::Failed || *self.relay.ending.borrow() {
+            return;
+        }
+        let key = (self.replica.address.clone(), self.replica.port);
+        let mut current = self.relay.current.borrow_mut();
+        if current.failures.len() > 1_000 {
+            current.failures.clear();
+        }
+        let entry = current.failures.entry(key).or_insert((0, Instant::now()));
+        *entry = (entry.0 + 1, Instant::now());
+        if entry.0 == FAILURES {
+            let format = spool.format().map(|format| format.to_string()).unwrap_or_default();
+            let readers = spool.format().map_or("its readers", |format| format.readers());
+            log::line(&format!(
+                "replica {}:{} left {FAILURES} times without loading the file {format}; {readers} load it",
+                self.replica.address, self.replica.port
+            ));
+        }
+    }
+
+    async fn send_file(&mut self, connection: &mut Connection, spool: &Spool) -> io::Result<()> {
+        let id = self.relay.current.borrow().id.unwrap_or(spool.id);
+        connection.out.extend_from_slice(format!("+FULLRESYNC {id} {}\r\n", spool.offset).as_bytes());
+        self.limited(connection).await?;
+        let mut stage = spool.watch();
+        let mark = match spool.form {
+            Form::Mark(mark) if self.introduction.mark && spool.stage().0 == Stage::Receiving => Some(mark),
+            _ => None,
+        };
+        match (mark, spool.form) {
+            (Some(mark), _) => {
+                connection.out.extend_from_slice(b"$EOF:");
+                connection.out.extend_from_slice(&mark);
+                connection.out.extend_from_slice(b"\r\n");
+            }
+            (None, Form::Length(length)) => {
+                connection.out.extend_from_slice(format!("${length}\r\n").as_bytes());
+            }
+            (None, Form::Mark(_)) => {
+                // The length is known when the file is complete.
+                let mut ticks = interval(Duration::from_secs(1));
+                while stage.borrow_and_update().0 == Stage::Receiving {
+                    tokio::select! {
+                        _ = stage.changed() => {}
+                        _ = ticks.tick() => self.blank(connection).await?,
+                        () = self.replica.wake.notified() => return self.cut(),
+                    }
+                }
+                if spool.stage().0 == Stage::Failed {
+                    return self.cut();
+                }
+                connection.out.extend_from_slice(format!("${}\r\n", spool.stage().1).as_bytes());
+            }
+        }
+        let mut at = 0;
+        loop {
+            let (now, written) = *stage.borrow_and_update();
+            if at < written {
+                let piece = spool.read(at, (written - at).min(PIECE) as usize).await?;
+                at += piece.len() as u64;
+                count(&self.relay.counters.file_bytes_out, piece.len() as u64);
+                if connection.has_output() {
+                    connection.out.extend_from_slice(&piece);
+                } else {
+                    connection.out = piece;
+                }
+                tokio::select! {
+                    sent = self.limited(connection) => sent?,
+                    () = self.replica.wake.notified() => return self.cut(),
+                }
+                self.replica.heard.set(Instant::now());
+                continue;
+            }
+            match now {
+                Stage::Complete => break,
+                Stage::Failed => {
+                    self.replica.drop_for("the master did not finish its file");
+                    return self.cut();
+                }
+                Stage::Receiving => tokio::select! {
+                    _ = stage.changed() => self.replica.heard.set(Instant::now()),
+                    () = self.replica.wake.notified() => return self.cut(),
+                },
+            }
+        }
+        if let Some(mark) = mark {
+            connection.out.extend_from_slice(&mark);
+            self.limited(connection).await?;
+            // Whatever followed the mark at once would be taken for a part of the file.
+            while self.loading {
+                tokio::select! {
+                    read = connection.read() => {
+                        if read? == 0 {
+                            return Err(io::ErrorKind::UnexpectedEof.into());
+                        }
+                        self.listen(connection)?;
+                    }
+                    () = self.replica.wake.notified() => return self.cut(),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn cut(&self) -> io::Result<()> {
+        Err(io::ErrorKind::ConnectionReset.into())
+    }
+
+    /// Takes what the replica says: acknowledgements, and empty lines while it loads.
+    fn listen(&mut self, connection: &mut Connection) -> io::Result<()> {
+        self.replica.heard.set(Instant::now());
+        let mut used = 0;
+        loop {
+            match resp::request(&connection.input[used..], Limits::STRANGER) {
+                Ok(Some((request, taken))) => {
+                    used += taken;
+                    let word = |index: usize| request.get(index).map(Vec::as_slice).unwrap_or_default();
+                    if word(0).eq_ignore_ascii_case(b"REPLCONF")
+                        && word(1).eq_ignore_ascii_case(b"ACK")
+                        && let Some(offset) =
+                            std::str::from_utf8(word(2)).ok().and_then(|text| text.parse().ok())
+                    {
+                        self.loaded();
+                        self.relay.acknowledged(&self.replica, offset);
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    count(&self.relay.counters.refused, 1);
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+                }
+            }
+        }
+        connection.input.drain(..used);
+        Ok(())
+    }
+
+    fn loaded(&mut self) {
+        if self.loading {
+            self.loading = false;
+            let key = (self.replica.address.clone(), self.replica.port);
+            self.relay.current.borrow_mut().failures.remove(&key);
+        }
+    }
+
+    /// Sends the stream, from disk until memory has it, then from memory.
+    async fn follow(&mut self, connection: &mut Connection) -> io::Result<()> {
+        let relay = self.relay.clone();
+        let replica = self.replica.clone();
+        let mut published = relay.published.subscribe();
+        let mut ticks = interval(Duration::from_secs(1));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut moved = Instant::now();
+        loop {
+            if replica.dropped.get().is_some() {
+                return Ok(());
+            }
+            published.borrow_and_update();
+            self.catch_up(connection).await?;
+            let event = poll_fn(|context| {
+                loop {
+                    if connection.has_output() {
+                        match connection.poll_output(context) {
+                            Poll::Ready(Ok(())) if replica.phase.get() == Phase::Loading => {
+                                moved = Instant::now();
+                                return Poll::Ready(Ok(Event::Sent));
+                            }
+                            Poll::Ready(Ok(())) => {}
+                            Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                            Poll::Pending => break,
+                        }
+                    }
+                    // Bytes behind the end of its history would cost it the place to resume at.
+                    if replica.dropped.get().is_some() {
+                        return Poll::Ready(Ok(Event::Input(0)));
+                    }
+                    let written = {
+                        let current = relay.current.borrow();
+                        let slices = current.backlog.slices(replica.next.get());
+                        if slices.is_empty() { None } else { Some(connection.poll_slices(context, &slices)) }
+                    };
+                    match written {
+                        Some(Poll::Ready(Ok(0))) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                        Some(Poll::Ready(Ok(taken))) => {
+                            count(&relay.counters.stream_bytes_out, taken as u64);
+                            replica.next.set(replica.next.get() + taken as u64);
+                            moved = Instant::now();
+                        }
+                        Some(Poll::Ready(Err(error))) => return Poll::Ready(Err(error)),
+                        Some(Poll::Pending) => break,
+                        None => {
+                            if let Poll::Ready(Err(error)) = connection.poll_flush(context) {
+                                return Poll::Ready(Err(error));
+                            }
+                            moved = Instant::now();
+                            break;
+                        }
+                    }
+                }
+                connection.poll_input(context).map_ok(Event::Input)
+            });
+            tokio::select! {
+                biased;
+                event = event => match event? {
+                    Event::Input(0) => return Ok(()),
+                    Event::Input(_) => self.listen(connection)?,
+                    Event::Sent => {}
+                },
+                _ = published.changed() => {}
+                () = replica.wake.notified() => {}
+                _ = ticks.tick() => {
+                    // One that loads takes nothing for a while, and says that it is alive.
+                    let silent = replica.heard.get().elapsed();
+                    if moved.elapsed().min(silent) > relay.checked.timeout {
+                        replica.drop_for("it took no bytes for longer than `limits.timeout`");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Prepares what has left memory meanwhile; after that the replica follows the window.
+    async fn catch_up(&mut self, connection: &mut Connection) -> io::Result<()> {
+        if self.replica.phase.get() != Phase::Loading || connection.has_output() {
+            return Ok(());
+        }
+        let next = self.replica.next.get();
+        let (start, spill) = {
+            let current = self.relay.current.borrow();
+            (current.backlog.start(), current.spill.clone())
+        };
+        if next >= start {
+            self.replica.phase.set(Phase::Online);
+            return Ok(());
+        }
+        let Some(spill) = spill.filter(|spill| spill.start() <= next) else {
+            self.replica.drop_for("the stream behind its file is no longer kept");
+            return Ok(());
+        };
+        let piece = spill.read(next).await?;
+        count(&self.relay.counters.stream_bytes_out, piece.len() as u64);
+        self.replica.next.set(next + piece.len() as u64);
+        connection.out = piece;
+        Ok(())
+    }
+}

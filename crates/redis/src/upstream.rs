@@ -1,0 +1,404 @@
+//! The side of the master: the relay is one replica, with a second connection where a replica needs a
+//! file that the relay has not got.
+
+use crate::framing::{Framer, FramingError};
+use crate::handshake::{HandshakeError, Link, Psync, ReplicationId};
+use crate::log;
+use crate::payload::{self, Body, Format};
+use crate::relay::{LinkState, Phase, Relay, count};
+use crate::resp::{self, Value};
+use crate::spool::{Spool, Stage};
+use bytes::BufMut;
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use thiserror::Error;
+use tokio::io::{AsyncReadExt, AsyncWrite};
+use tokio::task::yield_now;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+
+/// Bytes of an unfinished command or transaction that are held back; above that they are passed on,
+/// so that memory stays bounded.
+const HELD_BACK: u64 = 1 << 20;
+
+/// Bytes that are worth sending at once.
+const GATHERED: u64 = 32 << 10;
+
+/// Why the link to the master ended.
+#[derive(Debug, Error)]
+enum LinkError {
+    #[error("{0}")]
+    Handshake(#[from] HandshakeError),
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("{0}")]
+    Framing(#[from] FramingError),
+    #[error("the relay follows another master")]
+    Retargeted,
+}
+
+/// Keeps the link to the master for as long as the relay runs.
+pub async fn follow(relay: Rc<Relay>) {
+    let mut pause = Duration::from_millis(50);
+    let mut last = String::new();
+    loop {
+        let began = Instant::now();
+        let ended = tokio::select! {
+            ended = session(&relay) => ended,
+            () = relay.retarget.notified() => Err(LinkError::Retargeted),
+        };
+        relay.current.borrow_mut().link = LinkState::Down;
+        let Err(error) = ended else { return };
+        close_unfinished(&relay);
+        if matches!(error, LinkError::Framing(_)) {
+            // What was received is no stream, so it is no base to go on from.
+            relay.current.borrow_mut().id = None;
+        }
+        relay.tell_waiting();
+        let text = error.to_string();
+        if text != last || began.elapsed() > Duration::from_secs(5) {
+            log::line(&format!("no link to the master {}: {text}", relay.current.borrow().master));
+            last = text;
+        }
+        if began.elapsed() > Duration::from_secs(5) || matches!(error, LinkError::Retargeted) {
+            pause = Duration::from_millis(50);
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(2));
+    }
+}
+
+/// Forgets a command that its sender never finished. A replica that has a part of it starts again
+/// where the command began.
+fn close_unfinished(relay: &Relay) {
+    let mut current = relay.current.borrow_mut();
+    let boundary = current.boundary;
+    current.backlog.truncate(boundary);
+    let end = current.backlog.end();
+    for replica in current.replicas.values() {
+        if replica.next.get() > end {
+            replica.drop_for("it has a part of a command that the master never finished");
+        }
+    }
+    drop(current);
+    relay.published.send_replace(end);
+}
+
+async fn session(relay: &Rc<Relay>) -> Result<(), LinkError> {
+    let address = relay.current.borrow().master.clone();
+    let mut link = Link::connect(&address, relay.connector.as_ref(), relay.checked.timeout).await?;
+    let announced = relay.config.listen.announce_address.as_deref();
+    link.introduce(&relay.config.master, relay.port.get(), announced).await?;
+    choose_start(relay, &mut link).await?;
+    let from = {
+        let current = relay.current.borrow();
+        current.id.map(|id| (id, current.backlog.end()))
+    };
+    match link.psync(from).await? {
+        Psync::Continue { id } => {
+            count(&relay.counters.master_partial, 1);
+            if let Some(id) = id {
+                relay.rename(id);
+            }
+            let next = relay.current.borrow().backlog.end();
+            log::line(&format!("the stream of {address} goes on at offset {}", next - 1));
+        }
+        Psync::Full { id, offset } => {
+            count(&relay.counters.master_full, 1);
+            relay.restart(id, offset);
+            {
+                let mut current = relay.current.borrow_mut();
+                current.link = LinkState::Synchronising;
+                current.heard = Instant::now();
+            }
+            log::line(&format!("full synchronisation with {address} at offset {offset} of {id}"));
+            receive_file(relay, &mut link, id, offset).await?;
+        }
+    }
+    {
+        let mut current = relay.current.borrow_mut();
+        current.link = LinkState::Up;
+        current.heard = Instant::now();
+    }
+    relay.tell_waiting();
+    stream(relay, link).await
+}
+
+/// After a restart the relay asks for the byte that the slowest replica needs, or, where the master
+/// says that it no longer has it, for the byte that the relay itself was at.
+async fn choose_start(relay: &Relay, link: &mut Link) -> Result<(), LinkError> {
+    let (low, high) = {
+        let mut current = relay.current.borrow_mut();
+        let Some(high) = current.resume_at.take() else { return Ok(()) };
+        (current.backlog.end(), high)
+    };
+    if low >= high {
+        return Ok(());
+    }
+    // A user that may not ask gets the answer of PSYNC.
+    let first = match link.ask(&[b"INFO", b"replication"]).await? {
+        Value::Bulk(text) => String::from_utf8_lossy(&text)
+            .lines()
+            .find_map(|line| line.strip_prefix("repl_backlog_first_byte_offset:")?.trim().parse().ok()),
+        _ => None,
+    };
+    if first.is_some_and(|first: u64| first > low) {
+        let mut current = relay.current.borrow_mut();
+        current.backlog.reset(high);
+        current.boundary = high;
+        current.acknowledged = high - 1;
+        relay.published.send_replace(high);
+    }
+    Ok(())
+}
+
+/// Receives the file that stands at `offset`, and offers it to replicas while it comes.
+async fn receive_file(
+    relay: &Relay,
+    link: &mut Link,
+    id: ReplicationId,
+    offset: u64,
+) -> Result<(), LinkError> {
+    let form = loop {
+        match payload::announcement(&link.input).map_err(HandshakeError::from)? {
+            Some((form, taken)) => {
+                link.input.drain(..taken);
+                break form;
+            }
+            None => {
+                let blank = link.input.iter().take_while(|byte| **byte == b'\n').count();
+                link.input.drain(..blank);
+                link.more().await?;
+            }
+        }
+    };
+    let spool = Rc::new(Spool::create(&relay.config.spool.directory, id, offset, form)?);
+    relay.current.borrow_mut().spool = Some(spool.clone());
+    relay.tell_waiting();
+    let received = receive_body(relay, link, &spool).await;
+    spool.end(if received.is_ok() { Stage::Complete } else { Stage::Failed });
+    let (_, bytes) = spool.stage();
+    if received.is_ok() {
+        let format = spool.format().map(|format| format.to_string()).unwrap_or_default();
+        log::line(&format!("received the file {format} of offset {offset}, {bytes} B"));
+    }
+    received
+}
+
+async fn receive_body(relay: &Relay, link: &mut Link, spool: &Spool) -> Result<(), LinkError> {
+    let mut body = Body::new(spool.form);
+    let mut first = Vec::new();
+    let mut buffer = vec![0; 256 << 10];
+    let mut piece = std::mem::take(&mut link.input);
+    loop {
+        let mut out = Vec::new();
+        let taken = body.feed(&piece, &mut out).map_err(HandshakeError::from)?;
+        if spool.format().is_none() {
+            first.extend(out.iter().take(9 - first.len()));
+            if first.len() == 9 || body.ended() {
+                spool.set_format(Format::of(&first).map_err(HandshakeError::from)?);
+            }
+        }
+        count(&relay.counters.file_bytes_in, out.len() as u64);
+        if !out.is_empty() {
+            spool.append(out).await?;
+        }
+        if body.ended() {
+            link.input = piece[taken..].to_vec();
+            return Ok(());
+        }
+        let silence = relay.checked.timeout;
+        let count =
+            timeout(silence, link.read(&mut buffer)).await.map_err(|_| HandshakeError::Silent(silence))??;
+        if count == 0 {
+            return Err(
+                io::Error::new(io::ErrorKind::UnexpectedEof, "the master closed within its file").into()
+            );
+        }
+        relay.current.borrow_mut().heard = Instant::now();
+        piece.clear();
+        piece.extend_from_slice(&buffer[..count]);
+    }
+}
+
+/// What the link has to say, and how much of it was sent.
+struct Outgoing {
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+impl Outgoing {
+    fn acknowledge(&mut self, offset: u64) {
+        // A master that does not read is told once, not every second.
+        if self.bytes.len() - self.sent < 4 << 10 {
+            resp::write_request(&mut self.bytes, &[b"REPLCONF", b"ACK", offset.to_string().as_bytes()]);
+        }
+    }
+
+    fn poll(&mut self, link: &mut Link, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.sent < self.bytes.len() {
+            match Pin::new(&mut link.stream).poll_write(context, &self.bytes[self.sent..]) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(count)) => self.sent += count,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        self.bytes.clear();
+        self.sent = 0;
+        Pin::new(&mut link.stream).poll_flush(context)
+    }
+}
+
+/// Takes the new bytes at the end of the window; the framer began at byte `base`.
+fn take_in(relay: &Relay, framer: &mut Framer, base: u64) -> Result<(), LinkError> {
+    let mut current = relay.current.borrow_mut();
+    let from = current.backlog.end();
+    let progress = framer.feed(current.backlog.received())?;
+    let end = current.backlog.end();
+    count(&relay.counters.stream_bytes_in, end - from);
+    count(&relay.counters.commands, progress.commands);
+    if let Some(at) = progress.boundary {
+        current.boundary = from + at as u64;
+    }
+    if let Some(before) = progress.asks_acknowledgement {
+        // Replicas acknowledge what lies before the request itself.
+        current.asked_at = Some((base + before).saturating_sub(1));
+    }
+    let held = HELD_BACK.min(relay.checked.backlog / 2);
+    let visible = if end - current.boundary > held { end } else { current.boundary };
+    current.heard = Instant::now();
+    let published = current.backlog.published();
+    drop(current);
+    if visible > published {
+        relay.publish(visible);
+    }
+    if progress.asks_acknowledgement.is_some() {
+        relay.acknowledge.notify_one();
+    }
+    Ok(())
+}
+
+async fn stream(relay: &Rc<Relay>, mut link: Link) -> Result<(), LinkError> {
+    let mut framer = Framer::new();
+    let base = relay.current.borrow().backlog.end();
+    relay.current.borrow_mut().boundary = base;
+    let mut early = std::mem::take(&mut link.input);
+    while !early.is_empty() {
+        {
+            let mut current = relay.current.borrow_mut();
+            let taken = current.backlog.room_left().min(early.len());
+            current.backlog.room().extend(early.drain(..taken));
+        }
+        take_in(relay, &mut framer, base)?;
+    }
+    let mut out = Outgoing { bytes: Vec::new(), sent: 0 };
+    // The first acknowledgement starts the stream of a master that sent a file without a length.
+    out.acknowledge(relay.offset_for_master());
+    let mut ticks = interval(Duration::from_secs(1));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ending = relay.ending.subscribe();
+    loop {
+        let read = poll_fn(|context| {
+            if let Poll::Ready(Err(error)) = out.poll(&mut link, context) {
+                return Poll::Ready(Err(error));
+            }
+            let mut current = relay.current.borrow_mut();
+            let room = current.backlog.room_left();
+            let mut limited = current.backlog.room().limit(room);
+            pin!(link.stream.read_buf(&mut limited)).poll(context)
+        });
+        tokio::select! {
+            biased;
+            count = read => {
+                if count? == 0 {
+                    return Err(io::Error::new(
+                        io::ErrorKind::UnexpectedEof, "the master closed the connection").into());
+                }
+                let before = relay.counters.stream_bytes_in.get();
+                take_in(relay, &mut framer, base)?;
+                gather(relay, relay.counters.stream_bytes_in.get() - before).await;
+            }
+            () = relay.acknowledge.notified() => out.acknowledge(relay.offset_for_master()),
+            _ = ticks.tick() => {
+                out.acknowledge(relay.offset_for_master());
+                let silent = relay.current.borrow().heard.elapsed();
+                if silent > relay.checked.timeout {
+                    return Err(HandshakeError::Silent(silent).into());
+                }
+            }
+            _ = ending.wait_for(|ending| *ending) => {
+                // The last acknowledgement follows what replicas say while they take the rest.
+                return last_words(relay, &mut link, &mut out).await;
+            }
+        }
+    }
+}
+
+/// Lets small pieces of the stream come together before they are read, while replicas take the last
+/// one. Every piece costs a system call for each replica, whatever its size.
+///
+/// The thread sleeps rather than the task: a sleeping thread is not woken for each piece, which spares
+/// the master the waking too. Nothing waits for longer than `limits.gather`, and nothing is gathered
+/// while the master asks for an acknowledgement, while a replica loads, or when pieces are large.
+async fn gather(relay: &Relay, bytes: u64) {
+    // Replicas take this piece before the next one comes, or they would fall behind in bursts.
+    yield_now().await;
+    if relay.checked.gather.is_zero() || bytes > GATHERED {
+        return;
+    }
+    {
+        let current = relay.current.borrow();
+        let loading = current.replicas.values().any(|replica| replica.phase.get() == Phase::Loading);
+        if current.asked_at.is_some() || loading || current.replicas.is_empty() {
+            return;
+        }
+    }
+    std::thread::sleep(relay.checked.gather);
+}
+
+/// Acknowledges for as long as the relay drains, without taking more of the stream.
+async fn last_words(relay: &Relay, link: &mut Link, out: &mut Outgoing) -> Result<(), LinkError> {
+    loop {
+        out.acknowledge(relay.offset_for_master());
+        poll_fn(|context| out.poll(link, context)).await?;
+        tokio::select! {
+            () = relay.acknowledge.notified() => {}
+            () = sleep(Duration::from_millis(20)) => {}
+        }
+    }
+}
+
+/// Fetches a file beside the stream whenever a replica needs one that the relay has not got.
+pub async fn fetch_files(relay: Rc<Relay>) {
+    loop {
+        relay.fetch.notified().await;
+        let fetched = fetch(&relay).await;
+        relay.current.borrow_mut().fetching = false;
+        if let Err(error) = fetched {
+            log::line(&format!("no file for a full synchronisation: {error}"));
+            sleep(Duration::from_millis(500)).await;
+        }
+        relay.tell_waiting();
+    }
+}
+
+async fn fetch(relay: &Relay) -> Result<(), LinkError> {
+    let address = relay.current.borrow().master.clone();
+    let mut link = Link::connect(&address, relay.connector.as_ref(), relay.checked.timeout).await?;
+    let announced = relay.config.listen.announce_address.as_deref();
+    link.introduce(&relay.config.master, relay.port.get(), announced).await?;
+    match link.psync(None).await? {
+        Psync::Full { id, offset } => {
+            log::line(&format!("fetching a file at offset {offset} for replicas that cannot resume"));
+            receive_file(relay, &mut link, id, offset).await
+        }
+        Psync::Continue { .. } => {
+            let reply = "CONTINUE".to_string();
+            Err(HandshakeError::Reply { step: "a request for a full synchronisation", reply }.into())
+        }
+    }
+}

@@ -1,0 +1,664 @@
+//! The relay between real servers. A server that is not installed makes its test say `skipped`.
+
+mod servers;
+
+use offpath_redis::client::Client;
+use offpath_redis::resp::Value;
+use servers::{
+    Draws, Proxy, Relay, SILENCE, Server, assert_same, contents, digest, free_port, peak_memory, redis,
+    settle, tool, valkey, wait_for, write,
+};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+fn load(server: &Server, seed: u64, count: u32) {
+    let mut client = server.client();
+    let mut draws = Draws(seed);
+    for _ in 0..count {
+        write(&mut client, &mut draws).expect("the write is taken");
+    }
+}
+
+#[test]
+fn replicas_join_before_during_and_after() {
+    let Some(program) = redis() else { return };
+    for diskless in ["yes", "no"] {
+        let master = Server::start(&program, &["--repl-diskless-sync", diskless]);
+        load(&master, 1, 500);
+        let relay = Relay::start(&master.address(), "");
+        let early = Server::start(&program, &[]);
+        early.follow(&relay.address());
+        load(&master, 2, 500);
+        assert_same(&master, &[&early]);
+        let late = Server::start(&program, &["--repl-diskless-load", "swapdb"]);
+        late.follow(&relay.address());
+        load(&master, 3, 500);
+        assert_same(&master, &[&early, &late]);
+        assert_eq!(master.number("stats", "sync_full"), 1, "one file serves both: {}", relay.log());
+        assert_eq!(relay.number("replication", "connected_slaves"), 2);
+        assert_eq!(master.number("replication", "connected_slaves"), 1);
+    }
+}
+
+#[test]
+fn a_new_file_is_fetched_where_the_old_one_is_out_of_reach() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    load(&master, 1, 100);
+    let relay = Relay::start(&master.address(), "[limits]\nbacklog = '256KiB'\n");
+    let first = Server::start(&program, &[]);
+    first.follow(&relay.address());
+    settle(&master, &[&first]);
+    for seed in 0..8 {
+        load(&master, 10 + seed, 500);
+        settle(&master, &[&first]);
+    }
+    let second = Server::start(&program, &[]);
+    second.follow(&relay.address());
+    load(&master, 3, 500);
+    assert_same(&master, &[&first, &second]);
+    assert_eq!(master.number("stats", "sync_full"), 2, "{}", relay.log());
+    assert_eq!(relay.number("stats", "master_sync_full"), 1, "the stream went on: {}", relay.log());
+}
+
+#[test]
+fn what_was_cut_resumes_partially() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    load(&master, 1, 300);
+    let upper = Proxy::to(&master.address());
+    let mut relay = Relay::start(&upper.address(), "");
+    let lower = Proxy::to(&relay.address());
+    let replica = Server::start(&program, &[]);
+    replica.follow(&lower.address());
+    settle(&master, &[&replica]);
+    assert_eq!(relay.number("stats", "sync_full"), 1);
+
+    lower.cut();
+    load(&master, 2, 300);
+    assert_same(&master, &[&replica]);
+    assert_eq!(relay.number("stats", "sync_partial_ok"), 1, "{}", relay.log());
+
+    upper.cut();
+    load(&master, 3, 300);
+    assert_same(&master, &[&replica]);
+    assert_eq!(relay.number("stats", "master_sync_partial"), 1, "{}", relay.log());
+    assert_eq!(relay.number("stats", "sync_full"), 1, "{}", relay.log());
+
+    // A relay that was killed knows from its file where every replica can go on.
+    thread::sleep(Duration::from_millis(1_200));
+    relay.kill();
+    load(&master, 4, 300);
+    relay.restart();
+    load(&master, 5, 300);
+    assert_same(&master, &[&replica]);
+    assert_eq!(relay.number("stats", "sync_full"), 0, "{}", relay.log());
+    assert_eq!(relay.number("stats", "master_sync_partial"), 1, "{}", relay.log());
+
+    // SIGTERM lets replicas take what is left.
+    load(&master, 6, 300);
+    assert_eq!(relay.terminate(), Some(0));
+    assert!(relay.log().contains("every replica has it"), "{}", relay.log());
+    relay.restart();
+    assert_same(&master, &[&replica]);
+    assert_eq!(master.number("stats", "sync_full"), 1, "one file in all: {}", relay.log());
+}
+
+#[test]
+fn without_its_file_a_killed_relay_costs_a_full_synchronisation() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    load(&master, 1, 300);
+    let mut relay = Relay::start(&master.address(), "");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    settle(&master, &[&replica]);
+    relay.kill();
+    fs::remove_file(relay.folder.path().join("state")).expect("the file exists");
+    load(&master, 2, 300);
+    relay.restart();
+    assert_same(&master, &[&replica]);
+    assert_eq!(master.number("stats", "sync_full"), 2);
+    assert_eq!(relay.number("stats", "sync_full"), 1, "{}", relay.log());
+}
+
+#[test]
+fn wait_counts_the_relay_once_its_quorum_has_the_write() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    let relay = Relay::start(&master.address(), "[acknowledge]\nreplicas = 2\n");
+    let replicas = [Server::start(&program, &[]), Server::start(&program, &[])];
+    for replica in &replicas {
+        replica.follow(&relay.address());
+    }
+    load(&master, 1, 50);
+    settle(&master, &[&replicas[0], &replicas[1]]);
+    let mut client = master.client();
+    client.ask(&["SET", "a", "1"]).unwrap();
+    let began = Instant::now();
+    assert_eq!(client.number(&["WAIT", "1", "5000"]).unwrap(), 1, "{}", relay.log());
+    assert!(began.elapsed() < Duration::from_millis(900), "it is answered at once: {:?}", began.elapsed());
+
+    // A replica that does not execute anything acknowledges nothing.
+    replicas[1].signal("-STOP");
+    client.ask(&["SET", "a", "2"]).unwrap();
+    assert_eq!(client.number(&["WAIT", "1", "700"]).unwrap(), 0, "{}", relay.log());
+    replicas[1].signal("-CONT");
+    assert_eq!(client.number(&["WAIT", "1", "5000"]).unwrap(), 1, "{}", relay.log());
+
+    // Asked itself, the relay counts its replicas.
+    assert_eq!(relay.client().number(&["WAIT", "2", "5000"]).unwrap(), 2);
+}
+
+#[test]
+fn relays_can_be_chained() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    load(&master, 1, 300);
+    let first = Relay::start(&master.address(), "");
+    let mut second = Relay::start(&first.address(), "");
+    let near = Server::start(&program, &[]);
+    let far = Server::start(&program, &[]);
+    near.follow(&first.address());
+    far.follow(&second.address());
+    load(&master, 2, 300);
+    assert_same(&master, &[&near, &far]);
+    let mut client = master.client();
+    client.ask(&["SET", "a", "1"]).unwrap();
+    assert_eq!(client.number(&["WAIT", "1", "5000"]).unwrap(), 1);
+    thread::sleep(Duration::from_millis(1_200));
+    second.restart();
+    load(&master, 3, 300);
+    assert_same(&master, &[&near, &far]);
+    assert_eq!(first.number("stats", "sync_full"), 2, "{}", first.log());
+}
+
+#[test]
+fn a_promoted_replica_is_followed() {
+    let Some(program) = redis() else { return };
+    let mut old = Server::start(&program, &[]);
+    load(&old, 1, 300);
+    let new = Server::start(&program, &[]);
+    new.follow(&old.address());
+    let link = Proxy::to(&old.address());
+    let relay = Relay::start(&link.address(), "");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    settle(&old, &[&new, &replica]);
+    load(&old, 2, 300);
+    settle(&old, &[&new, &replica]);
+
+    new.client().ask(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    link.lead_to(&new.address());
+    old.kill();
+    link.cut();
+    load(&new, 3, 300);
+    assert_same(&new, &[&replica]);
+    assert_eq!(relay.number("stats", "master_sync_full"), 1, "{}", relay.log());
+    assert_eq!(relay.number("stats", "sync_full"), 1, "{}", relay.log());
+    let second = relay.info("replication", "master_replid2");
+    assert_eq!(second, new.info("replication", "master_replid2"), "{}", relay.log());
+    // A second full synchronisation comes from the new master.
+    let fresh = Server::start(&program, &[]);
+    fresh.follow(&relay.address());
+    load(&new, 4, 300);
+    assert_same(&new, &[&replica, &fresh]);
+}
+
+#[test]
+fn replicaof_points_the_relay_elsewhere_where_it_may() {
+    let Some(program) = redis() else { return };
+    let one = Server::start(&program, &[]);
+    let two = Server::start(&program, &[]);
+    load(&one, 1, 100);
+    load(&two, 2, 100);
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let text = format!(
+        "[master]\naddress = '{}'\n[listen]\naddress = '127.0.0.1:{port}'\nfollow_replicaof = true\n",
+        one.address()
+    );
+    let relay = Relay::of(folder, port, &text);
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    assert_same(&one, &[&replica]);
+    relay.client().ask(&["REPLICAOF", "127.0.0.1", &two.port.to_string()]).unwrap();
+    assert_same(&two, &[&replica]);
+    let refused = relay.client().ask(&["REPLICAOF", "NO", "ONE"]).unwrap_err().to_string();
+    assert!(refused.contains("cannot be a master"), "{refused}");
+    let strict = Relay::start(&one.address(), "");
+    let refused = strict.client().ask(&["REPLICAOF", "127.0.0.1", "1"]).unwrap_err().to_string();
+    assert!(refused.contains("follow_replicaof"), "{refused}");
+}
+
+#[test]
+fn sixteen_replicas_follow_one_stream() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    load(&master, 1, 300);
+    let relay = Relay::start(&master.address(), "[limits]\nbacklog = '8MiB'\n");
+    let replicas: Vec<Server> = (0..16).map(|_| Server::start(&program, &[])).collect();
+    for replica in &replicas {
+        replica.follow(&relay.address());
+    }
+    load(&master, 2, 1_000);
+    assert_same(&master, &replicas.iter().collect::<Vec<_>>());
+    assert_eq!(relay.number("replication", "connected_slaves"), 16);
+    assert_eq!(master.number("replication", "connected_slaves"), 1);
+    assert_eq!(master.number("stats", "sync_full"), 1, "{}", relay.log());
+    assert!(peak_memory(relay.pid()) < (8 << 20) + (64 << 20));
+}
+
+#[test]
+fn a_stalled_replica_delays_no_other_and_is_dropped() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    load(&master, 1, 50);
+    let relay = Relay::start(&master.address(), "[limits]\nbacklog = '4MiB'\ntimeout = '30s'\n");
+    let link = Proxy::to(&relay.address());
+    let stalled = Server::start(&program, &[]);
+    let good = Server::start(&program, &[]);
+    stalled.follow(&link.address());
+    good.follow(&relay.address());
+    settle(&master, &[&stalled, &good]);
+    link.stall(true);
+    let mut client = master.client();
+    let value = "v".repeat(256 << 10);
+    // More than the relay's window and all socket buffers between.
+    for index in 0..160 {
+        client.ask(&["SET", &format!("big{}", index % 8), &value]).unwrap();
+        if index % 4 == 3 {
+            let began = Instant::now();
+            assert_eq!(client.number(&["WAIT", "1", "5000"]).unwrap(), 1);
+            assert!(began.elapsed() < Duration::from_secs(2), "the good one follows: {:?}", began.elapsed());
+        }
+    }
+    let began = Instant::now();
+    settle(&master, &[&good]);
+    assert!(began.elapsed() < Duration::from_secs(5), "the good one is up to date: {:?}", began.elapsed());
+    wait_for("the drop of the stalled replica", SILENCE, || {
+        relay.number("stats", "client_output_buffer_limit_disconnections") == 1
+    });
+    link.stall(false);
+    assert_same(&master, &[&stalled, &good]);
+    let limit = (4 << 20) + (64 << 20);
+    assert!(peak_memory(relay.pid()) < limit, "{} B of memory", peak_memory(relay.pid()));
+}
+
+#[test]
+fn memory_is_flat_while_a_replica_loads_under_load() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &["--rdbcompression", "no"]);
+    master.client().ask(&["DEBUG", "POPULATE", "20000", "key", "4096"]).unwrap();
+    let relay = Relay::start(&master.address(), "[limits]\nbacklog = '1MiB'\n");
+    let link = Proxy::to(&relay.address());
+    link.slow(40 << 10);
+    let replica = Server::start(&program, &[]);
+    replica.follow(&link.address());
+    wait_for("the start of the file", SILENCE, || relay.number("stats", "sync_full") == 1);
+    // The stream moves on while the file is under way, so it has to wait on disk.
+    let mut client = master.client();
+    let value = "v".repeat(16 << 10);
+    for index in 0..1_000 {
+        client.ask(&["SET", &format!("during{index}"), &value]).unwrap();
+    }
+    link.slow(0);
+    settle(&master, &[&replica]);
+    assert_eq!(digest(&master), digest(&replica));
+    assert_eq!(relay.number("stats", "sync_full"), 1, "{}", relay.log());
+    let most = (1 << 20) + (64 << 20);
+    assert!(peak_memory(relay.pid()) < most, "{} B of memory", peak_memory(relay.pid()));
+}
+
+#[test]
+fn a_replica_may_load_for_longer_than_the_timeout() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &["--rdbcompression", "no", "--repl-diskless-sync", "no"]);
+    master.client().ask(&["DEBUG", "POPULATE", "7000", "key", "4096"]).unwrap();
+    let relay = Relay::start(&master.address(), "[limits]\nbacklog = '1MiB'\ntimeout = '3s'\n");
+    // A millisecond for each key; meanwhile it reads nothing of the stream and sends empty lines.
+    let replica = Server::start(&program, &["--key-load-delay", "1000", "--repl-timeout", "60"]);
+    replica.follow(&relay.address());
+    wait_for("the start of the file", SILENCE, || relay.number("stats", "sync_full") == 1);
+    let mut client = master.client();
+    let value = "v".repeat(64 << 10);
+    for index in 0..600 {
+        client.ask(&["SET", &format!("during{index}"), &value]).unwrap();
+    }
+    settle(&master, &[&replica]);
+    assert_eq!(digest(&master), digest(&replica));
+    assert_eq!(relay.number("stats", "sync_full"), 1, "{}", relay.log());
+}
+
+/// Makes an authority and a certificate for 127.0.0.1 that it signed.
+fn certificates(openssl: &Path, folder: &Path) {
+    let run = |arguments: &[&str]| {
+        let output =
+            Command::new(openssl).args(arguments).current_dir(folder).output().expect("openssl runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    fs::write(folder.join("name"), "subjectAltName=IP:127.0.0.1\n").unwrap();
+    let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+    let authority =
+        ["req", "-x509", "-subj", "/CN=authority", "-days", "2", "-keyout", "ca.key", "-out", "ca.pem"];
+    run(&[&authority[..], &key[..]].concat());
+    run(&[&["req", "-subj", "/CN=server", "-keyout", "server.key", "-out", "server.csr"][..], &key[..]]
+        .concat());
+    run(&[
+        "x509",
+        "-req",
+        "-in",
+        "server.csr",
+        "-CA",
+        "ca.pem",
+        "-CAkey",
+        "ca.key",
+        "-CAcreateserial",
+        "-days",
+        "2",
+        "-extfile",
+        "name",
+        "-out",
+        "server.pem",
+    ]);
+}
+
+#[test]
+fn both_sides_can_have_tls_and_passwords() {
+    let (Some(program), Some(openssl), Some(cli)) =
+        (redis(), tool("openssl", "openssl"), tool("redis-cli", "redis-tools"))
+    else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    certificates(&openssl, folder.path());
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let (authority, certificate, key) = (file("ca.pem"), file("server.pem"), file("server.key"));
+    let tls_port = free_port();
+    let port_text = tls_port.to_string();
+    let tls = [
+        "--tls-port",
+        &port_text,
+        "--tls-cert-file",
+        &certificate,
+        "--tls-key-file",
+        &key,
+        "--tls-ca-cert-file",
+        &authority,
+        "--tls-auth-clients",
+        "no",
+    ];
+    let users = ["--user", "relay", "on", ">secret1", "+psync", "+replconf", "+ping"];
+    let master = Server::start(&program, &[&tls[..], &users[..]].concat());
+    load(&master, 1, 300);
+
+    let port = free_port();
+    fs::write(folder.path().join("password"), "secret2\n").unwrap();
+    let text = format!(
+        "[master]\naddress = '127.0.0.1:{tls_port}'\nuser = 'relay'\npassword = 'secret1'\n\
+         [master.tls]\nauthorities = '{authority}'\n\
+         [listen]\naddress = '127.0.0.1:{port}'\n\
+         [listen.tls]\ncertificate = '{certificate}'\nkey = '{key}'\n\
+         [[user]]\nname = 'default'\npassword_file = '{}'\n\
+         [[user]]\nname = 'watch'\npassword = 'secret3'\nmay = 'observe'\n",
+        file("password")
+    );
+    let relay = Relay::of(tempfile::tempdir().unwrap(), port, &text);
+    let replica_tls = [
+        &["--tls-replication", "yes", "--masterauth", "secret2"][..],
+        &["--tls-ca-cert-file", &authority, "--tls-cert-file", &certificate, "--tls-key-file", &key][..],
+    ]
+    .concat();
+    let replica = Server::start(&program, &replica_tls);
+    replica.follow(&relay.address());
+    load(&master, 2, 300);
+    assert_same(&master, &[&replica]);
+
+    let ask = |arguments: &[&str]| {
+        let output = Command::new(&cli)
+            .args(["-p", &port.to_string(), "--tls", "--cacert", &authority, "--no-auth-warning"])
+            .args(arguments)
+            .output()
+            .expect("redis-cli runs");
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+    };
+    assert!(ask(&["INFO", "replication"]).contains("NOAUTH"));
+    assert!(ask(&["--user", "watch", "--pass", "wrong", "PING"]).contains("WRONGPASS"));
+    assert!(
+        ask(&["--user", "watch", "--pass", "secret3", "INFO", "replication"]).contains("connected_slaves:1")
+    );
+    assert!(ask(&["--user", "watch", "--pass", "secret3", "PSYNC", "?", "-1"]).contains("NOPERM"));
+    assert!(ask(&["-3", "--user", "watch", "--pass", "secret3", "ACL", "WHOAMI"]).contains("watch"));
+
+    // A plain connection to the port of TLS gets no answer but an end.
+    let mut plain = TcpStream::connect(relay.address()).unwrap();
+    plain.set_read_timeout(Some(SILENCE)).unwrap();
+    plain.write_all(b"PING\r\n").unwrap();
+    let mut answer = Vec::new();
+    let _ = plain.read_to_end(&mut answer);
+    assert!(!answer.starts_with(b"+PONG"));
+    // A wrong password on the side of the master is said.
+    let text = text.replace("secret1", "wrong").replace(&port.to_string(), &free_port().to_string());
+    let other =
+        text.lines().find_map(|line| line.strip_prefix("address = '127.0.0.1:")).map(|_| text.clone());
+    let port = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("address = '127.0.0.1:")?.strip_suffix('\''))
+        .nth(1)
+        .and_then(|port| port.parse().ok())
+        .expect("a port");
+    let wrong = Relay::of(tempfile::tempdir().unwrap(), port, &other.expect("a configuration"));
+    wait_for("a word about the password", SILENCE, || wrong.log().contains("AUTH was refused: WRONGPASS"));
+}
+
+#[test]
+fn a_valkey_master_serves_who_can_load_its_file() {
+    let (Some(redis), Some(valkey)) = (redis(), valkey()) else { return };
+    let master = Server::start(&valkey, &[]);
+    load(&master, 1, 300);
+    let relay = Relay::start(&master.address(), "[limits]\ntimeout = '10s'\n");
+    let same = Server::start(&valkey, &[]);
+    same.follow(&relay.address());
+    load(&master, 2, 300);
+    assert_same(&master, &[&same]);
+    wait_for("the file's name", SILENCE, || relay.log().contains("received the file REDIS"));
+
+    // A Redis that cannot load the file is told to pause, with the reason.
+    let other = Server::start(&redis, &[]);
+    other.follow(&relay.address());
+    wait_for("the service or the refusal", Duration::from_secs(40), || {
+        other.info("replication", "master_link_status") == "up"
+            || other.log().contains("failed to load the master's file")
+    });
+    if other.info("replication", "master_link_status") == "up" {
+        assert_same(&master, &[&other]);
+    } else {
+        assert!(other.log().contains("Can't handle RDB format version"), "{}", other.log());
+        assert!(relay.log().contains("times without loading the file REDIS"), "{}", relay.log());
+    }
+    load(&master, 3, 100);
+    assert_same(&master, &[&same]);
+
+    // Valkey's own format is for Valkey alone, and the relay says so at once.
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let text = format!(
+        "[master]\naddress = '{}'\nannounce_version = '9.1.2'\n[listen]\naddress = '127.0.0.1:{port}'\n",
+        master.address()
+    );
+    let own = Relay::of(folder, port, &text);
+    let third = Server::start(&valkey, &[]);
+    third.follow(&own.address());
+    load(&master, 4, 100);
+    assert_same(&master, &[&third]);
+    assert!(own.log().contains("received the file VALKEY"), "{}", own.log());
+    other.follow(&own.address());
+    wait_for("the refusal", SILENCE, || other.log().contains("which only Valkey 9 and later load"));
+}
+
+#[test]
+fn a_redis_master_serves_valkey_replicas() {
+    let (Some(redis), Some(valkey)) = (redis(), valkey()) else { return };
+    let master = Server::start(&redis, &[]);
+    load(&master, 1, 300);
+    let relay = Relay::start(&master.address(), "");
+    let replica = Server::start(&valkey, &[]);
+    replica.follow(&relay.address());
+    load(&master, 2, 300);
+    settle(&master, &[&replica]);
+    assert_eq!(contents(&master), contents(&replica));
+}
+
+#[test]
+fn hostile_peers_are_cut_off() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    load(&master, 1, 50);
+    let text =
+        "[limits]\nconnections = 8\nhandshake = '1s'\n[[user]]\nname = 'default'\npassword = 'secret'\n";
+    let relay = Relay::start(&master.address(), text);
+    let mut answers = Vec::new();
+    for noise in [
+        b"*1\r\n$536870912\r\n".to_vec(),
+        b"*2147483647\r\n".to_vec(),
+        vec![b'x'; 100_000],
+        b"PSYNC ? -1\r\n".to_vec(),
+        b"*3\r\n$4\r\nAUTH\r\n$1\r\na\r\n$1\r\nb\r\n".repeat(5),
+        vec![0, 255, 10, 13, 10],
+        b"*1\r\n".to_vec(),
+    ] {
+        let mut stream = TcpStream::connect(relay.address()).unwrap();
+        stream.set_read_timeout(Some(SILENCE)).unwrap();
+        let _ = stream.write_all(&noise);
+        let mut answer = Vec::new();
+        let began = Instant::now();
+        let _ = stream.read_to_end(&mut answer);
+        assert!(
+            began.elapsed() < Duration::from_secs(5),
+            "{:?} was not cut off",
+            &noise[..noise.len().min(20)]
+        );
+        answers.push(String::from_utf8_lossy(&answer).into_owned());
+    }
+    assert!(answers[0].contains("above the limit"), "{answers:?}");
+    assert!(answers[3].contains("NOAUTH"), "{answers:?}");
+    assert_eq!(answers[4].matches("WRONGPASS").count(), 3, "{answers:?}");
+
+    // Half-open connections do not keep others out for longer than the handshake may take.
+    let half_open: Vec<TcpStream> = (0..8).map(|_| TcpStream::connect(relay.address()).unwrap()).collect();
+    let refused = {
+        let mut stream = TcpStream::connect(relay.address()).unwrap();
+        stream.set_read_timeout(Some(SILENCE)).unwrap();
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        answer
+    };
+    assert!(refused.contains("max number of clients"), "{refused}");
+    wait_for("room for a client", SILENCE, || {
+        Client::connect(&relay.address(), SILENCE).and_then(|mut client| client.login(None, "secret")).is_ok()
+    });
+    drop(half_open);
+    assert!(peak_memory(relay.pid()) < 64 << 20);
+}
+
+/// Plays a master for one connection: answers the handshake, then sends `bytes`.
+fn play_master(bytes: Vec<u8>) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let bytes = bytes.clone();
+            thread::spawn(move || {
+                let mut seen = Vec::new();
+                let mut piece = [0; 4096];
+                while let Ok(count) = stream.read(&mut piece) {
+                    seen.extend_from_slice(&piece[..count]);
+                    if count == 0 {
+                        return;
+                    }
+                    if String::from_utf8_lossy(&seen).contains("PSYNC") {
+                        break;
+                    }
+                    let _ = stream.write_all(b"+PONG\r\n");
+                }
+                let _ = stream.write_all(&bytes);
+                thread::sleep(Duration::from_secs(3));
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn hostile_masters_are_cut_off() {
+    let id = "0123456789abcdef0123456789abcdef01234567";
+    let full = format!("+FULLRESYNC {id} 0\r\n").into_bytes();
+    let file = [full.as_slice(), b"$9\r\nREDIS0011"].concat();
+    for (bytes, reason) in [
+        (vec![b'x'; 1 << 20], "above the limit"),
+        (b"$99999999999\r\n".to_vec(), "above the limit"),
+        (b"+FULLRESYNC here 0\r\n".to_vec(), "replication id"),
+        (b"+FULLRESYNC 0123456789abcdef0123456789abcdef01234567 -5\r\n".to_vec(), "PSYNC was answered"),
+        ([full.as_slice(), &[b'$'; 4096]].concat(), "announcement"),
+        ([full.as_slice(), b"$5\r\nHELLO"].concat(), "expected `REDIS`"),
+        ([full.as_slice(), b"-ERR no memory\r\n"].concat(), "no memory"),
+        ([file.as_slice(), b"*1\r\n$99999999999999999999\r\n"].concat(), "header"),
+        ([file.as_slice(), &[b'a'; 100_000]].concat(), "line above the limit"),
+        ([file.as_slice(), b"\x00\x01"].concat(), "where a command has to stand"),
+    ] {
+        let relay = Relay::start(&play_master(bytes), "");
+        wait_for(&format!("the end of the link for `{reason}`"), SILENCE, || relay.log().contains(reason));
+        assert_eq!(relay.client().text(&["PING"]).unwrap(), "PONG", "it still answers");
+        assert!(peak_memory(relay.pid()) < 64 << 20);
+    }
+}
+
+#[test]
+fn operators_are_answered() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    let metrics = free_port();
+    let relay = Relay::start(&master.address(), &format!("[metrics]\naddress = '127.0.0.1:{metrics}'\n"));
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    load(&master, 1, 100);
+    settle(&master, &[&replica]);
+    let mut client = relay.client();
+    assert_eq!(client.text(&["PING"]).unwrap(), "PONG");
+    let role = client.ask(&["ROLE"]).unwrap();
+    let role: Vec<String> = role.elements().unwrap().iter().filter_map(Value::text).collect();
+    let offset = master.info("replication", "master_repl_offset");
+    assert_eq!(role, ["slave", "127.0.0.1", &master.port.to_string(), "connected", &offset]);
+    let hello = client.ask(&["HELLO", "3"]).unwrap();
+    assert!(matches!(hello, Value::Map(entries) if entries.len() == 7));
+    let info = client.text(&["INFO", "replication"]).unwrap();
+    for line in [
+        "role:slave".to_string(),
+        "master_link_status:up".into(),
+        format!("slave0:ip=127.0.0.1,port={},state=online,offset=", replica.port),
+        format!("master_replid:{}", master.info("replication", "master_replid")),
+        format!("master_repl_offset:{offset}"),
+    ] {
+        assert!(info.contains(&line), "{line} is missing: {info}");
+    }
+    let refused = client.ask(&["GET", "a"]).unwrap_err().to_string();
+    assert!(refused.contains("keeps no data"), "{refused}");
+    // The master sees one replica, under the relay's port.
+    assert!(master.info("replication", "slave0").contains(&format!("port={},state=online", relay.port)));
+
+    let mut stream = TcpStream::connect(("127.0.0.1", metrics)).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: relay\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    assert!(page.starts_with("HTTP/1.1 200 OK"), "{page}");
+    for line in ["offpath_relay_up 1", "offpath_relay_replicas_online 1"] {
+        assert!(page.lines().any(|found| found == line), "{line} is missing: {page}");
+    }
+    assert!(page.contains(&format!("offpath_relay_master_offset {offset}\n")), "{page}");
+}

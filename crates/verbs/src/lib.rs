@@ -1,0 +1,521 @@
+//! The verbs world: the fabric on real queue pairs.
+//!
+//! libibverbs is loaded when a device is opened, so a program that uses this crate starts everywhere;
+//! without the library or a device, [`Verbs::open`] says so and what to do.
+//!
+//! A run has roles of this process, on one thread, and peers that other processes run. They meet by TCP:
+//! each process has an address ([`Verbs::listen_at`]), and is told those of the others ([`Verbs::peer`]).
+//! Bytes then move by the device alone, also between roles of one process.
+//!
+//! Supported: RC and, where the device has them, UD queue pairs, atomics and on-demand paging; all verbs;
+//! linked lists of requests with one doorbell; shared receive queues
+//! ([`VerbsFabric::create_shared_receive_queue`]); huge pages; datagrams (UDP); real files; completions
+//! by polling or by events. Rejected: DMA engines, faults, virtual time, reports of a standstill. The
+//! endpoint of addresses and regions is always 0: the GID and the keys say where they live.
+//!
+//! One executor runs on one thread. It runs ready tasks and otherwise polls its completion queues; with
+//! [`Waiting::Events`] it sleeps when there is nothing to do. To use several cores, run several worlds.
+//!
+//! ```no_run
+//! use offpath_fabric::{Fabric, Role, World};
+//! use offpath_verbs::{Verbs, VerbsFabric};
+//! let world = Verbs::open(None, 7)?;
+//! let run = world.run(vec![Role::new("client", 0, |fabric: VerbsFabric| async move {
+//!     fabric.capabilities().inline_max
+//! })]);
+//! # Ok::<(), offpath_verbs::VerbsError>(())
+//! ```
+
+use offpath_fabric::*;
+use offpath_quantity::{Bytes, Time};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+mod bindings;
+mod device;
+mod error;
+mod executor;
+mod files;
+#[cfg(test)]
+mod layout;
+mod meeting;
+mod queue_pair;
+mod region;
+
+pub use device::{DeviceDescription, devices};
+pub use error::VerbsError;
+pub use files::VerbsFile;
+pub use meeting::{VerbsListener, VerbsSocket};
+pub use queue_pair::{VerbsQueuePair, VerbsSharedReceiveQueue};
+pub use region::VerbsRegion;
+
+use device::Device;
+use executor::{Executor, Owner};
+use meeting::Meeting;
+use queue_pair::Engine;
+use region::Regions;
+
+/// How an executor without ready tasks waits for completions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// It polls its completion queues, and its core does nothing else: the least latency.
+    Polling,
+    /// It arms them and sleeps until the device, a timer or a socket wakes it.
+    Events,
+}
+
+/// A world on an opened device, to be run. Clones share the device.
+#[derive(Clone)]
+pub struct Verbs {
+    device: Rc<Device>,
+    seed: u64,
+    waiting: Waiting,
+    directory: Option<PathBuf>,
+    memories: Vec<Memory>,
+    default_memory: bool,
+    listen_at: SocketAddr,
+    peers: BTreeMap<RoleName, SocketAddr>,
+    acknowledgement_floor: Time,
+    huge_pages: bool,
+}
+
+impl Verbs {
+    /// Port 1 of the device `name`, or of the first one that is active: polling, files in a temporary
+    /// directory that is removed afterwards, one memory `host` of all that the machine has, no peers, and
+    /// randomness that follows from `seed`.
+    pub fn open(name: Option<&str>, seed: u64) -> Result<Verbs, VerbsError> {
+        Verbs::open_port(name, 1, None, seed)
+    }
+
+    /// The same on another port, with the GID at `gid_index` of the port's table where it is given.
+    pub fn open_port(
+        name: Option<&str>,
+        port: u8,
+        gid_index: Option<u8>,
+        seed: u64,
+    ) -> Result<Verbs, VerbsError> {
+        let device = Rc::new(Device::open(name, port, gid_index)?);
+        Ok(Verbs {
+            device,
+            seed,
+            waiting: Waiting::Polling,
+            directory: None,
+            memories: vec![Memory { name: "host".into(), capacity: machine_memory() }],
+            default_memory: true,
+            listen_at: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            peers: BTreeMap::new(),
+            acknowledgement_floor: Time::ZERO,
+            huge_pages: true,
+        })
+    }
+
+    /// The name of the device.
+    pub fn device(&self) -> &str {
+        self.device.name()
+    }
+
+    /// The same world with another seed.
+    pub fn seed(self, seed: u64) -> Verbs {
+        Verbs { seed, ..self }
+    }
+
+    /// The same world that waits for completions in another way.
+    pub fn waiting(self, waiting: Waiting) -> Verbs {
+        Verbs { waiting, ..self }
+    }
+
+    /// The same world with its files below `directory`, which stays.
+    pub fn directory(self, directory: &Path) -> Verbs {
+        Verbs { directory: Some(directory.to_path_buf()), ..self }
+    }
+
+    /// The same world with a memory `name` of `capacity`. The first one named replaces the default.
+    pub fn memory(mut self, name: &str, capacity: Bytes) -> Verbs {
+        if std::mem::replace(&mut self.default_memory, false) {
+            self.memories.clear();
+        }
+        self.memories.push(Memory { name: name.into(), capacity });
+        self
+    }
+
+    /// The same world where other processes find this one at `address`, by TCP and UDP. It must be one
+    /// that they can reach; the default is a free port that only this machine reaches.
+    pub fn listen_at(self, address: SocketAddr) -> Verbs {
+        Verbs { listen_at: address, ..self }
+    }
+
+    /// The same world where another process runs instance `instance` of `role` and listens at `address`.
+    pub fn peer(mut self, role: &str, instance: u32, address: SocketAddr) -> Verbs {
+        self.peers.insert(RoleName::new(role, instance), address);
+        self
+    }
+
+    /// The same world where no queue pair waits less than `span` for an acknowledgement, whatever its
+    /// options ask: for devices that answer late, as emulated ones do.
+    pub fn acknowledgement_floor(self, span: Time) -> Verbs {
+        Verbs { acknowledgement_floor: span, ..self }
+    }
+
+    /// The same world with or without huge pages for regions of 2 MiB and more. Where the machine has none
+    /// to give, small ones are used.
+    pub fn huge_pages(self, huge_pages: bool) -> Verbs {
+        Verbs { huge_pages, ..self }
+    }
+
+    fn supports(&self) -> Capabilities {
+        let device = &self.device;
+        Capabilities {
+            world: "verbs".into(),
+            atomics: match device.attributes.atomic_cap {
+                0 => Atomics::None,
+                1 => Atomics::Device,
+                _ => Atomics::Global,
+            },
+            ud: device.ud,
+            dma: false,
+            on_demand_paging: device.on_demand,
+            faults: false,
+            virtual_time: false,
+            deadlock_detection: false,
+            inline_max: device.inline_max,
+            depth_max: device.depth_max,
+        }
+    }
+}
+
+/// How much memory the machine has.
+fn machine_memory() -> Bytes {
+    // SAFETY: asking for a number.
+    let (pages, size) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+    let count = |number: i64| u64::try_from(number).unwrap_or(0);
+    Bytes::new(count(pages).saturating_mul(count(size)))
+}
+
+/// A role of the run, as the world sees it.
+pub(crate) struct RoleState {
+    name: RoleName,
+    main: bool,
+    ended: Cell<bool>,
+    rng: RefCell<Rng>,
+    /// Numbers of first packets: apart, so that connecting moves no other draw.
+    rng_of_connections: RefCell<Rng>,
+}
+
+/// Everything that a run shares. Its parts are cells of their own, so that dropping a task or a region can
+/// reach one of them while another is in use.
+pub(crate) struct Core {
+    world: Verbs,
+    device: Rc<Device>,
+    roles: Vec<RoleState>,
+    directory: PathBuf,
+    executor: Executor,
+    regions: RefCell<Regions>,
+    engine: RefCell<Engine>,
+    meeting: Meeting,
+}
+
+impl Core {
+    fn role_index(&self, name: &RoleName) -> Option<usize> {
+        self.roles.iter().position(|role| role.name == *name)
+    }
+
+    /// Takes from the world whatever belongs to a role whose function returned.
+    fn end_role(&self, role: usize) {
+        self.roles[role].ended.set(true);
+        // Tasks may hold handles whose drop reaches the other cells.
+        drop(self.executor.take_tasks(|owner| owner == Owner::Role(role) || owner == Owner::Function(role)));
+        self.engine.borrow_mut().close_all_of(role, self.executor.now());
+        let regions = self.regions.borrow_mut().take_of(role);
+        regions.iter().for_each(|region| region.end());
+        self.meeting.remove_role(role);
+    }
+}
+
+/// The context of a role in the verbs world.
+#[derive(Clone)]
+pub struct VerbsFabric {
+    pub(crate) core: Rc<Core>,
+    pub(crate) role: usize,
+}
+
+impl VerbsFabric {
+    fn state(&self) -> &RoleState {
+        &self.core.roles[self.role]
+    }
+
+    fn unsupported(&self, feature: &str, next_step: &str) -> Unsupported {
+        Unsupported { world: "verbs".into(), feature: feature.into(), next_step: next_step.into() }
+    }
+
+    /// Makes a queue of `depth` receives that several RC queue pairs of this role share.
+    pub fn create_shared_receive_queue(&self, depth: u32) -> Result<VerbsSharedReceiveQueue, Unsupported> {
+        queue_pair::create_shared(self, depth)
+    }
+
+    /// Makes an RC queue pair that takes its receives from `shared`; its own receive depth does not count.
+    pub fn create_queue_pair_on(
+        &self,
+        options: QueuePairOptions,
+        shared: &VerbsSharedReceiveQueue,
+    ) -> Result<VerbsQueuePair, Unsupported> {
+        let options = QueuePairOptions { receive_depth: shared.depth(), ..options };
+        queue_pair::create(self, options, Some(shared))
+    }
+}
+
+impl Fabric for VerbsFabric {
+    type Region = VerbsRegion;
+    type Ticket = Ticket;
+    type QueuePair = VerbsQueuePair;
+    type Listener = VerbsListener;
+    type Socket = VerbsSocket;
+    type File = VerbsFile;
+
+    fn role(&self) -> RoleName {
+        self.state().name.clone()
+    }
+
+    fn instances(&self, role: &str) -> u32 {
+        let own = self.core.roles.iter().map(|state| &state.name);
+        own.chain(self.core.world.peers.keys()).filter(|name| name.role == role).count() as u32
+    }
+
+    fn processor(&self) -> String {
+        std::env::consts::ARCH.into()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.core.world.supports()
+    }
+
+    fn now(&self) -> Time {
+        self.core.executor.now()
+    }
+
+    fn sleep_until(&self, instant: Time) -> impl Future<Output = ()> + 'static {
+        executor::Sleep::new(self.core.clone(), instant)
+    }
+
+    fn compute(&self, _work: Work) -> impl Future<Output = ()> + 'static {
+        executor::yield_now()
+    }
+
+    fn random_u64(&self) -> u64 {
+        use rand_core::RngCore;
+        self.state().rng.borrow_mut().next_u64()
+    }
+
+    fn rng(&self, label: &str) -> Rng {
+        let name = &self.state().name;
+        Rng::new(self.core.world.seed, &[&name.role, &name.instance.to_string(), label])
+    }
+
+    fn spawn_task(&self, task: LocalBoxFuture<()>) {
+        // A role that ended, and whose handles live on in its result, has nobody to run for.
+        if !self.state().ended.get() {
+            self.core.executor.spawn(Owner::Role(self.role), task);
+        }
+    }
+
+    fn memories(&self) -> Vec<Memory> {
+        self.core.world.memories.clone()
+    }
+
+    fn register(&self, memory: &str, length: u64, access: Access) -> Result<VerbsRegion, RegionError> {
+        region::register(self, memory, length, access)
+    }
+
+    fn create_queue_pair(&self, options: QueuePairOptions) -> Result<VerbsQueuePair, Unsupported> {
+        queue_pair::create(self, options, None)
+    }
+
+    fn listen(&self, service: &str) -> Result<VerbsListener, ConnectError> {
+        meeting::listen(self, service)
+    }
+
+    async fn connect(
+        &self,
+        queue_pair: &VerbsQueuePair,
+        role: &str,
+        instance: u32,
+        service: &str,
+    ) -> Result<(), ConnectError> {
+        meeting::connect(self, queue_pair, RoleName::new(role, instance), service).await
+    }
+
+    fn publish(&self, service: &str, queue_pair: &VerbsQueuePair) -> Result<(), ConnectError> {
+        meeting::publish(self, service, queue_pair)
+    }
+
+    async fn resolve(
+        &self,
+        role: &str,
+        instance: u32,
+        service: &str,
+        limit: Time,
+    ) -> Result<Address, ConnectError> {
+        meeting::resolve(self, RoleName::new(role, instance), service, limit).await
+    }
+
+    fn dma_engines(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn dma_copy(
+        &self,
+        engine: &str,
+        _from: MemoryAt<VerbsRegion>,
+        _to: MemoryAt<VerbsRegion>,
+        _length: u64,
+    ) -> Result<Ticket, Unsupported> {
+        Err(self.unsupported(&format!("a DMA engine `{engine}`"), "use READ or WRITE"))
+    }
+
+    fn bind(&self, port: u16) -> Result<VerbsSocket, DatagramError> {
+        meeting::bind(self, port)
+    }
+
+    async fn file(&self, name: &str, mode: FileMode) -> Result<VerbsFile, FileError> {
+        files::open(self, name, mode)
+    }
+
+    async fn rename(&self, from: &str, to: &str) -> Result<(), FileError> {
+        files::rename(self, from, to)
+    }
+
+    async fn remove(&self, name: &str) -> Result<(), FileError> {
+        files::remove(self, name)
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<String>, FileError> {
+        files::list(self, prefix)
+    }
+
+    async fn sync_directory(&self) -> Result<(), FileError> {
+        files::sync_directory(self)
+    }
+}
+
+/// A directory that goes with the run, whether it ends well or by a panic.
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // Nothing is lost where it cannot be removed, and a drop cannot report it.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn temporary_directory() -> PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("offpath-verbs-{}-{count}", std::process::id()))
+}
+
+/// Ends every role when a run ends, also by a panic: what is left would keep the device busy.
+struct Ending(Rc<Core>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        drop(self.0.executor.take_tasks(|_| true));
+        for role in 0..self.0.roles.len() {
+            self.0.end_role(role);
+        }
+    }
+}
+
+impl World for Verbs {
+    type Fabric = VerbsFabric;
+
+    fn capabilities(&self) -> Capabilities {
+        self.supports()
+    }
+
+    fn run<T: 'static>(self, roles: Vec<Role<VerbsFabric, T>>) -> Result<Run<T>, RunError> {
+        self.check_roles(&roles)?;
+        let (directory, _temporary) = match &self.directory {
+            Some(directory) => (directory.clone(), None),
+            None => {
+                let directory = temporary_directory();
+                (directory.clone(), Some(Temporary(directory)))
+            }
+        };
+        let states = roles.iter().map(|role| {
+            let labels = [&role.name.role, &role.name.instance.to_string()];
+            let connections = [labels[0], labels[1], "offpath connections"];
+            RoleState {
+                name: role.name.clone(),
+                main: role.main,
+                ended: Cell::new(false),
+                rng: RefCell::new(Rng::new(self.seed, &[labels[0], labels[1]])),
+                rng_of_connections: RefCell::new(Rng::new(self.seed, &connections)),
+            }
+        });
+        let states = states.collect();
+        let failed = |what: String| RunError::World { reason: what };
+        let meeting = Meeting::new(self.listen_at)
+            .map_err(|e| failed(format!("{} cannot be listened at: {e}; name another", self.listen_at)))?;
+        let events = self.waiting == Waiting::Events;
+        let engine = Engine::new(&self.device, events, self.acknowledgement_floor)
+            .map_err(|reason| failed(format!("no completion channel on {}: {reason}", self.device())))?;
+        let core = Rc::new(Core {
+            device: self.device.clone(),
+            roles: states,
+            directory,
+            executor: Executor::new(),
+            regions: RefCell::default(),
+            engine: RefCell::new(engine),
+            meeting,
+            world: self,
+        });
+        let ending = Ending(core.clone());
+        meeting::serve(&core);
+        let results: Rc<RefCell<Vec<Option<T>>>> =
+            Rc::new(RefCell::new(roles.iter().map(|_| None).collect()));
+        for (index, role) in roles.iter().enumerate() {
+            let future = (role.function)(VerbsFabric { core: core.clone(), role: index });
+            let results = results.clone();
+            let task = async move {
+                let value = future.await;
+                results.borrow_mut()[index] = Some(value);
+            };
+            core.executor.spawn(Owner::Function(index), Box::pin(task));
+        }
+        executor::run(&core);
+        let elapsed = core.executor.now();
+        drop(ending);
+        let values = results.take();
+        let outcome = |(role, value): (&RoleState, Option<T>)| Outcome {
+            name: role.name.clone(),
+            end: value.map_or(RoleEnd::Stopped, RoleEnd::Finished),
+        };
+        Ok(Run { outcomes: core.roles.iter().zip(values).map(outcome).collect(), elapsed })
+    }
+}
+
+impl Verbs {
+    fn check_roles<T>(&self, roles: &[Role<VerbsFabric, T>]) -> Result<(), RunError> {
+        let refuse = |reason: String| Err(RunError::BadRoles { reason });
+        if !roles.iter().any(|role| role.main) {
+            return refuse("none of them is a main one, so the run would not end; give one that ends".into());
+        }
+        let names = roles.iter().map(|role| &role.name).chain(self.peers.keys());
+        for name in names.clone() {
+            if !files::is_plain(&name.role) || name.role.len() > meeting::NAME_MAX {
+                return refuse(format!(
+                    "`{}` is no name for a role; use up to {} letters and digits",
+                    name.role,
+                    meeting::NAME_MAX
+                ));
+            }
+            if names.clone().filter(|other| *other == name).count() > 1 {
+                return refuse(format!("there are two of {name}; number the instances from 0"));
+            }
+        }
+        Ok(())
+    }
+}

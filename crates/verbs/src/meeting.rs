@@ -1,0 +1,648 @@
+//! How roles meet: services, published addresses, datagrams.
+//!
+//! Each process has one TCP and one UDP socket at the same address. A role that connects dials the
+//! process of its peer, also where that is its own. On the stream go frames of a 2-byte length and a
+//! tag:
+//!
+//! | from | frame | says |
+//! |---|---|---|
+//! | dialler | `CONNECT` | to whom, which service, from whom, its queue pair |
+//! | acceptor | `ANSWER` | its queue pair |
+//! | dialler | `COMMIT` | it still waits: only now does either end change its queue pair |
+//! | acceptor | `READY` | its queue pair takes requests |
+//! | dialler | `UP` | so does the dialler's |
+//! | dialler | `RESOLVE` | whose address of which service |
+//! | acceptor | `ADDRESS` | that |
+//! | acceptor | `ENDED`, `UNKNOWN` | the role ended, or is not of this process |
+
+use crate::executor::Owner;
+use crate::queue_pair::{Parameters, VerbsQueuePair};
+use crate::{Core, VerbsFabric};
+use offpath_fabric::*;
+use offpath_quantity::Time;
+use rand_core::RngCore;
+use socket2::{Domain, Protocol, SockAddr, Socket as RawSocket, Type};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::future::poll_fn;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+const CONNECT: u8 = 1;
+const ANSWER: u8 = 2;
+const COMMIT: u8 = 3;
+const READY: u8 = 4;
+const UP: u8 = 5;
+const RESOLVE: u8 = 6;
+const ADDRESS: u8 = 7;
+const ENDED: u8 = 8;
+const UNKNOWN: u8 = 9;
+
+/// The longest frame. A longer one is no frame of ours, and its stream is dropped.
+const FRAME_MAX: usize = 1024;
+/// The longest name of a role or service, in bytes.
+pub(crate) const NAME_MAX: usize = 48;
+/// What names of sender and receiver take of a datagram at most.
+const DATAGRAM_NAMES: usize = 128;
+/// One Ethernet frame of 1500 B, less the IPv4, UDP and own headers.
+const DATAGRAM_MAX: usize = 1472 - DATAGRAM_NAMES;
+/// How many datagrams wait at a socket before more are dropped.
+const DATAGRAMS_WAITING: usize = 1024;
+/// How long a dialler waits before it dials again.
+const DIAL_AGAIN: Time = Time::from_ms(2);
+
+/// Someone who wants to be accepted.
+struct Request {
+    from: RoleName,
+    parameters: Parameters,
+    stream: Stream,
+}
+
+struct Waiting {
+    datagrams: VecDeque<(Vec<u8>, PortAddress)>,
+    readers: Vec<Waker>,
+}
+
+type Service = (usize, String);
+
+/// Where the processes of a run meet.
+pub(crate) struct Meeting {
+    pub local: SocketAddr,
+    listener: TcpListener,
+    datagrams: UdpSocket,
+    state: RefCell<State>,
+}
+
+#[derive(Default)]
+struct State {
+    listening: BTreeSet<Service>,
+    requests: BTreeMap<Service, VecDeque<Request>>,
+    published: BTreeMap<Service, Address>,
+    sockets: BTreeMap<(usize, u16), Waiting>,
+    /// Everyone who waits for something to change here.
+    waiting: Vec<Waker>,
+}
+
+impl State {
+    fn changed(&mut self) {
+        self.waiting.drain(..).for_each(Waker::wake);
+    }
+
+    fn wait<T>(&mut self, context: &Context<'_>) -> Poll<T> {
+        self.waiting.push(context.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Meeting {
+    /// Binds both sockets at `address`; with port 0, at a port that is free for both.
+    pub fn new(address: SocketAddr) -> io::Result<Meeting> {
+        let mut tries = 0;
+        loop {
+            let listener = TcpListener::bind(address)?;
+            let local = listener.local_addr()?;
+            tries += 1;
+            let datagrams = match UdpSocket::bind(local) {
+                Err(error) if error.kind() == ErrorKind::AddrInUse && address.port() == 0 && tries < 100 => {
+                    continue;
+                }
+                bound => bound?,
+            };
+            listener.set_nonblocking(true)?;
+            datagrams.set_nonblocking(true)?;
+            return Ok(Meeting { local, listener, datagrams, state: RefCell::default() });
+        }
+    }
+
+    /// Ends whatever a role offered; those who wait for it look again.
+    pub fn remove_role(&self, role: usize) {
+        let mut state = self.state.borrow_mut();
+        state.listening.retain(|(owner, _)| *owner != role);
+        state.requests.retain(|(owner, _), _| *owner != role);
+        state.sockets.retain(|(owner, _), _| *owner != role);
+        state.published.retain(|(owner, _), _| *owner != role);
+        state.changed();
+    }
+}
+
+/// Reads names and numbers from a frame.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.try_into().ok()
+    }
+    fn name(&mut self) -> Option<String> {
+        let length = usize::from(self.array::<1>()?[0]);
+        String::from_utf8(self.take(length)?.to_vec()).ok()
+    }
+    fn role(&mut self) -> Option<RoleName> {
+        Some(RoleName { role: self.name()?, instance: u32::from_le_bytes(self.array()?) })
+    }
+    fn port(&mut self) -> Option<PortAddress> {
+        Some(PortAddress { role: self.role()?, port: u16::from_le_bytes(self.array()?) })
+    }
+}
+
+fn put_name(frame: &mut Vec<u8>, name: &str) {
+    let name = &name.as_bytes()[..name.len().min(255)];
+    frame.push(name.len() as u8);
+    frame.extend_from_slice(name);
+}
+
+fn put_role(frame: &mut Vec<u8>, role: &RoleName) {
+    put_name(frame, &role.role);
+    frame.extend_from_slice(&role.instance.to_le_bytes());
+}
+
+fn put_port(frame: &mut Vec<u8>, port: &PortAddress) {
+    put_role(frame, &port.role);
+    frame.extend_from_slice(&port.port.to_le_bytes());
+}
+
+/// A TCP stream that waits by the executor.
+struct Stream {
+    core: Rc<Core>,
+    stream: TcpStream,
+}
+
+impl Stream {
+    fn new(core: &Rc<Core>, stream: TcpStream) -> io::Result<Stream> {
+        stream.set_nonblocking(true)?;
+        stream.set_nodelay(true)?;
+        Ok(Stream { core: core.clone(), stream })
+    }
+
+    async fn dial(core: &Rc<Core>, address: SocketAddr) -> io::Result<Stream> {
+        let socket = RawSocket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_nonblocking(true)?;
+        match socket.connect(&SockAddr::from(address)) {
+            Ok(()) => {}
+            Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {
+                core.executor.descriptor(socket.as_raw_fd(), libc::POLLOUT).await;
+                if let Some(error) = socket.take_error()? {
+                    return Err(error);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        Stream::new(core, socket.into())
+    }
+
+    async fn send(&self, tag: u8, body: &[u8]) -> io::Result<()> {
+        let length = (body.len() + 1) as u16;
+        let mut frame = length.to_le_bytes().to_vec();
+        frame.push(tag);
+        frame.extend_from_slice(body);
+        let mut rest = &frame[..];
+        while !rest.is_empty() {
+            match (&self.stream).write(rest) {
+                Ok(count) => rest = &rest[count..],
+                Err(error) => self.wait(error, libc::POLLOUT).await?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn receive(&self) -> io::Result<(u8, Vec<u8>)> {
+        let mut length = [0; 2];
+        self.fill(&mut length).await?;
+        let length = usize::from(u16::from_le_bytes(length));
+        if !(1..=FRAME_MAX).contains(&length) {
+            return Err(io::Error::new(ErrorKind::InvalidData, format!("a frame of {length} B")));
+        }
+        let mut frame = vec![0; length];
+        self.fill(&mut frame).await?;
+        let tag = frame.remove(0);
+        Ok((tag, frame))
+    }
+
+    async fn fill(&self, into: &mut [u8]) -> io::Result<()> {
+        let mut done = 0;
+        while done < into.len() {
+            match (&self.stream).read(&mut into[done..]) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(count) => done += count,
+                Err(error) => self.wait(error, libc::POLLIN).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits where the error only says that it has to.
+    async fn wait(&self, error: io::Error, events: i16) -> io::Result<()> {
+        match error.kind() {
+            ErrorKind::WouldBlock => {
+                self.core.executor.descriptor(self.stream.as_raw_fd(), events).await;
+                Ok(())
+            }
+            ErrorKind::Interrupted => Ok(()),
+            _ => Err(error),
+        }
+    }
+}
+
+/// Serves the process's sockets for as long as the run lasts.
+pub(crate) fn serve(core: &Rc<Core>) {
+    let own = core.clone();
+    core.executor.spawn(
+        Owner::World,
+        Box::pin(async move {
+            loop {
+                match own.meeting.listener.accept() {
+                    Ok((stream, _)) => {
+                        let Ok(stream) = Stream::new(&own, stream) else { continue };
+                        let core = own.clone();
+                        // A stream that ends or says nonsense is dropped; its dialler sees that.
+                        let task = async move { drop(answer(core, stream).await) };
+                        own.executor.spawn(Owner::World, Box::pin(task));
+                    }
+                    Err(_) => own.executor.descriptor(own.meeting.listener.as_raw_fd(), libc::POLLIN).await,
+                }
+            }
+        }),
+    );
+    let own = core.clone();
+    core.executor.spawn(
+        Owner::World,
+        Box::pin(async move {
+            let mut datagram = [0; 2048];
+            loop {
+                match own.meeting.datagrams.recv_from(&mut datagram) {
+                    Ok((length, _)) => own.deliver(&datagram[..length]),
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                        own.executor.descriptor(own.meeting.datagrams.as_raw_fd(), libc::POLLIN).await;
+                    }
+                    // An earlier datagram found nobody, which UDP does not promise to tell.
+                    Err(_) => {}
+                }
+            }
+        }),
+    );
+}
+
+impl Core {
+    fn deliver(&self, datagram: &[u8]) {
+        let mut reader = Reader(datagram);
+        let (Some(to), Some(from)) = (reader.port(), reader.port()) else { return };
+        let Some(role) = self.role_index(&to.role) else { return };
+        let mut state = self.meeting.state.borrow_mut();
+        if let Some(socket) = state.sockets.get_mut(&(role, to.port))
+            && socket.datagrams.len() < DATAGRAMS_WAITING
+        {
+            socket.datagrams.push_back((reader.0.to_vec(), from));
+            socket.readers.drain(..).for_each(Waker::wake);
+        }
+    }
+}
+
+fn nonsense() -> io::Error {
+    ErrorKind::InvalidData.into()
+}
+
+/// Answers what a dialler asks first.
+async fn answer(core: Rc<Core>, stream: Stream) -> io::Result<()> {
+    let (tag, body) = stream.receive().await?;
+    let mut reader = Reader(&body);
+    let to = reader.role().ok_or_else(nonsense)?;
+    let service = reader.name().ok_or_else(nonsense)?;
+    let Some(role) = core.role_index(&to) else { return stream.send(UNKNOWN, &[]).await };
+    if core.roles[role].ended.get() {
+        return stream.send(ENDED, &[]).await;
+    }
+    match tag {
+        CONNECT => {
+            let from = reader.role().ok_or_else(nonsense)?;
+            let parameters = Parameters::from_bytes(&reader.array().ok_or_else(nonsense)?);
+            let mut state = core.meeting.state.borrow_mut();
+            let requests = state.requests.entry((role, service)).or_default();
+            requests.push_back(Request { from, parameters, stream });
+            state.changed();
+            Ok(())
+        }
+        RESOLVE => {
+            let key = (role, service);
+            let found = poll_fn(|context| {
+                let mut state = core.meeting.state.borrow_mut();
+                if let Some(address) = state.published.get(&key) {
+                    return Poll::Ready(Some(*address));
+                }
+                if core.roles[role].ended.get() {
+                    return Poll::Ready(None);
+                }
+                state.wait(context)
+            });
+            match found.await {
+                Some(address) => stream.send(ADDRESS, &address.to_bytes()).await,
+                None => stream.send(ENDED, &[]).await,
+            }
+        }
+        _ => Err(nonsense()),
+    }
+}
+
+fn check(queue_pair: &VerbsQueuePair, kind: Kind, state: QueuePairState) -> Result<(), ConnectError> {
+    let (is, of) = (queue_pair.state(), queue_pair.options().kind);
+    if (is, of) == (state, kind) {
+        return Ok(());
+    }
+    let next_step = match kind {
+        Kind::Rc => "make a new one with `QueuePairOptions::rc`",
+        Kind::Ud => "make a new one with `QueuePairOptions::ud`",
+    };
+    Err(ConnectError::WrongQueuePair { kind: of, state: is, next_step })
+}
+
+fn check_name(peer: &RoleName, service: &str) -> Result<(), ConnectError> {
+    if service.len() <= NAME_MAX {
+        return Ok(());
+    }
+    let reason = format!("a service's name has at most {NAME_MAX} B, this one {}", service.len());
+    Err(ConnectError::Failed { peer: peer.clone(), service: service.into(), reason })
+}
+
+/// A service of the verbs world that is listened for.
+pub struct VerbsListener {
+    core: Rc<Core>,
+    service: Service,
+}
+
+impl Drop for VerbsListener {
+    fn drop(&mut self) {
+        self.core.meeting.state.borrow_mut().listening.remove(&self.service);
+    }
+}
+
+pub(crate) fn listen(fabric: &VerbsFabric, service: &str) -> Result<VerbsListener, ConnectError> {
+    let own = fabric.role();
+    check_name(&own, service)?;
+    let key = (fabric.role, service.to_string());
+    let mut state = fabric.core.meeting.state.borrow_mut();
+    if !state.listening.insert(key.clone()) {
+        return Err(ConnectError::ServiceTaken { role: own, service: service.into() });
+    }
+    Ok(VerbsListener { core: fabric.core.clone(), service: key })
+}
+
+impl Core {
+    fn own_parameters(&self, role: usize, queue_pair: &VerbsQueuePair) -> Option<Parameters> {
+        let first_packet = self.roles[role].rng_of_connections.borrow_mut().next_u32();
+        self.engine.borrow_mut().parameters(queue_pair.at(), first_packet)
+    }
+}
+
+impl Listener for VerbsListener {
+    type QueuePair = VerbsQueuePair;
+
+    async fn accept(&self, queue_pair: &VerbsQueuePair) -> Result<RoleName, ConnectError> {
+        loop {
+            let next = poll_fn(|context| {
+                check(queue_pair, Kind::Rc, QueuePairState::Initialised)?;
+                let mut state = self.core.meeting.state.borrow_mut();
+                match state.requests.get_mut(&self.service).and_then(VecDeque::pop_front) {
+                    Some(request) => Poll::Ready(Ok(request)),
+                    None => state.wait(context),
+                }
+            });
+            let Request { from, parameters: peer, stream } = next.await?;
+            let Some(own) = self.core.own_parameters(self.service.0, queue_pair) else { continue };
+            // A peer that gave up meanwhile is passed over.
+            if stream.send(ANSWER, &own.to_bytes()).await.is_err() {
+                continue;
+            }
+            if !matches!(stream.receive().await, Ok((COMMIT, _))) {
+                continue;
+            }
+            let failed = |reason: String| ConnectError::Failed {
+                peer: from.clone(),
+                service: self.service.1.clone(),
+                reason,
+            };
+            check(queue_pair, Kind::Rc, QueuePairState::Initialised)?;
+            let made = self.core.engine.borrow_mut().connect(queue_pair.at(), own, peer);
+            made.map_err(failed)?;
+            // Where the peer dies here, its connection is one to a peer that is gone: the next request
+            // tells.
+            if stream.send(READY, &[]).await.is_ok() {
+                let _ = stream.receive().await;
+            }
+            return Ok(from);
+        }
+    }
+}
+
+/// How dialling once ended.
+enum Once<T> {
+    Met(T),
+    /// Nobody was there, or they dropped the request: it is worth dialling again.
+    Again,
+    Failed(String),
+}
+
+fn address_of(fabric: &VerbsFabric, peer: &RoleName) -> Result<SocketAddr, ConnectError> {
+    let core = &fabric.core;
+    let own = core.role_index(peer).map(|_| core.meeting.local);
+    own.or_else(|| core.world.peers.get(peer).copied())
+        .ok_or_else(|| ConnectError::NoSuchRole { peer: peer.clone() })
+}
+
+/// Dials `peer` until `once` met it or failed for good, up to `limit`.
+async fn meet<T>(
+    fabric: &VerbsFabric,
+    peer: &RoleName,
+    service: &str,
+    limit: Time,
+    once: impl AsyncFn(Stream) -> io::Result<Once<T>>,
+) -> Result<T, ConnectError> {
+    check_name(peer, service)?;
+    let address = address_of(fabric, peer)?;
+    let found = fabric.timeout(limit, async {
+        loop {
+            let dialled = Stream::dial(&fabric.core, address).await;
+            let ended = match dialled {
+                Ok(stream) => once(stream).await.unwrap_or(Once::Again),
+                Err(_) => Once::Again,
+            };
+            match ended {
+                Once::Met(met) => return Ok(met),
+                Once::Failed(reason) => {
+                    return Err(ConnectError::Failed { peer: peer.clone(), service: service.into(), reason });
+                }
+                Once::Again => fabric.sleep(DIAL_AGAIN).await,
+            }
+        }
+    });
+    let timeout = || ConnectError::Timeout { peer: peer.clone(), service: service.into(), waited: limit };
+    found.await.unwrap_or_else(|| Err(timeout()))
+}
+
+fn ended<T>(tag: u8) -> io::Result<Once<T>> {
+    match tag {
+        ENDED => Ok(Once::Failed("it ended".into())),
+        UNKNOWN => Ok(Once::Failed("no such role runs at its address".into())),
+        _ => Ok(Once::Failed("it speaks another protocol".into())),
+    }
+}
+
+pub(crate) async fn connect(
+    fabric: &VerbsFabric,
+    queue_pair: &VerbsQueuePair,
+    peer: RoleName,
+    service: &str,
+) -> Result<(), ConnectError> {
+    check(queue_pair, Kind::Rc, QueuePairState::Initialised)?;
+    let limit = queue_pair.options().connect_timeout;
+    let core = &fabric.core;
+    let once = async |stream: Stream| {
+        let Some(own) = core.own_parameters(fabric.role, queue_pair) else {
+            return Ok(Once::Failed("the queue pair was closed meanwhile".into()));
+        };
+        let mut body = Vec::new();
+        put_role(&mut body, &peer);
+        put_name(&mut body, service);
+        put_role(&mut body, &fabric.role());
+        body.extend_from_slice(&own.to_bytes());
+        stream.send(CONNECT, &body).await?;
+        let (tag, body) = stream.receive().await?;
+        if tag != ANSWER {
+            return ended(tag);
+        }
+        let answer = Parameters::from_bytes(&Reader(&body).array().ok_or_else(nonsense)?);
+        stream.send(COMMIT, &[]).await?;
+        // From here the other end may be connected, so this must not be done again.
+        match stream.receive().await {
+            Ok((READY, _)) => {}
+            _ => return Ok(Once::Failed("it left while connecting".into())),
+        }
+        if let Err(reason) = core.engine.borrow_mut().connect(queue_pair.at(), own, answer) {
+            return Ok(Once::Failed(reason));
+        }
+        // The other end waits for this; where it left, the next request tells.
+        let _ = stream.send(UP, &[]).await;
+        Ok(Once::Met(()))
+    };
+    meet(fabric, &peer, service, limit, once).await
+}
+
+pub(crate) fn publish(
+    fabric: &VerbsFabric,
+    service: &str,
+    queue_pair: &VerbsQueuePair,
+) -> Result<(), ConnectError> {
+    check_name(&fabric.role(), service)?;
+    check(queue_pair, Kind::Ud, QueuePairState::Ready)?;
+    let mut state = fabric.core.meeting.state.borrow_mut();
+    let key = (fabric.role, service.to_string());
+    if state.published.contains_key(&key) {
+        return Err(ConnectError::ServiceTaken { role: fabric.role(), service: service.into() });
+    }
+    state.published.insert(key, queue_pair.address());
+    state.changed();
+    Ok(())
+}
+
+pub(crate) async fn resolve(
+    fabric: &VerbsFabric,
+    peer: RoleName,
+    service: &str,
+    limit: Time,
+) -> Result<Address, ConnectError> {
+    let once = async |stream: Stream| {
+        let mut body = Vec::new();
+        put_role(&mut body, &peer);
+        put_name(&mut body, service);
+        stream.send(RESOLVE, &body).await?;
+        let (tag, body) = stream.receive().await?;
+        match (tag, Address::from_bytes(&body)) {
+            (ADDRESS, Ok(address)) => Ok(Once::Met(address)),
+            _ => ended(tag),
+        }
+    };
+    meet(fabric, &peer, service, limit, once).await
+}
+
+/// A datagram port of the verbs world.
+pub struct VerbsSocket {
+    fabric: VerbsFabric,
+    port: u16,
+}
+
+impl Drop for VerbsSocket {
+    fn drop(&mut self) {
+        let key = (self.fabric.role, self.port);
+        self.fabric.core.meeting.state.borrow_mut().sockets.remove(&key);
+    }
+}
+
+pub(crate) fn bind(fabric: &VerbsFabric, port: u16) -> Result<VerbsSocket, DatagramError> {
+    let mut state = fabric.core.meeting.state.borrow_mut();
+    let key = (fabric.role, port);
+    if state.sockets.contains_key(&key) {
+        return Err(DatagramError::PortTaken { role: fabric.role(), port });
+    }
+    state.sockets.insert(key, Waiting { datagrams: VecDeque::new(), readers: Vec::new() });
+    Ok(VerbsSocket { fabric: fabric.clone(), port })
+}
+
+impl Socket for VerbsSocket {
+    fn datagram_max(&self) -> usize {
+        DATAGRAM_MAX
+    }
+
+    fn address(&self) -> PortAddress {
+        PortAddress { role: self.fabric.role(), port: self.port }
+    }
+
+    async fn send_to(&self, bytes: &[u8], to: &PortAddress) -> Result<(), DatagramError> {
+        if bytes.len() > DATAGRAM_MAX {
+            return Err(DatagramError::TooLong { length: bytes.len(), bound: DATAGRAM_MAX });
+        }
+        let address = address_of(&self.fabric, &to.role)
+            .map_err(|_| DatagramError::NoSuchRole { peer: to.role.clone() })?;
+        let mut datagram = Vec::with_capacity(DATAGRAM_NAMES + bytes.len());
+        put_port(&mut datagram, to);
+        put_port(&mut datagram, &self.address());
+        datagram.extend_from_slice(bytes);
+        let core = &self.fabric.core;
+        loop {
+            match core.meeting.datagrams.send_to(&datagram, address) {
+                Ok(_) => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    core.executor.descriptor(core.meeting.datagrams.as_raw_fd(), libc::POLLOUT).await;
+                }
+                // An earlier datagram found nobody; this one has not been sent yet.
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
+                Err(error) => {
+                    return Err(DatagramError::System { port: self.port, reason: error.to_string() });
+                }
+            }
+        }
+    }
+
+    async fn receive_from(&self, into: &mut [u8]) -> Result<(usize, PortAddress), DatagramError> {
+        let (bytes, from) = poll_fn(|context| {
+            let mut state = self.fabric.core.meeting.state.borrow_mut();
+            let Some(socket) = state.sockets.get_mut(&(self.fabric.role, self.port)) else {
+                let reason = "the role of this socket ended".into();
+                return Poll::Ready(Err(DatagramError::System { port: self.port, reason }));
+            };
+            if let Some(datagram) = socket.datagrams.pop_front() {
+                return Poll::Ready(Ok(datagram));
+            }
+            socket.readers.push(context.waker().clone());
+            Poll::Pending
+        })
+        .await?;
+        let length = bytes.len().min(into.len());
+        into[..length].copy_from_slice(&bytes[..length]);
+        Ok((length, from))
+    }
+}

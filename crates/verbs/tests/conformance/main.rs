@@ -1,0 +1,77 @@
+//! The verbs world against the fabric's contract, and what is its own: receives that connections share,
+//! roles in several processes, a process that is killed.
+//!
+//! Without an RDMA device it says that it was skipped; `lab/run conformance` runs it in a machine that has
+//! one, and asks with `OFFPATH_DEVICE_REQUIRED` that a skip be a failure. With the arguments
+//! `server|client OWN-ADDRESS PEER-ADDRESS` it is one process of two, on one machine or on two.
+
+mod own;
+
+use offpath_conformance::{Make, run_each};
+use offpath_quantity::Time;
+use offpath_verbs::{Verbs, VerbsError, Waiting};
+use std::process::ExitCode;
+
+/// An emulated device answers within tens of milliseconds, not within one.
+const PATIENT: Time = Time::from_ms(60);
+
+/// Runs every case, printing each as it ends; says whether all that had to run did, and passed.
+fn passes(name: &str, make: Make<'_, Verbs>) -> bool {
+    println!("== conformance: {name}");
+    let report = run_each(make, |case, result| println!("{}", result.line(case)));
+    let can = &report.capabilities;
+    let missing = |case: &str| match case {
+        "standstill_is_reported" | "dma_copies" => true,
+        "ud_drops_without_receive" | "ud_loss" => !can.ud,
+        _ => case.contains("atomic") && can.atomics == offpath_fabric::Atomics::None,
+    };
+    let unexpected: Vec<_> = report.skipped().into_iter().filter(|case| !missing(case)).collect();
+    let cases = report.results.iter().map(|(name, result)| result.line(name)).collect::<Vec<_>>();
+    // The cases have been printed; the header and the count have not.
+    report
+        .to_string()
+        .lines()
+        .filter(|line| !cases.iter().any(|case| case == line))
+        .for_each(|line| println!("{line}"));
+    if !unexpected.is_empty() {
+        println!("skipped although the device supports them: {unexpected:?}");
+    }
+    report.failed().is_empty() && unexpected.is_empty()
+}
+
+fn main() -> ExitCode {
+    let required = std::env::var_os("OFFPATH_DEVICE_REQUIRED").is_some();
+    let device = std::env::var("OFFPATH_DEVICE").ok();
+    let world = match Verbs::open(device.as_deref(), 0) {
+        Ok(world) => world.acknowledgement_floor(PATIENT),
+        Err(error @ (VerbsError::NoDevice | VerbsError::Library { .. })) if !required => {
+            println!("skipped: no RDMA device (run lab/run conformance): {error}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            println!("no device to test on: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let good = match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [role @ ("server" | "client"), own, peer] => match (own.parse(), peer.parse()) {
+            (Ok(own), Ok(peer)) => own::tell(role, &own::one_process(&world, role, own, peer)),
+            _ => own::tell(role, &Err("an address is not IP:PORT".into())),
+        },
+        _ => {
+            println!("device {}", world.device());
+            [
+                own::tell("shared_receive_queue", &own::shared_receive_queue(&world)),
+                own::tell("two_processes", &own::two_processes(&world)),
+                own::tell("a_killed_process", &own::a_killed_process(&world)),
+                passes("polling", &|seed| world.clone().seed(seed)),
+                passes("events", &|seed| world.clone().seed(seed).waiting(Waiting::Events)),
+            ]
+            .into_iter()
+            .all(|good| good)
+        }
+    };
+    println!("verbs: {}", if good { "passed" } else { "FAILED" });
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
