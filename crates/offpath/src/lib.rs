@@ -19,6 +19,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub use offpath_apps as apps;
 pub use offpath_capacity as capacity;
 pub use offpath_evidence as evidence;
 pub use offpath_fabric as fabric;
@@ -30,3 +31,4 @@ pub use offpath_twin as twin;
 pub use offpath_workload as workload;
 
 pub mod report;
+pub mod torture;

@@ -14,6 +14,7 @@ pub mod reproduce;
 #[cfg(feature = "redis")]
 pub mod shard;
 pub mod sweep;
+pub mod torture;
 
 use crate::failure::Failure;
 use crate::options::SystemOptions;
@@ -73,6 +74,7 @@ pub enum Command {
     Relay(relay::Options),
     #[cfg(feature = "redis")]
     Shard(shard::Options),
+    Torture(torture::Options),
     Completions(completions::Options),
 }
 
@@ -102,6 +104,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Relay(options) => relay::run(&options),
         #[cfg(feature = "redis")]
         Command::Shard(options) => shard::run(&options, &context),
+        Command::Torture(options) => torture::run(&options, &context),
         Command::Completions(options) => completions::run(&options),
     }
 }

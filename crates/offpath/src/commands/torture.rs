@@ -1,0 +1,299 @@
+//! `offpath torture`: seeded faults against a coded system on the twin.
+
+use super::Context;
+use crate::failure::{Failure, NEGATIVE};
+use crate::output::{Format, SCHEMA_VERSION, Screen, emit, system_line};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use indicatif::{ProgressBar, ProgressStyle};
+use offpath::apps::torture::{Fault, Schedule};
+use offpath::profile::System;
+use offpath::route::Router;
+use offpath::torture::{Subject, Tally, TortureError, Trial, check_system};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, stderr};
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const EXAMPLES: &str = "\
+Examples:
+  offpath torture kv --seeds 10000                       crashes, partitions, loss against the store
+  offpath torture replog --seeds 10000                   and against the replicated log
+  offpath torture kv --first-seed 4711 --seeds 1         one seed again, exactly as it was
+  offpath torture kv --plant no-version-check            a mistake that must be found
+
+Each seed draws a load and a schedule of faults. What was seen is judged: the store's histories by a
+linearizability checker, the log by what its replicas kept. A seed that fails is printed with the
+smallest schedule that still fails. The same seeds give the same answer on any number of threads.";
+
+/// Put a coded system under seeded faults on the twin, and judge what it kept
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// The system: kv or replog
+    #[arg(value_parser = subject())]
+    subject: Subject,
+    /// How many seeds are played
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: u64,
+    /// The first of them
+    #[arg(long, default_value_t = 0)]
+    first_seed: u64,
+    /// The device that the system runs on: a name, or a .toml file
+    #[arg(long, default_value = "bluefield2")]
+    device: String,
+    /// Plant a mistake, to see that it is found; a wrong name lists them
+    #[arg(long, value_name = "MISTAKE")]
+    plant: Option<String>,
+    /// Threads [default: one for each core]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+}
+
+fn subject() -> impl TypedValueParser<Value = Subject> {
+    PossibleValuesParser::new(Subject::NAMES.map(|(name, _)| name)).map(|name| {
+        let found = Subject::NAMES.iter().find(|(own, _)| *own == name);
+        found.expect("clap accepts these names alone").1
+    })
+}
+
+impl From<TortureError> for Failure {
+    fn from(error: TortureError) -> Failure {
+        let help = match error {
+            TortureError::UnknownMistake { .. } => {
+                "leave `--plant` out to look for mistakes that nobody planted"
+            }
+            TortureError::Missing { .. } => "`offpath device show NAME` lists what a system has",
+        };
+        Failure::input(error.to_string(), help)
+    }
+}
+
+/// Plays the seeds and prints the verdict; the exit code says whether the promise held.
+pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
+    let library = context.system.library()?;
+    let system = context.system.load(&library, &options.device, &[])?;
+    check_system(options.subject, &Router::new(&system)?)?;
+    // A wrong name is refused before anything runs.
+    Trial::of(options.subject, options.first_seed, options.plant.as_deref())?;
+    let Some(end) = options.first_seed.checked_add(options.seeds) else {
+        return Err(Failure::input(
+            format!("seeds from {} on are fewer than {}", options.first_seed, options.seeds),
+            "choose a smaller `--first-seed`",
+        ));
+    };
+    let verdict = play(options, &system, end)?;
+    emit(&match context.screen.format {
+        Format::Json => context.screen.json(&Report::of(options, &system, &verdict))?,
+        _ => page(options, &system, &verdict, &context.screen),
+    })?;
+    Ok(if verdict.failed.is_some() { ExitCode::from(NEGATIVE) } else { ExitCode::SUCCESS })
+}
+
+/// What the seeds up to and with the first that failed show.
+struct Verdict {
+    played: u64,
+    tally: Tally,
+    faults: BTreeMap<&'static str, u64>,
+    failed: Option<Failed>,
+}
+
+/// The first seed that failed.
+struct Failed {
+    seed: u64,
+    alternative: String,
+    reason: String,
+    drawn: Schedule,
+    shrunk: Schedule,
+}
+
+fn kind(fault: &Fault) -> &'static str {
+    match fault {
+        Fault::Network { .. } => "network",
+        Fault::Partition { .. } => "partition",
+        Fault::Crash { .. } => "crash",
+        Fault::Slow { .. } => "slow_station",
+    }
+}
+
+fn play(options: &Options, system: &System, end: u64) -> Result<Verdict, Failure> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = options.threads.map_or(cores, usize::from);
+    let progress =
+        if stderr().is_terminal() { ProgressBar::new(options.seeds) } else { ProgressBar::hidden() };
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos} of {len} seeds, {eta} left") {
+        progress.set_style(style);
+    }
+    let next = AtomicU64::new(options.first_seed);
+    // Every seed below the lowest that failed is played, so the answer does not depend on who was fast.
+    let lowest = AtomicU64::new(u64::MAX);
+    let ended: Mutex<BTreeMap<u64, Result<(Tally, Schedule), Failed>>> = Mutex::default();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|_| {
+                let (next, lowest, ended, progress) = (&next, &lowest, &ended, &progress);
+                scope.spawn(move || -> Result<(), Failure> {
+                    let router = Rc::new(Router::new(system)?);
+                    loop {
+                        let seed = next.fetch_add(1, Ordering::Relaxed);
+                        if seed >= end || seed > lowest.load(Ordering::Relaxed) {
+                            return Ok(());
+                        }
+                        let trial = Trial::of(options.subject, seed, options.plant.as_deref())?;
+                        let played = match trial.play(&router, &trial.schedule) {
+                            Ok(tally) => Ok((tally, trial.schedule)),
+                            Err(broken) => {
+                                lowest.fetch_min(seed, Ordering::Relaxed);
+                                Err(Failed {
+                                    seed,
+                                    alternative: trial.alternative(),
+                                    reason: broken.to_string(),
+                                    shrunk: trial.shrink(&router),
+                                    drawn: trial.schedule,
+                                })
+                            }
+                        };
+                        progress.inc(1);
+                        ended.lock().expect("no worker panics with it").insert(seed, played);
+                    }
+                })
+            })
+            .collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("a worker that panics is a bug"))
+    })?;
+    progress.finish_and_clear();
+    let mut verdict = Verdict { played: 0, tally: Tally::default(), faults: BTreeMap::new(), failed: None };
+    for (_, played) in ended.into_inner().expect("no worker panics with it") {
+        verdict.played += 1;
+        match played {
+            Ok((tally, schedule)) => {
+                verdict.tally.operations += tally.operations;
+                verdict.tally.unacknowledged += tally.unacknowledged;
+                for fault in &schedule.faults {
+                    *verdict.faults.entry(kind(fault)).or_default() += 1;
+                }
+            }
+            Err(failed) => {
+                verdict.failed = Some(failed);
+                break;
+            }
+        }
+    }
+    Ok(verdict)
+}
+
+fn page(options: &Options, system: &System, verdict: &Verdict, screen: &Screen) -> String {
+    let last = options.first_seed + verdict.played - 1;
+    let mut text = format!(
+        "torture {} on {}: seeds {} to {last}\n",
+        options.subject.name(),
+        system_line(system),
+        options.first_seed
+    );
+    if let Some(name) = &options.plant {
+        text += &format!("planted: {name}\n");
+    }
+    let faults: Vec<String> = verdict
+        .faults
+        .iter()
+        .map(|(kind, count)| {
+            let kind = match *kind {
+                "network" => "spells of loss, delay, duplication or corruption",
+                "partition" => "partitions",
+                "crash" => "crashes",
+                _ => "slow stations",
+            };
+            format!("{count} {kind}")
+        })
+        .collect();
+    let Tally { operations, unacknowledged } = verdict.tally;
+    text += &format!("{operations} operations, {unacknowledged} of them ended without an answer\n");
+    if !faults.is_empty() {
+        text += &format!("{}\n", faults.join(", "));
+    }
+    match &verdict.failed {
+        None => text += &format!("held: {}\n", options.subject.promise()),
+        Some(failed) => {
+            text += &format!("BROKEN at seed {} ({}): {}\n", failed.seed, failed.alternative, failed.reason);
+            text += &match failed.shrunk.faults.len() {
+                0 => "it fails without any fault\n".to_string(),
+                count => format!("shrunk from {} faults to {count}:\n", failed.drawn.faults.len()),
+            };
+            if !failed.shrunk.faults.is_empty() {
+                text += &screen.verbatim(&failed.shrunk.to_string());
+            }
+            let plant = options.plant.as_ref().map(|name| format!(" --plant {name}")).unwrap_or_default();
+            let device = if options.device == "bluefield2" {
+                String::new()
+            } else {
+                format!(" --device {}", options.device)
+            };
+            text += &format!(
+                "again: offpath torture {} --first-seed {} --seeds 1{device}{plant}\n",
+                options.subject.name(),
+                failed.seed
+            );
+        }
+    }
+    text
+}
+
+#[derive(Serialize)]
+struct FailedReport {
+    seed: u64,
+    alternative: String,
+    reason: String,
+    faults: Vec<String>,
+    shrunk_faults: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Report {
+    schema_version: u32,
+    subject: &'static str,
+    promise: &'static str,
+    device: String,
+    testbed: String,
+    mode: String,
+    overlays: Vec<String>,
+    planted: Option<String>,
+    first_seed: u64,
+    seeds_played: u64,
+    operations: u64,
+    operations_without_answer: u64,
+    faults: BTreeMap<&'static str, u64>,
+    held: bool,
+    failed: Option<FailedReport>,
+}
+
+impl Report {
+    fn of(options: &Options, system: &System, verdict: &Verdict) -> Report {
+        let lines = |schedule: &Schedule| schedule.faults.iter().map(ToString::to_string).collect();
+        Report {
+            schema_version: SCHEMA_VERSION,
+            subject: options.subject.name(),
+            promise: options.subject.promise(),
+            device: system.device.clone(),
+            testbed: system.testbed.clone(),
+            mode: system.mode.to_string(),
+            overlays: system.overlays.clone(),
+            planted: options.plant.clone(),
+            first_seed: options.first_seed,
+            seeds_played: verdict.played,
+            operations: verdict.tally.operations,
+            operations_without_answer: verdict.tally.unacknowledged,
+            faults: verdict.faults.clone(),
+            held: verdict.failed.is_none(),
+            failed: verdict.failed.as_ref().map(|failed| FailedReport {
+                seed: failed.seed,
+                alternative: failed.alternative.clone(),
+                reason: failed.reason.clone(),
+                faults: lines(&failed.drawn),
+                shrunk_faults: lines(&failed.shrunk),
+            }),
+        }
+    }
+}
