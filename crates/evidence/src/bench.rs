@@ -105,8 +105,11 @@ pub struct Bench {
     pub(crate) links_alone: bool,
 }
 
-const DESIGNS: [(&str, &str); 2] = [
+const DESIGNS: [(&str, &str); 5] = [
     ("kv-ycsb-c", include_str!("../../../designs/kv-ycsb-c.toml")),
+    ("mongo-sharding", include_str!("../../../designs/mongo-sharding.toml")),
+    ("redis-replication", include_str!("../../../designs/redis-replication.toml")),
+    ("redis-sharding", include_str!("../../../designs/redis-sharding.toml")),
     ("replication", include_str!("../../../designs/replication.toml")),
 ];
 
@@ -158,11 +161,25 @@ impl Bench {
         &self.library
     }
 
-    fn key(&self, plain: &Plain, device: &str, grid: &[(String, String)]) -> SystemKey {
-        let mut set: BTreeMap<String, String> = plain.set.clone();
+    /// The system of an experiment: what its design says, then what it says itself.
+    fn key(
+        &self,
+        plain: &Plain,
+        device: &str,
+        grid: &[(String, String)],
+    ) -> Result<SystemKey, ExperimentError> {
+        let mut set: BTreeMap<String, String> = BTreeMap::new();
+        let mut testbed = plain.testbed.clone();
+        if let Some(name) = &plain.design {
+            let design = self.design(&(name.clone(), Vec::new()))?;
+            let halves = design.set.iter().filter_map(|setting| setting.split_once('='));
+            set.extend(halves.map(|(name, value)| (name.trim().to_string(), value.trim().to_string())));
+            testbed = testbed.or_else(|| design.testbed.clone());
+        }
+        set.extend(plain.set.clone());
         set.extend(grid.iter().cloned());
         let overlays = self.overlays.iter().chain(&plain.overlays).cloned().collect();
-        (device.to_string(), plain.testbed.clone(), overlays, set.into_iter().collect())
+        Ok((device.to_string(), testbed, overlays, set.into_iter().collect()))
     }
 
     /// The routes of the system that a key names.
@@ -213,7 +230,7 @@ impl Bench {
             .values()
             .flat_map(|axis| axis.set.iter().map(|name| (name.clone(), axis.values[0].clone())))
             .collect();
-        self.router(&self.key(plain, &plain.device, &grid))
+        self.router(&self.key(plain, &plain.device, &grid)?)
     }
 
     /// Runs an experiment with its comparison.
@@ -303,7 +320,7 @@ impl Bench {
             .iter()
             .flat_map(|(_, axis, at)| axis.set.iter().map(|name| (name.clone(), axis.values[*at].clone())))
             .collect();
-        let key = self.key(plain, &plain.device, &settings);
+        let key = self.key(plain, &plain.device, &settings)?;
         let router = self.router(&key)?;
         let mut variables = BTreeMap::new();
         for (name, axis, at) in grid {
@@ -350,7 +367,7 @@ impl Bench {
             return Ok(Inside::Nothing);
         }
         let router = self.router_of(plain)?;
-        let key = self.key(plain, &plain.device, &[]);
+        let key = self.key(plain, &plain.device, &[])?;
         let one = One { bench: self, plain, router: router.clone(), place: &place, grid: &grid, key };
         let routes = one.own_routes()?;
         if matches!(plain.measure, Measure::Latency | Measure::Holds) {

@@ -209,6 +209,9 @@ pub struct Design {
     pub testbed: Option<String>,
     /// The card's mode.
     pub mode: Option<String>,
+    /// Numbers of the system that this design changes, as `--set` writes them: what of a machine its
+    /// programs use.
+    pub set: Vec<String>,
     /// What the mix is chosen for.
     pub objective: Objective,
     /// By what greedy ranks.
@@ -335,6 +338,8 @@ struct RawDesign {
     device: String,
     testbed: Option<String>,
     mode: Option<String>,
+    #[serde(default)]
+    set: Vec<String>,
     objective: Spanned<String>,
     offered_load: Option<Spanned<String>>,
     rank_by: Spanned<String>,
@@ -788,6 +793,7 @@ impl Resolver<'_> {
             device: changes.device.clone().unwrap_or_else(|| raw.device.clone()),
             testbed: raw.testbed.clone(),
             mode: raw.mode.clone(),
+            set: raw.set.clone(),
             objective,
             rank,
             unit: raw.unit.as_ref().map(|unit| self.some_bytes("unit", unit)).transpose()?,

@@ -371,6 +371,8 @@ struct Task<F: Fabric> {
     /// Messages on their way out, in slots of their own: what comes in must not change them.
     outbox: F::Region,
     sent: Cell<u64>,
+    /// Messages sent by channel, each a queue pair whose slots one completion in 64 frees.
+    sent_on: RefCell<BTreeMap<String, u64>>,
     /// Receives that are posted and not yet used, by the responder whose answers they wait for
     /// (empty for datagrams): a branch that sends nothing leaves its receive to the next message.
     posted: RefCell<BTreeMap<String, F::Ticket>>,
@@ -459,6 +461,7 @@ impl<F: Hint> Agent<F> {
             local,
             outbox,
             sent: Cell::new(0),
+            sent_on: RefCell::default(),
             posted: RefCell::default(),
             remote,
             calls,
@@ -574,6 +577,13 @@ async fn initiate<F: Hint>(agent: Rc<Agent<F>>, number: u16) {
         };
         shared.labels.borrow_mut().insert((task.instance, task.number), job.label);
         let result = task.request(place).await;
+        if let Err(failure @ Failure::Post(_)) = &result {
+            // What cannot be posted once cannot be posted again, and takes no time: the run is told.
+            let mut broken = shared.broken.borrow_mut();
+            broken.get_or_insert((job.alternative, failure.clone()));
+            drop(broken);
+            agent.fabric.sleep(Time::from_us(1)).await;
+        }
         (shared.ended)(job, agent.fabric.now(), result);
     }
 }
@@ -782,11 +792,14 @@ impl<F: Hint> Task<F> {
         };
         // One completion in 64 frees the slots of all: asking for each would cost a poll each.
         let shares = operation.verb == Verb::SendDatagram && self.agent.name != program.initiator;
-        let count = if shares { &self.agent.answered } else { &self.sent };
-        let request = if count.get() % 64 == 0 { request } else { request.unsignaled() };
-        if shares {
-            self.agent.answered.set(self.agent.answered.get() + 1);
-        }
+        let before = if shares {
+            self.agent.answered.replace(self.agent.answered.get() + 1)
+        } else {
+            let mut sent_on = self.sent_on.borrow_mut();
+            let count = sent_on.entry(channel(call)).or_default();
+            std::mem::replace(count, *count + 1)
+        };
+        let request = if before.is_multiple_of(64) { request } else { request.unsignaled() };
         let ticket = self.agent.fabric.hinted(pair, call, self.label(place)).post(request)?;
         // The sender does not wait: the message's slot is the fabric's until it has left.
         drop(ticket);

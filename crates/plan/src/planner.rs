@@ -189,6 +189,7 @@ impl Setting {
     /// does not have are left out for that device only.
     pub fn system(&self, design: &Design, device: &str) -> Result<System, miette::Report> {
         let own = device == design.device;
+        let all = || design.set.iter().chain(&self.settings).cloned();
         let request = |settings: Vec<String>| Request {
             device,
             testbed: self.testbed.as_deref().or(design.testbed.as_deref()),
@@ -197,14 +198,14 @@ impl Setting {
             settings,
         };
         if own {
-            return Ok(self.library.load(&request(self.settings.clone()))?);
+            return Ok(self.library.load(&request(all().collect()))?);
         }
         let mut kept = Vec::new();
-        for setting in &self.settings {
+        for setting in all() {
             let mut with = kept.clone();
             with.push(setting.clone());
             if self.library.load(&request(with)).is_ok() {
-                kept.push(setting.clone());
+                kept.push(setting);
             }
         }
         Ok(self.library.load(&request(kept))?)

@@ -25,6 +25,12 @@ pub(crate) const FILES: &[(Category, &str, &str, &str)] = &[
     (Category::Host, "cli", "profiles/hosts/cli.toml", include_str!("../../../profiles/hosts/cli.toml")),
     (Category::Host, "srv", "profiles/hosts/srv.toml", include_str!("../../../profiles/hosts/srv.toml")),
     (
+        Category::Host,
+        "xeon5218",
+        "profiles/hosts/xeon5218.toml",
+        include_str!("../../../profiles/hosts/xeon5218.toml"),
+    ),
+    (
         Category::Testbed,
         "rack",
         "profiles/testbeds/rack.toml",
@@ -35,6 +41,12 @@ pub(crate) const FILES: &[(Category, &str, &str, &str)] = &[
         "rack-cli",
         "profiles/testbeds/rack-cli.toml",
         include_str!("../../../profiles/testbeds/rack-cli.toml"),
+    ),
+    (
+        Category::Testbed,
+        "sun",
+        "profiles/testbeds/sun.toml",
+        include_str!("../../../profiles/testbeds/sun.toml"),
     ),
     (
         Category::Overlay,
