@@ -113,8 +113,10 @@ const DESIGNS: [(&str, &str); 5] = [
     ("replication", include_str!("../../../designs/replication.toml")),
 ];
 
-const WORKLOADS: [(&str, &str); 1] =
-    [("../workloads/workloadc", include_str!("../../../workloads/workloadc"))];
+const WORKLOADS: [(&str, &str); 2] = [
+    ("../workloads/workloada", include_str!("../../../workloads/workloada")),
+    ("../workloads/workloadc", include_str!("../../../workloads/workloadc")),
+];
 
 impl Bench {
     /// A bench on the profiles of `library`.

@@ -33,7 +33,9 @@ pub use specification::{Specification, SpecificationError};
 /// # Errors
 /// [`RowError`] where a file is refused, which its tests rule out.
 pub fn shipped() -> Result<Vec<Row>, RowError> {
-    parse(include_str!("../../../evidence/wei.toml"), "evidence/wei.toml")
+    let mut rows = parse(include_str!("../../../evidence/wei.toml"), "evidence/wei.toml")?;
+    rows.extend(parse(include_str!("../../../evidence/sun.toml"), "evidence/sun.toml")?);
+    Ok(rows)
 }
 
 /// What the fit of this repository may move.

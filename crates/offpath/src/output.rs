@@ -191,13 +191,15 @@ pub fn round(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 
-/// A number for people: 3 or more significant digits, no more than 3 decimals.
+/// A number for people: 3 or more significant digits, no more than 5 decimals.
 pub fn short(value: f64) -> String {
     match value.abs() {
         v if v >= 100.0 => format!("{value:.0}"),
         v if v >= 10.0 => format!("{value:.1}"),
         v if v >= 1.0 => format!("{value:.2}"),
         0.0 => "0".to_string(),
-        _ => format!("{value:.3}"),
+        v if v >= 0.1 => format!("{value:.3}"),
+        v if v >= 0.01 => format!("{value:.4}"),
+        _ => format!("{value:.5}"),
     }
 }

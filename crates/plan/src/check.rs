@@ -266,6 +266,11 @@ pub fn few_clients(
         .map(|one| (one.name.clone(), vec![(one.name.clone(), 1.0)]))
         .collect();
     rows.extend(plan.mixes.iter().map(|mix| (mix.name.clone(), mix.shares.clone())));
+    let rate_of = |name: &str| {
+        let alone = plan.alternatives.iter().filter(|one| one.name == name).map(|one| one.rate.value);
+        let mixes = plan.mixes.iter().filter(|mix| mix.name == name).map(|mix| mix.rate.value);
+        alone.chain(mixes).next().unwrap_or(f64::INFINITY)
+    };
     rows.into_iter()
         .map(|(name, shares)| {
             let (own, weights) = own(ready, &shares);
@@ -275,7 +280,9 @@ pub fn few_clients(
                 .clients
                 .iter()
                 .map(|clients| {
-                    let span = |times: f64| Time::from_ps((slowest * times * 1e12) as u64);
+                    // Where the clients are many, they wait for each other, and a round takes longer.
+                    let round = slowest.max(f64::from(*clients) / rate_of(&name));
+                    let span = |times: f64| Time::from_ps((round * times * 1e12) as u64);
                     load(
                         &own,
                         &weights,

@@ -715,13 +715,11 @@ impl Page<'_> {
     fn next_measurement(&self) -> String {
         let plan = self.plan();
         match plan.influences.first() {
-            Some(i) => format!(
-                "measure what narrows `{}` (now {} to {}): {}",
-                i.number,
-                i.low,
-                i.high,
-                self.system.numbers.get(&i.number).map_or("", |number| &number.note)
-            ),
+            Some(i) => {
+                let note = self.system.numbers.get(&i.number).map_or("", |number| &number.note);
+                let colon = if note.is_empty() { "" } else { ": " };
+                format!("measure what narrows `{}` (now {} to {}){colon}{note}", i.number, i.low, i.high)
+            }
             None => match self.bounds().next() {
                 Some(bound) => format!("measure what {} really carries: it binds the mix", bound.name),
                 None => "run the mix on the card at this load".to_string(),

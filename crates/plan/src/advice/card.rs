@@ -176,6 +176,21 @@ fn touched<'l>(
     (endpoints, first, objects)
 }
 
+/// The endpoints that serve some alternative alone whose requests begin at `first`.
+fn served_by(look: &Look<'_>, first: &str) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for one in look.design.alternatives.iter().filter(|one| one.mixed) {
+        let (endpoints, begins, _) = touched(look, one);
+        let served: Vec<&String> = endpoints.iter().filter(|name| look.apart(name, first)).collect();
+        if let ([only], Some(begins)) = (served.as_slice(), begins)
+            && begins == first
+        {
+            all.insert((*only).clone());
+        }
+    }
+    all
+}
+
 fn shard_across_endpoints(look: &Look<'_>) -> Proposed {
     if let Runs::Mix(_) | Runs::Alternative(_) = look.design.runs {
         return Proposed::Silent(format!(
@@ -196,6 +211,10 @@ fn shard_across_endpoints(look: &Look<'_>) -> Proposed {
         let Some((_, own)) = look.endpoint(from) else { continue };
         let size: u64 = objects.iter().map(|name| look.design.objects[*name].size.get()).sum();
         for to in look.siblings(from).into_iter().filter(|to| size <= to.memory.capacity.get()) {
+            // Who wrote an alternative that `to` serves alone knows better what its processor takes.
+            if served_by(look, &first).contains(&to.name) {
+                continue;
+            }
             if known.contains(&signature(one, &|path| renamed(path, from, &to.name), false)) {
                 continue;
             }
