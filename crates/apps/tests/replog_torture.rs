@@ -59,7 +59,10 @@ fn nothing_acknowledged_is_lost_and_replicas_are_equal() {
             }
             Err(violation) => {
                 let small = shrink(&schedule, |other| run(&router, &plan, other).is_err());
-                panic!("seed {seed} ({:?}): {violation}\n{schedule}shrunk:\n{small}", plan.options.alternative);
+                panic!(
+                    "seed {seed} ({:?}): {violation}\n{schedule}shrunk:\n{small}",
+                    plan.options.alternative
+                );
             }
         }
     }
@@ -76,7 +79,7 @@ fn one_seed_gives_one_log() {
         let schedule = schedule_of(&plan);
         let play = || run(&router, &plan, &schedule).expect("nothing is lost").files();
         let files = play();
-        assert_eq!(files.len(), 3);
+        assert_eq!(files.len(), 4);
         assert_eq!(files, play());
     }
 }
