@@ -29,6 +29,11 @@ pub struct Plan {
     pub seed: u64,
 }
 
+/// Writes of a run.
+const WRITES: u32 = 40;
+/// A restart after the end of every run.
+const FOR_GOOD: Time = Time::from_ms(10_000);
+
 impl Plan {
     /// A log of small chunks and segments with `chain` behind it. The seed chooses the alternative, when
     /// entries are synced, and whether they are digested.
@@ -60,11 +65,11 @@ impl Plan {
             card_share_percent: [None, Some(60)][(random.next_u64() % 2) as usize],
             ..options
         };
-        Plan { options, writes: 40, tasks: 3, pause, loses_primary, seed }
+        Plan { options, writes: WRITES, tasks: 3, pause, loses_primary, seed }
     }
 
-    /// The faults of the plan itself: the first backup crashes, and a little later the primary does for
-    /// good.
+    /// The faults of the plan itself: the first backup crashes, perhaps for good, and a little later the
+    /// primary does for good.
     pub fn loss(&self) -> Vec<Fault> {
         if !self.loses_primary {
             return Vec::new();
@@ -75,8 +80,9 @@ impl Plan {
             let RoleName { role, instance } = role.clone();
             Fault::Crash { role, instance, at, restart_after }
         };
-        let gone = crash(&RoleName::new("host", 0), at + Time::from_us(5), Time::from_ms(10_000));
-        let first = self.options.chain.first().map(|first| crash(first, at, Time::from_us(300)));
+        let gone = crash(&RoleName::new("host", 0), at + Time::from_us(5), FOR_GOOD);
+        let back = if random.next_u64() % 2 == 0 { Time::from_us(300) } else { FOR_GOOD };
+        let first = self.options.chain.first().map(|first| crash(first, at, back));
         first.into_iter().chain([gone]).collect()
     }
 
@@ -188,9 +194,10 @@ fn payload(id: u64) -> Vec<u8> {
     bytes
 }
 
-/// Whether a write goes where others go too.
+/// Whether a write goes where others go too: every other one, and the last all together, where the order
+/// in which they are digested shows.
 fn is_shared(id: u64) -> bool {
-    id % 4 == 0
+    id % 2 == 0 || id > u64::from(WRITES) - 6
 }
 
 /// Where a write goes in a digested log.
@@ -224,8 +231,13 @@ impl Seen {
         let (files, stores) = (self.inner.files.borrow(), self.inner.stores.borrow());
         let primary = RoleName::new("host", 0);
         let none = Vec::new();
-        if plan.loses_primary && !files.contains_key(&primary) {
-            for replica in &plan.options.chain {
+        let first = plan.options.chain.first().unwrap_or(&primary);
+        let is_there = |replica: &&RoleName| files.contains_key(*replica);
+        if plan.loses_primary && !(is_there(&&primary) && is_there(&first)) {
+            // The last of the chain is never lost, so that somebody is judged.
+            let last = plan.options.chain.last().unwrap_or(&primary);
+            let others = [&primary].into_iter().chain(&plan.options.chain);
+            for replica in others.filter(|replica| *replica == last || is_there(replica)) {
                 self.judge_entries(replica, plan, files.get(replica).unwrap_or(&none), stores.get(replica))?;
             }
             return Ok(());
@@ -413,7 +425,9 @@ async fn write<F: Fabric>(fabric: &F, plan: &Rc<Plan>, seen: &Seen) -> Result<()
                         };
                         let acknowledged = Some((own.now(), *kept.start(), *kept.end()));
                         seen.inner.writes.borrow_mut()[index].acknowledged = acknowledged;
-                        own.sleep(Time::from_ps(random.next_u64() % plan.pause.ps().max(1))).await;
+                        if !is_shared(id) {
+                            own.sleep(Time::from_ps(random.next_u64() % plan.pause.ps().max(1))).await;
+                        }
                     }
                     Ok::<(), LogError>(())
                 })
