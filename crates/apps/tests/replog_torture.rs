@@ -79,7 +79,7 @@ fn one_seed_gives_one_log() {
         let schedule = schedule_of(&plan);
         let play = || run(&router, &plan, &schedule).expect("nothing is lost").files();
         let files = play();
-        assert_eq!(files.len(), 3);
+        assert_eq!(files.len(), 4);
         assert_eq!(files, play());
     }
 }

@@ -1,8 +1,8 @@
 //! A connection on which chunks go out and acknowledgements come back, and how it is kept up.
 
-use super::{LogError, Options, Planted};
+use super::{Costs, LogError, Options, Planted, at_rate};
 use crate::alive::{outlive, probe};
-use crate::pool::{KeyLocks, Pool, Promise};
+use crate::pool::{Change, KeyLocks, Pool, Promise};
 use offpath_fabric::{
     Access, Endpoint, Fabric, QueuePair, QueuePairOptions, Region, RemoteRegion, RoleName, Status, Work,
 };
@@ -15,8 +15,10 @@ use std::rc::Rc;
 pub(super) const SERVICE: &str = "replog";
 /// Bytes before a chunk in a slot: sequence, epoch, length, stored length, checksum.
 pub(super) const CHUNK_HEADER: u64 = 32;
+/// Incarnations of the primary that are told apart.
+const INCARNATIONS: usize = 32;
 /// Bytes of the message that opens a connection.
-pub(super) const OPEN_BYTES: u64 = 48;
+pub(super) const OPEN_BYTES: u64 = 48 + 16 * INCARNATIONS as u64;
 /// Bytes of its answer: region, last entry, whether it can serve.
 pub(super) const HELLO_BYTES: u64 = 40;
 /// Bytes that name a staged chunk to the card.
@@ -35,15 +37,54 @@ pub(super) enum Opener {
     Host,
 }
 
+/// Where the primary's log ended when each of its incarnations began.
+///
+/// A log that was last with incarnation `e` may have entries that the primary lost since: all behind the
+/// smallest end of the incarnations after `e`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lineage(Vec<(u64, u64)>);
+
+impl Lineage {
+    /// The latest incarnation; 0 for none.
+    pub(super) fn epoch(&self) -> u64 {
+        self.0.last().map_or(0, |(epoch, _)| *epoch)
+    }
+
+    /// Adds an incarnation that begins with a log up to `end`.
+    pub(super) fn begin(&mut self, end: u64) {
+        let epoch = self.epoch() + 1;
+        // An earlier one with a later end cuts nothing that this one does not.
+        self.0.retain(|(_, other)| *other < end);
+        self.0.push((epoch, end));
+        if self.0.len() > INCARNATIONS {
+            // Who missed that many is cut where the first of them would have.
+            self.0[1].1 = self.0[0].1;
+            self.0.remove(0);
+        }
+    }
+
+    /// The last entry that a log may keep which was last with incarnation `epoch`.
+    pub(super) fn keeps(&self, epoch: u64) -> u64 {
+        self.0.iter().filter(|(other, _)| *other > epoch).map(|(_, end)| *end).min().unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn to_numbers(&self) -> Vec<u64> {
+        self.0.iter().flat_map(|(epoch, end)| [*epoch, *end]).collect()
+    }
+
+    pub(super) fn from_numbers(numbers: &[u64]) -> Lineage {
+        Lineage(numbers.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect())
+    }
+}
+
 /// What opens a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Open {
     pub(super) opener: Opener,
-    pub(super) last: u64,
-    /// The incarnation of the primary.
-    pub(super) epoch: u64,
     /// Where the card finds staged chunks.
     pub(super) staging: RemoteRegion,
+    /// Of the primary; empty where the card opens, which follows nobody.
+    pub(super) lineage: Lineage,
 }
 
 fn word(bytes: &[u8], at: usize) -> u64 {
@@ -53,20 +94,25 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 }
 
 impl Open {
-    pub(super) fn to_bytes(self) -> [u8; OPEN_BYTES as usize] {
+    pub(super) fn to_bytes(&self) -> [u8; OPEN_BYTES as usize] {
         let mut bytes = [0; OPEN_BYTES as usize];
-        bytes[..8].copy_from_slice(&self.last.to_le_bytes());
-        bytes[8..16].copy_from_slice(&self.epoch.to_le_bytes());
+        bytes[0] = self.lineage.0.len() as u8;
+        bytes[8] = self.opener as u8;
         bytes[16..40].copy_from_slice(&self.staging.to_bytes());
-        bytes[40] = self.opener as u8;
+        for (slot, number) in bytes[48..].chunks_mut(8).zip(self.lineage.to_numbers()) {
+            slot.copy_from_slice(&number.to_le_bytes());
+        }
         bytes
     }
 
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Open> {
         let bytes = bytes.first_chunk::<{ OPEN_BYTES as usize }>()?;
-        let opener = *[Opener::Before, Opener::Card, Opener::Host].get(usize::from(bytes[40]))?;
+        let opener = *[Opener::Before, Opener::Card, Opener::Host].get(usize::from(bytes[8]))?;
         let staging = RemoteRegion::from_bytes(&bytes[16..40]).ok()?;
-        Some(Open { opener, last: word(bytes, 0), epoch: word(bytes, 8), staging })
+        let numbers: Vec<u64> = (48..OPEN_BYTES as usize).step_by(8).map(|at| word(bytes, at)).collect();
+        let incarnations = usize::from(bytes[0]);
+        let lineage = Lineage::from_numbers(numbers.get(..2 * incarnations)?);
+        Some(Open { opener, staging, lineage })
     }
 }
 
@@ -74,7 +120,7 @@ impl Open {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
     pub(super) ring: RemoteRegion,
-    /// The last entry that every log from here on has.
+    /// The last entry of the peer's log, or the last that the card has digested.
     pub(super) last: u64,
     /// Whether what is asked for exists.
     pub(super) serves: bool,
@@ -162,6 +208,43 @@ pub(super) fn read_notice(bytes: &[u8]) -> Option<(u64, u64, u32, u32)> {
 
 /// Set in the word of an answer that gives a slot back without keeping its chunk for good.
 pub(super) const LATER: u32 = 1 << 31;
+/// Set in a word that tells how far the card has digested, by the position's last 30 bits.
+pub(super) const DIGESTED: u32 = 1 << 30;
+/// Receives beyond those of the slots, for such words.
+const SPARE_RECEIVES: u64 = 4;
+
+/// How far a peer has digested.
+#[derive(Default)]
+pub(super) struct Progress {
+    digested: Cell<u64>,
+    pub(super) change: Change,
+}
+
+impl Progress {
+    pub(super) fn digested(&self) -> u64 {
+        self.digested.get()
+    }
+
+    fn reached(&self, position: u64) {
+        self.digested.set(self.digested.get().max(position));
+        self.change.tell();
+    }
+
+    /// Takes the last 30 bits of a position that never goes back.
+    fn heard(&self, word: u32) {
+        let span = u64::from(DIGESTED);
+        let (known, low) = (self.digested.get(), u64::from(word) % span);
+        let near = known / span * span + low;
+        self.reached(if near < known { near + span } else { near });
+    }
+}
+
+/// Where the time of bringing a chunk went.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spent {
+    pub(super) compression: Time,
+    pub(super) post: Time,
+}
 
 type Waiting = BTreeMap<u32, Rc<Promise<Result<bool, Status>>>>;
 
@@ -179,6 +262,8 @@ pub(super) struct Feed<F: Fabric> {
     waiting: RefCell<Waiting>,
     broken: Cell<Option<Status>>,
     to_card: bool,
+    costs: Costs,
+    progress: Rc<Progress>,
     hasty: bool,
 }
 
@@ -189,9 +274,10 @@ impl<F: Fabric> Feed<F> {
         peer: &RoleName,
         open: Open,
         options: &Options,
+        progress: &Rc<Progress>,
     ) -> Result<(Rc<Feed<F>>, Hello), LogError> {
         let memory = fabric.memories().into_iter().next().map(|memory| memory.name).unwrap_or_default();
-        let slot_bytes = CHUNK_HEADER + u64::from(options.chunk_bytes).next_multiple_of(8);
+        let slot_bytes = options.slot_bytes();
         let slots = u64::from(options.slots);
         let (notices, hello_at) = (slots * slot_bytes, slots * (slot_bytes + NOTICE_BYTES));
         let open_at = hello_at + HELLO_BYTES;
@@ -199,12 +285,12 @@ impl<F: Fabric> Feed<F> {
         let queue_pair = fabric.create_queue_pair(QueuePairOptions::rc())?;
         let mut hello = queue_pair.receive(staging.slice(hello_at, HELLO_BYTES))?;
         let mut acknowledgements = VecDeque::new();
-        for _ in 0..slots {
+        for _ in 0..slots + SPARE_RECEIVES {
             acknowledgements.push_back(queue_pair.receive(staging.slice(notices, 0))?);
         }
         let broke = |status| LogError::Disconnected { peer: peer.to_string(), status };
         fabric.connect(&queue_pair, &peer.role, peer.instance, SERVICE).await?;
-        staging.write(open_at, &Open { staging: staging.remote(), ..open }.to_bytes())?;
+        staging.write(open_at, &Open { staging: staging.remote(), ..open.clone() }.to_bytes())?;
         drop(queue_pair.send(staging.slice(open_at, OPEN_BYTES))?);
         let heard = outlive(fabric, &queue_pair, &staging, options.patience, &mut hello).await?;
         let mut bytes = vec![0; heard.map_err(broke)?.bytes as usize];
@@ -222,6 +308,8 @@ impl<F: Fabric> Feed<F> {
             waiting: RefCell::default(),
             broken: Cell::new(None),
             to_card: open.opener == Opener::Host,
+            costs: options.costs,
+            progress: progress.clone(),
             hasty: options.plants(Planted::HastySlots),
         });
         fabric.spawn_task(Box::pin(feed.clone().listen(acknowledgements, options.patience)));
@@ -248,6 +336,10 @@ impl<F: Fabric> Feed<F> {
                     }
                     // The slot is told by the word that comes with the acknowledgement.
                     let slot = heard.immediate.unwrap_or(u32::MAX);
+                    if slot & (LATER | DIGESTED) == DIGESTED {
+                        self.progress.heard(slot);
+                        continue;
+                    }
                     let promise = self.waiting.borrow_mut().remove(&(slot & !LATER));
                     if let Some(promise) = promise {
                         promise.give(Ok(slot & LATER == 0));
@@ -287,17 +379,24 @@ impl<F: Fabric> Feed<F> {
     /// Brings a chunk to the peer once; whether it is kept, which an earlier one that is missing
     /// prevents.
     pub(super) async fn offer(&self, chunk: &Chunk, compress: bool) -> Result<bool, LogError> {
-        self.bring(chunk, compress, &Cell::default()).await
+        self.offer_timed(chunk, compress).await.0
     }
 
-    /// Brings a chunk once, uncompressed; whether it is kept, and the processor time of posting.
-    pub(super) async fn send_timed(&self, chunk: &Chunk) -> (Result<bool, LogError>, Time) {
-        let posting = Cell::default();
-        let sent = self.bring(chunk, false, &posting).await;
-        (sent, posting.get())
-    }
-
-    async fn bring(&self, chunk: &Chunk, compress: bool, posting: &Cell<Time>) -> Result<bool, LogError> {
+    /// Brings a chunk once; whether it is kept, and where this role's time went.
+    pub(super) async fn offer_timed(&self, chunk: &Chunk, compress: bool) -> (Result<bool, LogError>, Spent) {
+        let mut spent = Spent::default();
+        let mut bytes = Vec::new();
+        if !self.to_card {
+            let began = self.fabric.now();
+            let cost = at_rate(chunk.payload.len() as u64, self.costs.compress_bytes_per_second);
+            if compress && cost > Time::ZERO {
+                self.fabric.compute(Work::Time(cost)).await;
+            }
+            bytes = chunk.to_bytes(compress);
+            if compress {
+                spent.compression = self.fabric.now() - began;
+            }
+        }
         // The earliest chunk first: the others wait for it at the peer.
         let slot = self.pool.take(chunk.sequence).await;
         let broke = |status| LogError::Disconnected { peer: self.peer.to_string(), status };
@@ -305,14 +404,15 @@ impl<F: Fabric> Feed<F> {
         if let Some(status) = self.broken.get() {
             // Who waits for a slot must learn it too.
             self.pool.give(slot);
-            return Err(broke(status));
+            return (Err(broke(status)), spent);
         }
         self.waiting.borrow_mut().insert(slot as u32, promise.clone());
         let began = self.fabric.now();
-        let posted = self.post(slot, chunk, compress);
+        let posted = self.post(slot, chunk, &bytes);
+        drop(bytes);
         // A world that charges for posting delays what comes next.
         self.fabric.compute(Work::Time(Time::ZERO)).await;
-        posting.set(self.fabric.now() - began);
+        spent.post = self.fabric.now() - began;
         if self.hasty {
             self.pool.give(slot);
         }
@@ -326,10 +426,10 @@ impl<F: Fabric> Feed<F> {
         if !self.hasty {
             self.pool.give(slot);
         }
-        done
+        (done, spent)
     }
 
-    fn post(&self, slot: u64, chunk: &Chunk, compress: bool) -> Result<(), LogError> {
+    fn post(&self, slot: u64, chunk: &Chunk, bytes: &[u8]) -> Result<(), LogError> {
         let at = slot * self.slot_bytes;
         if self.to_card {
             self.staging.write(at, &chunk.payload)?;
@@ -340,8 +440,7 @@ impl<F: Fabric> Feed<F> {
             drop(self.queue_pair.send(self.staging.slice(notice_at, NOTICE_BYTES))?);
             return Ok(());
         }
-        let bytes = chunk.to_bytes(compress);
-        self.staging.write(at, &bytes)?;
+        self.staging.write(at, bytes)?;
         let local = self.staging.slice(at, bytes.len() as u64);
         drop(self.queue_pair.write_with_immediate(local, self.ring.at(at), slot as u32)?);
         Ok(())
@@ -355,6 +454,7 @@ pub(super) struct Downstream<F: Fabric> {
     pub(super) peer: RoleName,
     pub(super) feed: RefCell<Option<Rc<Feed<F>>>>,
     pub(super) turn: KeyLocks,
+    pub(super) progress: Rc<Progress>,
 }
 
 impl<F: Fabric> Downstream<F> {
@@ -365,23 +465,29 @@ impl<F: Fabric> Downstream<F> {
             peer,
             feed: RefCell::new(None),
             turn: KeyLocks::default(),
+            progress: Rc::default(),
         })
     }
 
-    /// The connection, made anew where it broke; `fresh` hears of the answer to a new one. Tries until
-    /// it succeeds, except where the peer says that it never will.
+    /// The connection, where there is one.
+    pub(super) fn present(&self) -> Option<Rc<Feed<F>>> {
+        self.feed.borrow().clone().filter(|feed| !feed.is_broken())
+    }
+
+    /// The connection, made anew where it broke; `fresh` hears of the answer to a new one and may refuse
+    /// it. Tries until it succeeds, except where one of the two says that it never will.
     pub(super) async fn ensure(
         &self,
         open: impl Fn() -> Open,
-        fresh: impl Fn(&Rc<Feed<F>>, Hello),
+        fresh: impl Fn(&Rc<Feed<F>>, Hello) -> Result<(), LogError>,
     ) -> Result<Rc<Feed<F>>, LogError> {
         let _turn = self.turn.lock(0).await;
         loop {
-            let present = self.feed.borrow().clone();
-            if let Some(feed) = present.filter(|feed| !feed.is_broken()) {
+            if let Some(feed) = self.present() {
                 return Ok(feed);
             }
-            match Feed::connect(&self.fabric, &self.peer, open(), &self.options).await {
+            let (options, progress) = (&self.options, &self.progress);
+            match Feed::connect(&self.fabric, &self.peer, open(), options, progress).await {
                 Ok((_, hello)) if !hello.serves => {
                     return Err(LogError::NoEngine {
                         engine: self.options.engine.clone(),
@@ -389,8 +495,12 @@ impl<F: Fabric> Downstream<F> {
                     });
                 }
                 Ok((feed, hello)) => {
+                    if let Err(error) = fresh(&feed, hello) {
+                        feed.close();
+                        return Err(error);
+                    }
                     *self.feed.borrow_mut() = Some(feed.clone());
-                    fresh(&feed, hello);
+                    self.progress.reached(hello.last);
                     return Ok(feed);
                 }
                 // The peer is down, or was while it was asked.
@@ -432,9 +542,39 @@ mod tests {
     }
 
     #[test]
+    fn a_position_is_known_by_its_last_bits() {
+        let progress = Progress::default();
+        let span = u64::from(DIGESTED);
+        for position in [0, 5, span - 1, span, span + 7, 3 * span - 2, 3 * span + 1] {
+            progress.reached(position.saturating_sub(span / 2));
+            progress.heard((position % span) as u32 | DIGESTED);
+            assert_eq!(progress.digested(), position);
+        }
+    }
+
+    #[test]
+    fn who_missed_incarnations_keeps_what_none_of_them_lost() {
+        let mut lineage = Lineage::default();
+        let ends = [0, 10, 7, 12, 12, 15];
+        ends.iter().for_each(|end| lineage.begin(*end));
+        assert_eq!(lineage.epoch(), 6);
+        for (epoch, _) in ends.iter().enumerate() {
+            assert_eq!(lineage.keeps(epoch as u64), *ends[epoch..].iter().min().expect("there are some"));
+        }
+        assert_eq!(lineage.keeps(6), u64::MAX);
+        assert_eq!(Lineage::from_numbers(&lineage.to_numbers()), lineage);
+        (20..80).for_each(|end| lineage.begin(end));
+        assert_eq!((lineage.keeps(0), lineage.keeps(6), lineage.keeps(65)), (0, 0, 79));
+    }
+
+    #[test]
     fn messages_are_read_back() {
-        let open = Open { opener: Opener::Card, last: 5, epoch: 6, staging: no_region() };
-        assert_eq!(Open::from_bytes(&open.to_bytes()), Some(open));
+        let mut lineage = Lineage::default();
+        for end in 0..100 {
+            let open = Open { opener: Opener::Card, staging: no_region(), lineage: lineage.clone() };
+            assert_eq!(Open::from_bytes(&open.to_bytes()), Some(open));
+            lineage.begin(end);
+        }
         let hello = Hello { ring: no_region(), last: 9, serves: true };
         assert_eq!(Hello::from_bytes(&hello.to_bytes()), Some(hello));
         assert_eq!(read_notice(&notice(1, 2, 3, 4)), Some((1, 2, 3, 4)));

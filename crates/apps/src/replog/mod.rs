@@ -12,14 +12,23 @@
 //! but alike everywhere. With another policy a crash may take entries that were acknowledged since the
 //! last sync.
 //!
+//! With [`Digestion`], entries are [`Record`]s, bytes at a place of a file. Each backup applies what the
+//! chain has to its own [`Store`]; for the primary the card does (A1, A2) or the host. How far a store
+//! is, is kept behind its files, so that a crash has entries applied again and never left out, and the
+//! log may be truncated behind it.
+//!
 //! After a crash the primary's log decides: a backup that has more cuts it off before the primary
 //! takes a write, which is right because nothing that only a backup has was acknowledged.
 
+mod digest;
+mod drive;
 mod feed;
 mod log;
 mod primary;
 mod replica;
 
+pub use digest::{NAME_BYTES, Record, Store};
+pub use drive::{Driven, Load, drive};
 pub use log::{Log, entries};
 pub use primary::{Parts, Primary};
 pub use replica::{backup, card};
@@ -36,8 +45,16 @@ pub enum Alternative {
     A2,
     /// The host writes them to the backup.
     A3,
-    /// As A2 while the card keeps up, else as A3.
+    /// As A2 while the card has a free slot, else as A3; or by [`Options::card_share_percent`].
     A2AndA3,
+}
+
+impl Alternative {
+    /// Whether the card digests the primary's log. With A2 and A3 together the host does: it has every
+    /// entry, and the card is what is short.
+    pub fn digests_on_card(self) -> bool {
+        matches!(self, Alternative::A1 | Alternative::A2)
+    }
 }
 
 /// When entries are made to survive a crash.
@@ -49,6 +66,17 @@ pub enum SyncPolicy {
     Every(u32),
     /// Only where a segment ends.
     Never,
+}
+
+/// Whether acknowledged entries are applied to the files that they belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Digestion {
+    /// No: entries are bytes of any kind, and the log is all there is.
+    Off,
+    /// Yes, and the log stays whole.
+    Keep,
+    /// Yes, and segments are removed once all their entries are in files.
+    Truncate,
 }
 
 /// Mistakes that torture must find. No log has one unless a test plants it.
@@ -74,11 +102,17 @@ pub enum Planted {
     NoResend,
     /// The primary acknowledges without the chain.
     LocalAcknowledgement,
+    /// The position of digestion is kept before the files are synced.
+    DigestedBeforeSync,
+    /// Entries are applied to files in another order than the log's.
+    DigestedOutOfOrder,
+    /// The log is truncated before its entries are in their files.
+    TruncatedBeforeDigested,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 10] = [
+    pub const ALL: [Planted; 13] = [
         Planted::EarlyAcknowledgement,
         Planted::MissingSync,
         Planted::AcknowledgedBeforeForwarded,
@@ -89,6 +123,9 @@ impl Planted {
         Planted::HastySlots,
         Planted::NoResend,
         Planted::LocalAcknowledgement,
+        Planted::DigestedBeforeSync,
+        Planted::DigestedOutOfOrder,
+        Planted::TruncatedBeforeDigested,
     ];
 }
 
@@ -99,6 +136,8 @@ pub struct Costs {
     pub file_bytes_per_second: u64,
     /// Bytes a second that one core compresses; 0 charges nothing.
     pub compress_bytes_per_second: u64,
+    /// How long a file takes to survive a crash; the processor is free meanwhile.
+    pub sync: Time,
 }
 
 fn at_rate(bytes: u64, rate: u64) -> Time {
@@ -126,6 +165,14 @@ pub struct Options {
     pub slots: u32,
     /// Whether the card compresses.
     pub compress: bool,
+    /// Whether the host compresses what it writes to the backup itself.
+    pub host_compresses: bool,
+    /// Of A2 and A3 together, how many of 100 chunks go by the card, as a plan says; `None` for as many
+    /// as it has slots for.
+    pub card_share_percent: Option<u32>,
+    /// Whether entries are applied to files: by each backup, and for the primary by the card (A1, A2) or
+    /// the host.
+    pub digestion: Digestion,
     /// Processor work to charge.
     pub costs: Costs,
     /// How long a silent peer is waited for before it is asked whether it lives.
@@ -146,6 +193,9 @@ impl Options {
             sync: SyncPolicy::Always,
             slots: 8,
             compress: true,
+            host_compresses: false,
+            card_share_percent: None,
+            digestion: Digestion::Off,
             costs: Costs::default(),
             patience: Time::from_ms(1),
             planted: None,
@@ -160,7 +210,28 @@ impl Options {
         if self.slots == 0 || self.slots > 64 {
             return wrong("number of slots", self.slots.into(), "1 to 64");
         }
+        if self.card_share_percent.is_some_and(|share| share > 100) {
+            return wrong(
+                "share of the card in percent",
+                self.card_share_percent.unwrap_or(0).into(),
+                "0 to 100",
+            );
+        }
+        if self.digestion != Digestion::Off && self.sync != SyncPolicy::Always {
+            return Err(LogError::DigestionNeedsSync);
+        }
         Ok(())
+    }
+
+    /// The longest entry.
+    fn entry_bytes(&self) -> u64 {
+        let record = if self.digestion == Digestion::Off { 0 } else { digest::RECORD_BYTES };
+        u64::from(self.chunk_bytes) + record
+    }
+
+    /// What a chunk takes at most where it is staged.
+    fn slot_bytes(&self) -> u64 {
+        feed::CHUNK_HEADER + self.entry_bytes().next_multiple_of(8)
     }
 
     fn plants(&self, bug: Planted) -> bool {
@@ -205,6 +276,34 @@ pub enum LogError {
         /// The log's last.
         last: u64,
     },
+    /// An entry was digested and removed.
+    #[error(
+        "entry {sequence} was removed, the log begins at {first}; copy the files and the log of another replica"
+    )]
+    Truncated {
+        /// Which entry.
+        sequence: u64,
+        /// The log's first.
+        first: u64,
+    },
+    /// An entry is of no file.
+    #[error("entry {sequence} is no record of a file; write to a digested log by `write_file` alone")]
+    NoRecord {
+        /// Which entry; 0 where it was not appended.
+        sequence: u64,
+    },
+    /// The log has no files.
+    #[error("this log is not digested into files; open it with `Digestion::Keep` or `Truncate`")]
+    NotDigested,
+    /// No file can have that name.
+    #[error("`{name}` cannot be the name of a file; use 1 to 54 bytes without `/`, `\\` and NUL")]
+    FileName {
+        /// The name.
+        name: String,
+    },
+    /// What is in files cannot be taken back, so the log must be sure of it.
+    #[error("a log that a crash may shorten cannot be digested; choose `SyncPolicy::Always`")]
+    DigestionNeedsSync,
     /// A log of that shape cannot be.
     #[error("a log cannot have a {what} of {value}; choose {bound}")]
     Shape {

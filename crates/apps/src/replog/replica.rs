@@ -1,23 +1,25 @@
 //! Who keeps or carries the log for the primary: backups and the card.
 
+use super::digest::{BATCH, Confirmed, Store, digest_log, keep_numbers, kept_numbers};
 use super::feed::{
-    CHUNK_HEADER, Chunk, Downstream, HELLO_BYTES, Hello, LATER, NOTICE_BYTES, OPEN_BYTES, Open, Opener,
-    SERVICE, no_region, read_notice,
+    Chunk, DIGESTED, Downstream, Feed, HELLO_BYTES, Hello, LATER, Lineage, NOTICE_BYTES, OPEN_BYTES, Open,
+    Opener, SERVICE, no_region, read_notice,
 };
 use super::log::Log;
-use super::{Alternative, LogError, Options, Planted, at_rate};
+use super::primary::LINEAGE;
+use super::{Alternative, Digestion, LogError, Options, Planted, at_rate};
 use crate::pool::{Change, KeyLocks};
 use offpath_fabric::{
-    Access, Fabric, Listener, MemoryAt, QueuePair, QueuePairOptions, Region, Status, Work, WorkRequest,
+    Access, Fabric, Listener, LocalBoxFuture, MemoryAt, QueuePair, QueuePairOptions, Region, RemoteRegion,
+    Status, Work, WorkRequest,
 };
 use offpath_quantity::Time;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
-/// How many confirmed entries are remembered; one that comes again later is forwarded again, and known
-/// there.
-const REMEMBERED: usize = 1024;
+/// Entries by which the card may be ahead of its files before it slows the host down.
+const AHEAD: u64 = 4 * BATCH as u64;
 /// The pause before something that failed is tried again.
 const PAUSE: Time = Time::from_us(100);
 
@@ -40,34 +42,41 @@ struct Replica<F: Fabric> {
     fabric: F,
     options: Options,
     log: Log<F>,
-    /// The primary's incarnation; 0 until it tells.
-    epoch: Cell<u64>,
+    /// The primary's incarnations that this log follows; none until it tells of one.
+    lineage: RefCell<Lineage>,
     arrived: RefCell<BTreeMap<u64, Vec<u8>>>,
     change: Change,
     turn: KeyLocks,
     /// Entries that are on their way to the next backup.
     forwarding: RefCell<BTreeSet<u64>>,
-    /// Entries that the rest of the chain has, the latest of them.
-    confirmed: RefCell<BTreeSet<u64>>,
+    /// Entries that the rest of the chain has.
+    confirmed: RefCell<Confirmed>,
     next: Option<Rc<Downstream<F>>>,
+    store: Option<Store<F>>,
+    /// What this backup cannot go on with.
+    failed: RefCell<Option<LogError>>,
 }
 
 /// A backup of the chain: keeps the log in its files and passes it on. It runs until it is stopped or
-/// fails. Refused where its log is damaged or has another writer.
+/// a file fails. Refused where its log is damaged or has another writer.
 pub async fn backup<F: Fabric>(fabric: F, options: Options) -> Result<(), LogError> {
     options.check()?;
     let own = fabric.role();
     let position = options.chain.iter().position(|name| *name == own);
     let after = position.and_then(|position| options.chain.get(position + 1)).cloned();
     let log = Log::open(&fabric, &options).await?;
+    let digests = options.digestion != Digestion::Off;
+    let store = if digests { Some(Store::open(&fabric, &options).await?) } else { None };
     let replica = Rc::new(Replica {
         log,
-        epoch: Cell::new(0),
+        lineage: RefCell::new(Lineage::from_numbers(&kept_numbers(&fabric, LINEAGE).await?)),
         arrived: RefCell::default(),
         change: Change::default(),
         turn: KeyLocks::default(),
         forwarding: RefCell::default(),
-        confirmed: RefCell::default(),
+        confirmed: RefCell::new(Confirmed::upto(store.as_ref().map_or(0, Store::digested))),
+        store,
+        failed: RefCell::default(),
         next: after.map(|peer| Downstream::new(&fabric, &options, peer)),
         fabric: fabric.clone(),
         options,
@@ -77,31 +86,70 @@ pub async fn backup<F: Fabric>(fabric: F, options: Options) -> Result<(), LogErr
         fabric.spawn_task(Box::pin(async move {
             loop {
                 // The next backup may have restarted, and waits to be told where it is cut.
-                if own.epoch.get() > 0 {
-                    let _ = own.next_feed().await;
+                if own.epoch() > 0
+                    && let Err(error) = own.next_feed().await
+                {
+                    return own.note(Err(error));
                 }
                 own.fabric.sleep(own.options.patience).await;
             }
         }));
     }
-    let listener = fabric.listen(SERVICE)?;
-    let slots = u64::from(replica.options.slots);
-    let slot_bytes = CHUNK_HEADER + u64::from(replica.options.chunk_bytes).next_multiple_of(8);
-    loop {
-        let queue_pair = fabric.create_queue_pair(QueuePairOptions::rc())?;
-        let length = slots * slot_bytes + OPEN_BYTES + HELLO_BYTES;
-        let region = fabric.register(&memory(&fabric), length, Access::ALL)?;
-        let opening = queue_pair.receive(region.slice(slots * slot_bytes, OPEN_BYTES))?;
-        let mut receives = VecDeque::new();
-        for _ in 0..slots {
-            receives.push_back(queue_pair.receive(region.slice(0, 0))?);
-        }
-        listener.accept(&queue_pair).await?;
+    if replica.store.is_some() {
         let own = replica.clone();
         fabric.spawn_task(Box::pin(async move {
-            // A connection that breaks ends here; its peer opens another.
-            let _ = own.serve(queue_pair, region, opening, receives, slot_bytes).await;
+            let Some(store) = &own.store else { return };
+            let upto = || if own.next.is_some() { own.confirmed.borrow().last() } else { own.log.last() };
+            let ended = digest_log(&own.log, store, &own.options, &own.change, upto, |_| ()).await;
+            own.note(ended);
         }));
+    }
+    let own = replica.clone();
+    fabric.spawn_task(Box::pin(async move {
+        let ended = own.accept().await;
+        own.note(ended);
+    }));
+    let failed = replica.change.until(|| replica.failed.borrow().clone()).await;
+    Err(failed)
+}
+
+/// Whether an error is of the connection alone, which the peer makes anew.
+fn passes(error: &LogError) -> bool {
+    !matches!(error, LogError::File(_) | LogError::Corrupt { .. } | LogError::Truncated { .. })
+}
+
+impl<F: Fabric> Replica<F> {
+    fn note(&self, ended: Result<(), LogError>) {
+        if let Err(error) = ended {
+            *self.failed.borrow_mut() = Some(error);
+            self.change.tell();
+        }
+    }
+
+    async fn accept(self: &Rc<Self>) -> Result<(), LogError> {
+        let fabric = &self.fabric;
+        let listener = fabric.listen(SERVICE)?;
+        let slots = u64::from(self.options.slots);
+        let slot_bytes = self.options.slot_bytes();
+        loop {
+            let queue_pair = fabric.create_queue_pair(QueuePairOptions::rc())?;
+            let length = slots * slot_bytes + OPEN_BYTES + HELLO_BYTES;
+            let region = fabric.register(&memory(fabric), length, Access::ALL)?;
+            let opening = queue_pair.receive(region.slice(slots * slot_bytes, OPEN_BYTES))?;
+            let mut receives = VecDeque::new();
+            for _ in 0..slots {
+                receives.push_back(queue_pair.receive(region.slice(0, 0))?);
+            }
+            listener.accept(&queue_pair).await?;
+            let own = self.clone();
+            fabric.spawn_task(Box::pin(async move {
+                // A connection that breaks ends here; its peer opens another.
+                match own.clone().serve(queue_pair, region, opening, receives, slot_bytes).await {
+                    Err(error) if !passes(&error) => own.note(Err(error)),
+                    _ => {}
+                }
+            }));
+        }
     }
 }
 
@@ -163,33 +211,47 @@ impl<F: Fabric> Replica<F> {
                     Ok(Taken::Kept | Taken::Later) if early => {}
                     Ok(Taken::Kept) => acknowledge(slot),
                     Ok(Taken::Later) => acknowledge(slot | LATER),
-                    Ok(Taken::Unknown) | Err(_) => queue_pair.close(),
+                    Ok(Taken::Unknown) => queue_pair.close(),
+                    Err(error) => {
+                        queue_pair.close();
+                        if !passes(&error) {
+                            own.note(Err(error));
+                        }
+                    }
                 }
             }));
         }
         Ok(())
     }
 
-    /// Follows the log of who comes before: an incarnation that is new here cuts what only this log
-    /// has. False for one that is over.
+    /// The incarnation that this log follows; 0 for none.
+    fn epoch(&self) -> u64 {
+        self.lineage.borrow().epoch()
+    }
+
+    /// Follows the log of who comes before: incarnations that are new here cut what the primary lost.
+    /// False for one that is over.
     async fn follow(&self, open: Open) -> Result<bool, LogError> {
         let _turn = self.turn.lock(0).await;
-        if open.epoch < self.epoch.get() {
-            return Ok(false);
+        let (known, told) = (self.epoch(), open.lineage.epoch());
+        if told <= known {
+            return Ok(told == known);
         }
-        if open.epoch > self.epoch.get() {
-            self.arrived.borrow_mut().clear();
-            self.forwarding.borrow_mut().clear();
-            self.confirmed.borrow_mut().clear();
-            if !self.options.plants(Planted::NoCut) {
-                self.log.truncate_after(open.last).await?;
-            }
-            self.epoch.set(open.epoch);
-            self.change.tell();
-            if let Some(next) = &self.next {
-                // It must hear of the incarnation before anything of it.
-                next.reset();
-            }
+        self.arrived.borrow_mut().clear();
+        self.forwarding.borrow_mut().clear();
+        let digested = self.store.as_ref().map_or(0, Store::digested);
+        *self.confirmed.borrow_mut() = Confirmed::upto(digested);
+        if !self.options.plants(Planted::NoCut) {
+            self.log.truncate_after(open.lineage.keeps(known).min(self.log.last())).await?;
+        }
+        // Kept after the cut, so that a crash in between has it cut again; and kept at all, so that a
+        // restart does not cut what came since.
+        keep_numbers(&self.fabric, LINEAGE, &open.lineage.to_numbers(), &self.options.costs).await?;
+        *self.lineage.borrow_mut() = open.lineage;
+        self.change.tell();
+        if let Some(next) = &self.next {
+            // It must hear of the incarnation before anything of it.
+            next.reset();
         }
         Ok(true)
     }
@@ -197,11 +259,11 @@ impl<F: Fabric> Replica<F> {
     /// Keeps a chunk and passes it on.
     async fn take(self: &Rc<Self>, chunk: Chunk) -> Result<Taken, LogError> {
         let (epoch, sequence) = (chunk.epoch, chunk.sequence);
-        let is_over = || self.epoch.get() > epoch;
+        let is_over = || self.epoch() > epoch;
         if is_over() {
             return Ok(Taken::Kept);
         }
-        if epoch > self.epoch.get() {
+        if epoch > self.epoch() {
             return Ok(Taken::Unknown);
         }
         let repeated = sequence <= self.log.last();
@@ -216,7 +278,7 @@ impl<F: Fabric> Replica<F> {
             Some(_) if self.options.plants(Planted::AcknowledgedBeforeForwarded) => {
                 self.log.last() >= sequence
             }
-            Some(_) => self.confirmed.borrow().contains(&sequence),
+            Some(_) => self.confirmed.borrow().has(sequence),
             None => self.log.last() >= sequence,
         };
         let there = self.change.until(|| (is_over() || kept()).then_some(()));
@@ -230,38 +292,37 @@ impl<F: Fabric> Replica<F> {
     fn forward(self: &Rc<Self>, chunk: &Chunk) {
         let (sequence, epoch) = (chunk.sequence, chunk.epoch);
         if self.next.is_none()
-            || self.confirmed.borrow().contains(&sequence)
+            || self.confirmed.borrow().has(sequence)
             || !self.forwarding.borrow_mut().insert(sequence)
         {
             return;
         }
         let (own, chunk) = (self.clone(), chunk.clone());
         self.fabric.spawn_task(Box::pin(async move {
-            while own.epoch.get() == epoch {
+            while own.epoch() == epoch {
                 let Ok(feed) = own.next_feed().await else { return };
                 // It may have been cut while the connection was made.
-                if own.epoch.get() == epoch && feed.send(&chunk, false).await.is_ok() {
+                if own.epoch() == epoch && feed.send(&chunk, false).await.is_ok() {
                     break;
                 }
             }
-            if own.epoch.get() == epoch {
+            if own.epoch() == epoch {
                 own.forwarding.borrow_mut().remove(&sequence);
-                let mut confirmed = own.confirmed.borrow_mut();
-                confirmed.insert(sequence);
-                if confirmed.len() > REMEMBERED {
-                    confirmed.pop_first();
-                }
-                drop(confirmed);
-                own.change.tell();
+                own.confirm(sequence);
             }
         }));
+    }
+
+    fn confirm(&self, sequence: u64) {
+        self.confirmed.borrow_mut().add(sequence);
+        self.change.tell();
     }
 
     /// Appends what is next, in order.
     async fn append_arrived(self: &Rc<Self>, epoch: u64) -> Result<(), LogError> {
         let _turn = self.turn.lock(0).await;
         let anyhow = self.options.plants(Planted::NoOrder) || self.options.plants(Planted::NoDuplicateCheck);
-        while self.epoch.get() == epoch {
+        while self.epoch() == epoch {
             let next = self.log.last() + 1;
             let first = self.arrived.borrow().keys().next().copied();
             let at = if anyhow { first.unwrap_or(next) } else { next };
@@ -282,41 +343,52 @@ impl<F: Fabric> Replica<F> {
         Ok(())
     }
 
-    async fn next_feed(self: &Rc<Self>) -> Result<Rc<super::feed::Feed<F>>, LogError> {
+    async fn next_feed(self: &Rc<Self>) -> Result<Rc<Feed<F>>, LogError> {
         let Some(next) = &self.next else {
             return Err(LogError::Protocol { peer: self.fabric.role().to_string() });
         };
-        let open = || Open {
-            opener: Opener::Before,
-            last: self.log.last(),
-            epoch: self.epoch.get(),
-            staging: no_region(),
-        };
-        next.ensure(open, |feed, hello| {
-            let (own, feed, epoch) = (self.clone(), feed.clone(), self.epoch.get());
-            if own.options.plants(Planted::NoResend) {
-                return;
+        let open =
+            || Open { opener: Opener::Before, staging: no_region(), lineage: self.lineage.borrow().clone() };
+        let fresh = |feed: &Rc<Feed<F>>, hello: Hello| {
+            let first = self.log.first();
+            if hello.last + 1 < first {
+                return Err(LogError::Truncated { sequence: hello.last + 1, first });
             }
-            // Whatever it lost, or never had, comes from this log.
-            let upto = own.log.last();
+            if self.options.plants(Planted::NoResend) {
+                return Ok(());
+            }
+            // Whatever it lost, or never had, comes from this log; and what has to be known to be there
+            // is asked for again.
+            let sure = self.store.as_ref().map_or(u64::MAX, |_| self.confirmed.borrow().last());
+            let missing = hello.last.min(sure) + 1..=self.log.last();
+            let (own, feed, epoch) = (self.clone(), feed.clone(), self.epoch());
             self.fabric.spawn_task(Box::pin(async move {
-                for sequence in hello.last + 1..=upto {
-                    let Ok(payload) = own.log.read(sequence).await else { return };
-                    if own.epoch.get() != epoch {
+                for sequence in missing {
+                    let payload = match own.log.read(sequence).await {
+                        Ok(payload) => payload,
+                        // It was digested meanwhile.
+                        Err(LogError::Truncated { .. }) => continue,
+                        Err(_) => return,
+                    };
+                    if own.epoch() != epoch {
                         return;
                     }
                     if feed.send(&Chunk { sequence, epoch, payload }, false).await.is_err() {
                         return;
                     }
+                    if own.epoch() == epoch {
+                        own.confirm(sequence);
+                    }
                 }
             }));
-        })
-        .await
+            Ok(())
+        };
+        next.ensure(open, fresh).await
     }
 }
 
-/// The card: pulls chunks from the host, compresses them and brings them to the first backup. It runs
-/// until it is stopped or fails. Where the alternative needs a copy engine that the card does not
+/// The card: pulls chunks from the host, compresses them, brings them to the first backup, and digests
+/// them where it is to. It runs until it is stopped or a file fails. Where the alternative needs a copy engine that the card does not
 /// have, the primary is refused.
 pub async fn card<F: Fabric>(fabric: F, options: Options) -> Result<(), LogError> {
     options.check()?;
@@ -326,9 +398,41 @@ pub async fn card<F: Fabric>(fabric: F, options: Options) -> Result<(), LogError
         return Err(LogError::Shape { what: "number of backups", value: 0, bound: "at least 1" });
     };
     let next = Downstream::new(&fabric, &options, first);
+    let digests = options.digestion != Digestion::Off && options.alternative.digests_on_card();
+    let digester = match digests {
+        true => Some(Rc::new(Digester {
+            store: Store::open(&fabric, &options).await?,
+            arrived: RefCell::default(),
+            change: Change::default(),
+            host: RefCell::new(Weak::new()),
+        })),
+        false => None,
+    };
+    let accepting = accept_hosts(fabric.clone(), options.clone(), serves, next, digester.clone());
+    let Some(digester) = digester else { return accepting.await };
+    let failed = Rc::new(RefCell::new(None));
+    for task in [Box::pin(accepting) as LocalBoxFuture<_>, Box::pin(digester.clone().digest())] {
+        let (failed, digester) = (failed.clone(), digester.clone());
+        fabric.spawn_task(Box::pin(async move {
+            let ended: Result<(), LogError> = task.await;
+            *failed.borrow_mut() = Some(ended);
+            digester.change.tell();
+        }));
+    }
+    digester.change.until(|| failed.borrow_mut().take()).await
+}
+
+async fn accept_hosts<F: Fabric>(
+    fabric: F,
+    options: Options,
+    serves: bool,
+    next: Rc<Downstream<F>>,
+    digester: Option<Rc<Digester<F>>>,
+) -> Result<(), LogError> {
+    let by_engine = matches!(options.alternative, Alternative::A2 | Alternative::A2AndA3);
     let listener = fabric.listen(SERVICE)?;
     let slots = u64::from(options.slots);
-    let slot_bytes = CHUNK_HEADER + u64::from(options.chunk_bytes).next_multiple_of(8);
+    let slot_bytes = options.slot_bytes();
     loop {
         let queue_pair = fabric.create_queue_pair(QueuePairOptions::rc())?;
         let notices_at = slots * slot_bytes;
@@ -341,18 +445,18 @@ pub async fn card<F: Fabric>(fabric: F, options: Options) -> Result<(), LogError
             receives.push_back((queue_pair.receive(slice.clone())?, slice));
         }
         listener.accept(&queue_pair).await?;
-        let host = Host {
+        let host = Rc::new(Host {
             fabric: fabric.clone(),
             options: options.clone(),
             queue_pair,
             region,
             engine: by_engine.then(|| options.engine.clone()),
             next: next.clone(),
+            digester: digester.clone(),
             alive: Cell::new(true),
             slot_bytes,
-        };
+        });
         fabric.spawn_task(Box::pin(async move {
-            let host = Rc::new(host);
             let _ = host.serve(opening, receives, open_at, serves).await;
             host.alive.set(false);
             host.queue_pair.close();
@@ -368,6 +472,7 @@ struct Host<F: Fabric> {
     region: F::Region,
     engine: Option<String>,
     next: Rc<Downstream<F>>,
+    digester: Option<Rc<Digester<F>>>,
     alive: Cell<bool>,
     slot_bytes: u64,
 }
@@ -387,8 +492,12 @@ impl<F: Fabric> Host<F> {
         }
         let mut bytes = [0; OPEN_BYTES as usize];
         self.region.read(open_at, &mut bytes)?;
-        let Some(open) = Open::from_bytes(&bytes) else { return Ok(()) };
-        let hello = Hello { ring: no_region(), last: 0, serves };
+        let Some(Open { staging, .. }) = Open::from_bytes(&bytes) else { return Ok(()) };
+        let last = self.digester.as_ref().map_or(0, |digester| {
+            *digester.host.borrow_mut() = Rc::downgrade(self);
+            digester.store.digested()
+        });
+        let hello = Hello { ring: no_region(), last, serves };
         let hello_at = open_at + OPEN_BYTES;
         self.region.write(hello_at, &hello.to_bytes())?;
         drop(self.queue_pair.send(self.region.slice(hello_at, HELLO_BYTES))?);
@@ -400,12 +509,14 @@ impl<F: Fabric> Host<F> {
             self.region.read(slice.offset, &mut bytes)?;
             receives.push_back((self.queue_pair.receive(slice.clone())?, slice));
             let Some((sequence, epoch, slot, length)) = read_notice(&bytes) else { return Ok(()) };
-            if u64::from(slot) >= u64::from(self.options.slots) || length > self.options.chunk_bytes {
+            if u64::from(slot) >= u64::from(self.options.slots)
+                || u64::from(length) > self.options.entry_bytes()
+            {
                 return Ok(());
             }
             let own = self.clone();
             self.fabric.spawn_task(Box::pin(async move {
-                if own.carry(open, sequence, epoch, slot, length).await.is_err() {
+                if own.carry(staging, sequence, epoch, slot, length).await.is_err() {
                     own.queue_pair.close();
                 }
             }));
@@ -416,7 +527,7 @@ impl<F: Fabric> Host<F> {
     /// Pulls a chunk, brings it to the chain and tells the host.
     async fn carry(
         &self,
-        open: Open,
+        staging: RemoteRegion,
         sequence: u64,
         epoch: u64,
         slot: u32,
@@ -424,7 +535,7 @@ impl<F: Fabric> Host<F> {
     ) -> Result<(), LogError> {
         let at = u64::from(slot) * self.slot_bytes;
         let length = u64::from(length);
-        let from = open.staging.at(at);
+        let from = staging.at(at);
         let ticket = match &self.engine {
             Some(engine) => {
                 let to = MemoryAt::Local { region: self.region.clone(), offset: at };
@@ -438,27 +549,74 @@ impl<F: Fabric> Host<F> {
         }
         let mut payload = vec![0; length as usize];
         self.region.read(at, &mut payload)?;
-        if self.options.compress {
-            let cost = at_rate(length, self.options.costs.compress_bytes_per_second);
-            if cost > Time::ZERO {
-                self.fabric.compute(Work::Time(cost)).await;
-            }
-        }
         let chunk = Chunk { sequence, epoch, payload };
-        let open = || Open { opener: Opener::Card, last: 0, epoch: 0, staging: no_region() };
+        let open = || Open { opener: Opener::Card, staging: no_region(), lineage: Lineage::default() };
         while self.alive.get() {
-            let feed = self.next.ensure(open, |_, _| ()).await?;
+            let feed = self.next.ensure(open, |_, _| Ok(())).await?;
             match feed.offer(&chunk, self.options.compress).await {
                 Ok(kept) => {
+                    if kept && let Some(digester) = &self.digester {
+                        digester.add(&self.fabric, chunk, self.options.patience).await;
+                    }
                     // Where an earlier chunk is missing the slot goes back, since that one may need it.
-                    let word = if kept { slot } else { slot | LATER };
-                    let request = WorkRequest::send(self.region.slice(0, 0)).immediate(word);
-                    drop(self.queue_pair.post(request)?);
-                    return Ok(());
+                    return self.tell(if kept { slot } else { slot | LATER });
                 }
                 Err(_) => self.fabric.sleep(PAUSE).await,
             }
         }
         Ok(())
+    }
+
+    fn tell(&self, word: u32) -> Result<(), LogError> {
+        let request = WorkRequest::send(self.region.slice(0, 0)).immediate(word);
+        drop(self.queue_pair.post(request)?);
+        Ok(())
+    }
+}
+
+/// Applies what the card carried to files.
+struct Digester<F: Fabric> {
+    store: Store<F>,
+    /// Entries that the chain has and the files do not.
+    arrived: RefCell<BTreeMap<u64, Vec<u8>>>,
+    change: Change,
+    /// The latest connection to the host.
+    host: RefCell<Weak<Host<F>>>,
+}
+
+impl<F: Fabric> Digester<F> {
+    /// Takes an entry that the chain has. Where the files are behind it waits a little, so that the host
+    /// slows down.
+    async fn add(&self, fabric: &F, chunk: Chunk, patience: Time) {
+        let sequence = chunk.sequence;
+        if sequence <= self.store.digested() {
+            return;
+        }
+        self.arrived.borrow_mut().insert(sequence, chunk.payload);
+        self.change.tell();
+        let near = || (sequence <= self.store.digested() + AHEAD).then_some(());
+        // Not for ever: an earlier entry may need the slot that this one keeps.
+        fabric.timeout(patience, self.change.until(near)).await;
+    }
+
+    async fn digest(self: Rc<Self>) -> Result<(), LogError> {
+        loop {
+            let next = self.store.digested() + 1;
+            let batch = self.change.until(|| {
+                let arrived = self.arrived.borrow();
+                let follow = arrived.range(next..).zip(next..).take_while(|((have, _), want)| *have == want);
+                let batch: Vec<Vec<u8>> = follow.take(BATCH).map(|((_, entry), _)| entry.clone()).collect();
+                (!batch.is_empty()).then_some(batch)
+            });
+            self.store.digest(&batch.await).await?;
+            let digested = self.store.digested();
+            self.arrived.borrow_mut().retain(|sequence, _| *sequence > digested);
+            self.change.tell();
+            let host = self.host.borrow().upgrade();
+            if let Some(host) = host {
+                // Where the connection broke, the next one tells.
+                let _ = host.tell((digested % u64::from(DIGESTED)) as u32 | DIGESTED);
+            }
+        }
     }
 }

@@ -2,7 +2,9 @@
 
 use super::Fault;
 use crate::kv::{hash, value_of};
-use crate::replog::{self, Alternative, Log, LogError, Options, Primary, entries};
+use crate::replog::{
+    self, Alternative, Costs, Digestion, Log, LogError, Options, Primary, Record, Store, SyncPolicy, entries,
+};
 use offpath_fabric::{Fabric, Rng, Role, RoleName};
 use offpath_quantity::Time;
 use rand_core::RngCore;
@@ -27,8 +29,14 @@ pub struct Plan {
     pub seed: u64,
 }
 
+/// Writes of a run.
+const WRITES: u32 = 40;
+/// A restart after the end of every run.
+const FOR_GOOD: Time = Time::from_ms(10_000);
+
 impl Plan {
-    /// A log of small chunks and segments with `chain` behind it. The seed chooses the alternative.
+    /// A log of small chunks and segments with `chain` behind it. The seed chooses the alternative, when
+    /// entries are synced, and whether they are digested.
     pub fn of(seed: u64, chain: Vec<RoleName>) -> Plan {
         let mut random = Rng::new(seed, &["plan"]);
         let all = [Alternative::A1, Alternative::A2, Alternative::A3, Alternative::A2AndA3];
@@ -39,14 +47,29 @@ impl Plan {
             segment_bytes: 6000,
             slots: 4,
             patience: Time::from_us(200),
+            // Time for a crash to come between a write and its sync.
+            costs: Costs { file_bytes_per_second: 2_000_000_000, sync: Time::from_us(4), ..Costs::default() },
             ..Options::new(alternative, chain)
         };
         let loses_primary = random.next_u64() % 4 == 0;
-        Plan { options, writes: 40, tasks: 3, pause, loses_primary, seed }
+        let syncs_always = loses_primary || random.next_u64() % 4 > 0;
+        let digestions = [Digestion::Off, Digestion::Keep, Digestion::Truncate];
+        let options = Options {
+            sync: if syncs_always { SyncPolicy::Always } else { SyncPolicy::Every(3) },
+            digestion: if syncs_always {
+                digestions[(random.next_u64() % 3) as usize]
+            } else {
+                Digestion::Off
+            },
+            host_compresses: random.next_u64() % 2 == 0,
+            card_share_percent: [None, Some(60)][(random.next_u64() % 2) as usize],
+            ..options
+        };
+        Plan { options, writes: WRITES, tasks: 3, pause, loses_primary, seed }
     }
 
-    /// The faults of the plan itself: the first backup crashes, and a little later the primary does for
-    /// good.
+    /// The faults of the plan itself: the first backup crashes, perhaps for good, and a little later the
+    /// primary does for good.
     pub fn loss(&self) -> Vec<Fault> {
         if !self.loses_primary {
             return Vec::new();
@@ -57,8 +80,9 @@ impl Plan {
             let RoleName { role, instance } = role.clone();
             Fault::Crash { role, instance, at, restart_after }
         };
-        let gone = crash(&RoleName::new("host", 0), at + Time::from_us(5), Time::from_ms(10_000));
-        let first = self.options.chain.first().map(|first| crash(first, at, Time::from_us(300)));
+        let gone = crash(&RoleName::new("host", 0), at + Time::from_us(5), FOR_GOOD);
+        let back = if random.next_u64() % 2 == 0 { Time::from_us(300) } else { FOR_GOOD };
+        let first = self.options.chain.first().map(|first| crash(first, at, back));
         first.into_iter().chain([gone]).collect()
     }
 
@@ -99,6 +123,7 @@ type Files = Vec<(String, Vec<u8>)>;
 struct Recorder {
     writes: RefCell<Vec<Write>>,
     files: RefCell<BTreeMap<RoleName, Files>>,
+    stores: RefCell<BTreeMap<RoleName, Files>>,
     errors: RefCell<Vec<String>>,
     finished: Cell<bool>,
 }
@@ -121,6 +146,22 @@ pub enum Violation {
         has: usize,
         /// The primary's.
         primary: usize,
+    },
+    /// The files of a replica's store differ from those of the primary's.
+    #[error("{replica} digested other files than {primary}")]
+    DigestedOtherwise {
+        /// Which.
+        replica: RoleName,
+        /// Who digests for the primary.
+        primary: RoleName,
+    },
+    /// An acknowledged write is not in its file, and no later one of the same place either.
+    #[error("{replica} does not have write {id} in its file")]
+    NotDigested {
+        /// Who digests.
+        replica: RoleName,
+        /// Which write.
+        id: u64,
     },
     /// An acknowledged write is not where it was acknowledged.
     #[error("{replica} does not have write {id}, which was acknowledged as entries {first} to {last}")]
@@ -146,11 +187,28 @@ pub enum Violation {
 
 fn payload(id: u64) -> Vec<u8> {
     // Up to three chunks; half of each can be compressed.
-    let length = 8 + (hash(id) % 1800) as u32;
+    let length = if is_shared(id) { 64 } else { 8 + (hash(id) % 1800) as u32 };
     let mut bytes = value_of(id, 2, length);
     let half = bytes.len() / 2;
     bytes[half..].fill(id as u8);
     bytes
+}
+
+/// Whether a write goes where others go too: every other one, and the last all together, where the order
+/// in which they are digested shows.
+fn is_shared(id: u64) -> bool {
+    id % 2 == 0 || id > u64::from(WRITES) - 6
+}
+
+/// Where a write goes in a digested log.
+fn place(id: u64) -> (String, u64) {
+    if is_shared(id) { ("shared".into(), 100) } else { (format!("file {}", id % 3), id * 2000) }
+}
+
+fn written<'a>(store: &'a Files, id: u64) -> Option<&'a [u8]> {
+    let (file, offset) = place(id);
+    let (_, bytes) = store.iter().find(|(name, _)| *name == file)?;
+    bytes.get(offset as usize..)?.get(..payload(id).len())
 }
 
 impl Seen {
@@ -160,7 +218,7 @@ impl Seen {
         (writes.len(), writes.iter().filter(|write| write.acknowledged.is_some()).count())
     }
 
-    /// The files of every replica at the end.
+    /// The log files of every replica at the end.
     pub fn files(&self) -> BTreeMap<RoleName, Vec<(String, Vec<u8>)>> {
         self.inner.files.borrow().clone()
     }
@@ -170,12 +228,17 @@ impl Seen {
         if let Some(error) = self.inner.errors.borrow().first() {
             return Err(Violation::Failed(error.clone()));
         }
-        let files = self.inner.files.borrow();
+        let (files, stores) = (self.inner.files.borrow(), self.inner.stores.borrow());
         let primary = RoleName::new("host", 0);
         let none = Vec::new();
-        if plan.loses_primary && !files.contains_key(&primary) {
-            for replica in &plan.options.chain {
-                self.judge_entries(replica, &entries(files.get(replica).unwrap_or(&none)))?;
+        let first = plan.options.chain.first().unwrap_or(&primary);
+        let is_there = |replica: &&RoleName| files.contains_key(*replica);
+        if plan.loses_primary && !(is_there(&&primary) && is_there(&first)) {
+            // The last of the chain is never lost, so that somebody is judged.
+            let last = plan.options.chain.last().unwrap_or(&primary);
+            let others = [&primary].into_iter().chain(&plan.options.chain);
+            for replica in others.filter(|replica| *replica == last || is_there(replica)) {
+                self.judge_entries(replica, plan, files.get(replica).unwrap_or(&none), stores.get(replica))?;
             }
             return Ok(());
         }
@@ -183,25 +246,76 @@ impl Seen {
             return Err(Violation::Stuck);
         }
         let own = files.get(&primary).unwrap_or(&none);
-        let all = entries(own);
         for replica in &plan.options.chain {
             let theirs = files.get(replica).unwrap_or(&none);
             if theirs != own {
-                let (has, primary) = (entries(theirs).len(), all.len());
+                let (has, primary) = (entries(theirs).len(), entries(own).len());
                 return Err(Violation::Differs { replica: replica.clone(), has, primary });
             }
         }
-        self.judge_entries(&primary, &all)
+        if plan.options.digestion == Digestion::Off {
+            // With another policy a crash of the primary may take acknowledged entries, from all alike.
+            let promised = plan.options.sync == SyncPolicy::Always;
+            return if promised { self.judge_entries(&primary, plan, own, None) } else { Ok(()) };
+        }
+        let by_card = plan.options.alternative.digests_on_card();
+        let digester = if by_card { RoleName::new("soc", 0) } else { primary.clone() };
+        let digested = stores.get(&digester).unwrap_or(&none);
+        for replica in &plan.options.chain {
+            if stores.get(replica) != Some(digested) {
+                return Err(Violation::DigestedOtherwise { replica: replica.clone(), primary: digester });
+            }
+        }
+        self.judge_files(&digester, digested)?;
+        self.judge_entries(&primary, plan, own, Some(digested))
     }
 
-    /// Judges what one replica has.
-    fn judge_entries(&self, replica: &RoleName, all: &[Vec<u8>]) -> Result<(), Violation> {
+    /// Judges what one store has.
+    fn judge_files(&self, replica: &RoleName, store: &Files) -> Result<(), Violation> {
+        let writes = self.inner.writes.borrow();
+        let acknowledged = || writes.iter().filter_map(|write| Some((write.id, write.acknowledged?.1)));
+        let lost = |id| Err(Violation::NotDigested { replica: replica.clone(), id });
+        for (id, _) in acknowledged().filter(|(id, _)| !is_shared(*id)) {
+            if written(store, id) != Some(&payload(id)) {
+                return lost(id);
+            }
+        }
+        // The last of the log stays; one without acknowledgement may be it.
+        let last = acknowledged().filter(|(id, _)| is_shared(*id)).max_by_key(|(_, first)| *first);
+        let Some((last, _)) = last else { return Ok(()) };
+        let unknown = writes.iter().filter(|write| is_shared(write.id) && write.acknowledged.is_none());
+        let fits = |id| written(store, id) == Some(&payload(id));
+        if fits(last) || unknown.map(|write| write.id).any(fits) { Ok(()) } else { lost(last) }
+    }
+
+    /// Judges what one replica's log has, and its files where the log was truncated.
+    fn judge_entries(
+        &self,
+        replica: &RoleName,
+        plan: &Plan,
+        log: &Files,
+        store: Option<&Files>,
+    ) -> Result<(), Violation> {
+        let all = entries(log);
+        let begins = all.keys().next().copied().unwrap_or(1);
         let writes = self.inner.writes.borrow();
         for Write { id, acknowledged, .. } in writes.iter() {
             let Some((_, first, last)) = *acknowledged else { continue };
-            let kept = all.get(first as usize - 1..last as usize).map(<[Vec<u8>]>::concat);
-            if kept.as_deref() != Some(&payload(*id)[..]) {
-                return Err(Violation::Lost { replica: replica.clone(), id: *id, first, last });
+            let lost = Err(Violation::Lost { replica: replica.clone(), id: *id, first, last });
+            if first < begins {
+                if !is_shared(*id) && store.and_then(|store| written(store, *id)) != Some(&payload(*id)) {
+                    return lost;
+                }
+                continue;
+            }
+            let bytes = |entry| match plan.options.digestion {
+                Digestion::Off => Some(entry),
+                _ => Record::from_entry(entry).map(|record| record.bytes),
+            };
+            let kept: Option<Vec<&[u8]>> =
+                (first..=last).map(|sequence| bytes(all.get(&sequence)?.as_slice())).collect();
+            if kept.map(|kept| kept.concat()) != Some(payload(*id)) {
+                return lost;
             }
         }
         for earlier in writes.iter() {
@@ -236,6 +350,7 @@ pub fn roles<F: Fabric>(plan: &Plan, seen: &Seen) -> Vec<Role<F, ()>> {
     let card = Role::new("soc", 0, move |fabric: F| {
         let (plan, seen) = (of_card.clone(), seen_by_card.clone());
         async move {
+            keep_files(&fabric, &plan, &seen);
             let ended = replog::card(fabric.clone(), plan.options.clone()).await;
             seen.note(&fabric, ended);
         }
@@ -265,8 +380,12 @@ fn keep_files<F: Fabric>(fabric: &F, plan: &Plan, seen: &Seen) {
     let (fabric, seen, at) = (fabric.clone(), seen.clone(), plan.compared());
     fabric.clone().spawn_task(Box::pin(async move {
         fabric.sleep_until(at).await;
-        match Log::files(&fabric).await {
-            Ok(files) => drop(seen.inner.files.borrow_mut().insert(fabric.role(), files)),
+        let kept = async { Ok::<_, LogError>((Log::files(&fabric).await?, Store::files(&fabric).await?)) };
+        match kept.await {
+            Ok((log, store)) => {
+                seen.inner.files.borrow_mut().insert(fabric.role(), log);
+                seen.inner.stores.borrow_mut().insert(fabric.role(), store);
+            }
             Err(error) => seen.note(&fabric, Err(error)),
         }
     }));
@@ -298,10 +417,17 @@ async fn write<F: Fabric>(fabric: &F, plan: &Rc<Plan>, seen: &Seen) -> Result<()
                             writes.push(Write { id, called: own.now(), acknowledged: None });
                             writes.len() - 1
                         };
-                        let kept = primary.write(&payload(index as u64 + 1)).await?;
+                        let id = index as u64 + 1;
+                        let (file, offset) = place(id);
+                        let kept = match plan.options.digestion {
+                            Digestion::Off => primary.write(&payload(id)).await?,
+                            _ => primary.write_file(&file, offset, &payload(id)).await?,
+                        };
                         let acknowledged = Some((own.now(), *kept.start(), *kept.end()));
                         seen.inner.writes.borrow_mut()[index].acknowledged = acknowledged;
-                        own.sleep(Time::from_ps(random.next_u64() % plan.pause.ps().max(1))).await;
+                        if !is_shared(id) {
+                            own.sleep(Time::from_ps(random.next_u64() % plan.pause.ps().max(1))).await;
+                        }
                     }
                     Ok::<(), LogError>(())
                 })
