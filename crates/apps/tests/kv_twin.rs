@@ -2,64 +2,25 @@
 //! its clients split themselves.
 
 mod common;
+#[path = "../benches/common/mod.rs"]
+mod store;
 
-use offpath_apps::kv::{
-    self, Client, Driven, Fetch, Key, Options, Placement, Shared, Splitter, drive, value_of,
-};
+use offpath_apps::kv::{self, Client, Key, Load, Placement, Report, Shared, Spread, value_of};
 use offpath_fabric::{Fabric, Role, World};
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{Demand, Operation as Routed, Router, Verb};
 use offpath_twin::world::{Observer, Recorded};
 use offpath_twin::{TwinFabric, TwinWorld};
-use offpath_workload::Workload;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-
-const RECORDS: u64 = 2000;
-/// Client machines of the testbed.
-const CLIENTS: u32 = 11;
-
-/// A store without chains and with room for every record in the cache.
-fn options(placement: Placement) -> Options {
-    let mut options = Options::sized(RECORDS, 64).placed(placement);
-    options.layout.root_buckets = 16 * RECORDS;
-    options.layout.cache_slots = 1 << 24;
-    options.preload = RECORDS;
-    options.warm = RECORDS;
-    options.hot_share = 0;
-    options.fetch = Fetch::Engine("dma".into());
-    options
-}
-
-fn workload() -> Workload {
-    Workload::parse(
-        &format!(
-            "recordcount={RECORDS}\nreadproportion=1\nupdateproportion=0\nrequestdistribution=uniform\n"
-        ),
-        "uniform gets",
-    )
-    .expect("it is a workload")
-}
-
-fn servers(options: &Options) -> Vec<Role<TwinFabric, ()>> {
-    let (of_host, of_soc) = (options.clone(), options.clone());
-    let host = move |fabric| {
-        let options = of_host.clone();
-        async move { kv::host(fabric, options).await.expect("the host serves") }
-    };
-    let soc = move |fabric| {
-        let options = of_soc.clone();
-        async move { kv::soc(fabric, options).await.expect("the card serves") }
-    };
-    vec![Role::new("host", 0, host).in_background(), Role::new("soc", 0, soc).in_background()]
-}
+use store::{CLIENTS, RECORDS};
 
 /// What `gets` gets demand in all, set-up included.
 fn recorded(router: &Rc<Router>, placement: Placement, gets: u64) -> Recorded {
     let observer = Observer::new();
     let label = observer.begin(0);
-    let options = options(placement);
+    let options = store::options(placement);
     let (of_host, of_soc, of_client) = (options.clone(), options.clone(), options);
     let host = move |fabric: TwinFabric| {
         let options = of_host.clone();
@@ -166,72 +127,10 @@ fn the_coded_store_demands_what_its_step_lists_say() {
     }
 }
 
-/// What a run of many clients shows.
-struct Reached {
-    per_second: f64,
-    /// The first placement's share at each client's end, where they split.
-    shares: Vec<f64>,
-    events_per_get: f64,
-    driven: Vec<Driven>,
-}
-
-/// Gets per second of all clients with `sessions` sessions each.
-fn reached(
-    router: &Rc<Router>,
-    options: &Options,
-    sessions: u32,
-    splitter: Option<&dyn Fn() -> Splitter>,
-    window: Time,
-) -> Reached {
-    let shared = Rc::new(Shared::default());
-    shared.active.set(sessions);
-    let splitters: Vec<Option<Rc<Splitter>>> =
-        (0..CLIENTS).map(|_| splitter.map(|make| Rc::new(make()))).collect();
-    let counted = Rc::new(Cell::new((0u64, 0u64)));
-    let driven: Rc<RefCell<Vec<Driven>>> = Rc::default();
-    let mut roles = servers(options);
-    for instance in 0..CLIENTS {
-        let (shared, counted, driven) = (shared.clone(), counted.clone(), driven.clone());
-        let (options, splitter) = (options.clone(), splitters[instance as usize].clone());
-        roles.push(Role::new("client", instance, move |fabric: TwinFabric| {
-            let (shared, counted, driven) = (shared.clone(), counted.clone(), driven.clone());
-            let (options, splitter) = (options.clone(), splitter.clone());
-            async move {
-                let tasks: Vec<_> = (0..sessions)
-                    .map(|session| {
-                        let (own, options, splitter) = (fabric.clone(), options.clone(), splitter.clone());
-                        let shared = shared.clone();
-                        fabric.spawn(async move {
-                            drive(&own, &options, &workload(), session, u64::MAX, splitter, &shared).await
-                        })
-                    })
-                    .collect();
-                if instance == 0 {
-                    while shared.connected.get() < sessions * CLIENTS {
-                        fabric.sleep(Time::from_us(5)).await;
-                    }
-                    fabric.sleep(Time::from_us(300)).await;
-                    let before = (shared.ended.get(), fabric.snapshot().events);
-                    fabric.sleep(window).await;
-                    let after = (shared.ended.get(), fabric.snapshot().events);
-                    counted.set((after.0 - before.0, after.1 - before.1));
-                    shared.stop.set(true);
-                }
-                for task in tasks {
-                    let one = task.await.expect("it ends").expect("every get succeeds");
-                    driven.borrow_mut().push(one);
-                }
-            }
-        }));
-    }
-    TwinWorld::on(router.clone(), 1).run(roles).expect("the run ends");
-    let (gets, events) = counted.get();
-    Reached {
-        per_second: gets as f64 / window.as_seconds(),
-        shares: splitters.iter().flatten().map(|splitter| splitter.share()).collect(),
-        events_per_get: events as f64 / gets as f64,
-        driven: driven.take(),
-    }
+/// What all clients see of uniform gets with 40 sessions each.
+fn reached(router: &Rc<Router>, placement: Placement, spread: Spread, window: Time) -> Report {
+    let load = store::load(store::gets(), 40, spread, window);
+    store::run(router, &store::options(placement), &load)
 }
 
 #[test]
@@ -241,32 +140,90 @@ fn the_coded_store_reaches_what_the_design_predicts() {
     for (placement, predicted, tolerance) in
         [(Placement::A1, 50.0, 0.05), (Placement::A4, 57.6, 0.05), (Placement::A5Send, 17.8, 0.05)]
     {
-        let reached = reached(&router, &options(placement), 40, None, Time::from_us(200));
-        let rate = reached.per_second / 1e6;
-        println!("{placement:?}: {rate:.2} M/s, {:.1} events a get", reached.events_per_get);
+        let report = reached(&router, placement, Spread::One, Time::from_us(200));
+        let rate = report.per_second() / 1e6;
+        let events = report.events_per_operation().expect("the twin counts");
+        println!("{placement:?}: {rate:.2} M/s, {events:.1} events a get");
         assert!((rate / predicted - 1.0).abs() < tolerance, "{placement:?}: {rate:.2} M/s, not {predicted}");
-        assert!(reached.driven.iter().all(|one| one.wrong == 0 && one.absent == 0));
+        assert!(events < 25.0, "{placement:?}: {events:.1} events a get");
+        assert_eq!((report.wrong, report.absent, report.failed), (0, 0, 0));
+        assert_eq!(report.share(placement), 1.0);
     }
 }
 
 #[test]
 fn clients_split_themselves_as_well_as_the_best_share() {
     let router = common::router();
-    let options = options(Placement::A5Send);
-    let pair = (Placement::A5Send, Placement::A4);
-    let mut best = (0.0, 0.0);
+    let (card, reads) = (Placement::A5Send, Placement::A4);
+    let mut best = (0.0, 0);
     for percent in [10, 15, 20, 25, 30, 35] {
-        let share = f64::from(percent) / 100.0;
-        let fixed = || Splitter::fixed(pair.0, pair.1, share);
-        let rate = reached(&router, &options, 40, Some(&fixed), Time::from_us(200)).per_second / 1e6;
+        let shares = vec![(card, f64::from(percent)), (reads, f64::from(100 - percent))];
+        let report = reached(&router, card, Spread::Shares(shares), Time::from_us(200));
+        let rate = report.per_second() / 1e6;
         println!("{percent}% by messages: {rate:.2} M/s");
+        assert!((report.share(card) * 100.0 - f64::from(percent)).abs() < 1.0, "{}", report.share(card));
         if rate > best.0 {
-            best = (rate, share);
+            best = (rate, percent);
         }
     }
-    let own = || Splitter::new(pair.0, pair.1);
-    let reached = reached(&router, &options, 40, Some(&own), Time::from_ms(1));
-    let rate = reached.per_second / 1e6;
-    println!("split by itself: {rate:.2} M/s, shares {:.3?}", reached.shares);
-    assert!(rate > 0.97 * best.0, "{rate:.2} M/s, the best share of {} gives {:.2}", best.1, best.0);
+    let report = reached(&router, card, Spread::Split(card, reads), Time::from_ms(1));
+    let rate = report.per_second() / 1e6;
+    println!("split by itself: {rate:.2} M/s, {:.3} by messages", report.share(card));
+    assert!(rate > 0.97 * best.0, "{rate:.2} M/s, the best share of {}% gives {:.2}", best.1, best.0);
+}
+
+/// How long after a change of load the throughput of every later window of 250 us stays within 3% of
+/// the mean of the last ten, and that mean in gets per second.
+fn settling(windows: &[u64]) -> (Time, f64) {
+    let last = &windows[windows.len() - 10..];
+    let mean = last.iter().sum::<u64>() as f64 / 10.0;
+    let off = |ended: &u64| (*ended as f64 / mean - 1.0).abs() > 0.03;
+    let unsettled = windows.iter().rposition(off).map_or(0, |index| index + 1);
+    (WINDOW.times(unsettled as u64), mean / WINDOW.as_seconds())
+}
+
+const WINDOW: Time = Time::from_us(250);
+
+#[test]
+fn clients_settle_again_when_the_load_doubles_or_halves() {
+    let router = common::router();
+    let (card, reads) = (Placement::A5Send, Placement::A4);
+    let options = store::options(card);
+    let shared = Shared::new(CLIENTS);
+    shared.active.set(20);
+    let load = Load {
+        window: Some(Time::from_ms(1000)),
+        ..store::load(store::workload_c(), 40, Spread::Split(card, reads), Time::ZERO)
+    };
+    let mut roles = kv::roles(&options, &load, &shared, None);
+    // The windows of each phase: as it begins, at twice the load, at half of that.
+    let seen: Rc<RefCell<Vec<Vec<u64>>>> = Rc::default();
+    let (changing, phases) = (shared.clone(), seen.clone());
+    roles.push(Role::new("load", 0, move |fabric: TwinFabric| {
+        let (shared, phases) = (changing.clone(), phases.clone());
+        async move {
+            while shared.ready.get() < u64::from(CLIENTS * 40) {
+                fabric.sleep(WINDOW).await;
+            }
+            for active in [20, 40, 20] {
+                shared.active.set(active);
+                let mut windows = Vec::new();
+                for _ in 0..30 {
+                    let before = shared.ended.get();
+                    fabric.sleep(WINDOW).await;
+                    windows.push(shared.ended.get() - before);
+                }
+                phases.borrow_mut().push(windows);
+            }
+            shared.stop.ask();
+            Ok(Report::default())
+        }
+    }));
+    let world = TwinWorld::on(router, 1).with_placement("load", "host");
+    world.run(roles).expect("the run ends");
+    for (phase, windows) in ["20 sessions a client", "doubled", "halved"].iter().zip(seen.borrow().iter()) {
+        let (settled, rate) = settling(windows);
+        println!("{phase}: settled after {settled}, {:.2} M/s", rate / 1e6);
+        assert!(settled <= Time::from_ms(5), "{phase}: settled after {settled}; gets by window: {windows:?}");
+    }
 }

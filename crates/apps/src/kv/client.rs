@@ -121,7 +121,22 @@ impl<F: Fabric> Client<F> {
     /// Connects to the store. Refused where its shape is not that of `options`, and where the
     /// placement needs what the platform lacks.
     pub async fn connect(fabric: &F, options: &Options) -> Result<Client<F>, KvError> {
+        Client::open(fabric, options, None).await
+    }
+
+    /// The same, for gets that are split between placements as `splitter` says. Refused too where the
+    /// store has the index elsewhere than one of them needs.
+    pub async fn open(
+        fabric: &F,
+        options: &Options,
+        splitter: Option<Rc<Splitter>>,
+    ) -> Result<Client<F>, KvError> {
         options.check()?;
+        let home = options.placement.index_home();
+        let strange = splitter.iter().flat_map(|all| all.placements()).find(|one| one.index_home() != home);
+        if let Some(asked) = strange {
+            return Err(KvError::WrongHome { asked, needed: asked.index_home() });
+        }
         let memory = fabric.memories().into_iter().next().map(|memory| memory.name).unwrap_or_default();
         let record = options.layout.record_bytes();
         // Bucket, record, request, its answer, hellos, answers to gets.
@@ -131,7 +146,7 @@ impl<F: Fabric> Client<F> {
             fabric: fabric.clone(),
             options: options.clone(),
             region,
-            splitter: None,
+            splitter,
             connected: None,
             // Sessions that follow each other on one queue pair number must not share answers.
             sequence: fabric.random_u64() as u32,
@@ -140,11 +155,6 @@ impl<F: Fabric> Client<F> {
         };
         client.ensure().await?;
         Ok(client)
-    }
-
-    /// The same session, whose gets are split between placements as `splitter` says.
-    pub fn split_by(self, splitter: Rc<Splitter>) -> Client<F> {
-        Client { splitter: Some(splitter), ..self }
     }
 
     /// The store's shape.
@@ -221,7 +231,10 @@ impl<F: Fabric> Client<F> {
         let home = self.options.placement.index_home();
         let soc = if home == Home::Soc { Some(self.side(Home::Soc).await?) } else { None };
         let host = Some(self.side(Home::Host).await?);
-        let asks = self.options.placement.asks_the_card() || self.splitter.is_some();
+        let asks = match &self.splitter {
+            Some(splitter) => splitter.placements().any(Placement::asks_the_card),
+            None => self.options.placement.asks_the_card(),
+        };
         let messages = if asks { Some(self.open_messages().await?) } else { None };
         self.connected = Some(Connected { host, soc, messages });
         Ok(())
@@ -250,15 +263,16 @@ impl<F: Fabric> Client<F> {
 
     /// The value of `key`, or `None` where there is none.
     pub async fn get(&mut self, key: Key) -> Result<Option<Vec<u8>>, KvError> {
-        let Some(splitter) = self.splitter.clone() else {
-            return self.get_by(self.options.placement, key).await;
-        };
-        let draw = self.fabric.random_u64();
-        let placement = splitter.choose(draw);
-        let began = self.fabric.now();
-        let got = self.get_by(placement, key).await;
-        splitter.observe(placement, self.fabric.now() - began);
-        got
+        let placement = self.choose();
+        self.get_by(placement, key).await
+    }
+
+    /// The placement that the next get takes: the options', or one that the splitter draws.
+    pub fn choose(&self) -> Placement {
+        match &self.splitter {
+            Some(splitter) => splitter.choose(self.fabric.random_u64()),
+            None => self.options.placement,
+        }
     }
 
     /// The value of `key` by a placement that the store's home of the index serves.
@@ -267,6 +281,15 @@ impl<F: Fabric> Client<F> {
         if placement.index_home() != home {
             return Err(KvError::WrongHome { asked: placement, needed: placement.index_home() });
         }
+        let began = self.fabric.now();
+        let got = self.attempt(placement, key).await;
+        if let Some(splitter) = &self.splitter {
+            splitter.observe(placement, self.fabric.now() - began);
+        }
+        got
+    }
+
+    async fn attempt(&mut self, placement: Placement, key: Key) -> Result<Option<Vec<u8>>, KvError> {
         self.fabric.compute(Work::Time(self.options.costs.build)).await;
         for attempt in 0..self.options.attempts {
             self.ensure().await?;
@@ -391,6 +414,12 @@ impl<F: Fabric> Client<F> {
         let request = Request { key, opcode, length: 0, sequence: self.sequence };
         let began = self.fabric.now();
         let loosely = self.options.plants(Planted::NoSequenceCheck);
+        if matches!(self.connected, Some(Connected { messages: None, .. })) {
+            let opened = self.open_messages().await?;
+            if let Some(connected) = &mut self.connected {
+                connected.messages = Some(opened);
+            }
+        }
         let Some(Connected { messages: Some(messages), .. }) = &mut self.connected else {
             return Ok(Look::Changed);
         };

@@ -1,6 +1,6 @@
 //! Splits a client's gets between two placements from what it sees of them.
 
-use super::Placement;
+use super::{KvError, Placement};
 use offpath_quantity::Time;
 use std::cell::{Cell, RefCell};
 
@@ -12,10 +12,8 @@ use std::cell::{Cell, RefCell};
 /// session of a client shares one splitter; clients need not talk to each other.
 #[derive(Debug)]
 pub struct Splitter {
-    first: Placement,
-    second: Placement,
-    /// The first one's share, in 1/65536.
-    share: Cell<u32>,
+    /// Each placement, and the share of it and all before it in 1/65536.
+    upto: Vec<(Placement, Cell<u32>)>,
     fixed: bool,
     window: RefCell<[Sums; 2]>,
 }
@@ -35,18 +33,40 @@ const LEAST: u32 = WHOLE / 64;
 impl Splitter {
     /// One that begins with equal shares.
     pub fn new(first: Placement, second: Placement) -> Splitter {
-        Splitter { first, second, share: Cell::new(WHOLE / 2), fixed: false, window: RefCell::default() }
+        let upto = vec![(first, Cell::new(WHOLE / 2)), (second, Cell::new(WHOLE))];
+        Splitter { upto, fixed: false, window: RefCell::default() }
     }
 
-    /// One whose share never changes, to compare with.
-    pub fn fixed(first: Placement, second: Placement, share: f64) -> Splitter {
-        let share = Cell::new((share.clamp(0.0, 1.0) * f64::from(WHOLE)) as u32);
-        Splitter { first, second, share, fixed: true, window: RefCell::default() }
+    /// One whose shares stay. They need not add up to one; refused where they are negative, not numbers,
+    /// or nothing at all.
+    pub fn fixed(shares: &[(Placement, f64)]) -> Result<Splitter, KvError> {
+        let total: f64 = shares.iter().map(|(_, share)| share).sum();
+        if let Some((placement, share)) = shares.iter().find(|(_, share)| !share.is_finite() || *share < 0.0)
+        {
+            return Err(KvError::Share { placement: Some(*placement), share: share.to_string() });
+        }
+        if !total.is_finite() || total <= 0.0 {
+            return Err(KvError::Share { placement: None, share: total.to_string() });
+        }
+        let mut sum = 0.0;
+        let upto = shares.iter().map(|(placement, share)| {
+            sum += share / total;
+            (*placement, Cell::new((sum * f64::from(WHOLE)).round() as u32))
+        });
+        Ok(Splitter { upto: upto.collect(), fixed: true, window: RefCell::default() })
+    }
+
+    /// The placements that it chooses from.
+    pub fn placements(&self) -> impl Iterator<Item = Placement> {
+        self.upto.iter().map(|(placement, _)| *placement)
     }
 
     /// The placement of the next get, by a random `draw`.
     pub fn choose(&self, draw: u64) -> Placement {
-        if (draw >> 48) as u32 >= self.share.get() { self.second } else { self.first }
+        let draw = (draw >> 48) as u32;
+        let found = self.upto.iter().find(|(_, upto)| draw < upto.get());
+        // The last share ends at the whole, whatever the others' rounding is.
+        found.or(self.upto.last()).map_or(Placement::A4, |(placement, _)| *placement)
     }
 
     /// Tells how long a get took.
@@ -55,7 +75,7 @@ impl Splitter {
             return;
         }
         let mut window = self.window.borrow_mut();
-        let sums = &mut window[usize::from(placement != self.first)];
+        let sums = &mut window[usize::from(placement != self.upto[0].0)];
         sums.count += 1;
         sums.time += took.ps();
         let [first, second] = *window;
@@ -66,13 +86,13 @@ impl Splitter {
         let (one, other) = ((first.time / first.count) as i64, (second.time / second.count) as i64);
         // A step as large as the difference is, at most a 16th of the whole.
         let step = (other - one) * i64::from(WHOLE / 16) / (one + other).max(1);
-        let share = i64::from(self.share.get()) + step;
-        self.share.set(share.clamp(LEAST.into(), (WHOLE - LEAST).into()) as u32);
+        let share = i64::from(self.upto[0].1.get()) + step;
+        self.upto[0].1.set(share.clamp(LEAST.into(), (WHOLE - LEAST).into()) as u32);
     }
 
     /// The first placement's share, from 0 to 1.
     pub fn share(&self) -> f64 {
-        f64::from(self.share.get()) / f64::from(WHOLE)
+        self.upto.first().map_or(0.0, |(_, upto)| f64::from(upto.get()) / f64::from(WHOLE))
     }
 }
 
@@ -97,6 +117,20 @@ mod tests {
                 }
             }
             prop_assert!((splitter.share() - capacity - 0.02).abs() < 0.03, "{} {capacity}", splitter.share());
+        }
+    }
+
+    #[test]
+    fn fixed_shares_are_met_and_wrong_ones_refused() {
+        let shares = [(Placement::A5Read, 76.0), (Placement::A5Send, 24.0)];
+        let splitter = Splitter::fixed(&shares).expect("they are shares");
+        let drawn = (0..1u64 << 16).map(|draw| splitter.choose(draw << 48));
+        let by_reads = drawn.filter(|placement| *placement == Placement::A5Read).count();
+        assert_eq!(by_reads, 49_807);
+        for wrong in
+            [&[][..], &[(Placement::A4, 0.0)], &[(Placement::A4, -1.0)], &[(Placement::A4, f64::NAN)]]
+        {
+            assert!(matches!(Splitter::fixed(wrong), Err(KvError::Share { .. })), "{wrong:?}");
         }
     }
 }

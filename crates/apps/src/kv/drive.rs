@@ -1,26 +1,48 @@
-//! YCSB against the store.
+//! YCSB against the store: what a client role does, and what it reports.
 
 use super::client::{Client, Key};
 use super::layout::hash;
-use super::{KvError, Options, Splitter};
-use offpath_fabric::Fabric;
+use super::server::{host, soc};
+use super::{Home, KvError, Options, Placement, Splitter, Stop};
+use hdrhistogram::Histogram;
+use offpath_fabric::{Cancelled, Fabric, Role};
 use offpath_quantity::Time;
 use offpath_workload::{KeyChooser, Operation, OperationChooser, Workload};
 use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::rc::Rc;
+
+/// Revisions are below this, so that the first word of another record's value gives none.
+const REVISIONS: u64 = 1 << 48;
+/// A session gives up after so many failures on end: its server is gone for good.
+const FAILURES_MAX: u32 = 16;
+/// How often a waiting client looks whether the others are there, and a session whether its turn has come.
+const LOOK_EVERY: Time = Time::from_us(5);
 
 /// The value that revision `revision` of a record has: its bytes follow from both, so that a wrong or
 /// mixed value shows.
 pub fn value_of(record: u64, revision: u64, length: u32) -> Vec<u8> {
-    let mut word = hash(record ^ hash(revision));
-    let mut value = Vec::with_capacity(length as usize);
+    let mut word = hash(record) ^ revision;
+    let mut value = Vec::with_capacity(length.next_multiple_of(8) as usize);
     while value.len() < length as usize {
         value.extend_from_slice(&word.to_le_bytes());
         word = hash(word);
     }
     value.truncate(length as usize);
     value
+}
+
+/// Whether `value` is [`value_of`] the record in some revision. One below 8 B tells no revision and passes.
+pub fn is_value_of(record: u64, value: &[u8]) -> bool {
+    let Some(first) = value.first_chunk() else { return true };
+    let mut word = u64::from_le_bytes(*first);
+    (word ^ hash(record)) < REVISIONS
+        && value.chunks(8).all(|chunk| {
+            let same = word.to_le_bytes().starts_with(chunk);
+            word = hash(word);
+            same
+        })
 }
 
 /// A fabric's generator with the trait that workloads draw by.
@@ -40,108 +62,580 @@ impl rand::TryRng for Draws {
     }
 }
 
-/// What sessions of one client share while they are driven, and what a caller reads meanwhile.
-#[derive(Default)]
-pub struct Shared {
-    /// Operations that ended.
-    pub ended: Cell<u64>,
-    /// Sessions that are connected.
-    pub connected: Cell<u32>,
-    /// Set to end the run: sessions stop after their operation.
-    pub stop: Cell<bool>,
-    /// Sessions whose number is not below it wait, so that a load can be raised and lowered.
-    pub active: Cell<u32>,
-    /// Called at each end with the time that the operation took.
-    pub watch: RefCell<Option<Box<Watch>>>,
+/// How a client spreads its gets.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Spread {
+    /// All by the placement of [`Options::placement`].
+    One,
+    /// By shares that stay, as a plan gives them; they need not add up to one.
+    Shares(Vec<(Placement, f64)>),
+    /// As a [`Splitter`] of each client finds, between one that is better while it keeps up, and another.
+    Split(Placement, Placement),
 }
 
-/// What hears of an operation's end: when, and how long it took.
-pub type Watch = dyn Fn(Time, Time);
+impl Spread {
+    fn splitter(&self) -> Result<Option<Splitter>, KvError> {
+        match self {
+            Spread::One => Ok(None),
+            Spread::Shares(shares) => Splitter::fixed(shares).map(Some),
+            Spread::Split(first, second) => Ok(Some(Splitter::new(*first, *second))),
+        }
+    }
+}
 
-/// What a session did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Driven {
-    /// Gets.
-    pub reads: u64,
-    /// Puts, by update or insert.
-    pub writes: u64,
-    /// Gets of records that are not there.
-    pub absent: u64,
-    /// Gets whose value no revision of the record has.
-    pub wrong: u64,
-    /// Gets that read again.
-    pub retries: u64,
-    /// All operations' time, which over their number is the mean latency.
-    pub time: Time,
+/// What each client does.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// Its operations. Record n has key n. The whole value is written and read, whatever the workload
+    /// says of single fields, and is as long as the store's longest.
+    pub workload: Workload,
+    /// Sessions of one client, each with one operation at a time.
+    pub sessions: u32,
+    /// Measured operations of one client, all sessions together; `None` for no limit.
+    pub operations: Option<u64>,
+    /// Whether the clients put the workload's records first. Otherwise the store has them: see
+    /// [`Options::preload`].
+    pub put_records: bool,
+    /// Time under load before anything is measured.
+    pub warm_up: Time,
+    /// How long is measured; `None` until the operations are done.
+    pub window: Option<Time>,
+    /// By which placements.
+    pub spread: Spread,
+}
+
+impl Load {
+    /// `operationcount` operations of `workload` in `threadcount` sessions, on a store that has the
+    /// records; where the count is 0, for one second.
+    pub fn of_workload(workload: Workload) -> Load {
+        let operations = (workload.operation_count > 0).then_some(workload.operation_count);
+        Load {
+            sessions: workload.thread_count.clamp(1, u32::MAX.into()) as u32,
+            operations,
+            put_records: false,
+            warm_up: Time::ZERO,
+            window: operations.is_none().then(|| Time::from_ms(1000)),
+            spread: Spread::One,
+            workload,
+        }
+    }
+
+    /// Refuses what the store cannot run.
+    pub fn check(&self) -> Result<(), DriveError> {
+        let file = &self.workload.file;
+        if self.workload.mix.share(Operation::Scan) > 0.0 {
+            return Err(DriveError::Scan { file: file.clone() });
+        }
+        if self.sessions == 0 {
+            return Err(DriveError::NoSessions);
+        }
+        if self.operations.is_none() && self.window.is_none() {
+            return Err(DriveError::Endless);
+        }
+        Ok(())
+    }
+}
+
+/// What the clients of one process share while they run, and what a caller reads and sets meanwhile.
+#[derive(Debug)]
+pub struct Shared {
+    /// Clients of this process: none measures before the sessions of all are connected.
+    pub clients: u32,
+    /// Operations that ended, measured or not.
+    pub ended: Cell<u64>,
+    /// Sessions that are connected and have put their records.
+    pub ready: Cell<u64>,
+    /// Sessions of a client whose number is not below it wait, so that a load can be raised and lowered.
+    pub active: Cell<u32>,
+    /// Ends the run early: sessions stop after their operation.
+    pub stop: Stop,
+    /// When the sessions of all clients were ready.
+    began: Cell<Option<Time>>,
+}
+
+impl Shared {
+    /// For `clients` clients in this process.
+    pub fn new(clients: u32) -> Rc<Shared> {
+        Rc::new(Shared {
+            clients,
+            ended: Cell::new(0),
+            ready: Cell::new(0),
+            active: Cell::new(u32::MAX),
+            stop: Stop::default(),
+            began: Cell::new(None),
+        })
+    }
 }
 
 /// Why a workload was not run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DriveError {
     /// The store hashes its keys.
-    #[error("the workload has scans, and a hashed store has no order to scan in; set `scanproportion=0`")]
-    Scan,
+    #[error(
+        "{file} has scans, and a hashed store has no order to scan in; set scanproportion=0, or take a \
+             workload without scans"
+    )]
+    Scan {
+        /// The workload.
+        file: String,
+    },
+    /// Nobody would do anything.
+    #[error("a client of 0 sessions does nothing; give it at least 1")]
+    NoSessions,
+    /// The run would have no end.
+    #[error("neither a number of operations nor a window is given; set one of the two")]
+    Endless,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] KvError),
+    /// The role ended first.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
 }
 
-/// Runs up to `operations` operations of `workload` in one session. Records are numbered from 0 and record
-/// n has key n. Values are [`value_of`] a revision, and are checked where the workload only reads.
-pub async fn drive<F: Fabric>(
-    fabric: &F,
-    options: &Options,
-    workload: &Workload,
-    session: u32,
-    operations: u64,
-    splitter: Option<Rc<Splitter>>,
-    shared: &Shared,
-) -> Result<Driven, DriveError> {
-    if workload.mix.share(Operation::Scan) > 0.0 {
-        return Err(DriveError::Scan);
+/// Latencies of one kind of operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Latency {
+    /// The mean.
+    pub mean: Time,
+    /// The median.
+    pub p50: Time,
+    /// 99% took no longer.
+    pub p99: Time,
+    /// 99.9% took no longer.
+    pub p999: Time,
+    /// The longest.
+    pub max: Time,
+}
+
+/// What a client saw in its window. Reports of several clients are [added up](Report::add).
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// How long was measured: the given window, or less where the operations were done before.
+    pub window: Time,
+    /// Latencies by kind, kept to 3 significant digits in picoseconds up to 100 s.
+    latencies: BTreeMap<Operation, Histogram<u64>>,
+    /// Gets of records that are not there.
+    pub absent: u64,
+    /// Gets whose value no revision of the record has. Any is a fault of the store.
+    pub wrong: u64,
+    /// Gets that read again, since what they read had changed or did not come.
+    pub retries: u64,
+    /// Operations that ended in an error, which a later one got over.
+    pub failed: u64,
+    /// Gets by the placement that they took.
+    pub gets: BTreeMap<Placement, u64>,
+    /// Events that the world needed for the operations of all clients; `None` where it counts none.
+    pub events: Option<u64>,
+}
+
+impl Report {
+    fn record(&mut self, operation: Operation, took: Time) {
+        let latencies = self.latencies.entry(operation).or_insert_with(|| {
+            Histogram::new_with_bounds(1, 100_000_000_000_000, 3).expect("bounds within a u64")
+        });
+        latencies.saturating_record(took.ps().max(1));
     }
-    let mut client = Client::connect(fabric, options).await?;
-    if let Some(splitter) = splitter {
-        client = client.split_by(splitter);
-        client.reconnect().await?;
+
+    /// Kinds of operation that were measured, and how many of each.
+    pub fn operations(&self) -> impl Iterator<Item = (Operation, u64)> {
+        self.latencies.iter().map(|(operation, latencies)| (*operation, latencies.len()))
     }
-    shared.connected.set(shared.connected.get() + 1);
-    let mut draws = Draws(fabric.rng(&format!("session {session}")));
-    let chooser = OperationChooser::new(workload);
-    let mut keys = KeyChooser::new(workload);
-    let reads_only = workload.mix.share(Operation::Read) == 1.0;
-    let length = options.layout.value_bytes;
-    let mut driven = Driven::default();
-    let mut revision = u64::from(session) << 40;
-    while driven.reads + driven.writes < operations && !shared.stop.get() {
-        if session >= shared.active.get() {
-            fabric.sleep(Time::from_us(20)).await;
-            continue;
-        }
-        let operation = chooser.next(&mut draws);
-        let began = fabric.now();
-        let record = if operation == Operation::Insert { keys.insert() } else { keys.next(&mut draws) };
-        let key = Key::from_number(record);
-        if matches!(operation, Operation::Read | Operation::ReadModifyWrite) {
-            driven.reads += 1;
-            match client.get(key).await? {
-                None => driven.absent += 1,
-                Some(value) if reads_only && value != value_of(record, 0, length) => driven.wrong += 1,
-                Some(_) => {}
+
+    /// How many operations were measured.
+    pub fn total(&self) -> u64 {
+        self.operations().map(|(_, count)| count).sum()
+    }
+
+    /// Operations per second over the window; 0 for an empty one.
+    pub fn per_second(&self) -> f64 {
+        if self.window == Time::ZERO { 0.0 } else { self.total() as f64 / self.window.as_seconds() }
+    }
+
+    /// The latency that a share (0 to 1) of an operation's stay within; `None` where there was none.
+    pub fn quantile(&self, operation: Operation, share: f64) -> Option<Time> {
+        self.latencies.get(&operation).map(|all| Time::from_ps(all.value_at_quantile(share)))
+    }
+
+    /// Latencies of an operation; `None` where there was none.
+    pub fn latency(&self, operation: Operation) -> Option<Latency> {
+        let all = self.latencies.get(&operation)?;
+        let at = |share| Time::from_ps(all.value_at_quantile(share));
+        Some(Latency {
+            mean: Time::from_ps(all.mean().round() as u64),
+            p50: at(0.5),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: Time::from_ps(all.max()),
+        })
+    }
+
+    /// The share of the gets that took `placement`, from 0 to 1.
+    pub fn share(&self, placement: Placement) -> f64 {
+        let all: u64 = self.gets.values().sum();
+        self.gets.get(&placement).map_or(0.0, |gets| *gets as f64 / all as f64)
+    }
+
+    /// Events for each operation; `None` where the world counts none.
+    pub fn events_per_operation(&self) -> Option<f64> {
+        let total = self.total();
+        self.events.filter(|_| total > 0).map(|events| events as f64 / total as f64)
+    }
+
+    /// Adds what another client of the same run saw. Windows of one run begin together, so the longest
+    /// is the run's.
+    pub fn add(&mut self, other: &Report) {
+        self.window = self.window.max(other.window);
+        for (operation, latencies) in &other.latencies {
+            match self.latencies.get_mut(operation) {
+                Some(own) => own.add(latencies).expect("all histograms have the same bounds"),
+                None => drop(self.latencies.insert(*operation, latencies.clone())),
             }
         }
-        if operation != Operation::Read {
-            driven.writes += 1;
-            revision += 1;
-            client.put(key, &value_of(record, revision, length)).await?;
+        self.absent += other.absent;
+        self.wrong += other.wrong;
+        self.retries += other.retries;
+        self.failed += other.failed;
+        for (placement, gets) in &other.gets {
+            *self.gets.entry(*placement).or_default() += gets;
         }
-        let took = fabric.now() - began;
-        driven.time += took;
-        shared.ended.set(shared.ended.get() + 1);
-        if let Some(watch) = &*shared.watch.borrow() {
-            watch(fabric.now(), took);
+        self.events = self.events.max(other.events);
+    }
+}
+
+/// The records of one client: which are asked for, and which come next.
+struct Records {
+    chooser: KeyChooser,
+    loaded: u64,
+    next: u64,
+    /// From here on nothing is asked for.
+    known: u64,
+    acknowledged: BTreeSet<u64>,
+    clients: u64,
+    client: u64,
+}
+
+impl Records {
+    /// The key of a record. Clients insert side by side, so each has keys of its own.
+    fn key(&self, record: u64) -> u64 {
+        match record.checked_sub(self.loaded) {
+            None => record,
+            Some(inserted) => self.loaded + inserted * self.clients + self.client,
         }
     }
-    driven.retries = client.retries();
-    Ok(driven)
+
+    /// The number of the next record.
+    fn insert(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// A record is asked for once it and all before it are there, as in YCSB.
+    fn acknowledge(&mut self, record: u64) {
+        self.acknowledged.insert(record);
+        while self.acknowledged.remove(&self.known) {
+            self.chooser.insert();
+            self.known += 1;
+        }
+    }
+}
+
+/// What the sessions of one client share.
+struct Own<F: Fabric> {
+    fabric: F,
+    options: Options,
+    load: Load,
+    shared: Rc<Shared>,
+    count_events: Option<fn(&F) -> u64>,
+    splitter: Option<Rc<Splitter>>,
+    operations: OperationChooser,
+    records: RefCell<Records>,
+    left: Cell<u64>,
+    report: RefCell<Report>,
+    last_end: Cell<Time>,
+    events_before: Cell<Option<u64>>,
+    events_after: Cell<Option<u64>>,
+}
+
+/// The role of a client: connects, puts the records where it should, waits for the other clients of its
+/// process, runs its load and reports. `count_events` reads the world's counter of events where it has
+/// one.
+///
+/// A session whose operation failed with an unknown outcome goes on, up to 16 failures on end; any other
+/// error ends the run.
+pub async fn client<F: Fabric>(
+    fabric: F,
+    options: Options,
+    load: Load,
+    shared: Rc<Shared>,
+    count_events: Option<fn(&F) -> u64>,
+) -> Result<Report, DriveError> {
+    load.check()?;
+    let role = fabric.role();
+    let loaded = load.workload.record_count;
+    let records = Records {
+        chooser: KeyChooser::new(&load.workload),
+        loaded,
+        next: loaded,
+        known: loaded,
+        acknowledged: BTreeSet::new(),
+        clients: fabric.instances(&role.role).max(1).into(),
+        client: role.instance.into(),
+    };
+    let own = Rc::new(Own {
+        splitter: load.spread.splitter()?.map(Rc::new),
+        operations: OperationChooser::new(&load.workload),
+        records: RefCell::new(records),
+        left: Cell::new(load.operations.unwrap_or(u64::MAX)),
+        report: RefCell::default(),
+        last_end: Cell::new(Time::ZERO),
+        events_before: Cell::new(None),
+        events_after: Cell::new(None),
+        fabric,
+        options,
+        load,
+        shared,
+        count_events,
+    });
+    let sessions: Vec<_> = (0..own.load.sessions)
+        .map(|number| {
+            let own = own.clone();
+            own.fabric.clone().spawn(async move {
+                let ended = own.session(number).await;
+                if ended.is_err() {
+                    // The others would wait for it, or show another load than was asked for.
+                    own.shared.stop.ask();
+                }
+                ended
+            })
+        })
+        .collect();
+    for session in sessions {
+        session.await??;
+    }
+    let mut report = own.report.take();
+    let from = own.shared.began.get().map(|began| began + own.load.warm_up);
+    report.window = match (own.load.window, from) {
+        (Some(window), _) if own.events_after.get().is_some() => window,
+        (_, Some(from)) => own.last_end.get().saturating_sub(from),
+        (_, None) => Time::ZERO,
+    };
+    if own.count_events.is_some() {
+        let after = own.events_after.get().or_else(|| own.events());
+        report.events = after.zip(own.events_before.get()).map(|(after, before)| after - before);
+    }
+    Ok(report)
+}
+
+/// Host, card and `clients` clients of a run in one process: the servers in the background, the clients'
+/// reports as results.
+pub fn roles<F: Fabric>(
+    options: &Options,
+    load: &Load,
+    shared: &Rc<Shared>,
+    count_events: Option<fn(&F) -> u64>,
+) -> Vec<Role<F, Result<Report, DriveError>>> {
+    let (of_host, of_soc) = (options.clone(), options.clone());
+    let run_host = move |fabric: F| {
+        let options = of_host.clone();
+        async move { host(fabric, options).await.map(|()| Report::default()).map_err(DriveError::from) }
+    };
+    let run_soc = move |fabric: F| {
+        let options = of_soc.clone();
+        async move { soc(fabric, options).await.map(|()| Report::default()).map_err(DriveError::from) }
+    };
+    let mut roles = vec![
+        Role::new(Home::Host.role(), 0, run_host).in_background(),
+        Role::new(Home::Soc.role(), 0, run_soc).in_background(),
+    ];
+    for instance in 0..shared.clients {
+        let (options, load, shared) = (options.clone(), load.clone(), shared.clone());
+        roles.push(Role::new("client", instance, move |fabric: F| {
+            client(fabric, options.clone(), load.clone(), shared.clone(), count_events)
+        }));
+    }
+    roles
+}
+
+impl<F: Fabric> Own<F> {
+    fn events(&self) -> Option<u64> {
+        self.count_events.map_or(Some(0), |count| Some(count(&self.fabric)))
+    }
+
+    /// Puts every record that is this session's part, in its first revision.
+    async fn put_records(&self, client: &mut Client<F>, number: u32) -> Result<(), KvError> {
+        let (clients, of) = {
+            let records = self.records.borrow();
+            (records.clients, records.client)
+        };
+        let sessions = u64::from(self.load.sessions);
+        let mut record = of * sessions + u64::from(number);
+        while record < self.load.workload.record_count && !self.shared.stop.is_asked() {
+            let value = value_of(record, 0, self.options.layout.value_bytes);
+            client.put(Key::from_number(record), &value).await?;
+            record += clients * sessions;
+        }
+        Ok(())
+    }
+
+    /// Waits until the sessions of all clients are ready; gives when that was, or `None` where the run
+    /// was stopped before.
+    async fn ready(&self) -> Option<Time> {
+        let shared = &self.shared;
+        shared.ready.set(shared.ready.get() + 1);
+        if shared.ready.get() == u64::from(shared.clients) * u64::from(self.load.sessions) {
+            shared.began.set(Some(self.fabric.now()));
+        }
+        loop {
+            if shared.began.get().is_some() || shared.stop.is_asked() {
+                return shared.began.get();
+            }
+            self.fabric.sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn session(&self, number: u32) -> Result<(), DriveError> {
+        let (fabric, shared) = (&self.fabric, &self.shared);
+        let mut client = Client::open(fabric, &self.options, self.splitter.clone()).await?;
+        if self.load.put_records {
+            self.put_records(&mut client, number).await?;
+        }
+        let Some(began) = self.ready().await else { return Ok(()) };
+        let from = began + self.load.warm_up;
+        let until = self.load.window.map_or(Time::MAX, |window| from + window);
+        let mut draws = Draws(fabric.rng(&format!("session {number}")));
+        let part = u64::from(fabric.role().instance) * u64::from(self.load.sessions) + u64::from(number);
+        let mut revision = (part + 1) << 32;
+        let mut failures = 0;
+        let mut now = fabric.now();
+        while !shared.stop.is_asked() && self.left.get() > 0 {
+            if now >= from && self.events_before.get().is_none() {
+                self.events_before.set(self.events());
+            }
+            if number >= shared.active.get() {
+                fabric.sleep(LOOK_EVERY).await;
+                now = fabric.now();
+            } else {
+                let began = now;
+                let retries = client.retries();
+                if began >= from {
+                    self.left.set(self.left.get() - 1);
+                }
+                let operation = self.operations.next(&mut draws);
+                let record = match operation {
+                    Operation::Insert => self.records.borrow_mut().insert(),
+                    _ => self.records.borrow_mut().chooser.next(&mut draws),
+                };
+                revision += 1;
+                let done = self.operate(&mut client, operation, record, revision % REVISIONS).await;
+                now = fabric.now();
+                shared.ended.set(shared.ended.get() + 1);
+                failures = if done.is_ok() { 0 } else { failures + 1 };
+                let done = match done {
+                    Err(error) if failures >= FAILURES_MAX || !error.is_outcome_unknown() => {
+                        return Err(error.into());
+                    }
+                    other => other.ok(),
+                };
+                if now >= from && now < until {
+                    self.count(operation, now - began, client.retries() - retries, done);
+                }
+            }
+            if now >= until {
+                if self.events_after.get().is_none() {
+                    self.events_after.set(self.events());
+                }
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries out one operation; gives what its get saw.
+    async fn operate(
+        &self,
+        client: &mut Client<F>,
+        operation: Operation,
+        record: u64,
+        revision: u64,
+    ) -> Result<Option<Seen>, KvError> {
+        let number = self.records.borrow().key(record);
+        let key = Key::from_number(number);
+        let mut seen = None;
+        if matches!(operation, Operation::Read | Operation::ReadModifyWrite) {
+            let placement = client.choose();
+            let value = client.get_by(placement, key).await?;
+            let absent = value.is_none();
+            let length = self.options.layout.value_bytes as usize;
+            let wrong = value.is_some_and(|value| value.len() != length || !is_value_of(number, &value));
+            seen = Some(Seen { placement, absent, wrong });
+        }
+        if operation != Operation::Read {
+            client.put(key, &value_of(number, revision, self.options.layout.value_bytes)).await?;
+        }
+        if operation == Operation::Insert {
+            self.records.borrow_mut().acknowledge(record);
+        }
+        Ok(seen)
+    }
+
+    fn count(&self, operation: Operation, took: Time, retries: u64, done: Option<Option<Seen>>) {
+        let mut report = self.report.borrow_mut();
+        self.last_end.set(self.fabric.now());
+        report.retries += retries;
+        let Some(seen) = done else {
+            report.failed += 1;
+            return;
+        };
+        report.record(operation, took);
+        if let Some(seen) = seen {
+            report.absent += u64::from(seen.absent);
+            report.wrong += u64::from(seen.wrong);
+            *report.gets.entry(seen.placement).or_default() += 1;
+        }
+    }
+}
+
+/// What a get saw.
+struct Seen {
+    placement: Placement,
+    absent: bool,
+    wrong: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_of_another_record_or_of_two_revisions_shows() {
+        let (one, other) = (value_of(7, 3, 60), value_of(7, 4, 60));
+        assert!(is_value_of(7, &one) && is_value_of(7, &other) && is_value_of(7, &value_of(7, 0, 60)));
+        assert!(!is_value_of(8, &one));
+        for cut in 1..60 {
+            let mixed = [&one[..cut], &other[cut..]].concat();
+            assert!(mixed == one || mixed == other || !is_value_of(7, &mixed), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn inserts_are_asked_for_once_all_before_them_are_there() {
+        let text = "recordcount=10\nrequestdistribution=latest\n";
+        let workload = Workload::parse(text, "mine").expect("it is a workload");
+        let mut records = Records {
+            chooser: KeyChooser::new(&workload),
+            loaded: 10,
+            next: 10,
+            known: 10,
+            acknowledged: BTreeSet::new(),
+            clients: 3,
+            client: 2,
+        };
+        assert_eq!([records.insert(), records.insert(), records.insert()], [10, 11, 12]);
+        records.acknowledge(11);
+        assert_eq!(records.known, 10);
+        records.acknowledge(10);
+        assert_eq!(records.known, 12);
+        assert_eq!([records.key(9), records.key(10), records.key(11)], [9, 12, 15]);
+    }
 }

@@ -21,19 +21,22 @@ mod drive;
 mod index;
 mod layout;
 mod server;
+mod stop;
 
 pub use client::{Client, Key};
 pub use controller::Splitter;
-pub use drive::{DriveError, Driven, Shared, drive, value_of};
+pub use drive::{DriveError, Latency, Load, Report, Shared, Spread, client, is_value_of, roles, value_of};
 pub(crate) use layout::hash;
 pub use layout::{
     Answer, BUCKET_BYTES, BUCKET_KEYS, Bucket, HEADER_BYTES, HOT_GROUPS, LAYOUT_VERSION, Layout, MAGIC,
     Opcode, Pointer, RECORD_HEADER_BYTES, REQUEST_BYTES, Record, Request, VALUE_BYTES_MAX,
 };
-pub use server::{host, soc};
+pub use server::{Served, host, serve, soc};
+pub use stop::Stop;
 
 use offpath_fabric::{ConnectError, PostError, RegionError, Status, Unsupported};
 use offpath_quantity::Time;
+use offpath_workload::{Operation, Workload};
 
 /// Where the index lies and how a get finds its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -230,6 +233,25 @@ impl Options {
         }
     }
 
+    /// A store for the records of a YCSB workload and those that it inserts, with values as long as all
+    /// fields together. The host has the records from the start. Refused where values are empty or too
+    /// long, or the records are more than slots can be.
+    pub fn of_workload(workload: &Workload) -> Result<Options, KvError> {
+        let value_bytes = workload.field_count.saturating_mul(workload.field_length_bytes);
+        let inserts = workload.operation_count as f64 * workload.mix.share(Operation::Insert);
+        let records = workload.record_count.saturating_add(inserts.ceil() as u64);
+        if records > RECORDS_MAX {
+            return Err(KvError::Shape { what: "number of records", value: records, bound: "at most 2^31" });
+        }
+        let Some(length) =
+            u32::try_from(value_bytes).ok().filter(|length| (1..=VALUE_BYTES_MAX).contains(length))
+        else {
+            let bound = "fieldcount and fieldlength whose product is 1 to 65535";
+            return Err(KvError::Shape { what: "value size in bytes", value: value_bytes, bound });
+        };
+        Ok(Options { preload: workload.record_count, ..Options::sized(records, length) })
+    }
+
     /// The same with another placement.
     pub fn placed(self, placement: Placement) -> Options {
         Options { placement, ..self }
@@ -265,6 +287,8 @@ impl Options {
     }
 }
 
+/// Records of a workload, so that half as many slots again can still be named.
+const RECORDS_MAX: u64 = 1 << 31;
 /// Slots that only updates may use, since each needs one beside the slot it frees.
 pub const SPARE_SLOTS: u64 = 8;
 
@@ -334,6 +358,14 @@ pub enum KvError {
         /// How many slots it has.
         slots: u64,
     },
+    /// A share of gets that is no share.
+    #[error("{share} is no share of gets{}; give numbers of at least 0, one of them above", of(placement))]
+    Share {
+        /// Whose; `None` for all together.
+        placement: Option<Placement>,
+        /// What was asked for.
+        share: String,
+    },
     /// A placement that another store serves.
     #[error(
         "{asked:?} needs the index on the {needed:?}, this store has it elsewhere; choose another placement"
@@ -377,6 +409,10 @@ pub enum KvError {
     /// The platform lacks what the placement needs.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
+}
+
+fn of(placement: &Option<Placement>) -> String {
+    placement.map_or_else(String::new, |placement| format!(" for {placement:?}"))
 }
 
 impl KvError {

@@ -2,15 +2,17 @@
 
 use super::index::Index;
 use super::layout::*;
-use super::{Fetch, Home, KvError, Options, Planted, SPARE_SLOTS, value_of};
+use super::{Fetch, Home, KvError, Options, Planted, SPARE_SLOTS, Stop, value_of};
 use crate::outbox::{self, Outbox};
 use crate::pool::{KeyLocks, Pool};
 use offpath_fabric::{
     Access, Address, Fabric, Listener, MemoryAt, QueuePair, QueuePairOptions, Region, RemoteAddress,
     RemoteRegion, Status, Unsupported, Work,
 };
+use offpath_quantity::Time;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::rc::Rc;
 
 /// The service that clients and the card connect to.
@@ -23,6 +25,10 @@ pub(super) const HELLO_BYTES: u64 = HEADER_BYTES + 3 * RemoteRegion::BYTES as u6
 const FAR_SLOTS: u64 = 64;
 /// Bytes that a card reads at once when it builds its index.
 const SCAN_BYTES: u64 = 64 * 1024;
+/// How often a server looks whether it is to stop.
+const STOP_EVERY: Time = Time::from_ms(1);
+/// A change whose memory is gone does not keep a server from stopping.
+const CLOSE_WITHIN: Time = Time::from_ms(1000);
 /// Answers of a changed record before a server tells the client to look itself.
 const SERVER_ATTEMPTS: u32 = 16;
 
@@ -137,6 +143,10 @@ struct Node<F: Fabric> {
     first_version: Cell<u16>,
     groups: RefCell<Vec<u8>>,
     hello: [u8; HELLO_BYTES as usize],
+    served: Cell<Served>,
+    /// Changes that are under way.
+    changing: Cell<u32>,
+    closing: Cell<bool>,
 }
 
 fn hello(
@@ -158,9 +168,44 @@ fn memory<F: Fabric>(fabric: &F) -> String {
     fabric.memories().into_iter().next().map(|memory| memory.name).unwrap_or_default()
 }
 
+/// What a server did until it was stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Connections that it accepted.
+    pub connections: u64,
+    /// Puts, deletes and calls for copies that it answered.
+    pub changes: u64,
+    /// Gets that it answered; one-sided ones it never sees.
+    pub gets: u64,
+}
+
+/// One side of the memory server until somebody asks it to stop: changes that are under way are answered,
+/// others are not begun.
+pub async fn serve<F: Fabric>(
+    fabric: F,
+    home: Home,
+    options: Options,
+    stop: &Stop,
+) -> Result<Served, KvError> {
+    match home {
+        Home::Host => run_host(fabric, options, Some(stop)).await,
+        Home::Soc => run_soc(fabric, options, Some(stop)).await,
+    }
+}
+
 /// The role `host`: holds the records, and the index where the placement has it there. It runs until
-/// it is stopped or fails.
+/// its world stops it or it fails; see [`serve`].
 pub async fn host<F: Fabric>(fabric: F, options: Options) -> Result<(), KvError> {
+    run_host(fabric, options, None).await.map(|_| ())
+}
+
+/// The role `soc`: the card's processor. Where the placement has the index there it builds it from the
+/// host's records, as after a restart. It runs until its world stops it or it fails; see [`serve`].
+pub async fn soc<F: Fabric>(fabric: F, options: Options) -> Result<(), KvError> {
+    run_soc(fabric, options, None).await.map(|_| ())
+}
+
+async fn run_host<F: Fabric>(fabric: F, options: Options, stop: Option<&Stop>) -> Result<Served, KvError> {
     options.check()?;
     let layout = options.layout;
     let memory = memory(&fabric);
@@ -191,14 +236,15 @@ pub async fn host<F: Fabric>(fabric: F, options: Options) -> Result<(), KvError>
         groups: RefCell::new((1..=HOT_GROUPS as u8).rev().collect()),
         hello,
         options,
+        served: Cell::default(),
+        changing: Cell::new(0),
+        closing: Cell::new(false),
     });
     node.rebuild().await?;
-    serve_connections(node).await
+    serve_connections(node, stop).await
 }
 
-/// The role `soc`: the card's processor. Where the placement has the index there it builds it from the
-/// host's records, as after a restart. It runs until it is stopped or fails.
-pub async fn soc<F: Fabric>(fabric: F, options: Options) -> Result<(), KvError> {
+async fn run_soc<F: Fabric>(fabric: F, options: Options, stop: Option<&Stop>) -> Result<Served, KvError> {
     options.check()?;
     let layout = options.layout;
     let memory = memory(&fabric);
@@ -255,10 +301,13 @@ pub async fn soc<F: Fabric>(fabric: F, options: Options) -> Result<(), KvError> 
         hello: hello(&layout, name(&index_region), nothing(), name(&cache)),
         cache,
         options,
+        served: Cell::default(),
+        changing: Cell::new(0),
+        closing: Cell::new(false),
     });
     node.rebuild().await?;
     serve_gets(&node)?;
-    serve_connections(node).await
+    serve_connections(node, stop).await
 }
 
 /// What a server said first.
@@ -604,6 +653,23 @@ impl<F: Fabric> Node<F> {
         Ok(())
     }
 
+    fn count(&self, change: impl FnOnce(&mut Served)) {
+        let mut served = self.served.get();
+        change(&mut served);
+        self.served.set(served);
+    }
+
+    /// Begins no more changes, and lets those under way end and their answers leave.
+    async fn close(&self) -> Served {
+        self.closing.set(true);
+        let limit = self.fabric.now() + CLOSE_WITHIN;
+        while self.changing.get() > 0 && self.fabric.now() < limit {
+            self.fabric.sleep(STOP_EVERY).await;
+        }
+        self.fabric.sleep(STOP_EVERY).await;
+        self.served.get()
+    }
+
     /// The whole answer to a request.
     async fn answer(self: &Rc<Self>, request: Request, value: &[u8]) -> Vec<u8> {
         let head = |answer| answer_head(request.sequence, answer).to_vec();
@@ -643,8 +709,25 @@ impl<F: Fabric> Node<F> {
     }
 }
 
+/// Waits for a peer; false where the server is to stop instead.
+async fn accept<F: Fabric>(
+    fabric: &F,
+    listener: &F::Listener,
+    queue_pair: &F::QueuePair,
+    stop: Option<&Stop>,
+) -> Result<bool, KvError> {
+    let mut accepted = pin!(listener.accept(queue_pair));
+    let Some(stop) = stop else { return Ok(accepted.await.map(|_| true)?) };
+    while !stop.is_asked() {
+        if let Some(peer) = fabric.timeout(STOP_EVERY, accepted.as_mut()).await {
+            return Ok(peer.map(|_| true)?);
+        }
+    }
+    Ok(false)
+}
+
 /// Accepts connections, says hello, and runs the changes that they ask for.
-async fn serve_connections<F: Fabric>(node: Rc<Node<F>>) -> Result<(), KvError> {
+async fn serve_connections<F: Fabric>(node: Rc<Node<F>>, stop: Option<&Stop>) -> Result<Served, KvError> {
     let listener = node.fabric.listen(SERVICE)?;
     let request_bytes = REQUEST_BYTES + u64::from(node.layout().value_bytes).next_multiple_of(8);
     loop {
@@ -653,7 +736,10 @@ async fn serve_connections<F: Fabric>(node: Rc<Node<F>>) -> Result<(), KvError> 
         let region =
             node.fabric.register(&node.memory, request_bytes + HELLO_BYTES + 8, Access::LOCAL_WRITE)?;
         let first = queue_pair.receive(region.slice(0, request_bytes))?;
-        listener.accept(&queue_pair).await?;
+        if !accept(&node.fabric, &listener, &queue_pair, stop).await? {
+            return Ok(node.close().await);
+        }
+        node.count(|served| served.connections += 1);
         region.write(request_bytes, &node.hello)?;
         drop(queue_pair.send(region.slice(request_bytes, HELLO_BYTES))?);
         let own = node.clone();
@@ -670,7 +756,13 @@ async fn serve_connections<F: Fabric>(node: Rc<Node<F>>) -> Result<(), KvError> 
                 }
                 let Some(request) = Request::from_bytes(&bytes) else { return };
                 let value = bytes.get(16..16 + usize::from(request.length)).unwrap_or_default().to_vec();
+                if own.closing.get() {
+                    return;
+                }
+                own.changing.set(own.changing.get() + 1);
                 let answer = own.answer(request, &value).await;
+                own.changing.set(own.changing.get() - 1);
+                own.count(|served| served.changes += 1);
                 // The next request can only come after the answer, so its receive is in time.
                 let next = queue_pair.receive(region.slice(0, request_bytes));
                 let at = request_bytes + HELLO_BYTES;
@@ -715,6 +807,7 @@ fn serve_gets<F: Fabric>(node: &Rc<Node<F>>) -> Result<(), KvError> {
                 let Some(request) = Request::from_bytes(&bytes).filter(get) else { continue };
                 let Some(source) = message.source else { continue };
                 let answer = node.answer(request, &[]).await;
+                node.count(|served| served.gets += 1);
                 let to: Option<Address> = Some(source);
                 if answers.send(&answer, to).await.is_err() {
                     return;

@@ -1,0 +1,171 @@
+//! The client role: every shipped workload against the store, what it reports and what it refuses.
+
+mod common;
+
+use offpath_apps::kv::{
+    self, DriveError, Home, KvError, Load, Options, Placement, Report, Served, Shared, Spread, Stop,
+};
+use offpath_fabric::local::{Clock, Local, LocalFabric};
+use offpath_fabric::{Fabric, Role, World};
+use offpath_quantity::Time;
+use offpath_twin::{TwinFabric, TwinWorld};
+use offpath_workload::{Operation, Workload};
+use std::collections::BTreeMap;
+
+fn shipped(letter: char) -> Workload {
+    let path = format!("{}/../../workloads/workload{letter}", env!("CARGO_MANIFEST_DIR"));
+    let smaller = [("recordcount", "300"), ("operationcount", "2000"), ("threadcount", "4")];
+    let overrides = BTreeMap::from(smaller.map(|(key, value)| (key.to_string(), value.to_string())));
+    Workload::load(path).expect("it is shipped").with_overrides(overrides).expect("it is a workload")
+}
+
+fn add_up(outcomes: Vec<offpath_fabric::Outcome<Result<Report, DriveError>>>) -> Report {
+    let mut all = Report::default();
+    for outcome in outcomes {
+        if let Some(report) = outcome.end.finished() {
+            all.add(&report.unwrap_or_else(|error| panic!("{}: {error}", outcome.name)));
+        }
+    }
+    all
+}
+
+fn judge(workload: &Workload, report: &Report) {
+    assert_eq!((report.wrong, report.absent, report.failed), (0, 0, 0), "{}", workload.file);
+    assert_eq!(report.total(), 3 * 2000, "{}", workload.file);
+    for (operation, count) in report.operations() {
+        let share = count as f64 / report.total() as f64;
+        assert!(
+            (share - workload.mix.share(operation)).abs() < 0.03,
+            "{}: {operation} {share}",
+            workload.file
+        );
+        let latency = report.latency(operation).expect("there were some");
+        assert!(latency.p50 <= latency.p99 && latency.p99 <= latency.p999 && latency.p999 <= latency.max);
+    }
+    assert_eq!(Operation::ALL.iter().filter(|kind| workload.mix.share(**kind) > 0.0).count(), {
+        report.operations().count()
+    });
+}
+
+#[test]
+fn every_workload_without_scans_runs_in_every_world() {
+    for letter in ['a', 'b', 'c', 'd', 'f'] {
+        for (placement, put_records) in [(Placement::A1, true), (Placement::A5Read, false)] {
+            let workload = shipped(letter);
+            let mut options = Options::of_workload(&workload).expect("it fits").placed(placement);
+            // Every client inserts as much as the workload says.
+            options = Options { layout: Options::sized(1300, 1000).layout, ..options };
+            if put_records {
+                options.preload = 0;
+            }
+            let load = Load { put_records, ..Load::of_workload(workload.clone()) };
+            let local = Local::new(7).clock(Clock::Manual);
+            let run = local.run(kv::roles::<LocalFabric>(&options, &load, &Shared::new(3), None));
+            judge(&workload, &add_up(run.expect("the run ends").outcomes));
+            let twin = TwinWorld::on(common::router(), 7);
+            let count: fn(&TwinFabric) -> u64 = |fabric| fabric.snapshot().events;
+            let run = twin.run(kv::roles(&options, &load, &Shared::new(3), Some(count)));
+            let report = add_up(run.expect("the run ends").outcomes);
+            judge(&workload, &report);
+            assert!(report.events_per_operation().is_some_and(|events| events > 1.0));
+            assert!(report.per_second() > 1e5 && report.window > Time::ZERO);
+        }
+    }
+}
+
+#[test]
+fn gets_are_spread_as_a_plan_says() {
+    let workload = shipped('c');
+    let mut options = Options::of_workload(&workload).expect("it fits").placed(Placement::A4);
+    options.warm = 300;
+    let shares = vec![(Placement::A5Read, 0.76), (Placement::A5Send, 0.24)];
+    let load = Load { spread: Spread::Shares(shares), ..Load::of_workload(workload.clone()) };
+    let run = Local::new(7).clock(Clock::Manual).run(kv::roles(&options, &load, &Shared::new(3), None));
+    let report = add_up(run.expect("the run ends").outcomes);
+    judge(&workload, &report);
+    assert!((report.share(Placement::A5Read) - 0.76).abs() < 0.02);
+    assert_eq!(report.gets.values().sum::<u64>(), 6000);
+    assert_eq!(report.share(Placement::A4), 0.0);
+}
+
+#[test]
+fn what_cannot_run_is_refused_by_name() {
+    let of = |change: fn(&mut Load)| {
+        let mut load = Load::of_workload(shipped('c'));
+        change(&mut load);
+        load.check().map_err(|error| error.to_string())
+    };
+    let scans = Load::of_workload(shipped('e')).check().expect_err("it has scans").to_string();
+    assert!(scans.contains("workloade") && scans.contains("scanproportion=0"), "{scans}");
+    assert!(of(|load| load.sessions = 0).is_err_and(|error| error.contains("at least 1")));
+    assert!(of(|load| load.operations = None).is_err_and(|error| error.contains("window")));
+    let too_long = BTreeMap::from([("fieldlength".to_string(), "6554".to_string())]);
+    let workload = shipped('c').with_overrides(too_long).expect("it is a workload");
+    assert!(matches!(Options::of_workload(&workload), Err(KvError::Shape { value: 65_540, .. })));
+}
+
+#[test]
+fn a_run_of_another_home_is_refused() {
+    let workload = shipped('c');
+    let options = Options::of_workload(&workload).expect("it fits").placed(Placement::A1);
+    let spread = Spread::Split(Placement::A5Send, Placement::A4);
+    let load = Load { spread, ..Load::of_workload(workload) };
+    let run = Local::new(7).clock(Clock::Manual).run(kv::roles(&options, &load, &Shared::new(2), None));
+    let run = run.expect("the run ends");
+    for outcome in run.outcomes.into_iter().filter(|outcome| outcome.name.role == "client") {
+        let refused = outcome.end.finished().expect("it ended").expect_err("it has no index on the card");
+        let (asked, needed) = (Placement::A5Send, Home::Soc);
+        assert_eq!(refused, DriveError::Store(KvError::WrongHome { asked, needed }));
+    }
+}
+
+/// What a role of a stopped run gives.
+#[derive(Debug)]
+enum Part {
+    Served(Served),
+    Drove(Report),
+}
+
+#[test]
+fn servers_end_when_they_are_asked_to() {
+    let workload = shipped('a');
+    let options = Options::of_workload(&workload).expect("it fits").placed(Placement::A3);
+    let stop = Stop::default();
+    let server = |home: Home| {
+        let (options, stop) = (options.clone(), stop.clone());
+        Role::new(home.role(), 0, move |fabric: LocalFabric| {
+            let (options, stop) = (options.clone(), stop.clone());
+            async move {
+                kv::serve(fabric, home, options, &stop).await.map(Part::Served).map_err(DriveError::from)
+            }
+        })
+    };
+    let load = Load::of_workload(workload);
+    let (of_client, stopping, shared) = (options.clone(), stop.clone(), Shared::new(1));
+    let client = Role::new("client", 0, move |fabric: LocalFabric| {
+        let (options, load, stop) = (of_client.clone(), load.clone(), stopping.clone());
+        let shared = shared.clone();
+        async move {
+            let report = kv::client(fabric.clone(), options, load, shared, None).await;
+            fabric.sleep(Time::from_ms(5)).await;
+            stop.ask();
+            report.map(Part::Drove)
+        }
+    });
+    let roles = vec![server(Home::Host), server(Home::Soc), client];
+    let run = Local::new(3).clock(Clock::Manual).run(roles).expect("the run ends");
+    let parts: Vec<Part> = run
+        .outcomes
+        .into_iter()
+        .map(|outcome| outcome.end.finished().expect("every role ends").expect("and well"))
+        .collect();
+    let [Part::Served(host), Part::Served(soc), Part::Drove(report)] = &parts[..] else {
+        panic!("{parts:?}")
+    };
+    let count =
+        |kind| report.operations().find(|(operation, _)| *operation == kind).map_or(0, |(_, count)| count);
+    // The card and four sessions connect to the host, the sessions to the card.
+    assert_eq!((host.connections, soc.connections), (5, 4));
+    assert_eq!((soc.gets, soc.changes), (count(Operation::Read), count(Operation::Update)));
+    assert_eq!((host.gets, host.changes), (0, 0));
+}
