@@ -192,7 +192,7 @@ pub fn killed_backup(world: &Verbs, alternative: Alternative) -> Verdict {
         }
     };
     let world = roles::reachable(world, all[0].address, &all[1..]).directory(&files.0);
-    roles::play(world, vec![Role::new("host", 0, host)])?;
+    roles::play(world, vec![Role::new("host", 0, move |f: VerbsFabric| roles::in_time(f.clone(), host(f)))])?;
     let others = Rc::into_inner(others).map(RefCell::into_inner).unwrap_or_default();
     others.into_iter().try_for_each(Process::ended)
 }

@@ -2,7 +2,8 @@
 //! each, some of which are killed, and on machines of their own.
 //!
 //! Without an RDMA device it says that it was skipped; `lab/run apps` runs it in a machine that has one, and
-//! asks with `OFFPATH_DEVICE_REQUIRED` that a skip be a failure. With the arguments
+//! asks with `OFFPATH_DEVICE_REQUIRED` that a skip be a failure. An argument chooses the cases whose names hold
+//! it. With the arguments
 //! `role SYSTEM ROLE:INSTANCE OWN-ADDRESS DIRECTORY ROLE:INSTANCE=ADDRESS...` it is one process of a system;
 //! `lab/run card` starts machines like that.
 
@@ -27,24 +28,27 @@ fn tell(name: &str, verdict: &Verdict) -> bool {
     verdict.is_ok()
 }
 
-/// Everything that one machine can run.
-fn all(world: &Verbs) -> bool {
-    let mut good = tell("store: a copy engine is refused", &store::engine_is_refused(world));
-    for placement in store::PLACEMENTS {
-        let system = System::Store(placement);
-        good &= tell(&format!("{system}, one process"), &roles::one_process(world, &system));
-        good &= tell(&format!("{system}, a process each"), &roles::processes(world, &system));
+/// Everything that one machine can run, as far as its name holds `wanted`.
+fn all(world: &Verbs, wanted: &str) -> bool {
+    type Case = Box<dyn Fn(&Verbs) -> Verdict>;
+    let mut cases: Vec<(String, Case)> = vec![
+        ("store: a copy engine is refused".into(), Box::new(store::engine_is_refused)),
+        ("log-A2 is refused".into(), Box::new(log::engine_is_refused)),
+    ];
+    let stores = store::PLACEMENTS.map(System::Store);
+    for system in stores.into_iter().chain(log::ALTERNATIVES.map(System::Log)) {
+        cases.push((format!("{system}, one process"), Box::new(move |w| roles::one_process(w, &system))));
+        cases.push((format!("{system}, a process each"), Box::new(move |w| roles::processes(w, &system))));
     }
-    good &= tell("store-A4, the card's process is killed", &store::killed_card(world));
-    good &= tell("log-A2 is refused", &log::engine_is_refused(world));
+    cases.push(("store-A4, the card's process is killed".into(), Box::new(store::killed_card)));
     for alternative in log::ALTERNATIVES {
-        let system = System::Log(alternative);
-        good &= tell(&format!("{system}, one process"), &roles::one_process(world, &system));
-        good &= tell(&format!("{system}, a process each"), &roles::processes(world, &system));
-        let name = format!("{system}, a backup's process is killed");
-        good &= tell(&name, &log::killed_backup(world, alternative));
+        let name = format!("{}, a backup's process is killed", System::Log(alternative));
+        cases.push((name, Box::new(move |w| log::killed_backup(w, alternative))));
     }
-    good
+    cases.retain(|(name, _)| name.contains(wanted));
+    // Else a name that no case has would pass.
+    let any = !cases.is_empty();
+    any && cases.iter().map(|(name, case)| tell(name, &case(world))).fold(true, |all, good| all && good)
 }
 
 /// One process of a system, as its arguments say.
@@ -80,7 +84,7 @@ fn main() -> ExitCode {
         }
         _ => {
             println!("== store and log: device {}", world.device());
-            let good = all(&world);
+            let good = all(&world, arguments.first().map_or("", String::as_str));
             println!("apps: {}", if good { "passed" } else { "FAILED" });
             good
         }

@@ -20,7 +20,7 @@ pub type Verdict = Result<(), Box<dyn Error>>;
 
 /// How long a process waits for another to be there: a machine of another architecture boots for long.
 const MEETING: Time = Time::from_ms(180_000);
-/// How long a role may take, which no role that is well needs.
+/// How long a role may take.
 const LIMIT: Time = Time::from_ms(240_000);
 /// The port that a service hears of its end at.
 const END_PORT: u16 = 99;
@@ -53,16 +53,12 @@ impl System {
         }
         Ok(Role::new(&name.role, name.instance, move |f: VerbsFabric| {
             let others = others.clone();
-            async move {
-                let late = || Err("it took longer than any that is well".into());
-                let work = async {
-                    match system {
-                        System::Store(placement) => store::role(f.clone(), placement, &others).await,
-                        System::Log(alternative) => log::role(f.clone(), alternative, &others).await,
-                    }
-                };
-                f.timeout(LIMIT, work).await.unwrap_or_else(late)
-            }
+            in_time(f.clone(), async move {
+                match system {
+                    System::Store(placement) => store::role(f, placement, &others).await,
+                    System::Log(alternative) => log::role(f, alternative, &others).await,
+                }
+            })
         }))
     }
 }
@@ -130,6 +126,12 @@ pub async fn at_last<T, E: Error + 'static>(
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// A role's work, which no role that is well takes longer for.
+pub async fn in_time(f: VerbsFabric, work: impl Future<Output = Verdict>) -> Verdict {
+    let late = || Err(format!("still not done after {} s", LIMIT.ps() / 1_000_000_000_000).into());
+    f.timeout(LIMIT, work).await.unwrap_or_else(late)
 }
 
 /// Serves until it is told to end, then answers with what `last_word` gives. A service that ends before is a

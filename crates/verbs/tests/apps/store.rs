@@ -218,7 +218,10 @@ pub fn killed_card(world: &Verbs) -> Verdict {
         }
     };
     let world = roles::reachable(world, all[0].address, &all[1..]);
-    roles::play(world, vec![Role::new("client", 0, client)])?;
+    roles::play(
+        world,
+        vec![Role::new("client", 0, move |f: VerbsFabric| roles::in_time(f.clone(), client(f)))],
+    )?;
     host.ended()?;
     Rc::into_inner(card).map_or(Ok(()), |card| card.into_inner().ended())
 }
