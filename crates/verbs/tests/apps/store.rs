@@ -25,11 +25,17 @@ const WORKLOADS: [(&str, &str); 5] = [
     ("F", include_str!("../../../../workloads/workloadf")),
 ];
 const RECORDS: u64 = 128;
+/// Operations of each workload, unless the environment says how many in `OFFPATH_OPERATIONS`.
 const OPERATIONS: u64 = 256;
 /// An answer of a record fits one UD message of any path MTU of 512 B or more.
 const VALUE_BYTES: u32 = 200;
 /// Records that the host has before anyone connects.
 const PRELOADED: u64 = 64;
+
+fn operations() -> u64 {
+    let asked = std::env::var("OFFPATH_OPERATIONS").ok();
+    asked.and_then(|text| text.parse().ok()).unwrap_or(OPERATIONS)
+}
 
 fn options(placement: Placement) -> Options {
     let mut options = Options::sized(2 * RECORDS, VALUE_BYTES).placed(placement);
@@ -111,12 +117,12 @@ impl Compared {
     }
 
     async fn workload(&mut self, name: &str, text: &str) -> Result<u64, Box<dyn Error>> {
-        let counts = [("recordcount", RECORDS.to_string()), ("operationcount", OPERATIONS.to_string())];
+        let counts = [("recordcount", RECORDS.to_string()), ("operationcount", operations().to_string())];
         let counts = counts.into_iter().map(|(key, value)| (key.to_string(), value)).collect();
         let workload = Workload::parse(text, name)?.with_overrides(counts)?;
         let (chooser, mut keys) = (OperationChooser::new(&workload), KeyChooser::new(&workload));
         let mut writes = 0;
-        for _ in 0..OPERATIONS {
+        for _ in 0..operations() {
             let operation = chooser.next(&mut self.random);
             let key =
                 if operation == Operation::Insert { keys.insert() } else { keys.next(&mut self.random) };
@@ -133,7 +139,7 @@ impl Compared {
     }
 }
 
-/// Random operations and then YCSB, each answer compared with a map.
+/// Random operations and then YCSB, each answer compared with a map. A read-modify-write counts as a write.
 async fn use_store(f: &VerbsFabric, options: &Options) -> Verdict {
     let client = connected(f, options).await?;
     let model = (0..PRELOADED).map(|key| (key, kv::value_of(key, 0, VALUE_BYTES))).collect();
@@ -141,7 +147,7 @@ async fn use_store(f: &VerbsFabric, options: &Options) -> Verdict {
     let mut store = Compared { client, model, random };
     let began = f.now();
     store.all(PRELOADED + 8).await?;
-    for _ in 0..OPERATIONS {
+    for _ in 0..operations() {
         let draw = store.random.next_u64();
         let key = (draw >> 8) % (PRELOADED + 8);
         match draw % 8 {
@@ -161,7 +167,7 @@ async fn use_store(f: &VerbsFabric, options: &Options) -> Verdict {
     let mut said = Vec::new();
     for (name, text) in WORKLOADS {
         let writes = store.workload(name, text).await?;
-        said.push(format!("{name} {} reads {writes} writes", OPERATIONS - writes));
+        said.push(format!("{name} {} reads {writes} writes", operations() - writes));
     }
     let keys = store.model.len() as u64;
     store.all(keys).await?;
