@@ -29,8 +29,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What tests alone may use beside: applications never know their world, but their tests run in one.
-const TESTS_MAY_USE: &[(&str, &[&str])] = &[("apps", &["profile", "route", "twin"])];
+/// What tests alone may use beside: applications never know their world, but their tests run in one, and so do
+/// those of a world that runs them.
+const TESTS_MAY_USE: &[(&str, &[&str])] =
+    &[("apps", &["profile", "route", "twin"]), ("verbs", &["apps", "workload"])];
 
 /// Crates that know machines as data alone.
 const BELOW_PLAN: &[&str] = &[

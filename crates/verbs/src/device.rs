@@ -60,6 +60,15 @@ pub fn devices() -> Result<Vec<DeviceDescription>, VerbsError> {
     Ok(found)
 }
 
+/// What Soft-RoCE gives as the number of its vendor.
+const SOFT_ROCE_VENDOR: u32 = 0xff_ffff;
+
+/// How often a device of this vendor can be asked to send again before it gives up.
+fn retries_max(vendor: u32) -> u8 {
+    // Verbs mean seven by 7, which Soft-RoCE takes for ever: no request to a peer that is gone would end.
+    if vendor == SOFT_ROCE_VENDOR { 6 } else { 7 }
+}
+
 fn depth_max(attributes: &ibv_device_attr) -> u32 {
     // One completion queue takes the completions of both of a queue pair's queues; one request more is
     // for the queue pair's own use.
@@ -361,6 +370,11 @@ impl Device {
     /// How many bytes one packet carries.
     pub fn mtu(&self) -> u64 {
         mtu_bytes(self.port_attributes.active_mtu)
+    }
+
+    /// How often it can be asked to send again before it gives up.
+    pub fn retries_max(&self) -> u8 {
+        retries_max(self.attributes.vendor_id)
     }
 
     pub fn address(&self, queue_pair: u32) -> Address {

@@ -686,7 +686,7 @@ impl Engine {
             qp_state: IBV_QPS_RTS,
             sq_psn: own.first_packet,
             timeout: timeout_code(pair.options.acknowledgement_timeout.max(floor)),
-            retry_cnt: pair.options.retries.min(7),
+            retry_cnt: pair.options.retries.min(device.retries_max()),
             rnr_retry: pair.options.receiver_not_ready_retries.min(7),
             max_rd_atomic: started.min(peer.reads),
             ..zeroed()

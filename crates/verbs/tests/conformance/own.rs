@@ -206,14 +206,18 @@ pub fn two_processes(world: &Verbs) -> Verdict {
 }
 
 /// The server's process is killed while its client writes: the client learns it from its next request,
-/// and everything behind is flushed.
+/// and everything behind is flushed, however often the request may be sent again.
 pub fn a_killed_process(world: &Verbs) -> Verdict {
+    [1, QueuePairOptions::rc().retries].into_iter().try_for_each(|retries| a_process_killed(world, retries))
+}
+
+fn a_process_killed(world: &Verbs, retries: u8) -> Verdict {
     let (own, peer, server) = server()?;
     let server = std::rc::Rc::new(std::cell::RefCell::new(server));
     let client = move |f: VerbsFabric| {
         let server = server.clone();
         async move {
-            let options = QueuePairOptions { retries: 1, ..QueuePairOptions::rc() };
+            let options = QueuePairOptions { retries, ..QueuePairOptions::rc() };
             let (qp, region, there) = meet(&f, options).await?;
             let write = || qp.write(region.slice(64, 8), there.at(8));
             write()?.await.success()?;
