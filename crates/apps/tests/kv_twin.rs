@@ -14,45 +14,7 @@ use offpath_twin::{TwinFabric, TwinWorld};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-
-const RECORDS: u64 = 2000;
-/// Client machines of the testbed.
-const CLIENTS: u32 = 11;
-
-/// A store without chains and with room for every record in the cache.
-fn options(placement: Placement) -> Options {
-    let mut options = Options::sized(RECORDS, 64).placed(placement);
-    options.layout.root_buckets = 16 * RECORDS;
-    options.layout.cache_slots = 1 << 24;
-    options.preload = RECORDS;
-    options.warm = RECORDS;
-    options.hot_share = 0;
-    options.fetch = Fetch::Engine("dma".into());
-    options
-}
-
-fn workload() -> Workload {
-    Workload::parse(
-        &format!(
-            "recordcount={RECORDS}\nreadproportion=1\nupdateproportion=0\nrequestdistribution=uniform\n"
-        ),
-        "uniform gets",
-    )
-    .expect("it is a workload")
-}
-
-fn servers(options: &Options) -> Vec<Role<TwinFabric, ()>> {
-    let (of_host, of_soc) = (options.clone(), options.clone());
-    let host = move |fabric| {
-        let options = of_host.clone();
-        async move { kv::host(fabric, options).await.expect("the host serves") }
-    };
-    let soc = move |fabric| {
-        let options = of_soc.clone();
-        async move { kv::soc(fabric, options).await.expect("the card serves") }
-    };
-    vec![Role::new("host", 0, host).in_background(), Role::new("soc", 0, soc).in_background()]
-}
+use store::{CLIENTS, RECORDS};
 
 /// What `gets` gets demand in all, set-up included.
 fn recorded(router: &Rc<Router>, placement: Placement, gets: u64) -> Recorded {

@@ -33,8 +33,9 @@ fn the_score_reaches_its_goals() {
 #[test]
 fn every_row_has_its_place() {
     let rows: Vec<_> = lines().iter().map(|line| &line.row).collect();
-    assert_eq!(rows.iter().filter(|row| !row.derived).count(), 282);
-    for (index, row) in rows.iter().filter(|row| !row.derived).enumerate() {
+    let of_wei = || rows.iter().filter(|row| !row.derived && row.id.starts_with('W'));
+    assert_eq!(of_wei().count(), 282);
+    for (index, row) in of_wei().enumerate() {
         assert_eq!(row.id, format!("W{:03}", index + 1));
     }
     for line in lines() {

@@ -579,9 +579,7 @@ async fn initiate<F: Hint>(agent: Rc<Agent<F>>, number: u16) {
         let result = task.request(place).await;
         if let Err(failure @ Failure::Post(_)) = &result {
             // What cannot be posted once cannot be posted again, and takes no time: the run is told.
-            let mut broken = shared.broken.borrow_mut();
-            broken.get_or_insert((job.alternative, failure.clone()));
-            drop(broken);
+            shared.broken.borrow_mut().get_or_insert((job.alternative, failure.clone()));
             agent.fabric.sleep(Time::from_us(1)).await;
         }
         (shared.ended)(job, agent.fabric.now(), result);

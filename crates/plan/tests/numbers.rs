@@ -92,8 +92,14 @@ fn the_best_mix_is_never_below_greedy() {
         };
         let mut all = vec![given.clone()];
         if let Some((parameter, _)) = &given.sweep {
+            let is_size = given.sizes.contains(parameter);
             all.extend((0..=10).map(|step| {
-                let parameters = [(parameter.clone(), (f64::from(step) / 10.0).to_string())].into();
+                let value = if is_size {
+                    format!("{} B", 64 + 64 * step)
+                } else {
+                    (f64::from(step) / 10.0).to_string()
+                };
+                let parameters = [(parameter.clone(), value)].into();
                 parse(&text(name), &Changes { parameters, ..Changes::default() })
             }));
         }

@@ -181,7 +181,7 @@ impl Pointer {
 
     /// Reads a word; `None` for no entry.
     pub fn from_word(word: u64) -> Option<Pointer> {
-        (word & USED != 0).then(|| Pointer {
+        (word & USED != 0).then_some(Pointer {
             slot: word as u32,
             version: (word >> 32) as u16,
             group: (word >> 48) as u8,

@@ -25,13 +25,14 @@ mod stop;
 
 pub use client::{Client, Key};
 pub use controller::Splitter;
-pub use drive::{DriveError, Driven, Shared, drive, value_of};
+pub use drive::{DriveError, Latency, Load, Report, Shared, Spread, client, is_value_of, roles, value_of};
 pub(crate) use layout::hash;
 pub use layout::{
     Answer, BUCKET_BYTES, BUCKET_KEYS, Bucket, HEADER_BYTES, HOT_GROUPS, LAYOUT_VERSION, Layout, MAGIC,
     Opcode, Pointer, RECORD_HEADER_BYTES, REQUEST_BYTES, Record, Request, VALUE_BYTES_MAX,
 };
-pub use server::{host, soc};
+pub use server::{Served, host, serve, soc};
+pub use stop::Stop;
 
 use offpath_fabric::{ConnectError, PostError, RegionError, Status, Unsupported};
 use offpath_quantity::Time;

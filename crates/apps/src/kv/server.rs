@@ -394,16 +394,17 @@ impl<F: Fabric> Node<F> {
             }
             first += count;
         }
-        let mut index = index.borrow_mut();
-        for (key, (slot, version)) in newest {
-            let cached = self.cached_record(key, version)?.is_some();
-            self.first_version.set(self.first_version.get().max(version.wrapping_add(1)));
-            index.insert(key, Pointer { slot, version, group: 0, cached })?;
+        {
+            let mut index = index.borrow_mut();
+            for (key, (slot, version)) in newest {
+                let cached = self.cached_record(key, version)?.is_some();
+                self.first_version.set(self.first_version.get().max(version.wrapping_add(1)));
+                index.insert(key, Pointer { slot, version, group: 0, cached })?;
+            }
+            free.retain(|slot| u64::from(*slot) < used_upto);
+            free.extend(&losers);
+            index.set_free(free, used_upto);
         }
-        free.retain(|slot| u64::from(*slot) < used_upto);
-        free.extend(&losers);
-        index.set_free(free, used_upto);
-        drop(index);
         for slot in losers {
             self.wipe(slot).await?;
         }

@@ -312,28 +312,19 @@ impl<F: Fabric> Inner<F> {
     /// The connection to the first backup.
     async fn chain(self: &Rc<Self>) -> Result<Rc<Feed<F>>, LogError> {
         let Some(first) = &self.first else { return Err(LogError::Protocol { peer: "nobody".into() }) };
-        let open = || Open {
-            opener: Opener::Before,
-            last: self.log.last(),
-            epoch: self.epoch,
-            staging: no_region(),
+        let open = || self.opens(Opener::Before);
+        let fresh = |feed: &Rc<Feed<F>>, hello: Hello| {
+            self.bridges(hello.last)?;
+            if self.options.plants(Planted::NoResend) {
+                return Ok(());
+            }
+            // What is not known to be acknowledged is asked for again where it has to be known.
+            let sure = self.store.as_ref().map_or(u64::MAX, |_| self.acknowledged.borrow().last());
+            let missing = hello.last.min(sure) + 1..=self.log.last();
+            self.bring_again(feed, missing);
+            Ok(())
         };
-        first
-            .ensure(open, |feed, hello| {
-                if self.options.plants(Planted::NoResend) {
-                    return;
-                }
-                let (own, feed, upto) = (self.clone(), feed.clone(), self.log.last());
-                self.fabric.spawn_task(Box::pin(async move {
-                    for sequence in hello.last + 1..=upto {
-                        let Ok(payload) = own.log.read(sequence).await else { return };
-                        if feed.send(&Chunk { sequence, epoch: own.epoch, payload }, false).await.is_err() {
-                            return;
-                        }
-                    }
-                }));
-            })
-            .await
+        first.ensure(open, fresh).await
     }
 
     async fn card_feed(self: &Rc<Self>) -> Result<Rc<Feed<F>>, LogError> {
@@ -391,10 +382,9 @@ impl<F: Fabric> Inner<F> {
         let chunk = Chunk { sequence, epoch: self.epoch, payload };
         loop {
             let by_card = match self.options.alternative {
-                Alternative::A3 => false,
-                Alternative::A1 | Alternative::A2 => true,
-                // The card first: what it has no slot for goes by the host.
-                Alternative::A2AndA3 => self.card_feed().await?.under_way() < self.options.slots as usize,
+                Alternative::A3 => None,
+                Alternative::A1 | Alternative::A2 => Some(self.card_feed().await?),
+                Alternative::A2AndA3 => self.card_of_mix(sequence),
             };
             let count = if by_card.is_some() { &self.by_card } else { &self.by_host };
             let compress = self.options.host_compresses && by_card.is_none();

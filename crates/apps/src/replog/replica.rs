@@ -2,8 +2,8 @@
 
 use super::digest::{BATCH, Confirmed, Store, digest_log, keep_numbers, kept_numbers};
 use super::feed::{
-    CHUNK_HEADER, Chunk, Downstream, HELLO_BYTES, Hello, LATER, NOTICE_BYTES, OPEN_BYTES, Open, Opener,
-    SERVICE, no_region, read_notice,
+    Chunk, DIGESTED, Downstream, Feed, HELLO_BYTES, Hello, LATER, Lineage, NOTICE_BYTES, OPEN_BYTES, Open,
+    Opener, SERVICE, no_region, read_notice,
 };
 use super::log::Log;
 use super::primary::LINEAGE;
@@ -278,7 +278,7 @@ impl<F: Fabric> Replica<F> {
             Some(_) if self.options.plants(Planted::AcknowledgedBeforeForwarded) => {
                 self.log.last() >= sequence
             }
-            Some(_) => self.confirmed.borrow().contains(&sequence),
+            Some(_) => self.confirmed.borrow().has(sequence),
             None => self.log.last() >= sequence,
         };
         let there = self.change.until(|| (is_over() || kept()).then_some(()));
@@ -527,7 +527,7 @@ impl<F: Fabric> Host<F> {
     /// Pulls a chunk, brings it to the chain and tells the host.
     async fn carry(
         &self,
-        open: Open,
+        staging: RemoteRegion,
         sequence: u64,
         epoch: u64,
         slot: u32,

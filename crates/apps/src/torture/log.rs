@@ -51,8 +51,8 @@ impl Plan {
             costs: Costs { file_bytes_per_second: 2_000_000_000, sync: Time::from_us(4), ..Costs::default() },
             ..Options::new(alternative, chain)
         };
-        let loses_primary = random.next_u64() % 4 == 0;
-        let syncs_always = loses_primary || random.next_u64() % 4 > 0;
+        let loses_primary = random.next_u64().is_multiple_of(4);
+        let syncs_always = loses_primary || !random.next_u64().is_multiple_of(4);
         let digestions = [Digestion::Off, Digestion::Keep, Digestion::Truncate];
         let options = Options {
             sync: if syncs_always { SyncPolicy::Always } else { SyncPolicy::Every(3) },
@@ -61,7 +61,7 @@ impl Plan {
             } else {
                 Digestion::Off
             },
-            host_compresses: random.next_u64() % 2 == 0,
+            host_compresses: random.next_u64().is_multiple_of(2),
             card_share_percent: [None, Some(60)][(random.next_u64() % 2) as usize],
             ..options
         };
@@ -81,7 +81,7 @@ impl Plan {
             Fault::Crash { role, instance, at, restart_after }
         };
         let gone = crash(&RoleName::new("host", 0), at + Time::from_us(5), FOR_GOOD);
-        let back = if random.next_u64() % 2 == 0 { Time::from_us(300) } else { FOR_GOOD };
+        let back = if random.next_u64().is_multiple_of(2) { Time::from_us(300) } else { FOR_GOOD };
         let first = self.options.chain.first().map(|first| crash(first, at, back));
         first.into_iter().chain([gone]).collect()
     }
@@ -197,7 +197,7 @@ fn payload(id: u64) -> Vec<u8> {
 /// Whether a write goes where others go too: every other one, and the last all together, where the order
 /// in which they are digested shows.
 fn is_shared(id: u64) -> bool {
-    id % 2 == 0 || id > u64::from(WRITES) - 6
+    id.is_multiple_of(2) || id > u64::from(WRITES) - 6
 }
 
 /// Where a write goes in a digested log.
@@ -205,7 +205,7 @@ fn place(id: u64) -> (String, u64) {
     if is_shared(id) { ("shared".into(), 100) } else { (format!("file {}", id % 3), id * 2000) }
 }
 
-fn written<'a>(store: &'a Files, id: u64) -> Option<&'a [u8]> {
+fn written(store: &Files, id: u64) -> Option<&[u8]> {
     let (file, offset) = place(id);
     let (_, bytes) = store.iter().find(|(name, _)| *name == file)?;
     bytes.get(offset as usize..)?.get(..payload(id).len())

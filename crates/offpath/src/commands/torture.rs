@@ -101,6 +101,9 @@ struct Verdict {
     failed: Option<Failed>,
 }
 
+/// What one seed gave: its tally and faults, or its failure.
+type Played = Result<(Tally, Schedule), Failed>;
+
 /// The first seed that failed.
 struct Failed {
     seed: u64,
@@ -130,7 +133,7 @@ fn play(options: &Options, system: &System, end: u64) -> Result<Verdict, Failure
     let next = AtomicU64::new(options.first_seed);
     // Every seed below the lowest that failed is played, so the answer does not depend on who was fast.
     let lowest = AtomicU64::new(u64::MAX);
-    let ended: Mutex<BTreeMap<u64, Result<(Tally, Schedule), Failed>>> = Mutex::default();
+    let ended: Mutex<BTreeMap<u64, Played>> = Mutex::default();
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
             .map(|_| {
