@@ -485,7 +485,11 @@ impl Serving<'_> {
             (current.backlog.start(), current.spill.clone())
         };
         if next >= start {
-            self.replica.phase.set(Phase::Online);
+            // Until it acknowledges, its socket may take bytes that it does not read before it has
+            // loaded its file, so what leaves memory is still kept for it.
+            if !self.loading {
+                self.replica.phase.set(Phase::Online);
+            }
             return Ok(());
         }
         let Some(spill) = spill.filter(|spill| spill.start() <= next) else {

@@ -318,7 +318,8 @@ fn memory_is_flat_while_a_replica_loads_under_load() {
 #[test]
 fn a_replica_may_load_for_longer_than_the_timeout() {
     let Some(program) = redis() else { return };
-    let master = Server::start(&program, &["--rdbcompression", "no", "--repl-diskless-sync", "no"]);
+    let whole = ["--rdbcompression", "no", "--repl-diskless-sync", "no"];
+    let master = Server::start(&program, &[&whole[..], &["--repl-ping-replica-period", "1"]].concat());
     master.client().ask(&["DEBUG", "POPULATE", "7000", "key", "4096"]).unwrap();
     let relay = Relay::start(&master.address(), "[limits]\nbacklog = '1MiB'\ntimeout = '3s'\n");
     // A millisecond for each key; meanwhile it reads nothing of the stream and sends empty lines.
