@@ -5,6 +5,8 @@ pub mod completions;
 pub mod device;
 pub mod explain;
 pub mod fit;
+#[cfg(feature = "mongo")]
+pub mod mongo;
 pub mod new;
 pub mod path;
 pub mod plan;

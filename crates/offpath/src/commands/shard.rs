@@ -54,6 +54,8 @@ enum Command {
     Rebalance(RebalanceOptions),
     /// Print where keys are
     Route(RouteOptions),
+    #[cfg(feature = "mongo")]
+    Mongo(super::mongo::Options),
 }
 
 #[derive(Args, Debug)]
@@ -125,7 +127,7 @@ impl From<ShardError> for Failure {
     }
 }
 
-fn time(option: &str, text: &str) -> Result<Duration, Failure> {
+pub(super) fn time(option: &str, text: &str) -> Result<Duration, Failure> {
     let time: Time = text.parse()?;
     if !(Time::from_ms(100)..=Time::from_ms(600_000)).contains(&time) {
         return Err(Failure::input(format!("{option} {text} is out of range"), "choose 100ms to 600s"));
@@ -171,6 +173,12 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         Command::Status(status) => self::status(&status.server, &access, context)?,
         Command::Rebalance(rebalance) => self::rebalance(rebalance, &access, context)?,
         Command::Route(route) => self::route(route, &access, context)?,
+        #[cfg(feature = "mongo")]
+        Command::Mongo(mongo) => {
+            let (text, code) = super::mongo::run(mongo, access.user, access.password, context)?;
+            emit(&text)?;
+            return Ok(code);
+        }
     };
     emit(&text)?;
     Ok(ExitCode::SUCCESS)

@@ -200,6 +200,10 @@ impl Server {
         self.client().ask(&["REPLICAOF", host, port]).expect("REPLICAOF is taken");
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn processor_seconds(&self) -> f64 {
         processor_seconds(self.child.id())
     }
