@@ -421,6 +421,28 @@ fn datagrams_are_lost_and_doubled_in_silence() {
 }
 
 #[test]
+fn files_that_are_full_keep_what_they_have() {
+    let host = Role::new("host", 0, |f: TwinFabric| async move {
+        let (one, other) = (f.file("one", FileMode::Create).await?, f.file("other", FileMode::Create).await?);
+        one.append(&[1; 600]).await?;
+        let full = FileError::Full { name: "other".into() };
+        assert_eq!(other.write_at(100, &[2; 400]).await, Err(full.clone()));
+        assert_eq!(other.length().await?, 400);
+        assert_eq!(other.truncate(401).await, Err(full.clone()));
+        assert_eq!(other.append(&[3]).await, Err(full));
+        // What is there can be written again, and room that is given back is used.
+        one.write_at(0, &[4; 600]).await?;
+        f.remove("one").await?;
+        other.write_at(400, &[5; 600]).await?;
+        let mut bytes = [0; 1000];
+        assert_eq!(other.read_at(0, &mut bytes).await?, 1000);
+        assert_eq!((bytes[99], bytes[100], bytes[399], bytes[999]), (0, 2, 2, 5));
+        Ok(())
+    });
+    play(world(1).with_file_capacity("host", Bytes::new(1000)), vec![host]);
+}
+
+#[test]
 fn a_crash_loses_memory_and_unsynced_files_and_keeps_synced_ones() {
     let survived = |seed: u64| {
         let lives = Rc::new(RefCell::new(Vec::new()));

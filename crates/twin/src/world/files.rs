@@ -218,10 +218,37 @@ impl TwinFile {
         Ok(())
     }
 
-    fn grow(&self, offset: u64, length: usize) -> Result<(), FileError> {
+    /// How many of `length` bytes at `offset` there is room for.
+    fn room(&self, offset: u64, length: usize) -> usize {
         // The store lives in this process: a file of 1 TiB is a mistake, not a wish.
-        let end = offset.checked_add(length as u64).filter(|end| *end <= 1 << 40);
-        end.map(|_| ()).ok_or_else(|| FileError::Full { name: self.name.clone() })
+        let mut most = 1 << 40;
+        if let Some(capacity) = self.core.roles[self.role].file_capacity {
+            let files = self.core.files.borrow();
+            let nodes = files.0.get(&self.role).into_iter().flat_map(|store| store.names.values());
+            let others: usize = nodes
+                .filter(|node| !Rc::ptr_eq(node, &self.node))
+                .map(|node| node.borrow().bytes.len())
+                .sum();
+            // What a file has it keeps.
+            let own = self.node.borrow().bytes.len() as u64;
+            most = most.min(capacity.get().saturating_sub(others as u64).max(own));
+        }
+        most.saturating_sub(offset).min(length as u64) as usize
+    }
+
+    /// Writes what there is room for; refused where that is not all.
+    fn put(&self, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
+        let fits = &bytes[..self.room(offset, bytes.len())];
+        let mut content = self.node.borrow_mut();
+        if !fits.is_empty() {
+            put(&mut content.bytes, offset, fits);
+            content.changes.push(Change::Write { offset, bytes: fits.to_vec() });
+        }
+        if fits.len() < bytes.len() { Err(self.full()) } else { Ok(()) }
+    }
+
+    fn full(&self) -> FileError {
+        FileError::Full { name: self.name.clone() }
     }
 }
 
@@ -236,11 +263,7 @@ impl Drop for TwinFile {
 impl File for TwinFile {
     async fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
         self.ready().await?;
-        self.grow(offset, bytes.len())?;
-        let mut content = self.node.borrow_mut();
-        put(&mut content.bytes, offset, bytes);
-        content.changes.push(Change::Write { offset, bytes: bytes.to_vec() });
-        Ok(())
+        self.put(offset, bytes)
     }
 
     async fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize, FileError> {
@@ -255,11 +278,8 @@ impl File for TwinFile {
 
     async fn append(&self, bytes: &[u8]) -> Result<u64, FileError> {
         self.ready().await?;
-        let mut content = self.node.borrow_mut();
-        let offset = content.bytes.len() as u64;
-        self.grow(offset, bytes.len())?;
-        put(&mut content.bytes, offset, bytes);
-        content.changes.push(Change::Write { offset, bytes: bytes.to_vec() });
+        let offset = self.node.borrow().bytes.len() as u64;
+        self.put(offset, bytes)?;
         Ok(offset)
     }
 
@@ -278,7 +298,10 @@ impl File for TwinFile {
 
     async fn truncate(&self, length: u64) -> Result<(), FileError> {
         self.ready().await?;
-        self.grow(length, 0)?;
+        let grows = length.saturating_sub(self.node.borrow().bytes.len() as u64);
+        if (self.room(length - grows, grows as usize) as u64) < grows {
+            return Err(self.full());
+        }
         let mut content = self.node.borrow_mut();
         content.bytes.resize(length as usize, 0);
         content.changes.push(Change::Length(length));

@@ -135,6 +135,7 @@ pub struct TwinWorld {
     retransmission: Option<Retransmission>,
     slow: Vec<SlowStation>,
     crashes: Vec<Crash>,
+    file_capacities: BTreeMap<String, Bytes>,
     observer: Observer,
 }
 
@@ -155,6 +156,7 @@ impl TwinWorld {
             retransmission: None,
             slow: Vec::new(),
             crashes: Vec::new(),
+            file_capacities: BTreeMap::new(),
             observer: Observer::new(),
         }
     }
@@ -189,6 +191,13 @@ impl TwinWorld {
     /// The same world with a crash. One of a role that is not in the run is refused by the run.
     pub fn with_crash(mut self, crash: Crash) -> TwinWorld {
         self.crashes.push(crash);
+        self
+    }
+
+    /// The same world where the files of each instance of `role` have `capacity` bytes together. A write
+    /// beyond writes what fits and is refused with [`FileError::Full`].
+    pub fn with_file_capacity(mut self, role: &str, capacity: Bytes) -> TwinWorld {
+        self.file_capacities.insert(role.into(), capacity);
         self
     }
 
@@ -285,6 +294,8 @@ pub(crate) struct RoleState {
     instance: u32,
     /// The machine instance of its own machine, by machine.
     instances: Rc<[u32]>,
+    /// What its files may have together.
+    file_capacity: Option<Bytes>,
     rng: RefCell<Rng>,
 }
 
@@ -830,6 +841,7 @@ impl TwinWorld {
                 machine,
                 instance,
                 instances: instances.into(),
+                file_capacity: self.file_capacities.get(&name.role).copied(),
                 rng: RefCell::new(Rng::new(self.seed, &[&name.role, &name.instance.to_string()])),
                 name,
             });
