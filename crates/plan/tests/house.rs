@@ -20,11 +20,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("plan", &["quantity", "profile", "route", "capacity", "fabric", "twin", "workload"]),
     ("evidence", &["quantity", "profile", "route", "capacity", "twin", "plan"]),
     ("redis", &["quantity"]),
+    ("mongo", &["workload"]),
     (
         "offpath",
         &[
             "quantity", "profile", "route", "capacity", "fabric", "apps", "verbs", "twin", "workload",
-            "plan", "evidence", "redis",
+            "plan", "evidence", "redis", "mongo",
         ],
     ),
 ];
