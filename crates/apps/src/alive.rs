@@ -5,7 +5,10 @@ use offpath_quantity::Time;
 
 /// Asks the peer of a queue pair whether it is there, by a READ of no bytes: it touches no memory, and
 /// fails where nobody acknowledges it.
-pub(crate) async fn probe<F: Fabric>(queue_pair: &F::QueuePair, region: &F::Region) -> Result<Status, PostError> {
+pub(crate) async fn probe<F: Fabric>(
+    queue_pair: &F::QueuePair,
+    region: &F::Region,
+) -> Result<Status, PostError> {
     let nowhere = RemoteRegion { endpoint: Endpoint(0), key: 0, base: 0, length: 0 };
     Ok(queue_pair.read(region.slice(0, 0), nowhere.at(0))?.await.status)
 }

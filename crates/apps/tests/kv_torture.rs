@@ -13,7 +13,10 @@ fn menu(plan: &Plan) -> Menu {
     let server = |machine: &str| (machine.to_string(), 0);
     Menu {
         horizon: plan.span(),
-        partitions: vec![[("client".to_string(), 1), server("server")], [("client".to_string(), 2), server("server")]],
+        partitions: vec![
+            [("client".to_string(), 1), server("server")],
+            [("client".to_string(), 2), server("server")],
+        ],
         // A host that crashes loses its memory, which the store does not promise to survive.
         crashes: vec![("soc".to_string(), 0), ("client".to_string(), 0), ("client".to_string(), 3)],
         stations: vec!["soc.cpu".to_string(), "host.cpu".to_string()],

@@ -34,7 +34,9 @@ fn options(placement: Placement) -> Options {
 
 fn workload() -> Workload {
     Workload::parse(
-        &format!("recordcount={RECORDS}\nreadproportion=1\nupdateproportion=0\nrequestdistribution=uniform\n"),
+        &format!(
+            "recordcount={RECORDS}\nreadproportion=1\nupdateproportion=0\nrequestdistribution=uniform\n"
+        ),
         "uniform gets",
     )
     .expect("it is a workload")

@@ -59,7 +59,10 @@ fn nothing_acknowledged_is_lost_and_replicas_are_equal() {
             }
             Err(violation) => {
                 let small = shrink(&schedule, |other| run(&router, &plan, other).is_err());
-                panic!("seed {seed} ({:?}): {violation}\n{schedule}shrunk:\n{small}", plan.options.alternative);
+                panic!(
+                    "seed {seed} ({:?}): {violation}\n{schedule}shrunk:\n{small}",
+                    plan.options.alternative
+                );
             }
         }
     }

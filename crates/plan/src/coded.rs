@@ -104,11 +104,8 @@ pub(crate) const PLACEMENTS: [(&str, Placement); 6] = [
     ("A5-send", Placement::A5Send),
 ];
 /// The ways of the log by name.
-pub(crate) const WAYS: [(&str, replog::Alternative); 3] = [
-    ("A1", replog::Alternative::A1),
-    ("A2", replog::Alternative::A2),
-    ("A3", replog::Alternative::A3),
-];
+pub(crate) const WAYS: [(&str, replog::Alternative); 3] =
+    [("A1", replog::Alternative::A1), ("A2", replog::Alternative::A2), ("A3", replog::Alternative::A3)];
 
 /// What the code of an alternative was seen to do.
 #[derive(Clone, Debug)]
@@ -455,7 +452,8 @@ pub fn agreement(design: &Design, ready: &[Ready], plan: &Plan) -> Result<Option
     let Some(application) = &design.application else { return Ok(None) };
     let mut busy = (0.0, String::new(), String::new());
     let mut latency = (0.0, String::new());
-    for (one, alone) in ready.iter().zip(&plan.alternatives).filter(|(one, _)| one.alternative.code.is_some()) {
+    for (one, alone) in ready.iter().zip(&plan.alternatives).filter(|(one, _)| one.alternative.code.is_some())
+    {
         let name = &one.alternative.name;
         let Some(listed) = design.alternatives.iter().find(|listed| listed.name == *name) else { continue };
         let listed = compile(design, listed, &one.router)?.fold(&one.router);

@@ -1349,7 +1349,11 @@ impl Resolver<'_> {
                 unreachable!("a bit rate")
             };
             match rate.bits_per_second() / 8 {
-                0 => Err(self.error("the rate is 0", "write what one core does, or leave it out", given.span())),
+                0 => Err(self.error(
+                    "the rate is 0",
+                    "write what one core does, or leave it out",
+                    given.span(),
+                )),
                 bytes => Ok(bytes),
             }
         };
@@ -1425,7 +1429,9 @@ impl Resolver<'_> {
             ));
         };
         let all: Vec<(&str, Coded)> = match application {
-            Application::Store(_) => PLACEMENTS.iter().map(|(name, one)| (*name, Coded::Store(*one))).collect(),
+            Application::Store(_) => {
+                PLACEMENTS.iter().map(|(name, one)| (*name, Coded::Store(*one))).collect()
+            }
             Application::Log(_) => WAYS.iter().map(|(name, one)| (*name, Coded::Log(*one))).collect(),
         };
         let Some((_, kind)) = all.iter().find(|(name, _)| name == given.get_ref()) else {

@@ -250,7 +250,9 @@ impl Shared {
 
     /// Whether any program calls `responder` by a connection.
     fn takes_calls(&self, responder: &str) -> bool {
-        self.goes(|call| call.operation.path.responder == responder && call.is_on_connection() && !call.answers)
+        self.goes(|call| {
+            call.operation.path.responder == responder && call.is_on_connection() && !call.answers
+        })
     }
 
     fn goes(&self, is_meant: impl Fn(&Call) -> bool) -> bool {

@@ -120,14 +120,8 @@ pub fn compile(
 ) -> Result<Compiled, miette::Report> {
     let mut programs = Vec::new();
     for (operation, share, steps) in &alternative.operations {
-        let mut compiler = Compiler {
-            design,
-            router,
-            code: Vec::new(),
-            at: None,
-            initiator: None,
-            called: BTreeSet::new(),
-        };
+        let mut compiler =
+            Compiler { design, router, code: Vec::new(), at: None, initiator: None, called: BTreeSet::new() };
         // Counted before anything is unrolled, so that no number in the file costs time or memory.
         let count = instructions(steps);
         if count > MOST_INSTRUCTIONS {

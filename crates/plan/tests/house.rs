@@ -33,8 +33,18 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const TESTS_MAY_USE: &[(&str, &[&str])] = &[("apps", &["profile", "route", "twin"])];
 
 /// Crates that know machines as data alone.
-const BELOW_PLAN: &[&str] =
-    &["quantity", "profile", "route", "capacity", "fabric", "conformance", "verbs", "twin", "workload", "apps"];
+const BELOW_PLAN: &[&str] = &[
+    "quantity",
+    "profile",
+    "route",
+    "capacity",
+    "fabric",
+    "conformance",
+    "verbs",
+    "twin",
+    "workload",
+    "apps",
+];
 
 /// Names of devices, of their paths, and of papers.
 const NAMES: &[&str] = &[
@@ -148,7 +158,8 @@ fn crates_use_only_what_lies_below_them() {
         for key in ["dependencies", "build-dependencies", "dev-dependencies"] {
             for used in ours(&manifest, key) {
                 // A world's own test runs the common body of tests.
-                let in_tests = TESTS_MAY_USE.iter().any(|(by, all)| *by == folder && all.contains(&used.as_str()));
+                let in_tests =
+                    TESTS_MAY_USE.iter().any(|(by, all)| *by == folder && all.contains(&used.as_str()));
                 let testing = key == "dev-dependencies" && (used == "conformance" || in_tests);
                 if !allowed.contains(&used.as_str()) && !testing {
                     wrong.push(format!("crates/{folder} has `{used}` in [{key}], and may use {allowed:?}"));

@@ -322,7 +322,9 @@ impl<F: Fabric> Client<F> {
     /// Looks by one-sided READs.
     async fn look(&mut self, key: u64, in_cache: bool) -> Result<Look, KvError> {
         let Some(connected) = &self.connected else { return Ok(Look::Changed) };
-        let Some(index) = connected.soc.as_ref().or(connected.host.as_ref()) else { return Ok(Look::Changed) };
+        let Some(index) = connected.soc.as_ref().or(connected.host.as_ref()) else {
+            return Ok(Look::Changed);
+        };
         let layout = self.options.layout;
         let mut number = layout.root(key);
         for _ in 0..=layout.overflow_buckets {
@@ -354,7 +356,8 @@ impl<F: Fabric> Client<F> {
                 return Ok(Look::Found(value));
             }
         }
-        let spread = if pointer.group == 0 { 0 } else { self.fabric.random_u64() % (1 + u64::from(layout.copies)) };
+        let spread =
+            if pointer.group == 0 { 0 } else { self.fabric.random_u64() % (1 + u64::from(layout.copies)) };
         if spread > 0 {
             let slot = layout.copy_slot(pointer.group, spread as u32 - 1);
             let from = host.greeting.values.at(layout.slot_offset(slot));
@@ -401,7 +404,9 @@ impl<F: Fabric> Client<F> {
                 None => {
                     // The card may have restarted under another address.
                     let name = Home::Soc.role();
-                    if let Ok(to) = self.fabric.resolve(name, 0, GET_SERVICE, self.options.answer_timeout).await {
+                    if let Ok(to) =
+                        self.fabric.resolve(name, 0, GET_SERVICE, self.options.answer_timeout).await
+                    {
                         messages.to = to;
                     }
                     return Ok(Look::Changed);

@@ -25,11 +25,11 @@ mod server;
 pub use client::{Client, Key};
 pub use controller::Splitter;
 pub use drive::{DriveError, Driven, Shared, drive, value_of};
-pub use layout::{
-    Answer, BUCKET_BYTES, BUCKET_KEYS, Bucket, HEADER_BYTES, HOT_GROUPS, LAYOUT_VERSION, Layout, MAGIC, Opcode,
-    Pointer, RECORD_HEADER_BYTES, REQUEST_BYTES, Record, Request, VALUE_BYTES_MAX,
-};
 pub(crate) use layout::hash;
+pub use layout::{
+    Answer, BUCKET_BYTES, BUCKET_KEYS, Bucket, HEADER_BYTES, HOT_GROUPS, LAYOUT_VERSION, Layout, MAGIC,
+    Opcode, Pointer, RECORD_HEADER_BYTES, REQUEST_BYTES, Record, Request, VALUE_BYTES_MAX,
+};
 pub use server::{host, soc};
 
 use offpath_fabric::{ConnectError, PostError, RegionError, Status, Unsupported};
@@ -281,7 +281,9 @@ pub enum KvError {
     #[error("the store's header is damaged; restart the server")]
     DamagedHeader,
     /// Server and client were built for different layouts.
-    #[error("the server's store has layout {server}, this client reads layout {client}; update the older one")]
+    #[error(
+        "the server's store has layout {server}, this client reads layout {client}; update the older one"
+    )]
     LayoutVersion {
         /// The server's.
         server: u32,
@@ -317,7 +319,9 @@ pub enum KvError {
         expected: u32,
     },
     /// The value does not fit a slot.
-    #[error("a value of {length} B is longer than the {bound} B of a slot; split it, or make a store of larger slots")]
+    #[error(
+        "a value of {length} B is longer than the {bound} B of a slot; split it, or make a store of larger slots"
+    )]
     ValueTooLarge {
         /// How long it is.
         length: usize,
@@ -331,7 +335,9 @@ pub enum KvError {
         slots: u64,
     },
     /// A placement that another store serves.
-    #[error("{asked:?} needs the index on the {needed:?}, this store has it elsewhere; choose another placement")]
+    #[error(
+        "{asked:?} needs the index on the {needed:?}, this store has it elsewhere; choose another placement"
+    )]
     WrongHome {
         /// What was asked for.
         asked: Placement,
@@ -339,7 +345,9 @@ pub enum KvError {
         needed: Home,
     },
     /// Every attempt met a change or no answer.
-    #[error("a get of key {key:#x} failed in {attempts} attempts; the server is overloaded or gone, try later")]
+    #[error(
+        "a get of key {key:#x} failed in {attempts} attempts; the server is overloaded or gone, try later"
+    )]
     Unanswered {
         /// The key.
         key: u64,

@@ -374,7 +374,8 @@ impl<F: Fabric> Node<F> {
         let mut bytes = vec![0; self.layout().record_bytes() as usize];
         cache.read(self.layout().cache_offset(key), &mut bytes)?;
         let any = self.options.plants(Planted::StaleCache);
-        Ok(Record::from_bytes(&bytes).filter(|record| record.key == key && (any || record.version == version)))
+        Ok(Record::from_bytes(&bytes)
+            .filter(|record| record.key == key && (any || record.version == version)))
     }
 
     /// Puts a record into the cache in place of what lies there.
@@ -649,7 +650,8 @@ async fn serve_connections<F: Fabric>(node: Rc<Node<F>>) -> Result<(), KvError> 
     loop {
         let queue_pair = node.fabric.create_queue_pair(QueuePairOptions::rc())?;
         // The hello and each answer have a place of their own: the peer may still read one of them.
-        let region = node.fabric.register(&node.memory, request_bytes + HELLO_BYTES + 8, Access::LOCAL_WRITE)?;
+        let region =
+            node.fabric.register(&node.memory, request_bytes + HELLO_BYTES + 8, Access::LOCAL_WRITE)?;
         let first = queue_pair.receive(region.slice(0, request_bytes))?;
         listener.accept(&queue_pair).await?;
         region.write(request_bytes, &node.hello)?;
@@ -672,7 +674,8 @@ async fn serve_connections<F: Fabric>(node: Rc<Node<F>>) -> Result<(), KvError> 
                 // The next request can only come after the answer, so its receive is in time.
                 let next = queue_pair.receive(region.slice(0, request_bytes));
                 let at = request_bytes + HELLO_BYTES;
-                let sent = region.write(at, &answer[..8]).is_ok() && queue_pair.send(region.slice(at, 8)).is_ok();
+                let sent =
+                    region.write(at, &answer[..8]).is_ok() && queue_pair.send(region.slice(at, 8)).is_ok();
                 let (Ok(next), true) = (next, sent) else { return };
                 received = next;
             }

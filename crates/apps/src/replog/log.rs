@@ -113,7 +113,11 @@ impl<F: Fabric> Log<F> {
         let whole = bytes.len() >= SEGMENT_HEADER as usize && bytes[..24] == segment_header(next);
         if !whole {
             if bytes.len() >= 12 && word(&bytes, 0) == MAGIC && half(&bytes, 8) != FORMAT {
-                return Err(LogError::Format { file: name.to_string(), found: half(&bytes, 8), known: FORMAT });
+                return Err(LogError::Format {
+                    file: name.to_string(),
+                    found: half(&bytes, 8),
+                    known: FORMAT,
+                });
             }
             if !is_last {
                 return Err(corrupt(0));

@@ -186,7 +186,9 @@ pub enum LogError {
         offset: u64,
     },
     /// A segment was written by another version.
-    #[error("segment `{file}` has format {found}, this program reads format {known}; use the one that wrote it")]
+    #[error(
+        "segment `{file}` has format {found}, this program reads format {known}; use the one that wrote it"
+    )]
     Format {
         /// The segment.
         file: String,

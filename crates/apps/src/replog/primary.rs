@@ -167,8 +167,12 @@ impl<F: Fabric> Inner<F> {
     /// The connection to the first backup.
     async fn chain(self: &Rc<Self>) -> Result<Rc<Feed<F>>, LogError> {
         let Some(first) = &self.first else { return Err(LogError::Protocol { peer: "nobody".into() }) };
-        let open =
-            || Open { opener: Opener::Before, last: self.log.last(), epoch: self.epoch, staging: no_region() };
+        let open = || Open {
+            opener: Opener::Before,
+            last: self.log.last(),
+            epoch: self.epoch,
+            staging: no_region(),
+        };
         first
             .ensure(open, |feed, hello| {
                 if self.options.plants(Planted::NoResend) {
@@ -201,9 +205,7 @@ impl<F: Fabric> Inner<F> {
                 Alternative::A3 => false,
                 Alternative::A1 | Alternative::A2 => true,
                 // The card first: what it has no slot for goes by the host.
-                Alternative::A2AndA3 => {
-                    self.card_feed().await?.under_way() < self.options.slots as usize
-                }
+                Alternative::A2AndA3 => self.card_feed().await?.under_way() < self.options.slots as usize,
             };
             let feed = if by_card { self.card_feed().await? } else { self.chain().await? };
             let (sent, posting) = feed.send_timed(&chunk).await;

@@ -1,8 +1,8 @@
 //! Who keeps or carries the log for the primary: backups and the card.
 
 use super::feed::{
-    CHUNK_HEADER, Chunk, Downstream, HELLO_BYTES, Hello, LATER, NOTICE_BYTES, OPEN_BYTES, Open, Opener, SERVICE,
-    no_region, read_notice,
+    CHUNK_HEADER, Chunk, Downstream, HELLO_BYTES, Hello, LATER, NOTICE_BYTES, OPEN_BYTES, Open, Opener,
+    SERVICE, no_region, read_notice,
 };
 use super::log::Log;
 use super::{Alternative, LogError, Options, Planted, at_rate};
@@ -213,7 +213,9 @@ impl<F: Fabric> Replica<F> {
             self.forward(&chunk);
         }
         let kept = || match &self.next {
-            Some(_) if self.options.plants(Planted::AcknowledgedBeforeForwarded) => self.log.last() >= sequence,
+            Some(_) if self.options.plants(Planted::AcknowledgedBeforeForwarded) => {
+                self.log.last() >= sequence
+            }
             Some(_) => self.confirmed.borrow().contains(&sequence),
             None => self.log.last() >= sequence,
         };
@@ -412,7 +414,14 @@ impl<F: Fabric> Host<F> {
     }
 
     /// Pulls a chunk, brings it to the chain and tells the host.
-    async fn carry(&self, open: Open, sequence: u64, epoch: u64, slot: u32, length: u32) -> Result<(), LogError> {
+    async fn carry(
+        &self,
+        open: Open,
+        sequence: u64,
+        epoch: u64,
+        slot: u32,
+        length: u32,
+    ) -> Result<(), LogError> {
         let at = u64::from(slot) * self.slot_bytes;
         let length = u64::from(length);
         let from = open.staging.at(at);

@@ -46,10 +46,7 @@ pub struct NotLinearizable {
 
 /// Whether every key's operations can be put into an order in which each lies between its call and
 /// its return. Keys start with `initial`.
-pub fn check(
-    history: &[Operation],
-    initial: impl Fn(u64) -> Option<u64>,
-) -> Result<(), NotLinearizable> {
+pub fn check(history: &[Operation], initial: impl Fn(u64) -> Option<u64>) -> Result<(), NotLinearizable> {
     let mut keys: BTreeMap<u64, Vec<Operation>> = BTreeMap::new();
     for operation in history {
         // A read that never returned says nothing.

@@ -287,7 +287,8 @@ async fn write<F: Fabric>(fabric: &F, plan: &Rc<Plan>, seen: &Seen) -> Result<()
         let primary = Rc::new(Primary::open(fabric, &plan.options).await?);
         let tasks: Vec<_> = (0..plan.tasks)
             .map(|task| {
-                let (own, plan, seen, primary) = (fabric.clone(), plan.clone(), seen.clone(), primary.clone());
+                let (own, plan, seen, primary) =
+                    (fabric.clone(), plan.clone(), seen.clone(), primary.clone());
                 fabric.spawn(async move {
                     let mut random = own.rng(&format!("task {task}"));
                     while seen.inner.writes.borrow().len() < plan.writes as usize {

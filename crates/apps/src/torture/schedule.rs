@@ -220,7 +220,8 @@ mod tests {
     fn one_seed_draws_one_schedule() {
         let all: Vec<Schedule> = (0..200).map(|seed| Schedule::draw(seed, &menu())).collect();
         assert_eq!(all[7], Schedule::draw(7, &menu()));
-        let of = |wanted: fn(&Fault) -> bool| all.iter().flat_map(|s| &s.faults).filter(|f| wanted(f)).count();
+        let of =
+            |wanted: fn(&Fault) -> bool| all.iter().flat_map(|s| &s.faults).filter(|f| wanted(f)).count();
         assert!(of(|f| matches!(f, Fault::Crash { .. })) > 50);
         assert!(of(|f| matches!(f, Fault::Partition { .. })) > 20);
         assert!(of(|f| matches!(f, Fault::Slow { .. })) > 20);

@@ -2,7 +2,7 @@
 
 use super::linear::{self, Action, NotLinearizable, Operation};
 use crate::kv::{self, Client, Key, KvError, Options, Placement, value_of};
-use offpath_fabric::{Fabric, Role, Rng};
+use offpath_fabric::{Fabric, Rng, Role};
 use offpath_quantity::Time;
 use rand_core::RngCore;
 use std::cell::{Cell, RefCell};

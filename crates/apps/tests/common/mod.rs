@@ -20,7 +20,12 @@ pub fn router() -> Rc<Router> {
 /// A twin that suffers a schedule.
 pub fn suffering(router: &Rc<Router>, seed: u64, schedule: &Schedule) -> TwinWorld {
     let machine = |name: &str| {
-        router.system().machines.iter().position(|machine| machine.role == name).expect("a machine of the menu")
+        router
+            .system()
+            .machines
+            .iter()
+            .position(|machine| machine.role == name)
+            .expect("a machine of the menu")
     };
     let mut world = TwinWorld::on(router.clone(), seed)
         .with_retransmission(Retransmission { timeout: Time::from_us(50), retries: 7 });
