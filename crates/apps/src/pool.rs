@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
+use std::pin::pin;
 use std::task::{Poll, Waker};
 
 /// A set of free numbers. Who waits with the lowest rank is served first. A number is given back by
@@ -150,10 +151,43 @@ impl Change {
     }
 }
 
+/// Tasks that end together, whatever they wait for: what they hold is free then.
+#[derive(Default)]
+pub(crate) struct Together {
+    over: Cell<bool>,
+    tasks: Cell<u64>,
+    waiting: RefCell<BTreeMap<u64, Waker>>,
+}
+
+impl Together {
+    pub(crate) fn end(&self) {
+        self.over.set(true);
+        self.waiting.take().into_values().for_each(Waker::wake);
+    }
+
+    /// Runs a task until it has ended or all do.
+    pub(crate) async fn run(&self, task: impl Future<Output = ()>) {
+        let own = self.tasks.get();
+        self.tasks.set(own + 1);
+        let mut task = pin!(task);
+        poll_fn(|context| {
+            if self.over.get() {
+                return Poll::Ready(());
+            }
+            let polled = task.as_mut().poll(context);
+            match polled {
+                Poll::Ready(()) => self.waiting.borrow_mut().remove(&own),
+                Poll::Pending => self.waiting.borrow_mut().insert(own, context.waker().clone()),
+            };
+            polled
+        })
+        .await;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::pin::pin;
     use std::task::Context;
 
     #[test]

@@ -4,8 +4,7 @@
 use crate::experiment::{Axis, Compare, Experiment, Keep, Measure, Plain, Which};
 use crate::measure::{One, Place, places};
 use exmex::Express;
-use offpath_plan::planner::Ready;
-use offpath_plan::program::compile;
+use offpath_plan::planner::{Ready, make_ready};
 use offpath_plan::{Changes, Design};
 use offpath_profile::{Library, Provenance, Request, System};
 use offpath_quantity::{BitRate, Bytes, Quantity, Time};
@@ -84,8 +83,8 @@ pub enum Inside {
 
 pub(crate) type SystemKey = (String, Option<String>, Vec<String>, Vec<(String, String)>);
 
-/// A design's name and its parameters.
-type DesignKey = (String, Vec<(String, String)>);
+/// A design's name, its parameters, and whether its step lists are meant where it has code.
+type DesignKey = (String, Vec<(String, String)>, bool);
 
 /// A design with its alternatives on their routers.
 pub(crate) type Prepared = Rc<(Design, Vec<Ready>)>;
@@ -173,7 +172,7 @@ impl Bench {
         let mut set: BTreeMap<String, String> = BTreeMap::new();
         let mut testbed = plain.testbed.clone();
         if let Some(name) = &plain.design {
-            let design = self.design(&(name.clone(), Vec::new()))?;
+            let design = self.design(&(name.clone(), Vec::new(), plain.steps))?;
             let halves = design.set.iter().filter_map(|setting| setting.split_once('='));
             set.extend(halves.map(|(name, value)| (name.trim().to_string(), value.trim().to_string())));
             testbed = testbed.or_else(|| design.testbed.clone());
@@ -404,13 +403,14 @@ impl Bench {
         if let Some(design) = self.designs.borrow().get(key) {
             return Ok(design.clone());
         }
-        let (name, parameters) = key;
+        let (name, parameters, steps) = key;
         let (_, text) = DESIGNS
             .iter()
             .find(|(own, _)| own == name)
             .ok_or_else(|| ExperimentError::Incomplete(format!("names `{name}`, which is no design here")))?;
         let changes = Changes {
             parameters: parameters.iter().cloned().collect(),
+            steps: *steps,
             files: WORKLOADS.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect(),
             ..Changes::default()
         };
@@ -427,7 +427,7 @@ impl Bench {
         key: &SystemKey,
     ) -> Result<Prepared, ExperimentError> {
         let name = plain.design.clone().ok_or_else(|| lacks("design"))?;
-        let own = ((name, parameters), key.clone());
+        let own = ((name, parameters, plain.steps), key.clone());
         if let Some(prepared) = self.prepared.borrow().get(&own) {
             return Ok(prepared.clone());
         }
@@ -443,8 +443,7 @@ impl Bench {
                 key.2.retain(|overlay| !self.overlays.contains(overlay));
             }
             let router = self.router(&key)?;
-            let compiled = compile(&design, alternative, &router).map_err(refused)?;
-            ready.push(Ready { alternative: alternative.clone(), compiled, router });
+            ready.push(make_ready(&design, alternative, router).map_err(refused)?);
         }
         let prepared = Rc::new(((*design).clone(), ready));
         self.prepared.borrow_mut().insert(own, prepared.clone());

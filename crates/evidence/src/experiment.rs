@@ -181,6 +181,10 @@ pub struct Plain {
     pub term: Option<String>,
     /// A design of this repository.
     pub design: Option<String>,
+    /// Whether its step lists are meant where it has code: they say what a formula counts, which
+    /// leaves out headers and acknowledgements.
+    #[serde(default)]
+    pub steps: bool,
     /// Its parameters.
     #[serde(default)]
     pub parameters: BTreeMap<String, String>,

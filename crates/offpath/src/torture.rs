@@ -118,6 +118,8 @@ pub struct Tally {
     pub operations: u64,
     /// Of those, how many ended in an error or were never acknowledged.
     pub unacknowledged: u64,
+    /// The CRC-32 of what was seen, the store's history or the log's files: equal runs have equal ones.
+    pub checksum: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -189,7 +191,12 @@ impl Trial {
                     }
                 }
                 seen.judge(plan).map_err(|violation| Broken(violation.to_string()))?;
-                Ok(Tally { operations: seen.history().len() as u64, unacknowledged: seen.failed() })
+                let history = seen.history();
+                Ok(Tally {
+                    operations: history.len() as u64,
+                    unacknowledged: seen.failed(),
+                    checksum: checksum(history.iter().map(|operation| format!("{operation:?}"))),
+                })
             }
             Plan::Replog(plan) => {
                 let seen = log::Seen::default();
@@ -197,7 +204,17 @@ impl Trial {
                 world.run(log::roles(plan, &seen)).map_err(stopped)?;
                 seen.judge(plan).map_err(|violation| Broken(violation.to_string()))?;
                 let (writes, acknowledged) = seen.counts();
-                Ok(Tally { operations: writes as u64, unacknowledged: (writes - acknowledged) as u64 })
+                let files = seen.files();
+                let named = files.iter().flat_map(|(role, files)| {
+                    files.iter().flat_map(move |(name, bytes)| {
+                        [format!("{role:?}{name}").into_bytes(), bytes.clone()]
+                    })
+                });
+                Ok(Tally {
+                    operations: writes as u64,
+                    unacknowledged: (writes - acknowledged) as u64,
+                    checksum: checksum(named),
+                })
             }
         }
     }
@@ -206,6 +223,12 @@ impl Trial {
     pub fn shrink(&self, router: &Rc<Router>) -> Schedule {
         shrink(&self.schedule, |schedule| self.play(router, schedule).is_err())
     }
+}
+
+fn checksum(parts: impl Iterator<Item = impl AsRef<[u8]>>) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    parts.for_each(|part| hasher.update(part.as_ref()));
+    hasher.finalize()
 }
 
 /// Whether a system has the machines, endpoints and stations that a subject's trials use.

@@ -133,7 +133,7 @@ fn every_number_is_shown_with_its_origin() {
 
 #[test]
 fn json_answers_follow_their_schemas() {
-    let cases: [(&str, &[&str]); 14] = [
+    let cases: [(&str, &[&str]); 16] = [
         ("path.json", &SOC_HOST),
         ("path.json", &["path", "bluefield2", "--path", "client-soc", "--verb", "send-ud"]),
         ("path.json", &["path", RING, "--path", "client-arm", "--verb", "fetch-and-add"]),
@@ -148,6 +148,8 @@ fn json_answers_follow_their_schemas() {
         ("explain.json", &["explain", "W003"]),
         ("explain.json", &["explain", "W087"]),
         ("explain.json", &["explain", "W243"]),
+        ("torture.json", &["torture", "kv", "--seeds", "3"]),
+        ("torture.json", &["torture", "replog", "--seeds", "3", "--threads", "1"]),
     ];
     for (file, arguments) in cases {
         check(&json(arguments), &schema(file), file);
@@ -478,4 +480,41 @@ fn reproduce_refuses_what_rows_decide_themselves() {
     let unknown = offpath(&["explain", "W72"]);
     assert_eq!(unknown.code, 2);
     assert!(unknown.stderr.contains("did you mean `W072`?"), "{}", unknown.stderr);
+}
+
+#[test]
+fn torture_says_what_held() {
+    let arguments = ["torture", "kv", "--seeds", "20"];
+    let first = answer(&arguments);
+    assert_eq!(first, answer(&[&arguments[..], &["--threads", "1"]].concat()));
+    insta::assert_snapshot!("torture", first);
+}
+
+#[test]
+fn torture_that_finds_something_says_how_to_see_it_again() {
+    let found = offpath(&["torture", "kv", "--plant", "no-checksum", "--seeds", "100"]);
+    assert_eq!(found.code, 1, "{}", found.stderr);
+    insta::assert_snapshot!("torture-found", found.stdout);
+    let again = found.stdout.lines().last().and_then(|line| line.strip_prefix("again: offpath "));
+    let again: Vec<&str> = again.expect("the last line is a command").split(' ').collect();
+    assert_eq!(offpath(&again).code, 1);
+    check(
+        &serde_json::from_str(&offpath(&[&again[..], &["--format", "json"]].concat()).stdout).unwrap(),
+        &schema("torture.json"),
+        "torture.json",
+    );
+}
+
+#[test]
+fn torture_refuses_what_it_does_not_know() {
+    for (arguments, words) in [
+        (["torture", "kv", "--plant", "no-brakes"], "has no mistake `no-brakes`"),
+        (["torture", "raft", "--seeds", "1"], "raft"),
+        (["torture", "replog", "--device", "connectx6"], "connectx6"),
+        (["torture", "kv", "--seeds", "0"], "0"),
+    ] {
+        let refused = offpath(&arguments);
+        assert_eq!(refused.code, 2, "{arguments:?}: {}", refused.stderr);
+        assert!(refused.stderr.contains(words), "{arguments:?}: {}", refused.stderr);
+    }
 }

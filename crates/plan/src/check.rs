@@ -87,9 +87,10 @@ pub(crate) fn own<'r>(ready: &'r [Ready], shares: &[(String, f64)]) -> (Vec<&'r 
         .unzip()
 }
 
-/// Requests that keep every station of a mix busy: six times what is under way unloaded.
+/// Requests that keep every station of a mix busy: six times what is under way unloaded. Few long
+/// transfers that share a link end together, and it is idle until all are answered; of many it is not.
 fn enough(rate: f64, latency_s: f64) -> u32 {
-    ((rate * latency_s * 6.0) as u32).clamp(8, 4096)
+    ((rate * latency_s * 6.0) as u32).clamp(32, 4096)
 }
 
 fn run_mix(

@@ -3,8 +3,11 @@
 //! The file is TOML. Every mistake is reported with the file, the place, what is accepted and what
 //! to do next; nothing that matters has a default.
 
+use crate::coded::{Application, Coded, Log, PLACEMENTS, Store, WAYS};
 use crate::interpret::MOST_TASKS;
 use miette::{NamedSource, SourceSpan};
+use offpath_apps::kv::Costs;
+use offpath_apps::replog::Costs as LogCosts;
 use offpath_profile::System;
 use offpath_quantity::{Bytes, Dimension, OpRate, Quantity, Time};
 use offpath_workload::{Popularity, Workload};
@@ -90,6 +93,15 @@ pub struct Cache {
     pub hottest: String,
 }
 
+/// How the two sides of a verb hear of it, beside what every verb does. Step lists have neither.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Signals {
+    /// 32 bits go with it: a WRITE hands the request to its responder, and a message may be empty.
+    pub immediate: bool,
+    /// The sender of a message polls for its completion; otherwise one poll in 64 frees all slots.
+    pub polled: bool,
+}
+
 /// One step of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
@@ -105,6 +117,8 @@ pub enum Step {
         object: Option<String>,
         /// Requests in a doorbell batch; 1 for single posting.
         batch: u32,
+        /// How its two sides hear of it.
+        signals: Signals,
         /// Where it stands in the file.
         span: Range<usize>,
     },
@@ -154,7 +168,20 @@ pub struct Alternative {
     pub rows: Vec<String>,
     /// The steps by operation of the workload, with the operation's share.
     pub operations: Vec<(String, f64, Vec<Step>)>,
+    /// What it is called in the coded application, whose demands then take the place of the steps'.
+    pub code: Option<Code>,
     /// Where it stands in the file.
+    pub span: Range<usize>,
+}
+
+/// An alternative of a coded application.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Code {
+    /// Which one.
+    pub kind: Coded,
+    /// Share of the requests that find what they read in the cache.
+    pub hit_ratio: f64,
+    /// Where the file names it.
     pub span: Range<usize>,
 }
 
@@ -226,6 +253,8 @@ pub struct Design {
     pub warnings: Vec<String>,
     /// The alternatives.
     pub alternatives: Vec<Alternative>,
+    /// The coded application that alternatives are observed from, where there is one.
+    pub application: Option<Application>,
     /// The named mixes.
     pub mixes: Vec<NamedMix>,
     /// The mix that the system runs.
@@ -314,6 +343,7 @@ pub struct CacheUse {
 struct RawFile {
     design: RawDesign,
     workload: Option<RawWorkload>,
+    application: Option<Spanned<RawApplication>>,
     #[serde(default)]
     parameters: BTreeMap<String, Spanned<toml::Value>>,
     #[serde(default)]
@@ -354,6 +384,27 @@ struct RawWorkload {
     ycsb: Spanned<String>,
     #[serde(default)]
     set: BTreeMap<String, toml::Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawApplication {
+    name: Spanned<String>,
+    engine: Option<Spanned<String>>,
+    value: Option<Spanned<String>>,
+    index: Option<Spanned<String>>,
+    values: Option<Spanned<String>>,
+    build: Option<Spanned<String>>,
+    search: Option<Spanned<String>>,
+    check: Option<Spanned<String>>,
+    card_hash: Option<Spanned<String>>,
+    card_search: Option<Spanned<String>>,
+    card_lookup: Option<Spanned<String>>,
+    chunk: Option<Spanned<String>>,
+    ratio: Option<Spanned<String>>,
+    chain: Option<Vec<Spanned<String>>>,
+    compress: Option<Spanned<String>>,
+    append: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -427,6 +478,8 @@ struct RawAlternative {
     mixed: Option<bool>,
     #[serde(default)]
     rows: Vec<String>,
+    /// What the coded application calls it.
+    code: Option<Spanned<String>>,
     /// Steps where requests are all alike.
     request: Option<Vec<Spanned<RawStep>>>,
     read: Option<Vec<Spanned<RawStep>>>,
@@ -480,6 +533,8 @@ pub struct Changes {
     pub files: BTreeMap<String, String>,
     /// The mix that the system runs, as the file writes it.
     pub mix: Option<String>,
+    /// Whether to plan from the step lists where the design names a coded application.
+    pub steps: bool,
 }
 
 /// Popularities by workload, for designs that are read many times with small changes.
@@ -495,6 +550,18 @@ impl Popularities {
 }
 
 impl Design {
+    /// A refusal that points into the file.
+    pub(crate) fn refuse(&self, message: String, help: &str, at: &Range<usize>) -> miette::Report {
+        let (name, text) = &self.source;
+        DesignError {
+            message,
+            help: Some(help.to_string()),
+            source_code: NamedSource::new(name, text.clone()),
+            at: Some(at.clone().into()),
+        }
+        .into()
+    }
+
     /// A refusal of the library, pointing at the device in the design where it points nowhere yet.
     pub(crate) fn about_device(&self, device: &str, error: miette::Report) -> miette::Report {
         let (name, text) = &self.source;
@@ -591,9 +658,17 @@ impl Design {
                 at: error.span().map(Into::into),
             }
         })?;
-        let parameters = BTreeMap::new();
-        Resolver { text, name, raw, parameters, popularities, hit_ratio: None, cache_object: None }
-            .resolve(directory, changes)
+        Resolver {
+            text,
+            name,
+            raw,
+            parameters: BTreeMap::new(),
+            times: BTreeMap::new(),
+            popularities,
+            hit_ratio: None,
+            cache_object: None,
+        }
+        .resolve(directory, changes)
     }
 }
 
@@ -602,6 +677,8 @@ struct Resolver<'t> {
     name: &'t str,
     raw: RawFile,
     parameters: BTreeMap<String, Value>,
+    /// Processor times of the coded application, which steps may name.
+    times: BTreeMap<&'static str, Time>,
     popularities: &'t Popularities,
     hit_ratio: Option<f64>,
     cache_object: Option<String>,
@@ -661,6 +738,9 @@ impl Resolver<'_> {
     }
 
     fn time(&self, text: &Spanned<String>) -> Result<Time, miette::Report> {
+        if let Some(time) = self.times.get(text.get_ref().as_str()) {
+            return Ok(*time);
+        }
         let Quantity::Time(time) = self.quantity(text, Dimension::Time)? else { unreachable!("a time") };
         Ok(time)
     }
@@ -722,7 +802,11 @@ impl Resolver<'_> {
         let (objects, cache) = self.read_objects(workload.as_ref())?;
         self.hit_ratio = cache.as_ref().map(|cache| cache.hit_ratio);
         self.cache_object = cache.as_ref().map(|cache| cache.object.clone());
-        let alternatives = self.read_alternatives(workload.as_ref(), &objects)?;
+        let application = self.application(&objects)?;
+        if let Some(Application::Store(store)) = &application {
+            self.times = store.times().into();
+        }
+        let alternatives = self.read_alternatives(workload.as_ref(), &objects, application.as_ref())?;
         for mix in &self.raw.mix {
             for name in &mix.fill {
                 if !alternatives.iter().any(|a| a.name == *name.get_ref()) {
@@ -817,6 +901,7 @@ impl Resolver<'_> {
                 })
                 .collect(),
             runs: self.runs(&alternatives, changes)?,
+            application: application.filter(|_| !changes.steps),
             alternatives,
             objects,
             cache,
@@ -1205,6 +1290,170 @@ impl Resolver<'_> {
         Ok((accesses, Some(cache_use)))
     }
 
+    /// The coded application, with everything that it has to be told.
+    fn application(
+        &self,
+        objects: &BTreeMap<String, ObjectAccess>,
+    ) -> Result<Option<Application>, miette::Report> {
+        let Some(spanned) = &self.raw.application else { return Ok(None) };
+        let raw = spanned.get_ref();
+        let is_store = match raw.name.get_ref().as_str() {
+            "kv" => true,
+            "replog" => false,
+            other => {
+                return Err(self.error(
+                    format!("`{other}` is no coded application"),
+                    "use `kv` or `replog`, or leave [application] out and describe steps",
+                    raw.name.span(),
+                ));
+            }
+        };
+        let store: [(&str, &Option<Spanned<String>>); 9] = [
+            ("value", &raw.value),
+            ("index", &raw.index),
+            ("values", &raw.values),
+            ("build", &raw.build),
+            ("search", &raw.search),
+            ("check", &raw.check),
+            ("card_hash", &raw.card_hash),
+            ("card_search", &raw.card_search),
+            ("card_lookup", &raw.card_lookup),
+        ];
+        let log: [(&str, &Option<Spanned<String>>); 4] = [
+            ("chunk", &raw.chunk),
+            ("ratio", &raw.ratio),
+            ("compress", &raw.compress),
+            ("append", &raw.append),
+        ];
+        let foreign = if is_store { &log[..] } else { &store[..] };
+        let chain = raw.chain.as_ref().and_then(|chain| chain.first()).filter(|_| is_store);
+        let foreign = foreign.iter().filter_map(|(key, given)| Some((*key, given.as_ref()?)));
+        if let Some((key, given)) = foreign.chain(chain.map(|given| ("chain", given))).next() {
+            return Err(self.error(
+                format!("`{key}` is nothing that `{}` is told", raw.name.get_ref()),
+                "leave it out",
+                given.span(),
+            ));
+        }
+        let needed = |key: &str, given: &Option<Spanned<String>>, example: &str| {
+            given.clone().ok_or_else(|| {
+                self.error(
+                    format!("[application] does not say `{key}`, which `{}` needs", raw.name.get_ref()),
+                    format!("add `{key} = \"{example}\"`"),
+                    raw.name.span(),
+                )
+            })
+        };
+        let time = |key: &str, given: &Option<Spanned<String>>| self.time(&needed(key, given, "80 ns")?);
+        let object = |given: &Option<Spanned<String>>| match given {
+            Some(name) if !objects.contains_key(name.get_ref()) => Err(self.unknown_object(name)),
+            given => Ok(given.as_ref().map(|name| name.get_ref().clone())),
+        };
+        let rate = |given: &Option<Spanned<String>>| -> Result<u64, miette::Report> {
+            let Some(given) = given else { return Ok(0) };
+            let Quantity::BitRate(rate) = self.quantity(given, Dimension::BitRate)? else {
+                unreachable!("a bit rate")
+            };
+            match rate.bits_per_second() / 8 {
+                0 => Err(self.error(
+                    "the rate is 0",
+                    "write what one core does, or leave it out",
+                    given.span(),
+                )),
+                bytes => Ok(bytes),
+            }
+        };
+        let engine = raw.engine.as_ref().map(|engine| engine.get_ref().clone());
+        if is_store {
+            return Ok(Some(Application::Store(Store {
+                value: self.bytes(&needed("value", &raw.value, "record")?)?,
+                costs: Costs {
+                    build: time("build", &raw.build)?,
+                    search: time("search", &raw.search)?,
+                    check: time("check", &raw.check)?,
+                    card_hash: time("card_hash", &raw.card_hash)?,
+                    card_search: time("card_search", &raw.card_search)?,
+                    card_lookup: time("card_lookup", &raw.card_lookup)?,
+                },
+                engine,
+                index: object(&raw.index)?,
+                values: object(&raw.values)?,
+            })));
+        }
+        let given = needed("ratio", &raw.ratio, "ratio")?;
+        let ratio = match (self.parameters.get(given.get_ref()), given.get_ref().parse::<f64>()) {
+            (Some(Value::Number(ratio)), _) => *ratio,
+            (None, Ok(ratio)) => ratio,
+            _ => {
+                return Err(self.error(
+                    format!("`{}` is no number and no parameter that is one", given.get_ref()),
+                    "name a parameter like `ratio = 1.0` of [parameters], or write the number",
+                    given.span(),
+                ));
+            }
+        };
+        if !(0.0..=1.0).contains(&ratio) {
+            return Err(self.error(
+                format!("the coded log is asked for a compression ratio of {ratio}"),
+                "use 0 to 1: what compression would make longer is sent as it is",
+                given.span(),
+            ));
+        }
+        let chain = raw.chain.iter().flatten().map(|name| name.get_ref().clone()).collect::<Vec<_>>();
+        if chain.is_empty() {
+            return Err(self.error(
+                "[application] does not say `chain`, which `replog` needs",
+                "add `chain = [\"backup\"]`: the endpoints of the backups, in order",
+                raw.name.span(),
+            ));
+        }
+        Ok(Some(Application::Log(Log {
+            chunk: self.some_bytes("chunk", &needed("chunk", &raw.chunk, "chunk")?)?,
+            ratio,
+            chain,
+            engine,
+            costs: LogCosts {
+                compress_bytes_per_second: rate(&raw.compress)?,
+                file_bytes_per_second: rate(&raw.append)?,
+                // Waiting for a disk takes no station's time, and plans assume memory that survives.
+                sync: Time::ZERO,
+            },
+        })))
+    }
+
+    /// What the coded application calls an alternative.
+    fn code(
+        &self,
+        given: Option<&Spanned<String>>,
+        application: Option<&Application>,
+        context: &Context<'_>,
+    ) -> Result<Option<Code>, miette::Report> {
+        let Some(given) = given else { return Ok(None) };
+        let Some(application) = application else {
+            return Err(self.error(
+                "`code` names an alternative of a coded application, and the design names none",
+                "add [application] with `name = \"kv\"` or `name = \"replog\"`",
+                given.span(),
+            ));
+        };
+        let all: Vec<(&str, Coded)> = match application {
+            Application::Store(_) => {
+                PLACEMENTS.iter().map(|(name, one)| (*name, Coded::Store(*one))).collect()
+            }
+            Application::Log(_) => WAYS.iter().map(|(name, one)| (*name, Coded::Log(*one))).collect(),
+        };
+        let Some((_, kind)) = all.iter().find(|(name, _)| name == given.get_ref()) else {
+            let known: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+            return Err(self.error(
+                format!("the coded {} has no alternative `{}`", application.title(), given.get_ref()),
+                format!("use one of {}", known.join(", ")),
+                given.span(),
+            ));
+        };
+        let hit_ratio = context.hit_ratio.or(self.hit_ratio).unwrap_or(0.0);
+        Ok(Some(Code { kind: *kind, hit_ratio, span: given.span() }))
+    }
+
     fn unknown_object(&self, name: &Spanned<String>) -> miette::Report {
         let known: Vec<&str> = self.raw.object.keys().map(String::as_str).collect();
         self.error(
@@ -1218,6 +1467,7 @@ impl Resolver<'_> {
         &self,
         workload: Option<&Workload>,
         objects: &BTreeMap<String, ObjectAccess>,
+        application: Option<&Application>,
     ) -> Result<Vec<Alternative>, miette::Report> {
         let all = &self.raw.alternative;
         if all.is_empty() {
@@ -1314,6 +1564,7 @@ impl Resolver<'_> {
                 device: given.device.clone().or_else(|| base.device.clone()),
                 mixed: given.mixed.unwrap_or(given.like.is_none()) && given.device.is_none(),
                 rows: given.rows.clone(),
+                code: self.code(given.code.as_ref().or(base.code.as_ref()), application, &context)?,
                 operations,
                 span: given.name.span(),
             });
@@ -1388,6 +1639,7 @@ impl Resolver<'_> {
                 bytes,
                 object: step.object.as_ref().map(|object| object.get_ref().clone()),
                 batch,
+                signals: Signals::default(),
                 span: path.span(),
             });
         }

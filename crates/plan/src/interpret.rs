@@ -98,7 +98,10 @@ pub struct Shared {
     taken: RefCell<BTreeMap<(u16, u16, u16), f64>>,
     connected: Cell<usize>,
     /// The request that each initiator's task works on, so that messages need not carry it.
-    labels: RefCell<BTreeMap<(u16, u16), u64>>,
+    labels: RefCell<BTreeMap<Place, u64>>,
+    /// Where programs stand whose messages are too short to say it, by the word that goes with them.
+    places: RefCell<BTreeMap<u32, Place>>,
+    next_place: Cell<u32>,
     /// The first failure away from a request's initiator, with its alternative.
     broken: RefCell<Option<(u16, Failure)>>,
     largest: Bytes,
@@ -148,6 +151,8 @@ impl Shared {
             taken: RefCell::default(),
             connected: Cell::new(0),
             labels: RefCell::default(),
+            places: RefCell::default(),
+            next_place: Cell::new(0),
             broken: RefCell::default(),
             largest: Bytes::new(largest.get().max(64)),
             largest_message: Bytes::new(largest_message.get().max(8)),
@@ -178,7 +183,7 @@ impl Shared {
     /// of each endpoint that answers datagrams.
     pub fn expected(&self, tasks: u32, inbox: u32) -> usize {
         let initiators = self.initiators();
-        let answers = |name: &&String| !initiators.contains(*name) && self.receives(Verb::SendDatagram, name);
+        let answers = |name: &&String| !initiators.contains(*name) && self.takes_datagrams(name);
         let inboxes = self.endpoints().iter().filter(answers).count();
         tasks as usize * initiators.len() + inbox as usize * inboxes
     }
@@ -233,24 +238,47 @@ impl Shared {
         }
     }
 
-    /// Whether any program sends a message of that kind from `requester`.
-    fn sends(&self, verb: Verb, requester: &str) -> bool {
-        calls(&self.script)
-            .any(|call| call.operation.verb == verb && call.operation.path.requester == requester)
+    /// Whether any program sends datagrams from `requester`.
+    fn sends_datagrams(&self, requester: &str) -> bool {
+        self.goes(|call| call.operation.path.requester == requester && is_datagram(call))
     }
 
-    fn receives(&self, verb: Verb, responder: &str) -> bool {
-        calls(&self.script)
-            .any(|call| call.operation.verb == verb && call.operation.path.responder == responder)
+    /// Whether any program sends datagrams to `responder`.
+    fn takes_datagrams(&self, responder: &str) -> bool {
+        self.goes(|call| call.operation.path.responder == responder && is_datagram(call))
+    }
+
+    /// Whether any program calls `responder` by a connection.
+    fn takes_calls(&self, responder: &str) -> bool {
+        self.goes(|call| {
+            call.operation.path.responder == responder && call.is_on_connection() && !call.answers
+        })
+    }
+
+    fn goes(&self, is_meant: impl Fn(&Call) -> bool) -> bool {
+        calls(&self.script).any(|call| is_meant(call))
+    }
+
+    /// Keeps where a program stands until the word that is given comes with its message.
+    fn leave(&self, place: Place) -> u32 {
+        let word = self.next_place.get();
+        self.next_place.set(word.wrapping_add(1));
+        self.places.borrow_mut().insert(word, place);
+        word
     }
 
     /// The endpoints whose memory `requester` reaches by one-sided verbs or an engine.
     fn reaches(&self, requester: &str) -> BTreeSet<String> {
         calls(&self.script)
-            .filter(|call| !call.operation.verb.is_message() && call.operation.path.requester == requester)
+            .filter(|call| !call.operation.verb.is_message())
+            .filter(|call| call.operation.path.requester == requester)
             .map(|call| call.operation.path.responder.clone())
             .collect()
     }
+}
+
+fn is_datagram(call: &Call) -> bool {
+    call.operation.verb == Verb::SendDatagram
 }
 
 fn programs(script: &[Compiled]) -> impl Iterator<Item = &Rc<Program>> {
@@ -265,7 +293,7 @@ fn calls(script: &[Compiled]) -> impl Iterator<Item = &Rc<Call>> {
 }
 
 /// Where a program stands, as a message carries it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     alternative: u8,
     program: u8,
@@ -282,6 +310,11 @@ impl Place {
         bytes[4..6].copy_from_slice(&self.instance.to_le_bytes());
         bytes[6..8].copy_from_slice(&self.task.to_le_bytes());
         bytes
+    }
+
+    /// The request, wherever it stands.
+    fn start(self) -> Place {
+        Place { position: 0, ..self }
     }
 
     fn from_bytes(bytes: [u8; 8]) -> Place {
@@ -379,6 +412,8 @@ struct Task<F: Fabric> {
     remote: BTreeMap<String, (F::QueuePair, RemoteRegion)>,
     calls: BTreeMap<String, F::QueuePair>,
     datagrams: Option<F::QueuePair>,
+    /// Whether requests begin here.
+    initiates: bool,
     instance: u16,
     number: u16,
 }
@@ -394,7 +429,7 @@ impl<F: Hint> Agent<F> {
         let region = fabric
             .register(&memory, shared.largest.get(), Access::ALL)
             .expect("the largest payload fits the memory");
-        let wants_datagrams = shared.receives(Verb::SendDatagram, &name);
+        let wants_datagrams = shared.takes_datagrams(&name);
         let options =
             QueuePairOptions { send_depth: 4096, receive_depth: inbox.max(1), ..QueuePairOptions::ud() };
         let datagrams =
@@ -410,7 +445,7 @@ impl<F: Hint> Agent<F> {
         });
         fabric.spawn_task(Box::pin(serve_memory(agent.clone())));
         let initiates = tasks > 0;
-        if shared.receives(Verb::Send, &name) && !initiates {
+        if shared.takes_calls(&name) && !initiates {
             fabric.spawn_task(Box::pin(serve_calls(agent.clone())));
         }
         if let (Some(pair), false) = (&agent.datagrams, initiates) {
@@ -444,14 +479,12 @@ impl<F: Hint> Agent<F> {
             remote.insert(responder, (pair, RemoteRegion::from_bytes(&bytes).expect("24 bytes")));
         }
         let mut calls = BTreeMap::new();
-        if initiates && self.shared.sends(Verb::Send, &self.name) {
-            for responder in self.responders(Verb::Send) {
-                let pair = fabric.create_queue_pair(rc()).expect("the world has connections");
-                fabric.connect(&pair, &responder, 0, CALL_SERVICE).await.expect("the responder listens");
-                calls.insert(responder, pair);
-            }
+        for responder in self.called() {
+            let pair = fabric.create_queue_pair(rc()).expect("the world has connections");
+            fabric.connect(&pair, &responder, 0, CALL_SERVICE).await.expect("the responder listens");
+            calls.insert(responder, pair);
         }
-        let datagrams = (initiates && self.shared.sends(Verb::SendDatagram, &self.name)).then(|| {
+        let datagrams = (initiates && self.shared.sends_datagrams(&self.name)).then(|| {
             let pair = fabric.create_queue_pair(QueuePairOptions::ud()).expect("the world has datagrams");
             fabric.publish(&service_of(number), &pair).expect("a service of its own");
             pair
@@ -466,14 +499,17 @@ impl<F: Hint> Agent<F> {
             remote,
             calls,
             datagrams: datagrams.or_else(|| self.datagrams.clone()),
+            initiates,
             instance: fabric.role().instance as u16,
             number,
         }
     }
 
-    fn responders(&self, verb: Verb) -> BTreeSet<String> {
+    /// The endpoints that this one calls by connections.
+    fn called(&self) -> BTreeSet<String> {
         calls(&self.shared.script)
-            .filter(|call| call.operation.verb == verb && call.operation.path.requester == self.name)
+            .filter(|call| call.is_on_connection() && !call.answers)
+            .filter(|call| call.operation.path.requester == self.name)
             .map(|call| call.operation.path.responder.clone())
             .collect()
     }
@@ -537,7 +573,7 @@ async fn serve_calls<F: Hint>(agent: Rc<Agent<F>>) {
                 if message.status != Status::Success {
                     return;
                 }
-                task.answer(Some(&pair)).await;
+                task.answer(&message, Some(&pair)).await;
             }
         }));
         number = number.wrapping_add(1);
@@ -554,10 +590,11 @@ async fn serve_datagrams<F: Hint>(agent: Rc<Agent<F>>, pair: F::QueuePair, numbe
             // A datagram that finds no receive is lost, so nothing may be sent before.
             agent.shared.connected.set(agent.shared.connected.get() + 1);
         }
-        if ticket.await.status != Status::Success {
+        let message = ticket.await;
+        if message.status != Status::Success {
             return;
         }
-        task.answer(None).await;
+        task.answer(&message, None).await;
     }
 }
 
@@ -575,8 +612,8 @@ async fn initiate<F: Hint>(agent: Rc<Agent<F>>, number: u16) {
             instance: task.instance,
             task: task.number,
         };
-        shared.labels.borrow_mut().insert((task.instance, task.number), job.label);
-        let result = task.request(place).await;
+        shared.labels.borrow_mut().insert(place, job.label);
+        let result = task.request(place, None).await;
         if let Err(failure @ Failure::Post(_)) = &result {
             // What cannot be posted once cannot be posted again, and takes no time: the run is told.
             shared.broken.borrow_mut().get_or_insert((job.alternative, failure.clone()));
@@ -591,6 +628,8 @@ enum Reached {
     End,
     /// A message left; the answer comes on this channel.
     Sent(String),
+    /// A message left that this task waits for no answer to.
+    Left,
 }
 
 /// The name of the channel that a message and its answer take.
@@ -603,17 +642,23 @@ fn channel(call: &Call) -> String {
 
 impl<F: Hint> Task<F> {
     fn label(&self, place: Place) -> u64 {
-        self.agent.shared.labels.borrow().get(&(place.instance, place.task)).copied().unwrap_or(0)
+        self.agent.shared.labels.borrow().get(&place.start()).copied().unwrap_or(0)
     }
 
-    fn place(&self) -> Place {
+    /// Where the program stands that a message brought.
+    fn place(&self, message: &Completion) -> Place {
+        if let Some(word) = message.immediate {
+            let left = self.agent.shared.places.borrow_mut().remove(&word);
+            return left.expect("a word is left before it is sent");
+        }
         let mut bytes = [0; 8];
         self.local.read(0, &mut bytes).expect("a message has 8 bytes");
         Place::from_bytes(bytes)
     }
 
-    /// Runs a request from its start to its end, waiting for answers in between.
-    async fn request(&self, mut place: Place) -> Result<(), Failure> {
+    /// Runs a request from a place to its end, or to a message that another task goes on with, waiting
+    /// for answers in between.
+    async fn request(&self, mut place: Place, caller: Option<&F::QueuePair>) -> Result<(), Failure> {
         loop {
             // The receive is posted before anything is sent, so no answer can come too early.
             let program = self.agent.shared.program(place.alternative.into(), place.program.into()).clone();
@@ -623,13 +668,13 @@ impl<F: Hint> Task<F> {
                 let ticket = pair.receive(self.local.all())?;
                 self.posted.borrow_mut().insert(name, ticket);
             }
-            match self.run(&program, place, None).await? {
-                Reached::End => return Ok(()),
+            match self.run(&program, place, caller).await? {
+                Reached::End | Reached::Left => return Ok(()),
                 Reached::Sent(channel) => {
                     let ticket = self.posted.borrow_mut().remove(&channel);
                     let answer: Completion = ticket.expect("a receive waits on each channel").await;
                     answer.success().map_err(Failure::Operation)?;
-                    place = self.place();
+                    place = self.place(&answer);
                 }
             }
         }
@@ -641,8 +686,8 @@ impl<F: Hint> Task<F> {
             Instruction::Verb(call) if call.operation.path.requester == self.agent.name => {
                 let name = channel(call);
                 let pair = match call.operation.verb {
-                    Verb::SendDatagram => self.datagrams.as_ref(),
-                    Verb::Send => self.calls.get(&name),
+                    Verb::SendDatagram if self.initiates => self.datagrams.as_ref(),
+                    _ if call.is_on_connection() && !call.answers => self.calls.get(&name),
                     _ => None,
                 };
                 pair.map(|pair| (name, pair.clone()))
@@ -653,10 +698,9 @@ impl<F: Hint> Task<F> {
 
     /// Goes on with a request that a message brought here. Its initiator would wait for ever after
     /// a failure, so the run is told.
-    async fn answer(&self, caller: Option<&F::QueuePair>) {
-        let place = self.place();
-        let program = self.agent.shared.program(place.alternative.into(), place.program.into()).clone();
-        if let Err(failure) = self.run(&program, place, caller).await {
+    async fn answer(&self, message: &Completion, caller: Option<&F::QueuePair>) {
+        let place = self.place(message);
+        if let Err(failure) = self.request(place, caller).await {
             self.agent.shared.broken.borrow_mut().get_or_insert((place.alternative.into(), failure));
         }
     }
@@ -675,9 +719,10 @@ impl<F: Hint> Task<F> {
                     at = *to;
                     continue;
                 }
-                Instruction::Verb(call) if call.operation.verb.is_message() => {
+                Instruction::Verb(call) if call.hands_over() => {
                     self.send(program, call, Place { position: at + 1, ..place }, caller).await?;
-                    return Ok(Reached::Sent(channel(call)));
+                    let waits = if is_datagram(call) { self.initiates } else { !call.answers };
+                    return Ok(if waits { Reached::Sent(channel(call)) } else { Reached::Left });
                 }
                 Instruction::Parallel { starts, next } => {
                     let parts = starts.iter().map(|start| Box::pin(self.part(program, place, *start)));
@@ -775,7 +820,10 @@ impl<F: Hint> Task<F> {
         let returns = operation.path.responder == program.initiator;
         let slot = (self.sent.get() % OUTBOX) * self.agent.shared.largest_message.get();
         self.sent.set(self.sent.get() + 1);
-        self.outbox.write(slot, &place.to_bytes()).expect("a message has 8 bytes");
+        let word = call.signals.immediate.then(|| self.agent.shared.leave(place));
+        if word.is_none() {
+            self.outbox.write(slot, &place.to_bytes()).expect("a message has 8 bytes");
+        }
         let local = self.outbox.slice(slot, length);
         let (pair, request) = if operation.verb == Verb::SendDatagram {
             let pair = self.datagrams.as_ref().expect("a sender of datagrams has a queue pair");
@@ -783,10 +831,20 @@ impl<F: Hint> Task<F> {
             (pair, WorkRequest::send_to(local, to))
         } else {
             let pair = match caller {
-                Some(pair) => pair,
-                None => &self.calls[&operation.path.responder],
+                Some(pair) if call.answers => pair,
+                _ => &self.calls[&operation.path.responder],
             };
-            (pair, WorkRequest::send(local))
+            match operation.verb {
+                Verb::Write => {
+                    let (_, region) = &self.remote[&operation.path.responder];
+                    (pair, WorkRequest::write(self.local.slice(0, length), region.at(0)))
+                }
+                _ => (pair, WorkRequest::send(local)),
+            }
+        };
+        let request = match word {
+            Some(word) => request.immediate(word),
+            None => request,
         };
         // One completion in 64 frees the slots of all: asking for each would cost a poll each.
         let shares = operation.verb == Verb::SendDatagram && self.agent.name != program.initiator;
@@ -797,7 +855,8 @@ impl<F: Hint> Task<F> {
             let count = sent_on.entry(channel(call)).or_default();
             std::mem::replace(count, *count + 1)
         };
-        let request = if before.is_multiple_of(64) { request } else { request.unsignaled() };
+        let signaled = call.signals.polled || operation.verb == Verb::Write || before.is_multiple_of(64);
+        let request = if signaled { request } else { request.unsignaled() };
         let ticket = self.agent.fabric.hinted(pair, call, self.label(place)).post(request)?;
         // The sender does not wait: the message's slot is the fabric's until it has left.
         drop(ticket);

@@ -1,6 +1,7 @@
 //! The plan: what each alternative reaches alone, the greedy and the best mix, what binds them,
 //! how sure that is.
 
+use crate::coded;
 use crate::design::{Alternative, CacheUse, Design, Objective, Rank, Runs};
 use crate::program::{Compiled, Fold, compile};
 use offpath_capacity::{
@@ -242,10 +243,22 @@ pub fn prepare(design: &Design, setting: &Setting) -> Result<Vec<Ready>, miette:
                 router
             }
         };
-        let compiled = compile(design, alternative, &router)?;
-        ready.push(Ready { alternative: alternative.clone(), compiled, router });
+        ready.push(make_ready(design, alternative, router)?);
     }
     Ok(ready)
+}
+
+/// Compiles one alternative for a system: what its code is seen to do there where it has code, else
+/// its step lists.
+pub fn make_ready(
+    design: &Design,
+    alternative: &Alternative,
+    router: Rc<Router>,
+) -> Result<Ready, miette::Report> {
+    let observed = coded::observe(design, alternative, &router)?;
+    let alternative = observed.map_or_else(|| alternative.clone(), |observed| observed.alternative);
+    let compiled = compile(design, &alternative, &router)?;
+    Ok(Ready { alternative, compiled, router })
 }
 
 /// The stations of one system, and the limit on its host's processors where there is one, as a

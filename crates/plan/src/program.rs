@@ -1,10 +1,12 @@
 //! Step lists as programs: checked against the system, flattened, and folded to what they demand.
 
-use crate::design::{Alternative, Design, DesignError, ObjectAccess, Step};
+use crate::design::{Alternative, Design, DesignError, ObjectAccess, Signals, Step};
 use miette::NamedSource;
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{Access, Kind, Operation, Path, Posting, Route, Router, Verb};
-use std::collections::BTreeMap;
+use offpath_route::{
+    Access, Advance, Cursor, Kind, Mark, Operation, Path, Posting, Route, Router, Stations, Verb,
+};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -42,6 +44,22 @@ pub struct Call {
     pub operation: Operation,
     /// Its route.
     pub route: Rc<Route>,
+    /// How its two sides hear of it.
+    pub signals: Signals,
+    /// Whether it answers a message that came on the same connection.
+    pub answers: bool,
+}
+
+impl Call {
+    /// Whether the request goes on at the responder.
+    pub fn hands_over(&self) -> bool {
+        self.operation.verb.is_message() || self.signals.immediate
+    }
+
+    /// Whether the request goes on at the responder by a connection.
+    pub fn is_on_connection(&self) -> bool {
+        self.hands_over() && self.operation.verb != Verb::SendDatagram
+    }
 }
 
 /// A step list for one operation of the workload.
@@ -102,7 +120,8 @@ pub fn compile(
 ) -> Result<Compiled, miette::Report> {
     let mut programs = Vec::new();
     for (operation, share, steps) in &alternative.operations {
-        let mut compiler = Compiler { design, router, code: Vec::new(), at: None, initiator: None };
+        let mut compiler =
+            Compiler { design, router, code: Vec::new(), at: None, initiator: None, called: BTreeSet::new() };
         // Counted before anything is unrolled, so that no number in the file costs time or memory.
         let count = instructions(steps);
         if count > MOST_INSTRUCTIONS {
@@ -147,6 +166,8 @@ struct Compiler<'d> {
     code: Vec<Instruction>,
     at: Option<String>,
     initiator: Option<String>,
+    /// Who sent a message to whom on a connection before the other did.
+    called: BTreeSet<(String, String)>,
 }
 
 impl Compiler<'_> {
@@ -200,11 +221,18 @@ impl Compiler<'_> {
                 self.here(at, span)?;
                 self.code.push(Instruction::Compute(*time));
             }
-            Step::Verb { verb, path, bytes, object, batch, span } => {
-                let call = self.call(*verb, path, *bytes, object.as_deref(), *batch, span)?;
-                self.here(&call.operation.path.requester.clone(), span)?;
-                if verb.is_message() {
-                    self.at = Some(call.operation.path.responder.clone());
+            Step::Verb { verb, path, bytes, object, batch, signals, span } => {
+                let mut call = self.call(*verb, path, *bytes, object.as_deref(), *batch, *signals, span)?;
+                let Path { requester, responder, .. } = call.operation.path.clone();
+                self.here(&requester, span)?;
+                if call.is_on_connection() {
+                    call.answers = self.called.contains(&(responder.clone(), requester.clone()));
+                    if !call.answers {
+                        self.called.insert((requester, responder.clone()));
+                    }
+                }
+                if call.hands_over() {
+                    self.at = Some(responder);
                 }
                 self.code.push(Instruction::Verb(Rc::new(call)));
             }
@@ -263,6 +291,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
+    #[allow(clippy::too_many_arguments, reason = "they are the parts of a step")]
     fn call(
         &self,
         verb: Verb,
@@ -270,6 +299,7 @@ impl Compiler<'_> {
         bytes: Bytes,
         object: Option<&str>,
         batch: u32,
+        signals: Signals,
         span: &Range<usize>,
     ) -> Result<Call, miette::Report> {
         let build = || {
@@ -281,9 +311,9 @@ impl Compiler<'_> {
             let posting = if batch > 1 { Posting::Batch(batch) } else { Posting::Single };
             let operation = Operation::new(verb, path, bytes).posted(posting).accessing(access);
             let route = Rc::new(self.router.route(&operation)?);
-            Ok(Call { operation, route })
+            Ok(Call { operation, route, signals, answers: false })
         };
-        if verb.is_message() && bytes < Bytes::new(8) {
+        if verb.is_message() && bytes < Bytes::new(8) && !signals.immediate {
             return Err(self.error(
                 format!("a message of {bytes} is too short"),
                 "a message has at least 8 B, which say what it answers",
@@ -343,7 +373,7 @@ fn length(step: &Step) -> u64 {
 
 fn sends(step: &Step) -> bool {
     match step {
-        Step::Verb { verb, .. } => verb.is_message(),
+        Step::Verb { verb, signals, .. } => verb.is_message() || signals.immediate,
         Step::Compute { .. } => false,
         Step::Repeat { steps, .. } => steps.iter().any(sends),
         Step::Parallel(lists) => lists.iter().flatten().any(sends),
@@ -406,8 +436,8 @@ fn fold_part<'p>(program: &'p Program, mut at: u16, stop: u16, place: &mut &'p s
                 fold.latency += time.as_seconds();
             }
             Instruction::Verb(call) => {
-                fold.add(&fold_route(&call.route, router), 1.0);
-                if call.operation.verb.is_message() {
+                fold.add(&fold_call(call, router), 1.0);
+                if call.hands_over() {
                     *place = &call.operation.path.responder;
                 }
             }
@@ -439,6 +469,52 @@ fn fold_part<'p>(program: &'p Program, mut at: u16, stop: u16, place: &mut &'p s
         at += 1;
     }
     fold
+}
+
+/// What a call asks: its route, and what its two sides do to hear of it.
+fn fold_call(call: &Call, router: &Router) -> Fold {
+    let mut fold = fold_route(&call.route, router);
+    let Path { requester, responder, .. } = &call.operation.path;
+    let verbs = |endpoint: &str| router.system().endpoint(endpoint).map(|(_, endpoint)| &endpoint.verbs);
+    let mut busy = |endpoint: &str, time: Time| {
+        *fold.seconds.entry(format!("{endpoint}.cpu")).or_default() += time.as_seconds();
+    };
+    if call.signals.polled
+        && let Ok(verbs) = verbs(requester)
+    {
+        busy(requester, verbs.poll_time);
+    }
+    if call.signals.immediate
+        && !call.operation.verb.is_message()
+        && let Ok(verbs) = verbs(responder)
+    {
+        busy(responder, verbs.receive_time);
+        // The request goes on when the responder has heard of it, whatever its requester still waits for.
+        let there = reached_at(&call.route, router) + verbs.receive_latency;
+        fold.latency = there.as_seconds();
+    }
+    fold
+}
+
+/// When the last byte of an operation lies at its target, on idle stations.
+fn reached_at(route: &Route, router: &Router) -> Time {
+    let mut stations = Stations::new(router.stations(), false);
+    let mut cursor = Cursor::new(Time::ZERO);
+    let mut reached = None;
+    loop {
+        let mut mark = |marked: offpath_route::Marked| {
+            if marked.mark == Mark::TargetEnd {
+                reached = Some(marked.at);
+            }
+        };
+        match cursor.advance(route, &mut stations, &[], &mut || 0, &mut mark) {
+            Advance::At(at) => stations.set_now(at),
+            Advance::Cross { .. } => {}
+            Advance::Wait(_) => unreachable!("an operation alone finds a free context"),
+            // Without payload nothing is written, and its end is all there is.
+            Advance::Done(at) => return reached.unwrap_or(at),
+        }
+    }
 }
 
 fn fold_route(route: &Route, router: &Router) -> Fold {

@@ -17,7 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("workload", &["quantity"]),
     ("apps", &["quantity", "fabric", "workload"]),
     ("twin", &["quantity", "profile", "route", "fabric"]),
-    ("plan", &["quantity", "profile", "route", "capacity", "fabric", "twin", "workload"]),
+    ("plan", &["quantity", "profile", "route", "capacity", "fabric", "twin", "workload", "apps"]),
     ("evidence", &["quantity", "profile", "route", "capacity", "twin", "plan"]),
     ("redis", &["quantity"]),
     ("mongo", &["workload"]),

@@ -8,7 +8,7 @@ use super::feed::{
 use super::log::Log;
 use super::primary::LINEAGE;
 use super::{Alternative, Digestion, LogError, Options, Planted, at_rate};
-use crate::pool::{Change, KeyLocks};
+use crate::pool::{Change, KeyLocks, Together};
 use offpath_fabric::{
     Access, Fabric, Listener, LocalBoxFuture, MemoryAt, QueuePair, QueuePairOptions, Region, RemoteRegion,
     Status, Work, WorkRequest,
@@ -55,6 +55,7 @@ struct Replica<F: Fabric> {
     store: Option<Store<F>>,
     /// What this backup cannot go on with.
     failed: RefCell<Option<LogError>>,
+    tasks: Together,
 }
 
 /// A backup of the chain: keeps the log in its files and passes it on. It runs until it is stopped or
@@ -77,13 +78,14 @@ pub async fn backup<F: Fabric>(fabric: F, options: Options) -> Result<(), LogErr
         confirmed: RefCell::new(Confirmed::upto(store.as_ref().map_or(0, Store::digested))),
         store,
         failed: RefCell::default(),
+        tasks: Together::default(),
         next: after.map(|peer| Downstream::new(&fabric, &options, peer)),
         fabric: fabric.clone(),
         options,
     });
     if replica.next.is_some() {
         let own = replica.clone();
-        fabric.spawn_task(Box::pin(async move {
+        replica.spawn(async move {
             loop {
                 // The next backup may have restarted, and waits to be told where it is cut.
                 if own.epoch() > 0
@@ -93,23 +95,25 @@ pub async fn backup<F: Fabric>(fabric: F, options: Options) -> Result<(), LogErr
                 }
                 own.fabric.sleep(own.options.patience).await;
             }
-        }));
+        });
     }
     if replica.store.is_some() {
         let own = replica.clone();
-        fabric.spawn_task(Box::pin(async move {
+        replica.spawn(async move {
             let Some(store) = &own.store else { return };
             let upto = || if own.next.is_some() { own.confirmed.borrow().last() } else { own.log.last() };
             let ended = digest_log(&own.log, store, &own.options, &own.change, upto, |_| ()).await;
             own.note(ended);
-        }));
+        });
     }
     let own = replica.clone();
-    fabric.spawn_task(Box::pin(async move {
+    replica.spawn(async move {
         let ended = own.accept().await;
         own.note(ended);
-    }));
+    });
     let failed = replica.change.until(|| replica.failed.borrow().clone()).await;
+    // Nothing of it may keep the log from whoever opens it next.
+    replica.tasks.end();
     Err(failed)
 }
 
@@ -119,6 +123,12 @@ fn passes(error: &LogError) -> bool {
 }
 
 impl<F: Fabric> Replica<F> {
+    /// Starts a task that ends with this backup.
+    fn spawn(self: &Rc<Self>, task: impl Future<Output = ()> + 'static) {
+        let own = self.clone();
+        self.fabric.spawn_task(Box::pin(async move { own.tasks.run(task).await }));
+    }
+
     fn note(&self, ended: Result<(), LogError>) {
         if let Err(error) = ended {
             *self.failed.borrow_mut() = Some(error);
@@ -142,13 +152,13 @@ impl<F: Fabric> Replica<F> {
             }
             listener.accept(&queue_pair).await?;
             let own = self.clone();
-            fabric.spawn_task(Box::pin(async move {
+            self.spawn(async move {
                 // A connection that breaks ends here; its peer opens another.
                 match own.clone().serve(queue_pair, region, opening, receives, slot_bytes).await {
                     Err(error) if !passes(&error) => own.note(Err(error)),
                     _ => {}
                 }
-            }));
+            });
         }
     }
 }
@@ -197,7 +207,7 @@ impl<F: Fabric> Replica<F> {
                 return Ok(());
             };
             let (own, queue_pair, region) = (self.clone(), queue_pair.clone(), region.clone());
-            self.fabric.spawn_task(Box::pin(async move {
+            self.spawn(async move {
                 let early = own.options.plants(Planted::EarlyAcknowledgement);
                 let acknowledge = |word| {
                     let request = WorkRequest::send(region.slice(0, 0)).immediate(word);
@@ -219,7 +229,7 @@ impl<F: Fabric> Replica<F> {
                         }
                     }
                 }
-            }));
+            });
         }
         Ok(())
     }
@@ -298,7 +308,7 @@ impl<F: Fabric> Replica<F> {
             return;
         }
         let (own, chunk) = (self.clone(), chunk.clone());
-        self.fabric.spawn_task(Box::pin(async move {
+        self.spawn(async move {
             while own.epoch() == epoch {
                 let Ok(feed) = own.next_feed().await else { return };
                 // It may have been cut while the connection was made.
@@ -310,7 +320,7 @@ impl<F: Fabric> Replica<F> {
                 own.forwarding.borrow_mut().remove(&sequence);
                 own.confirm(sequence);
             }
-        }));
+        });
     }
 
     fn confirm(&self, sequence: u64) {
@@ -362,7 +372,7 @@ impl<F: Fabric> Replica<F> {
             let sure = self.store.as_ref().map_or(u64::MAX, |_| self.confirmed.borrow().last());
             let missing = hello.last.min(sure) + 1..=self.log.last();
             let (own, feed, epoch) = (self.clone(), feed.clone(), self.epoch());
-            self.fabric.spawn_task(Box::pin(async move {
+            self.spawn(async move {
                 for sequence in missing {
                     let payload = match own.log.read(sequence).await {
                         Ok(payload) => payload,
@@ -380,7 +390,7 @@ impl<F: Fabric> Replica<F> {
                         own.confirm(sequence);
                     }
                 }
-            }));
+            });
             Ok(())
         };
         next.ensure(open, fresh).await

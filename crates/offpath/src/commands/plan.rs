@@ -10,6 +10,7 @@ use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, emit, round, short, s
 use clap::Args;
 use offpath::plan::advice::{self, Advised, Bench, Depth, RULES};
 use offpath::plan::check::{self, Checked, Point};
+use offpath::plan::coded::{self, Agreement};
 use offpath::plan::observe::Loaded;
 use offpath::plan::planner::{Alone, Basis, Mix, Plan, Ranged};
 use offpath::plan::{Changes, Design, Objective, Setting, prepare};
@@ -51,6 +52,9 @@ pub struct Options {
     /// The load at which it is sought, as in `40M/s`
     #[arg(long, value_name = "RATE")]
     load: Option<String>,
+    /// Plan from the step lists where the design names a coded application
+    #[arg(long)]
+    steps: bool,
     /// Draw latency over load, on the twin
     #[arg(long)]
     curve: bool,
@@ -67,16 +71,24 @@ fn parameter(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_string(), value.trim().to_string()))
 }
 
+impl Options {
+    /// What the user changes in the design.
+    fn changes(&self) -> Changes {
+        Changes {
+            parameters: self.parameter.iter().cloned().collect(),
+            workload: self.workload.clone(),
+            device: self.device.clone(),
+            objective: self.goal.clone(),
+            offered_load: self.load.clone(),
+            steps: self.steps,
+            ..Changes::default()
+        }
+    }
+}
+
 /// Plans and prints.
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
-    let changes = Changes {
-        parameters: options.parameter.iter().cloned().collect(),
-        workload: options.workload.clone(),
-        device: options.device.clone(),
-        objective: options.goal.clone(),
-        offered_load: options.load.clone(),
-        ..Changes::default()
-    };
+    let changes = options.changes();
     let design = Design::load(&options.design, &changes).map_err(Failure::from)?;
     for warning in &design.warnings {
         eprintln!("warning: {warning}");
@@ -106,6 +118,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         Vec::new()
     };
     let rivals = rivals(&design, &setting, &system)?;
+    let code = coded::agreement(&design, &ready, &checked.plan).map_err(Failure::from)?;
     let directory = options.design.parent().unwrap_or(Path::new("."));
     let bench = Bench::new(&design.source.0, directory, &changes, &setting, seed);
     let advised = advice::advise(&bench, &design.source.1, Depth::Promising).map_err(Failure::from)?;
@@ -119,6 +132,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         clients,
         curve: points,
         rivals,
+        code,
         advised,
     };
     if let Some(file) = &options.html {
@@ -278,16 +292,8 @@ fn parameter_sweep(
     let scale = Unit::of(design);
     let mut rows = Vec::new();
     for value in values {
-        let mut parameters: BTreeMap<String, String> = options.parameter.iter().cloned().collect();
-        parameters.insert(parameter.clone(), design.parameter_text(parameter, *value));
-        let changes = Changes {
-            parameters,
-            workload: options.workload.clone(),
-            device: options.device.clone(),
-            objective: options.goal.clone(),
-            offered_load: options.load.clone(),
-            ..Changes::default()
-        };
+        let mut changes = options.changes();
+        changes.parameters.insert(parameter.clone(), design.parameter_text(parameter, *value));
         let design = Design::load(&options.design, &changes).map_err(Failure::from)?;
         let ready = prepare(&design, setting).map_err(Failure::from)?;
         let folds: Vec<_> = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
@@ -360,6 +366,8 @@ struct Page<'p> {
     clients: Vec<(String, Vec<Loaded>)>,
     curve: Vec<Point>,
     rivals: Vec<RivalReport>,
+    /// How far the step lists are from the code that was planned.
+    code: Option<Agreement>,
     advised: Advised,
 }
 
@@ -649,6 +657,17 @@ impl Page<'_> {
             provenance(Provenance::Fitted),
             provenance(Provenance::Assumed)
         );
+        if let Some(Agreement { application, busy, latency }) = &self.code {
+            text += &format!(
+                "code: demands observed from the coded {application}; its step lists agree within {}% of a \
+                 station's time ({} of {}) and {}% of latency ({})\n",
+                short(busy.0 * 100.0),
+                busy.1,
+                busy.2,
+                short(latency.0 * 100.0),
+                latency.1
+            );
+        }
         let widths: Vec<String> = plan
             .influences
             .iter()
@@ -940,6 +959,14 @@ impl Page<'_> {
                 })
                 .collect(),
             rivals: &self.rivals,
+            code: self.code.as_ref().map(|code| CodeReport {
+                application: code.application,
+                largest_busy_difference: round(code.busy.0),
+                at_station: &code.busy.1,
+                of_alternative: &code.busy.2,
+                largest_latency_difference: round(code.latency.0),
+                of_alternative_latency: &code.latency.1,
+            }),
             changed: self.changed.as_ref(),
             sweep: self.sweep.as_ref(),
             clients: self
@@ -1060,6 +1087,8 @@ struct Report<'p> {
     influences: Vec<InfluenceReport<'p>>,
     rivals: &'p [RivalReport],
     #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<CodeReport<'p>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     changed: Option<&'p ChangedReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sweep: Option<&'p SweepReport>,
@@ -1124,6 +1153,16 @@ struct TwinReport {
     widest_demand_interval: f64,
     utilization: BTreeMap<String, f64>,
     tests: &'static str,
+}
+
+#[derive(Serialize)]
+struct CodeReport<'p> {
+    application: &'static str,
+    largest_busy_difference: f64,
+    at_station: &'p str,
+    of_alternative: &'p str,
+    largest_latency_difference: f64,
+    of_alternative_latency: &'p str,
 }
 
 #[derive(Serialize)]

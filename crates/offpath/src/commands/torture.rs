@@ -169,12 +169,14 @@ fn play(options: &Options, system: &System, end: u64) -> Result<Verdict, Failure
     })?;
     progress.finish_and_clear();
     let mut verdict = Verdict { played: 0, tally: Tally::default(), faults: BTreeMap::new(), failed: None };
+    let mut checksum = crc32fast::Hasher::new();
     for (_, played) in ended.into_inner().expect("no worker panics with it") {
         verdict.played += 1;
         match played {
             Ok((tally, schedule)) => {
                 verdict.tally.operations += tally.operations;
                 verdict.tally.unacknowledged += tally.unacknowledged;
+                checksum.update(&tally.checksum.to_le_bytes());
                 for fault in &schedule.faults {
                     *verdict.faults.entry(kind(fault)).or_default() += 1;
                 }
@@ -185,6 +187,7 @@ fn play(options: &Options, system: &System, end: u64) -> Result<Verdict, Failure
             }
         }
     }
+    verdict.tally.checksum = checksum.finalize();
     Ok(verdict)
 }
 
@@ -212,8 +215,10 @@ fn page(options: &Options, system: &System, verdict: &Verdict, screen: &Screen) 
             format!("{count} {kind}")
         })
         .collect();
-    let Tally { operations, unacknowledged } = verdict.tally;
-    text += &format!("{operations} operations, {unacknowledged} of them ended without an answer\n");
+    let Tally { operations, unacknowledged, checksum } = verdict.tally;
+    text += &format!(
+        "{operations} operations, {unacknowledged} of them ended without an answer; checksum {checksum:08x}\n"
+    );
     if !faults.is_empty() {
         text += &format!("{}\n", faults.join(", "));
     }
@@ -267,6 +272,7 @@ struct Report {
     seeds_played: u64,
     operations: u64,
     operations_without_answer: u64,
+    checksum_crc32: String,
     faults: BTreeMap<&'static str, u64>,
     held: bool,
     failed: Option<FailedReport>,
@@ -288,6 +294,7 @@ impl Report {
             seeds_played: verdict.played,
             operations: verdict.tally.operations,
             operations_without_answer: verdict.tally.unacknowledged,
+            checksum_crc32: format!("{:08x}", verdict.tally.checksum),
             faults: verdict.faults.clone(),
             held: verdict.failed.is_none(),
             failed: verdict.failed.as_ref().map(|failed| FailedReport {

@@ -198,8 +198,9 @@ impl<'b> Bench<'b> {
         text: &str,
         held: Option<&[(String, f64)]>,
     ) -> Result<(Case, Vec<Ready>), miette::Report> {
-        let design =
-            Design::parse_knowing(text, self.name, self.directory, self.changes, &self.popularities)?;
+        // Remedies change step lists, so what they gain shows in step lists alone.
+        let changes = Changes { steps: true, ..self.changes.clone() };
+        let design = Design::parse_knowing(text, self.name, self.directory, &changes, &self.popularities)?;
         let ready = prepare(&design, self.setting)?;
         let shares = match held {
             Some(shares) => shares.to_vec(),

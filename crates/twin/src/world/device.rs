@@ -6,10 +6,10 @@
 
 use super::arena::{Arena, Key, Subject};
 use super::memory::{self, TwinRegion};
-use super::{Core, DEPTH_MAX, INLINE_MAX, LONGEST, Label, Planned, RC_MESSAGE_MAX, TwinFabric};
+use super::{Core, DEPTH_MAX, Deed, INLINE_MAX, LONGEST, Label, Planned, RC_MESSAGE_MAX, TwinFabric};
 use crate::engine::{Failure, Handle, Marks, Retransmission, Start};
 use offpath_fabric::*;
-use offpath_quantity::Time;
+use offpath_quantity::{Bytes, Time};
 use offpath_route::{Mark, Posting, Verb};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -286,6 +286,16 @@ impl Device {
             op.payload = Some(bytes_of(local, core.now()));
         }
         core.observer.add_route(op.label, &planned, core);
+        core.observer.did(op.label, || {
+            let (remote, immediate) = match operation {
+                Operation::Read { remote, .. }
+                | Operation::CompareAndSwap { remote, .. }
+                | Operation::FetchAndAdd { remote, .. } => (Some(remote), None),
+                Operation::Write { remote, immediate, .. } => (Some(remote), *immediate),
+                Operation::Send { immediate, .. } => (None, *immediate),
+            };
+            deed(&planned, (op.posting, op.access), signaled, immediate.is_some(), remote)
+        });
         if signaled && verb.is_message() {
             core.observer.add_time(op.label, core.places[place].cpu, core.places[place].poll_time);
         }
@@ -969,6 +979,21 @@ impl Device {
     }
 }
 
+/// What an observer is told of an operation that begins.
+fn deed(
+    planned: &Planned,
+    (posting, access): (Posting, offpath_route::Access),
+    signaled: bool,
+    immediate: bool,
+    remote: Option<&RemoteAddress>,
+) -> Deed {
+    let route = &planned.route;
+    let (verb, path, payload) = (route.verb, route.path.clone(), route.payload);
+    let operation = offpath_route::Operation { verb, path, payload, posting, access };
+    let region = remote.map(|remote| Bytes::new(remote.region.length));
+    Deed::Operation { operation, signaled, immediate, region }
+}
+
 fn retransmission(core: &Core, options: &QueuePairOptions) -> Retransmission {
     let own =
         Retransmission { timeout: options.acknowledgement_timeout, retries: u32::from(options.retries) };
@@ -1103,6 +1128,8 @@ pub(super) fn copy(
         (source, target) = (None, None);
     }
     core.observer.add_route(fabric.label, &planned, core);
+    let plain = (Posting::Single, offpath_route::Access::UNIFORM);
+    core.observer.did(fabric.label, || deed(&planned, plain, true, false, Some(&remote)));
     let (completer, ticket) = ticket();
     let copy = Copy {
         role,

@@ -1,7 +1,7 @@
 //! Tasks and sleeps in virtual time, on one thread.
 
 use super::arena::{Arena, Key, Subject};
-use super::{Core, LONGEST};
+use super::{Core, Deed, LONGEST};
 use offpath_fabric::{LocalBoxFuture, Work};
 use offpath_quantity::Time;
 use std::cell::{Cell, RefCell};
@@ -193,6 +193,7 @@ impl Future for Sleep {
                 let key = executor.sleeps.borrow_mut().insert(Some(context.waker().clone()));
                 let start = executor.charge(now, Time::ZERO);
                 core.observer.add_time(label, place.cpu, time);
+                core.observer.did(label, || Deed::Compute { endpoint: place.name.clone(), time });
                 let instances = state.instances.clone();
                 let mut engine = core.engine.borrow_mut();
                 engine.compute_at(key.tag(Subject::Sleep), place.cpu, &instances, start, time, time);

@@ -67,7 +67,7 @@ pub use device::TwinQueuePair;
 pub use files::TwinFile;
 pub use memory::TwinRegion;
 pub use network::{TwinListener, TwinSocket};
-pub use observe::{Label, Moments, Observer, Recorded, Snapshot};
+pub use observe::{Deed, Label, Moments, Observer, Recorded, Snapshot};
 
 use arena::{Key, Subject};
 use device::Device;

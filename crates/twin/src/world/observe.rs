@@ -1,8 +1,8 @@
 //! What is seen of a run from outside: demands by label, the stations' busy time, a trace.
 
 use super::{Core, Planned};
-use offpath_quantity::Time;
-use offpath_route::{Demand, Router, StationId};
+use offpath_quantity::{Bytes, Time};
+use offpath_route::{Demand, Operation, Router, StationId};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -24,6 +24,29 @@ impl Label {
     pub fn from_value(value: u64) -> Label {
         Label(value)
     }
+}
+
+/// One thing that a followed request did.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Deed {
+    /// An operation was handed to its adapter, or to an engine.
+    Operation {
+        /// The operation.
+        operation: Operation,
+        /// Whether its requester polls for its completion.
+        signaled: bool,
+        /// Whether 32 bits go with it, which hand a WRITE to the responder's program.
+        immediate: bool,
+        /// The length of the remote region that it names; `None` where it names none.
+        region: Option<Bytes>,
+    },
+    /// A processor computed.
+    Compute {
+        /// Whose.
+        endpoint: String,
+        /// How long.
+        time: Time,
+    },
 }
 
 /// A sum over requests, with the sum of squares.
@@ -153,6 +176,7 @@ struct Inner {
     last: Snapshot,
     standstill: Vec<String>,
     trace: String,
+    deeds: Vec<Deed>,
 }
 
 /// Looks at a run from outside: a handle that is given to [`super::TwinWorld::with_observer`] and read
@@ -164,6 +188,7 @@ struct Inner {
 pub struct Observer {
     inner: Rc<RefCell<Inner>>,
     traced: Rc<Cell<bool>>,
+    followed: Rc<Cell<Option<Label>>>,
 }
 
 impl Observer {
@@ -215,6 +240,25 @@ impl Observer {
     /// Forgets what ended requests asked for, as after a warm-up.
     pub fn reset(&self) {
         self.inner.borrow_mut().recorded.clear();
+    }
+
+    /// Notes what `label` does from here on, one thing after another; one label is followed at a time.
+    pub fn follow(&self, label: Label) {
+        self.inner.borrow_mut().deeds.clear();
+        self.followed.set(Some(label));
+    }
+
+    /// What the followed label did, in the order in which it was begun. It is followed no more.
+    pub fn deeds(&self) -> Vec<Deed> {
+        self.followed.set(None);
+        std::mem::take(&mut self.inner.borrow_mut().deeds)
+    }
+
+    pub(super) fn did(&self, label: Option<Label>, deed: impl FnOnce() -> Deed) {
+        if label.is_some() && label == self.followed.get() {
+            let deed = deed();
+            self.inner.borrow_mut().deeds.push(deed);
+        }
     }
 
     /// The stations at the end of the run.

@@ -1,0 +1,88 @@
+//! The coded applications under seeded faults on the twin. The command plays many more seeds.
+
+use offpath::profile::{Library, Request};
+use offpath::route::Router;
+use offpath::torture::{Subject, Trial, check_system};
+use std::rc::Rc;
+
+fn router() -> Rc<Router> {
+    let request = Request { device: "bluefield2", ..Request::default() };
+    let system = Library::builtin().load(&request).expect("a shipped profile loads");
+    Rc::new(Router::new(&system).expect("a shipped profile has routes"))
+}
+
+fn trial(subject: Subject, seed: u64, mistake: Option<&str>) -> Trial {
+    Trial::of(subject, seed, mistake).expect("the mistake is known")
+}
+
+/// Seeds that a test plays.
+const SEEDS: u64 = 200;
+
+fn holds(subject: Subject, least: u64) {
+    let router = router();
+    check_system(subject, &router).expect("the shipped system has what it needs");
+    let (mut operations, mut unacknowledged) = (0, 0);
+    for seed in 0..SEEDS {
+        let trial = trial(subject, seed, None);
+        let tally = trial.play(&router, &trial.schedule).unwrap_or_else(|broken| {
+            panic!("seed {seed} ({}): {broken}\n{}", trial.alternative(), trial.shrink(&router))
+        });
+        operations += tally.operations;
+        unacknowledged += tally.unacknowledged;
+    }
+    // Faults that nobody notices would show nothing.
+    assert!(unacknowledged > 0 && operations - unacknowledged > least * SEEDS);
+}
+
+#[test]
+fn every_history_of_the_store_is_linearizable() {
+    holds(Subject::Kv, 100);
+}
+
+#[test]
+fn nothing_that_the_log_acknowledged_is_lost_and_replicas_are_equal() {
+    holds(Subject::Replog, 30);
+}
+
+#[test]
+fn a_seed_gives_the_same_twice() {
+    let router = router();
+    for subject in [Subject::Kv, Subject::Replog] {
+        for seed in [3, 5, 11, 17] {
+            let trial = trial(subject, seed, None);
+            let play = || trial.play(&router, &trial.schedule).expect("its promise holds");
+            assert_eq!(play(), play(), "{} {seed}", subject.name());
+        }
+    }
+}
+
+fn finds_every_mistake(subject: Subject) {
+    let router = router();
+    let mut missed = Vec::new();
+    for mistake in subject.mistakes() {
+        let found = (0..1000).find_map(|seed| {
+            let trial = trial(subject, seed, Some(&mistake));
+            let broken = trial.play(&router, &trial.schedule).err()?;
+            Some((trial, broken))
+        });
+        let Some((trial, broken)) = found else {
+            missed.push(mistake);
+            continue;
+        };
+        let small = trial.shrink(&router);
+        println!("{mistake}: seed {}, {}: {broken}\n{small}", trial.seed, trial.alternative());
+        assert!(small.faults.len() <= trial.schedule.faults.len());
+        assert!(trial.play(&router, &small).is_err(), "{mistake}: what was shrunk no longer fails");
+    }
+    assert!(missed.is_empty(), "not found within 1,000 seeds: {missed:?}");
+}
+
+#[test]
+fn every_mistake_planted_in_the_store_is_found() {
+    finds_every_mistake(Subject::Kv);
+}
+
+#[test]
+fn every_mistake_planted_in_the_log_is_found() {
+    finds_every_mistake(Subject::Replog);
+}

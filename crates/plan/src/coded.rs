@@ -1,0 +1,476 @@
+//! Coded applications as alternatives: what their requests do on the idle twin, as steps.
+//!
+//! A request of the application's own code is followed on the twin of the system that is planned for.
+//! What it did, in order, is a step list like any other: it is compiled, folded and run by the same
+//! interpreter. Bytes are the code's own, headers and acknowledgements included. A store of a few
+//! records stands for the design's: its keys share no bucket, so that no chain is followed, and the
+//! design's objects say how the accesses of all records are spread.
+
+use crate::design::{Alternative, Code, Design, Signals, Step};
+use crate::planner::{Plan, Ready};
+use crate::program::{Fold, compile};
+use offpath_apps::kv::{self, Client, Key, Placement};
+use offpath_apps::replog::{self, Primary};
+use offpath_fabric::{Fabric, Role, RoleName, World};
+use offpath_quantity::{Bytes, Time};
+use offpath_route::{Posting, Router};
+use offpath_twin::world::{Deed, Label, Observer};
+use offpath_twin::{Seed, TwinFabric, TwinWorld};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// The coded application of a design.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Application {
+    /// The key-value store.
+    Store(Store),
+    /// The replicated log.
+    Log(Log),
+}
+
+impl Application {
+    /// What it is called in sentences.
+    pub fn title(&self) -> &'static str {
+        match self {
+            Application::Store(_) => "kv store",
+            Application::Log(_) => "replicated log",
+        }
+    }
+}
+
+/// What the coded store is told by a design.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Store {
+    /// Bytes of a value.
+    pub value: Bytes,
+    /// Processor times.
+    pub costs: kv::Costs,
+    /// The copy engine by which the card fetches; READ and WRITE where there is none.
+    pub engine: Option<String>,
+    /// The object that stands for the index.
+    pub index: Option<String>,
+    /// The object that stands for the records.
+    pub values: Option<String>,
+}
+
+impl Store {
+    /// The processor times by the names that a design gives them.
+    pub(crate) fn times(&self) -> [(&'static str, Time); 6] {
+        let costs = &self.costs;
+        [
+            ("build", costs.build),
+            ("search", costs.search),
+            ("check", costs.check),
+            ("card_hash", costs.card_hash),
+            ("card_search", costs.card_search),
+            ("card_lookup", costs.card_lookup),
+        ]
+    }
+}
+
+/// What the coded log is told by a design.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Log {
+    /// Bytes of a chunk.
+    pub chunk: Bytes,
+    /// Compressed size over size of what is written; 1 is not compressible.
+    pub ratio: f64,
+    /// The endpoints of the backups.
+    pub chain: Vec<String>,
+    /// The copy engine by which the card pulls.
+    pub engine: Option<String>,
+    /// Processor work.
+    pub costs: replog::Costs,
+}
+
+/// An alternative of a coded application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coded {
+    /// A placement of the store.
+    Store(Placement),
+    /// How chunks of the log travel.
+    Log(replog::Alternative),
+}
+
+/// The placements of the store by name.
+pub(crate) const PLACEMENTS: [(&str, Placement); 6] = [
+    ("A1", Placement::A1),
+    ("A2", Placement::A2),
+    ("A3", Placement::A3),
+    ("A4", Placement::A4),
+    ("A5-read", Placement::A5Read),
+    ("A5-send", Placement::A5Send),
+];
+/// The ways of the log by name.
+pub(crate) const WAYS: [(&str, replog::Alternative); 3] =
+    [("A1", replog::Alternative::A1), ("A2", replog::Alternative::A2), ("A3", replog::Alternative::A3)];
+
+/// What the code of an alternative was seen to do.
+#[derive(Clone, Debug)]
+pub struct Observation {
+    /// The alternative, its steps those of the code.
+    pub alternative: Alternative,
+    /// The mean time that a request of the code took on the idle twin.
+    pub latency_s: f64,
+}
+
+/// Follows the code of an alternative on the idle twin of `router`'s system; `None` where the design
+/// or the alternative names no code.
+///
+/// # Errors
+/// Where the application refuses, as without the engine or the endpoint that the alternative needs, in
+/// its own words and pointing at the alternative's code in the design.
+pub fn observe(
+    design: &Design,
+    alternative: &Alternative,
+    router: &Rc<Router>,
+) -> Result<Option<Observation>, miette::Report> {
+    let (Some(application), Some(code)) = (&design.application, &alternative.code) else { return Ok(None) };
+    let mut alternative = alternative.clone();
+    let mut latency_s = 0.0;
+    for (operation, share, steps) in &mut alternative.operations {
+        let seen = match (application, code.kind) {
+            (Application::Store(store), Coded::Store(placement)) => {
+                of_store(store, placement, code, operation, router)
+            }
+            (Application::Log(log), Coded::Log(way)) => of_log(log, way, code, router),
+            _ => Err("it is of another application".to_string()),
+        };
+        let seen = seen.map_err(|reason| {
+            design.refuse(
+                format!(
+                    "the coded {} cannot be `{}` on {}: {reason}",
+                    application.title(),
+                    alternative.name,
+                    router.system().device
+                ),
+                "choose another device or alternative, or plan from the step lists by `--steps`",
+                &code.span,
+            )
+        })?;
+        latency_s += *share * seen.latency_s;
+        *steps = seen.steps;
+    }
+    Ok(Some(Observation { alternative, latency_s }))
+}
+
+/// The steps of one kind of request.
+struct Steps {
+    steps: Vec<Step>,
+    latency_s: f64,
+}
+
+/// What one request did and how long it took.
+#[derive(Clone, Debug, PartialEq)]
+struct Seen {
+    deeds: Vec<Deed>,
+    latency: Time,
+}
+
+/// What a run tells.
+#[derive(Default)]
+struct Told {
+    seen: RefCell<Vec<Seen>>,
+    refused: RefCell<Option<String>>,
+}
+
+/// Requests that are followed, after a first one that looks up what later ones know.
+const FOLLOWED: u64 = 2;
+/// Longer than any request: a twin that is idle answers, and asking again would be counted.
+const PATIENCE: Time = Time::from_ms(60_000);
+
+/// A role whose refusal is told.
+fn role<T>(
+    name: &str,
+    label: Label,
+    told: &Rc<Told>,
+    run: impl Fn(TwinFabric) -> T + 'static,
+) -> Role<TwinFabric, ()>
+where
+    T: Future<Output = Result<(), String>> + 'static,
+{
+    let told = told.clone();
+    Role::new(name, 0, move |fabric: TwinFabric| {
+        let (told, running) = (told.clone(), run(fabric.labelled(label)));
+        async move {
+            if let Err(reason) = running.await {
+                told.refused.borrow_mut().get_or_insert(reason);
+            }
+        }
+    })
+}
+
+/// Runs roles on the idle twin; gives what each followed request did, which has to be the same.
+fn run(
+    router: &Rc<Router>,
+    roles: impl FnOnce(&Observer, Label, &Rc<Told>) -> Vec<Role<TwinFabric, ()>>,
+) -> Result<Seen, String> {
+    let observer = Observer::new();
+    let label = observer.begin(0);
+    let told: Rc<Told> = Rc::default();
+    let roles = roles(&observer, label, &told);
+    let world = TwinWorld::on(router.clone(), Seed::new(1).child("coded").value());
+    let ran = world.with_observer(&observer).run(roles);
+    if let Some(reason) = told.refused.take() {
+        return Err(reason);
+    }
+    ran.map_err(|error| error.to_string())?;
+    let mut all = told.seen.take();
+    let last = all.pop().ok_or("no request ended")?;
+    match all.iter().all(|one| *one == last) {
+        true => Ok(last),
+        false => Err("requests that are alike do different things on an idle twin".to_string()),
+    }
+}
+
+fn words(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+fn of_store(
+    store: &Store,
+    placement: Placement,
+    code: &Code,
+    operation: &str,
+    router: &Rc<Router>,
+) -> Result<Steps, String> {
+    let value_bytes = u32::try_from(store.value.get()).unwrap_or(u32::MAX);
+    let keys = FOLLOWED + 1;
+    let mut options = kv::Options::sized(keys, value_bytes).placed(placement);
+    options.layout.root_buckets = 1 << 12;
+    options.layout.cache_slots = 1 << 12;
+    options.preload = keys;
+    options.hot_share = 0;
+    options.costs = store.costs;
+    options.answer_timeout = PATIENCE;
+    options.attempts = 1;
+    options.admit_after = u32::MAX;
+    if let Some(engine) = &store.engine {
+        options.fetch = kv::Fetch::Engine(engine.clone());
+    }
+    // A region is known by its length.
+    let layout = options.layout;
+    let objects = BTreeMap::from([
+        (layout.index_bytes(), store.index.clone()),
+        (layout.values_bytes(), store.values.clone()),
+        (layout.cache_bytes(), store.values.clone()),
+    ]);
+    let run = |is_cached: bool| {
+        let options = kv::Options { warm: if is_cached { keys } else { 0 }, ..options.clone() };
+        let seen = store_run(router, &options, operation)?;
+        Ok(Steps { steps: steps(&seen.deeds, &objects, &code.span)?, latency_s: seen.latency.as_seconds() })
+    };
+    let has_cache = matches!(placement, Placement::A5Read | Placement::A5Send);
+    let hit_ratio = if has_cache { code.hit_ratio } else { 0.0 };
+    if hit_ratio == 0.0 || hit_ratio == 1.0 {
+        return run(hit_ratio == 1.0);
+    }
+    let (hit, miss) = (run(true)?, run(false)?);
+    Ok(Steps {
+        steps: vec![Step::Branch { probability: hit_ratio, then: hit.steps, otherwise: miss.steps }],
+        latency_s: hit_ratio * hit.latency_s + (1.0 - hit_ratio) * miss.latency_s,
+    })
+}
+
+fn store_run(router: &Rc<Router>, options: &kv::Options, operation: &str) -> Result<Seen, String> {
+    if !matches!(operation, "request" | "read" | "update" | "insert" | "readmodifywrite") {
+        return Err(format!("it has no `{operation}`"));
+    }
+    run(router, |observer, label, told| {
+        let of_host = options.clone();
+        let host = role("host", label, told, move |fabric| {
+            let options = of_host.clone();
+            async move { kv::host(fabric, options).await.map_err(words) }
+        });
+        let (observer, of_client, operation) = (observer.clone(), options.clone(), operation.to_string());
+        let sink = told.clone();
+        let client = role("client", label, told, move |fabric| {
+            let (observer, options, operation) = (observer.clone(), of_client.clone(), operation.clone());
+            let sink = sink.clone();
+            async move {
+                let mut client = Client::connect(&fabric, &options).await.map_err(words)?;
+                let value = vec![7; options.layout.value_bytes as usize];
+                for number in 0..=FOLLOWED {
+                    let held = Key::from_number(number);
+                    let began = fabric.now();
+                    observer.follow(label);
+                    match operation.as_str() {
+                        "update" => client.put(held, &value).await.map_err(words)?,
+                        "insert" => {
+                            let fresh = Key::from_number(options.preload + number);
+                            client.put(fresh, &value).await.map_err(words)?;
+                        }
+                        other => {
+                            let got = client.get(held).await.map_err(words)?;
+                            got.ok_or("a record that it holds was not found")?;
+                            if other == "readmodifywrite" {
+                                client.put(held, &value).await.map_err(words)?;
+                            }
+                        }
+                    }
+                    let seen = Seen { deeds: observer.deeds(), latency: fabric.now() - began };
+                    if number > 0 {
+                        sink.seen.borrow_mut().push(seen);
+                    }
+                }
+                Ok(())
+            }
+        });
+        let mut roles = vec![host.in_background(), client];
+        if options.placement != Placement::A1 {
+            let of_soc = options.clone();
+            let soc = role("soc", label, told, move |fabric| {
+                let options = of_soc.clone();
+                async move { kv::soc(fabric, options).await.map_err(words) }
+            });
+            roles.push(soc.in_background());
+        }
+        roles
+    })
+}
+
+/// A chunk that LZ4 makes `ratio` times as long: random bytes, then zeros. Of random bytes it notes
+/// every 255th by one more, of zeros it keeps one in 255.
+fn chunk(length: u64, ratio: f64) -> Vec<u8> {
+    let noise = length as f64 * (ratio - 1.0 / 255.0);
+    let noise = if ratio >= 1.0 { length } else { (noise.max(0.0) as u64).min(length) };
+    let seed = Seed::new(1).child("chunk");
+    let mut bytes: Vec<u8> =
+        (0..noise.div_ceil(8)).flat_map(|word| seed.index(word).value().to_le_bytes()).collect();
+    bytes.truncate(noise as usize);
+    bytes.resize(length as usize, 0);
+    bytes
+}
+
+fn of_log(log: &Log, way: replog::Alternative, code: &Code, router: &Rc<Router>) -> Result<Steps, String> {
+    let chain: Vec<RoleName> = log.chain.iter().map(|name| RoleName::new(name, 0)).collect();
+    let mut options = replog::Options::new(way, chain);
+    options.chunk_bytes = u32::try_from(log.chunk.get()).unwrap_or(u32::MAX);
+    options.segment_bytes = u64::MAX / 2;
+    options.slots = 1;
+    options.costs = log.costs;
+    options.patience = PATIENCE;
+    options.engine = log.engine.clone().unwrap_or_default();
+    let bytes = Rc::new(chunk(log.chunk.get(), log.ratio));
+    let seen = run(router, |observer, label, told| {
+        let (of_host, observer, sink) = (options.clone(), observer.clone(), told.clone());
+        let mut roles = vec![role("host", label, told, move |fabric| {
+            let (options, observer, sink) = (of_host.clone(), observer.clone(), sink.clone());
+            let bytes = bytes.clone();
+            async move {
+                let primary = Primary::open(&fabric, &options).await.map_err(words)?;
+                for number in 0..=FOLLOWED {
+                    let began = fabric.now();
+                    observer.follow(label);
+                    primary.write(&bytes).await.map_err(words)?;
+                    let seen = Seen { deeds: observer.deeds(), latency: fabric.now() - began };
+                    if number > 0 {
+                        sink.seen.borrow_mut().push(seen);
+                    }
+                    // What the adapters still do for a request is over before the next.
+                    fabric.sleep(Time::from_ms(1)).await;
+                }
+                Ok(())
+            }
+        })];
+        for backup in &log.chain {
+            let options = options.clone();
+            let serve = move |fabric| {
+                let options = options.clone();
+                async move { replog::backup(fabric, options).await.map_err(words) }
+            };
+            roles.push(role(backup, label, told, serve).in_background());
+        }
+        if way != replog::Alternative::A3 {
+            let options = options.clone();
+            let serve = move |fabric| {
+                let options = options.clone();
+                async move { replog::card(fabric, options).await.map_err(words) }
+            };
+            roles.push(role("soc", label, told, serve).in_background());
+        }
+        roles
+    })?;
+    let steps = steps(&seen.deeds, &BTreeMap::new(), &code.span)?;
+    Ok(Steps { steps, latency_s: seen.latency.as_seconds() })
+}
+
+/// What a request did as a step list; `objects` by the length of the region that stands for them.
+fn steps(
+    deeds: &[Deed],
+    objects: &BTreeMap<u64, Option<String>>,
+    span: &Range<usize>,
+) -> Result<Vec<Step>, String> {
+    let mut steps = Vec::new();
+    for deed in deeds {
+        match deed {
+            Deed::Compute { time, .. } if *time == Time::ZERO => {}
+            Deed::Compute { endpoint, time } => {
+                steps.push(Step::Compute { at: endpoint.clone(), time: *time, span: span.clone() });
+            }
+            Deed::Operation { operation, signaled, immediate, region } => {
+                let is_message = operation.verb.is_message();
+                if !signaled && !is_message {
+                    let path = &operation.path;
+                    return Err(format!("it does not wait for a {} on {path}", operation.verb));
+                }
+                let object = region.and_then(|length| objects.get(&length.get()).cloned().flatten());
+                steps.push(Step::Verb {
+                    verb: operation.verb,
+                    path: operation.path.to_string(),
+                    bytes: operation.payload,
+                    object,
+                    batch: match operation.posting {
+                        Posting::Single => 1,
+                        Posting::Batch(count) => count,
+                    },
+                    signals: Signals { immediate: *immediate, polled: *signaled && is_message },
+                    span: span.clone(),
+                });
+            }
+        }
+    }
+    Ok(steps)
+}
+
+/// How far step lists are from the code beside them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agreement {
+    /// The application.
+    pub application: &'static str,
+    /// The largest difference in the time that a station is busy, each alternative at the greatest
+    /// rate that its code reaches: as a share of the station's time, with station and alternative.
+    pub busy: (f64, String, String),
+    /// The largest difference in unloaded latency, as a share of the code's, with the alternative.
+    pub latency: (f64, String),
+}
+
+/// Holds the step lists of a design to the code that was planned; `None` where no code was.
+pub fn agreement(design: &Design, ready: &[Ready], plan: &Plan) -> Result<Option<Agreement>, miette::Report> {
+    let Some(application) = &design.application else { return Ok(None) };
+    let mut busy = (0.0, String::new(), String::new());
+    let mut latency = (0.0, String::new());
+    for (one, alone) in ready.iter().zip(&plan.alternatives).filter(|(one, _)| one.alternative.code.is_some())
+    {
+        let name = &one.alternative.name;
+        let Some(listed) = design.alternatives.iter().find(|listed| listed.name == *name) else { continue };
+        let listed = compile(design, listed, &one.router)?.fold(&one.router);
+        let coded = one.compiled.fold(&one.router);
+        for station in one.router.stations() {
+            let of = |fold: &Fold| fold.seconds.get(&station.name).copied().unwrap_or(0.0);
+            let difference = (of(&coded) - of(&listed)).abs() * alone.rate.value;
+            let share = difference / station.servers().max(1) as f64;
+            if share > busy.0 || busy.1.is_empty() {
+                busy = (share, station.name.clone(), name.clone());
+            }
+        }
+        let share = (listed.latency / coded.latency - 1.0).abs();
+        if share > latency.0 || latency.1.is_empty() {
+            latency = (share, name.clone());
+        }
+    }
+    let found = !busy.1.is_empty();
+    Ok(found.then(|| Agreement { application: application.title(), busy, latency }))
+}
