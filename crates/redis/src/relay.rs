@@ -85,8 +85,11 @@ pub struct Replica {
     pub address: String,
     /// The port that it announced.
     pub port: u16,
-    /// The offset that it acknowledged last.
+    /// The offset that it acknowledged last; 0 before the first acknowledgement of this connection.
     pub acknowledged: Cell<u64>,
+    /// The offset that it had when it resumed, or that of the file it was sent in full: where it may
+    /// come back from before it acknowledges.
+    pub given: Cell<Option<u64>>,
     /// The next byte of the stream to send to it.
     pub next: Cell<u64>,
     /// Where it is in its life.
@@ -102,6 +105,11 @@ pub struct Replica {
 }
 
 impl Replica {
+    /// Whether it follows the stream of the current history, so that what it acknowledges counts.
+    pub fn counts(&self) -> bool {
+        self.phase.get() == Phase::Online && self.dropped.get().is_none()
+    }
+
     /// Ends its connection.
     pub fn drop_for(&self, reason: &'static str) {
         if self.dropped.get().is_none() {
@@ -269,7 +277,6 @@ impl Relay {
             current.backlog.reset(saved.next);
             current.boundary = saved.next;
             current.resume_at = Some(saved.end);
-            current.acknowledged = saved.next.saturating_sub(1);
         }
         let published = watch::Sender::new(current.backlog.published());
         Ok(Rc::new(Relay {
@@ -311,7 +318,8 @@ impl Relay {
         current.boundary = offset + 1;
         current.spill = None;
         current.spool = None;
-        current.acknowledged = offset;
+        // Nobody behind the relay has the file, so nothing of it counts as replicated.
+        current.acknowledged = 0;
         current.asked_at = None;
         self.published.send_replace(offset + 1);
         self.save.notify_one();
@@ -447,9 +455,14 @@ impl Relay {
 
     /// Takes an acknowledgement of a replica and works out what the master can be told.
     pub fn acknowledged(&self, replica: &Replica, offset: u64) {
-        let mut current = self.current.borrow_mut();
-        let last = current.backlog.published().saturating_sub(1);
+        let last = self.current.borrow().backlog.published().saturating_sub(1);
         replica.acknowledged.set(offset.min(last).max(replica.acknowledged.get()));
+        self.tell_master();
+    }
+
+    /// Works out what the master can be told, and answers at once where it has asked.
+    pub fn tell_master(&self) {
+        let mut current = self.current.borrow_mut();
         let known = self.replicated(&current);
         if known > current.acknowledged {
             current.acknowledged = known;
@@ -469,7 +482,7 @@ impl Relay {
         let mut offsets: Vec<u64> = current
             .replicas
             .values()
-            .filter(|replica| replica.phase.get() == Phase::Online)
+            .filter(|replica| replica.counts())
             .map(|replica| replica.acknowledged.get())
             .collect();
         offsets.sort_unstable_by(|a, b| b.cmp(a));
@@ -486,7 +499,8 @@ impl Relay {
     /// The replicas that have acknowledged `offset`.
     pub fn replicas_with(&self, offset: u64) -> usize {
         let current = self.current.borrow();
-        current.replicas.values().filter(|replica| replica.acknowledged.get() >= offset).count()
+        let replicas = current.replicas.values().filter(|replica| replica.counts());
+        replicas.filter(|replica| replica.acknowledged.get() >= offset).count()
     }
 
     /// Drops replicas that have been silent or behind for too long; called every second.
@@ -517,8 +531,7 @@ impl Relay {
         let next = current
             .replicas
             .values()
-            .filter(|replica| replica.phase.get() == Phase::Online)
-            .map(|replica| replica.acknowledged.get() + 1)
+            .filter_map(|replica| Some(replica.given.get()?.max(replica.acknowledged.get()) + 1))
             .fold(current.boundary, u64::min)
             .max(current.backlog.start());
         Some(state::Saved {
@@ -553,18 +566,15 @@ impl Relay {
     async fn drain(&self) {
         let everything_sent = async {
             loop {
-                let done = {
-                    let current = self.current.borrow();
-                    let published = current.backlog.published();
-                    let all = current.boundary.saturating_sub(1);
-                    current
-                        .replicas
-                        .values()
-                        .filter(|replica| {
-                            replica.phase.get() == Phase::Online && replica.dropped.get().is_none()
+                let done =
+                    {
+                        let current = self.current.borrow();
+                        let published = current.backlog.published();
+                        let all = current.boundary.saturating_sub(1);
+                        current.replicas.values().filter(|replica| replica.counts()).all(|replica| {
+                            replica.next.get() >= published && replica.acknowledged.get() >= all
                         })
-                        .all(|replica| replica.next.get() >= published && replica.acknowledged.get() >= all)
-                };
+                    };
                 if done {
                     break;
                 }

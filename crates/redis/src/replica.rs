@@ -78,6 +78,7 @@ pub async fn serve(
         address: introduction.address.clone(),
         port: introduction.port,
         acknowledged: Cell::new(0),
+        given: Cell::new(None),
         next: Cell::new(0),
         phase: Cell::new(Phase::Waiting),
         heard: Cell::new(Instant::now()),
@@ -175,7 +176,7 @@ impl Serving<'_> {
             match self.relay.answer(asked, patient) {
                 Answer::Continue(from) => {
                     self.replica.next.set(from);
-                    self.replica.acknowledged.set(from - 1);
+                    self.replica.given.set(Some(from - 1));
                     self.replica.heard.set(Instant::now());
                     self.replica.phase.set(Phase::Online);
                     return Ok(Some(Answer::Continue(from)));
@@ -341,6 +342,10 @@ impl Serving<'_> {
         if let Some(mark) = mark {
             connection.out.extend_from_slice(&mark);
             self.limited(connection).await?;
+        }
+        // It may load the file without the relay, and resume behind it.
+        self.replica.given.set(Some(spool.offset));
+        if mark.is_some() {
             // Whatever followed the mark at once would be taken for a part of the file.
             while self.loading {
                 tokio::select! {
@@ -489,6 +494,8 @@ impl Serving<'_> {
             // loaded its file, so what leaves memory is still kept for it.
             if !self.loading {
                 self.replica.phase.set(Phase::Online);
+                // The acknowledgement that showed it may be the one that the master waits for.
+                self.relay.tell_master();
             }
             return Ok(());
         }

@@ -149,7 +149,6 @@ async fn choose_start(relay: &Relay, link: &mut Link) -> Result<(), LinkError> {
         let mut current = relay.current.borrow_mut();
         current.backlog.reset(high);
         current.boundary = high;
-        current.acknowledged = high - 1;
         relay.published.send_replace(high);
     }
     Ok(())

@@ -156,6 +156,59 @@ fn wait_counts_the_relay_once_its_quorum_has_the_write() {
 }
 
 #[test]
+fn nothing_is_acknowledged_that_no_replica_has() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    // Offsets begin to count with a first replica.
+    let first = Server::start(&program, &[]);
+    first.follow(&master.address());
+    settle(&master, &[&first]);
+    first.client().ask(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    wait_for("its leave", SILENCE, || master.number("replication", "connected_slaves") == 0);
+    let mut writer = master.client();
+    writer.ask(&["SET", "before", "1"]).unwrap();
+    let mut relay = Relay::start(&master.address(), "");
+    let online = || master.info("replication", "slave0").contains("state=online");
+    wait_for("the relay's file", SILENCE, online);
+    assert_eq!(writer.number(&["WAIT", "1", "1500"]).unwrap(), 0, "{}", relay.log());
+    writer.ask(&["SET", "meanwhile", "1"]).unwrap();
+    // A relay that resumes has nobody behind it either, whatever its file of the position says.
+    thread::sleep(Duration::from_millis(1_200));
+    relay.restart();
+    wait_for("the relay's return", SILENCE, || relay.number("stats", "master_sync_partial") == 1);
+    assert_eq!(writer.number(&["WAIT", "1", "1500"]).unwrap(), 0, "{}", relay.log());
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    assert_eq!(writer.number(&["WAIT", "1", "20000"]).unwrap(), 1, "{}", relay.log());
+    assert_same(&master, &[&replica]);
+}
+
+#[test]
+fn a_replica_that_loads_while_the_relay_is_killed_resumes() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &["--repl-backlog-size", "64mb"]);
+    master.client().ask(&["DEBUG", "POPULATE", "3000", "key", "64"]).unwrap();
+    let mut relay = Relay::start(&master.address(), "");
+    let replica = Server::start(&program, &["--key-load-delay", "1000", "--repl-timeout", "60"]);
+    replica.follow(&relay.address());
+    wait_for("the load", SILENCE, || replica.log().contains("Loading DB in memory"));
+    // By the time the position is written, the stream is further than the replica's socket holds.
+    let value = "v".repeat(64 << 10);
+    let mut client = master.client();
+    for index in 0..320 {
+        client.ask(&["SET", &format!("during{}", index % 8), &value]).unwrap();
+    }
+    thread::sleep(Duration::from_millis(1_200));
+    relay.kill();
+    assert!(!replica.log().contains("Done loading"), "the load outlasts the relay: {}", replica.log());
+    load(&master, 2, 300);
+    relay.restart();
+    assert_same(&master, &[&replica]);
+    assert_eq!(relay.number("stats", "sync_full"), 0, "{}", relay.log());
+    assert_eq!(master.number("stats", "sync_full"), 1, "{}", relay.log());
+}
+
+#[test]
 fn relays_can_be_chained() {
     let Some(program) = redis() else { return };
     let master = Server::start(&program, &[]);
