@@ -14,15 +14,19 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, broadcast, watch};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
+
+/// Published messages that wait for a subscriber; one that falls further behind loses the oldest.
+const MESSAGES: usize = 64;
 
 /// Why a relay cannot start or had to end.
 #[derive(Debug, Error)]
@@ -46,6 +50,16 @@ pub enum RelayError {
     Spool {
         /// Which directory.
         directory: String,
+        /// What the system says.
+        cause: io::Error,
+    },
+    /// The directory of the position cannot be used.
+    #[error(
+        "cannot write beside {path}: {cause}; set `spool.state_file` to a file in a directory that exists"
+    )]
+    State {
+        /// Which file.
+        path: String,
         /// What the system says.
         cause: io::Error,
     },
@@ -217,6 +231,8 @@ pub struct Relay {
     pub save: Notify,
     /// Whether the relay is ending.
     pub ending: watch::Sender<bool>,
+    /// Channels and messages that clients publish, as Sentinels do to find each other.
+    pub messages: broadcast::Sender<(String, String)>,
     /// What has happened.
     pub counters: Counters,
     /// Replicas so far; each gets the next number.
@@ -249,6 +265,11 @@ impl Relay {
             directory: config.spool.directory.display().to_string(),
             cause,
         })?;
+        if let Some(path) = &config.spool.state_file {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            crate::spool::nameless(folder.unwrap_or(Path::new(".")))
+                .map_err(|cause| RelayError::State { path: path.display().to_string(), cause })?;
+        }
         let mut current = Current {
             master: config.master.address.clone(),
             resume_at: None,
@@ -293,6 +314,7 @@ impl Relay {
             fetch: Notify::new(),
             save: Notify::new(),
             ending: watch::Sender::new(false),
+            messages: broadcast::Sender::new(MESSAGES),
             counters: Counters::default(),
             numbers: Cell::new(0),
             port: Cell::new(0),

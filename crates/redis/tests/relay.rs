@@ -12,7 +12,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -287,6 +287,71 @@ fn replicaof_points_the_relay_elsewhere_where_it_may() {
     let strict = Relay::start(&one.address(), "");
     let refused = strict.client().ask(&["REPLICAOF", "127.0.0.1", "1"]).unwrap_err().to_string();
     assert!(refused.contains("follow_replicaof"), "{refused}");
+}
+
+/// A Sentinel that is ended with the test.
+struct Sentinel(Child);
+
+impl Drop for Sentinel {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn sentinel_promotes_another_replica_and_the_relay_follows_it() {
+    let Some(program) = redis() else { return };
+    let mut master = Server::start(&program, &[]);
+    load(&master, 1, 300);
+    // Sentinel sees the replicas of the master alone, and promotes no relay.
+    let candidate = Server::start(&program, &[]);
+    candidate.follow(&master.address());
+    let port = free_port();
+    let text = format!(
+        "[master]\naddress = '{}'\n[listen]\naddress = '127.0.0.1:{port}'\nfollow_replicaof = true\n",
+        master.address()
+    );
+    let relay = Relay::of(tempfile::tempdir().unwrap(), port, &text);
+    let replicas = [Server::start(&program, &[]), Server::start(&program, &[])];
+    for replica in &replicas {
+        replica.follow(&relay.address());
+    }
+    settle(&master, &[&candidate, &replicas[0], &replicas[1]]);
+    load(&master, 2, 300);
+    settle(&master, &[&candidate, &replicas[0], &replicas[1]]);
+
+    let folder = tempfile::tempdir().unwrap();
+    let (file, sentinel_port) = (folder.path().join("sentinel.conf"), free_port());
+    let text = format!(
+        "port {sentinel_port}\nbind 127.0.0.1\ndir {}\nsentinel monitor main 127.0.0.1 {} 1\n\
+         sentinel down-after-milliseconds main 1500\nsentinel failover-timeout main 20000\n",
+        folder.path().display(),
+        master.port
+    );
+    fs::write(&file, text).unwrap();
+    let log = fs::File::create(folder.path().join("log")).unwrap();
+    let child = Command::new(&program).arg(&file).arg("--sentinel").stdout(log).spawn().unwrap();
+    let _sentinel = Sentinel(child);
+    let said = || fs::read_to_string(folder.path().join("log")).unwrap_or_default();
+    wait_for("the sight of both replicas", SILENCE, || said().matches("+slave slave").count() == 2);
+
+    master.kill();
+    let promoted = candidate.port.to_string();
+    let began = Instant::now();
+    wait_for("the fail-over", Duration::from_secs(60), || {
+        relay.info("replication", "master_port") == promoted
+            && relay.info("replication", "master_link_status") == "up"
+    });
+    println!("the relay followed {:?} after the crash", began.elapsed());
+    assert_eq!(candidate.info("replication", "role"), "master", "{}", said());
+    load(&candidate, 3, 300);
+    assert_same(&candidate, &[&replicas[0], &replicas[1]]);
+    // One file when it began: the second name of the history carried everybody over.
+    assert_eq!(relay.number("stats", "master_sync_full"), 1, "{}", relay.log());
+    assert_eq!(relay.number("stats", "sync_full"), 2, "{}", relay.log());
+    wait_for("the end of the fail-over", Duration::from_secs(60), || said().contains("+failover-end "));
+    assert!(said().contains(&format!("+slave-reconf-done slave 127.0.0.1:{port}")), "{}", said());
 }
 
 #[test]
@@ -701,6 +766,14 @@ fn operators_are_answered() {
     ] {
         assert!(info.contains(&line), "{line} is missing: {info}");
     }
+    // Sentinels find each other by a channel of every replica.
+    let mut other = relay.client();
+    let subscribed = other.ask(&["SUBSCRIBE", "__sentinel__:hello"]).unwrap();
+    assert_eq!(subscribed.elements().map(<[Value]>::len), Some(3));
+    assert_eq!(client.number(&["PUBLISH", "__sentinel__:hello", "here"]).unwrap(), 1);
+    let told = other.receive().unwrap();
+    let told: Vec<String> = told.elements().unwrap().iter().filter_map(Value::text).collect();
+    assert_eq!(told, ["message", "__sentinel__:hello", "here"]);
     let refused = client.ask(&["GET", "a"]).unwrap_err().to_string();
     assert!(refused.contains("keeps no data"), "{refused}");
     // The master sees one replica, under the relay's port.
