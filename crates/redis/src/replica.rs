@@ -114,6 +114,8 @@ impl Serving<'_> {
             Answer::Wait => return Ok(()),
             Answer::Continue(from) => {
                 count(&self.relay.counters.replica_partial, 1);
+                // It has loaded its file, though it may have left before it said so.
+                self.forget_failures();
                 let id = self.relay.current.borrow().id.unwrap_or(ReplicationId::NONE);
                 let line = if self.introduction.psync2 {
                     format!("+CONTINUE {id}\r\n")
@@ -398,9 +400,13 @@ impl Serving<'_> {
     fn loaded(&mut self) {
         if self.loading {
             self.loading = false;
-            let key = (self.replica.address.clone(), self.replica.port);
-            self.relay.current.borrow_mut().failures.remove(&key);
+            self.forget_failures();
         }
+    }
+
+    fn forget_failures(&self) {
+        let key = (self.replica.address.clone(), self.replica.port);
+        self.relay.current.borrow_mut().failures.remove(&key);
     }
 
     /// Sends the stream, from disk until memory has it, then from memory.

@@ -24,6 +24,15 @@ fn load(server: &Server, seed: u64, count: u32) {
     }
 }
 
+/// Waits until so many replicas follow the stream, which their first acknowledgement shows: that may
+/// come a second after a replica has everything.
+fn wait_until_online(relay: &Relay, count: usize) {
+    wait_for("the replicas' first acknowledgements", SILENCE, || {
+        let text = relay.client().text(&["INFO", "replication"]).expect("INFO is answered");
+        text.matches("state=online").count() == count
+    });
+}
+
 #[test]
 fn replicas_join_before_during_and_after() {
     let Some(program) = redis() else { return };
@@ -384,6 +393,8 @@ fn a_stalled_replica_delays_no_other_and_is_dropped() {
     stalled.follow(&link.address());
     good.follow(&relay.address());
     settle(&master, &[&stalled, &good]);
+    // One that loads gets what it misses from disk; one that follows and stalls is dropped.
+    wait_until_online(&relay, 2);
     link.stall(true);
     let mut client = master.client();
     let value = "v".repeat(256 << 10);
@@ -748,6 +759,7 @@ fn operators_are_answered() {
     replica.follow(&relay.address());
     load(&master, 1, 100);
     settle(&master, &[&replica]);
+    wait_until_online(&relay, 1);
     let mut client = relay.client();
     assert_eq!(client.text(&["PING"]).unwrap(), "PONG");
     let role = client.ask(&["ROLE"]).unwrap();
