@@ -127,7 +127,7 @@ fn messages() {
     let seeds = [answer, deep].map(|document| wire::encode(7, &document).expect("a message"));
     let seeds = [&seeds[..], &[checked]].concat();
     fuzz("messages", &seeds, 1_000, |message| {
-        let mut read = |message: &[u8]| {
+        let read = |message: &[u8]| {
             let Ok((_, document)) = wire::decode(message) else { return };
             // Each value has a type, a name's end and its bytes.
             assert!(values(&document) <= message.len() / 2);
