@@ -156,6 +156,71 @@ fn json_answers_follow_their_schemas() {
     }
 }
 
+/// A Redis server of a cluster that is ended with its test.
+#[cfg(feature = "redis")]
+struct ClusterServer(std::process::Child, tempfile::TempDir, String);
+
+#[cfg(feature = "redis")]
+impl Drop for ClusterServer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[cfg(feature = "redis")]
+impl ClusterServer {
+    /// None where no Redis is installed.
+    fn start() -> Option<ClusterServer> {
+        // A port in the range of outgoing connections would leave none 10000 above it.
+        let first = 22_000 + (std::process::id() % 400) as u16 * 10;
+        let free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
+        let port = (first..32_000).find(free).expect("a free port").to_string();
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let child = std::process::Command::new("redis-server")
+            .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--cluster-enabled", "yes", "--dir"])
+            .arg(folder.path())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .ok()?;
+        let server = ClusterServer(child, folder, format!("127.0.0.1:{port}"));
+        let began = std::time::Instant::now();
+        while std::net::TcpStream::connect(&server.2).is_err() {
+            assert!(began.elapsed().as_secs() < 20, "the server does not listen");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        Some(server)
+    }
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn shards_follow_their_schemas() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let file = folder.path().join("shards.toml").display().to_string();
+    let planned = json(&["shard", "plan", "host=h:1=300", "card=h:2=100"]);
+    check(&planned, &schema("shard-plan.json"), "shard-plan.json");
+    let (Some(host), Some(card)) = (ClusterServer::start(), ClusterServer::start()) else {
+        eprintln!("skipped: redis-server is not installed (apt-get install redis-server)");
+        return;
+    };
+    let endpoints = [format!("host={}=300", host.2), format!("card={}=100", card.2)];
+    json(&["shard", "plan", &endpoints[0], &endpoints[1], "--out", &file]);
+    for (name, arguments) in [
+        ("shard-apply.json", &["shard", "apply", &file, "--dry-run"][..]),
+        ("shard-apply.json", &["shard", "apply", &file]),
+        ("shard-status.json", &["shard", "status", &host.2]),
+        ("shard-route.json", &["shard", "route", "a", "b", "--at", &card.2]),
+    ] {
+        check(&json(arguments), &schema(name), name);
+    }
+    let status = json(&["shard", "status", &card.2]);
+    let slots: Vec<u64> = (0..2).filter_map(|index| status["node"][index]["slots"].as_u64()).collect();
+    assert_eq!((slots.iter().sum::<u64>(), slots.contains(&4_096)), (16_384, true), "{status}");
+    let refused = offpath(&["shard", "rebalance", &file, "--observe", "100ms", "--format", "json"]);
+    assert!(refused.code == 2 && refused.stderr.contains("observe under load"), "{}", refused.stderr);
+}
+
 /// A store small enough to be planned in a moment, with a named mix and a plain NIC beside it.
 const STORE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/store.toml");
 /// The shipped replication with fewer points.

@@ -90,7 +90,7 @@ fn throughput(servers: [&Server; 2], round: u64) -> f64 {
 
 fn main() {
     let numbers: Vec<u64> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
-    let [rounds @ 1..=u64::MAX, host @ 1..=100, card @ 1..=100] = numbers[..] else {
+    let [rounds @ 1..=1_000, host @ 1..=100, card @ 1..=100] = numbers[..] else {
         println!(
             "usage: cargo bench -p offpath-redis --bench shares -- ROUNDS HOST_PERCENT CARD_PERCENT, as in 3 30 12"
         );

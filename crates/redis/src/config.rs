@@ -17,9 +17,17 @@ pub enum ConfigError {
         /// What the system says.
         cause: std::io::Error,
     },
-    /// A file that is no TOML, or has an unknown key or a wrong type.
+    /// A text that is no TOML, or has an unknown key or a wrong type.
     #[error("{0}")]
     Syntax(Box<toml::de::Error>),
+    /// The same of a file.
+    #[error("{path}: {cause}")]
+    SyntaxOf {
+        /// Which file.
+        path: PathBuf,
+        /// Where in it, and what is wrong.
+        cause: Box<toml::de::Error>,
+    },
     /// A value that is refused.
     #[error("{key} = {value}: {reason}")]
     Value {
@@ -271,12 +279,16 @@ fn duration(key: &str, text: &str, least: Duration, most: Duration) -> Result<Du
     Ok(time)
 }
 
-fn address(key: &str, text: &str) -> Result<(), ConfigError> {
+/// Checks HOST:PORT; port 0, which the system replaces by a free one, only where it may be listened on.
+fn address(key: &str, text: &str, least: u16) -> Result<(), ConfigError> {
     let port =
         text.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port.parse::<u16>());
     match port {
-        Some(Ok(_)) => Ok(()),
-        _ => Err(refuse(key, text, "write HOST:PORT, as in `127.0.0.1:6379`")),
+        Some(Ok(port)) if port >= least => Ok(()),
+        _ => {
+            let reason = format!("write HOST:PORT with a port from {least} to 65535, as in `127.0.0.1:6379`");
+            Err(refuse(key, text, reason))
+        }
     }
 }
 
@@ -344,15 +356,22 @@ impl Config {
     pub fn load(path: &Path) -> Result<Config, ConfigError> {
         let text =
             std::fs::read_to_string(path).map_err(|cause| ConfigError::File { path: path.into(), cause })?;
-        Config::parse(&text)
+        Config::parse(&text).map_err(|error| match error {
+            ConfigError::Syntax(cause) => ConfigError::SyntaxOf { path: path.into(), cause },
+            other => other,
+        })
     }
 
     /// Checks every value, and puts passwords from files in their places.
     pub fn check(&mut self) -> Result<Checked, ConfigError> {
-        address("master.address", &self.master.address)?;
-        address("listen.address", &self.listen.address)?;
+        address("master.address", &self.master.address, 1)?;
+        address("listen.address", &self.listen.address, 0)?;
         if let Some(text) = &self.metrics.address {
-            address("metrics.address", text)?;
+            address("metrics.address", text, 0)?;
+        }
+        if self.master.address == self.listen.address {
+            let reason = "the relay listens there itself; name the server to relay";
+            return Err(refuse("master.address", &self.master.address, reason));
         }
         self.master.password = password("master", &self.master.password, &self.master.password_file)?;
         self.master.password_file = None;
@@ -457,6 +476,11 @@ mod tests {
         let text = refused(|config| config.limits.replica_behind = Some("65MiB".into()));
         assert!(text.contains("replica_behind"), "{text}");
         assert!(refused(|config| config.master.address = "here".into()).contains("HOST:PORT"));
+        for port in ["0", "65536"] {
+            let mut config = Config::of(&format!("h:{port}"), "h:0");
+            assert!(config.check().unwrap_err().to_string().contains("1 to 65535"), "{port}");
+        }
+        assert!(refused(|config| config.master.address = "h:2".into()).contains("listens there itself"));
         assert!(refused(|config| config.limits.timeout = "0s".into()).contains("1s to"));
         assert!(refused(|config| config.master.user = Some("u".into())).contains("password"));
         assert!(refused(|config| config.master.password = Some(String::new())).contains("empty"));

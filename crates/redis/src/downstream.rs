@@ -7,7 +7,8 @@ use crate::replica::{self, Introduction};
 use crate::resp::{self, Limits, RespError, write_bulk, write_error};
 use crate::tls::Stream;
 use crate::{info, log};
-use std::future::poll_fn;
+use std::collections::BTreeSet;
+use std::future::{pending, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -15,11 +16,14 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
 
 /// Wrong passwords after which a connection is closed.
 const ATTEMPTS: u32 = 3;
+/// Channels that a connection may subscribe to.
+const CHANNELS: usize = 16;
 
 /// A connection with what was read and not used, and what is to be written.
 pub struct Connection {
@@ -159,6 +163,8 @@ async fn converse(relay: &Rc<Relay>, stream: TcpStream, peer: String) -> io::Res
         attempts: 0,
         name: String::new(),
         version3: false,
+        channels: BTreeSet::new(),
+        messages: None,
     }
     .run()
     .await
@@ -185,6 +191,20 @@ struct Session {
     attempts: u32,
     name: String,
     version3: bool,
+    channels: BTreeSet<String>,
+    messages: Option<Receiver<(String, String)>>,
+}
+
+/// The next message that was published since the subscription; never comes without one.
+async fn message(messages: &mut Option<Receiver<(String, String)>>) -> (String, String) {
+    loop {
+        let Some(receiver) = messages else { return pending().await };
+        match receiver.recv().await {
+            Ok(message) => return message,
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => *messages = None,
+        }
+    }
 }
 
 impl Session {
@@ -227,6 +247,12 @@ impl Session {
                 read = self.connection.read() => {
                     if read? == 0 {
                         return Ok(());
+                    }
+                }
+                (channel, text) = message(&mut self.messages) => {
+                    if self.channels.contains(&channel) {
+                        self.push("message", &channel);
+                        self.bulk(&text);
                     }
                 }
                 () = sleep(idle) => {
@@ -302,7 +328,7 @@ impl Session {
                 Next::Close
             }
             (_, None) => self.error("NOAUTH Authentication required."),
-            ("PSYNC" | "REPLCONF" | "REPLICAOF" | "SLAVEOF", Some(May::Observe)) => self.error(
+            ("PSYNC" | "REPLCONF" | "REPLICAOF" | "SLAVEOF" | "PUBLISH", Some(May::Observe)) => self.error(
                 "NOPERM this user may observe only; give it `may = \"replicate\"` in the relay's configuration",
             ),
             ("PING", _) => match words.first() {
@@ -345,12 +371,43 @@ impl Session {
                 self.connection.out.extend_from_slice(b"*0\r\n");
                 Next::Go
             }
-            ("SUBSCRIBE" | "PUBLISH", _) => self.error("ERR the relay has no channels"),
+            ("SUBSCRIBE", _) if !words.is_empty() => self.subscribe(&words),
+            ("PUBLISH", _) if words.len() == 2 => {
+                let count = self.relay.messages.receiver_count();
+                // Without a subscriber there is nobody to tell.
+                let _ = self.relay.messages.send((words[0].to_string(), words[1].to_string()));
+                self.connection.out.extend_from_slice(format!(":{count}\r\n").as_bytes());
+                Next::Go
+            }
             _ => {
                 let shown: String = name.chars().take(40).collect();
                 self.error(&format!("ERR unknown command '{shown}': a replication relay keeps no data"))
             }
         }
+    }
+
+    /// The beginning of three elements that nobody asked for at this moment.
+    fn push(&mut self, kind: &str, channel: &str) {
+        self.connection.out.extend_from_slice(if self.version3 { b">3\r\n" } else { b"*3\r\n" });
+        self.bulk(kind);
+        self.bulk(channel);
+    }
+
+    /// Sentinel takes a replica for gone that it cannot subscribe to.
+    fn subscribe(&mut self, words: &[&str]) -> Next {
+        for channel in words {
+            if self.channels.len() >= CHANNELS && !self.channels.contains(*channel) {
+                return self.error(&format!("ERR at most {CHANNELS} channels for a connection"));
+            }
+            self.channels.insert((*channel).to_string());
+            self.push("subscribe", channel);
+            let count = self.channels.len();
+            self.connection.out.extend_from_slice(format!(":{count}\r\n").as_bytes());
+        }
+        if self.messages.is_none() {
+            self.messages = Some(self.relay.messages.subscribe());
+        }
+        Next::Go
     }
 
     fn auth(&mut self, words: &[&str]) -> Next {

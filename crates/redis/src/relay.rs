@@ -14,15 +14,19 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, broadcast, watch};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
+
+/// Published messages that wait for a subscriber; one that falls further behind loses the oldest.
+const MESSAGES: usize = 64;
 
 /// Why a relay cannot start or had to end.
 #[derive(Debug, Error)]
@@ -46,6 +50,16 @@ pub enum RelayError {
     Spool {
         /// Which directory.
         directory: String,
+        /// What the system says.
+        cause: io::Error,
+    },
+    /// The directory of the position cannot be used.
+    #[error(
+        "cannot write beside {path}: {cause}; set `spool.state_file` to a file in a directory that exists"
+    )]
+    State {
+        /// Which file.
+        path: String,
         /// What the system says.
         cause: io::Error,
     },
@@ -85,8 +99,11 @@ pub struct Replica {
     pub address: String,
     /// The port that it announced.
     pub port: u16,
-    /// The offset that it acknowledged last.
+    /// The offset that it acknowledged last; 0 before the first acknowledgement of this connection.
     pub acknowledged: Cell<u64>,
+    /// The offset that it had when it resumed, or that of the file it was sent in full: where it may
+    /// come back from before it acknowledges.
+    pub given: Cell<Option<u64>>,
     /// The next byte of the stream to send to it.
     pub next: Cell<u64>,
     /// Where it is in its life.
@@ -102,6 +119,11 @@ pub struct Replica {
 }
 
 impl Replica {
+    /// Whether it follows the stream of the current history, so that what it acknowledges counts.
+    pub fn counts(&self) -> bool {
+        self.phase.get() == Phase::Online && self.dropped.get().is_none()
+    }
+
     /// Ends its connection.
     pub fn drop_for(&self, reason: &'static str) {
         if self.dropped.get().is_none() {
@@ -209,6 +231,8 @@ pub struct Relay {
     pub save: Notify,
     /// Whether the relay is ending.
     pub ending: watch::Sender<bool>,
+    /// Channels and messages that clients publish, as Sentinels do to find each other.
+    pub messages: broadcast::Sender<(String, String)>,
     /// What has happened.
     pub counters: Counters,
     /// Replicas so far; each gets the next number.
@@ -241,6 +265,11 @@ impl Relay {
             directory: config.spool.directory.display().to_string(),
             cause,
         })?;
+        if let Some(path) = &config.spool.state_file {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            crate::spool::nameless(folder.unwrap_or(Path::new(".")))
+                .map_err(|cause| RelayError::State { path: path.display().to_string(), cause })?;
+        }
         let mut current = Current {
             master: config.master.address.clone(),
             resume_at: None,
@@ -269,7 +298,6 @@ impl Relay {
             current.backlog.reset(saved.next);
             current.boundary = saved.next;
             current.resume_at = Some(saved.end);
-            current.acknowledged = saved.next.saturating_sub(1);
         }
         let published = watch::Sender::new(current.backlog.published());
         Ok(Rc::new(Relay {
@@ -286,6 +314,7 @@ impl Relay {
             fetch: Notify::new(),
             save: Notify::new(),
             ending: watch::Sender::new(false),
+            messages: broadcast::Sender::new(MESSAGES),
             counters: Counters::default(),
             numbers: Cell::new(0),
             port: Cell::new(0),
@@ -311,7 +340,8 @@ impl Relay {
         current.boundary = offset + 1;
         current.spill = None;
         current.spool = None;
-        current.acknowledged = offset;
+        // Nobody behind the relay has the file, so nothing of it counts as replicated.
+        current.acknowledged = 0;
         current.asked_at = None;
         self.published.send_replace(offset + 1);
         self.save.notify_one();
@@ -447,9 +477,14 @@ impl Relay {
 
     /// Takes an acknowledgement of a replica and works out what the master can be told.
     pub fn acknowledged(&self, replica: &Replica, offset: u64) {
-        let mut current = self.current.borrow_mut();
-        let last = current.backlog.published().saturating_sub(1);
+        let last = self.current.borrow().backlog.published().saturating_sub(1);
         replica.acknowledged.set(offset.min(last).max(replica.acknowledged.get()));
+        self.tell_master();
+    }
+
+    /// Works out what the master can be told, and answers at once where it has asked.
+    pub fn tell_master(&self) {
+        let mut current = self.current.borrow_mut();
         let known = self.replicated(&current);
         if known > current.acknowledged {
             current.acknowledged = known;
@@ -469,7 +504,7 @@ impl Relay {
         let mut offsets: Vec<u64> = current
             .replicas
             .values()
-            .filter(|replica| replica.phase.get() == Phase::Online)
+            .filter(|replica| replica.counts())
             .map(|replica| replica.acknowledged.get())
             .collect();
         offsets.sort_unstable_by(|a, b| b.cmp(a));
@@ -486,7 +521,8 @@ impl Relay {
     /// The replicas that have acknowledged `offset`.
     pub fn replicas_with(&self, offset: u64) -> usize {
         let current = self.current.borrow();
-        current.replicas.values().filter(|replica| replica.acknowledged.get() >= offset).count()
+        let replicas = current.replicas.values().filter(|replica| replica.counts());
+        replicas.filter(|replica| replica.acknowledged.get() >= offset).count()
     }
 
     /// Drops replicas that have been silent or behind for too long; called every second.
@@ -517,8 +553,7 @@ impl Relay {
         let next = current
             .replicas
             .values()
-            .filter(|replica| replica.phase.get() == Phase::Online)
-            .map(|replica| replica.acknowledged.get() + 1)
+            .filter_map(|replica| Some(replica.given.get()?.max(replica.acknowledged.get()) + 1))
             .fold(current.boundary, u64::min)
             .max(current.backlog.start());
         Some(state::Saved {
@@ -553,18 +588,15 @@ impl Relay {
     async fn drain(&self) {
         let everything_sent = async {
             loop {
-                let done = {
-                    let current = self.current.borrow();
-                    let published = current.backlog.published();
-                    let all = current.boundary.saturating_sub(1);
-                    current
-                        .replicas
-                        .values()
-                        .filter(|replica| {
-                            replica.phase.get() == Phase::Online && replica.dropped.get().is_none()
+                let done =
+                    {
+                        let current = self.current.borrow();
+                        let published = current.backlog.published();
+                        let all = current.boundary.saturating_sub(1);
+                        current.replicas.values().filter(|replica| replica.counts()).all(|replica| {
+                            replica.next.get() >= published && replica.acknowledged.get() >= all
                         })
-                        .all(|replica| replica.next.get() >= published && replica.acknowledged.get() >= all)
-                };
+                    };
                 if done {
                     break;
                 }

@@ -78,6 +78,7 @@ pub async fn serve(
         address: introduction.address.clone(),
         port: introduction.port,
         acknowledged: Cell::new(0),
+        given: Cell::new(None),
         next: Cell::new(0),
         phase: Cell::new(Phase::Waiting),
         heard: Cell::new(Instant::now()),
@@ -113,6 +114,8 @@ impl Serving<'_> {
             Answer::Wait => return Ok(()),
             Answer::Continue(from) => {
                 count(&self.relay.counters.replica_partial, 1);
+                // It has loaded its file, though it may have left before it said so.
+                self.forget_failures();
                 let id = self.relay.current.borrow().id.unwrap_or(ReplicationId::NONE);
                 let line = if self.introduction.psync2 {
                     format!("+CONTINUE {id}\r\n")
@@ -175,7 +178,7 @@ impl Serving<'_> {
             match self.relay.answer(asked, patient) {
                 Answer::Continue(from) => {
                     self.replica.next.set(from);
-                    self.replica.acknowledged.set(from - 1);
+                    self.replica.given.set(Some(from - 1));
                     self.replica.heard.set(Instant::now());
                     self.replica.phase.set(Phase::Online);
                     return Ok(Some(Answer::Continue(from)));
@@ -341,6 +344,10 @@ impl Serving<'_> {
         if let Some(mark) = mark {
             connection.out.extend_from_slice(&mark);
             self.limited(connection).await?;
+        }
+        // It may load the file without the relay, and resume behind it.
+        self.replica.given.set(Some(spool.offset));
+        if mark.is_some() {
             // Whatever followed the mark at once would be taken for a part of the file.
             while self.loading {
                 tokio::select! {
@@ -393,9 +400,13 @@ impl Serving<'_> {
     fn loaded(&mut self) {
         if self.loading {
             self.loading = false;
-            let key = (self.replica.address.clone(), self.replica.port);
-            self.relay.current.borrow_mut().failures.remove(&key);
+            self.forget_failures();
         }
+    }
+
+    fn forget_failures(&self) {
+        let key = (self.replica.address.clone(), self.replica.port);
+        self.relay.current.borrow_mut().failures.remove(&key);
     }
 
     /// Sends the stream, from disk until memory has it, then from memory.
@@ -489,6 +500,8 @@ impl Serving<'_> {
             // loaded its file, so what leaves memory is still kept for it.
             if !self.loading {
                 self.replica.phase.set(Phase::Online);
+                // The acknowledgement that showed it may be the one that the master waits for.
+                self.relay.tell_master();
             }
             return Ok(());
         }

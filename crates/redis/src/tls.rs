@@ -20,7 +20,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 #[derive(Debug, Error)]
 pub enum TlsError {
     /// A file that cannot be read as PEM.
-    #[error("{path}: {cause}; expected PEM")]
+    #[error("{path}: {cause}; name a PEM file that exists and that this user may read")]
     Pem {
         /// Which file.
         path: PathBuf,

@@ -40,6 +40,30 @@ enum LinkError {
     Retargeted,
 }
 
+impl LinkError {
+    /// What an operator can do about it, where that does not follow from the words.
+    fn next_step(&self) -> &'static str {
+        let reply = match self {
+            LinkError::Handshake(HandshakeError::Refused { reply, .. }) => reply.as_str(),
+            LinkError::Handshake(HandshakeError::Io(error)) => match error.kind() {
+                io::ErrorKind::ConnectionRefused => {
+                    return "; is a server running there? The relay tries again";
+                }
+                _ => return "",
+            },
+            _ => return "",
+        };
+        let known = [
+            ("NOAUTH", "; set `master.password` or `master.password_file`"),
+            ("WRONGPASS", "; check `master.user` and its password"),
+            ("NOPERM", "; give the user +psync +replconf +ping +info at the master"),
+            ("NOMASTERLINK", "; it is a replica without a link to its own master. The relay tries again"),
+            ("DENIED", "; let the master listen on an address that may be used, with a password"),
+        ];
+        known.iter().find(|(word, _)| reply.starts_with(word)).map_or("", |(_, step)| step)
+    }
+}
+
 /// Keeps the link to the master for as long as the relay runs.
 pub async fn follow(relay: Rc<Relay>) {
     let mut pause = Duration::from_millis(50);
@@ -58,7 +82,7 @@ pub async fn follow(relay: Rc<Relay>) {
             relay.current.borrow_mut().id = None;
         }
         relay.tell_waiting();
-        let text = error.to_string();
+        let text = format!("{error}{}", error.next_step());
         if text != last || began.elapsed() > Duration::from_secs(5) {
             log::line(&format!("no link to the master {}: {text}", relay.current.borrow().master));
             last = text;
@@ -149,7 +173,6 @@ async fn choose_start(relay: &Relay, link: &mut Link) -> Result<(), LinkError> {
         let mut current = relay.current.borrow_mut();
         current.backlog.reset(high);
         current.boundary = high;
-        current.acknowledged = high - 1;
         relay.published.send_replace(high);
     }
     Ok(())

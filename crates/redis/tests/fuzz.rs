@@ -107,7 +107,8 @@ fn fuzz(name: &str, seeds: &[&str], mut check: impl FnMut(&[u8], &mut Draws)) {
             runs += 1;
         }
     }
-    println!("{name}: {runs} messages in {seconds} s");
+    let memory = servers::peak_memory(std::process::id()) >> 20;
+    println!("{name}: {runs} messages in {seconds} s, {memory} MiB of memory at most");
 }
 
 /// Bytes that a reply keeps.

@@ -12,7 +12,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,15 @@ fn load(server: &Server, seed: u64, count: u32) {
     for _ in 0..count {
         write(&mut client, &mut draws).expect("the write is taken");
     }
+}
+
+/// Waits until so many replicas follow the stream, which their first acknowledgement shows: that may
+/// come a second after a replica has everything.
+fn wait_until_online(relay: &Relay, count: usize) {
+    wait_for("the replicas' first acknowledgements", SILENCE, || {
+        let text = relay.client().text(&["INFO", "replication"]).expect("INFO is answered");
+        text.matches("state=online").count() == count
+    });
 }
 
 #[test]
@@ -156,6 +165,59 @@ fn wait_counts_the_relay_once_its_quorum_has_the_write() {
 }
 
 #[test]
+fn nothing_is_acknowledged_that_no_replica_has() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    // Offsets begin to count with a first replica.
+    let first = Server::start(&program, &[]);
+    first.follow(&master.address());
+    settle(&master, &[&first]);
+    first.client().ask(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    wait_for("its leave", SILENCE, || master.number("replication", "connected_slaves") == 0);
+    let mut writer = master.client();
+    writer.ask(&["SET", "before", "1"]).unwrap();
+    let mut relay = Relay::start(&master.address(), "");
+    let online = || master.info("replication", "slave0").contains("state=online");
+    wait_for("the relay's file", SILENCE, online);
+    assert_eq!(writer.number(&["WAIT", "1", "1500"]).unwrap(), 0, "{}", relay.log());
+    writer.ask(&["SET", "meanwhile", "1"]).unwrap();
+    // A relay that resumes has nobody behind it either, whatever its file of the position says.
+    thread::sleep(Duration::from_millis(1_200));
+    relay.restart();
+    wait_for("the relay's return", SILENCE, || relay.number("stats", "master_sync_partial") == 1);
+    assert_eq!(writer.number(&["WAIT", "1", "1500"]).unwrap(), 0, "{}", relay.log());
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    assert_eq!(writer.number(&["WAIT", "1", "20000"]).unwrap(), 1, "{}", relay.log());
+    assert_same(&master, &[&replica]);
+}
+
+#[test]
+fn a_replica_that_loads_while_the_relay_is_killed_resumes() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &["--repl-backlog-size", "64mb"]);
+    master.client().ask(&["DEBUG", "POPULATE", "3000", "key", "64"]).unwrap();
+    let mut relay = Relay::start(&master.address(), "");
+    let replica = Server::start(&program, &["--key-load-delay", "1000", "--repl-timeout", "60"]);
+    replica.follow(&relay.address());
+    wait_for("the load", SILENCE, || replica.log().contains("Loading DB in memory"));
+    // By the time the position is written, the stream is further than the replica's socket holds.
+    let value = "v".repeat(64 << 10);
+    let mut client = master.client();
+    for index in 0..320 {
+        client.ask(&["SET", &format!("during{}", index % 8), &value]).unwrap();
+    }
+    thread::sleep(Duration::from_millis(1_200));
+    relay.kill();
+    assert!(!replica.log().contains("Done loading"), "the load outlasts the relay: {}", replica.log());
+    load(&master, 2, 300);
+    relay.restart();
+    assert_same(&master, &[&replica]);
+    assert_eq!(relay.number("stats", "sync_full"), 0, "{}", relay.log());
+    assert_eq!(master.number("stats", "sync_full"), 1, "{}", relay.log());
+}
+
+#[test]
 fn relays_can_be_chained() {
     let Some(program) = redis() else { return };
     let master = Server::start(&program, &[]);
@@ -236,6 +298,71 @@ fn replicaof_points_the_relay_elsewhere_where_it_may() {
     assert!(refused.contains("follow_replicaof"), "{refused}");
 }
 
+/// A Sentinel that is ended with the test.
+struct Sentinel(Child);
+
+impl Drop for Sentinel {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn sentinel_promotes_another_replica_and_the_relay_follows_it() {
+    let Some(program) = redis() else { return };
+    let mut master = Server::start(&program, &[]);
+    load(&master, 1, 300);
+    // Sentinel sees the replicas of the master alone, and promotes no relay.
+    let candidate = Server::start(&program, &[]);
+    candidate.follow(&master.address());
+    let port = free_port();
+    let text = format!(
+        "[master]\naddress = '{}'\n[listen]\naddress = '127.0.0.1:{port}'\nfollow_replicaof = true\n",
+        master.address()
+    );
+    let relay = Relay::of(tempfile::tempdir().unwrap(), port, &text);
+    let replicas = [Server::start(&program, &[]), Server::start(&program, &[])];
+    for replica in &replicas {
+        replica.follow(&relay.address());
+    }
+    settle(&master, &[&candidate, &replicas[0], &replicas[1]]);
+    load(&master, 2, 300);
+    settle(&master, &[&candidate, &replicas[0], &replicas[1]]);
+
+    let folder = tempfile::tempdir().unwrap();
+    let (file, sentinel_port) = (folder.path().join("sentinel.conf"), free_port());
+    let text = format!(
+        "port {sentinel_port}\nbind 127.0.0.1\ndir {}\nsentinel monitor main 127.0.0.1 {} 1\n\
+         sentinel down-after-milliseconds main 1500\nsentinel failover-timeout main 20000\n",
+        folder.path().display(),
+        master.port
+    );
+    fs::write(&file, text).unwrap();
+    let log = fs::File::create(folder.path().join("log")).unwrap();
+    let child = Command::new(&program).arg(&file).arg("--sentinel").stdout(log).spawn().unwrap();
+    let _sentinel = Sentinel(child);
+    let said = || fs::read_to_string(folder.path().join("log")).unwrap_or_default();
+    wait_for("the sight of both replicas", SILENCE, || said().matches("+slave slave").count() == 2);
+
+    master.kill();
+    let promoted = candidate.port.to_string();
+    let began = Instant::now();
+    wait_for("the fail-over", Duration::from_secs(60), || {
+        relay.info("replication", "master_port") == promoted
+            && relay.info("replication", "master_link_status") == "up"
+    });
+    println!("the relay followed {:?} after the crash", began.elapsed());
+    assert_eq!(candidate.info("replication", "role"), "master", "{}", said());
+    load(&candidate, 3, 300);
+    assert_same(&candidate, &[&replicas[0], &replicas[1]]);
+    // One file when it began: the second name of the history carried everybody over.
+    assert_eq!(relay.number("stats", "master_sync_full"), 1, "{}", relay.log());
+    assert_eq!(relay.number("stats", "sync_full"), 2, "{}", relay.log());
+    wait_for("the end of the fail-over", Duration::from_secs(60), || said().contains("+failover-end "));
+    assert!(said().contains(&format!("+slave-reconf-done slave 127.0.0.1:{port}")), "{}", said());
+}
+
 #[test]
 fn sixteen_replicas_follow_one_stream() {
     let Some(program) = redis() else { return };
@@ -266,6 +393,8 @@ fn a_stalled_replica_delays_no_other_and_is_dropped() {
     stalled.follow(&link.address());
     good.follow(&relay.address());
     settle(&master, &[&stalled, &good]);
+    // One that loads gets what it misses from disk; one that follows and stalls is dropped.
+    wait_until_online(&relay, 2);
     link.stall(true);
     let mut client = master.client();
     let value = "v".repeat(256 << 10);
@@ -630,6 +759,7 @@ fn operators_are_answered() {
     replica.follow(&relay.address());
     load(&master, 1, 100);
     settle(&master, &[&replica]);
+    wait_until_online(&relay, 1);
     let mut client = relay.client();
     assert_eq!(client.text(&["PING"]).unwrap(), "PONG");
     let role = client.ask(&["ROLE"]).unwrap();
@@ -648,6 +778,14 @@ fn operators_are_answered() {
     ] {
         assert!(info.contains(&line), "{line} is missing: {info}");
     }
+    // Sentinels find each other by a channel of every replica.
+    let mut other = relay.client();
+    let subscribed = other.ask(&["SUBSCRIBE", "__sentinel__:hello"]).unwrap();
+    assert_eq!(subscribed.elements().map(<[Value]>::len), Some(3));
+    assert_eq!(client.number(&["PUBLISH", "__sentinel__:hello", "here"]).unwrap(), 1);
+    let told = other.receive().unwrap();
+    let told: Vec<String> = told.elements().unwrap().iter().filter_map(Value::text).collect();
+    assert_eq!(told, ["message", "__sentinel__:hello", "here"]);
     let refused = client.ask(&["GET", "a"]).unwrap_err().to_string();
     assert!(refused.contains("keeps no data"), "{refused}");
     // The master sees one replica, under the relay's port.
