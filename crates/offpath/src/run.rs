@@ -95,12 +95,11 @@ pub struct Ended<T> {
     pub busy: Vec<(String, f64)>,
 }
 
+/// A run of some parts that ended.
+pub type Played<P> = Ended<Result<<P as Parts>::Answer, <P as Parts>::Error>>;
+
 /// Runs roles in a world.
-pub fn play<P: Parts>(
-    place: Place,
-    parts: &P,
-    around: &Surroundings,
-) -> Result<Ended<Result<P::Answer, P::Error>>, RunError> {
+pub fn play<P: Parts>(place: Place, parts: &P, around: &Surroundings) -> Result<Played<P>, RunError> {
     match place {
         Place::Twin(router) => on_twin(&router, parts, around),
         Place::Local => {
@@ -129,11 +128,7 @@ fn ended<T>(run: Run<T>, busy: Vec<(String, f64)>) -> Ended<T> {
     Ended { answers, elapsed: run.elapsed, busy }
 }
 
-fn on_twin<P: Parts>(
-    router: &Rc<Router>,
-    parts: &P,
-    around: &Surroundings,
-) -> Result<Ended<Result<P::Answer, P::Error>>, RunError> {
+fn on_twin<P: Parts>(router: &Rc<Router>, parts: &P, around: &Surroundings) -> Result<Played<P>, RunError> {
     let observer = Observer::new();
     let mut roles =
         parts.roles(Some((|fabric: &TwinFabric| fabric.snapshot().events) as fn(&TwinFabric) -> u64));

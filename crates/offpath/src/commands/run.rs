@@ -267,7 +267,7 @@ impl WorldOptions {
 
     /// The addresses of the roles that run elsewhere.
     fn peers(&self, needed: &[RoleName]) -> Result<Vec<(RoleName, SocketAddr)>, Failure> {
-        let names = || needed.iter().map(|name| argument(name)).collect::<Vec<_>>().join(", ");
+        let names = || needed.iter().map(argument).collect::<Vec<_>>().join(", ");
         for role in self.connect.iter().filter_map(|peer| peer.role.as_ref()) {
             if !needed.contains(role) {
                 let roles = if needed.is_empty() { "none".to_string() } else { names() };
