@@ -28,7 +28,9 @@ pub use offpath_profile as profile;
 pub use offpath_quantity as quantity;
 pub use offpath_route as route;
 pub use offpath_twin as twin;
+pub use offpath_verbs as verbs;
 pub use offpath_workload as workload;
 
 pub mod report;
+pub mod run;
 pub mod torture;

@@ -158,13 +158,17 @@ fn json_answers_follow_their_schemas() {
 
 /// A Redis server of a cluster that is ended with its test.
 #[cfg(feature = "redis")]
-struct ClusterServer(std::process::Child, tempfile::TempDir, String);
+struct ClusterServer {
+    child: std::process::Child,
+    _folder: tempfile::TempDir,
+    address: String,
+}
 
 #[cfg(feature = "redis")]
 impl Drop for ClusterServer {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -183,9 +187,9 @@ impl ClusterServer {
             .stdout(std::process::Stdio::null())
             .spawn()
             .ok()?;
-        let server = ClusterServer(child, folder, format!("127.0.0.1:{port}"));
+        let server = ClusterServer { child, _folder: folder, address: format!("127.0.0.1:{port}") };
         let began = std::time::Instant::now();
-        while std::net::TcpStream::connect(&server.2).is_err() {
+        while std::net::TcpStream::connect(&server.address).is_err() {
             assert!(began.elapsed().as_secs() < 20, "the server does not listen");
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
@@ -196,25 +200,30 @@ impl ClusterServer {
 #[cfg(feature = "redis")]
 #[test]
 fn shards_follow_their_schemas() {
+    use std::io::Write;
     let folder = tempfile::tempdir().expect("a temporary directory");
     let file = folder.path().join("shards.toml").display().to_string();
     let planned = json(&["shard", "plan", "host=h:1=300", "card=h:2=100"]);
     check(&planned, &schema("shard-plan.json"), "shard-plan.json");
     let (Some(host), Some(card)) = (ClusterServer::start(), ClusterServer::start()) else {
-        eprintln!("skipped: redis-server is not installed (apt-get install redis-server)");
+        // Written past the capture of output, so that it is seen.
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: redis-server is not installed (apt-get install redis-server)"
+        );
         return;
     };
-    let endpoints = [format!("host={}=300", host.2), format!("card={}=100", card.2)];
+    let endpoints = [format!("host={}=300", host.address), format!("card={}=100", card.address)];
     json(&["shard", "plan", &endpoints[0], &endpoints[1], "--out", &file]);
     for (name, arguments) in [
         ("shard-apply.json", &["shard", "apply", &file, "--dry-run"][..]),
         ("shard-apply.json", &["shard", "apply", &file]),
-        ("shard-status.json", &["shard", "status", &host.2]),
-        ("shard-route.json", &["shard", "route", "a", "b", "--at", &card.2]),
+        ("shard-status.json", &["shard", "status", &host.address]),
+        ("shard-route.json", &["shard", "route", "a", "b", "--at", &card.address]),
     ] {
         check(&json(arguments), &schema(name), name);
     }
-    let status = json(&["shard", "status", &card.2]);
+    let status = json(&["shard", "status", &card.address]);
     let slots: Vec<u64> = (0..2).filter_map(|index| status["node"][index]["slots"].as_u64()).collect();
     assert_eq!((slots.iter().sum::<u64>(), slots.contains(&4_096)), (16_384, true), "{status}");
     let refused = offpath(&["shard", "rebalance", &file, "--observe", "100ms", "--format", "json"]);
@@ -582,4 +591,231 @@ fn torture_refuses_what_it_does_not_know() {
         assert_eq!(refused.code, 2, "{arguments:?}: {}", refused.stderr);
         assert!(refused.stderr.contains(words), "{arguments:?}: {}", refused.stderr);
     }
+}
+
+const WORKLOADS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/workload");
+
+fn workload(letter: char) -> String {
+    format!("{WORKLOADS}{letter}")
+}
+
+/// A run of the store on the twin with some load.
+fn store_on_twin<'a>(workload: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let common =
+        ["run", "kv", "--on", "twin:bluefield2", "--workload", workload, "--clients", "4", "--sessions", "8"];
+    [&common[..], more].concat()
+}
+
+/// A table of a run without the folder that its workload lies in.
+fn without_folder(text: &str) -> String {
+    text.replace(WORKLOADS, "workload")
+}
+
+#[test]
+fn runs_on_the_twin_say_what_they_said() {
+    let (a, c) = (workload('a'), workload('c'));
+    let mixed = store_on_twin(&c, &["--mix", "controller", "--warm", "1000", "--fetch", "dma"]);
+    let cases = [
+        ("run_kv", store_on_twin(&a, &["--placement", "A5-send"])),
+        ("run_kv_controller", mixed),
+        (
+            "run_replog",
+            vec!["run", "replog", "--on", "twin:bluefield2", "--placement", "A2", "--writes", "4"],
+        ),
+        (
+            "run_replog_compress",
+            vec![
+                "run",
+                "replog",
+                "--on",
+                "twin:bluefield2",
+                "--backups",
+                "2",
+                "--compress",
+                "all",
+                "--writes",
+                "4",
+            ],
+        ),
+    ];
+    for (name, arguments) in cases {
+        let said = answer(&arguments);
+        assert_eq!(said, answer(&arguments), "{arguments:?}: the same bytes twice");
+        insta::assert_snapshot!(name, without_folder(&said));
+    }
+}
+
+#[test]
+fn runs_follow_their_schemas() {
+    for letter in ['a', 'b', 'c', 'd', 'f'] {
+        let file = workload(letter);
+        for on in ["twin:bluefield2", "local"] {
+            let report = json(&["run", "kv", "--on", on, "--workload", &file, "--clients", "2"]);
+            check(&report, &schema("run-kv.json"), "run-kv.json");
+            assert_eq!(report["operations"], 2000, "{on} {letter}");
+            assert_eq!(
+                (&report["wrong"], &report["absent"], &report["failed"]),
+                (&0.into(), &0.into(), &0.into())
+            );
+            assert!(report["throughput_ops_per_s"].as_f64().is_some_and(|rate| rate > 0.0), "{on} {letter}");
+            assert_eq!(report["events_per_operation"].is_null(), on == "local", "{on} {letter}");
+        }
+    }
+    for on in ["twin:bluefield2", "local"] {
+        for placement in ["A1", "A2", "A3", "A2+A3"] {
+            // Files of the local world are synced, so this writes little.
+            let size = ["--bytes", "256KiB", "--chunk", "16KiB", "--writes", "2", "--card-share", "50"];
+            let log = ["run", "replog", "--on", on, "--placement", placement, "--backups", "2"];
+            let report = json(&[&log[..], &size].concat());
+            check(&report, &schema("run-replog.json"), "run-replog.json");
+            assert_eq!(report["writes"], 2, "{on} {placement}");
+            let by =
+                ["chunks_by_card", "chunks_by_host"].map(|key| report[key].as_u64().is_some_and(|by| by > 0));
+            assert_eq!(
+                by,
+                [placement != "A3", placement.contains("A3")],
+                "{on} {placement}: by card, by host"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_run_takes_the_best_mix_of_a_plan() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = folder.path().join("plan.json");
+    let file = plan.to_str().expect("a name in UTF-8");
+    let write = |shares: &str| {
+        let text = format!("{{\"schema_version\": 1, \"optimal\": {{\"shares\": {shares}}}}}");
+        fs::write(&plan, text).expect("it is written");
+    };
+    let c = workload('c');
+    let arguments = store_on_twin(&c, &["--mix", file, "--warm", "1000"]);
+    write(r#"{"A5-read": 0.75, "A5-send": 0.25, "A4": 0.0}"#);
+    let report = json(&arguments);
+    let gets = report["gets"].as_array().expect("gets");
+    let share = |name: &str| {
+        gets.iter().find(|gets| gets["placement"] == name).and_then(|gets| gets["share"].as_f64())
+    };
+    // 4000 gets: six standard deviations of the share.
+    assert!(share("A5-read").is_some_and(|share| (share - 0.75).abs() < 0.041), "{gets:?}");
+    assert_eq!((gets.len(), share("A4")), (2, None));
+    for (shares, words) in [
+        (r#"{"A5-read": 0.7, "rnic": 0.3}"#, ["`rnic`", "A5-send"]),
+        (r#"{"A1": 0.7, "A4": 0.3}"#, ["A4", "another placement"]),
+        (r#"{"A4": -1.0}"#, ["empty", "offpath plan"]),
+        ("3", ["optimal.shares", "offpath plan"]),
+    ] {
+        write(shares);
+        refuses(&arguments, &words);
+    }
+    fs::write(&plan, "{").expect("it is written");
+    refuses(&arguments, &["no JSON", "plan.json"]);
+}
+
+/// Expects a refusal of the input that names what is wrong and what to do.
+fn refuses(arguments: &[&str], words: &[&str]) {
+    let refused = offpath(arguments);
+    assert_eq!(refused.code, 2, "{arguments:?}: {}", refused.stderr);
+    assert_eq!(refused.stdout, "", "{arguments:?}");
+    for word in words {
+        assert!(refused.stderr.contains(word), "{arguments:?} lacks {word}: {}", refused.stderr);
+    }
+}
+
+#[test]
+fn runs_that_cannot_be_are_refused_with_a_next_step() {
+    let (a, c, e) = (workload('a'), workload('c'), workload('e'));
+    let on_twin =
+        |more: &[&'static str]| [&["run", "kv", "--on", "twin:bluefield2", "--workload"], more].concat();
+    let kv =
+        |on: &'static str, more: &[&'static str]| [&["run", "kv", "--on", on, "--workload"], more].concat();
+    // The workload stands after `--workload`.
+    let with = |file: &str, mut arguments: Vec<&'static str>| {
+        arguments.retain(|argument| !argument.is_empty());
+        let mut all: Vec<String> = arguments.into_iter().map(str::to_string).collect();
+        let at = all.iter().position(|argument| argument == "--workload").expect("it is there") + 1;
+        all.insert(at, file.to_string());
+        all
+    };
+    let cases = [
+        (with(&e, on_twin(&[])), &["workloade", "scanproportion=0"][..]),
+        (with("no-such-file", on_twin(&[])), &["no-such-file"]),
+        (with(&c, kv("cloud", &[])), &["cloud", "twin:DEVICE"]),
+        (with(&c, kv("twin:bluefeld2", &[])), &["bluefeld2", "did you mean `bluefield2`?"]),
+        (with(&c, kv("twin:connectx6", &[])), &["soc"]),
+        (with(&c, on_twin(&["--placement", "A9"])), &["A9", "A5-send"]),
+        (with(&c, on_twin(&["--connect", "127.0.0.1:7000"])), &["twin", "verbs:DEVICE"]),
+        (with(&c, kv("local", &["--connect", "127.0.0.1:7000"])), &["local", "verbs:DEVICE"]),
+        (with(&c, kv("local", &["--set", "soc.pcie_mtu=512B"])), &["--set", "twin"]),
+        (with(&c, on_twin(&["--key-bytes", "9"])), &["key size", "1 to 8"]),
+        (with(&c, on_twin(&["--key-bytes", "1"])), &["1000 records", "1 B"]),
+        (with(&c, on_twin(&["--mix", "no-plan.json"])), &["no-plan.json", "offpath plan"]),
+        (with(&c, on_twin(&["--mix", "controller:A1"])), &["controller:A1", "A5-send"]),
+        (with(&c, on_twin(&["--fetch", "engine"])), &["engine"]),
+        (with(&a, on_twin(&["--records", "10"])), &["preloaded", "--records"]),
+        (with(&a, on_twin(&["--property", "fieldlength=6554"])), &["65540", "1 to 65535"]),
+    ];
+    for (arguments, words) in cases {
+        refuses(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), words);
+    }
+    let log = ["run", "replog", "--on", "twin:bluefield2"];
+    for (more, words) in [
+        (&["--placement", "A4"][..], &["A4", "A2+A3"][..]),
+        (&["--placement", "A2", "--engine", "copier"], &["copier", "A1 or A3"]),
+        (&["--chunk", "0B"], &["chunk size", "536870912"]),
+        (&["--backups", "3"], &["3 backups", "another world"]),
+        (&["--bytes", "8"], &["no unit"]),
+        (&["--writes", "0"], &["a write at least"]),
+    ] {
+        refuses(&[&log[..], more].concat(), words);
+    }
+    for command in ["run", "serve"] {
+        refuses(&[command, "cache", "--on", "local"], &["`cache`", "`kv`", "`replog`"]);
+    }
+    refuses(&["run", "kv", "--on", "local"], &["--workload"]);
+    let serve = |on: &'static str, listen: &'static str| ["serve", "replog", "--on", on, "--listen", listen];
+    refuses(&serve("local", "127.0.0.1:7000"), &["local", "verbs:DEVICE"]);
+    refuses(&serve("twin:bluefield2", "127.0.0.1:7000"), &["twin", "verbs:DEVICE"]);
+    refuses(&serve("verbs:none", "here"), &["here"]);
+    refuses(&[&serve("verbs", "127.0.0.1:7000")[..], &["--role", "soc"]].concat(), &["soc", "backup"]);
+}
+
+#[test]
+fn a_full_store_ends_the_run_with_a_negative_answer() {
+    // Room for the 1000 records and half as many more, and 4000 inserts.
+    let d = workload('d');
+    let arguments = [
+        "run",
+        "kv",
+        "--on",
+        "local",
+        "--workload",
+        &d,
+        "--records",
+        "1000",
+        "--property",
+        "operationcount=4000",
+        "--property",
+        "insertproportion=1",
+        "--property",
+        "readproportion=0",
+    ];
+    let full = offpath(&arguments);
+    assert_eq!(full.code, 1, "{}", full.stderr);
+    assert!(full.stderr.contains("is full") && full.stderr.contains("--records"), "{}", full.stderr);
+}
+
+#[test]
+fn a_program_without_rdma_says_so() {
+    let c = workload('c');
+    let refused = offpath(&["run", "kv", "--on", "verbs:no-such-device", "--workload", &c]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    // Without the library, without any device, or with others.
+    assert!(
+        refused.stderr.contains("lab/run") || refused.stderr.contains("no-such-device"),
+        "{}",
+        refused.stderr
+    );
+    assert!(refused.stderr.contains("twin:DEVICE"), "{}", refused.stderr);
 }

@@ -13,6 +13,8 @@ pub mod plan;
 #[cfg(feature = "redis")]
 pub mod relay;
 pub mod reproduce;
+pub mod run;
+pub mod serve;
 #[cfg(feature = "redis")]
 pub mod shard;
 pub mod sweep;
@@ -76,6 +78,8 @@ pub enum Command {
     Relay(relay::Options),
     #[cfg(feature = "redis")]
     Shard(shard::Options),
+    Run(run::Options),
+    Serve(serve::Options),
     Torture(torture::Options),
     Completions(completions::Options),
 }
@@ -106,6 +110,8 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Relay(options) => relay::run(&options),
         #[cfg(feature = "redis")]
         Command::Shard(options) => shard::run(&options, &context),
+        Command::Run(options) => run::run(&options, &context),
+        Command::Serve(options) => serve::run(&options, &context),
         Command::Torture(options) => torture::run(&options, &context),
         Command::Completions(options) => completions::run(&options),
     }

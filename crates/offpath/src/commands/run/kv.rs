@@ -1,0 +1,481 @@
+//! `offpath run kv`: YCSB against the coded key-value store.
+
+use super::{Busy, On, WorldOptions, WorldReport, busiest, ns, refused, stations_page, us};
+use crate::commands::Context;
+use crate::failure::{BAD_INPUT, Failure, NEGATIVE};
+use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, emit, round, short};
+use clap::Args;
+use offpath::apps::kv::{self, DriveError, Fetch, KvError, Load, Placement, Report, Shared, Spread};
+use offpath::fabric::RoleName;
+use offpath::quantity::Time;
+use offpath::run::{Store, Surroundings, homes_of, play};
+use offpath::workload::{Operation, Workload};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  offpath run kv --on twin:bluefield2 --workload workloads/workloadc --clients 11 --sessions 16
+  offpath run kv --on twin:bluefield2 --workload workloads/workloadc --mix plan.json --warm 1000
+  offpath run kv --on twin:bluefield2 --workload workloads/workloadb --mix controller:A5-send,A4
+  offpath run kv --on twin:bluefield2 --workload workloads/workloada --set soc.pcie_mtu=512B
+  offpath run kv --on local --workload workloads/workloadf --property operationcount=100000
+  offpath run kv --on verbs:mlx5_0 --workload workloads/workloadd --connect 10.0.0.1:7000
+
+The placement decides the transport of a get: A1, A4 and A5-read READ over RC, A2, A3 and A5-send ask the card
+over UD. Puts are messages over RC. Server and client are given the same workload and shape; a client
+refuses a server of another.";
+
+/// YCSB against the key-value store, workloads A to D and F
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    #[command(flatten)]
+    world: WorldOptions,
+    #[command(flatten)]
+    store: StoreOptions,
+    /// How gets are spread: a file that `offpath plan --format json` wrote, for the shares of its best
+    /// mix, or `controller`, or `controller:FIRST,SECOND`
+    #[arg(long, value_name = "PLAN|controller", conflicts_with = "placement")]
+    mix: Option<String>,
+    /// Clients; the twin spreads them over its client machines
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    clients: u32,
+    /// Sessions of each client, each with one operation at a time [default: the workload's threadcount]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    sessions: Option<u32>,
+    /// Time under load before anything is measured
+    #[arg(long, value_name = "TIME", default_value = "0s")]
+    warm_up: Time,
+    /// Measure for this long, whatever the workload's operationcount
+    #[arg(long, value_name = "TIME")]
+    window: Option<Time>,
+}
+
+/// The shape of a store, which its servers and clients agree on.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Store")]
+pub struct StoreOptions {
+    /// A YCSB property file
+    #[arg(long, value_name = "FILE")]
+    workload: PathBuf,
+    /// Properties that count more than the file's, as KEY=VALUE; may be given several times
+    #[arg(long = "property", value_name = "PROPERTY")]
+    properties: Vec<String>,
+    /// Where the index lies, and how clients get: A1, A2, A3, A4, A5-read or A5-send [default: A4]
+    #[arg(long, value_parser = placement_named)]
+    placement: Option<Placement>,
+    /// How the card reaches the host's memory: `rdma`, or the name of a copy engine
+    #[arg(long, value_name = "WAY", default_value = "rdma")]
+    fetch: String,
+    /// Records that the store has room for [default: the workload's and all its inserts]
+    #[arg(long)]
+    records: Option<u64>,
+    /// Bytes of a key
+    #[arg(long, value_name = "BYTES", default_value_t = 8)]
+    key_bytes: u32,
+    /// Slots of the card's cache [default: a quarter of the records]
+    #[arg(long, value_name = "SLOTS")]
+    cache: Option<u32>,
+    /// Records that the card has in its cache from the start
+    #[arg(long, value_name = "RECORDS", default_value_t = 0)]
+    warm: u64,
+}
+
+/// A placement's name, as plans and designs write it.
+pub fn name_of(placement: Placement) -> &'static str {
+    match placement {
+        Placement::A1 => "A1",
+        Placement::A2 => "A2",
+        Placement::A3 => "A3",
+        Placement::A4 => "A4",
+        Placement::A5Read => "A5-read",
+        Placement::A5Send => "A5-send",
+    }
+}
+
+fn placement_named(name: &str) -> Result<Placement, String> {
+    let found = Placement::ALL.into_iter().find(|placement| name_of(*placement).eq_ignore_ascii_case(name));
+    found.ok_or_else(|| {
+        format!("the store has no placement `{name}`; it has {}", Placement::ALL.map(name_of).join(", "))
+    })
+}
+
+/// What a get travels by.
+fn transport_of(placement: Placement) -> &'static str {
+    if placement.asks_the_card() { "SEND over UD" } else { "READ over RC" }
+}
+
+impl StoreOptions {
+    /// The workload.
+    pub fn workload(&self) -> Result<Workload, Failure> {
+        let mut overrides = BTreeMap::new();
+        for property in &self.properties {
+            let Some((key, value)) = property.split_once('=') else {
+                let help = "write KEY=VALUE, as in `recordcount=100000`";
+                return Err(Failure::input(format!("--property {property} has no value"), help));
+            };
+            overrides.insert(key.to_string(), value.to_string());
+        }
+        let workload = Workload::load(&self.workload).and_then(|file| file.with_overrides(overrides));
+        let workload = workload.map_err(|error| Failure::new(BAD_INPUT, error))?;
+        for warning in workload.warnings() {
+            eprintln!("{warning}");
+        }
+        Ok(workload)
+    }
+
+    /// The store for a workload that `clients` clients run, by the placement that is named or `otherwise`.
+    pub fn options(
+        &self,
+        workload: &Workload,
+        clients: u32,
+        otherwise: Placement,
+        world: &WorldOptions,
+    ) -> Result<kv::Options, Failure> {
+        let one = kv::Options::of_workload(workload).map_err(failed)?;
+        let inserts = workload.operation_count as f64 * workload.mix.share(Operation::Insert);
+        // Every client inserts what the workload says, so a store for one is too small for several.
+        let all = workload.record_count.saturating_add((inserts * f64::from(clients)).ceil() as u64);
+        let records = self.records.unwrap_or(all);
+        if records > 1 << 31 {
+            let help = "choose at most 2147483648 records";
+            return Err(Failure::input(format!("a store has no room for {records} records"), help));
+        }
+        let mut options =
+            kv::Options { preload: one.preload, ..kv::Options::sized(records, one.layout.value_bytes) };
+        options.placement = self.placement.unwrap_or(otherwise);
+        options.layout.key_bytes = self.key_bytes;
+        if let Some(slots) = self.cache {
+            options.layout.cache_slots = slots;
+        }
+        options.warm = self.warm;
+        if let Some(patience) = world.patience {
+            options.answer_timeout = patience;
+        }
+        if (1..8).contains(&self.key_bytes) && records > 1 << (8 * self.key_bytes) {
+            return Err(Failure::input(
+                format!("{records} records have no keys of {} B", self.key_bytes),
+                "choose `--key-bytes 8`, or fewer records",
+            ));
+        }
+        if self.fetch != "rdma" {
+            if matches!(world.on, On::Verbs(_)) {
+                return Err(Failure::input(
+                    format!("verbs have no copy engine `{}`", self.fetch),
+                    "take `--fetch rdma`, or run on the twin",
+                ));
+            }
+            options.fetch = Fetch::Engine(self.fetch.clone());
+        }
+        Ok(options)
+    }
+
+    /// The copy engine that the card uses.
+    pub fn engine(&self) -> Option<String> {
+        (self.fetch != "rdma").then(|| self.fetch.clone())
+    }
+}
+
+/// How gets are spread, and the placement whose home the index has.
+fn spread(mix: Option<&str>) -> Result<(Spread, Option<Placement>), Failure> {
+    let Some(mix) = mix else { return Ok((Spread::One, None)) };
+    let (first, second) = match mix.strip_prefix("controller") {
+        None => {
+            let shares = planned(Path::new(mix))?;
+            let first = shares.first().map(|(placement, _)| *placement);
+            return Ok((Spread::Shares(shares), first));
+        }
+        Some("") => (Placement::A5Send, Placement::A4),
+        Some(named) => {
+            let pair = named.strip_prefix(':').and_then(|names| names.split_once(','));
+            let (first, second) = pair.ok_or_else(|| {
+                Failure::input(
+                    format!("`--mix {mix}` names no two placements"),
+                    "write `controller`, or `controller:A5-send,A4`",
+                )
+            })?;
+            let of = |name| placement_named(name).map_err(|reason| Failure::input(reason, "correct `--mix`"));
+            (of(first)?, of(second)?)
+        }
+    };
+    Ok((Spread::Split(first, second), Some(first)))
+}
+
+/// The shares of the best mix that a plan's JSON names.
+fn planned(file: &Path) -> Result<Vec<(Placement, f64)>, Failure> {
+    const HELP: &str = "name a file that `offpath plan DESIGN --format json` wrote, or `controller`";
+    let refuse = |reason: String| Failure::input(format!("the mix of `{}`: {reason}", file.display()), HELP);
+    let text =
+        std::fs::read_to_string(file).map_err(|error| refuse(format!("it cannot be read: {error}")))?;
+    let plan: Value =
+        serde_json::from_str(&text).map_err(|error| refuse(format!("it is no JSON: {error}")))?;
+    if plan["schema_version"] != SCHEMA_VERSION {
+        let found = &plan["schema_version"];
+        return Err(refuse(format!("its schema_version is {found}, this program reads {SCHEMA_VERSION}")));
+    }
+    let Some(shares) = plan["optimal"]["shares"].as_object() else {
+        return Err(refuse("it has no `optimal.shares`, so it is no plan".to_string()));
+    };
+    let mut found = Vec::new();
+    for (name, share) in shares {
+        let Some(share) = share.as_f64() else {
+            return Err(refuse(format!("the share of `{name}` is {share}")));
+        };
+        if share > 0.0 {
+            found.push((placement_named(name).map_err(refuse)?, share));
+        }
+    }
+    if found.is_empty() {
+        return Err(refuse("its best mix is empty".to_string()));
+    }
+    Ok(found)
+}
+
+/// A store's error, with the exit code that it leads to.
+pub fn failed(error: KvError) -> Failure {
+    let (is_input, help) = match &error {
+        KvError::Mismatch { .. } => (
+            true,
+            "give both sides the same `--workload`, `--property`, `--records`, `--key-bytes` and `--cache`",
+        ),
+        KvError::NoStore { .. } | KvError::LayoutVersion { .. } => (true, "check `--connect`"),
+        KvError::Shape { .. } => (true, "change `--property`, `--records`, `--key-bytes` or `--warm`"),
+        KvError::WrongHome { .. } => {
+            (true, "placements of one store have their index on one side: A1 and A2, or A3, A4 and A5")
+        }
+        KvError::Share { .. } | KvError::KeySize { .. } | KvError::ValueTooLarge { .. } => (true, ""),
+        KvError::Unsupported(_) => (true, "choose another `--placement`, `--fetch` or world"),
+        KvError::Region(_) => (true, "make the store smaller: `--records`, `--property fieldlength=`"),
+        KvError::Full { .. } => (false, "raise `--records` on both sides"),
+        KvError::Connect(_) => (false, connection_help()),
+        _ => (false, "where a device answers late, as an emulated one does, raise `--patience`"),
+    };
+    refused(&error, is_input, help)
+}
+
+/// What to do about a peer that is not there.
+pub fn connection_help() -> &'static str {
+    "start the other processes with `offpath serve`, and check `--connect` and `--listen`"
+}
+
+fn drive_failed(error: DriveError) -> Failure {
+    match error {
+        DriveError::Store(error) => failed(error),
+        error @ DriveError::Cancelled(_) => refused(&error, false, "run it again"),
+        error => refused(&error, true, "`workloads/` has YCSB A to D and F, which have no scans"),
+    }
+}
+
+/// Runs the clients, and the servers where they are not elsewhere.
+pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
+    let workload = options.store.workload()?;
+    let (spread, home) = spread(options.mix.as_deref())?;
+    let store =
+        options.store.options(&workload, options.clients, home.unwrap_or(Placement::A4), &options.world)?;
+    let mut load = Load::of_workload(workload);
+    load.spread = spread;
+    load.warm_up = options.warm_up;
+    if let Some(sessions) = options.sessions {
+        load.sessions = sessions;
+    }
+    if options.window.is_some() {
+        (load.operations, load.window) = (None, options.window);
+    }
+    load.check().map_err(drive_failed)?;
+    let needed: Vec<_> =
+        homes_of(store.placement).into_iter().map(|home| RoleName::new(home.role(), 0)).collect();
+    let (place, world) = options.world.open(context, &needed, None)?;
+    let shared = Shared::new(options.clients);
+    let parts = Store { options: store, load, shared, serves: !options.world.connects() };
+    let around = Surroundings { seed: options.world.seed, directory: None, engine: options.store.engine() };
+    let ended = play(place, &parts, &around)?;
+    let mut all = Report::default();
+    // A client that waits for a server which failed tells less than the server.
+    let (clients, servers): (Vec<_>, Vec<_>) =
+        ended.answers.into_iter().partition(|(name, _)| name.role == "client");
+    for (_, answer) in servers.into_iter().chain(clients) {
+        all.add(&answer.map_err(drive_failed)?);
+    }
+    let answer = Answer::of(&parts, &world, options.world.seed, &all, ended.elapsed, &ended.busy);
+    emit(&match context.screen.format {
+        Format::Json => context.screen.json(&answer)?,
+        _ => answer.page(&world, &context.screen),
+    })?;
+    Ok(if all.wrong > 0 { ExitCode::from(NEGATIVE) } else { ExitCode::SUCCESS })
+}
+
+#[derive(Serialize)]
+struct Kind {
+    operation: &'static str,
+    operations: u64,
+    throughput_ops_per_s: f64,
+    latency_ns_mean: f64,
+    latency_ns_p50: f64,
+    latency_ns_p99: f64,
+    latency_ns_p999: f64,
+    latency_ns_max: f64,
+}
+
+#[derive(Serialize)]
+struct Gets {
+    placement: &'static str,
+    transport: &'static str,
+    gets: u64,
+    share: f64,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    schema_version: u32,
+    system: &'static str,
+    #[serde(flatten)]
+    world: WorldReport,
+    workload: String,
+    placement: &'static str,
+    records: u64,
+    value_bytes: u32,
+    clients: u32,
+    sessions_per_client: u32,
+    seed: u64,
+    operations: u64,
+    throughput_ops_per_s: f64,
+    kinds: Vec<Kind>,
+    gets: Vec<Gets>,
+    retries: u64,
+    failed: u64,
+    absent: u64,
+    wrong: u64,
+    window_us: f64,
+    elapsed_us: f64,
+    events_per_operation: Option<f64>,
+    binding_station: Option<String>,
+    busiest_stations: Vec<Busy>,
+}
+
+impl Answer {
+    fn of(
+        parts: &Store,
+        world: &WorldReport,
+        seed: u64,
+        report: &Report,
+        elapsed: Time,
+        busy: &[(String, f64)],
+    ) -> Answer {
+        let seconds = report.window.as_seconds();
+        let kinds = report.operations().filter_map(|(operation, operations)| {
+            let latency = report.latency(operation)?;
+            Some(Kind {
+                operation: operation.name(),
+                operations,
+                throughput_ops_per_s: if seconds > 0.0 { round(operations as f64 / seconds) } else { 0.0 },
+                latency_ns_mean: ns(latency.mean),
+                latency_ns_p50: ns(latency.p50),
+                latency_ns_p99: ns(latency.p99),
+                latency_ns_p999: ns(latency.p999),
+                latency_ns_max: ns(latency.max),
+            })
+        });
+        let gets = report.gets.iter().map(|(placement, gets)| Gets {
+            placement: name_of(*placement),
+            transport: transport_of(*placement),
+            gets: *gets,
+            share: round(report.share(*placement)),
+        });
+        let (busiest_stations, binding_station) = busiest(busy);
+        Answer {
+            schema_version: SCHEMA_VERSION,
+            system: "kv",
+            world: world.clone(),
+            workload: parts.load.workload.file.clone(),
+            placement: name_of(parts.options.placement),
+            records: parts.load.workload.record_count,
+            value_bytes: parts.options.layout.value_bytes,
+            clients: parts.shared.clients,
+            sessions_per_client: parts.load.sessions,
+            seed,
+            operations: report.total(),
+            throughput_ops_per_s: round(report.per_second()),
+            kinds: kinds.collect(),
+            gets: gets.collect(),
+            retries: report.retries,
+            failed: report.failed,
+            absent: report.absent,
+            wrong: report.wrong,
+            window_us: us(report.window),
+            elapsed_us: us(elapsed),
+            events_per_operation: report.events_per_operation().map(round),
+            binding_station,
+            busiest_stations,
+        }
+    }
+
+    fn page(&self, world: &WorldReport, screen: &Screen) -> String {
+        let number = |value: f64| Entry::Number(short(value));
+        let plural = |count: u32, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let mut text = format!(
+            "kv on {}: {}, {} records of {} B\n{}, {} each; seed {}\n",
+            world.line,
+            self.workload,
+            self.records,
+            self.value_bytes,
+            plural(self.clients, "client"),
+            plural(self.sessions_per_client, "session"),
+            self.seed
+        );
+        text += &screen.heading(&format!("{} operations/s", rate(self.throughput_ops_per_s)));
+        let rows = self.kinds.iter().map(|kind| {
+            vec![
+                Entry::Strong(kind.operation.to_string()),
+                Entry::Number(kind.operations.to_string()),
+                Entry::Number(rate(kind.throughput_ops_per_s)),
+                number(kind.latency_ns_mean / 1e3),
+                number(kind.latency_ns_p50 / 1e3),
+                number(kind.latency_ns_p99 / 1e3),
+                number(kind.latency_ns_p999 / 1e3),
+                number(kind.latency_ns_max / 1e3),
+            ]
+        });
+        let header = ["operation", "count", "per s", "mean us", "p50 us", "p99 us", "p99.9 us", "max us"];
+        text += &screen.table(&header, rows.collect());
+        if !self.gets.is_empty() {
+            text += &screen.heading("Gets by placement");
+            let rows = self.gets.iter().map(|gets| {
+                vec![
+                    Entry::Strong(gets.placement.to_string()),
+                    Entry::Number(gets.gets.to_string()),
+                    Entry::Number(format!("{:.1}%", gets.share * 100.0)),
+                    Entry::Name(gets.transport.to_string()),
+                ]
+            });
+            text += &screen.table(&["placement", "gets", "share", "by"], rows.collect());
+        }
+        text += &stations_page(&self.busiest_stations, self.binding_station.as_ref(), screen);
+        text += &format!(
+            "\n{} retries, {} failed, {} absent, {} wrong\n",
+            self.retries, self.failed, self.absent, self.wrong
+        );
+        let window = short(self.window_us / 1e3);
+        text += &match self.events_per_operation {
+            Some(events) => format!(
+                "measured {window} ms of {} ms simulated, {} events an operation\n",
+                short(self.elapsed_us / 1e3),
+                short(events)
+            ),
+            None => format!("measured {window} ms of {} ms\n", short(self.elapsed_us / 1e3)),
+        };
+        text
+    }
+}
+
+/// A rate for people.
+fn rate(per_second: f64) -> String {
+    match per_second {
+        rate if rate >= 1e6 => format!("{} M", short(rate / 1e6)),
+        rate if rate >= 1e3 => format!("{} k", short(rate / 1e3)),
+        rate => short(rate),
+    }
+}
