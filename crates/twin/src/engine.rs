@@ -307,8 +307,8 @@ impl Engine {
         self.schedule(at, Event::Timer(tag.0));
     }
 
-    /// Asks for the same occurrence as [`Engine::timer`], for a time limit that is seldom reached. Limits
-    /// of the past for which `nobody` waits any more are dropped; they need not occur.
+    /// Asks for the same occurrence as [`Engine::timer`], for a time limit that is seldom reached.
+    /// The next of the earlier limits are dropped as long as `nobody` waits for them.
     pub fn limit(&mut self, tag: Tag, at: Time, nobody: impl Fn(Tag) -> bool) {
         self.queue.discard_late(|event| matches!(event, Event::Timer(tag) if nobody(Tag(*tag))));
         let at = at.max(self.now());
