@@ -307,6 +307,14 @@ impl Engine {
         self.schedule(at, Event::Timer(tag.0));
     }
 
+    /// Asks for the same occurrence as [`Engine::timer`], for a time limit that is seldom reached.
+    /// The next of the earlier limits are dropped as long as `nobody` waits for them.
+    pub fn limit(&mut self, tag: Tag, at: Time, nobody: impl Fn(Tag) -> bool) {
+        self.queue.discard_late(|event| matches!(event, Event::Timer(tag) if nobody(Tag(*tag))));
+        let at = at.max(self.now());
+        self.queue.push_late(at, Event::Timer(tag.0));
+    }
+
     /// Takes a machine down or up again: what reaches it meanwhile is lost.
     pub fn set_down(&mut self, machine: usize, instance: u32, down: bool) {
         if down {

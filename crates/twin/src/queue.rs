@@ -1,6 +1,7 @@
 //! The queue of future events: the earliest first, ties in the order in which they were pushed.
 
 use offpath_quantity::Time;
+use std::collections::VecDeque;
 
 /// Children of a node of the heap: four share two cache lines, and the heap is half as deep as
 /// with two.
@@ -34,12 +35,23 @@ pub struct EventQueue<E> {
     /// Whether the root was popped and its place not filled yet. Most events schedule the next one
     /// at once, which then takes the place: one walk through the heap instead of two.
     vacant: bool,
+    /// Events that were pushed in order of their moments, as time limits of one length are. Most of them
+    /// are discarded unseen, so they stay out of the heap.
+    late: VecDeque<Entry<E>>,
+    /// The key of the first late event; above every key where there is none.
+    first_late: u128,
     sequence: u64,
 }
 
 impl<E> Default for EventQueue<E> {
     fn default() -> EventQueue<E> {
-        EventQueue { heap: Vec::new(), vacant: false, sequence: 0 }
+        EventQueue {
+            heap: Vec::new(),
+            vacant: false,
+            late: VecDeque::new(),
+            first_late: u128::MAX,
+            sequence: 0,
+        }
     }
 }
 
@@ -51,8 +63,42 @@ impl<E: Copy> EventQueue<E> {
 
     /// Adds an event at `at`, behind all others of that moment.
     pub fn push(&mut self, at: Time, event: E) {
-        let entry = Entry { key: u128::from(at.ps()) << 64 | u128::from(self.sequence), event };
+        let entry = self.entry(at, event);
+        self.place(entry);
+    }
+
+    /// Adds an event as [`EventQueue::push`] does, one that [`EventQueue::discard_late`] may look at: it
+    /// costs less where such events are pushed in order of their moments, and little where they are discarded.
+    pub fn push_late(&mut self, at: Time, event: E) {
+        let entry = self.entry(at, event);
+        if self.late.back().is_none_or(|last| last.key < entry.key) {
+            self.first_late = self.first_late.min(entry.key);
+            self.late.push_back(entry);
+        } else {
+            self.place(entry);
+        }
+    }
+
+    /// Drops the first of the late events as long as nobody is to see them.
+    pub fn discard_late(&mut self, mut unseen: impl FnMut(&E) -> bool) {
+        while self.late.front().is_some_and(|entry| unseen(&entry.event)) {
+            self.take_late();
+        }
+    }
+
+    fn take_late(&mut self) -> Option<Entry<E>> {
+        let first = self.late.pop_front();
+        self.first_late = self.late.front().map_or(u128::MAX, |next| next.key);
+        first
+    }
+
+    fn entry(&mut self, at: Time, event: E) -> Entry<E> {
+        let key = u128::from(at.ps()) << 64 | u128::from(self.sequence);
         self.sequence += 1;
+        Entry { key, event }
+    }
+
+    fn place(&mut self, entry: Entry<E>) {
         if self.vacant {
             self.vacant = false;
             self.sink(entry);
@@ -65,7 +111,11 @@ impl<E: Copy> EventQueue<E> {
     /// Takes the earliest event with its moment.
     pub fn pop(&mut self) -> Option<(Time, E)> {
         self.settle();
-        let Entry { key, event } = *self.heap.first()?;
+        let first = self.heap.first();
+        if self.first_late < first.map_or(u128::MAX, |first| first.key) {
+            return self.take_late().map(|Entry { key, event }| (moment(key), event));
+        }
+        let Entry { key, event } = *first?;
         self.vacant = true;
         Some((moment(key), event))
     }
@@ -74,12 +124,12 @@ impl<E: Copy> EventQueue<E> {
     pub fn next_at(&self) -> Option<Time> {
         let candidates =
             if self.vacant { 1..self.heap.len().min(ARITY + 1) } else { 0..self.heap.len().min(1) };
-        self.heap[candidates].iter().map(|entry| entry.key).min().map(moment)
+        self.heap[candidates].iter().chain(self.late.front()).map(|entry| entry.key).min().map(moment)
     }
 
     /// How many events are in it.
     pub fn len(&self) -> usize {
-        self.heap.len() - usize::from(self.vacant)
+        self.heap.len() - usize::from(self.vacant) + self.late.len()
     }
 
     /// Whether it holds none.
@@ -156,13 +206,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_orders_as_a_sorted_set_does(steps in proptest::collection::vec((0u8..3, 0u64..50), 1..400)) {
+        fn it_orders_as_a_sorted_set_does(steps in proptest::collection::vec((0u8..5, 0u64..50), 1..400)) {
             let mut queue = EventQueue::new();
             let mut model = BTreeSet::new();
             for (number, (step, at)) in steps.into_iter().enumerate() {
-                if step < 2 {
-                    queue.push(Time::from_ps(at), number);
+                if step < 3 {
+                    match step {
+                        0 => queue.push_late(Time::from_ps(at), number),
+                        _ => queue.push(Time::from_ps(at), number),
+                    }
                     model.insert((at, number));
+                } else if step == 3 {
+                    queue.discard_late(|number| {
+                        let odd = number % 2 == 1;
+                        model.retain(|(_, other)| !(odd && other == number));
+                        odd
+                    });
                 } else {
                     prop_assert_eq!(queue.pop(), model.pop_first().map(|(at, n)| (Time::from_ps(at), n)));
                 }

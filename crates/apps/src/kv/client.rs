@@ -8,6 +8,7 @@ use crate::outbox::{self, Outbox};
 use offpath_fabric::{
     Access, Address, Fabric, QueuePair, QueuePairOptions, Region, RemoteAddress, Slice, Status, Work,
 };
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -76,6 +77,8 @@ pub struct Client<F: Fabric> {
     sequence: u32,
     hot: Frequent,
     retries: u64,
+    /// What was read last, kept so that a get takes no memory for it.
+    scratch: RefCell<Vec<u8>>,
 }
 
 /// The keys that make up most of a stream (Misra and Gries 1982): any key with more than a 16th of the
@@ -117,6 +120,29 @@ enum Look {
     Changed,
 }
 
+/// The answer to a get.
+enum Answered {
+    /// With the record, where it is whole.
+    Record(Option<Record>),
+    At(Option<Pointer>),
+    Absent,
+    Other,
+}
+
+impl Answered {
+    fn of(answer: Answer, key: u64, body: &[u8], loosely: bool) -> Answered {
+        match answer {
+            Answer::Done if body.len() >= 8 => Answered::Record(match loosely {
+                true => Record::unchecked(&[&key.to_le_bytes(), body].concat()),
+                false => Record::from_parts(key, word_at(body, 0), &body[8..]),
+            }),
+            Answer::At if body.len() >= 8 => Answered::At(Pointer::from_word(word_at(body, 0))),
+            Answer::Absent => Answered::Absent,
+            _ => Answered::Other,
+        }
+    }
+}
+
 impl<F: Fabric> Client<F> {
     /// Connects to the store. Refused where its shape is not that of `options`, and where the
     /// placement needs what the platform lacks.
@@ -152,6 +178,7 @@ impl<F: Fabric> Client<F> {
             sequence: fabric.random_u64() as u32,
             hot: Frequent::default(),
             retries: 0,
+            scratch: RefCell::default(),
         };
         client.ensure().await?;
         Ok(client)
@@ -197,6 +224,14 @@ impl<F: Fabric> Client<F> {
         let mut bytes = vec![0; length as usize];
         self.region.read(offset, &mut bytes)?;
         Ok(bytes)
+    }
+
+    /// What `look` finds in bytes of the session's region.
+    fn with_read<T>(&self, offset: u64, length: u64, look: impl FnOnce(&[u8]) -> T) -> Result<T, KvError> {
+        let mut scratch = self.scratch.borrow_mut();
+        scratch.resize(length as usize, 0);
+        self.region.read(offset, &mut scratch)?;
+        Ok(look(&scratch))
     }
 
     async fn side(&self, home: Home) -> Result<Side<F>, KvError> {
@@ -292,7 +327,9 @@ impl<F: Fabric> Client<F> {
     async fn attempt(&mut self, placement: Placement, key: Key) -> Result<Option<Vec<u8>>, KvError> {
         self.fabric.compute(Work::Time(self.options.costs.build)).await;
         for attempt in 0..self.options.attempts {
-            self.ensure().await?;
+            if self.connected.is_none() {
+                self.ensure().await?;
+            }
             let look = match placement {
                 Placement::A1 | Placement::A4 => self.look(key.0, false).await,
                 Placement::A5Read => self.look(key.0, true).await,
@@ -301,7 +338,9 @@ impl<F: Fabric> Client<F> {
             };
             match look {
                 Ok(Look::Found(value)) => {
-                    self.count_hot(placement, key).await;
+                    if !placement.asks_the_card() && self.options.hot_share > 0 {
+                        self.count_hot(key).await;
+                    }
                     return Ok(Some(value));
                 }
                 Ok(Look::Absent) => return Ok(None),
@@ -320,26 +359,17 @@ impl<F: Fabric> Client<F> {
     }
 
     /// Asks for copies of a key that many of this client's one-sided gets went to.
-    async fn count_hot(&mut self, placement: Placement, key: Key) {
-        if placement.asks_the_card() || self.options.hot_share == 0 {
-            return;
-        }
+    async fn count_hot(&mut self, key: Key) {
         if let Some(hot) = self.hot.count(key.0, self.options.hot_share) {
             // Copies are a help and no promise: where none can be made, gets go on as before.
             let _ = self.change(Opcode::Replicate, hot, &[]).await;
         }
     }
 
-    async fn read(
-        &self,
-        side: &Side<F>,
-        at: u64,
-        length: u64,
-        from: RemoteAddress,
-    ) -> Result<Vec<u8>, KvError> {
+    async fn read(&self, side: &Side<F>, at: u64, length: u64, from: RemoteAddress) -> Result<(), KvError> {
         let done = side.queue_pair.read(self.region.slice(at, length), from)?.await;
         done.success().map_err(|status| KvError::Disconnected { peer: side.name, status })?;
-        self.bytes(at, length)
+        Ok(())
     }
 
     /// Looks by one-sided READs.
@@ -352,9 +382,11 @@ impl<F: Fabric> Client<F> {
         let mut number = layout.root(key);
         for _ in 0..=layout.overflow_buckets {
             let from = index.greeting.index.at(layout.bucket_offset(number));
-            let bytes = self.read(index, 0, BUCKET_BYTES, from).await?;
+            self.read(index, 0, BUCKET_BYTES, from).await?;
+            let mut bytes = [0; BUCKET_BYTES as usize];
+            self.region.read(0, &mut bytes)?;
+            let bucket = Bucket::from_bytes(&bytes);
             self.fabric.compute(Work::Time(self.options.costs.search)).await;
-            let Some(bucket) = bytes.first_chunk().map(Bucket::from_bytes) else { return Ok(Look::Changed) };
             if let Some((_, pointer)) = bucket.find(key) {
                 return self.fetch(key, pointer, in_cache).await;
             }
@@ -374,8 +406,8 @@ impl<F: Fabric> Client<F> {
         let length = layout.record_bytes();
         if let (true, true, Some(soc)) = (in_cache, pointer.cached, &connected.soc) {
             let from = soc.greeting.cache.at(layout.cache_offset(key));
-            let bytes = self.read(soc, self.record_at(), length, from).await?;
-            if let Look::Found(value) = self.check(key, pointer, &bytes).await {
+            self.read(soc, self.record_at(), length, from).await?;
+            if let Look::Found(value) = self.check(key, pointer).await? {
                 return Ok(Look::Found(value));
             }
         }
@@ -384,28 +416,33 @@ impl<F: Fabric> Client<F> {
         if spread > 0 {
             let slot = layout.copy_slot(pointer.group, spread as u32 - 1);
             let from = host.greeting.values.at(layout.slot_offset(slot));
-            let bytes = self.read(host, self.record_at(), length, from).await?;
-            if let Look::Found(value) = self.check(key, pointer, &bytes).await {
+            self.read(host, self.record_at(), length, from).await?;
+            if let Look::Found(value) = self.check(key, pointer).await? {
                 return Ok(Look::Found(value));
             }
         }
         let from = host.greeting.values.at(layout.slot_offset(pointer.slot.into()));
-        let bytes = self.read(host, self.record_at(), length, from).await?;
-        Ok(self.check(key, pointer, &bytes).await)
+        self.read(host, self.record_at(), length, from).await?;
+        self.check(key, pointer).await
     }
 
-    async fn check(&self, key: u64, pointer: Pointer, bytes: &[u8]) -> Look {
+    /// Whether the record that was read is the one that a pointer names.
+    async fn check(&self, key: u64, pointer: Pointer) -> Result<Look, KvError> {
+        let look = self.with_read(self.record_at(), self.options.layout.record_bytes(), |bytes| {
+            let found = if self.options.plants(Planted::NoChecksum) {
+                Record::unchecked(bytes)
+            } else {
+                Record::from_bytes(bytes).filter(|record| record.key == key)
+            };
+            let any =
+                self.options.plants(Planted::NoVersionCheck) || self.options.plants(Planted::NoChecksum);
+            match found {
+                Some(record) if any || record.version == pointer.version => Look::Found(record.value),
+                _ => Look::Changed,
+            }
+        })?;
         self.fabric.compute(Work::Time(self.options.costs.check)).await;
-        let found = if self.options.plants(Planted::NoChecksum) {
-            Record::unchecked(bytes)
-        } else {
-            Record::from_bytes(bytes).filter(|record| record.key == key)
-        };
-        let any = self.options.plants(Planted::NoVersionCheck) || self.options.plants(Planted::NoChecksum);
-        match found {
-            Some(record) if any || record.version == pointer.version => Look::Found(record.value),
-            _ => Look::Changed,
-        }
+        Ok(look)
     }
 
     /// Asks the card, once; no answer in time is [`Look::Changed`].
@@ -424,10 +461,10 @@ impl<F: Fabric> Client<F> {
             return Ok(Look::Changed);
         };
         messages.outbox.send(&request.to_bytes(), Some(messages.to)).await?;
-        let (answer, body) = loop {
+        let answered = loop {
             let waited = self.fabric.now() - began;
             let left = self.options.answer_timeout.saturating_sub(waited);
-            let Some((ticket, slice)) = messages.receives.front_mut() else { return Ok(Look::Changed) };
+            let Some((ticket, _)) = messages.receives.front_mut() else { return Ok(Look::Changed) };
             let heard = match self.fabric.timeout(left, ticket).await {
                 Some(heard) => heard,
                 None => {
@@ -441,10 +478,10 @@ impl<F: Fabric> Client<F> {
                     return Ok(Look::Changed);
                 }
             };
-            let slice = slice.clone();
-            let mut body = vec![0; heard.bytes as usize];
+            let Some((_, slice)) = messages.receives.pop_front() else { return Ok(Look::Changed) };
+            let mut body = self.scratch.borrow_mut();
+            body.resize(heard.bytes as usize, 0);
             slice.region.read(slice.offset, &mut body)?;
-            messages.receives.pop_front();
             let again = messages.queue_pair.receive(slice.clone())?;
             messages.receives.push_back((again, slice));
             heard.success().map_err(|status| KvError::Disconnected { peer: Home::Soc.role(), status })?;
@@ -452,25 +489,17 @@ impl<F: Fabric> Client<F> {
             if let Some((sequence, answer)) = read_answer_head(&body)
                 && (loosely || sequence == self.sequence)
             {
-                break (answer, body);
+                break Answered::of(answer, key, &body[ANSWER_BYTES as usize..], loosely);
             }
         };
-        let body = &body[ANSWER_BYTES as usize..];
-        match answer {
-            Answer::Done if body.len() >= 8 => {
+        match answered {
+            Answered::Record(record) => {
                 self.fabric.compute(Work::Time(self.options.costs.check)).await;
-                let record = match loosely {
-                    true => Record::unchecked(&[&key.to_le_bytes(), body].concat()),
-                    false => Record::from_parts(key, word_at(body, 0), &body[8..]),
-                };
                 Ok(record.map_or(Look::Changed, |record| Look::Found(record.value)))
             }
-            Answer::At if body.len() >= 8 => match Pointer::from_word(word_at(body, 0)) {
-                Some(pointer) => self.fetch(key, pointer, false).await,
-                None => Ok(Look::Changed),
-            },
-            Answer::Absent => Ok(Look::Absent),
-            _ => Ok(Look::Changed),
+            Answered::At(Some(pointer)) => self.fetch(key, pointer, false).await,
+            Answered::Absent => Ok(Look::Absent),
+            Answered::At(None) | Answered::Other => Ok(Look::Changed),
         }
     }
 

@@ -226,10 +226,12 @@ pub struct Record {
 }
 
 fn sum(key: u64, version: u16, value: &[u8]) -> u32 {
+    let mut head = [0; 12];
+    head[..8].copy_from_slice(&key.to_le_bytes());
+    head[8..10].copy_from_slice(&version.to_le_bytes());
+    head[10..].copy_from_slice(&(value.len() as u16).to_le_bytes());
     let mut hasher = crc32fast::Hasher::new();
-    hasher.update(&key.to_le_bytes());
-    hasher.update(&version.to_le_bytes());
-    hasher.update(&(value.len() as u16).to_le_bytes());
+    hasher.update(&head);
     hasher.update(value);
     hasher.finalize()
 }

@@ -124,6 +124,15 @@ impl<T> Arena<T> {
         Some(value)
     }
 
+    /// Removes a thing without moving it out, which for large ones is a copy less.
+    pub(super) fn discard(&mut self, key: Key) {
+        let place = self.places.get_mut(key.index()).filter(|place| place.generation == key.generation);
+        let Some(place) = place.filter(|place| place.value.is_some()) else { return };
+        place.value = None;
+        place.generation = (place.generation + 1) & 0x0fff_ffff;
+        self.free.push(key.index);
+    }
+
     /// The keys of all that are there, in the order of their places.
     pub(super) fn keys(&self) -> impl Iterator<Item = Key> + '_ {
         self.places

@@ -95,6 +95,8 @@ struct Pair {
     landed: VecDeque<Landed>,
     /// When the last effect of an earlier request ends at the responder.
     effects_until: Time,
+    /// The route of the last request: most requests of a queue pair are alike.
+    planned: Option<(super::Plan, Rc<Planned>)>,
 }
 
 impl Pair {
@@ -265,7 +267,7 @@ impl Device {
         let verb = verb_of(operation, kind);
         let signaled = op.request.signaled || signal_all;
         let place = core.roles[op.role].place;
-        let planned = core.plan(super::Plan {
+        let plan = super::Plan {
             verb,
             from: place,
             to: core.roles[responder].place,
@@ -274,11 +276,20 @@ impl Device {
             posting: op.posting,
             access: op.access,
             signaled,
-        });
-        let Ok(planned) = planned else {
-            op.failure = Some(Status::LocalOperation);
-            core.engine.borrow_mut().timer(key.tag(Subject::Refused), op.post_at);
-            return;
+        };
+        let pair = self.pairs.get_mut((number as usize).wrapping_sub(1)).and_then(Option::as_deref_mut);
+        let Some(pair) = pair else { return };
+        let planned = match &pair.planned {
+            Some((last, planned)) if *last == plan => planned.clone(),
+            _ => {
+                let Ok(planned) = core.plan(plan.clone()) else {
+                    op.failure = Some(Status::LocalOperation);
+                    core.engine.borrow_mut().timer(key.tag(Subject::Refused), op.post_at);
+                    return;
+                };
+                pair.planned = Some((plan, planned.clone()));
+                planned
+            }
         };
         // What lies inside the work request was read by the processor that posted it.
         let carries = matches!(operation, Operation::Write { .. } | Operation::Send { .. });
@@ -872,7 +883,7 @@ impl Device {
         let over =
             |op: &Op| op.over && op.completer.is_none() && op.receiving.is_none() && op.source.is_none();
         if self.ops.get(key).is_some_and(over) {
-            self.ops.remove(key);
+            self.ops.discard(key);
         }
     }
 
@@ -1044,6 +1055,7 @@ pub(super) fn create(fabric: &TwinFabric, options: QueuePairOptions) -> Result<T
         receives: VecDeque::new(),
         landed: VecDeque::new(),
         effects_until: Time::ZERO,
+        planned: None,
     })));
     let number = device.pairs.len() as u32;
     let handle = Rc::new(PairHandle { core: core.clone(), role, number, options });

@@ -13,13 +13,35 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// Tasks that can go on, first woken first. `Waker` demands that it may cross threads.
-type Ready = Arc<Mutex<VecDeque<Key>>>;
+/// A sleep of at least this and at most [`LATE_MAX`] is likely a time limit.
+const LATE_MIN: Time = Time::from_us(50);
+/// One longer limit that stays would keep all shorter ones out of the queue for limits.
+const LATE_MAX: Time = Time::from_ms(100);
+
+/// Tasks that were woken by a `Waker`, which demands that it may cross threads.
+#[derive(Default)]
+struct Woken {
+    /// Whether there are any: cheaper to ask than the lock.
+    any: AtomicBool,
+    tasks: Mutex<VecDeque<Key>>,
+}
 
 struct TaskWaker {
     task: Key,
     queued: AtomicBool,
-    ready: Ready,
+    woken: Arc<Woken>,
+}
+
+impl TaskWaker {
+    /// Whether it is to be queued, which it is from then on. A thread that comes in between can only
+    /// have the task polled once too often.
+    fn queue(&self) -> bool {
+        let queued = self.queued.load(Ordering::Relaxed);
+        if !queued {
+            self.queued.store(true, Ordering::Relaxed);
+        }
+        !queued
+    }
 }
 
 impl Wake for TaskWaker {
@@ -27,9 +49,9 @@ impl Wake for TaskWaker {
         self.wake_by_ref();
     }
     fn wake_by_ref(self: &Arc<TaskWaker>) {
-        // One thread runs a simulation, so the flag orders nothing else.
-        if !self.queued.swap(true, Ordering::Relaxed) {
-            self.ready.lock().unwrap_or_else(PoisonError::into_inner).push_back(self.task);
+        if self.queue() {
+            self.woken.tasks.lock().unwrap_or_else(PoisonError::into_inner).push_back(self.task);
+            self.woken.any.store(true, Ordering::Release);
         }
     }
 }
@@ -41,16 +63,32 @@ struct Task {
     function: bool,
     future: Option<LocalBoxFuture<()>>,
     flag: Arc<TaskWaker>,
-    waker: Waker,
+    /// Away while its future is.
+    waker: Option<Waker>,
     /// Until when posting keeps it busy.
     busy_until: Time,
+}
+
+/// The task that runs now.
+struct Running {
+    task: Key,
+    waker: Waker,
+}
+
+/// Who sleeps: a task itself, or somebody within it that has a waker of its own.
+enum Sleeper {
+    Task(Key),
+    Other(Waker),
 }
 
 #[derive(Default)]
 pub(super) struct Executor {
     tasks: RefCell<Arena<Task>>,
-    ready: Ready,
-    sleeps: RefCell<Arena<Option<Waker>>>,
+    /// Tasks that can go on, first woken first; those in `woken` come after them.
+    ready: RefCell<VecDeque<Key>>,
+    woken: Arc<Woken>,
+    running: RefCell<Option<Running>>,
+    sleeps: RefCell<Arena<Sleeper>>,
     /// Until when posting keeps the task busy that runs now.
     busy_until: Cell<Time>,
 }
@@ -62,15 +100,15 @@ impl Executor {
         let nobody = Arc::new(TaskWaker {
             task: Key::plain(0),
             queued: AtomicBool::new(true),
-            ready: self.ready.clone(),
+            woken: self.woken.clone(),
         });
-        let waker = Waker::noop().clone();
-        let task = Task { role, function, future: Some(future), flag: nobody, waker, busy_until: Time::ZERO };
+        let (future, busy_until) = (Some(future), Time::ZERO);
+        let task = Task { role, function, future, flag: nobody, waker: None, busy_until };
         let key = tasks.insert(task);
         let flag =
-            Arc::new(TaskWaker { task: key, queued: AtomicBool::new(false), ready: self.ready.clone() });
+            Arc::new(TaskWaker { task: key, queued: AtomicBool::new(false), woken: self.woken.clone() });
         if let Some(task) = tasks.get_mut(key) {
-            task.waker = Waker::from(flag.clone());
+            task.waker = Some(Waker::from(flag.clone()));
             task.flag = flag.clone();
         }
         flag.wake();
@@ -92,20 +130,46 @@ impl Executor {
         start
     }
 
+    /// Moves those who were woken by a waker behind those who were woken before them.
+    fn gather(&self) {
+        if self.woken.any.load(Ordering::Acquire) {
+            let mut woken = self.woken.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+            self.woken.any.store(false, Ordering::Relaxed);
+            let mut ready = self.ready.borrow_mut();
+            while let Some(task) = woken.pop_front() {
+                ready.push_back(task);
+            }
+        }
+    }
+
+    /// Who would be woken by `waker`.
+    fn sleeper(&self, waker: &Waker) -> Sleeper {
+        match &*self.running.borrow() {
+            Some(running) if running.waker.will_wake(waker) => Sleeper::Task(running.task),
+            _ => Sleeper::Other(waker.clone()),
+        }
+    }
+
     /// Runs the next ready task once; says whether there was one.
     pub(super) fn poll_next(&self, core: &Rc<Core>) -> bool {
-        let next = self.ready.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        let Some(key) = next else { return false };
+        self.gather();
+        let Some(key) = self.ready.borrow_mut().pop_front() else { return false };
         let taken = self.tasks.borrow_mut().get_mut(key).and_then(|task| {
             task.flag.queued.store(false, Ordering::Relaxed);
             self.busy_until.set(task.busy_until);
-            task.future.take().map(|future| (future, task.waker.clone()))
+            task.future.take().zip(task.waker.take())
         });
         let Some((mut future, waker)) = taken else { return true };
-        let pending = future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending();
+        *self.running.borrow_mut() = Some(Running { task: key, waker });
+        let pending = match &*self.running.borrow() {
+            Some(running) => future.as_mut().poll(&mut Context::from_waker(&running.waker)).is_pending(),
+            None => false,
+        };
+        let ran = self.running.borrow_mut().take();
         if pending {
-            if let Some(task) = self.tasks.borrow_mut().get_mut(key) {
+            if let (Some(task), Some(ran)) = (self.tasks.borrow_mut().get_mut(key), ran) {
                 task.future = Some(future);
+                task.waker = Some(ran.waker);
                 task.busy_until = self.busy_until.get();
                 return true;
             }
@@ -124,9 +188,17 @@ impl Executor {
 
     /// A sleep is over.
     pub(super) fn wake(&self, key: Key) {
-        let waker = self.sleeps.borrow_mut().remove(key).flatten();
-        if let Some(waker) = waker {
-            waker.wake();
+        let sleeper = self.sleeps.borrow_mut().remove(key);
+        match sleeper {
+            Some(Sleeper::Task(task)) => {
+                let queues = self.tasks.borrow().get(task).is_some_and(|task| task.flag.queue());
+                if queues {
+                    self.gather();
+                    self.ready.borrow_mut().push_back(task);
+                }
+            }
+            Some(Sleeper::Other(waker)) => waker.wake(),
+            None => {}
         }
     }
 
@@ -167,8 +239,8 @@ impl Future for Sleep {
         if let Some(key) = self.key {
             return match executor.sleeps.borrow_mut().get_mut(key) {
                 None => Poll::Ready(()),
-                Some(waker) => {
-                    *waker = Some(context.waker().clone());
+                Some(sleeper) => {
+                    *sleeper = executor.sleeper(context.waker());
                     Poll::Pending
                 }
             };
@@ -177,8 +249,15 @@ impl Future for Sleep {
         match self.until {
             Until::Instant(at) if now >= at => return Poll::Ready(()),
             Until::Instant(at) => {
-                let key = executor.sleeps.borrow_mut().insert(Some(context.waker().clone()));
-                core.engine.borrow_mut().timer(key.tag(Subject::Sleep), at);
+                let key = executor.sleeps.borrow_mut().insert(executor.sleeper(context.waker()));
+                let mut engine = core.engine.borrow_mut();
+                if (LATE_MIN..=LATE_MAX).contains(&at.saturating_sub(now)) {
+                    let nobody = |tag| !executor.is_awaited(Key::of(tag).1);
+                    engine.limit(key.tag(Subject::Sleep), at, nobody);
+                } else {
+                    engine.timer(key.tag(Subject::Sleep), at);
+                }
+                drop(engine);
                 self.key = Some(key);
             }
             Until::Computed { role, work, label } => {
@@ -190,7 +269,7 @@ impl Future for Sleep {
                     Work::Cycles(cycles) => place.frequency.time_for_cycles(cycles.min(1 << 51)),
                 };
                 let time = time.min(LONGEST);
-                let key = executor.sleeps.borrow_mut().insert(Some(context.waker().clone()));
+                let key = executor.sleeps.borrow_mut().insert(executor.sleeper(context.waker()));
                 let start = executor.charge(now, Time::ZERO);
                 core.observer.add_time(label, place.cpu, time);
                 core.observer.did(label, || Deed::Compute { endpoint: place.name.clone(), time });
@@ -207,8 +286,8 @@ impl Future for Sleep {
 impl Drop for Sleep {
     fn drop(&mut self) {
         if let Some(key) = self.key {
-            let waker = self.core.executor.sleeps.borrow_mut().remove(key);
-            drop(waker);
+            let sleeper = self.core.executor.sleeps.borrow_mut().remove(key);
+            drop(sleeper);
         }
     }
 }
