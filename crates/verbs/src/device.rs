@@ -550,6 +550,7 @@ impl CompletionQueue {
     }
 
     /// Takes completions out; gives how many were written to `into`.
+    #[inline(always)]
     pub fn poll(&self, into: &mut [ibv_wc]) -> usize {
         // SAFETY: the queue is alive; the provider writes at most as many as there is room for.
         let count = unsafe {

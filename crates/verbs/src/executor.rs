@@ -61,6 +61,8 @@ pub(crate) struct Executor {
     started: Instant,
     /// Who waits for which descriptor to be readable or writable.
     waiting: RefCell<Vec<(RawFd, i16, Waker)>>,
+    /// How often the task that runs may still look for completions itself.
+    looks: Cell<u32>,
 }
 
 impl Executor {
@@ -73,7 +75,17 @@ impl Executor {
             next_timer: Cell::new(0),
             started: Instant::now(),
             waiting: RefCell::default(),
+            looks: Cell::new(0),
         }
+    }
+
+    /// Whether the task that runs may look for completions itself: only so often, since a task that always
+    /// finds one would let nobody else run.
+    #[inline]
+    pub fn may_look(&self) -> bool {
+        let left = self.looks.get();
+        self.looks.set(left.saturating_sub(1));
+        left > 0
     }
 
     pub fn now(&self) -> Time {
@@ -191,6 +203,8 @@ pub(crate) fn yield_now() -> impl Future<Output = ()> + 'static {
 
 /// How often sockets are looked at while there is other work: a look is a system call.
 const SOCKETS_EVERY: Time = Time::from_us(20);
+/// How often a task may look for completions itself before the others have their turn.
+const LOOKS: u32 = 64;
 /// How many rounds without work are spent in a tight loop before other threads get the processor.
 const TIGHT_ROUNDS: u32 = 200;
 /// The longest sleep of a loop that waits for events, in milliseconds.
@@ -209,7 +223,7 @@ pub(crate) fn run(core: &Rc<Core>) {
                 return;
             }
         }
-        let completed = core.engine.borrow_mut().turn(executor.now());
+        let completed = core.engine.borrow_mut().turn(executor);
         let fired = fire_due(executor);
         let now = executor.now();
         if count > 0 || completed || fired || executor.ready_count() > 0 {
@@ -219,7 +233,7 @@ pub(crate) fn run(core: &Rc<Core>) {
         }
         if idle > 0 && core.engine.borrow().arm() {
             // Whatever came before the arming told nobody.
-            if !core.engine.borrow_mut().turn(now) {
+            if !core.engine.borrow_mut().turn(executor) {
                 look(core, core.sleep(now));
                 looked = executor.now();
             }
@@ -238,7 +252,7 @@ pub(crate) fn run(core: &Rc<Core>) {
 fn look(core: &Core, milliseconds: i32) {
     let descriptors = core.engine.borrow().descriptors();
     if core.executor.look_at_descriptors(&descriptors, milliseconds) {
-        core.engine.borrow_mut().take_events(core.executor.now());
+        core.engine.borrow_mut().take_events(&core.executor);
     }
 }
 
@@ -261,6 +275,7 @@ fn poll_next(core: &Rc<Core>) {
     });
     let Some((mut future, waker)) = taken else { return };
     let waker = Waker::from(waker);
+    executor.looks.set(LOOKS);
     if future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
         if let Some(task) = executor.tasks.borrow_mut().get_mut(&id) {
             task.future = Some(future);

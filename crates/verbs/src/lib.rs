@@ -9,7 +9,8 @@
 //!
 //! Supported: RC and, where the device has them, UD queue pairs, atomics and on-demand paging; all verbs;
 //! linked lists of requests with one doorbell; shared receive queues
-//! ([`VerbsFabric::create_shared_receive_queue`]); huge pages; datagrams (UDP); real files; completions
+//! ([`VerbsFabric::create_shared_receive_queue`]); queue pairs posted to and polled by hand
+//! ([`VerbsFabric::create_direct`]); huge pages; datagrams (UDP); real files; completions
 //! by polling or by events. Rejected: DMA engines, faults, virtual time, reports of a standstill. The
 //! endpoint of addresses and regions is always 0: the GID and the keys say where they live.
 //!
@@ -37,6 +38,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 mod bindings;
 mod device;
+mod direct;
 mod error;
 mod executor;
 mod files;
@@ -45,19 +47,23 @@ mod layout;
 mod meeting;
 mod queue_pair;
 mod region;
+mod ticket;
 
 pub use device::{DeviceDescription, devices};
+pub use direct::{DirectCompletion, VerbsDirect};
 pub use error::VerbsError;
 pub use files::VerbsFile;
 pub use meeting::{VerbsListener, VerbsSocket};
 pub use queue_pair::{VerbsQueuePair, VerbsSharedReceiveQueue};
 pub use region::VerbsRegion;
+pub use ticket::VerbsTicket;
 
 use device::Device;
 use executor::{Executor, Owner};
 use meeting::Meeting;
 use queue_pair::Engine;
 use region::Regions;
+use ticket::Tickets;
 
 /// How an executor without ready tasks waits for completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,6 +221,7 @@ pub(crate) struct Core {
     executor: Executor,
     regions: RefCell<Regions>,
     engine: RefCell<Engine>,
+    tickets: Rc<Tickets>,
     meeting: Meeting,
 }
 
@@ -228,7 +235,7 @@ impl Core {
         self.roles[role].ended.set(true);
         // Tasks may hold handles whose drop reaches the other cells.
         drop(self.executor.take_tasks(|owner| owner == Owner::Role(role) || owner == Owner::Function(role)));
-        self.engine.borrow_mut().close_all_of(role, self.executor.now());
+        self.engine.borrow_mut().close_all_of(role, &self.executor);
         let regions = self.regions.borrow_mut().take_of(role);
         regions.iter().for_each(|region| region.end());
         self.meeting.remove_role(role);
@@ -256,6 +263,11 @@ impl VerbsFabric {
         queue_pair::create_shared(self, depth)
     }
 
+    /// Makes an RC queue pair whose requests are posted and polled by hand.
+    pub fn create_direct(&self, options: QueuePairOptions) -> Result<VerbsDirect, Unsupported> {
+        direct::create(self, options)
+    }
+
     /// Makes an RC queue pair that takes its receives from `shared`; its own receive depth does not count.
     pub fn create_queue_pair_on(
         &self,
@@ -269,7 +281,7 @@ impl VerbsFabric {
 
 impl Fabric for VerbsFabric {
     type Region = VerbsRegion;
-    type Ticket = Ticket;
+    type Ticket = VerbsTicket;
     type QueuePair = VerbsQueuePair;
     type Listener = VerbsListener;
     type Socket = VerbsSocket;
@@ -371,7 +383,7 @@ impl Fabric for VerbsFabric {
         _from: MemoryAt<VerbsRegion>,
         _to: MemoryAt<VerbsRegion>,
         _length: u64,
-    ) -> Result<Ticket, Unsupported> {
+    ) -> Result<VerbsTicket, Unsupported> {
         Err(self.unsupported(&format!("a DMA engine `{engine}`"), "use READ or WRITE"))
     }
 
@@ -460,7 +472,8 @@ impl World for Verbs {
         let meeting = Meeting::new(self.listen_at)
             .map_err(|e| failed(format!("{} cannot be listened at: {e}; name another", self.listen_at)))?;
         let events = self.waiting == Waiting::Events;
-        let engine = Engine::new(&self.device, events, self.acknowledgement_floor)
+        let tickets = Rc::new(Tickets::new());
+        let engine = Engine::new(&self.device, &tickets, events, self.acknowledgement_floor)
             .map_err(|reason| failed(format!("no completion channel on {}: {reason}", self.device())))?;
         let core = Rc::new(Core {
             device: self.device.clone(),
@@ -469,6 +482,7 @@ impl World for Verbs {
             executor: Executor::new(),
             regions: RefCell::default(),
             engine: RefCell::new(engine),
+            tickets,
             meeting,
             world: self,
         });

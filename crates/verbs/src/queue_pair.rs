@@ -7,10 +7,15 @@
 
 use crate::bindings::*;
 use crate::device::{CompletionQueue, Device, EventChannel, QUEUE_KEY, path};
+use crate::direct::Link;
+use crate::executor::Executor;
 use crate::region::{HEADER, Scratch, VerbsRegion};
+use crate::ticket::{Completer, Tickets, VerbsTicket};
 use crate::{Core, VerbsFabric};
 use offpath_fabric::*;
 use offpath_quantity::Time;
+use std::borrow::Borrow;
+use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::ptr::NonNull;
 use std::rc::Rc;
@@ -21,6 +26,8 @@ const FLUSH_PATIENCE: Time = Time::from_ms(20);
 const QUEUE_ENTRIES: u32 = 4096;
 /// How many completions are taken at once.
 const TAKEN: usize = 32;
+/// How far apart the requests of an array lie, in bytes.
+const WORK: usize = size_of::<ibv_send_wr>();
 /// How many READs and atomics of one queue pair may be under way, if the devices can.
 const READS_UNDER_WAY: u8 = 16;
 
@@ -65,14 +72,17 @@ struct Slot {
 }
 
 impl Slot {
-    fn end(self, status: Status) {
-        let (opcode, bytes) = (self.opcode, if status == Status::Success { self.bytes } else { 0 });
-        self.end_as(Completion::new(opcode, status, bytes));
+    #[inline(always)]
+    fn end(self, tickets: &Tickets, status: Status) {
+        if let Some((completer, _region)) = self.waiting {
+            let bytes = if status == Status::Success { self.bytes } else { 0 };
+            tickets.end(completer, self.opcode, status, bytes);
+        }
     }
 
-    fn end_as(self, completion: Completion) {
+    fn end_as(self, tickets: &Tickets, completion: Completion) {
         if let Some((completer, _region)) = self.waiting {
-            completer.complete(completion);
+            tickets.end_as(completer, completion);
         }
     }
 
@@ -94,6 +104,7 @@ impl Outstanding {
         self.first.wrapping_add(self.slots.len() as u32)
     }
 
+    #[inline(always)]
     fn pop(&mut self) -> Option<Slot> {
         let slot = self.slots.pop_front()?;
         self.first = self.first.wrapping_add(1);
@@ -107,19 +118,19 @@ impl Outstanding {
     }
 
     /// Ends what the device never got, once nothing that it has lies before.
-    fn settle(&mut self) {
+    fn settle(&mut self, tickets: &Tickets) {
         while let Some(Slot { place: Place::Held(status), .. }) = self.slots.front() {
             let status = *status;
             if let Some(slot) = self.pop() {
-                slot.end(status);
+                slot.end(tickets, status);
             }
         }
     }
 
-    fn flush(&mut self) {
+    fn flush(&mut self, tickets: &Tickets) {
         while let Some(slot) = self.pop() {
             let status = if let Place::Held(status) = slot.place { status } else { Status::Flushed };
-            slot.end(status);
+            slot.end(tickets, status);
         }
     }
 }
@@ -154,6 +165,8 @@ struct Pair {
     raw: Option<Raw>,
     headers: Option<Scratch>,
     shared: Option<Rc<RawShared>>,
+    /// Where its requests are posted and polled by hand.
+    link: Option<Rc<Link>>,
     role: usize,
     options: QueuePairOptions,
     state: QueuePairState,
@@ -171,9 +184,19 @@ impl Pair {
         options.send_depth + options.receive_depth + 1
     }
 
-    fn settle(&mut self) {
-        self.sends.settle();
-        self.receives.settle();
+    fn settle(&mut self, tickets: &Tickets) {
+        self.sends.settle(tickets);
+        self.receives.settle(tickets);
+    }
+
+    /// Keeps a request, and its region with it, until its end.
+    #[inline(always)]
+    fn keep(&mut self, request: WorkRequest<VerbsRegion>, completer: Completer, place: Place) {
+        let opcode = request.operation.opcode();
+        let signaled = request.signaled || self.options.signal_all;
+        let local = into_local(request.operation);
+        let waiting = Some((completer, local.region));
+        self.sends.slots.push_back(Slot { waiting, opcode, bytes: local.length, signaled, place });
     }
 
     fn is_settled(&self) -> bool {
@@ -189,7 +212,7 @@ impl Pair {
         work.opcode = IBV_WR_RDMA_WRITE;
         work.send_flags = IBV_SEND_SIGNALED;
         // SAFETY: the queue pair is alive, and an empty WRITE names no memory.
-        let place = match unsafe { post_send(raw.raw, &mut work, 1) } {
+        let place = match unsafe { post_send(raw.raw, &mut work, 1, WORK) } {
             Ok(()) => Place::Posted,
             // What lies before can then only be flushed.
             Err(_) => return,
@@ -204,7 +227,10 @@ impl Pair {
     }
 
     /// Destroys it on the device, after which the device touches nothing, and flushes what is left.
-    fn destroy(&mut self) {
+    fn destroy(&mut self, tickets: &Tickets) {
+        if let Some(link) = &self.link {
+            link.raw.set(None);
+        }
         let gone = self.raw.take().is_none_or(Raw::destroy);
         if !gone {
             // The device may still write there, so the memory must never serve anything else.
@@ -212,8 +238,8 @@ impl Pair {
             slots.for_each(|slot| std::mem::forget(slot.waiting.as_ref().map(|(_, region)| region.clone())));
             std::mem::forget(self.headers.take());
         }
-        self.sends.flush();
-        self.receives.flush();
+        self.sends.flush(tickets);
+        self.receives.flush(tickets);
     }
 }
 
@@ -245,6 +271,13 @@ struct Shared {
     next: u32,
 }
 
+/// What a list of requests is built in, kept for the next one.
+#[derive(Default)]
+struct Lists {
+    work: Vec<ibv_send_wr>,
+    slices: Vec<ibv_sge>,
+}
+
 /// Every queue pair of a run, and the completion queues that they share.
 pub(crate) struct Engine {
     seats: Vec<Seat>,
@@ -254,8 +287,10 @@ pub(crate) struct Engine {
     channel: Option<EventChannel>,
     failing: Vec<usize>,
     taken: Box<[ibv_wc; TAKEN]>,
+    lists: Lists,
     acknowledgement_floor: Time,
     device: Rc<Device>,
+    tickets: Rc<Tickets>,
 }
 
 /// What a peer needs to know to connect.
@@ -318,7 +353,7 @@ fn not_ready_code(span: Time) -> u8 {
     (1..32u8).find(|code| Time::from_us(NOT_READY[usize::from(*code)]) >= span).unwrap_or(0)
 }
 
-fn status(code: u32) -> Status {
+pub(crate) fn status(code: u32) -> Status {
     match code {
         IBV_WC_SUCCESS => Status::Success,
         IBV_WC_LOC_LEN_ERR => Status::LocalLength,
@@ -349,7 +384,12 @@ fn sender(header: &[u8; HEADER as usize]) -> [u8; 16] {
 }
 
 impl Engine {
-    pub fn new(device: &Rc<Device>, events: bool, acknowledgement_floor: Time) -> Result<Engine, String> {
+    pub fn new(
+        device: &Rc<Device>,
+        tickets: &Rc<Tickets>,
+        events: bool,
+        acknowledgement_floor: Time,
+    ) -> Result<Engine, String> {
         let channel = if events { Some(EventChannel::new(device)?) } else { None };
         Ok(Engine {
             seats: Vec::new(),
@@ -359,11 +399,14 @@ impl Engine {
             channel,
             failing: Vec::new(),
             taken: Box::new([zeroed(); TAKEN]),
+            lists: Lists::default(),
             acknowledgement_floor,
             device: device.clone(),
+            tickets: tickets.clone(),
         })
     }
 
+    #[inline(always)]
     fn pair(&mut self, at: At) -> Option<&mut Pair> {
         let seat = self.seats.get_mut(at.seat).filter(|seat| seat.generation == at.generation)?;
         seat.pair.as_mut()
@@ -375,15 +418,19 @@ impl Engine {
     }
 
     /// Takes completions, and gives up on devices that do not flush. Says whether there was anything.
-    pub fn turn(&mut self, now: Time) -> bool {
+    #[inline]
+    pub fn turn(&mut self, clock: &Executor) -> bool {
         let mut any = false;
         for queue in 0..self.queues.len() {
             loop {
                 let count = self.queues[queue].poll(&mut self.taken[..]);
                 any |= count > 0;
                 for index in 0..count {
-                    let completion = self.taken[index];
-                    self.complete(&completion, now);
+                    let ibv_wc { wr_id: identifier, status: code, .. } = self.taken[index];
+                    if code != IBV_WC_SUCCESS || identifier >> 62 != 0 || !self.sent(identifier) {
+                        let work = self.taken[index];
+                        self.complete(&work, clock);
+                    }
                 }
                 if count < TAKEN {
                     break;
@@ -391,19 +438,51 @@ impl Engine {
             }
         }
         if !self.failing.is_empty() {
-            self.failing = std::mem::take(&mut self.failing)
-                .into_iter()
-                .filter(|seat| {
-                    let Some(pair) = self.seats[*seat].pair.as_mut() else { return false };
-                    if !pair.is_settled() && pair.flushed_at.is_some_and(|at| now > at + FLUSH_PATIENCE) {
-                        pair.destroy();
-                        any = true;
-                    }
-                    !pair.is_settled()
-                })
-                .collect();
+            any |= self.give_up(clock.now());
         }
         any
+    }
+
+    /// Destroys the failed queue pairs that the device does not flush; says whether there was one.
+    fn give_up(&mut self, now: Time) -> bool {
+        let mut any = false;
+        self.failing = std::mem::take(&mut self.failing)
+            .into_iter()
+            .filter(|seat| {
+                let Some(pair) = self.seats[*seat].pair.as_mut() else { return false };
+                if !pair.is_settled() && pair.flushed_at.is_some_and(|at| now > at + FLUSH_PATIENCE) {
+                    pair.destroy(&self.tickets);
+                    any = true;
+                }
+                !pair.is_settled()
+            })
+            .collect();
+        any
+    }
+
+    /// Ends a request that succeeded, where nothing needs a second look; says whether it did.
+    #[inline]
+    fn sent(&mut self, identifier: u64) -> bool {
+        let at = At::of(identifier);
+        let Some(seat) = self.seats.get_mut(at.seat).filter(|seat| seat.generation == at.generation) else {
+            return false;
+        };
+        let Some(pair) = seat.pair.as_mut().filter(|pair| pair.state == QueuePairState::Ready) else {
+            return false;
+        };
+        let queue = &mut pair.sends;
+        let Some(before) = queue.before(identifier as u32) else { return false };
+        // What is held back has its turn only once all that the device has is done.
+        if queue.slots.get(before + 1).is_some_and(Slot::is_held) {
+            return false;
+        }
+        for _ in 0..=before {
+            // Requests end in order, so one that reports covers the silent ones before it.
+            if let Some(slot) = queue.pop() {
+                slot.end(&self.tickets, Status::Success);
+            }
+        }
+        true
     }
 
     /// When the next failed queue pair is given up on.
@@ -427,7 +506,7 @@ impl Engine {
     }
 
     /// Reads what the descriptors have.
-    pub fn take_events(&mut self, now: Time) {
+    pub fn take_events(&mut self, clock: &Executor) {
         if let Some(channel) = &self.channel {
             channel.drain();
         }
@@ -442,57 +521,63 @@ impl Engine {
             let seats = self.seats.iter().enumerate();
             let hit: Vec<_> =
                 seats.filter(|(_, s)| s.pair.as_ref().is_some_and(about)).map(|(at, _)| at).collect();
-            hit.into_iter().for_each(|seat| self.fail(seat, now));
+            hit.into_iter().for_each(|seat| self.fail(seat, clock.now()));
         }
     }
 
-    fn complete(&mut self, work: &ibv_wc, now: Time) {
+    fn complete(&mut self, work: &ibv_wc, clock: &Executor) {
         let (number, at) = (work.wr_id as u32, At::of(work.wr_id));
         let status = status(work.status);
         if work.wr_id >> 62 == 2 {
-            return self.complete_shared(work, number, at.seat, status, now);
+            return self.complete_shared(work, number, at.seat, status, clock);
         }
-        let device = self.device.clone();
+        let (device, tickets) = (self.device.clone(), self.tickets.clone());
         // What is left of a queue pair that is gone was ended when it went.
         let Some(pair) = self.pair(at) else { return };
         let send = work.wr_id >> 62 == 0;
         let queue = if send { &mut pair.sends } else { &mut pair.receives };
         let Some(before) = queue.before(number) else { return };
         for _ in 0..before {
-            // Requests end in order, so one that reports covers the silent ones before it.
             if let Some(slot) = queue.pop() {
-                slot.end(Status::Success);
+                slot.end(&tickets, Status::Success);
             }
         }
         let Some(slot) = queue.pop() else { return };
         if send || status != Status::Success {
-            slot.end(status);
+            slot.end(&tickets, status);
         } else {
             let header =
                 pair.headers.as_ref().map(|headers| headers.header(number % pair.options.receive_depth));
-            slot.end_as(received(&device, work, header));
+            slot.end_as(&tickets, received(&device, work, header));
         }
         let held = pair.sends.slots.front().is_some_and(Slot::is_held);
         if pair.state == QueuePairState::Error {
-            pair.flushed_at = Some(now);
-            pair.settle();
+            pair.flushed_at = Some(clock.now());
+            pair.settle(&tickets);
         } else if status != Status::Success || held {
-            self.fail(at.seat, now);
+            self.fail(at.seat, clock.now());
         }
     }
 
-    fn complete_shared(&mut self, work: &ibv_wc, number: u32, place: usize, status: Status, now: Time) {
+    fn complete_shared(
+        &mut self,
+        work: &ibv_wc,
+        number: u32,
+        place: usize,
+        status: Status,
+        clock: &Executor,
+    ) {
         let slot = self.shared.get_mut(place).and_then(Option::as_mut).and_then(|s| s.slots.remove(&number));
         let Some(slot) = slot else { return };
         if status == Status::Success {
             let source = Some(self.device.address(work.qp_num));
-            slot.end_as(Completion { source, ..received(&self.device, work, None) });
+            slot.end_as(&self.tickets, Completion { source, ..received(&self.device, work, None) });
             return;
         }
-        slot.end(status);
+        slot.end(&self.tickets, status);
         let hit = |seat: &Seat| seat.pair.as_ref().is_some_and(|pair| pair.number == work.qp_num);
         if let Some(seat) = self.seats.iter().position(hit) {
-            self.fail(seat, now);
+            self.fail(seat, clock.now());
         }
     }
 
@@ -510,42 +595,44 @@ impl Engine {
             // flush in time.
             let _ = unsafe { self.device.modify(raw.raw, attributes, IBV_QP_STATE) };
         }
-        pair.settle();
+        pair.settle(&self.tickets);
         if !pair.is_settled() {
             self.failing.push(seat);
         }
     }
 
     /// Closes a queue pair.
-    fn close(&mut self, at: At, now: Time) {
+    fn close(&mut self, at: At, clock: &Executor) {
         if self.pair(at).is_none() {
             return;
         }
         // What has been done is told before the rest is flushed.
-        self.turn(now);
+        self.turn(clock);
         let seat = &mut self.seats[at.seat];
         seat.generation = seat.generation.wrapping_add(1) & 0x3fff;
         if let Some(mut pair) = seat.pair.take() {
-            pair.destroy();
-            self.queues[pair.queue].room += Pair::entries(&pair.options);
+            pair.destroy(&self.tickets);
+            if pair.link.is_none() {
+                self.queues[pair.queue].room += Pair::entries(&pair.options);
+            }
             self.free.push(at.seat);
         }
     }
 
-    pub fn close_all_of(&mut self, role: usize, now: Time) {
+    pub fn close_all_of(&mut self, role: usize, clock: &Executor) {
         let seats = self.seats.iter().enumerate();
         let own: Vec<_> = seats
             .filter(|(_, s)| s.pair.as_ref().is_some_and(|pair| pair.role == role))
             .map(|(seat, s)| At { seat, generation: s.generation })
             .collect();
-        own.into_iter().for_each(|at| self.close(at, now));
+        own.into_iter().for_each(|at| self.close(at, clock));
         for place in &mut self.shared {
             if place.as_ref().is_some_and(|shared| shared.role == role)
                 && let Some(Shared { raw, slots, .. }) = place.take()
             {
                 // Its queue pairs are gone, so this was the last that kept it.
                 drop(raw);
-                slots.into_values().for_each(|slot| slot.end(Status::Flushed));
+                slots.into_values().for_each(|slot| slot.end(&self.tickets, Status::Flushed));
             }
         }
     }
@@ -566,12 +653,21 @@ impl Engine {
         role: usize,
         options: QueuePairOptions,
         shared: Option<Rc<RawShared>>,
-    ) -> Result<(At, u32), String> {
+        by_hand: bool,
+    ) -> Result<(At, u32, Option<Rc<Link>>), String> {
         if self.free.is_empty() && self.seats.len() > SEATS_LAST {
             return Err(format!("{} queue pairs are open", self.seats.len()));
         }
         let entries = Pair::entries(&options);
-        let queue = self.queue_with_room(entries)?;
+        let link = if by_hand {
+            // A device rounds depths up, and the queue holds what it then may report.
+            let most = u32::try_from(self.device.attributes.max_cqe).unwrap_or(u32::MAX);
+            let queue = CompletionQueue::new(&self.device, (2 * entries).min(most).max(entries), None)?;
+            Some(Rc::new(Link { raw: Cell::new(None), queue }))
+        } else {
+            None
+        };
+        let queue = if by_hand { 0 } else { self.queue_with_room(entries)? };
         let ud = options.kind == Kind::Ud;
         let capacity = ibv_qp_cap {
             // One more, for a marker.
@@ -583,7 +679,8 @@ impl Engine {
         };
         let kind = if ud { IBV_QPT_UD } else { IBV_QPT_RC };
         let on = shared.as_ref().map(|shared| shared.raw);
-        let raw = self.device.create_queue_pair(kind, self.queues[queue].queue, capacity, on)?;
+        let completions = link.as_ref().map_or_else(|| self.queues[queue].queue, |link| link.queue.queue);
+        let raw = self.device.create_queue_pair(kind, completions, capacity, on)?;
         let raw = Raw { raw, device: self.device.clone() };
         // SAFETY: just made.
         let number = unsafe { (*raw.raw.as_ptr()).qp_num };
@@ -598,6 +695,7 @@ impl Engine {
             raw: Some(raw),
             headers,
             shared,
+            link: link.clone(),
             role,
             options,
             state,
@@ -607,13 +705,17 @@ impl Engine {
             receives: Outstanding::default(),
             flushed_at: None,
         };
-        self.queues[queue].room -= entries;
+        if let (Some(link), Some(raw)) = (&link, &pair.raw) {
+            link.raw.set(Some(raw.raw));
+        } else {
+            self.queues[queue].room -= entries;
+        }
         let seat = self.free.pop().unwrap_or_else(|| {
             self.seats.push(Seat::default());
             self.seats.len() - 1
         });
         self.seats[seat].pair = Some(pair);
-        Ok((At { seat, generation: self.seats[seat].generation }, number))
+        Ok((At { seat, generation: self.seats[seat].generation }, number, link))
     }
 
     /// Lets a fresh queue pair take receives; a UD one is then ready.
@@ -739,6 +841,25 @@ pub(crate) fn create(
     options: QueuePairOptions,
     shared: Option<&VerbsSharedReceiveQueue>,
 ) -> Result<VerbsQueuePair, Unsupported> {
+    Ok(make(fabric, options, shared, false)?.0)
+}
+
+/// A queue pair for requests by hand.
+pub(crate) fn create_direct(
+    fabric: &VerbsFabric,
+    options: QueuePairOptions,
+) -> Result<(VerbsQueuePair, Rc<Link>), Unsupported> {
+    let (pair, link) = make(fabric, options, None, true)?;
+    let missing = || fabric.unsupported("requests by hand", "use `create_queue_pair`");
+    Ok((pair, link.ok_or_else(missing)?))
+}
+
+fn make(
+    fabric: &VerbsFabric,
+    options: QueuePairOptions,
+    shared: Option<&VerbsSharedReceiveQueue>,
+    by_hand: bool,
+) -> Result<(VerbsQueuePair, Option<Rc<Link>>), Unsupported> {
     let (core, role) = (&fabric.core, fabric.role);
     let can = core.world.supports();
     let refuse = |feature: &str, next_step: &str| Err(fabric.unsupported(feature, next_step));
@@ -765,14 +886,20 @@ pub(crate) fn create(
         })?),
         None => None,
     };
-    let made = core.engine.borrow_mut().create(role, options, shared);
-    let (at, number) = made.map_err(|reason| {
+    let made = core.engine.borrow_mut().create(role, options, shared, by_hand);
+    let (at, number, link) = made.map_err(|reason| {
         fabric.unsupported(
             &format!("a queue pair like this ({reason})"),
             "ask for less depth or inline payload",
         )
     })?;
-    Ok(VerbsQueuePair(Rc::new(Handle { core: core.clone(), at, number, options })))
+    let message_max = match options.kind {
+        Kind::Rc => u64::from(core.device.port_attributes.max_msg_sz),
+        Kind::Ud => core.device.mtu(),
+    };
+    let QueuePairOptions { kind, inline_max, signal_all, .. } = options;
+    let terms = Terms { kind, inline_max, signal_all, message_max };
+    Ok((VerbsQueuePair(Rc::new(Handle { core: core.clone(), at, number, options, terms })), link))
 }
 
 struct Handle {
@@ -780,12 +907,125 @@ struct Handle {
     at: At,
     number: u32,
     options: QueuePairOptions,
+    terms: Terms,
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.core.engine.borrow_mut().close(self.at, self.core.executor.now());
+        self.core.engine.borrow_mut().close(self.at, &self.core.executor);
     }
+}
+
+/// What a request may be.
+#[derive(Clone, Copy)]
+pub(crate) struct Terms {
+    pub kind: Kind,
+    pub inline_max: u32,
+    pub signal_all: bool,
+    /// The longest message, in bytes.
+    pub message_max: u64,
+}
+
+impl Handle {
+    fn way_to(&self, to: &Address) -> Result<ud_part, PostError> {
+        let handle = self.core.device.handle(&to.path).map_err(|reason| Unsupported {
+            world: "verbs".into(),
+            feature: format!("reaching this address ({reason})"),
+            next_step: "check that it came from `resolve` or from a receive on this network".into(),
+        })?;
+        Ok(ud_part { ah: handle.as_ptr(), remote_qpn: to.queue_pair, remote_qkey: to.queue_key })
+    }
+}
+
+/// Checks what the caller could have, and says it as verbs do.
+#[inline(always)]
+pub(crate) fn prepare<R: Borrow<VerbsRegion>>(
+    terms: Terms,
+    request: &WorkRequest<R>,
+    work: &mut ibv_send_wr,
+    slice: &mut ibv_sge,
+    way_to: impl FnOnce(&Address) -> Result<ud_part, PostError>,
+) -> Result<(), PostError> {
+    let Terms { kind, inline_max, signal_all, message_max: bound } = terms;
+    let operation = &request.operation;
+    let local = operation.local();
+    let refuse = |reason| Err(PostError::NotOnThisKind { opcode: operation.opcode(), kind, reason });
+    match (kind, operation) {
+        (Kind::Rc, Operation::Send { to: Some(_), .. }) => {
+            return refuse("a connection has one peer; leave `to` empty");
+        }
+        (Kind::Ud, Operation::Send { to: None, .. }) => return refuse("UD has no peer; give `to`"),
+        (Kind::Rc, _) | (Kind::Ud, Operation::Send { .. }) => {}
+        (Kind::Ud, _) => return refuse("UD carries SEND only; use an RC queue pair"),
+    }
+    if local.length > bound {
+        return Err(PostError::MessageTooLong { length: local.length, bound });
+    }
+    let mut flags = 0;
+    if request.signaled || signal_all {
+        flags |= IBV_SEND_SIGNALED;
+    }
+    if request.fence && kind == Kind::Rc {
+        flags |= IBV_SEND_FENCE;
+    }
+    let at = |remote: &RemoteAddress| rdma_part {
+        remote_addr: remote.region.base.wrapping_add(remote.offset),
+        rkey: remote.region.key,
+    };
+    let mut word = None;
+    work.opcode = match operation {
+        Operation::Read { remote, .. } => {
+            work.wr.rdma = at(remote);
+            IBV_WR_RDMA_READ
+        }
+        Operation::Write { remote, immediate, .. } => {
+            work.wr.rdma = at(remote);
+            word = *immediate;
+            if word.is_some() { IBV_WR_RDMA_WRITE_WITH_IMM } else { IBV_WR_RDMA_WRITE }
+        }
+        Operation::Send { to, immediate, .. } => {
+            if let Some(to) = to {
+                work.wr.ud = way_to(to)?;
+            }
+            word = *immediate;
+            if word.is_some() { IBV_WR_SEND_WITH_IMM } else { IBV_WR_SEND }
+        }
+        Operation::CompareAndSwap { .. } | Operation::FetchAndAdd { .. } if local.length != 8 => {
+            return Err(PostError::AtomicLength { length: local.length });
+        }
+        Operation::CompareAndSwap { remote, compare, swap, .. } => {
+            let rdma_part { remote_addr, rkey } = at(remote);
+            work.wr.atomic = atomic_part { remote_addr, compare_add: *compare, swap: *swap, rkey };
+            IBV_WR_ATOMIC_CMP_AND_SWP
+        }
+        Operation::FetchAndAdd { remote, add, .. } => {
+            let rdma_part { remote_addr, rkey } = at(remote);
+            work.wr.atomic = atomic_part { remote_addr, compare_add: *add, swap: 0, rkey };
+            IBV_WR_ATOMIC_FETCH_AND_ADD
+        }
+    };
+    work.imm_data = word.unwrap_or_default().to_be();
+    if request.inline {
+        if !matches!(operation, Operation::Write { .. } | Operation::Send { .. }) {
+            return refuse("only WRITE and SEND can be inline; post it without");
+        }
+        if local.length > u64::from(inline_max) {
+            return Err(PostError::InlineTooLong { length: local.length, bound: inline_max });
+        }
+        if local.length > 0 {
+            // The processor reads the payload while posting: nobody else checks the range.
+            local.region.borrow().check(local.offset, local.length)?;
+        }
+        flags |= IBV_SEND_INLINE;
+    }
+    work.send_flags = flags;
+    *slice = ibv_sge {
+        addr: local.region.borrow().address(local.offset),
+        length: local.length as u32,
+        lkey: local.region.borrow().local_key(),
+    };
+    work.num_sge = i32::from(local.length > 0);
+    Ok(())
 }
 
 /// A queue pair of the verbs world.
@@ -797,137 +1037,66 @@ impl VerbsQueuePair {
         self.0.at
     }
 
-    /// Checks what the caller could have, and says it as verbs do.
+    pub(crate) fn terms(&self) -> Terms {
+        self.0.terms
+    }
+
+    /// Has this end know of a failure that whoever polls by hand saw.
+    #[cold]
+    pub(crate) fn failed(&self) {
+        let Handle { core, at, .. } = &*self.0;
+        let mut engine = core.engine.borrow_mut();
+        if engine.pair(*at).is_some() {
+            engine.fail(at.seat, core.executor.now());
+        }
+    }
+
+    #[inline]
     fn prepare(
         &self,
         request: &WorkRequest<VerbsRegion>,
         work: &mut ibv_send_wr,
         slice: &mut ibv_sge,
     ) -> Result<(), PostError> {
-        let QueuePairOptions { kind, inline_max, signal_all, .. } = self.0.options;
-        let operation = &request.operation;
-        let local = operation.local();
-        let refuse = |reason| Err(PostError::NotOnThisKind { opcode: operation.opcode(), kind, reason });
-        match (kind, operation) {
-            (Kind::Rc, Operation::Send { to: Some(_), .. }) => {
-                return refuse("a connection has one peer; leave `to` empty");
-            }
-            (Kind::Ud, Operation::Send { to: None, .. }) => return refuse("UD has no peer; give `to`"),
-            (Kind::Rc, _) | (Kind::Ud, Operation::Send { .. }) => {}
-            (Kind::Ud, _) => return refuse("UD carries SEND only; use an RC queue pair"),
-        }
-        let bound = self.message_max();
-        if local.length > bound {
-            return Err(PostError::MessageTooLong { length: local.length, bound });
-        }
-        let mut flags = 0;
-        if request.signaled || signal_all {
-            flags |= IBV_SEND_SIGNALED;
-        }
-        if request.fence && kind == Kind::Rc {
-            flags |= IBV_SEND_FENCE;
-        }
-        let at = |remote: &RemoteAddress| rdma_part {
-            remote_addr: remote.region.base.wrapping_add(remote.offset),
-            rkey: remote.region.key,
-        };
-        let mut word = None;
-        work.opcode = match operation {
-            Operation::Read { remote, .. } => {
-                work.wr.rdma = at(remote);
-                IBV_WR_RDMA_READ
-            }
-            Operation::Write { remote, immediate, .. } => {
-                work.wr.rdma = at(remote);
-                word = *immediate;
-                if word.is_some() { IBV_WR_RDMA_WRITE_WITH_IMM } else { IBV_WR_RDMA_WRITE }
-            }
-            Operation::Send { to, immediate, .. } => {
-                if let Some(to) = to {
-                    work.wr.ud = self.way_to(to)?;
-                }
-                word = *immediate;
-                if word.is_some() { IBV_WR_SEND_WITH_IMM } else { IBV_WR_SEND }
-            }
-            Operation::CompareAndSwap { .. } | Operation::FetchAndAdd { .. } if local.length != 8 => {
-                return Err(PostError::AtomicLength { length: local.length });
-            }
-            Operation::CompareAndSwap { remote, compare, swap, .. } => {
-                let rdma_part { remote_addr, rkey } = at(remote);
-                work.wr.atomic = atomic_part { remote_addr, compare_add: *compare, swap: *swap, rkey };
-                IBV_WR_ATOMIC_CMP_AND_SWP
-            }
-            Operation::FetchAndAdd { remote, add, .. } => {
-                let rdma_part { remote_addr, rkey } = at(remote);
-                work.wr.atomic = atomic_part { remote_addr, compare_add: *add, swap: 0, rkey };
-                IBV_WR_ATOMIC_FETCH_AND_ADD
-            }
-        };
-        work.imm_data = word.unwrap_or_default().to_be();
-        if request.inline {
-            if !matches!(operation, Operation::Write { .. } | Operation::Send { .. }) {
-                return refuse("only WRITE and SEND can be inline; post it without");
-            }
-            if local.length > u64::from(inline_max) {
-                return Err(PostError::InlineTooLong { length: local.length, bound: inline_max });
-            }
-            if local.length > 0 {
-                // The processor reads the payload while posting: nobody else checks the range.
-                local.region.check(local.offset, local.length)?;
-            }
-            flags |= IBV_SEND_INLINE;
-        }
-        work.send_flags = flags;
-        *slice = ibv_sge {
-            addr: local.region.address(local.offset),
-            length: local.length as u32,
-            lkey: local.region.local_key(),
-        };
-        work.num_sge = i32::from(local.length > 0);
-        Ok(())
+        prepare(self.0.terms, request, work, slice, |to| self.0.way_to(to))
     }
 
-    fn way_to(&self, to: &Address) -> Result<ud_part, PostError> {
-        let handle = self.0.core.device.handle(&to.path).map_err(|reason| Unsupported {
-            world: "verbs".into(),
-            feature: format!("reaching this address ({reason})"),
-            next_step: "check that it came from `resolve` or from a receive on this network".into(),
-        })?;
-        Ok(ud_part { ah: handle.as_ptr(), remote_qpn: to.queue_pair, remote_qkey: to.queue_key })
-    }
-
-    fn postable(&self) -> Result<QueuePairState, PostError> {
-        let state = self.state();
-        if matches!(state, QueuePairState::Initialised | QueuePairState::Closed) {
-            return Err(PostError::State { state });
+    /// The queue pair, where it takes requests.
+    #[inline]
+    fn postable<'a>(&self, engine: &'a mut Engine) -> Result<&'a mut Pair, PostError> {
+        match engine.pair(self.0.at) {
+            Some(pair) if pair.link.is_some() => Err(by_hand()),
+            Some(pair) if pair.state != QueuePairState::Initialised => Ok(pair),
+            Some(pair) => Err(PostError::State { state: pair.state }),
+            None => Err(PostError::State { state: QueuePairState::Closed }),
         }
-        Ok(state)
     }
 
     /// Posts what was prepared as one linked list.
     ///
     /// Where the device refuses a request of it, that one and those behind it are held back, and end when
     /// what lies before them has: as if the device had taken the request and failed at it.
+    #[inline]
     fn submit(
         &self,
-        state: QueuePairState,
+        engine: &mut Engine,
         requests: impl ExactSizeIterator<Item = WorkRequest<VerbsRegion>>,
         work: &mut [ibv_send_wr],
-        mut ticket: impl FnMut(Ticket),
+        mut ticket: impl FnMut(VerbsTicket),
     ) -> Result<(), PostError> {
-        let mut engine = self.0.core.engine.borrow_mut();
-        let At { seat, generation } = self.0.at;
-        let Some(pair) = engine.pair(self.0.at) else { return Err(PostError::State { state }) };
+        let Handle { core, at: At { seat, generation }, .. } = &*self.0;
+        let pair = self.postable(engine)?;
         let depth = pair.options.send_depth;
         let (mut posted, mut refusal) = (0, Status::Flushed);
-        let blocked = state == QueuePairState::Error || pair.sends.slots.back().is_some_and(Slot::is_held);
+        let failed = pair.state == QueuePairState::Error;
+        let blocked = failed || pair.sends.slots.back().is_some_and(Slot::is_held);
         if !blocked {
             if pair.sends.slots.len() + work.len() > depth as usize {
                 return Err(PostError::QueueFull { depth });
             }
             let first = pair.sends.next();
             for (index, one) in work.iter_mut().enumerate() {
-                one.wr_id = identifier(Queue::Send, generation, seat, first.wrapping_add(index as u32));
+                one.wr_id = identifier(Queue::Send, *generation, *seat, first.wrapping_add(index as u32));
             }
             let start = work.as_mut_ptr();
             for index in 1..work.len() {
@@ -937,7 +1106,7 @@ impl VerbsQueuePair {
             if let (Some(raw), false) = (&pair.raw, work.is_empty()) {
                 // SAFETY: the queue pair is alive; the list and its slices live until the call returns; the
                 // regions live in the slots made below, or in the requests where nothing was posted.
-                match unsafe { post_send(raw.raw, start, work.len()) } {
+                match unsafe { post_send(raw.raw, start, work.len(), WORK) } {
                     Ok(()) => posted = work.len(),
                     Err((reason, count)) => {
                         // Some providers look at what others leave to the peer.
@@ -954,7 +1123,7 @@ impl VerbsQueuePair {
         }
         let all = requests.len();
         for (index, request) in requests.enumerate() {
-            let (completer, own) = offpath_fabric::ticket();
+            let (completer, own) = core.tickets.make(core);
             ticket(own);
             let place = match index {
                 _ if index < posted => Place::Posted,
@@ -964,16 +1133,12 @@ impl VerbsQueuePair {
             if index == posted && !blocked {
                 pair.mark(self.0.at);
             }
-            let opcode = request.operation.opcode();
-            let signaled = request.signaled || pair.options.signal_all;
-            let local = into_local(request.operation);
-            let waiting = Some((completer, local.region));
-            pair.sends.slots.push_back(Slot { waiting, opcode, bytes: local.length, signaled, place });
+            pair.keep(request, completer, place);
         }
-        if state == QueuePairState::Error {
-            pair.settle();
+        if failed {
+            pair.settle(&core.tickets);
         } else if posted < all && pair.sends.slots.front().is_some_and(Slot::is_held) {
-            engine.fail(seat, self.0.core.executor.now());
+            engine.fail(*seat, core.executor.now());
         }
         Ok(())
     }
@@ -986,7 +1151,16 @@ fn is_unaligned_atomic(work: &ibv_send_wr) -> bool {
         && !address.is_multiple_of(8)
 }
 
-fn refused(feature: &str, reason: &str) -> PostError {
+#[cold]
+fn by_hand() -> PostError {
+    PostError::Unsupported(Unsupported {
+        world: "verbs".into(),
+        feature: "a ticket of a queue pair that is posted to by hand".into(),
+        next_step: "post to its `VerbsDirect`, or make it with `create_queue_pair`".into(),
+    })
+}
+
+pub(crate) fn refused(feature: &str, reason: &str) -> PostError {
     PostError::Unsupported(Unsupported {
         world: "verbs".into(),
         feature: format!("{feature} ({reason})"),
@@ -1004,15 +1178,30 @@ fn into_local(operation: Operation<VerbsRegion>) -> Slice<VerbsRegion> {
     }
 }
 
-/// Posts a list of `count`; where not all were posted, gives the reason and how many.
+/// What the provider said when it refused, and how many it took.
+#[cold]
+fn refusal(
+    result: i32,
+    list: *mut ibv_send_wr,
+    bad: *mut ibv_send_wr,
+    count: usize,
+    step: usize,
+) -> (String, usize) {
+    let posted = if bad.is_null() { 0 } else { (bad as usize).wrapping_sub(list as usize) / step };
+    (std::io::Error::from_raw_os_error(result.abs()).to_string(), posted.min(count))
+}
+
+/// Posts a list of `count`, `step` bytes apart; where not all were posted, gives the reason and how many.
 ///
 /// # Safety
 ///
 /// The queue pair must be alive, the list linked and its memory kept until the requests complete.
-unsafe fn post_send(
+#[inline(always)]
+pub(crate) unsafe fn post_send(
     raw: NonNull<ibv_qp>,
     list: *mut ibv_send_wr,
     count: usize,
+    step: usize,
 ) -> Result<(), (String, usize)> {
     let mut bad = std::ptr::null_mut();
     // SAFETY: the caller's.
@@ -1024,46 +1213,91 @@ unsafe fn post_send(
         if result == 0 {
             return Ok(());
         }
-        let posted = if bad.is_null() { 0 } else { usize::try_from(bad.offset_from(list)).unwrap_or(0) };
-        Err((std::io::Error::from_raw_os_error(result.abs()).to_string(), posted.min(count)))
+        Err(refusal(result, list, bad, count, step))
     }
+}
+
+/// Posts one receive; where it was not posted, gives the reason.
+///
+/// # Safety
+///
+/// The queue pair must be alive and its memory kept, or deregistered before it goes.
+#[inline(always)]
+pub(crate) unsafe fn post_receive(raw: NonNull<ibv_qp>, work: &mut ibv_recv_wr) -> Result<(), String> {
+    let mut bad = std::ptr::null_mut();
+    // SAFETY: the caller's.
+    let result = unsafe {
+        let post = (*(*raw.as_ptr()).context).ops.post_recv;
+        post.map_or(libc::ENOSYS, |post| post(raw.as_ptr(), work, &mut bad))
+    };
+    if result == 0 { Ok(()) } else { Err(std::io::Error::from_raw_os_error(result.abs()).to_string()) }
 }
 
 impl QueuePair for VerbsQueuePair {
     type Region = VerbsRegion;
-    type Ticket = Ticket;
+    type Ticket = VerbsTicket;
 
-    fn batch(&self, requests: Vec<WorkRequest<VerbsRegion>>) -> Result<Vec<Ticket>, PostError> {
-        let state = self.postable()?;
-        let mut work = vec![zeroed::<ibv_send_wr>(); requests.len()];
-        let mut slices = vec![zeroed::<ibv_sge>(); requests.len()];
-        for ((request, work), slice) in requests.iter().zip(&mut work).zip(&mut slices) {
-            self.prepare(request, work, slice)?;
-            work.sg_list = slice;
-        }
+    fn batch(&self, requests: Vec<WorkRequest<VerbsRegion>>) -> Result<Vec<VerbsTicket>, PostError> {
+        let engine = &mut *self.0.core.engine.borrow_mut();
+        self.postable(engine)?;
+        let mut lists = std::mem::take(&mut engine.lists);
+        lists.work.clear();
+        lists.work.resize(requests.len(), zeroed());
+        lists.slices.resize(requests.len(), zeroed());
         let mut tickets = Vec::with_capacity(requests.len());
-        self.submit(state, requests.into_iter(), &mut work, |ticket| tickets.push(ticket))?;
-        Ok(tickets)
+        let mut prepare = || {
+            for ((request, work), slice) in requests.iter().zip(&mut lists.work).zip(&mut lists.slices) {
+                self.prepare(request, work, slice)?;
+                work.sg_list = slice;
+            }
+            Ok(())
+        };
+        let posted = prepare().and_then(|()| {
+            self.submit(engine, requests.into_iter(), &mut lists.work, |ticket| tickets.push(ticket))
+        });
+        engine.lists = lists;
+        posted.map(|()| tickets)
     }
 
-    fn post(&self, request: WorkRequest<VerbsRegion>) -> Result<Ticket, PostError> {
-        let state = self.postable()?;
+    #[inline]
+    fn post(&self, request: WorkRequest<VerbsRegion>) -> Result<VerbsTicket, PostError> {
+        let Handle { core, at, .. } = &*self.0;
+        let engine = &mut *core.engine.borrow_mut();
+        let pair = self.postable(engine)?;
+        let (state, depth) = (pair.state, pair.options.send_depth);
         let (mut work, mut slice) = (zeroed::<ibv_send_wr>(), zeroed());
         self.prepare(&request, &mut work, &mut slice)?;
         work.sg_list = &mut slice;
+        if let (QueuePairState::Ready, Some(raw)) = (state, &pair.raw)
+            && pair.sends.slots.len() < depth as usize
+            && !pair.sends.slots.back().is_some_and(Slot::is_held)
+        {
+            work.wr_id = identifier(Queue::Send, at.generation, at.seat, pair.sends.next());
+            // SAFETY: the queue pair is alive; the request and its slice live until the call returns; the
+            // region lives in the slot made below.
+            if unsafe { post_send(raw.raw, &mut work, 1, WORK) }.is_ok() {
+                let (completer, ticket) = core.tickets.make(core);
+                pair.keep(request, completer, Place::Posted);
+                return Ok(ticket);
+            }
+        }
+        // What was not posted is tried again, so that its refusal is told apart in one place.
         let mut own = None;
-        self.submit(state, std::iter::once(request), std::slice::from_mut(&mut work), |ticket| {
+        self.submit(engine, std::iter::once(request), std::slice::from_mut(&mut work), |ticket| {
             own = Some(ticket)
         })?;
         own.ok_or(PostError::State { state })
     }
 
-    fn receive(&self, into: Slice<VerbsRegion>) -> Result<Ticket, PostError> {
+    fn receive(&self, into: Slice<VerbsRegion>) -> Result<VerbsTicket, PostError> {
         let Handle { core, at, .. } = &*self.0;
         let mut engine = core.engine.borrow_mut();
         let Some(pair) = engine.pair(*at) else {
             return Err(PostError::State { state: QueuePairState::Closed });
         };
+        if pair.link.is_some() {
+            return Err(by_hand());
+        }
         if pair.shared.is_some() {
             return Err(PostError::NotOnThisKind {
                 opcode: Opcode::Receive,
@@ -1097,22 +1331,15 @@ impl QueuePair for VerbsQueuePair {
             };
             // SAFETY: the queue pair is alive, the request lives until the call returns, and the region is
             // kept in the slot made below.
-            unsafe {
-                let mut bad = std::ptr::null_mut();
-                let post = (*(*raw.raw.as_ptr()).context).ops.post_recv;
-                let result = post.map_or(libc::ENOSYS, |post| post(raw.raw.as_ptr(), &mut work, &mut bad));
-                if result != 0 {
-                    let reason = std::io::Error::from_raw_os_error(result.abs()).to_string();
-                    return Err(refused("posting a receive", &reason));
-                }
-            }
+            let made = unsafe { post_receive(raw.raw, &mut work) };
+            made.map_err(|reason| refused("posting a receive", &reason))?;
         }
-        let (completer, ticket) = offpath_fabric::ticket();
+        let (completer, ticket) = core.tickets.make(core);
         let bytes = into.length;
         let waiting = Some((completer, into.region));
         let slot = Slot { waiting, opcode: Opcode::Receive, bytes, signaled: true, place };
         pair.receives.slots.push_back(slot);
-        pair.settle();
+        pair.settle(&core.tickets);
         Ok(ticket)
     }
 
@@ -1129,10 +1356,7 @@ impl QueuePair for VerbsQueuePair {
     }
 
     fn message_max(&self) -> u64 {
-        match self.0.options.kind {
-            Kind::Rc => u64::from(self.0.core.device.port_attributes.max_msg_sz),
-            Kind::Ud => self.0.core.device.mtu(),
-        }
+        self.0.terms.message_max
     }
 
     fn send_slots_taken(&self) -> u32 {
@@ -1140,14 +1364,16 @@ impl QueuePair for VerbsQueuePair {
     }
 
     fn close(&self) {
-        self.0.core.engine.borrow_mut().close(self.0.at, self.0.core.executor.now());
+        self.0.core.engine.borrow_mut().close(self.0.at, &self.0.core.executor);
     }
 }
 
-fn receive_slice(into: &Slice<VerbsRegion>) -> ibv_sge {
+#[inline]
+pub(crate) fn receive_slice<R: Borrow<VerbsRegion>>(into: &Slice<R>) -> ibv_sge {
     // A receive longer than the device's word holds what the longest message needs.
     let length = u32::try_from(into.length).unwrap_or(u32::MAX);
-    ibv_sge { addr: into.region.address(into.offset), length, lkey: into.region.local_key() }
+    let region = into.region.borrow();
+    ibv_sge { addr: region.address(into.offset), length, lkey: region.local_key() }
 }
 
 /// Receives that several connections share: whichever a message comes on takes the next. It lasts until
@@ -1187,7 +1413,7 @@ impl VerbsSharedReceiveQueue {
 
     /// Posts a receive for one message of any of the connections. Its completion names in `source` the
     /// queue pair of this end that took it.
-    pub fn receive(&self, into: Slice<VerbsRegion>) -> Result<Ticket, PostError> {
+    pub fn receive(&self, into: Slice<VerbsRegion>) -> Result<VerbsTicket, PostError> {
         let mut engine = self.core.engine.borrow_mut();
         let Some(shared) = engine.shared.get_mut(self.place).and_then(Option::as_mut) else {
             return Err(PostError::State { state: QueuePairState::Closed });
@@ -1216,7 +1442,7 @@ impl VerbsSharedReceiveQueue {
             }
         }
         shared.next = shared.next.wrapping_add(1);
-        let (completer, ticket) = offpath_fabric::ticket();
+        let (completer, ticket) = self.core.tickets.make(&self.core);
         let (opcode, bytes) = (Opcode::Receive, into.length);
         shared.slots.insert(
             number,

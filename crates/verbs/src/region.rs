@@ -199,11 +199,13 @@ pub(crate) fn register(
 }
 
 impl VerbsRegion {
+    #[inline(always)]
     pub(crate) fn local_key(&self) -> u32 {
         self.0.local_key
     }
 
     /// Where a range begins, for the device, which checks it.
+    #[inline(always)]
     pub(crate) fn address(&self, offset: u64) -> u64 {
         (self.0.start.as_ptr() as u64).wrapping_add(offset)
     }

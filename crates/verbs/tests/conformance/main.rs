@@ -63,6 +63,7 @@ fn main() -> ExitCode {
             println!("device {}", world.device());
             [
                 own::tell("shared_receive_queue", &own::shared_receive_queue(&world)),
+                own::tell("requests_by_hand", &own::requests_by_hand(&world)),
                 own::tell("two_processes", &own::two_processes(&world)),
                 own::tell("a_killed_process", &own::a_killed_process(&world)),
                 passes("polling", &|seed| world.clone().seed(seed)),

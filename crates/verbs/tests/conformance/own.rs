@@ -2,7 +2,7 @@
 
 use offpath_fabric::*;
 use offpath_quantity::Time;
-use offpath_verbs::{Verbs, VerbsFabric};
+use offpath_verbs::{DirectCompletion, Verbs, VerbsDirect, VerbsFabric};
 use std::error::Error;
 use std::net::SocketAddr;
 use std::process::{Child, Command};
@@ -93,6 +93,92 @@ pub fn shared_receive_queue(world: &Verbs) -> Verdict {
         world.clone(),
         vec![Role::new("client", 0, client), Role::new("client", 1, client), Role::new("server", 0, server)],
     )
+}
+
+/// Takes `count` completions of a queue pair that is polled by hand.
+async fn take(
+    f: &VerbsFabric,
+    queue_pair: &mut VerbsDirect,
+    count: usize,
+) -> Result<Vec<DirectCompletion>, Box<dyn Error>> {
+    let mut taken = Vec::new();
+    while taken.len() < count {
+        if queue_pair.poll(|completion| taken.push(completion)) == 0 {
+            f.sleep(Time::from_us(100)).await;
+        }
+    }
+    Ok(taken)
+}
+
+/// Requests by hand arrive, and end in order with their numbers, also after a failure and after closing.
+pub fn requests_by_hand(world: &Verbs) -> Verdict {
+    let server = |f: VerbsFabric| async move {
+        let region = f.register("host", 64, Access::ALL)?;
+        let mut qp = f.create_direct(QueuePairOptions::rc())?;
+        let whole = Slice { region: &region, offset: 8, length: 56 };
+        qp.receive(5, &whole)?;
+        f.listen("data")?.accept(qp.queue_pair()).await?;
+        let got = take(&f, &mut qp, 1).await?;
+        let name = DirectCompletion { number: 5, status: Status::Success, bytes: 8, immediate: Some(77) };
+        same("the receive", got, vec![name])?;
+        same("the word that arrived", region.load(8)?, 4321)?;
+        region.store(0, 1234)?;
+        // The client reads here, and needs the region's name.
+        region.write(16, &region.remote().to_bytes())?;
+        let name = Slice { region: &region, offset: 16, length: RemoteRegion::BYTES as u64 };
+        qp.add(6, &WorkRequest::send(name))?;
+        qp.ring().map_err(|(error, _)| error)?;
+        same("the answer", take(&f, &mut qp, 1).await?[0].status, Status::Success)?;
+        // The region goes with this role.
+        f.sleep(Time::from_ms(500)).await;
+        Ok(())
+    };
+    let client = |f: VerbsFabric| async move {
+        let region = f.register("host", 256, Access::ALL)?;
+        let slice = |offset, length| Slice { region: &region, offset, length };
+        let mut qp = f.create_direct(QueuePairOptions { send_depth: 4, ..QueuePairOptions::rc() })?;
+        qp.receive(1, &slice(64, RemoteRegion::BYTES as u64))?;
+        f.connect(qp.queue_pair(), "server", 0, "data").await?;
+        let ticket = qp.queue_pair().post(WorkRequest::send(region.slice(0, 8))).err();
+        if !matches!(ticket, Some(PostError::Unsupported(_))) {
+            return Err("a ticket was given for a queue pair that is polled by hand".into());
+        }
+        region.store(0, 4321)?;
+        qp.add(2, &WorkRequest::send(slice(0, 8)).immediate(77))?;
+        qp.ring().map_err(|(error, _)| error)?;
+        let mut numbers: Vec<_> = take(&f, &mut qp, 2).await?.iter().map(|end| end.number).collect();
+        numbers.sort();
+        same("the numbers of a SEND and its answer", numbers, vec![1, 2])?;
+        let mut name = [0; RemoteRegion::BYTES];
+        region.read(64, &mut name)?;
+        let there = RemoteRegion::from_bytes(&name)?;
+        for number in 10..14 {
+            let mut read = WorkRequest::read(slice(8 * (number - 10), 8), there.at(0));
+            read.signaled = number == 13;
+            qp.add(number, &read)?;
+        }
+        let full = qp.add(14, &WorkRequest::read(slice(0, 8), there.at(0))).err();
+        same("one request too many", full, Some(PostError::QueueFull { depth: 4 }))?;
+        qp.ring().map_err(|(error, _)| error)?;
+        same("the number of the last of four", take(&f, &mut qp, 1).await?[0].number, 13)?;
+        for place in 0..4 {
+            same("the word that was read", region.load(8 * place)?, 1234)?;
+        }
+        let wrong = RemoteRegion { key: !there.key, ..there };
+        for (number, at) in [(20, wrong), (21, there)] {
+            qp.add(number, &WorkRequest::read(slice(0, 8), at.at(0)))?;
+        }
+        qp.ring().map_err(|(error, _)| error)?;
+        let ends = take(&f, &mut qp, 2).await?;
+        let ends: Vec<_> = ends.iter().map(|end| (end.number, end.status)).collect();
+        same("the ends of a failure", ends, vec![(20, Status::RemoteAccess), (21, Status::Flushed)])?;
+        same("the state after it", qp.queue_pair().state(), QueuePairState::Error)?;
+        qp.queue_pair().close();
+        qp.add(30, &WorkRequest::read(slice(0, 8), there.at(0)))?;
+        let closed = qp.ring().err();
+        same("posting after closing", closed, Some((PostError::State { state: QueuePairState::Closed }, 0)))
+    };
+    play(world.clone(), vec![Role::new("client", 0, client), Role::new("server", 0, server)])
 }
 
 async fn serve(f: VerbsFabric) -> Verdict {
