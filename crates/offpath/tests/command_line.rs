@@ -744,6 +744,7 @@ fn runs_that_cannot_be_are_refused_with_a_next_step() {
         (with(&c, kv("cloud", &[])), &["cloud", "twin:DEVICE"]),
         (with(&c, kv("twin:bluefeld2", &[])), &["bluefeld2", "did you mean `bluefield2`?"]),
         (with(&c, kv("twin:connectx6", &[])), &["soc"]),
+        (with(&c, on_twin(&["--mode", "nic"])), &["soc", "mode `nic`"]),
         (with(&c, on_twin(&["--placement", "A9"])), &["A9", "A5-send"]),
         (with(&c, on_twin(&["--connect", "127.0.0.1:7000"])), &["twin", "verbs:DEVICE"]),
         (with(&c, kv("local", &["--connect", "127.0.0.1:7000"])), &["local", "verbs:DEVICE"]),

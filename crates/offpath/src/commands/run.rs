@@ -13,7 +13,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use offpath::fabric::{RoleName, RunError};
 use offpath::quantity::Time;
 use offpath::route::Router;
-use offpath::run::Place;
+use offpath::run::{Place, TAIL};
 use offpath::verbs::{Verbs, VerbsError, Waiting};
 use serde::Serialize;
 use std::ffi::OsString;
@@ -233,6 +233,10 @@ impl WorldOptions {
             On::Local => Ok((Place::Local, report)),
             On::Twin(device) => {
                 let system = context.system.load(&context.system.library()?, device, &[])?;
+                // The profile says best why it has no such endpoint, and what it has.
+                for name in needed.iter().filter(|name| name.role != TAIL) {
+                    system.endpoint(&name.role)?;
+                }
                 let router = Rc::new(Router::new(&system)?);
                 report.world = "twin";
                 report.device = Some(system.device.clone());
