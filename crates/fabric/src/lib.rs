@@ -60,6 +60,7 @@ use std::task::Poll;
 mod datagram;
 mod error;
 mod file;
+mod folder;
 pub mod local;
 mod queue_pair;
 mod random;
@@ -72,6 +73,7 @@ pub use error::{
     ConnectError, DatagramError, DecodeError, FileError, PostError, RegionError, RunError, Unsupported,
 };
 pub use file::{File, FileMode};
+pub use folder::{Base, Folder, FolderFile};
 pub use queue_pair::{
     Address, Completion, Kind, Opcode, Operation, QueuePair, QueuePairOptions, QueuePairState, Status,
     WorkRequest,

@@ -5,6 +5,7 @@
 
 use crate::bindings::*;
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::mem::{align_of, offset_of, size_of};
 use std::process::Command;
 
@@ -132,7 +133,11 @@ fn structures_are_those_of_the_c_headers() {
     if let Some(said) = said {
         let missing = said.contains("infiniband/verbs.h") || said.starts_with("cc:");
         assert!(missing, "the program of the layout check does not compile:\n{said}");
-        println!("skipped: no C compiler or no rdma-core headers (install libibverbs-dev)");
+        // Written past the capture of output, so that it is seen.
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: no C compiler or no rdma-core headers (install libibverbs-dev)"
+        );
         return;
     }
     let text = String::from_utf8(values.unwrap().stdout).unwrap();

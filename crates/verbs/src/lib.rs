@@ -34,14 +34,12 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 mod bindings;
 mod device;
 mod direct;
 mod error;
 mod executor;
-mod files;
 #[cfg(test)]
 mod layout;
 mod meeting;
@@ -52,7 +50,6 @@ mod ticket;
 pub use device::{DeviceDescription, devices};
 pub use direct::{DirectCompletion, VerbsDirect};
 pub use error::VerbsError;
-pub use files::VerbsFile;
 pub use meeting::{VerbsListener, VerbsSocket};
 pub use queue_pair::{VerbsQueuePair, VerbsSharedReceiveQueue};
 pub use region::VerbsRegion;
@@ -250,6 +247,10 @@ pub struct VerbsFabric {
 }
 
 impl VerbsFabric {
+    fn folder(&self) -> Folder {
+        Folder::of(&self.core.directory, self.role())
+    }
+
     fn state(&self) -> &RoleState {
         &self.core.roles[self.role]
     }
@@ -285,7 +286,7 @@ impl Fabric for VerbsFabric {
     type QueuePair = VerbsQueuePair;
     type Listener = VerbsListener;
     type Socket = VerbsSocket;
-    type File = VerbsFile;
+    type File = FolderFile;
 
     fn role(&self) -> RoleName {
         self.state().name.clone()
@@ -391,41 +392,25 @@ impl Fabric for VerbsFabric {
         meeting::bind(self, port)
     }
 
-    async fn file(&self, name: &str, mode: FileMode) -> Result<VerbsFile, FileError> {
-        files::open(self, name, mode)
+    async fn file(&self, name: &str, mode: FileMode) -> Result<FolderFile, FileError> {
+        self.folder().open(name, mode)
     }
 
     async fn rename(&self, from: &str, to: &str) -> Result<(), FileError> {
-        files::rename(self, from, to)
+        self.folder().rename(from, to)
     }
 
     async fn remove(&self, name: &str) -> Result<(), FileError> {
-        files::remove(self, name)
+        self.folder().remove(name)
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<String>, FileError> {
-        files::list(self, prefix)
+        self.folder().list(prefix)
     }
 
     async fn sync_directory(&self) -> Result<(), FileError> {
-        files::sync_directory(self)
+        self.folder().sync()
     }
-}
-
-/// A directory that goes with the run, whether it ends well or by a panic.
-struct Temporary(PathBuf);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // Nothing is lost where it cannot be removed, and a drop cannot report it.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn temporary_directory() -> PathBuf {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    std::env::temp_dir().join(format!("offpath-verbs-{}-{count}", std::process::id()))
 }
 
 /// Ends every role when a run ends, also by a panic: what is left would keep the device busy.
@@ -449,13 +434,7 @@ impl World for Verbs {
 
     fn run<T: 'static>(self, roles: Vec<Role<VerbsFabric, T>>) -> Result<Run<T>, RunError> {
         self.check_roles(&roles)?;
-        let (directory, _temporary) = match &self.directory {
-            Some(directory) => (directory.clone(), None),
-            None => {
-                let directory = temporary_directory();
-                (directory.clone(), Some(Temporary(directory)))
-            }
-        };
+        let base = Base::of(self.directory.as_deref());
         let states = roles.iter().map(|role| {
             let labels = [&role.name.role, &role.name.instance.to_string()];
             let connections = [labels[0], labels[1], "offpath connections"];
@@ -478,7 +457,7 @@ impl World for Verbs {
         let core = Rc::new(Core {
             device: self.device.clone(),
             roles: states,
-            directory,
+            directory: base.path().to_path_buf(),
             executor: Executor::new(),
             regions: RefCell::default(),
             engine: RefCell::new(engine),
@@ -519,7 +498,7 @@ impl Verbs {
         }
         let names = roles.iter().map(|role| &role.name).chain(self.peers.keys());
         for name in names.clone() {
-            if !files::is_plain(&name.role) || name.role.len() > meeting::NAME_MAX {
+            if !Folder::is_plain(&name.role) || name.role.len() > meeting::NAME_MAX {
                 return refuse(format!(
                     "`{}` is no name for a role; use up to {} letters and digits",
                     name.role,

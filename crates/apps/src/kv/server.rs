@@ -521,6 +521,10 @@ impl<F: Fabric> Node<F> {
         let _guard = self.locks.lock(key).await;
         let Some((at, old)) = index.borrow().find(key)? else { return Ok(Answer::Absent) };
         self.wipe(old.slot).await?;
+        // Who read the old word must not take the key's next record for the one it names.
+        if !is_later(self.first_version.get(), old.version) {
+            self.first_version.set(old.version.wrapping_add(1));
+        }
         index.borrow().remove(at)?;
         index.borrow_mut().free_slot(old.slot);
         if old.group > 0 {

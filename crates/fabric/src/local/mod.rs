@@ -25,16 +25,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 mod device;
 mod executor;
-mod files;
 mod memory;
 mod network;
 
 pub use device::LocalQueuePair;
-pub use files::LocalFile;
 pub use memory::LocalRegion;
 pub use network::{LocalListener, LocalSocket};
 
@@ -158,6 +155,10 @@ pub struct LocalFabric {
 }
 
 impl LocalFabric {
+    fn folder(&self) -> Folder {
+        Folder::of(&self.core.directory, self.role())
+    }
+
     fn state(&self) -> &RoleState {
         &self.core.roles[self.role]
     }
@@ -190,7 +191,7 @@ impl Fabric for LocalFabric {
     type QueuePair = LocalQueuePair;
     type Listener = LocalListener;
     type Socket = LocalSocket;
-    type File = LocalFile;
+    type File = FolderFile;
 
     fn role(&self) -> RoleName {
         self.state().name.clone()
@@ -301,41 +302,25 @@ impl Fabric for LocalFabric {
         network::bind(&self.core, self.role, port)
     }
 
-    async fn file(&self, name: &str, mode: FileMode) -> Result<LocalFile, FileError> {
-        files::open(self, name, mode)
+    async fn file(&self, name: &str, mode: FileMode) -> Result<FolderFile, FileError> {
+        self.folder().open(name, mode)
     }
 
     async fn rename(&self, from: &str, to: &str) -> Result<(), FileError> {
-        files::rename(self, from, to)
+        self.folder().rename(from, to)
     }
 
     async fn remove(&self, name: &str) -> Result<(), FileError> {
-        files::remove(self, name)
+        self.folder().remove(name)
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<String>, FileError> {
-        files::list(self, prefix)
+        self.folder().list(prefix)
     }
 
     async fn sync_directory(&self) -> Result<(), FileError> {
-        files::sync_directory(self)
+        self.folder().sync()
     }
-}
-
-/// A directory that goes with the run, whether it ends well or by a panic.
-struct Temporary(PathBuf);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // Nothing is lost where it cannot be removed, and a drop cannot report it.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn temporary_directory() -> PathBuf {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    std::env::temp_dir().join(format!("offpath-local-{}-{count}", std::process::id()))
 }
 
 impl World for Local {
@@ -347,13 +332,7 @@ impl World for Local {
 
     fn run<T: 'static>(self, roles: Vec<Role<LocalFabric, T>>) -> Result<Run<T>, RunError> {
         check_roles(&roles)?;
-        let (directory, _temporary) = match &self.directory {
-            Some(directory) => (directory.clone(), None),
-            None => {
-                let directory = temporary_directory();
-                (directory.clone(), Some(Temporary(directory)))
-            }
-        };
+        let base = Base::of(self.directory.as_deref());
         let default = vec![Memory { name: "host".into(), capacity: Bytes::new(16 << 30) }];
         let states = roles.iter().map(|role| RoleState {
             name: role.name.clone(),
@@ -364,7 +343,7 @@ impl World for Local {
         });
         let core = Rc::new(Core {
             roles: states.collect(),
-            directory,
+            directory: base.path().to_path_buf(),
             executor: Executor::new(self.clock),
             regions: RefCell::default(),
             device: RefCell::default(),
@@ -406,7 +385,7 @@ fn check_roles<T>(roles: &[Role<LocalFabric, T>]) -> Result<(), RunError> {
         return refuse("none of them is a main one, so the run would not end; give one that ends".into());
     }
     for (index, role) in roles.iter().enumerate() {
-        if !files::is_plain(&role.name.role) {
+        if !Folder::is_plain(&role.name.role) {
             return refuse(format!("`{}` is no name for a role; use letters and digits", role.name.role));
         }
         if roles[..index].iter().any(|other| other.name == role.name) {
