@@ -1,5 +1,6 @@
 //! Posts and polls requests of 64 B through the verbs world, for counting instructions:
-//! `instructions WAY CASE COUNT`, by `tickets` or `hand`, with the cases of `lab/mock/loop.c`. `lab/run instructions` compares the two.
+//! `instructions WAY CASE COUNT`, by `tickets` or `hand`, with the cases of `lab/mock/loop.c`.
+//! `lab/run instructions` compares the two.
 
 use offpath_fabric::*;
 use offpath_verbs::{Verbs, VerbsDirect, VerbsFabric, VerbsQueuePair, VerbsRegion};
