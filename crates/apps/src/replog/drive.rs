@@ -33,6 +33,10 @@ pub struct Driven {
     pub bits_per_second: f64,
     /// The mean time of a write.
     pub mean_latency: Time,
+    /// The time that half of the writes took at most.
+    pub median_latency: Time,
+    /// The time that 99 of 100 writes took at most.
+    pub p99_latency: Time,
     /// The longest time of a write.
     pub worst_latency: Time,
     /// Where the host's time went, over all writes.
@@ -98,14 +102,20 @@ pub async fn drive<F: Fabric>(fabric: &F, options: &Options, load: &Load) -> Res
     let middle = (until - from) as f64 * load.bytes as f64 * 8.0;
     let all = writes as f64 * load.bytes as f64 * 8.0 / (ended - began).as_seconds();
     let (after, now_carried) = (primary.parts(), primary.carried());
-    let sum: u64 = ends.iter().map(|(_, took)| took.ps()).sum();
+    let mut times: Vec<Time> = ends.iter().map(|(_, took)| *took).collect();
+    times.sort();
+    let sum: u64 = times.iter().map(|took| took.ps()).sum();
+    // The nearest rank: a value that a write had.
+    let rank = |percent: usize| times[(times.len() * percent).div_ceil(100).max(1) - 1];
     Ok(Driven {
         writes,
         bytes: writes * load.bytes,
         elapsed: ended - began,
         bits_per_second: if span > 0.0 { middle / span } else { all },
         mean_latency: Time::from_ps(sum / writes.max(1)),
-        worst_latency: ends.iter().map(|(_, took)| *took).max().unwrap_or(Time::ZERO),
+        median_latency: rank(50),
+        p99_latency: rank(99),
+        worst_latency: rank(100),
         parts: Parts {
             post: after.post - before.post,
             wait: after.wait - before.wait,

@@ -242,6 +242,8 @@ struct Answer {
     writes: u64,
     throughput_gbit_per_s: f64,
     latency_ns_mean: f64,
+    latency_ns_p50: f64,
+    latency_ns_p99: f64,
     latency_ns_max: f64,
     host_time_per_write: Parts,
     chunks_by_card: u64,
@@ -279,6 +281,8 @@ impl Answer {
             writes: driven.writes,
             throughput_gbit_per_s: round(driven.bits_per_second / 1e9),
             latency_ns_mean: ns(driven.mean_latency),
+            latency_ns_p50: ns(driven.median_latency),
+            latency_ns_p99: ns(driven.p99_latency),
             latency_ns_max: ns(driven.worst_latency),
             host_time_per_write: Parts {
                 post_us: each(driven.parts.post),
@@ -321,7 +325,12 @@ impl Answer {
         let row = |what: &str, value: f64| vec![Entry::Name(what.to_string()), Entry::Number(short(value))];
         text += &screen.table(
             &["latency of a write", "us"],
-            vec![row("mean", self.latency_ns_mean / 1e3), row("longest", self.latency_ns_max / 1e3)],
+            vec![
+                row("mean", self.latency_ns_mean / 1e3),
+                row("p50", self.latency_ns_p50 / 1e3),
+                row("p99", self.latency_ns_p99 / 1e3),
+                row("max", self.latency_ns_max / 1e3),
+            ],
         );
         text += &screen.heading(&format!("The host's time for a write of {}", Bytes::new(self.write_bytes)));
         let parts = &self.host_time_per_write;
