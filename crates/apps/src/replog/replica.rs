@@ -247,10 +247,6 @@ impl<F: Fabric> Replica<F> {
         if told <= known {
             return Ok(told == known);
         }
-        self.arrived.borrow_mut().clear();
-        self.forwarding.borrow_mut().clear();
-        let digested = self.store.as_ref().map_or(0, Store::digested);
-        *self.confirmed.borrow_mut() = Confirmed::upto(digested);
         if !self.options.plants(Planted::NoCut) {
             self.log.truncate_after(open.lineage.keeps(known).min(self.log.last())).await?;
         }
@@ -258,6 +254,11 @@ impl<F: Fabric> Replica<F> {
         // restart does not cut what came since.
         keep_numbers(&self.fabric, LINEAGE, &open.lineage.to_numbers(), &self.options.costs).await?;
         *self.lineage.borrow_mut() = open.lineage;
+        // At once with the incarnation: what came or was confirmed during the cut is still of the last one.
+        self.arrived.borrow_mut().clear();
+        self.forwarding.borrow_mut().clear();
+        let digested = self.store.as_ref().map_or(0, Store::digested);
+        *self.confirmed.borrow_mut() = Confirmed::upto(digested);
         self.change.tell();
         if let Some(next) = &self.next {
             // It must hear of the incarnation before anything of it.
