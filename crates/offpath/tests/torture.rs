@@ -18,6 +18,19 @@ fn trial(subject: Subject, seed: u64, mistake: Option<&str>) -> Trial {
 /// Seeds that a test plays.
 const SEEDS: u64 = 200;
 
+/// Seeds that reach corners which the first ones miss: chunks of a past incarnation that arrive while a
+/// backup is cut.
+const CORNERS: [(Subject, u64); 1] = [(Subject::Replog, 6978)];
+
+#[test]
+fn what_few_seeds_reach_holds_too() {
+    let router = router();
+    for (subject, seed) in CORNERS {
+        let trial = trial(subject, seed, None);
+        trial.play(&router, &trial.schedule).unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
+    }
+}
+
 fn holds(subject: Subject, least: u64) {
     let router = router();
     check_system(subject, &router).expect("the shipped system has what it needs");
