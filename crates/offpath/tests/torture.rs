@@ -19,8 +19,8 @@ fn trial(subject: Subject, seed: u64, mistake: Option<&str>) -> Trial {
 const SEEDS: u64 = 200;
 
 /// Seeds that reach corners which the first ones miss: chunks of a past incarnation that arrive while a
-/// backup is cut.
-const CORNERS: [(Subject, u64); 1] = [(Subject::Replog, 6978)];
+/// backup is cut, and a primary that is lost after its entries went to the card's files.
+const CORNERS: [(Subject, u64); 2] = [(Subject::Replog, 6978), (Subject::Replog, 8669)];
 
 #[test]
 fn what_few_seeds_reach_holds_too() {

@@ -230,6 +230,9 @@ impl Seen {
         }
         let (files, stores) = (self.inner.files.borrow(), self.inner.stores.borrow());
         let primary = RoleName::new("host", 0);
+        // Who has the primary's files.
+        let by_card = plan.options.alternative.digests_on_card();
+        let digester = if by_card { RoleName::new("soc", 0) } else { primary.clone() };
         let none = Vec::new();
         let first = plan.options.chain.first().unwrap_or(&primary);
         let is_there = |replica: &&RoleName| files.contains_key(*replica);
@@ -238,7 +241,8 @@ impl Seen {
             let last = plan.options.chain.last().unwrap_or(&primary);
             let others = [&primary].into_iter().chain(&plan.options.chain);
             for replica in others.filter(|replica| *replica == last || is_there(replica)) {
-                self.judge_entries(replica, plan, files.get(replica).unwrap_or(&none), stores.get(replica))?;
+                let by = if *replica == primary { &digester } else { replica };
+                self.judge_entries(replica, plan, files.get(replica).unwrap_or(&none), stores.get(by))?;
             }
             return Ok(());
         }
@@ -258,8 +262,6 @@ impl Seen {
             let promised = plan.options.sync == SyncPolicy::Always;
             return if promised { self.judge_entries(&primary, plan, own, None) } else { Ok(()) };
         }
-        let by_card = plan.options.alternative.digests_on_card();
-        let digester = if by_card { RoleName::new("soc", 0) } else { primary.clone() };
         let digested = stores.get(&digester).unwrap_or(&none);
         for replica in &plan.options.chain {
             if stores.get(replica) != Some(digested) {
