@@ -628,7 +628,7 @@ mod tests {
         let missing = ConnectionLibrary::open("libnone-of-this-name.so.1").err();
         assert!(matches!(missing, Some(VerbsError::ConnectionLibrary { library: CONNECTION_LIBRARY, .. })));
         let text = missing.map(|error| error.to_string()).unwrap_or_default();
-        assert!(text.contains("librdmacm1") && text.contains("libnone-of-this-name.so.1"), "{text}");
+        assert!(text.contains("install the package librdmacm1"), "{text}");
         // A library that is there, but another one.
         let other = ConnectionLibrary::open("libc.so.6").err();
         assert!(matches!(other, Some(VerbsError::Symbol { symbol: "rdma_create_event_channel", .. })));

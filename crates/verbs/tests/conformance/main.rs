@@ -94,6 +94,7 @@ fn main() -> ExitCode {
                 if managed {
                     all.extend([
                         own::tell("nobody_listens", &managed::nobody_listens(world)),
+                        own::tell("nobody_waits", &managed::nobody_waits(world)),
                         own::tell("no_such_address", &managed::no_such_address(world)),
                         own::tell("a_dialler_that_leaves", &managed::a_dialler_that_leaves(world)),
                         own::tell("diallers_that_give_up", &managed::diallers_that_give_up(world)),

@@ -3,8 +3,7 @@
 use crate::own::{Verdict, free, play, same, server};
 use offpath_fabric::*;
 use offpath_quantity::Time;
-use offpath_verbs::{Verbs, VerbsFabric};
-use std::error::Error;
+use offpath_verbs::{ConnectBy, Verbs, VerbsFabric};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -16,6 +15,8 @@ const ANSWER: u8 = 2;
 /// How many bytes an end says of its queue pair, and of these the place of the GID.
 const PARAMETERS: usize = 31;
 const GID: usize = 8;
+/// How long an acceptor waits for the word of whom it accepted.
+const HEARD: Time = Time::from_ms(400);
 
 fn receive(stream: &mut TcpStream) -> std::io::Result<(u8, Vec<u8>)> {
     let mut length = [0; 2];
@@ -33,19 +34,19 @@ fn send(stream: &mut TcpStream, tag: u8, body: &[u8]) -> std::io::Result<()> {
     stream.write_all(&frame)
 }
 
-/// What a dialler learns from an acceptor whose answer leads nowhere, after `change` of its parameters.
-fn refused_by(world: &Verbs, expected: &'static str, change: fn(&mut [u8])) -> Verdict {
+/// What a dialler learns from an acceptor that makes an answer of the dialler's own parameters.
+fn refused_by(
+    world: &Verbs,
+    expected: &'static str,
+    answer: impl FnOnce(&[u8]) -> std::io::Result<Vec<u8>> + Send + 'static,
+) -> Verdict {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let peer = listener.local_addr()?;
-    // An acceptor on this machine's own device, so its answer is the dialler's with another port.
     let acceptor = std::thread::spawn(move || -> std::io::Result<()> {
         let (mut stream, _) = listener.accept()?;
         let (_, asked) = receive(&mut stream)?;
-        let mut body = asked[asked.len() - PARAMETERS - 1..asked.len() - 1].to_vec();
-        change(&mut body);
-        body.extend_from_slice(&1u16.to_le_bytes());
-        body.extend_from_slice(&[7; 16]);
-        send(&mut stream, ANSWER, &body)?;
+        let parameters = &asked[asked.len() - PARAMETERS - 1..asked.len() - 1];
+        send(&mut stream, ANSWER, &answer(parameters)?)?;
         // Until the dialler gives up.
         let _ = stream.read(&mut [0]);
         Ok(())
@@ -68,7 +69,9 @@ fn refused_by(world: &Verbs, expected: &'static str, change: fn(&mut [u8])) -> V
             other => return Err(format!("connecting ended with {other:?}, expected {expected}").into()),
         }
         println!("  {} ms, {ticks} rounds of another task meanwhile", waited * 10);
-        if waited >= 10 && ticks < waited / 10 {
+        // A call that waited would let that task run once before and once after; a busy machine, less often
+        // than every 10 ms.
+        if waited >= 100 && ticks < 5 {
             return Err("the world stood still while it connected".into());
         }
         same("the queue pair's state", qp.state(), QueuePairState::Initialised)
@@ -90,12 +93,64 @@ async fn race<T>(first: impl Future<Output = T>, other: impl Future<Output = ()>
 
 /// The peer's machine is there, but nobody listens at the port of the connection manager.
 pub fn nobody_listens(world: &Verbs) -> Verdict {
-    refused_by(world, "rejected the connection with reason 8 (nobody listens there)", |_| {})
+    // Both ends are on this machine's device, so the dialler's parameters name where it is.
+    refused_by(world, "rejected the connection with reason 8 (nobody listens there)", |parameters| {
+        Ok([parameters, &1u16.to_le_bytes(), &[7; 16]].concat())
+    })
 }
 
 /// The peer's address is one of the network that no machine has.
 pub fn no_such_address(world: &Verbs) -> Verdict {
-    refused_by(world, "was not resolved", |parameters| parameters[GID + 15] = 77)
+    refused_by(world, "was not resolved", |parameters| {
+        let mut answer = [parameters, &4000u16.to_le_bytes(), &[7; 16]].concat();
+        answer[GID + 15] = 77;
+        Ok(answer)
+    })
+}
+
+/// The acceptor no longer waits for the meeting whose token it gave.
+pub fn nobody_waits(world: &Verbs) -> Verdict {
+    let own = free()?;
+    let done = Arc::new(AtomicBool::new(false));
+    // Its first dialler leaves, so that its answer's token is forgotten while it waits for the next.
+    std::thread::scope(|scope| {
+        let host = scope.spawn({
+            let done = done.clone();
+            move || -> Result<(), String> {
+                let world = Verbs::open(None, 3).map_err(|error| error.to_string())?;
+                let world = world.connect_by(ConnectBy::ConnectionManager).map_err(|e| e.to_string())?;
+                let server = |f: VerbsFabric| async move {
+                    let qp = f.create_queue_pair(QueuePairOptions::rc())?;
+                    same("who was accepted", f.listen("data")?.accept(&qp).await?.instance, 0)
+                };
+                let keeper = move |f: VerbsFabric| {
+                    let done = done.clone();
+                    async move {
+                        while !done.load(Ordering::Acquire) {
+                            f.sleep(Time::from_ms(1)).await;
+                        }
+                        // The server ends when it accepted somebody.
+                        let qp = f.create_queue_pair(QueuePairOptions::rc())?;
+                        Ok(f.connect(&qp, "server", 0, "data").await?)
+                    }
+                };
+                let roles = vec![Role::new("server", 0, server), Role::new("client", 0, keeper)];
+                play(world.listen_at(own), roles).map_err(|error| error.to_string())
+            }
+        });
+        let refused = refused_by(
+            world,
+            "rejected the connection with reason 28 (nobody there waits for this connection)",
+            move |parameters| {
+                let answer = answer_of(own, "data")?;
+                std::thread::sleep(std::time::Duration::from_millis(200));
+                Ok([parameters, &answer[PARAMETERS..]].concat())
+            },
+        );
+        done.store(true, Ordering::Release);
+        let hosted = host.join().unwrap_or_else(|_| Err("the acceptor's world panicked".into()));
+        refused.and_then(|()| Ok(hosted?))
+    })
 }
 
 /// A dialler leaves after it got its answer, before it asks the connection manager: it is passed over.
@@ -104,20 +159,10 @@ pub fn a_dialler_that_leaves(world: &Verbs) -> Verdict {
     let left = Arc::new(AtomicBool::new(false));
     let leaver = std::thread::spawn({
         let left = left.clone();
-        move || -> Result<usize, Box<dyn Error + Send + Sync>> {
-            let mut stream = dial(own)?;
-            let mut body = Vec::new();
-            for (name, instance) in [("server", Some(0u32)), ("data", None), ("client", Some(9))] {
-                body.push(name.len() as u8);
-                body.extend_from_slice(name.as_bytes());
-                body.extend(instance.into_iter().flat_map(u32::to_le_bytes));
-            }
-            body.extend_from_slice(&[0; PARAMETERS]);
-            body.push(1);
-            send(&mut stream, CONNECT, &body)?;
-            let (tag, answer) = receive(&mut stream)?;
+        move || -> std::io::Result<usize> {
+            let answer = answer_of(own, "data");
             left.store(true, Ordering::Release);
-            if tag == ANSWER { Ok(answer.len()) } else { Err(format!("tag {tag}").into()) }
+            Ok(answer?.len())
         }
     });
     let acceptor = |f: VerbsFabric| async move {
@@ -139,8 +184,26 @@ pub fn a_dialler_that_leaves(world: &Verbs) -> Verdict {
     };
     let roles = vec![Role::new("server", 0, acceptor), Role::new("client", 0, dialler)];
     play(world.clone().listen_at(own), roles)?;
-    let answer = leaver.join().map_err(|_| "the leaver panicked")?.map_err(|error| error.to_string())?;
+    let answer = leaver.join().map_err(|_| "the leaver panicked")??;
     same("the length of the answer", answer, PARAMETERS + 2 + 16)
+}
+
+/// What a world answers a dialler, who then leaves.
+fn answer_of(address: SocketAddr, service: &str) -> std::io::Result<Vec<u8>> {
+    let mut stream = dial(address)?;
+    let mut body = Vec::new();
+    for (name, instance) in [("server", Some(0u32)), (service, None), ("client", Some(9))] {
+        body.push(name.len() as u8);
+        body.extend_from_slice(name.as_bytes());
+        body.extend(instance.into_iter().flat_map(u32::to_le_bytes));
+    }
+    body.extend_from_slice(&[0; PARAMETERS]);
+    body.push(1);
+    send(&mut stream, CONNECT, &body)?;
+    match receive(&mut stream)? {
+        (ANSWER, answer) => Ok(answer),
+        (tag, _) => Err(std::io::Error::other(format!("tag {tag}"))),
+    }
 }
 
 /// The stream to a world that is about to listen.
@@ -178,7 +241,7 @@ pub fn diallers_that_give_up(world: &Verbs) -> Verdict {
             let word = qp.receive(region.all())?;
             listener.accept(&qp).await?;
             accepted += 1;
-            let said = f.timeout(Time::from_ms(300), word).await;
+            let said = f.timeout(HEARD, word).await;
             if said.is_some_and(|word| word.status == Status::Success) {
                 println!("  {accepted} accepted");
                 return same("the word", region.load(0)?, 12);
@@ -186,17 +249,22 @@ pub fn diallers_that_give_up(world: &Verbs) -> Verdict {
         }
     };
     let dialler = |f: VerbsFabric| async move {
+        // Longer each time, until it is enough for a connection: so every stage is left once.
+        let mut connect_timeout = Time::from_us(500);
         let mut gave_up = 0;
-        for patience in 1..24 {
-            let connect_timeout = Time::from_ms(patience);
+        loop {
             let qp = f.create_queue_pair(QueuePairOptions { connect_timeout, ..QueuePairOptions::rc() })?;
             match f.connect(&qp, "server", 0, "data").await {
-                Ok(()) => {}
+                Ok(()) => break,
                 Err(ConnectError::Timeout { .. }) => gave_up += 1,
-                Err(other) => return Err(format!("after {patience} ms: {other}").into()),
+                Err(other) => return Err(format!("after {connect_timeout}: {other}").into()),
             }
+            drop(qp);
+            // The server may have accepted it and wait for its word.
+            f.sleep(HEARD + Time::from_ms(50)).await;
+            connect_timeout = connect_timeout + Time::from_ps(connect_timeout.ps() / 3);
         }
-        println!("  {gave_up} of 23 gave up");
+        println!("  {gave_up} gave up, the last before {connect_timeout}");
         same("whether one gave up", gave_up > 0, true)?;
         send_word(&f, 12).await
     };

@@ -1,5 +1,6 @@
 //! What only the verbs world has.
 
+use crate::PATIENT;
 use offpath_fabric::*;
 use offpath_quantity::Time;
 use offpath_verbs::{DirectCompletion, Verbs, VerbsDirect, VerbsFabric};
@@ -315,8 +316,21 @@ fn a_process_killed(world: &Verbs, managed: bool, retries: u8) -> Verdict {
             write()?.await.success()?;
             server.borrow_mut().0.kill()?;
             server.borrow_mut().0.wait()?;
+            if managed {
+                // The connection manager tells that the peer left, which no request has to find out.
+                f.sleep(Time::from_ms(2000)).await;
+            }
+            let from = f.now();
             let (failed, behind) = (write()?, write()?);
             same("a WRITE to a process that was killed", failed.await.status, Status::RetryExceeded)?;
+            let took = f.now() - from;
+            println!("  {} us until the WRITE failed", took.ps() / Time::from_us(1).ps());
+            // The device takes as long as all its retries.
+            if managed && took >= Time::from_ps(PATIENT.ps() * (u64::from(retries) + 1)) {
+                return Err(
+                    "the WRITE waited for an acknowledgement of a peer that is known to be gone".into()
+                );
+            }
             same("the WRITE behind it", behind.await.status, Status::Flushed)?;
             same("the queue pair's state", qp.state(), QueuePairState::Error)?;
             same("a request posted afterwards", write()?.await.status, Status::Flushed)
