@@ -185,8 +185,8 @@ impl Verbs {
     }
 
     /// The same world that makes its RC connections in another way; the default is [`ConnectBy::Exchange`].
-    /// The connection manager is refused where librdmacm cannot be loaded or the device's GID is no IP address
-    /// that can be routed to.
+    /// The connection manager is refused where librdmacm cannot be loaded, or the device's GID is no IP
+    /// address that can be routed to.
     pub fn connect_by(self, connect_by: ConnectBy) -> Result<Verbs, VerbsError> {
         let connections = match connect_by {
             ConnectBy::Exchange => None,

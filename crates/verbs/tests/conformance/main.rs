@@ -3,8 +3,8 @@
 //!
 //! Without an RDMA device it says that it was skipped; `lab/run conformance` runs it in a machine that has
 //! one, and asks with `OFFPATH_DEVICE_REQUIRED` that a skip be a failure. With the arguments
-//! `server|client OWN-ADDRESS PEER-ADDRESS` it is one process of two, on one machine or on two. With `managed`
-//! before them, connections are made by the connection manager; alone, it runs only what tests that.
+//! `server|client OWN-ADDRESS PEER-ADDRESS` it is one process of two, on one machine or on two. With
+//! `managed` before them, connections are made by the connection manager; alone, it runs only what tests that.
 
 mod managed;
 mod own;
