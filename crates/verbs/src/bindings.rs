@@ -1,4 +1,5 @@
-//! The part of libibverbs that this crate uses, by its C names, and the loading of its symbols.
+//! The parts of libibverbs and librdmacm that this crate uses, by their C names, and the loading of their
+//! symbols.
 //!
 //! Posting, polling and arming are no symbols: they are calls through the context's table of
 //! operations, which the device's provider fills. `layout.rs` checks every structure against the C
@@ -6,7 +7,7 @@
 #![allow(non_camel_case_types, reason = "the names of C")]
 
 use crate::VerbsError;
-use libc::{c_char, c_int, c_uint, c_void, size_t};
+use libc::{c_char, c_int, c_uint, c_void, size_t, sockaddr, sockaddr_storage};
 
 pub(crate) const IBV_QPS_INIT: c_uint = 1;
 pub(crate) const IBV_QPS_RTR: c_uint = 2;
@@ -77,6 +78,20 @@ pub(crate) const IBV_EVENT_QP_FATAL: c_uint = 1;
 pub(crate) const IBV_EVENT_QP_REQ_ERR: c_uint = 2;
 pub(crate) const IBV_EVENT_QP_ACCESS_ERR: c_uint = 3;
 pub(crate) const IBV_EVENT_DEVICE_FATAL: c_uint = 8;
+
+pub(crate) const RDMA_PS_TCP: c_uint = 0x0106;
+
+pub(crate) const RDMA_CM_EVENT_ADDR_RESOLVED: c_uint = 0;
+pub(crate) const RDMA_CM_EVENT_ADDR_ERROR: c_uint = 1;
+pub(crate) const RDMA_CM_EVENT_ROUTE_RESOLVED: c_uint = 2;
+pub(crate) const RDMA_CM_EVENT_ROUTE_ERROR: c_uint = 3;
+pub(crate) const RDMA_CM_EVENT_CONNECT_REQUEST: c_uint = 4;
+pub(crate) const RDMA_CM_EVENT_CONNECT_RESPONSE: c_uint = 5;
+pub(crate) const RDMA_CM_EVENT_CONNECT_ERROR: c_uint = 6;
+pub(crate) const RDMA_CM_EVENT_UNREACHABLE: c_uint = 7;
+pub(crate) const RDMA_CM_EVENT_REJECTED: c_uint = 8;
+pub(crate) const RDMA_CM_EVENT_DISCONNECTED: c_uint = 10;
+pub(crate) const RDMA_CM_EVENT_DEVICE_REMOVAL: c_uint = 11;
 
 /// Only pointers to these pass.
 pub(crate) enum ibv_device {}
@@ -425,23 +440,87 @@ pub(crate) struct ibv_async_event {
     pub event_type: c_uint,
 }
 
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct rdma_ib_addr {
+    pub sgid: ibv_gid,
+    pub dgid: ibv_gid,
+    pub pkey: u16,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct rdma_addr {
+    pub src_storage: sockaddr_storage,
+    pub dst_storage: sockaddr_storage,
+    pub addr: rdma_ib_addr,
+}
+
+#[repr(C)]
+pub(crate) struct rdma_route {
+    pub addr: rdma_addr,
+    pub path_rec: *mut c_void,
+    pub num_paths: c_int,
+}
+
+#[repr(C)]
+pub(crate) struct rdma_event_channel {
+    pub fd: c_int,
+}
+
+/// Its beginning; the library makes them.
+#[repr(C)]
+pub(crate) struct rdma_cm_id {
+    pub verbs: *mut ibv_context,
+    pub channel: *mut rdma_event_channel,
+    pub context: *mut c_void,
+    pub qp: *mut ibv_qp,
+    pub route: rdma_route,
+    pub ps: c_uint,
+    pub port_num: u8,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct rdma_conn_param {
+    pub private_data: *const c_void,
+    pub private_data_len: u8,
+    pub responder_resources: u8,
+    pub initiator_depth: u8,
+    pub flow_control: u8,
+    pub retry_count: u8,
+    pub rnr_retry_count: u8,
+    pub srq: u8,
+    pub qp_num: u32,
+}
+
+/// Its beginning, with what it has for connections; the library makes them.
+#[repr(C)]
+pub(crate) struct rdma_cm_event {
+    pub id: *mut rdma_cm_id,
+    pub listen_id: *mut rdma_cm_id,
+    pub event: c_uint,
+    pub status: c_int,
+    pub param: rdma_conn_param,
+}
+
 macro_rules! symbols {
-    ($($name:ident: fn($($argument:ty),*) -> $result:ty,)*) => {
+    ($type:ident of $file:expr; $($name:ident: fn($($argument:ty),*) -> $result:ty,)*) => {
         /// The loaded library. Its functions stay valid as long as it lives.
-        pub(crate) struct Library {
+        pub(crate) struct $type {
             $(pub $name: unsafe extern "C" fn($($argument),*) -> $result,)*
             _library: libloading::Library,
         }
 
-        impl Library {
-            fn symbols(library: libloading::Library) -> Result<Library, VerbsError> {
-                Ok(Library {
+        impl $type {
+            fn symbols(library: libloading::Library) -> Result<$type, VerbsError> {
+                Ok($type {
                     $($name: {
                         let name = stringify!($name);
                         // SAFETY: the library's headers declare the symbol with this signature.
                         let symbol = unsafe { library.get(name.as_bytes()) };
                         *symbol.map_err(|error| VerbsError::Symbol {
-                            library: LIBRARY,
+                            library: $file,
                             symbol: name,
                             reason: error.to_string(),
                         })?
@@ -454,6 +533,7 @@ macro_rules! symbols {
 }
 
 symbols! {
+    Library of LIBRARY;
     ibv_get_device_list: fn(*mut c_int) -> *mut *mut ibv_device,
     ibv_free_device_list: fn(*mut *mut ibv_device) -> (),
     ibv_get_device_name: fn(*mut ibv_device) -> *const c_char,
@@ -483,7 +563,28 @@ symbols! {
     ibv_destroy_ah: fn(*mut ibv_ah) -> c_int,
 }
 
+symbols! {
+    ConnectionLibrary of CONNECTION_LIBRARY;
+    rdma_create_event_channel: fn() -> *mut rdma_event_channel,
+    rdma_destroy_event_channel: fn(*mut rdma_event_channel) -> (),
+    rdma_create_id: fn(*mut rdma_event_channel, *mut *mut rdma_cm_id, *mut c_void, c_uint) -> c_int,
+    rdma_destroy_id: fn(*mut rdma_cm_id) -> c_int,
+    rdma_bind_addr: fn(*mut rdma_cm_id, *mut sockaddr) -> c_int,
+    rdma_listen: fn(*mut rdma_cm_id, c_int) -> c_int,
+    rdma_resolve_addr: fn(*mut rdma_cm_id, *mut sockaddr, *mut sockaddr, c_int) -> c_int,
+    rdma_resolve_route: fn(*mut rdma_cm_id, c_int) -> c_int,
+    rdma_connect: fn(*mut rdma_cm_id, *mut rdma_conn_param) -> c_int,
+    rdma_establish: fn(*mut rdma_cm_id) -> c_int,
+    rdma_accept: fn(*mut rdma_cm_id, *mut rdma_conn_param) -> c_int,
+    rdma_reject: fn(*mut rdma_cm_id, *const c_void, u8) -> c_int,
+    rdma_disconnect: fn(*mut rdma_cm_id) -> c_int,
+    rdma_get_cm_event: fn(*mut rdma_event_channel, *mut *mut rdma_cm_event) -> c_int,
+    rdma_ack_cm_event: fn(*mut rdma_cm_event) -> c_int,
+    rdma_init_qp_attr: fn(*mut rdma_cm_id, *mut ibv_qp_attr, *mut c_int) -> c_int,
+}
+
 const LIBRARY: &str = "libibverbs.so.1";
+const CONNECTION_LIBRARY: &str = "librdmacm.so.1";
 
 impl Library {
     pub(crate) fn load() -> Result<Library, VerbsError> {
@@ -495,9 +596,41 @@ impl Library {
     }
 }
 
+impl ConnectionLibrary {
+    pub(crate) fn load() -> Result<ConnectionLibrary, VerbsError> {
+        ConnectionLibrary::open(CONNECTION_LIBRARY)
+    }
+
+    fn open(name: &str) -> Result<ConnectionLibrary, VerbsError> {
+        // SAFETY: loading librdmacm runs its initialisers, which only set up tables.
+        let library = unsafe { libloading::Library::new(name) };
+        let library = library.map_err(|error| VerbsError::ConnectionLibrary {
+            library: CONNECTION_LIBRARY,
+            reason: error.to_string(),
+        })?;
+        ConnectionLibrary::symbols(library)
+    }
+}
+
 /// A zeroed structure of C.
 pub(crate) fn zeroed<T: Copy>() -> T {
     // SAFETY: used for the structures of this file alone, of integers and raw pointers, for which all
     // zeroes are a value.
     unsafe { std::mem::zeroed() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_library_is_named_with_its_package() {
+        let missing = ConnectionLibrary::open("libnone-of-this-name.so.1").err();
+        assert!(matches!(missing, Some(VerbsError::ConnectionLibrary { library: CONNECTION_LIBRARY, .. })));
+        let text = missing.map(|error| error.to_string()).unwrap_or_default();
+        assert!(text.contains("install the package librdmacm1"), "{text}");
+        // A library that is there, but another one.
+        let other = ConnectionLibrary::open("libc.so.6").err();
+        assert!(matches!(other, Some(VerbsError::Symbol { symbol: "rdma_create_event_channel", .. })));
+    }
 }

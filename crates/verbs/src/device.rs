@@ -14,6 +14,8 @@ use std::rc::Rc;
 const INLINE_SOUGHT: u32 = 4096;
 /// The deepest queue that is offered, whatever the device could hold.
 const DEPTH_OFFERED: u32 = 32_768;
+/// How many READs and atomics of one queue pair may be under way, if the devices can.
+const READS_UNDER_WAY: u8 = 16;
 /// Every UD queue pair has this queue key: peers learn it with the address.
 pub(crate) const QUEUE_KEY: u32 = 0x0ff_0a7b;
 
@@ -375,6 +377,16 @@ impl Device {
     /// How often it can be asked to send again before it gives up.
     pub fn retries_max(&self) -> u8 {
         retries_max(self.attributes.vendor_id)
+    }
+
+    /// How many READs and atomics of one queue pair may be under way.
+    pub fn reads_started(&self) -> u8 {
+        self.attributes.max_qp_init_rd_atom.clamp(0, i32::from(READS_UNDER_WAY)) as u8
+    }
+
+    /// How many of a peer's one queue pair answers at once.
+    pub fn reads_answered(&self) -> u8 {
+        self.attributes.max_qp_rd_atom.clamp(0, i32::from(READS_UNDER_WAY)) as u8
     }
 
     pub fn address(&self, queue_pair: u32) -> Address {

@@ -14,8 +14,30 @@ pub enum VerbsError {
         /// What the loader said.
         reason: String,
     },
+    /// The library of the connection manager is not installed.
+    #[error(
+        "{library} cannot be loaded ({reason}); install the package librdmacm1, or connect by \
+         `ConnectBy::Exchange`"
+    )]
+    ConnectionLibrary {
+        /// Its file name.
+        library: &'static str,
+        /// What the loader said.
+        reason: String,
+    },
+    /// The connection manager finds devices by IP address, and the port's GID is none.
+    #[error(
+        "GID {gid_index} of {device} is no IP address that the connection manager could route to; give its \
+         network device an IPv4 address, choose another GID, or connect by `ConnectBy::Exchange`"
+    )]
+    NoIpAddress {
+        /// The device.
+        device: String,
+        /// The GID's place in the port's table.
+        gid_index: u8,
+    },
     /// The library is too old, or another one of that name.
-    #[error("{library} has no `{symbol}` ({reason}); install libibverbs1 of rdma-core 28 or later")]
+    #[error("{library} has no `{symbol}` ({reason}); install that of rdma-core 28 or later")]
     Symbol {
         /// The library's file name.
         library: &'static str,

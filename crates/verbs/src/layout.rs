@@ -1,7 +1,7 @@
 //! The structures of `bindings.rs` against the C headers of rdma-core.
 //!
 //! The `-sys` crates for libibverbs want clang or cmake, so the compiler and the headers
-//! (`libibverbs-dev`) are asked directly. Without them the test says that it was skipped.
+//! (`libibverbs-dev`, `librdmacm-dev`) are asked directly. Without them the test says that it was skipped.
 
 use crate::bindings::*;
 use std::collections::BTreeMap;
@@ -91,6 +91,19 @@ fn claims() -> Claims {
     claim!(c, ibv_wc whole: wr_id, status, opcode, vendor_err, byte_len, imm_data, qp_num, src_qp, wc_flags,
         pkey_index, slid, sl, dlid_path_bits);
     claim!(c, ibv_async_event whole: element, event_type);
+    claim!(c, rdma_ib_addr whole: sgid, dgid, pkey);
+    claim!(c, rdma_addr whole: src_storage, dst_storage, addr);
+    claim!(c, rdma_route whole: addr, path_rec, num_paths);
+    claim!(c, rdma_event_channel whole: fd);
+    claim!(c, rdma_cm_id: verbs, channel, context, qp, route, ps, port_num);
+    claim!(c, rdma_conn_param whole: private_data, private_data_len, responder_resources, initiator_depth,
+        flow_control, retry_count, rnr_retry_count, srq, qp_num);
+    claim!(c, rdma_cm_event: id, listen_id, event, status, param);
+    numbers!(c: RDMA_PS_TCP, RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ADDR_ERROR,
+        RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_CM_EVENT_ROUTE_ERROR, RDMA_CM_EVENT_CONNECT_REQUEST,
+        RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_CONNECT_ERROR, RDMA_CM_EVENT_UNREACHABLE,
+        RDMA_CM_EVENT_REJECTED, RDMA_CM_EVENT_DISCONNECTED,
+        RDMA_CM_EVENT_DEVICE_REMOVAL);
     numbers!(c: IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_ERR, IBV_QPT_RC, IBV_QPT_UD,
         IBV_QP_STATE, IBV_QP_ACCESS_FLAGS, IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_QKEY, IBV_QP_AV,
         IBV_QP_PATH_MTU, IBV_QP_TIMEOUT, IBV_QP_RETRY_CNT, IBV_QP_RNR_RETRY, IBV_QP_RQ_PSN,
@@ -112,7 +125,8 @@ fn claims() -> Claims {
 fn structures_are_those_of_the_c_headers() {
     let claims = claims();
     let mut program = String::from(
-        "#include <stddef.h>\n#include <stdio.h>\n#include <infiniband/verbs.h>\nint main(void) {\n",
+        "#include <stddef.h>\n#include <stdio.h>\n#include <infiniband/verbs.h>\n\
+         #include <rdma/rdma_cma.h>\nint main(void) {\n",
     );
     for (name, expression, _) in &claims.0 {
         program.push_str(&format!("  printf(\"%s=%zu\\n\", \"{name}\", (size_t)({expression}));\n"));
@@ -131,12 +145,13 @@ fn structures_are_those_of_the_c_headers() {
     let values = said.is_none().then(|| Command::new(&binary).output().unwrap());
     std::fs::remove_dir_all(&folder).unwrap();
     if let Some(said) = said {
-        let missing = said.contains("infiniband/verbs.h") || said.starts_with("cc:");
+        let headers = ["infiniband/verbs.h: No such", "rdma/rdma_cma.h: No such"];
+        let missing = headers.iter().any(|header| said.contains(header)) || said.starts_with("cc:");
         assert!(missing, "the program of the layout check does not compile:\n{said}");
         // Written past the capture of output, so that it is seen.
         let _ = writeln!(
             std::io::stderr(),
-            "skipped: no C compiler or no rdma-core headers (install libibverbs-dev)"
+            "skipped: no C compiler or no rdma-core headers (install libibverbs-dev and librdmacm-dev)"
         );
         return;
     }

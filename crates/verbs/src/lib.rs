@@ -42,6 +42,7 @@ mod error;
 mod executor;
 #[cfg(test)]
 mod layout;
+mod manager;
 mod meeting;
 mod queue_pair;
 mod region;
@@ -55,8 +56,10 @@ pub use queue_pair::{VerbsQueuePair, VerbsSharedReceiveQueue};
 pub use region::VerbsRegion;
 pub use ticket::VerbsTicket;
 
+use bindings::ConnectionLibrary;
 use device::Device;
 use executor::{Executor, Owner};
+use manager::Manager;
 use meeting::Meeting;
 use queue_pair::Engine;
 use region::Regions;
@@ -69,6 +72,16 @@ pub enum Waiting {
     Polling,
     /// It arms them and sleeps until the device, a timer or a socket wakes it.
     Events,
+}
+
+/// How an RC connection between two queue pairs is made. Both processes must do it in the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectBy {
+    /// Over TCP, both ends tell each other what their queue pairs need.
+    Exchange,
+    /// By the RDMA connection manager, as applications that use librdmacm do. Roles and services still find
+    /// each other over TCP. It finds a device by the IP address that its GID is, so on Ethernet alone.
+    ConnectionManager,
 }
 
 /// A world on an opened device, to be run. Clones share the device.
@@ -84,6 +97,7 @@ pub struct Verbs {
     peers: BTreeMap<RoleName, SocketAddr>,
     acknowledgement_floor: Time,
     huge_pages: bool,
+    connections: Option<Rc<ConnectionLibrary>>,
 }
 
 impl Verbs {
@@ -113,6 +127,7 @@ impl Verbs {
             peers: BTreeMap::new(),
             acknowledgement_floor: Time::ZERO,
             huge_pages: true,
+            connections: None,
         })
     }
 
@@ -169,6 +184,20 @@ impl Verbs {
         Verbs { huge_pages, ..self }
     }
 
+    /// The same world that makes its RC connections in another way; the default is [`ConnectBy::Exchange`].
+    /// The connection manager is refused where librdmacm cannot be loaded, or the device's GID is no IP
+    /// address that can be routed to.
+    pub fn connect_by(self, connect_by: ConnectBy) -> Result<Verbs, VerbsError> {
+        let connections = match connect_by {
+            ConnectBy::Exchange => None,
+            ConnectBy::ConnectionManager => {
+                manager::own_address(&self.device)?;
+                Some(Rc::new(ConnectionLibrary::load()?))
+            }
+        };
+        Ok(Verbs { connections, ..self })
+    }
+
     fn supports(&self) -> Capabilities {
         let device = &self.device;
         Capabilities {
@@ -220,6 +249,8 @@ pub(crate) struct Core {
     engine: RefCell<Engine>,
     tickets: Rc<Tickets>,
     meeting: Meeting,
+    /// Where connections are made by the connection manager.
+    manager: Option<Rc<Manager>>,
 }
 
 impl Core {
@@ -454,6 +485,11 @@ impl World for Verbs {
         let tickets = Rc::new(Tickets::new());
         let engine = Engine::new(&self.device, &tickets, events, self.acknowledgement_floor)
             .map_err(|reason| failed(format!("no completion channel on {}: {reason}", self.device())))?;
+        let manager =
+            self.connections.as_ref().map(|library| Manager::new(library, &self.device).map(Rc::new));
+        let manager = manager
+            .transpose()
+            .map_err(|failure| failed(format!("no connection manager on {}: {failure}", self.device())))?;
         let core = Rc::new(Core {
             device: self.device.clone(),
             roles: states,
@@ -463,10 +499,12 @@ impl World for Verbs {
             engine: RefCell::new(engine),
             tickets,
             meeting,
+            manager,
             world: self,
         });
         let ending = Ending(core.clone());
         meeting::serve(&core);
+        manager::serve(&core);
         let results: Rc<RefCell<Vec<Option<T>>>> =
             Rc::new(RefCell::new(roles.iter().map(|_| None).collect()));
         for (index, role) in roles.iter().enumerate() {

@@ -14,8 +14,14 @@
 //! | dialler | `RESOLVE` | whose address of which service |
 //! | acceptor | `ADDRESS` | that |
 //! | acceptor | `ENDED`, `UNKNOWN` | the role ended, or is not of this process |
+//! | acceptor | `OTHERWISE` | it makes connections in another way |
+//!
+//! With the connection manager, `ANSWER` also has a port and a token of its. The dialler asks for the
+//! connection there, and no `COMMIT` and `READY` are sent: a request with the token says the one, its answer
+//! the other.
 
 use crate::executor::Owner;
+use crate::manager::Token;
 use crate::queue_pair::{Parameters, VerbsQueuePair};
 use crate::{Core, VerbsFabric};
 use offpath_fabric::*;
@@ -28,6 +34,7 @@ use std::future::poll_fn;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
@@ -40,6 +47,7 @@ const RESOLVE: u8 = 6;
 const ADDRESS: u8 = 7;
 const ENDED: u8 = 8;
 const UNKNOWN: u8 = 9;
+const OTHERWISE: u8 = 10;
 
 /// The longest frame. A longer one is no frame of ours, and its stream is dropped.
 const FRAME_MAX: usize = 1024;
@@ -322,6 +330,9 @@ async fn answer(core: Rc<Core>, stream: Stream) -> io::Result<()> {
         CONNECT => {
             let from = reader.role().ok_or_else(nonsense)?;
             let parameters = Parameters::from_bytes(&reader.array().ok_or_else(nonsense)?);
+            if reader.array() != Some([u8::from(core.manager.is_some())]) {
+                return stream.send(OTHERWISE, &[]).await;
+            }
             let mut state = core.meeting.state.borrow_mut();
             let requests = state.requests.entry((role, service)).or_default();
             requests.push_back(Request { from, parameters, stream });
@@ -397,6 +408,12 @@ impl Core {
         let first_packet = self.roles[role].rng_of_connections.borrow_mut().next_u32();
         self.engine.borrow_mut().parameters(queue_pair.at(), first_packet)
     }
+
+    fn token(&self, role: usize) -> Token {
+        let mut token = Token::default();
+        self.roles[role].rng_of_connections.borrow_mut().fill_bytes(&mut token);
+        token
+    }
 }
 
 impl Listener for VerbsListener {
@@ -414,29 +431,65 @@ impl Listener for VerbsListener {
             });
             let Request { from, parameters: peer, stream } = next.await?;
             let Some(own) = self.core.own_parameters(self.service.0, queue_pair) else { continue };
-            // A peer that gave up meanwhile is passed over.
-            if stream.send(ANSWER, &own.to_bytes()).await.is_err() {
-                continue;
-            }
-            if !matches!(stream.receive().await, Ok((COMMIT, _))) {
-                continue;
-            }
             let failed = |reason: String| ConnectError::Failed {
                 peer: from.clone(),
                 service: self.service.1.clone(),
                 reason,
             };
-            check(queue_pair, Kind::Rc, QueuePairState::Initialised)?;
-            let made = self.core.engine.borrow_mut().connect(queue_pair.at(), own, peer);
-            made.map_err(failed)?;
+            let check = || check(queue_pair, Kind::Rc, QueuePairState::Initialised);
+            let (core, at) = (&self.core, queue_pair.at());
+            // A peer that gave up meanwhile is passed over.
+            if let Some(manager) = &core.manager {
+                let token = core.token(self.service.0);
+                let invitation = manager.invite(token);
+                let mut body = own.to_bytes().to_vec();
+                body.extend_from_slice(&manager.port().to_le_bytes());
+                body.extend_from_slice(&token);
+                if stream.send(ANSWER, &body).await.is_err() {
+                    continue;
+                }
+                let asked = before(invitation.request(), stream.receive()).await;
+                let Some(connection) = asked else { continue };
+                let Ok(agreed) = connection.agreed() else { continue };
+                check()?;
+                let engine = || core.engine.borrow_mut();
+                engine().connect(at, own, peer, Some(&agreed)).map_err(failed)?;
+                let gone = connection.accept(&own).is_err();
+                engine().keep(at, connection);
+                if gone {
+                    engine().peer_gone(at);
+                    return Ok(from);
+                }
+            } else {
+                if stream.send(ANSWER, &own.to_bytes()).await.is_err() {
+                    continue;
+                }
+                if !matches!(stream.receive().await, Ok((COMMIT, _))) {
+                    continue;
+                }
+                check()?;
+                core.engine.borrow_mut().connect(at, own, peer, None).map_err(failed)?;
+                if stream.send(READY, &[]).await.is_err() {
+                    return Ok(from);
+                }
+            }
             // Where the peer dies here, its connection is one to a peer that is gone: the next request
             // tells.
-            if stream.send(READY, &[]).await.is_ok() {
-                let _ = stream.receive().await;
-            }
+            let _ = stream.receive().await;
             return Ok(from);
         }
     }
+}
+
+/// What `first` gives, unless `other` ends before it.
+async fn before<T, U>(first: impl Future<Output = T>, other: impl Future<Output = U>) -> Option<T> {
+    let (mut first, mut other) = (pin!(first), pin!(other));
+    poll_fn(|context| match (first.as_mut().poll(context), other.as_mut().poll(context)) {
+        (Poll::Ready(value), _) => Poll::Ready(Some(value)),
+        (Poll::Pending, Poll::Ready(_)) => Poll::Ready(None),
+        _ => Poll::Pending,
+    })
+    .await
 }
 
 /// How dialling once ended.
@@ -488,6 +541,9 @@ fn ended<T>(tag: u8) -> io::Result<Once<T>> {
     match tag {
         ENDED => Ok(Once::Failed("it ended".into())),
         UNKNOWN => Ok(Once::Failed("no such role runs at its address".into())),
+        OTHERWISE => Ok(Once::Failed(
+            "it makes connections in another way; give both processes the same `Verbs::connect_by`".into(),
+        )),
         _ => Ok(Once::Failed("it speaks another protocol".into())),
     }
 }
@@ -510,20 +566,40 @@ pub(crate) async fn connect(
         put_name(&mut body, service);
         put_role(&mut body, &fabric.role());
         body.extend_from_slice(&own.to_bytes());
+        body.push(u8::from(core.manager.is_some()));
         stream.send(CONNECT, &body).await?;
         let (tag, body) = stream.receive().await?;
         if tag != ANSWER {
             return ended(tag);
         }
-        let answer = Parameters::from_bytes(&Reader(&body).array().ok_or_else(nonsense)?);
-        stream.send(COMMIT, &[]).await?;
-        // From here the other end may be connected, so this must not be done again.
-        match stream.receive().await {
-            Ok((READY, _)) => {}
-            _ => return Ok(Once::Failed("it left while connecting".into())),
-        }
-        if let Err(reason) = core.engine.borrow_mut().connect(queue_pair.at(), own, answer) {
-            return Ok(Once::Failed(reason));
+        let mut reader = Reader(&body);
+        let answer = Parameters::from_bytes(&reader.array().ok_or_else(nonsense)?);
+        let at = queue_pair.at();
+        if let Some(manager) = &core.manager {
+            let port = u16::from_le_bytes(reader.array().ok_or_else(nonsense)?);
+            let token = reader.array().ok_or_else(nonsense)?;
+            let connection = match manager.dial(&own, &answer, port, &token).await {
+                Ok(connection) => connection,
+                Err(failure) => return Ok(Once::Failed(failure.to_string())),
+            };
+            let made = connection.agreed().map_err(|failure| failure.to_string()).and_then(|agreed| {
+                core.engine.borrow_mut().connect(at, own, answer, Some(&agreed))?;
+                connection.establish().map_err(|failure| failure.to_string())
+            });
+            if let Err(reason) = made {
+                return Ok(Once::Failed(reason));
+            }
+            core.engine.borrow_mut().keep(at, connection);
+        } else {
+            stream.send(COMMIT, &[]).await?;
+            // From here the other end may be connected, so this must not be done again.
+            match stream.receive().await {
+                Ok((READY, _)) => {}
+                _ => return Ok(Once::Failed("it left while connecting".into())),
+            }
+            if let Err(reason) = core.engine.borrow_mut().connect(at, own, answer, None) {
+                return Ok(Once::Failed(reason));
+            }
         }
         // The other end waits for this; where it left, the next request tells.
         let _ = stream.send(UP, &[]).await;

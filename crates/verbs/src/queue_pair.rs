@@ -9,6 +9,7 @@ use crate::bindings::*;
 use crate::device::{CompletionQueue, Device, EventChannel, QUEUE_KEY, path};
 use crate::direct::Link;
 use crate::executor::Executor;
+use crate::manager::{Agreed, Connection};
 use crate::region::{HEADER, Scratch, VerbsRegion};
 use crate::ticket::{Completer, Tickets, VerbsTicket};
 use crate::{Core, VerbsFabric};
@@ -28,8 +29,6 @@ const QUEUE_ENTRIES: u32 = 4096;
 const TAKEN: usize = 32;
 /// How far apart the requests of an array lie, in bytes.
 const WORK: usize = size_of::<ibv_send_wr>();
-/// How many READs and atomics of one queue pair may be under way, if the devices can.
-const READS_UNDER_WAY: u8 = 16;
 
 /// The last place of a queue pair that an identifier can name.
 const SEATS_LAST: usize = 0xffff;
@@ -176,6 +175,10 @@ struct Pair {
     receives: Outstanding,
     /// When the device last flushed a request, where the queue pair failed.
     flushed_at: Option<Time>,
+    /// Where the connection manager made its connection. Goes after the device's queue pair.
+    connection: Option<Connection>,
+    /// Whether the connection manager said that the peer left: the next request fails at once.
+    gone: bool,
 }
 
 impl Pair {
@@ -238,6 +241,7 @@ impl Pair {
             slots.for_each(|slot| std::mem::forget(slot.waiting.as_ref().map(|(_, region)| region.clone())));
             std::mem::forget(self.headers.take());
         }
+        self.connection = None;
         self.sends.flush(tickets);
         self.receives.flush(tickets);
     }
@@ -704,6 +708,8 @@ impl Engine {
             sends: Outstanding::default(),
             receives: Outstanding::default(),
             flushed_at: None,
+            connection: None,
+            gone: false,
         };
         if let (Some(link), Some(raw)) = (&link, &pair.raw) {
             link.raw.set(Some(raw.raw));
@@ -753,48 +759,55 @@ impl Engine {
             first_packet: first_packet & 0xff_ffff,
             path: path(device.gid, device.lid()),
             mtu: device.port_attributes.active_mtu as u8,
-            reads: device.attributes.max_qp_rd_atom.clamp(0, i32::from(READS_UNDER_WAY)) as u8,
+            reads: device.reads_answered(),
             receiver_not_ready: not_ready_code(pair.options.receiver_not_ready_delay),
         })
     }
 
-    /// Connects a queue pair to a peer's.
-    pub fn connect(&mut self, at: At, own: Parameters, peer: Parameters) -> Result<(), String> {
+    /// Connects a queue pair to a peer's, as both parameters say or, for what the connection
+    /// manager agreed on, as that says.
+    pub fn connect(
+        &mut self,
+        at: At,
+        own: Parameters,
+        peer: Parameters,
+        managed: Option<&Agreed>,
+    ) -> Result<(), String> {
         let device = self.device.clone();
         let floor = self.acknowledgement_floor;
         let pair = self.pair(at).ok_or("the queue pair was closed meanwhile")?;
         let raw = pair.raw.as_ref().ok_or("the queue pair was closed meanwhile")?;
+        let (path, way) = managed.map(|agreed| agreed.receiving).unwrap_or_else(|| {
+            let attributes = ibv_qp_attr {
+                path_mtu: u32::from(own.mtu.min(peer.mtu).max(1)),
+                dest_qp_num: peer.queue_pair,
+                rq_psn: peer.first_packet,
+                ah_attr: device.route(&peer.path),
+                ..zeroed()
+            };
+            (attributes, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
+        });
         let receiving = ibv_qp_attr {
             qp_state: IBV_QPS_RTR,
-            path_mtu: u32::from(own.mtu.min(peer.mtu).max(1)),
-            dest_qp_num: peer.queue_pair,
-            rq_psn: peer.first_packet,
             max_dest_rd_atomic: own.reads,
             min_rnr_timer: peer.receiver_not_ready & 31,
-            ah_attr: device.route(&peer.path),
-            ..zeroed()
+            ..path
         };
-        let mask = IBV_QP_STATE
-            | IBV_QP_AV
-            | IBV_QP_PATH_MTU
-            | IBV_QP_DEST_QPN
-            | IBV_QP_RQ_PSN
-            | IBV_QP_MAX_DEST_RD_ATOMIC
-            | IBV_QP_MIN_RNR_TIMER;
+        let mask = way | IBV_QP_STATE | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
         // SAFETY: the queue pair is alive.
         unsafe { device.modify(raw.raw, receiving, mask) }?;
-        let started = device.attributes.max_qp_init_rd_atom.clamp(0, i32::from(READS_UNDER_WAY)) as u8;
+        let exchanged = (ibv_qp_attr { sq_psn: own.first_packet, ..zeroed() }, IBV_QP_SQ_PSN);
+        let (path, way) = managed.map_or(exchanged, |agreed| agreed.sending);
         let sending = ibv_qp_attr {
             qp_state: IBV_QPS_RTS,
-            sq_psn: own.first_packet,
             timeout: timeout_code(pair.options.acknowledgement_timeout.max(floor)),
             retry_cnt: pair.options.retries.min(device.retries_max()),
             rnr_retry: pair.options.receiver_not_ready_retries.min(7),
-            max_rd_atomic: started.min(peer.reads),
-            ..zeroed()
+            max_rd_atomic: device.reads_started().min(peer.reads),
+            ..path
         };
-        let mask = IBV_QP_STATE
-            | IBV_QP_SQ_PSN
+        let mask = way
+            | IBV_QP_STATE
             | IBV_QP_TIMEOUT
             | IBV_QP_RETRY_CNT
             | IBV_QP_RNR_RETRY
@@ -803,6 +816,22 @@ impl Engine {
         unsafe { device.modify(raw.raw, sending, mask) }?;
         pair.state = QueuePairState::Ready;
         Ok(())
+    }
+
+    /// Keeps the connection of a queue pair that it connected, so that the peer is told when it goes.
+    pub fn keep(&mut self, at: At, connection: Connection) {
+        if let Some(pair) = self.pair(at) {
+            connection.belongs_to(at);
+            pair.connection = Some(connection);
+        }
+    }
+
+    /// The connection manager said that the peer left. As in every world, it is a request that learns it;
+    /// those under way end as the device says.
+    pub fn peer_gone(&mut self, at: At) {
+        if let Some(pair) = self.pair(at) {
+            pair.gone = true;
+        }
     }
 }
 
@@ -1089,7 +1118,11 @@ impl VerbsQueuePair {
         let depth = pair.options.send_depth;
         let (mut posted, mut refusal) = (0, Status::Flushed);
         let failed = pair.state == QueuePairState::Error;
-        let blocked = failed || pair.sends.slots.back().is_some_and(Slot::is_held);
+        let gone = pair.gone && pair.sends.slots.is_empty();
+        if gone && !failed {
+            refusal = Status::RetryExceeded;
+        }
+        let blocked = failed || gone || pair.sends.slots.back().is_some_and(Slot::is_held);
         if !blocked {
             if pair.sends.slots.len() + work.len() > depth as usize {
                 return Err(PostError::QueueFull { depth });
@@ -1270,6 +1303,7 @@ impl QueuePair for VerbsQueuePair {
         work.sg_list = &mut slice;
         if let (QueuePairState::Ready, Some(raw)) = (state, &pair.raw)
             && pair.sends.slots.len() < depth as usize
+            && !pair.gone
             && !pair.sends.slots.back().is_some_and(Slot::is_held)
         {
             work.wr_id = identifier(Queue::Send, at.generation, at.seat, pair.sends.next());

@@ -3,13 +3,15 @@
 //!
 //! Without an RDMA device it says that it was skipped; `lab/run conformance` runs it in a machine that has
 //! one, and asks with `OFFPATH_DEVICE_REQUIRED` that a skip be a failure. With the arguments
-//! `server|client OWN-ADDRESS PEER-ADDRESS` it is one process of two, on one machine or on two.
+//! `server|client OWN-ADDRESS PEER-ADDRESS` it is one process of two, on one machine or on two. With
+//! `managed` before them, connections are made by the connection manager; alone, it runs only what tests that.
 
+mod managed;
 mod own;
 
 use offpath_conformance::{Make, run_each};
 use offpath_quantity::Time;
-use offpath_verbs::{Verbs, VerbsError, Waiting};
+use offpath_verbs::{ConnectBy, Verbs, VerbsError, Waiting};
 use std::process::ExitCode;
 
 /// An emulated device answers within tens of milliseconds, not within one.
@@ -53,24 +55,58 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let by_manager = match world.clone().connect_by(ConnectBy::ConnectionManager) {
+        Ok(world) => world,
+        Err(error) => {
+            println!("no connection manager to test: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let good = match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+    let mut arguments = &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..];
+    let only_managed = arguments.first() == Some(&"managed");
+    if only_managed {
+        arguments = &arguments[1..];
+    }
+    let good = match arguments {
         [role @ ("server" | "client"), own, peer] => match (own.parse(), peer.parse()) {
-            (Ok(own), Ok(peer)) => own::tell(role, &own::one_process(&world, role, own, peer)),
+            (Ok(own), Ok(peer)) => {
+                let world = if only_managed { &by_manager } else { &world };
+                own::tell(role, &own::one_process(world, role, own, peer))
+            }
             _ => own::tell(role, &Err("an address is not IP:PORT".into())),
         },
         _ => {
             println!("device {}", world.device());
-            [
-                own::tell("shared_receive_queue", &own::shared_receive_queue(&world)),
-                own::tell("requests_by_hand", &own::requests_by_hand(&world)),
-                own::tell("two_processes", &own::two_processes(&world)),
-                own::tell("a_killed_process", &own::a_killed_process(&world)),
-                passes("polling", &|seed| world.clone().seed(seed)),
-                passes("events", &|seed| world.clone().seed(seed).waiting(Waiting::Events)),
-            ]
-            .into_iter()
-            .all(|good| good)
+            let mut all = vec![];
+            for (world, managed) in [(&world, false), (&by_manager, true)] {
+                if only_managed && !managed {
+                    continue;
+                }
+                let by = if managed { "connections by rdma_cm, " } else { "" };
+                println!("== {by}cases of verbs alone");
+                all.extend([
+                    own::tell("shared_receive_queue", &own::shared_receive_queue(world)),
+                    own::tell("requests_by_hand", &own::requests_by_hand(world)),
+                    own::tell("two_processes", &own::two_processes(world, managed)),
+                    own::tell("a_killed_process", &own::a_killed_process(world, managed)),
+                ]);
+                if managed {
+                    all.extend([
+                        own::tell("nobody_listens", &managed::nobody_listens(world)),
+                        own::tell("nobody_waits", &managed::nobody_waits(world)),
+                        own::tell("no_such_address", &managed::no_such_address(world)),
+                        own::tell("a_dialler_that_leaves", &managed::a_dialler_that_leaves(world)),
+                        own::tell("diallers_that_give_up", &managed::diallers_that_give_up(world)),
+                        own::tell("unequal_ways", &managed::unequal_ways(world)),
+                    ]);
+                }
+                all.push(passes(&format!("{by}polling"), &|seed| world.clone().seed(seed)));
+                all.push(passes(&format!("{by}events"), &|seed| {
+                    world.clone().seed(seed).waiting(Waiting::Events)
+                }));
+            }
+            all.into_iter().all(|good| good)
         }
     };
     println!("verbs: {}", if good { "passed" } else { "FAILED" });

@@ -1,5 +1,6 @@
 //! What only the verbs world has.
 
+use crate::PATIENT;
 use offpath_fabric::*;
 use offpath_quantity::Time;
 use offpath_verbs::{DirectCompletion, Verbs, VerbsDirect, VerbsFabric};
@@ -18,12 +19,12 @@ pub fn tell(name: &str, verdict: &Verdict) -> bool {
     verdict.is_ok()
 }
 
-fn same<T: PartialEq + std::fmt::Debug>(what: &str, is: T, expected: T) -> Verdict {
+pub fn same<T: PartialEq + std::fmt::Debug>(what: &str, is: T, expected: T) -> Verdict {
     if is == expected { Ok(()) } else { Err(format!("{what} is {is:?}, expected {expected:?}").into()) }
 }
 
 /// Runs roles of which none may take for ever.
-fn play(world: Verbs, roles: Vec<Role<VerbsFabric, Verdict>>) -> Verdict {
+pub fn play(world: Verbs, roles: Vec<Role<VerbsFabric, Verdict>>) -> Verdict {
     let guard = |role: Role<VerbsFabric, Verdict>| {
         let function = role.function.clone();
         Role::new(&role.name.role, role.name.instance, move |f: VerbsFabric| {
@@ -266,7 +267,7 @@ pub fn one_process(world: &Verbs, role: &str, own: SocketAddr, peer: SocketAddr)
 }
 
 /// A server in a process of its own, ended with the test.
-struct Server(Child);
+pub struct Server(Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
@@ -275,30 +276,36 @@ impl Drop for Server {
     }
 }
 
+/// An address of this machine that is free.
+pub fn free() -> std::io::Result<SocketAddr> {
+    std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()
+}
+
 /// Two addresses that are free, and a server process at the second.
-fn server() -> Result<(SocketAddr, SocketAddr, Server), Box<dyn Error>> {
-    let free = || -> std::io::Result<SocketAddr> { std::net::TcpListener::bind("127.0.0.1:0")?.local_addr() };
+pub fn server(managed: bool) -> Result<(SocketAddr, SocketAddr, Server), Box<dyn Error>> {
     let (own, peer) = (free()?, free()?);
     let mut command = Command::new(std::env::current_exe()?);
+    command.args(managed.then_some("managed"));
     command.args(["server", &peer.to_string(), &own.to_string()]);
     Ok((own, peer, Server(command.spawn()?)))
 }
 
 /// A client here and a server in another process, over RC, UD and datagrams.
-pub fn two_processes(world: &Verbs) -> Verdict {
-    let (own, peer, mut server) = server()?;
+pub fn two_processes(world: &Verbs, managed: bool) -> Verdict {
+    let (own, peer, mut server) = server(managed)?;
     one_process(world, "client", own, peer)?;
     same("whether the server ended well", server.0.wait()?.success(), true)
 }
 
 /// The server's process is killed while its client writes: the client learns it from its next request,
 /// and everything behind is flushed, however often the request may be sent again.
-pub fn a_killed_process(world: &Verbs) -> Verdict {
-    [1, QueuePairOptions::rc().retries].into_iter().try_for_each(|retries| a_process_killed(world, retries))
+pub fn a_killed_process(world: &Verbs, managed: bool) -> Verdict {
+    let retries = [1, QueuePairOptions::rc().retries];
+    retries.into_iter().try_for_each(|retries| a_process_killed(world, managed, retries))
 }
 
-fn a_process_killed(world: &Verbs, retries: u8) -> Verdict {
-    let (own, peer, server) = server()?;
+fn a_process_killed(world: &Verbs, managed: bool, retries: u8) -> Verdict {
+    let (own, peer, server) = server(managed)?;
     let server = std::rc::Rc::new(std::cell::RefCell::new(server));
     let client = move |f: VerbsFabric| {
         let server = server.clone();
@@ -309,8 +316,21 @@ fn a_process_killed(world: &Verbs, retries: u8) -> Verdict {
             write()?.await.success()?;
             server.borrow_mut().0.kill()?;
             server.borrow_mut().0.wait()?;
+            if managed {
+                // The connection manager tells that the peer left, which no request has to find out.
+                f.sleep(Time::from_ms(2000)).await;
+            }
+            let from = f.now();
             let (failed, behind) = (write()?, write()?);
             same("a WRITE to a process that was killed", failed.await.status, Status::RetryExceeded)?;
+            let took = f.now() - from;
+            println!("  {} us until the WRITE failed", took.ps() / Time::from_us(1).ps());
+            // The device takes as long as all its retries.
+            if managed && took >= Time::from_ps(PATIENT.ps() * (u64::from(retries) + 1)) {
+                return Err(
+                    "the WRITE waited for an acknowledgement of a peer that is known to be gone".into()
+                );
+            }
             same("the WRITE behind it", behind.await.status, Status::Flushed)?;
             same("the queue pair's state", qp.state(), QueuePairState::Error)?;
             same("a request posted afterwards", write()?.await.status, Status::Flushed)
