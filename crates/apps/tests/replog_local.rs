@@ -258,6 +258,53 @@ fn a_load_on_real_files_ends_and_every_replica_has_it() {
     }
 }
 
+/// A copy of every file of a role, as an operator makes it.
+fn copy_role(directory: &Path, from: &str, to: &str) {
+    std::fs::create_dir_all(directory.join(to)).expect("a directory");
+    for entry in std::fs::read_dir(directory.join(from)).expect("a directory") {
+        let entry = entry.expect("an entry");
+        std::fs::copy(entry.path(), directory.join(to).join(entry.file_name())).expect("it is copied");
+    }
+}
+
+#[test]
+fn a_primary_without_its_files_is_refused_and_goes_on_with_those_of_a_backup() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = || Options {
+        chunk_bytes: 100,
+        segment_bytes: 1000,
+        ..Options::new(Alternative::A3, vec![RoleName::new("backup", 0)])
+    };
+    let written = |writes: u8| {
+        let host = Role::new("host", 0, move |fabric: LocalFabric| async move {
+            let primary = Primary::open(&fabric, &options()).await?;
+            for write in 0..writes {
+                primary.write(&[write; 60]).await?;
+            }
+            Ok(primary.last())
+        });
+        let backup = Role::new("backup", 0, move |fabric: LocalFabric| async move {
+            replog::backup(fabric, options()).await.map(|()| 0)
+        });
+        let world = Local::new(1).directory(directory.path());
+        let run = world.run(vec![host, backup.in_background()]).expect("the run ends");
+        run.outcomes[0].end.clone().finished().expect("the primary ended")
+    };
+    let lose = || std::fs::remove_dir_all(directory.path().join("host-0")).expect("it is removed");
+    let peer = || "backup[0]".to_string();
+    assert_eq!(written(20), Ok(20));
+    lose();
+    assert_eq!(written(5), Err(LogError::Ahead { peer: peer(), has: 20, last: 0 }));
+    lose();
+    copy_role(directory.path(), "backup-0", "host-0");
+    assert_eq!(written(5), Ok(25));
+    lose();
+    assert_eq!(written(5), Err(LogError::Superseded { peer: peer(), incarnation: 1 }));
+    lose();
+    copy_role(directory.path(), "backup-0", "host-0");
+    assert_eq!(written(5), Ok(30));
+}
+
 #[test]
 fn a_full_disk_of_the_primary_is_named_and_costs_nothing_acknowledged() {
     let options = alone();

@@ -246,6 +246,48 @@ impl<R> WorkRequest<R> {
     pub fn fetch_and_add(local: Slice<R>, remote: RemoteAddress, add: u64) -> WorkRequest<R> {
         WorkRequest::new(Operation::FetchAndAdd { local, remote, add })
     }
+    /// Refuses what no queue pair of `kind` takes: the operation and its peer, a message longer than
+    /// `message_max` bytes, a payload longer than `inline_max` bytes inline. Worlds call it when a request
+    /// is posted; the memory that it names is checked by them.
+    ///
+    /// ```
+    /// use offpath_fabric::{Kind, PostError, Slice, WorkRequest};
+    /// let local = Slice { region: (), offset: 0, length: 100 };
+    /// let request = WorkRequest::send(local);
+    /// assert_eq!(request.check(Kind::Rc, 1 << 20, 64), Ok(()));
+    /// assert!(matches!(request.check(Kind::Ud, 4096, 64), Err(PostError::NotOnThisKind { .. })));
+    /// let inline = request.inline().check(Kind::Rc, 1 << 20, 64);
+    /// assert_eq!(inline, Err(PostError::InlineTooLong { length: 100, bound: 64 }));
+    /// ```
+    #[inline]
+    pub fn check(&self, kind: Kind, message_max: u64, inline_max: u32) -> Result<(), PostError> {
+        let operation = &self.operation;
+        let length = operation.local().length;
+        let refuse = |reason| Err(PostError::NotOnThisKind { opcode: operation.opcode(), kind, reason });
+        match (kind, operation) {
+            (Kind::Rc, Operation::Send { to: Some(_), .. }) => {
+                return refuse("a connection has one peer; leave `to` empty");
+            }
+            (Kind::Ud, Operation::Send { to: None, .. }) => return refuse("UD has no peer; give `to`"),
+            (Kind::Rc, _) | (Kind::Ud, Operation::Send { .. }) => {}
+            (Kind::Ud, _) => return refuse("UD carries SEND only; use an RC queue pair"),
+        }
+        if length > message_max {
+            return Err(PostError::MessageTooLong { length, bound: message_max });
+        }
+        match operation {
+            Operation::CompareAndSwap { .. } | Operation::FetchAndAdd { .. } if length != 8 => {
+                return Err(PostError::AtomicLength { length });
+            }
+            Operation::Write { .. } | Operation::Send { .. } => {}
+            _ if self.inline => return refuse("only WRITE and SEND can be inline; post it without"),
+            _ => {}
+        }
+        if self.inline && length > u64::from(inline_max) {
+            return Err(PostError::InlineTooLong { length, bound: inline_max });
+        }
+        Ok(())
+    }
     /// The same without a completion of its own.
     pub fn unsignaled(self) -> WorkRequest<R> {
         WorkRequest { signaled: false, ..self }

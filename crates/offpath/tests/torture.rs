@@ -19,8 +19,10 @@ fn trial(subject: Subject, seed: u64, mistake: Option<&str>) -> Trial {
 const SEEDS: u64 = 200;
 
 /// Seeds that reach corners which the first ones miss: chunks of a past incarnation that arrive while a
-/// backup is cut, and a primary that is lost after its entries went to the card's files.
-const CORNERS: [(Subject, u64); 2] = [(Subject::Replog, 6978), (Subject::Replog, 8669)];
+/// backup is cut, a primary that is lost after its entries went to the card's files, and chunks of a past
+/// incarnation that the card must not digest, since the chain does not have them.
+const CORNERS: [(Subject, u64); 3] =
+    [(Subject::Replog, 6978), (Subject::Replog, 8669), (Subject::Replog, 18102)];
 
 #[test]
 fn what_few_seeds_reach_holds_too() {

@@ -175,16 +175,20 @@ impl Library {
             let description = rival.require(Category::Overlay)?.word("description").unwrap_or_default();
             system.rivals.push((name.to_string(), description.to_string()));
         }
+        let mut overlays = Vec::new();
         for name in &request.overlays {
             let document = self.open(Category::Overlay, name, None)?;
             overlay::apply(&mut system, &document)?;
+            overlays.push(document);
             system.overlays.push(name.to_string());
         }
         for setting in &request.settings {
             overlay::set(&mut system, setting)?;
             system.overlays.push(setting.clone());
         }
-        overlay::check_counts(&system, None)?;
+        overlay::check_counts(&system, |role| {
+            overlay::counted_at(role, &request.settings, &overlays, &testbed)
+        })?;
         Ok(system)
     }
 

@@ -1,10 +1,11 @@
 //! Changing numbers of a loaded system: overlays, settings, and one number at a time.
 
-use crate::document::{Bare, Document, check_range, read};
+use crate::document::{Bare, Change, Document, check_range, read};
 use crate::error::{Place, ProfileError, Source, list, nearest};
 use crate::schema::{Component, Key, Kind};
 use crate::{Category, Number, Problem, Provenance, System};
 use offpath_quantity::Quantity;
+use std::ops::Range;
 use std::sync::Arc;
 
 impl System {
@@ -38,7 +39,7 @@ impl System {
                 changed.numbers.insert(name.into(), set_number(value, "a probe", "--set"));
             }
         }
-        check_counts(&changed, None)?;
+        check_counts(&changed, |_| None)?;
         Ok(changed)
     }
 
@@ -183,7 +184,7 @@ pub(crate) fn apply(system: &mut System, overlay: &Document) -> Result<(), Profi
 
 /// Applies a setting such as `soc.pcie_mtu=512B`.
 pub(crate) fn set(system: &mut System, setting: &str) -> Result<(), ProfileError> {
-    let source = Arc::new(Source { name: "--set".into(), text: setting.to_string() });
+    let source = setting_source(setting);
     let Some((name, value)) = setting.split_once('=') else {
         return Err(ProfileError::new(
             Problem::Malformed {
@@ -204,8 +205,39 @@ pub(crate) fn set(system: &mut System, setting: &str) -> Result<(), ProfileError
     Ok(())
 }
 
-/// Refuses more machines than the cluster has.
-pub(crate) fn check_counts(system: &System, place: Option<Place<'_>>) -> Result<(), ProfileError> {
+/// The text that a setting is read from.
+fn setting_source(setting: &str) -> Arc<Source> {
+    Arc::new(Source { name: "--set".into(), text: setting.to_string() })
+}
+
+/// Where the number of machines of a role was last said: in a setting, an overlay, or the testbed.
+pub(crate) fn counted_at(
+    role: &str,
+    settings: &[String],
+    overlays: &[Document],
+    testbed: &Document,
+) -> Option<(Arc<Source>, Range<usize>)> {
+    let names = [format!("{role}.count"), format!("{role}.available")];
+    let sets =
+        |setting: &&String| names.iter().any(|name| setting.split('=').next().map(str::trim) == Some(name));
+    if let Some(setting) = settings.iter().rfind(sets) {
+        return Some((setting_source(setting), 0..setting.len()));
+    }
+    let changes =
+        overlays.iter().flat_map(|overlay| overlay.changes.iter().map(move |change| (overlay, change)));
+    let says = |(_, change): &(_, &Change)| names.iter().any(|name| matches(&change.pattern, name));
+    if let Some((overlay, change)) = changes.rev().find(says) {
+        return Some((overlay.source.clone(), change.pattern_span.start..change.value_span.end));
+    }
+    let table = testbed.tables.iter().find(|table| table.kind == Kind::Machine && table.name == role)?;
+    Some((table.source.clone(), table.span.clone()))
+}
+
+/// Refuses more machines than the cluster has; `said` knows where the number of a role was said.
+pub(crate) fn check_counts(
+    system: &System,
+    said: impl Fn(&str) -> Option<(Arc<Source>, Range<usize>)>,
+) -> Result<(), ProfileError> {
     match system.machines.iter().find(|machine| machine.count > machine.available) {
         None => Ok(()),
         Some(machine) => Err(ProfileError::new(
@@ -215,7 +247,7 @@ pub(crate) fn check_counts(system: &System, place: Option<Place<'_>>) -> Result<
                 bound: format!("at most {0}.available, {1}", machine.role, machine.available),
             },
             format!("lower the count, or set {}.available first", machine.role),
-            place,
+            said(&machine.role).as_ref().map(|(source, span)| (source, span.clone())),
         )),
     }
 }

@@ -95,7 +95,7 @@ proptest! {
                     let mut text = String::new();
                     let handler = GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor());
                     handler.render_report(&mut text, &error).unwrap();
-                    prop_assert!(!error.next_step().is_empty() && error.place().is_some());
+                    prop_assert!(!error.next_step().is_empty() && error.place().is_some(), "{error:?}");
                 }
             }
         }

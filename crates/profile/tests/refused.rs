@@ -122,6 +122,7 @@ const CASES: &[Case] = &[
     testbed("device = \"connectx4\"", "device = \"connectx44\"", "\"connectx44\"", &["no device `connectx44`", "did you mean `connectx4`", "`invented`"]),
     testbed("device = \"connectx4\"", "device = \"missing.toml\"", "\"missing.toml\"", &["cannot read", "missing.toml", "check the path"]),
     testbed("[server]", "[servr]", "[testbed]", &["lacks `[server]`", "kind = \"machine\""]),
+    testbed("count = { value = 11,", "count = { value = 21,", "[client]", &["`client.count` is 21", "at most client.available, 20"]),
     testbed("[network]", "[net]", "[net]", &["`net` cannot name a network", "called `network`"]),
 ];
 
@@ -169,6 +170,8 @@ fn each_slip_is_refused_with_file_line_name_and_next_step() {
 fn requests_and_settings_are_refused_with_the_nearest_names() {
     let mut library = Library::builtin();
     library.insert(Category::Device, "invented", INVENTED);
+    let crowd = "[overlay]\nname = \"crowd\"\ndescription = \"too many\"\n\n[set]\n\"client.c*\" = 21\n";
+    library.insert(Category::Overlay, "crowd", crowd);
     let base = Request { device: "invented", ..Request::default() };
     let set = |setting: &str| Request { settings: vec![setting.to_string()], ..base.clone() };
     let cases = [
@@ -185,7 +188,11 @@ fn requests_and_settings_are_refused_with_the_nearest_names() {
         (set("host.ddio=maybe"), &["neither `true` nor `false`"]),
         (
             set("client.count=1000"),
-            &["`client.count` is 1000", "at most client.available", "lower the count"],
+            &["--set:1:1", "`client.count` is 1000", "at most client.available", "lower the count"],
+        ),
+        (
+            Request { overlays: vec!["crowd"], ..base.clone() },
+            &["overlays/crowd.toml:6:1", "`client.count` is 21", "at most client.available, 20"],
         ),
         (
             Request { device: "inventde", ..base.clone() },

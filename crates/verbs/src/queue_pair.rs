@@ -975,21 +975,10 @@ pub(crate) fn prepare<R: Borrow<VerbsRegion>>(
     slice: &mut ibv_sge,
     way_to: impl FnOnce(&Address) -> Result<ud_part, PostError>,
 ) -> Result<(), PostError> {
-    let Terms { kind, inline_max, signal_all, message_max: bound } = terms;
+    let Terms { kind, inline_max, signal_all, message_max } = terms;
+    request.check(kind, message_max, inline_max)?;
     let operation = &request.operation;
     let local = operation.local();
-    let refuse = |reason| Err(PostError::NotOnThisKind { opcode: operation.opcode(), kind, reason });
-    match (kind, operation) {
-        (Kind::Rc, Operation::Send { to: Some(_), .. }) => {
-            return refuse("a connection has one peer; leave `to` empty");
-        }
-        (Kind::Ud, Operation::Send { to: None, .. }) => return refuse("UD has no peer; give `to`"),
-        (Kind::Rc, _) | (Kind::Ud, Operation::Send { .. }) => {}
-        (Kind::Ud, _) => return refuse("UD carries SEND only; use an RC queue pair"),
-    }
-    if local.length > bound {
-        return Err(PostError::MessageTooLong { length: local.length, bound });
-    }
     let mut flags = 0;
     if request.signaled || signal_all {
         flags |= IBV_SEND_SIGNALED;
@@ -1019,9 +1008,6 @@ pub(crate) fn prepare<R: Borrow<VerbsRegion>>(
             word = *immediate;
             if word.is_some() { IBV_WR_SEND_WITH_IMM } else { IBV_WR_SEND }
         }
-        Operation::CompareAndSwap { .. } | Operation::FetchAndAdd { .. } if local.length != 8 => {
-            return Err(PostError::AtomicLength { length: local.length });
-        }
         Operation::CompareAndSwap { remote, compare, swap, .. } => {
             let rdma_part { remote_addr, rkey } = at(remote);
             work.wr.atomic = atomic_part { remote_addr, compare_add: *compare, swap: *swap, rkey };
@@ -1035,12 +1021,6 @@ pub(crate) fn prepare<R: Borrow<VerbsRegion>>(
     };
     work.imm_data = word.unwrap_or_default().to_be();
     if request.inline {
-        if !matches!(operation, Operation::Write { .. } | Operation::Send { .. }) {
-            return refuse("only WRITE and SEND can be inline; post it without");
-        }
-        if local.length > u64::from(inline_max) {
-            return Err(PostError::InlineTooLong { length: local.length, bound: inline_max });
-        }
         if local.length > 0 {
             // The processor reads the payload while posting: nobody else checks the range.
             local.region.borrow().check(local.offset, local.length)?;

@@ -2,8 +2,8 @@
 //!
 //! Comments start with `#` or `!`; a key ends at the first unescaped `=`, `:` or blank; a line that
 //! ends in an odd number of backslashes continues on the next, whose leading blanks are dropped;
-//! `\t`, `\n`, `\r`, `\f` and `\uXXXX` are escapes and a backslash before any other character is
-//! dropped. Blanks at the end of a value belong to it. Where a key occurs twice, the last wins; the
+//! `\t`, `\n`, `\r`, `\f` and `\u` with four hexadecimal digits are escapes, and a backslash before any
+//! other character is dropped. Blanks at the end of a value belong to it. Where a key occurs twice, the last wins; the
 //! reader returns both so that the caller can say so.
 //!
 //! ```
@@ -168,7 +168,8 @@ fn hexadecimal(digits: &[Placed]) -> Option<u16> {
 
 /// Writes one entry and its line end, escaped so that [`parse`] and Java read it back unchanged.
 ///
-/// Everything outside printable ASCII becomes `\uXXXX`, since Java reads such files as Latin-1.
+/// Everything outside printable ASCII becomes `\u` and four hexadecimal digits, since Java reads such
+/// files as Latin-1.
 pub fn write_property(key: &str, value: &str) -> String {
     let mut line = String::new();
     escape(key, true, &mut line);

@@ -207,9 +207,43 @@ pub(super) fn read_notice(bytes: &[u8]) -> Option<(u64, u64, u32, u32)> {
 }
 
 /// Set in the word of an answer that gives a slot back without keeping its chunk for good.
-pub(super) const LATER: u32 = 1 << 31;
+const LATER: u32 = 1 << 31;
 /// Set in a word that tells how far the card has digested, by the position's last 30 bits.
 pub(super) const DIGESTED: u32 = 1 << 30;
+
+/// What became of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// The peer's log and the rest of the chain have it.
+    Kept,
+    /// One before it is missing.
+    Later,
+    /// The primary's incarnation that it is of is over, so that nobody may count on it.
+    Over,
+}
+
+impl Taken {
+    /// The word that answers for a slot.
+    pub(super) fn word(self, slot: u32) -> u32 {
+        match self {
+            Taken::Kept => slot,
+            Taken::Later => slot | LATER,
+            Taken::Over => slot | LATER | DIGESTED,
+        }
+    }
+
+    /// The slot that a word answers for, and how; nothing where it tells of digestion.
+    fn heard(word: u32) -> Option<(u32, Taken)> {
+        let taken = match word & (LATER | DIGESTED) {
+            DIGESTED => return None,
+            LATER => Taken::Later,
+            0 => Taken::Kept,
+            _ => Taken::Over,
+        };
+        Some((word & !(LATER | DIGESTED), taken))
+    }
+}
+
 /// Receives beyond those of the slots, for such words.
 const SPARE_RECEIVES: u64 = 4;
 
@@ -246,7 +280,7 @@ pub(super) struct Spent {
     pub(super) post: Time,
 }
 
-type Waiting = BTreeMap<u32, Rc<Promise<Result<bool, Status>>>>;
+type Waiting = BTreeMap<u32, Rc<Promise<Result<Taken, Status>>>>;
 
 /// One connection: slots of chunks, each free again when the peer acknowledges it.
 pub(super) struct Feed<F: Fabric> {
@@ -335,14 +369,14 @@ impl<F: Fabric> Feed<F> {
                         Err(_) => break Status::Flushed,
                     }
                     // The slot is told by the word that comes with the acknowledgement.
-                    let slot = heard.immediate.unwrap_or(u32::MAX);
-                    if slot & (LATER | DIGESTED) == DIGESTED {
-                        self.progress.heard(slot);
+                    let word = heard.immediate.unwrap_or(u32::MAX);
+                    let Some((slot, taken)) = Taken::heard(word) else {
+                        self.progress.heard(word);
                         continue;
-                    }
-                    let promise = self.waiting.borrow_mut().remove(&(slot & !LATER));
+                    };
+                    let promise = self.waiting.borrow_mut().remove(&slot);
                     if let Some(promise) = promise {
-                        promise.give(Ok(slot & LATER == 0));
+                        promise.give(Ok(taken));
                     }
                 }
             }
@@ -370,20 +404,31 @@ impl<F: Fabric> Feed<F> {
     /// Brings a chunk to the peer and waits for its acknowledgement, again as long as the peer says that
     /// it comes too early: later chunks must not keep the slots that an earlier one needs.
     pub(super) async fn send(&self, chunk: &Chunk, compress: bool) -> Result<(), LogError> {
-        while !self.offer(chunk, compress).await? {
-            self.fabric.sleep(PAUSE).await;
+        loop {
+            match self.offer(chunk, compress).await? {
+                Taken::Kept => return Ok(()),
+                Taken::Later => self.fabric.sleep(PAUSE).await,
+                Taken::Over => return Err(self.superseded(chunk)),
+            }
         }
-        Ok(())
     }
 
-    /// Brings a chunk to the peer once; whether it is kept, which an earlier one that is missing
-    /// prevents.
-    pub(super) async fn offer(&self, chunk: &Chunk, compress: bool) -> Result<bool, LogError> {
+    /// Why a chunk is not taken although the peer lives.
+    pub(super) fn superseded(&self, chunk: &Chunk) -> LogError {
+        LogError::Superseded { peer: self.peer.to_string(), incarnation: chunk.epoch }
+    }
+
+    /// Brings a chunk to the peer once; what became of it.
+    pub(super) async fn offer(&self, chunk: &Chunk, compress: bool) -> Result<Taken, LogError> {
         self.offer_timed(chunk, compress).await.0
     }
 
-    /// Brings a chunk once; whether it is kept, and where this role's time went.
-    pub(super) async fn offer_timed(&self, chunk: &Chunk, compress: bool) -> (Result<bool, LogError>, Spent) {
+    /// Brings a chunk once; what became of it, and where this role's time went.
+    pub(super) async fn offer_timed(
+        &self,
+        chunk: &Chunk,
+        compress: bool,
+    ) -> (Result<Taken, LogError>, Spent) {
         let mut spent = Spent::default();
         let mut bytes = Vec::new();
         if !self.to_card {
@@ -486,12 +531,17 @@ impl<F: Fabric> Downstream<F> {
             if let Some(feed) = self.present() {
                 return Ok(feed);
             }
-            let (options, progress) = (&self.options, &self.progress);
-            match Feed::connect(&self.fabric, &self.peer, open(), options, progress).await {
-                Ok((_, hello)) if !hello.serves => {
-                    return Err(LogError::NoEngine {
-                        engine: self.options.engine.clone(),
-                        alternative: self.options.alternative,
+            let (options, progress, open) = (&self.options, &self.progress, open());
+            match Feed::connect(&self.fabric, &self.peer, open.clone(), options, progress).await {
+                Ok((feed, hello)) if !hello.serves => {
+                    feed.close();
+                    let (peer, incarnation) = (self.peer.to_string(), open.lineage.epoch());
+                    return Err(match open.opener {
+                        Opener::Before => LogError::Superseded { peer, incarnation },
+                        Opener::Card | Opener::Host => LogError::NoEngine {
+                            engine: self.options.engine.clone(),
+                            alternative: self.options.alternative,
+                        },
                     });
                 }
                 Ok((feed, hello)) => {
@@ -539,6 +589,16 @@ mod tests {
             }
         }
         assert!(Chunk { sequence: 1, epoch: 1, payload: vec![7; 1000] }.to_bytes(true).len() < 100);
+    }
+
+    #[test]
+    fn a_word_tells_a_slot_and_what_became_of_its_chunk_or_a_position() {
+        for slot in [0, 1, DIGESTED - 1] {
+            for taken in [Taken::Kept, Taken::Later, Taken::Over] {
+                assert_eq!(Taken::heard(taken.word(slot)), Some((slot, taken)));
+            }
+            assert_eq!(Taken::heard(slot | DIGESTED), None);
+        }
     }
 
     #[test]

@@ -286,6 +286,28 @@ pub enum LogError {
         /// The log's first.
         first: u64,
     },
+    /// A peer has what this primary never wrote.
+    #[error(
+        "{peer} has entries up to {has}, the primary's log ends at {last}; open it with the files that it last had, or with a copy of a backup's"
+    )]
+    Ahead {
+        /// Who.
+        peer: String,
+        /// Its last entry.
+        has: u64,
+        /// The primary's last entry.
+        last: u64,
+    },
+    /// A peer follows a later incarnation of the primary.
+    #[error(
+        "{peer} follows a primary that was opened after this one, whose incarnation is {incarnation}; stop the other, or open this one with the files that it last had or with a copy of a backup's"
+    )]
+    Superseded {
+        /// Who.
+        peer: String,
+        /// This primary's incarnation.
+        incarnation: u64,
+    },
     /// An entry is of no file.
     #[error("entry {sequence} is no record of a file; write to a digested log by `write_file` alone")]
     NoRecord {

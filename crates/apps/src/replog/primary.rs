@@ -1,7 +1,7 @@
 //! The primary: the one writer of the log.
 
 use super::digest::{Confirmed, Record, Store, digest_log, keep_numbers, kept_numbers};
-use super::feed::{Chunk, Downstream, Feed, Hello, Lineage, Open, Opener, Progress, no_region};
+use super::feed::{Chunk, Downstream, Feed, Hello, Lineage, Open, Opener, Progress, Taken, no_region};
 use super::log::Log;
 use super::{Alternative, Digestion, LogError, Options, Planted, at_rate};
 use crate::pool::{Change, KeyLocks};
@@ -304,8 +304,11 @@ impl<F: Fabric> Inner<F> {
     }
 
     /// Whether a peer that has entries up to `last` can be brought up to date.
-    fn bridges(&self, last: u64) -> Result<(), LogError> {
-        let first = self.log.first();
+    fn bridges(&self, peer: &RoleName, last: u64) -> Result<(), LogError> {
+        let (first, own) = (self.log.first(), self.log.last());
+        if last > own {
+            return Err(LogError::Ahead { peer: peer.to_string(), has: last, last: own });
+        }
         if last + 1 < first { Err(LogError::Truncated { sequence: last + 1, first }) } else { Ok(()) }
     }
 
@@ -314,7 +317,7 @@ impl<F: Fabric> Inner<F> {
         let Some(first) = &self.first else { return Err(LogError::Protocol { peer: "nobody".into() }) };
         let open = || self.opens(Opener::Before);
         let fresh = |feed: &Rc<Feed<F>>, hello: Hello| {
-            self.bridges(hello.last)?;
+            self.bridges(&first.peer, hello.last)?;
             if self.options.plants(Planted::NoResend) {
                 return Ok(());
             }
@@ -332,7 +335,7 @@ impl<F: Fabric> Inner<F> {
         let open = || self.opens(Opener::Host);
         let fresh = |feed: &Rc<Feed<F>>, hello: Hello| {
             if self.options.digestion != Digestion::Off && self.store.is_none() {
-                self.bridges(hello.last)?;
+                self.bridges(&card.peer, hello.last)?;
                 // What the card had not digested it forgot.
                 self.bring_again(feed, hello.last + 1..=self.log.last());
             }
@@ -398,13 +401,14 @@ impl<F: Fabric> Inner<F> {
                 parts.compression += spent.compression;
             });
             match sent {
-                Ok(true) => {
+                Ok(Taken::Kept) => {
                     count.set(count.get() + 1);
                     self.acknowledge(sequence);
                     return Ok(());
                 }
                 // An earlier one has to come first.
-                Ok(false) => self.fabric.sleep(PAUSE).await,
+                Ok(Taken::Later) => self.fabric.sleep(PAUSE).await,
+                Ok(Taken::Over) => return Err(feed.superseded(&chunk)),
                 Err(_) => self.failure()?,
             }
         }

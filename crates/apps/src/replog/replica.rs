@@ -2,8 +2,8 @@
 
 use super::digest::{BATCH, Confirmed, Store, digest_log, keep_numbers, kept_numbers};
 use super::feed::{
-    Chunk, DIGESTED, Downstream, Feed, HELLO_BYTES, Hello, LATER, Lineage, NOTICE_BYTES, OPEN_BYTES, Open,
-    Opener, SERVICE, no_region, read_notice,
+    Chunk, DIGESTED, Downstream, Feed, HELLO_BYTES, Hello, Lineage, NOTICE_BYTES, OPEN_BYTES, Open, Opener,
+    SERVICE, Taken, no_region, read_notice,
 };
 use super::log::Log;
 use super::primary::LINEAGE;
@@ -25,16 +25,6 @@ const PAUSE: Time = Time::from_us(100);
 
 fn memory<F: Fabric>(fabric: &F) -> String {
     fabric.memories().into_iter().next().map(|memory| memory.name).unwrap_or_default()
-}
-
-/// What became of a chunk.
-enum Taken {
-    /// This log and the rest of the chain have it, or nobody waits for it any more.
-    Kept,
-    /// One before it is missing.
-    Later,
-    /// The primary has yet to tell its incarnation.
-    Unknown,
 }
 
 /// A backup.
@@ -183,11 +173,9 @@ impl<F: Fabric> Replica<F> {
             queue_pair.close();
             return Ok(());
         };
-        if open.opener == Opener::Before && !self.follow(open).await? {
-            queue_pair.close();
-            return Ok(());
-        }
-        let hello = Hello { ring: region.remote(), last: self.log.last(), serves: true };
+        // Who is behind the incarnation that this log follows learns it from the answer.
+        let serves = open.opener != Opener::Before || self.follow(open).await?;
+        let hello = Hello { ring: region.remote(), last: self.log.last(), serves };
         region.write(hello_at, &hello.to_bytes())?;
         drop(queue_pair.send(region.slice(hello_at, HELLO_BYTES))?);
         while let Some(receive) = receives.pop_front() {
@@ -218,10 +206,9 @@ impl<F: Fabric> Replica<F> {
                     acknowledge(slot);
                 }
                 match own.take(chunk).await {
-                    Ok(Taken::Kept | Taken::Later) if early => {}
-                    Ok(Taken::Kept) => acknowledge(slot),
-                    Ok(Taken::Later) => acknowledge(slot | LATER),
-                    Ok(Taken::Unknown) => queue_pair.close(),
+                    Ok(Some(_)) if early => {}
+                    Ok(Some(taken)) => acknowledge(taken.word(slot)),
+                    Ok(None) => queue_pair.close(),
                     Err(error) => {
                         queue_pair.close();
                         if !passes(&error) {
@@ -267,15 +254,15 @@ impl<F: Fabric> Replica<F> {
         Ok(true)
     }
 
-    /// Keeps a chunk and passes it on.
-    async fn take(self: &Rc<Self>, chunk: Chunk) -> Result<Taken, LogError> {
+    /// Keeps a chunk and passes it on; nothing where the primary has yet to tell its incarnation.
+    async fn take(self: &Rc<Self>, chunk: Chunk) -> Result<Option<Taken>, LogError> {
         let (epoch, sequence) = (chunk.epoch, chunk.sequence);
-        let is_over = || self.epoch() > epoch;
-        if is_over() {
-            return Ok(Taken::Kept);
-        }
+        let over = || (self.epoch() > epoch).then_some(Taken::Over);
         if epoch > self.epoch() {
-            return Ok(Taken::Unknown);
+            return Ok(None);
+        }
+        if let Some(over) = over() {
+            return Ok(Some(over));
         }
         let repeated = sequence <= self.log.last();
         if !repeated || self.options.plants(Planted::NoDuplicateCheck) {
@@ -292,10 +279,10 @@ impl<F: Fabric> Replica<F> {
             Some(_) => self.confirmed.borrow().has(sequence),
             None => self.log.last() >= sequence,
         };
-        let there = self.change.until(|| (is_over() || kept()).then_some(()));
+        let there = self.change.until(|| over().or_else(|| kept().then_some(Taken::Kept)));
         // A chunk that waits for an earlier one must not keep the slot that this one needs.
         let there = self.fabric.timeout(self.options.patience, there).await;
-        Ok(if there.is_some() { Taken::Kept } else { Taken::Later })
+        Ok(Some(there.unwrap_or(Taken::Later)))
     }
 
     /// Passes an entry on in a task of its own, whoever still waits for it: what is appended here must
@@ -565,12 +552,14 @@ impl<F: Fabric> Host<F> {
         while self.alive.get() {
             let feed = self.next.ensure(open, |_, _| Ok(())).await?;
             match feed.offer(&chunk, self.options.compress).await {
-                Ok(kept) => {
-                    if kept && let Some(digester) = &self.digester {
+                Ok(taken) => {
+                    if taken == Taken::Kept
+                        && let Some(digester) = &self.digester
+                    {
                         digester.add(&self.fabric, chunk, self.options.patience).await;
                     }
                     // Where an earlier chunk is missing the slot goes back, since that one may need it.
-                    return self.tell(if kept { slot } else { slot | LATER });
+                    return self.tell(taken.word(slot));
                 }
                 Err(_) => self.fabric.sleep(PAUSE).await,
             }

@@ -482,35 +482,11 @@ impl LocalQueuePair {
     /// Checks what the caller could have; gives the payload where it is posted inline.
     fn check(&self, request: &WorkRequest<LocalRegion>) -> Result<Option<Vec<u8>>, PostError> {
         let QueuePairOptions { kind, inline_max, .. } = self.0.options;
-        let operation = &request.operation;
-        let local = operation.local();
-        let refuse = |reason| Err(PostError::NotOnThisKind { opcode: operation.opcode(), kind, reason });
-        match (kind, operation) {
-            (Kind::Rc, Operation::Send { to: Some(_), .. }) => {
-                return refuse("a connection has one peer; leave `to` empty");
-            }
-            (Kind::Ud, Operation::Send { to: None, .. }) => return refuse("UD has no peer; give `to`"),
-            (Kind::Rc, _) | (Kind::Ud, Operation::Send { .. }) => {}
-            (Kind::Ud, _) => return refuse("UD carries SEND only; use an RC queue pair"),
-        }
-        let bound = self.message_max();
-        if local.length > bound {
-            return Err(PostError::MessageTooLong { length: local.length, bound });
-        }
-        match operation {
-            Operation::CompareAndSwap { .. } | Operation::FetchAndAdd { .. } if local.length != 8 => {
-                return Err(PostError::AtomicLength { length: local.length });
-            }
-            Operation::Write { .. } | Operation::Send { .. } => {}
-            _ if request.inline => return refuse("only WRITE and SEND can be inline; post it without"),
-            _ => {}
-        }
+        request.check(kind, self.message_max(), inline_max)?;
         if !request.inline {
             return Ok(None);
         }
-        if local.length > u64::from(inline_max) {
-            return Err(PostError::InlineTooLong { length: local.length, bound: inline_max });
-        }
+        let local = request.operation.local();
         let mut bytes = vec![0; local.length as usize];
         if !bytes.is_empty() {
             local.region.read(local.offset, &mut bytes)?;

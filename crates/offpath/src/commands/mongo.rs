@@ -1,7 +1,7 @@
 //! `offpath shard mongo`: a collection over MongoDB-compatible servers of unlike strength.
 
 use super::Context;
-use super::shard::time;
+use super::shard::{endpoint_of, time};
 use crate::failure::Failure;
 use crate::output::{Entry, Format, SCHEMA_VERSION, short};
 use clap::{Args, Subcommand, ValueEnum};
@@ -183,14 +183,7 @@ fn plan(options: &PlanOptions, access: &Access, context: &Context) -> Result<Str
                 "write NAME=HOST:PORT=WEIGHT, as in `card=10.0.0.2:27017=1`",
             )
         };
-        let parts: Vec<&str> = text.split('=').collect();
-        let (name, address, weight) = match parts[..] {
-            [name, address] => (name, address, None),
-            [name, address, weight] => {
-                (name, address, Some(weight.parse().map_err(|_| wrong("the weight is no number"))?))
-            }
-            _ => return Err(wrong("it has no name and address")),
-        };
+        let (name, address, weight) = endpoint_of(text, "weight").map_err(|why| wrong(&why))?;
         let weight = match (weight, &options.measure) {
             (Some(weight), _) => weight,
             (None, Some(text)) => {
@@ -249,6 +242,19 @@ struct MapAnswer {
     moved: Option<MovedAnswer>,
 }
 
+impl MapAnswer {
+    fn of(map: &Map, endpoint: Vec<EndpointRow>, moved: Option<MovedAnswer>) -> MapAnswer {
+        MapAnswer {
+            schema_version: SCHEMA_VERSION,
+            collection: map.collection.clone(),
+            method: map.method,
+            endpoint,
+            chunks: map.chunk.len(),
+            moved,
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct MovedAnswer {
     documents: u64,
@@ -277,14 +283,7 @@ fn rows(map: &Map, router: Option<&Router>) -> Result<Vec<EndpointRow>, Failure>
 fn shown(map: &Map, router: Option<&Router>, context: &Context) -> Result<String, Failure> {
     let rows = rows(map, router)?;
     if context.screen.format == Format::Json {
-        return context.screen.json(&MapAnswer {
-            schema_version: SCHEMA_VERSION,
-            collection: map.collection.clone(),
-            method: map.method,
-            endpoint: rows,
-            chunks: map.chunk.len(),
-            moved: None,
-        });
+        return context.screen.json(&MapAnswer::of(map, rows, None));
     }
     Ok(format!(
         "{} is {}, in {} chunks\n{}",
@@ -353,19 +352,13 @@ fn rebalance(options: &RebalanceOptions, access: Access, context: &Context) -> R
     let rows = rows(&map, Some(&router))?;
     let pause = moved.pause.as_secs_f64() * 1e3;
     if context.screen.format == Format::Json {
-        return context.screen.json(&MapAnswer {
-            schema_version: SCHEMA_VERSION,
-            collection: map.collection.clone(),
-            method: map.method,
-            endpoint: rows,
-            chunks: map.chunk.len(),
-            moved: Some(MovedAnswer {
-                documents: moved.documents,
-                copied_again: moved.again,
-                stray_documents: moved.strays,
-                writers_paused_ms: pause,
-            }),
-        });
+        let moved = MovedAnswer {
+            documents: moved.documents,
+            copied_again: moved.again,
+            stray_documents: moved.strays,
+            writers_paused_ms: pause,
+        };
+        return context.screen.json(&MapAnswer::of(&map, rows, Some(moved)));
     }
     let mut text = table(rows, context);
     text.push_str(&format!("{} documents moved\n", moved.documents));

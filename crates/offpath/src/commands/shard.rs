@@ -184,6 +184,18 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Reads NAME=HOST:PORT, or NAME=HOST:PORT=NUMBER with the endpoint's `number`; gives what is wrong.
+pub fn endpoint_of<'a>(text: &'a str, number: &str) -> Result<(&'a str, &'a str, Option<f64>), String> {
+    match text.split('=').collect::<Vec<_>>()[..] {
+        [name, address] => Ok((name, address, None)),
+        [name, address, value] => match value.parse() {
+            Ok(value) => Ok((name, address, Some(value))),
+            Err(_) => Err(format!("the {number} is no number")),
+        },
+        _ => Err("it has no name and address".to_string()),
+    }
+}
+
 fn plan(options: &PlanOptions, access: &Access, context: &Context) -> Result<String, Failure> {
     let system = match &options.device {
         Some(device) => Some(context.system.load(&context.system.library()?, device, &[])?),
@@ -203,14 +215,7 @@ fn plan(options: &PlanOptions, access: &Access, context: &Context) -> Result<Str
                 "write NAME=HOST:PORT, as in `card=10.0.0.2:7000`",
             )
         };
-        let parts: Vec<&str> = text.split('=').collect();
-        let (name, address, rate) = match parts[..] {
-            [name, address] => (name, address, None),
-            [name, address, rate] => {
-                (name, address, Some(rate.parse().map_err(|_| wrong("the rate is no number"))?))
-            }
-            _ => return Err(wrong("it has no name and address")),
-        };
+        let (name, address, rate) = endpoint_of(text, "rate").map_err(|why| wrong(&why))?;
         let rate = match (rate, &options.measure) {
             (Some(rate), _) => rate,
             (None, None) if system.is_some() => {

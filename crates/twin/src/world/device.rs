@@ -1217,42 +1217,18 @@ impl TwinQueuePair {
     fn check(&self, request: &Request) -> Result<Option<Box<[u8]>>, PostError> {
         let QueuePairOptions { kind, inline_max, .. } = self.handle.options;
         let core = &self.handle.core;
-        let operation = &request.operation;
-        let local = operation.local();
-        let refuse = |reason| Err(PostError::NotOnThisKind { opcode: operation.opcode(), kind, reason });
-        match (kind, operation) {
-            (Kind::Rc, Operation::Send { to: Some(_), .. }) => {
-                return refuse("a connection has one peer; leave `to` empty");
+        request.check(kind, self.message_max(), inline_max)?;
+        if let Operation::Send { to: Some(to), .. } = &request.operation {
+            let there = to.endpoint.0 as usize;
+            if there < core.roles.len() && !core.is_joined(self.handle.role, there) {
+                let feature = "a message between two roles at one endpoint";
+                return Err(TwinFabric::unsupported(feature, "use datagrams or place them apart").into());
             }
-            (Kind::Ud, Operation::Send { to: None, .. }) => return refuse("UD has no peer; give `to`"),
-            (Kind::Ud, Operation::Send { to: Some(to), .. }) => {
-                let there = to.endpoint.0 as usize;
-                if there < core.roles.len() && !core.is_joined(self.handle.role, there) {
-                    let feature = "a message between two roles at one endpoint";
-                    return Err(TwinFabric::unsupported(feature, "use datagrams or place them apart").into());
-                }
-            }
-            (Kind::Rc, _) => {}
-            (Kind::Ud, _) => return refuse("UD carries SEND only; use an RC queue pair"),
-        }
-        let bound = self.message_max();
-        if local.length > bound {
-            return Err(PostError::MessageTooLong { length: local.length, bound });
-        }
-        match operation {
-            Operation::CompareAndSwap { .. } | Operation::FetchAndAdd { .. } if local.length != 8 => {
-                return Err(PostError::AtomicLength { length: local.length });
-            }
-            Operation::Write { .. } | Operation::Send { .. } => {}
-            _ if request.inline => return refuse("only WRITE and SEND can be inline; post it without"),
-            _ => {}
         }
         if !request.inline {
             return Ok(None);
         }
-        if local.length > u64::from(inline_max) {
-            return Err(PostError::InlineTooLong { length: local.length, bound: inline_max });
-        }
+        let local = request.operation.local();
         local.region.check(local.offset, local.length).or_else(|why| match local.length {
             0 => Ok(()),
             _ => Err(why),

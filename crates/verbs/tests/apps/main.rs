@@ -7,17 +7,15 @@
 //! `role SYSTEM ROLE:INSTANCE OWN-ADDRESS DIRECTORY ROLE:INSTANCE=ADDRESS...` it is one process of a system;
 //! `lab/run card` starts machines like that.
 
+#[path = "../device/mod.rs"]
+mod device;
 mod log;
 mod roles;
 mod store;
 
-use offpath_quantity::Time;
-use offpath_verbs::{Verbs, VerbsError};
+use offpath_verbs::Verbs;
 use roles::{Address, System, Verdict};
 use std::process::ExitCode;
-
-/// An emulated device answers within tens of milliseconds, not within one.
-const PATIENT: Time = Time::from_ms(60);
 
 /// Prints how a case ended; says whether well.
 fn tell(name: &str, verdict: &Verdict) -> bool {
@@ -62,18 +60,9 @@ fn role(world: &Verbs, arguments: &[String]) -> Verdict {
 }
 
 fn main() -> ExitCode {
-    let required = std::env::var_os("OFFPATH_DEVICE_REQUIRED").is_some();
-    let device = std::env::var("OFFPATH_DEVICE").ok();
-    let world = match Verbs::open(device.as_deref(), 0) {
-        Ok(world) => world.acknowledgement_floor(PATIENT),
-        Err(error @ (VerbsError::NoDevice | VerbsError::Library { .. })) if !required => {
-            println!("skipped: no RDMA device (run lab/run apps): {error}");
-            return ExitCode::SUCCESS;
-        }
-        Err(error) => {
-            println!("no device to test on: {error}");
-            return ExitCode::FAILURE;
-        }
+    let world = match device::opened("lab/run apps") {
+        Ok(world) => world,
+        Err(code) => return code,
     };
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let good = match &arguments[..] {

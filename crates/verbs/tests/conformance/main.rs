@@ -6,16 +6,14 @@
 //! `server|client OWN-ADDRESS PEER-ADDRESS` it is one process of two, on one machine or on two. With
 //! `managed` before them, connections are made by the connection manager; alone, it runs only what tests that.
 
+#[path = "../device/mod.rs"]
+mod device;
 mod managed;
 mod own;
 
 use offpath_conformance::{Make, run_each};
-use offpath_quantity::Time;
-use offpath_verbs::{ConnectBy, Verbs, VerbsError, Waiting};
+use offpath_verbs::{ConnectBy, Verbs, Waiting};
 use std::process::ExitCode;
-
-/// An emulated device answers within tens of milliseconds, not within one.
-const PATIENT: Time = Time::from_ms(60);
 
 /// Runs every case, printing each as it ends; says whether all that had to run did, and passed.
 fn passes(name: &str, make: Make<'_, Verbs>) -> bool {
@@ -42,18 +40,9 @@ fn passes(name: &str, make: Make<'_, Verbs>) -> bool {
 }
 
 fn main() -> ExitCode {
-    let required = std::env::var_os("OFFPATH_DEVICE_REQUIRED").is_some();
-    let device = std::env::var("OFFPATH_DEVICE").ok();
-    let world = match Verbs::open(device.as_deref(), 0) {
-        Ok(world) => world.acknowledgement_floor(PATIENT),
-        Err(error @ (VerbsError::NoDevice | VerbsError::Library { .. })) if !required => {
-            println!("skipped: no RDMA device (run lab/run conformance): {error}");
-            return ExitCode::SUCCESS;
-        }
-        Err(error) => {
-            println!("no device to test on: {error}");
-            return ExitCode::FAILURE;
-        }
+    let world = match device::opened("lab/run conformance") {
+        Ok(world) => world,
+        Err(code) => return code,
     };
     let by_manager = match world.clone().connect_by(ConnectBy::ConnectionManager) {
         Ok(world) => world,

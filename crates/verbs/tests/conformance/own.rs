@@ -1,6 +1,6 @@
 //! What only the verbs world has.
 
-use crate::PATIENT;
+use crate::device::PATIENT;
 use offpath_fabric::*;
 use offpath_quantity::Time;
 use offpath_verbs::{DirectCompletion, Verbs, VerbsDirect, VerbsFabric};
