@@ -4,7 +4,7 @@ use crate::station::{Kind, Station, StationId};
 use crate::visit::Pick;
 use offpath_quantity::Time;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// One server that serves in order of arrival and never idles while there is work.
 ///
@@ -15,7 +15,9 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 #[derive(Clone, Debug, Default)]
 struct Line {
     end: u64,
-    gaps: VecDeque<(u64, u64)>,
+    /// Idle time before `end`, in order; the first `past` of them serve nobody any more.
+    gaps: Vec<(u64, u64)>,
+    past: usize,
     busy: u64,
 }
 
@@ -27,7 +29,7 @@ impl Line {
         }
         let mut left = occupancy;
         let first = self.first_gap(at);
-        for &(from, to) in self.gaps.range(first..) {
+        for &(from, to) in &self.gaps[first..] {
             let start = from.max(at);
             if to - start >= left {
                 return start + left - occupancy;
@@ -41,66 +43,78 @@ impl Line {
     fn first_gap(&self, at: u64) -> usize {
         // Visits are booked nearly in the order of their arrival, so it is almost always near the end.
         const NEAR: usize = 8;
-        let mut index = self.gaps.len();
-        let far = index.saturating_sub(NEAR);
-        while index > far && self.gaps[index - 1].1 > at {
-            index -= 1;
+        let gaps = &self.gaps[self.past..];
+        let near = gaps.iter().rev().take(NEAR).take_while(|(_, to)| *to > at).count();
+        if near < NEAR.min(gaps.len()) {
+            return self.gaps.len() - near;
         }
-        if index > far || far == 0 {
-            return index;
-        }
-        self.gaps.partition_point(|&(_, to)| to <= at)
+        self.past + gaps.partition_point(|&(_, to)| to <= at)
     }
 
     fn reset(&mut self) {
-        (self.end, self.busy) = (0, 0);
+        (self.end, self.busy, self.past) = (0, 0, 0);
         self.gaps.clear();
+    }
+
+    /// Passes over gaps that nobody can use any more.
+    fn forget(&mut self, now: u64) {
+        /// As many may stay, so that those behind them are seldom moved.
+        const KEPT: usize = 64;
+        while self.gaps.get(self.past).is_some_and(|&(_, to)| to <= now) {
+            self.past += 1;
+        }
+        if self.past == self.gaps.len() || self.past >= KEPT {
+            self.gaps.drain(..self.past);
+            self.past = 0;
+        }
     }
 
     /// Books a visit that arrives `at` and returns when it is over, less its occupancy.
     fn reserve(&mut self, now: u64, at: u64, occupancy: u64) -> u64 {
-        while self.gaps.front().is_some_and(|&(_, to)| to <= now) {
-            self.gaps.pop_front();
-        }
+        self.forget(now);
         self.busy += occupancy;
         if at >= self.end {
             // Time before now can serve nobody any more, so no gap begins there.
             let from = self.end.max(now);
             if at > from {
-                self.gaps.push_back((from, at));
+                self.gaps.push((from, at));
             }
             self.end = at + occupancy;
             return at;
         }
         let mut left = occupancy;
-        let mut index = self.first_gap(at);
-        let mut filled = index..index;
-        while let Some(&(from, to)) = self.gaps.get(index) {
+        let first = self.first_gap(at);
+        let mut index = first;
+        // Gaps that are filled whole, from the first on or from the one behind it.
+        let mut filled = first;
+        let over = loop {
+            let Some(&(from, to)) = self.gaps.get(index) else {
+                self.end += left;
+                break self.end;
+            };
             let start = from.max(at);
             if to - start > left {
                 self.gaps[index].0 = start + left;
                 if start > from {
                     self.gaps.insert(index, (from, start));
                 }
-                self.gaps.drain(filled);
-                return start + left - occupancy;
+                break start + left;
             }
             left -= to - start;
             if start > from {
+                // Only the first can begin before the visit arrives.
                 self.gaps[index].1 = start;
-                filled = index + 1..index + 1;
-            } else {
-                filled.end = index + 1;
+                filled = index + 1;
             }
             index += 1;
             if left == 0 {
-                self.gaps.drain(filled);
-                return to - occupancy;
+                break to;
             }
+        };
+        if index > filled {
+            self.gaps.drain(filled..index);
         }
-        self.gaps.drain(filled);
-        self.end += left;
-        self.end - occupancy
+        over - occupancy
     }
 }
 
@@ -284,7 +298,10 @@ impl Stations {
         pick: Pick,
         draw: &mut dyn FnMut() -> u64,
     ) -> Time {
-        let occupancy = self.slowed.get(&slot).map_or(occupancy, |factor| occupancy.scaled(*factor));
+        let occupancy = match self.slowed.is_empty() {
+            true => occupancy,
+            false => self.slowed.get(&slot).map_or(occupancy, |factor| occupancy.scaled(*factor)),
+        };
         Time::from_ps(self.calendars[slot].serve(self.now, at.ps(), occupancy.ps(), pick, draw))
     }
 
