@@ -28,6 +28,12 @@ pub enum ConfigError {
         /// Where in it, and what is wrong.
         cause: Box<toml::de::Error>,
     },
+    /// A key without which nothing can be done.
+    #[error("`{key}` is not set; write HOST:PORT, in the file or by `--master` and `--listen`")]
+    Missing {
+        /// The key with its table.
+        key: String,
+    },
     /// A value that is refused.
     #[error("{key} = {value}: {reason}")]
     Value {
@@ -49,8 +55,10 @@ fn refuse(key: &str, value: impl ToString, reason: impl Into<String>) -> ConfigE
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The server to relay.
+    #[serde(default)]
     pub master: Master,
     /// Where replicas connect.
+    #[serde(default)]
     pub listen: Listen,
     /// Who may connect; nobody listed means that no password is asked for.
     #[serde(default)]
@@ -70,10 +78,11 @@ pub struct Config {
 }
 
 /// The server to relay.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Master {
-    /// `HOST:PORT`.
+    /// `HOST:PORT`; it may be left out of a file, and has to be set before [`Config::check`].
+    #[serde(default)]
     pub address: String,
     /// The ACL user; without one, AUTH names the password alone.
     pub user: Option<String>,
@@ -103,10 +112,11 @@ pub struct ClientTls {
 }
 
 /// Where replicas connect.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listen {
-    /// `ADDRESS:PORT`.
+    /// `ADDRESS:PORT`; it may be left out of a file, and has to be set before [`Config::check`].
+    #[serde(default)]
     pub address: String,
     /// The port that the master's INFO shows for the relay, where it is not that of `address`.
     pub announce_port: Option<u16>,
@@ -285,6 +295,7 @@ fn address(key: &str, text: &str, least: u16) -> Result<(), ConfigError> {
         text.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port.parse::<u16>());
     match port {
         Some(Ok(port)) if port >= least => Ok(()),
+        _ if text.is_empty() => Err(ConfigError::Missing { key: key.to_string() }),
         _ => {
             let reason = format!("write HOST:PORT with a port from {least} to 65535, as in `127.0.0.1:6379`");
             Err(refuse(key, text, reason))
@@ -324,21 +335,8 @@ impl Config {
     /// A configuration with two addresses and defaults for everything else.
     pub fn of(master: &str, listen: &str) -> Config {
         Config {
-            master: Master {
-                address: master.to_string(),
-                user: None,
-                password: None,
-                password_file: None,
-                tls: None,
-                announce_version: None,
-            },
-            listen: Listen {
-                address: listen.to_string(),
-                announce_port: None,
-                announce_address: None,
-                tls: None,
-                follow_replicaof: false,
-            },
+            master: Master { address: master.to_string(), ..Master::default() },
+            listen: Listen { address: listen.to_string(), ..Listen::default() },
             user: Vec::new(),
             limits: LimitsTable::default(),
             spool: SpoolTable::default(),
@@ -476,6 +474,7 @@ mod tests {
         let text = refused(|config| config.limits.replica_behind = Some("65MiB".into()));
         assert!(text.contains("replica_behind"), "{text}");
         assert!(refused(|config| config.master.address = "here".into()).contains("HOST:PORT"));
+        assert!(refused(|config| config.listen.address.clear()).contains("`listen.address` is not set"));
         for port in ["0", "65536"] {
             let mut config = Config::of(&format!("h:{port}"), "h:0");
             assert!(config.check().unwrap_err().to_string().contains("1 to 65535"), "{port}");
