@@ -3,7 +3,10 @@
 //! A server is found by `OFFPATH_MONGO_SERVER`, or as `mongod` or `secantusd-py` on PATH. SecantusDB is
 //! a stand-in that speaks the protocol: what is found on it says nothing of MongoDB's speed.
 
+mod mongo_server;
+
 use bson::{Bson, Document, doc};
+use mongo_server::{Server, program, two};
 use offpath_mongo::MongoError;
 use offpath_mongo::client::{Access, Client};
 use offpath_mongo::key::Key;
@@ -15,122 +18,9 @@ use offpath_workload::{Operation, Workload};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::TcpListener;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
-use tempfile::TempDir;
-
-/// Says past the capture of output that a test is skipped; where all of them have to run, it fails.
-fn skip(why: &str) {
-    assert!(std::env::var_os("OFFPATH_SERVERS_REQUIRED").is_none(), "{why}");
-    let _ = writeln!(std::io::stderr(), "skipped: {why}");
-}
-
-/// A server's program, or a visible word that the test is skipped.
-fn program() -> Option<PathBuf> {
-    let on_path = || {
-        let path = std::env::var_os("PATH")?;
-        let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-        let files =
-            ["mongod", "secantusd-py"].map(|name| folders.iter().map(move |folder| folder.join(name)));
-        files.into_iter().flatten().find(|file| file.is_file())
-    };
-    let found = std::env::var_os("OFFPATH_MONGO_SERVER").map(PathBuf::from).or_else(on_path);
-    if found.is_none() {
-        skip(
-            "no MongoDB-compatible server is installed (pip install SecantusDB==0.7.0b3, and set \
-             OFFPATH_MONGO_SERVER to its secantusd-py where that is in no PATH)",
-        );
-    }
-    found
-}
-
-struct Server {
-    program: PathBuf,
-    child: Child,
-    port: u16,
-    folder: TempDir,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-impl Server {
-    fn start(program: &PathBuf) -> Server {
-        let folder = tempfile::tempdir().expect("a temporary directory");
-        // Held until the server is told, so that tests side by side get different ones.
-        let port =
-            TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
-        let child = Server::spawn(program, port, &folder, &[]);
-        let server = Server { program: program.clone(), child, port, folder };
-        server.wait_until_up();
-        server
-    }
-
-    fn spawn(program: &PathBuf, port: u16, folder: &TempDir, more: &[&str]) -> Child {
-        let mut command = Command::new(program);
-        command.args(["--port", &port.to_string()]);
-        if program.file_name().is_some_and(|name| name == "mongod") {
-            command.args(["--bind_ip", "127.0.0.1", "--dbpath"]).arg(folder.path());
-        } else {
-            command.args(["--host", "127.0.0.1", "--log-level", "ERROR", "--standalone", "--storage-path"]);
-            command.arg(folder.path());
-        }
-        let log = std::fs::File::create(folder.path().with_extension("log")).expect("a log");
-        command.args(more).stdout(Stdio::null()).stderr(log).spawn().expect("the server starts")
-    }
-
-    fn wait_until_up(&self) {
-        let began = Instant::now();
-        while let Err(error) = Client::connect(&self.address(), &Access::default()) {
-            assert!(began.elapsed() < Duration::from_secs(60), "the server does not start: {error}");
-            thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = std::fs::remove_file(self.folder.path().with_extension("log"));
-    }
-
-    /// Ends it as its operator would, so that it writes what it knows: not every server has all on
-    /// disk when it is killed.
-    fn stop(&mut self) {
-        if self.child.try_wait().expect("a child of ours").is_none() {
-            let pid = self.child.id().to_string();
-            assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());
-            self.child.wait().expect("the server ends");
-        }
-    }
-
-    fn restart(&mut self, more: &[&str]) {
-        self.stop();
-        self.child = Server::spawn(&self.program, self.port, &self.folder, more);
-        self.wait_until_up();
-    }
-
-    fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
-    }
-
-    fn client(&self) -> Client {
-        Client::connect(&self.address(), &Access::default()).expect("the server answers")
-    }
-}
-
-fn two(program: &PathBuf) -> [Server; 2] {
-    thread::scope(|scope| {
-        let other = scope.spawn(|| Server::start(program));
-        let one = Server::start(program);
-        [one, other.join().expect("the other server")]
-    })
-}
+use std::time::Duration;
 
 fn endpoints(servers: &[Server], weights: &[f64]) -> Vec<Endpoint> {
     let names = ["host", "card"];

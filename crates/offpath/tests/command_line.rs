@@ -2,90 +2,15 @@
 //!
 //! `INSTA_UPDATE=always cargo test -p offpath` accepts new tables after a change of the profiles.
 
-use assert_cmd::cargo::cargo_bin_cmd;
+mod common;
+
+use common::{answer, check, json, offpath, schema};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
 /// An invented card whose links make a ring.
 const RING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ring.toml");
-
-struct Answer {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
-
-fn offpath(arguments: &[&str]) -> Answer {
-    let output = cargo_bin_cmd!("offpath").args(arguments).output().expect("the program starts");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text is UTF-8");
-    let code = output.status.code().expect("the program ends by itself");
-    Answer { code, stdout: text(output.stdout), stderr: text(output.stderr) }
-}
-
-/// The answer of a command line that is in order.
-fn answer(arguments: &[&str]) -> String {
-    let answer = offpath(arguments);
-    assert_eq!(answer.code, 0, "{arguments:?}: {}", answer.stderr);
-    assert_eq!(answer.stderr, "", "{arguments:?}");
-    answer.stdout
-}
-
-fn json(arguments: &[&str]) -> Value {
-    let text = answer(&[arguments, &["--format", "json"]].concat());
-    serde_json::from_str(&text).expect("the answer is JSON")
-}
-
-/// Checks a value against the part of JSON Schema that docs/schemas uses, and that no key is
-/// missing from the schema.
-fn check(value: &Value, schema: &Value, at: &str) {
-    if let Some(file) = schema["$ref"].as_str() {
-        return check(value, &self::schema(file), at);
-    }
-    if let Some(constant) = schema.get("const") {
-        return assert_eq!(value, constant, "{at}");
-    }
-    if let Some(known) = schema["enum"].as_array() {
-        return assert!(known.contains(value), "{at}: {value} is none of {known:?}");
-    }
-    let types = match &schema["type"] {
-        Value::Array(types) => types.clone(),
-        one => vec![one.clone()],
-    };
-    if value.is_null() {
-        return assert!(types.contains(&"null".into()), "{at} is null");
-    }
-    let own = match value {
-        Value::Null => "null",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-        Value::Number(number) if number.is_u64() && !types.contains(&"number".into()) => "integer",
-        Value::Number(_) => "number",
-        Value::Bool(_) => "boolean",
-    };
-    assert!(types.contains(&own.into()), "{at}: {value} is a {own}, not of {types:?}");
-    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-        check(item, &schema["items"], &format!("{at}[{index}]"));
-    }
-    for key in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        assert!(value.get(key).is_some(), "{at} lacks `{key}`");
-    }
-    for (key, item) in value.as_object().into_iter().flatten() {
-        let known = schema["properties"].get(key).or(schema.get("additionalProperties"));
-        check(
-            item,
-            known.unwrap_or_else(|| panic!("{at}: `{key}` is not in the schema")),
-            &format!("{at}.{key}"),
-        );
-    }
-}
-
-fn schema(file: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas").join(file);
-    let text = fs::read_to_string(&path).expect("the schema is there");
-    serde_json::from_str(&text).expect("the schema is JSON")
-}
 
 const SOC_HOST: [&str; 8] =
     ["path", "bluefield2", "--path", "soc-host", "--verb", "read", "--size", "256KiB"];
@@ -154,80 +79,6 @@ fn json_answers_follow_their_schemas() {
     for (file, arguments) in cases {
         check(&json(arguments), &schema(file), file);
     }
-}
-
-/// A Redis server of a cluster that is ended with its test.
-#[cfg(feature = "redis")]
-struct ClusterServer {
-    child: std::process::Child,
-    _folder: tempfile::TempDir,
-    address: String,
-}
-
-#[cfg(feature = "redis")]
-impl Drop for ClusterServer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-#[cfg(feature = "redis")]
-impl ClusterServer {
-    /// None where no Redis is installed.
-    fn start() -> Option<ClusterServer> {
-        // A port in the range of outgoing connections would leave none 10000 above it.
-        let first = 22_000 + (std::process::id() % 400) as u16 * 10;
-        let free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
-        let port = (first..32_000).find(free).expect("a free port").to_string();
-        let folder = tempfile::tempdir().expect("a temporary directory");
-        let child = std::process::Command::new("redis-server")
-            .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--cluster-enabled", "yes", "--dir"])
-            .arg(folder.path())
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .ok()?;
-        let server = ClusterServer { child, _folder: folder, address: format!("127.0.0.1:{port}") };
-        let began = std::time::Instant::now();
-        while std::net::TcpStream::connect(&server.address).is_err() {
-            assert!(began.elapsed().as_secs() < 20, "the server does not listen");
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-        Some(server)
-    }
-}
-
-#[cfg(feature = "redis")]
-#[test]
-fn shards_follow_their_schemas() {
-    use std::io::Write;
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let file = folder.path().join("shards.toml").display().to_string();
-    let planned = json(&["shard", "plan", "host=h:1=300", "card=h:2=100"]);
-    check(&planned, &schema("shard-plan.json"), "shard-plan.json");
-    let (Some(host), Some(card)) = (ClusterServer::start(), ClusterServer::start()) else {
-        // Written past the capture of output, so that it is seen.
-        let _ = writeln!(
-            std::io::stderr(),
-            "skipped: redis-server is not installed (apt-get install redis-server)"
-        );
-        return;
-    };
-    let endpoints = [format!("host={}=300", host.address), format!("card={}=100", card.address)];
-    json(&["shard", "plan", &endpoints[0], &endpoints[1], "--out", &file]);
-    for (name, arguments) in [
-        ("shard-apply.json", &["shard", "apply", &file, "--dry-run"][..]),
-        ("shard-apply.json", &["shard", "apply", &file]),
-        ("shard-status.json", &["shard", "status", &host.address]),
-        ("shard-route.json", &["shard", "route", "a", "b", "--at", &card.address]),
-    ] {
-        check(&json(arguments), &schema(name), name);
-    }
-    let status = json(&["shard", "status", &card.address]);
-    let slots: Vec<u64> = (0..2).filter_map(|index| status["node"][index]["slots"].as_u64()).collect();
-    assert_eq!((slots.iter().sum::<u64>(), slots.contains(&4_096)), (16_384, true), "{status}");
-    let refused = offpath(&["shard", "rebalance", &file, "--observe", "100ms", "--format", "json"]);
-    assert!(refused.code == 2 && refused.stderr.contains("observe under load"), "{}", refused.stderr);
 }
 
 /// A store small enough to be planned in a moment, with a named mix and a plain NIC beside it.

@@ -2,13 +2,13 @@
 
 #![cfg(feature = "redis")]
 
-use assert_cmd::cargo::cargo_bin_cmd;
+mod common;
+
 use std::fs;
 
 fn offpath(arguments: &[&str]) -> (i32, String, String) {
-    let output = cargo_bin_cmd!("offpath").args(arguments).output().expect("the program starts");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text is UTF-8");
-    (output.status.code().expect("the program ends by itself"), text(output.stdout), text(output.stderr))
+    let common::Answer { code, stdout, stderr } = common::offpath(arguments);
+    (code, stdout, stderr)
 }
 
 #[test]
@@ -34,6 +34,13 @@ fn a_relays_configuration_is_checked_with_its_files() {
         offpath(&["relay", "--check", "--master", "h:1", "--listen", "h:2", "--backlog", "1B"]);
     assert!(code == 2 && message.contains("limits.backlog = 1B"), "{message}");
     assert_eq!(offpath(&["relay", "--master", "h:1"]).0, 2, "`--listen` is missing");
+    // A file may leave out what the command line gives.
+    fs::write(&file, "[limits]\ngather = '1ms'\n").expect("the file is written");
+    let (code, _, message) = check(&file);
+    assert!(code == 2 && message.contains("`master.address` is not set"), "{message}");
+    let file = file.display().to_string();
+    let given = ["relay", "--check", "--config", &file, "--master", "h:1", "--listen", "127.0.0.1:2"];
+    assert_eq!(offpath(&given).0, 0);
 }
 
 #[test]

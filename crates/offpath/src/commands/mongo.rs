@@ -408,11 +408,11 @@ fn route(options: &RouteOptions, context: &Context) -> Result<String, Failure> {
 #[derive(Serialize)]
 struct OperationRow {
     operation: &'static str,
-    count: u64,
-    mean_us: f64,
-    p50_us: u64,
-    p99_us: u64,
-    max_us: u64,
+    operations: u64,
+    latency_us_mean: f64,
+    latency_us_p50: u64,
+    latency_us_p99: u64,
+    latency_us_max: u64,
 }
 
 #[derive(Serialize)]
@@ -432,7 +432,7 @@ struct YcsbAnswer {
     load_seconds: Option<f64>,
     operations: u64,
     run_seconds: f64,
-    operations_per_second: f64,
+    throughput_ops_per_s: f64,
     scanned_documents: u64,
     missing_documents: u64,
     wrong_values: u64,
@@ -482,11 +482,11 @@ fn run_ycsb(options: &YcsbOptions, access: Access, context: &Context) -> Result<
         .iter()
         .map(|timing| OperationRow {
             operation: name(timing.operation),
-            count: timing.count,
-            mean_us: timing.mean_us,
-            p50_us: timing.p50_us,
-            p99_us: timing.p99_us,
-            max_us: timing.most_us,
+            operations: timing.count,
+            latency_us_mean: timing.mean_us,
+            latency_us_p50: timing.p50_us,
+            latency_us_p99: timing.p99_us,
+            latency_us_max: timing.most_us,
         })
         .collect();
     let requests = map.endpoint.iter().zip(&report.requests);
@@ -504,7 +504,7 @@ fn run_ycsb(options: &YcsbOptions, access: Access, context: &Context) -> Result<
             load_seconds: loaded.map(|(_, seconds)| seconds),
             operations: report.operations,
             run_seconds: report.seconds,
-            operations_per_second: rate,
+            throughput_ops_per_s: rate,
             scanned_documents: report.scanned,
             missing_documents: report.missing,
             wrong_values: report.wrong,
@@ -530,9 +530,11 @@ fn run_ycsb(options: &YcsbOptions, access: Access, context: &Context) -> Result<
         text.push_str(&format!("{} documents missing, {} values wrong\n", report.missing, report.wrong));
     }
     let cells = |row: OperationRow| {
-        let mut cells = vec![Entry::Name(row.operation.to_string()), Entry::Number(row.count.to_string())];
-        cells.push(Entry::Number(format!("{:.0}", row.mean_us)));
-        cells.extend([row.p50_us, row.p99_us, row.max_us].map(|time| Entry::Number(time.to_string())));
+        let mut cells =
+            vec![Entry::Name(row.operation.to_string()), Entry::Number(row.operations.to_string())];
+        cells.push(Entry::Number(format!("{:.0}", row.latency_us_mean)));
+        let times = [row.latency_us_p50, row.latency_us_p99, row.latency_us_max];
+        cells.extend(times.map(|time| Entry::Number(time.to_string())));
         cells
     };
     let header = ["operation", "count", "mean us", "p50 us", "p99 us", "max us"];

@@ -1,0 +1,86 @@
+//! The command line for tests: how it ends, and whether its JSON follows docs/schemas.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use assert_cmd::cargo::cargo_bin_cmd;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// How a command ended.
+pub struct Answer {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+pub fn offpath(arguments: &[&str]) -> Answer {
+    let output = cargo_bin_cmd!("offpath").args(arguments).output().expect("the program starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text is UTF-8");
+    let code = output.status.code().expect("the program ends by itself");
+    Answer { code, stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// The answer of a command line that is in order.
+pub fn answer(arguments: &[&str]) -> String {
+    let answer = offpath(arguments);
+    assert_eq!(answer.code, 0, "{arguments:?}: {}", answer.stderr);
+    assert_eq!(answer.stderr, "", "{arguments:?}");
+    answer.stdout
+}
+
+pub fn json(arguments: &[&str]) -> Value {
+    let text = answer(&[arguments, &["--format", "json"]].concat());
+    serde_json::from_str(&text).expect("the answer is JSON")
+}
+
+/// Checks a value against the part of JSON Schema that docs/schemas uses, and that no key is
+/// missing from the schema.
+pub fn check(value: &Value, schema: &Value, at: &str) {
+    if let Some(file) = schema["$ref"].as_str() {
+        return check(value, &self::schema(file), at);
+    }
+    if let Some(constant) = schema.get("const") {
+        return assert_eq!(value, constant, "{at}");
+    }
+    if let Some(known) = schema["enum"].as_array() {
+        return assert!(known.contains(value), "{at}: {value} is none of {known:?}");
+    }
+    let types = match &schema["type"] {
+        Value::Array(types) => types.clone(),
+        one => vec![one.clone()],
+    };
+    if value.is_null() {
+        return assert!(types.contains(&"null".into()), "{at} is null");
+    }
+    let own = match value {
+        Value::Null => "null",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+        Value::Number(number) if number.is_u64() && !types.contains(&"number".into()) => "integer",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "boolean",
+    };
+    assert!(types.contains(&own.into()), "{at}: {value} is a {own}, not of {types:?}");
+    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+        check(item, &schema["items"], &format!("{at}[{index}]"));
+    }
+    for key in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        assert!(value.get(key).is_some(), "{at} lacks `{key}`");
+    }
+    for (key, item) in value.as_object().into_iter().flatten() {
+        let known = schema["properties"].get(key).or(schema.get("additionalProperties"));
+        check(
+            item,
+            known.unwrap_or_else(|| panic!("{at}: `{key}` is not in the schema")),
+            &format!("{at}.{key}"),
+        );
+    }
+}
+
+pub fn schema(file: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas").join(file);
+    let text = fs::read_to_string(&path).expect("the schema is there");
+    serde_json::from_str(&text).expect("the schema is JSON")
+}
