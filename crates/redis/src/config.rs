@@ -29,7 +29,7 @@ pub enum ConfigError {
         cause: Box<toml::de::Error>,
     },
     /// A key without which nothing can be done.
-    #[error("`{key}` is not set; write HOST:PORT, in the file or by `--master` and `--listen`")]
+    #[error("`{key}` is not set; write HOST:PORT in the file, or beside it for `offpath relay`")]
     Missing {
         /// The key with its table.
         key: String,
