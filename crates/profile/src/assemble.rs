@@ -191,7 +191,8 @@ impl Plan<'_> {
             let verbs_name = self.full(&verbs_table.name);
             let mut verbs = schema::blank_verbs(verbs_name.clone());
             fill(&mut verbs, &verbs_name, verbs_table, numbers);
-            let mut endpoint = schema::blank_endpoint(self.full(&table.name), verbs);
+            let is_host = Arc::ptr_eq(&table.source, &self.host.source);
+            let mut endpoint = schema::blank_endpoint(self.full(&table.name), is_host, verbs);
             fill(&mut endpoint, &self.full(&table.name), table, numbers);
             machine.endpoints.push(endpoint);
         }

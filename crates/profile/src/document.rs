@@ -4,7 +4,7 @@ use crate::error::{Place, ProfileError, Source, list, suggestion};
 use crate::schema::{Key, Kind};
 use crate::{Category, Number, Problem, Provenance};
 use offpath_quantity::{Dimension, Quantity};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use toml::Spanned;
@@ -70,6 +70,8 @@ pub(crate) struct Table {
     pub source: Arc<Source>,
     pub words: BTreeMap<&'static str, Words>,
     pub numbers: BTreeMap<&'static str, Number>,
+    /// Where the value of each number stands.
+    pub spans: BTreeMap<&'static str, Range<usize>>,
 }
 
 impl Table {
@@ -182,7 +184,59 @@ impl Document {
             }
         }
         document.check_headers()?;
+        document.check_guesses()?;
         Ok(document)
+    }
+
+    /// A guess says how far off it may be: every assumed or carried-over number has `low` and `high`. All
+    /// that lack them are named at once. A flag has no interval.
+    fn check_guesses(&self) -> Result<(), ProfileError> {
+        let lacking: Vec<(String, &Table, &'static str)> = self
+            .tables
+            .iter()
+            .flat_map(|table| table.numbers.iter().map(move |(key, number)| (table, *key, number)))
+            .filter(|(table, key, number)| {
+                let flag = table.kind.keys().iter().any(|entry| entry.name == *key && entry.flag);
+                number.provenance.is_guess() && !flag && (number.low.is_none() || number.high.is_none())
+            })
+            .map(|(table, key, _)| (format!("{}.{key}", table.name), table, key))
+            .collect();
+        let Some((_, table, key)) = lacking.first() else { return Ok(()) };
+        let names: Vec<&str> = lacking.iter().map(|(name, _, _)| name.as_str()).collect();
+        let span = table.spans.get(key).unwrap_or(&table.span).clone();
+        Err(ProfileError::new(
+            Problem::Missing { what: "`low` and `high`".into(), place: list(names) },
+            "an assumed or carried-over number says how far off it may be: add `low = ...` and `high = ...` to \
+             each, wide enough that you would bet on it nine times in ten",
+            Some((&self.source, span)),
+        ))
+    }
+
+    /// Marks what was measured or fitted for another profile and taken over into this one.
+    ///
+    /// A copy of a shipped profile under another name still cites the rows and sources of the original,
+    /// which say nothing about the copy. Its interval is widened by half, since none was stated for it.
+    pub(crate) fn carry_over(&mut self, shipped: &Shipped) {
+        const WIDER: f64 = 1.5;
+        let own: Vec<String> =
+            self.headers.iter().filter_map(|header| header.word("name")).map(str::to_string).collect();
+        for table in &mut self.tables {
+            for (key, number) in &mut table.numbers {
+                let known = matches!(number.provenance, Provenance::Measured | Provenance::Fitted);
+                if !known || !shipped.of_others(&own, &table.name, key, number) {
+                    continue;
+                }
+                number.provenance = Provenance::CarriedOver;
+                let entry = table.kind.keys().iter().find(|entry| entry.name == *key);
+                let Some(entry) = entry.filter(|entry| !entry.flag) else { continue };
+                let end = |known: Option<Quantity>, factor: f64| {
+                    let base = known.unwrap_or(number.value).base() * factor;
+                    let whole = if entry.dimension == Dimension::Count { base.round() } else { base };
+                    Quantity::from_base(whole.clamp(entry.range.least, entry.range.most), entry.dimension)
+                };
+                (number.low, number.high) = (end(number.low, 1.0 / WIDER), end(number.high, WIDER));
+            }
+        }
     }
 
     /// Each table must belong to a header, and headers that would share tables cannot share a file.
@@ -240,6 +294,40 @@ impl Document {
             }
         }
         Ok(())
+    }
+}
+
+/// Which profile each evidence row and each source is about, by the profiles that ship.
+#[derive(Debug, Default)]
+pub(crate) struct Shipped {
+    rows: BTreeMap<String, BTreeSet<String>>,
+    sources: BTreeMap<(String, String), BTreeSet<String>>,
+}
+
+impl Shipped {
+    /// Adds what one shipped document cites.
+    pub(crate) fn add(&mut self, document: &Document) {
+        let names = || document.headers.iter().filter_map(|header| header.word("name")).map(str::to_string);
+        for table in &document.tables {
+            for (key, number) in &table.numbers {
+                for row in &number.rows {
+                    self.rows.entry(row.clone()).or_default().extend(names());
+                }
+                let at = (format!("{}.{key}", table.name), number.source.clone());
+                self.sources.entry(at).or_default().extend(names());
+            }
+        }
+    }
+
+    /// Whether all that a number cites is about shipped profiles of other names than `own`.
+    fn of_others(&self, own: &[String], table: &str, key: &str, number: &Number) -> bool {
+        let others = |about: Option<&BTreeSet<String>>| {
+            about.is_some_and(|names| own.iter().all(|own| !names.contains(own)))
+        };
+        if number.rows.is_empty() {
+            return others(self.sources.get(&(format!("{table}.{key}"), number.source.clone())));
+        }
+        number.rows.iter().all(|row| others(self.rows.get(row)))
     }
 }
 
@@ -376,7 +464,7 @@ impl Reader<'_> {
             ));
         };
         self.check_name(kind)?;
-        let (mut words, mut numbers) = (BTreeMap::new(), BTreeMap::new());
+        let (mut words, mut numbers, mut spans) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for (key, value) in in_order(table) {
             if let Some(word) = kind.words().iter().find(|word| word.name == key.get_ref()) {
                 let read = if word.list { Self::texts } else { Self::text };
@@ -384,6 +472,7 @@ impl Reader<'_> {
             } else if let Some(entry) = kind.keys().iter().find(|entry| entry.name == key.get_ref()) {
                 let number = self.number(entry, value)?;
                 numbers.insert(entry.name, number);
+                spans.insert(entry.name, value.span());
             } else if key.get_ref() != "kind" {
                 let known = kind.words().iter().map(|word| word.name);
                 let known: Vec<&str> = known.chain(kind.keys().iter().map(|entry| entry.name)).collect();
@@ -416,6 +505,7 @@ impl Reader<'_> {
             source: self.source.clone(),
             words,
             numbers,
+            spans,
         })
     }
 
@@ -548,6 +638,7 @@ impl Reader<'_> {
             rows,
             note,
             file: self.source.name.clone(),
+            key: format!("{}.{}", self.name, key.name),
         })
     }
 

@@ -1,11 +1,11 @@
 //! Where profiles are found, and what is asked of them.
 
-use crate::document::Document;
+use crate::document::{Document, Shipped};
 use crate::error::{Place, ProfileError, Source, suggestion};
 use crate::{Problem, System, assemble, builtin, overlay};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What a profile describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -203,14 +203,15 @@ impl Library {
         if name.ends_with(".toml") {
             let base = asked.as_ref().and_then(|(source, _)| Path::new(&source.name).parent());
             let path = base.map_or_else(|| PathBuf::from(name), |base| base.join(name));
-            let document = Document::parse(read(&path, asked)?)?;
+            let mut document = Document::parse(read(&path, asked)?)?;
             document.require(category)?;
+            document.carry_over(shipped());
             return Ok(document);
         }
         let Some(source) = self.sources.get(&(category, name.to_string())) else {
             return Err(self.unknown(category, name, asked));
         };
-        let document = Document::parse(source.clone())?;
+        let mut document = Document::parse(source.clone())?;
         let header = document.require(category)?;
         if header.word("name") != Some(name) {
             let own = header.word("name").unwrap_or_default();
@@ -220,6 +221,7 @@ impl Library {
                 Some((&document.source, header.span_of("name"))),
             ));
         }
+        document.carry_over(shipped());
         Ok(document)
     }
 
@@ -235,6 +237,20 @@ impl Library {
             asked,
         )
     }
+}
+
+/// What the profiles inside the program are about; read once.
+fn shipped() -> &'static Shipped {
+    static SHIPPED: OnceLock<Shipped> = OnceLock::new();
+    SHIPPED.get_or_init(|| {
+        let mut shipped = Shipped::default();
+        for (_, name, file, text) in builtin::FILES {
+            let source = Source { name: file.to_string(), text: text.to_string() };
+            let document = Document::parse(Arc::new(source));
+            shipped.add(&document.unwrap_or_else(|error| panic!("the shipped profile {name}: {error:?}")));
+        }
+        shipped
+    })
 }
 
 fn read(path: &Path, asked: Option<Place<'_>>) -> Result<Arc<Source>, ProfileError> {

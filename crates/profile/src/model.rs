@@ -18,6 +18,8 @@ pub enum Provenance {
     Fitted,
     /// Neither described nor measured; a stated judgement.
     Assumed,
+    /// Known of another device or host and taken to hold for this one: a guess, as `Assumed` is.
+    CarriedOver,
     /// Set by the user on the command line or in an overlay.
     Set,
 }
@@ -41,6 +43,9 @@ pub struct Number {
     pub note: String,
     /// The file that it was read from, or `--set`.
     pub file: String,
+    /// Its name within that file, as in `nic.pass_time`. Numbers of one file and name are one number,
+    /// whichever machines of a system have it.
+    pub key: String,
 }
 
 /// Everything that a route can visit: machines and the network between them.
@@ -126,6 +131,8 @@ pub struct Nic {
 pub struct Endpoint {
     /// The name that paths use: `host`, `soc`, `client`, `backup`, `backup.soc`.
     pub name: String,
+    /// Whether it is the machine's host, and not a processor of the card.
+    pub is_host: bool,
     /// Processor cores.
     pub cores: u64,
     /// Clock of a core.

@@ -15,6 +15,10 @@ impl System {
     /// must have the number's dimension and lie in the range that loading accepts; a flag such as
     /// `host.ddio` is a ratio of 0 or 1. It takes microseconds: nothing is read again.
     pub fn with(&self, name: &str, value: Quantity) -> Result<System, ProfileError> {
+        self.with_all([(name, value)])
+    }
+
+    fn change(&mut self, name: &str, value: Quantity) -> Result<(), ProfileError> {
         let key = self.key_of(name, None)?;
         if value.dimension() != key.dimension {
             return Err(ProfileError::new(
@@ -31,13 +35,24 @@ impl System {
             ));
         }
         check_range(key, name, value).map_err(|(problem, help)| ProfileError::new(problem, help, None))?;
-        let mut changed = self.clone();
-        changed.put(name, value);
-        match changed.numbers.get_mut(name) {
+        self.put(name, value);
+        match self.numbers.get_mut(name) {
             Some(number) => Arc::make_mut(number).value = value,
             None => {
-                changed.numbers.insert(name.into(), set_number(value, "a probe", "--set"));
+                self.numbers.insert(name.into(), set_number(name, value, "a probe", "--set"));
             }
+        }
+        Ok(())
+    }
+
+    /// The same system with several numbers changed, as [`System::with`] changes one.
+    pub fn with_all<'n>(
+        &self,
+        changes: impl IntoIterator<Item = (&'n str, Quantity)>,
+    ) -> Result<System, ProfileError> {
+        let mut changed = self.clone();
+        for (name, value) in changes {
+            changed.change(name, value)?;
         }
         check_counts(&changed, |_| None)?;
         Ok(changed)
@@ -134,7 +149,7 @@ impl System {
     }
 }
 
-fn set_number(value: Quantity, source: &str, file: &str) -> Arc<Number> {
+fn set_number(name: &str, value: Quantity, source: &str, file: &str) -> Arc<Number> {
     Arc::new(Number {
         value,
         low: None,
@@ -144,6 +159,7 @@ fn set_number(value: Quantity, source: &str, file: &str) -> Arc<Number> {
         rows: Vec::new(),
         note: String::new(),
         file: file.to_string(),
+        key: name.to_string(),
     })
 }
 
@@ -175,8 +191,11 @@ pub(crate) fn apply(system: &mut System, overlay: &Document) -> Result<(), Profi
             let value = read(key, &name, &change.value).map_err(|(problem, help)| {
                 ProfileError::new(problem, help, Some((&overlay.source, change.value_span.clone())))
             })?;
-            system.put(&name, value);
-            system.numbers.insert(name, set_number(value, &source, &overlay.source.name));
+            if system.numbers.get(&name).is_none_or(|number| number.value != value) {
+                system.put(&name, value);
+                let number = set_number(&name, value, &source, &overlay.source.name);
+                system.numbers.insert(name, number);
+            }
         }
     }
     Ok(())
@@ -200,8 +219,11 @@ pub(crate) fn set(system: &mut System, setting: &str) -> Result<(), ProfileError
     let value = read(key, trimmed, &Bare::Text(value.trim().to_string())).map_err(|(problem, help)| {
         ProfileError::new(problem, help, Some((&source, name.len() + 1..setting.len())))
     })?;
-    system.put(trimmed, value);
-    system.numbers.insert(trimmed.to_string(), set_number(value, "--set", "--set"));
+    // A setting to the value that is there claims nothing new: origin and interval stay.
+    if system.numbers.get(trimmed).is_none_or(|number| number.value != value) {
+        system.put(trimmed, value);
+        system.numbers.insert(trimmed.to_string(), set_number(trimmed, value, "--set", "--set"));
+    }
     Ok(())
 }
 

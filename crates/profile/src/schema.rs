@@ -339,9 +339,10 @@ pub(crate) fn blank_link(name: String, from: String, to: String, kind: Kind) -> 
     };
     Link { name, from, to, delay: Time::ZERO, pcie: (kind == Kind::Link).then_some(pcie) }
 }
-pub(crate) fn blank_endpoint(name: String, verbs: VerbCosts) -> Endpoint {
+pub(crate) fn blank_endpoint(name: String, is_host: bool, verbs: VerbCosts) -> Endpoint {
     Endpoint {
         name,
+        is_host,
         cores: 1,
         frequency: Frequency::from_hz(1),
         pcie_mtu: Bytes::new(1),
@@ -399,13 +400,19 @@ pub(crate) fn blank_network() -> Network {
 
 impl Provenance {
     /// Every provenance, the best known first.
-    pub const ALL: [Provenance; 5] = [
+    pub const ALL: [Provenance; 6] = [
         Provenance::Datasheet,
         Provenance::Measured,
         Provenance::Fitted,
         Provenance::Assumed,
+        Provenance::CarriedOver,
         Provenance::Set,
     ];
+
+    /// Whether a number so known is a guess: nothing was measured or described of this very device.
+    pub fn is_guess(self) -> bool {
+        matches!(self, Provenance::Assumed | Provenance::CarriedOver)
+    }
 
     /// The word that files use.
     pub fn name(self) -> &'static str {
@@ -414,6 +421,7 @@ impl Provenance {
             Provenance::Measured => "measured",
             Provenance::Fitted => "fitted",
             Provenance::Assumed => "assumed",
+            Provenance::CarriedOver => "carried-over",
             Provenance::Set => "set",
         }
     }
@@ -427,7 +435,9 @@ impl std::fmt::Display for Provenance {
 
 /// A word that is no provenance.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a provenance; use one of `datasheet`, `measured`, `fitted`, `assumed`, `set`")]
+#[error(
+    "`{0}` is not a provenance; use one of `datasheet`, `measured`, `fitted`, `assumed`, `carried-over`, `set`"
+)]
 pub struct UnknownProvenance(pub String);
 
 impl std::str::FromStr for Provenance {

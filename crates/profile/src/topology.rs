@@ -127,6 +127,12 @@ impl System {
         Err(unknown("endpoint", name, format!("in testbed `{}` with `{}`", self.testbed, self.device), known))
     }
 
+    /// The host of the machine that carries the device asked for; absent where the device has none.
+    pub fn host(&self) -> Option<&Endpoint> {
+        let server = self.machines.iter().find(|machine| machine.prefix.is_empty())?;
+        server.endpoints.iter().find(|endpoint| endpoint.is_host)
+    }
+
     /// Every endpoint with its machine, machine by machine.
     pub fn endpoints(&self) -> impl Iterator<Item = (&Machine, &Endpoint)> {
         self.machines

@@ -47,8 +47,8 @@ const fn host(from: &'static str, to: &'static str, at: &'static str, says: &'st
     Case { category: Category::Host, name: "srv", from, to, at, says }
 }
 
-const PASS: &str = "pass_time = { value = \"80 ns\", source = \"invented\", provenance = \"assumed\" }";
-const CONTEXTS: &str = "contexts = { value = 256, source = \"invented\", provenance = \"assumed\" }";
+const PASS: &str = "pass_time = { value = \"80 ns\", source = \"invented\", provenance = \"datasheet\" }";
+const CONTEXTS: &str = "contexts = { value = 256, source = \"invented\", provenance = \"datasheet\" }";
 
 #[rustfmt::skip]
 const CASES: &[Case] = &[
@@ -64,7 +64,7 @@ const CASES: &[Case] = &[
     device("kind = \"switch\"", "kind = \"swich\"", "swich", &["no kind `swich`", "did you mean `switch`"]),
     device("[hub]\nkind = \"switch\"\n", "[hub]\n", "[hub]", &["lacks `kind`", "`switch`"]),
     device("mode = \"separated-host\"", "mode = 3", "mode = 3", &["device.mode", "a text is needed"]),
-    device("[hub]\n", "[room]\nkind = \"machine\"\ndevice = \"card\"\nhost = \"srv\"\ncount = { value = 1, source = \"s\", provenance = \"assumed\" }\navailable = { value = 1, source = \"s\", provenance = \"assumed\" }\n[hub]\n", "[room]", &["`[room]` is a machine", "testbeds hold machines"]),
+    device("[hub]\n", "[room]\nkind = \"machine\"\ndevice = \"card\"\nhost = \"srv\"\ncount = { value = 1, source = \"s\", provenance = \"datasheet\" }\navailable = { value = 1, source = \"s\", provenance = \"datasheet\" }\n[hub]\n", "[room]", &["`[room]` is a machine", "testbeds hold machines"]),
     device("[hub]\n", "[host_profile]\nname = \"h\"\ndescription = \"h\"\n[hub]\n", "[host_profile]", &["a device and a host", "a file of their own"]),
     // Keys and numbers.
     device("contexts =", "contxts =", "contxts", &["no key `contxts` in `[nic]`", "did you mean `contexts`"]),
@@ -76,18 +76,18 @@ const CASES: &[Case] = &[
     device("\"80 ns\"", "\"80 s\"", "\"80 s\"", &["`nic.pass_time` is 80 s", "from 0 ns to 1 s"]),
     device("\"80 ns\"", "[80]", "[80]", &["nic.pass_time", "cannot be a list"]),
     device(PASS, "pass_time = \"80 ns\"", "\"80 ns\"", &["nic.pass_time", "says nothing of where it comes from", "source = "]),
-    device(PASS, "pass_time = { value = \"80 ns\", provenance = \"assumed\" }", "{ value = \"80 ns\"", &["`nic.pass_time` lacks `source`", "add `source"]),
-    device(PASS, "pass_time = { value = \"80 ns\", source = \" \", provenance = \"assumed\" }", "\" \"", &["nic.pass_time.source", "a text is needed"]),
+    device(PASS, "pass_time = { value = \"80 ns\", provenance = \"datasheet\" }", "{ value = \"80 ns\"", &["`nic.pass_time` lacks `source`", "add `source"]),
+    device(PASS, "pass_time = { value = \"80 ns\", source = \" \", provenance = \"datasheet\" }", "\" \"", &["nic.pass_time.source", "a text is needed"]),
     device(PASS, "pass_time = { value = \"80 ns\", source = \"s\" }", "{ value = \"80 ns\"", &["`nic.pass_time` lacks `provenance`", "`datasheet`"]),
-    device(PASS, "pass_time = { source = \"s\", provenance = \"assumed\" }", "{ source = \"s\"", &["`nic.pass_time` lacks `value`", "300 ns"]),
+    device(PASS, "pass_time = { source = \"s\", provenance = \"datasheet\" }", "{ source = \"s\"", &["`nic.pass_time` lacks `value`", "300 ns"]),
     device(PASS, "pass_time = { value = \"80 ns\", source = \"s\", provenance = \"guessed\" }", "\"guessed\"", &["no provenance `guessed`", "`assumed`"]),
     device(PASS, "pass_time = { value = \"80 ns\", source = \"s\", provenance = \"fitted\" }", "{ value = \"80 ns\"", &["`nic.pass_time` lacks `rows`", "rows = [\"W001\"]"]),
-    device(PASS, "pass_time = { value = \"80 ns\", low = \"90 ns\", source = \"s\", provenance = \"assumed\" }", "\"80 ns\", low", &["`nic.pass_time` is 80 ns", "at least its low of 90 ns"]),
-    device(PASS, "pass_time = { value = \"80 ns\", low = \"60 ns\", high = \"70 ns\", source = \"s\", provenance = \"assumed\" }", "\"80 ns\", low", &["from its low of 60 ns to its high of 70 ns"]),
-    device(PASS, "pass_time = { value = \"80 ns\", source = \"s\", provenance = \"assumed\", unit = \"ns\" }", "unit =", &["no key `unit` in `[nic.pass_time]`", "`value`"]),
+    device(PASS, "pass_time = { value = \"80 ns\", low = \"90 ns\", source = \"s\", provenance = \"datasheet\" }", "\"80 ns\", low", &["`nic.pass_time` is 80 ns", "at least its low of 90 ns"]),
+    device(PASS, "pass_time = { value = \"80 ns\", low = \"60 ns\", high = \"70 ns\", source = \"s\", provenance = \"datasheet\" }", "\"80 ns\", low", &["from its low of 60 ns to its high of 70 ns"]),
+    device(PASS, "pass_time = { value = \"80 ns\", source = \"s\", provenance = \"datasheet\", unit = \"ns\" }", "unit =", &["no key `unit` in `[nic.pass_time]`", "`value`"]),
     // Impossible values.
     device("\"400 Gbit/s\"", "\"0 Gbit/s\"", "\"0 Gbit/s\"", &["`nic.port_rate` is 0 bit/s", "from 1 Mbit/s"]),
-    device(CONTEXTS, "contexts = { value = 0, source = \"s\", provenance = \"assumed\" }", "0, source = \"s\"", &["`nic.contexts` is 0", "from 1 to"]),
+    device(CONTEXTS, "contexts = { value = 0, source = \"s\", provenance = \"datasheet\" }", "0, source = \"s\"", &["`nic.contexts` is 0", "from 1 to"]),
     device("pcie_mtu = { value = \"64 B\"", "pcie_mtu = { value = \"0 B\"", "\"0 B\"", &["`arm.pcie_mtu` is 0 B", "from 1 B"]),
     device("cores = { value = 16", "cores = { value = 0", "cores = { value = 0", &["`arm.cores` is 0"]),
     device("cores = { value = 16", "cores = { value = 1.5", "1.5, source", &["arm.cores", "outside the range of count"]),

@@ -243,3 +243,66 @@ fn a_path_names_a_file_and_one_file_may_hold_device_and_testbed() {
     let request = Request { device: "connectx6", testbed: Some(&testbed), ..Request::default() };
     assert_eq!(library.load(&request).unwrap().machines[0].host, "own");
 }
+
+/// A guess without an interval would be taken for a fact, so it is refused, and all are named at once.
+#[test]
+fn guesses_without_an_interval_are_named_together() {
+    let library = Library::builtin();
+    let text = library.source(Category::Device, "bluefield2").unwrap();
+    let bare =
+        text.replace("value = \"100 ns\", low = \"80 ns\", high = \"120 ns\"", "value = \"100 ns\"").replace(
+            "value = \"200 ns\", low = \"100 ns\", high = \"400 ns\"",
+            "value = \"200 ns\", low = \"100 ns\"",
+        );
+    let mut changed = Library::builtin();
+    changed.insert(Category::Device, "bluefield2", &bare);
+    let error = changed.load(&Request { device: "bluefield2", ..Request::default() }).unwrap_err();
+    let words = error.to_string();
+    assert!(words.contains("`nic.pass_time`") && words.contains("`dma.post_time`"), "{words}");
+    assert!(!words.contains("switch.pass_time"), "a measured number needs none: {words}");
+    assert!(error.next_step().contains("high"), "{}", error.next_step());
+}
+
+/// A copy of a shipped profile under another name cites rows that are about the original.
+#[test]
+fn a_copied_profile_carries_its_numbers_over() {
+    let mut library = Library::builtin();
+    let text = library.source(Category::Device, "bluefield2").unwrap();
+    let copy = text.replace("name = \"bluefield2\"", "name = \"mycard\"");
+    library.insert(Category::Device, "mycard", &copy);
+    let load = |device| library.load(&Request { device, ..Request::default() }).unwrap();
+    let (own, copied) = (load("bluefield2"), load("mycard"));
+    let (was, is) = (&own.numbers["nic.contexts"], &copied.numbers["nic.contexts"]);
+    assert_eq!((was.provenance, is.provenance), (Provenance::Fitted, Provenance::CarriedOver));
+    assert_eq!(was.value, is.value);
+    assert!(
+        is.low.unwrap().base() < was.low.unwrap().base()
+            && is.high.unwrap().base() > was.high.unwrap().base()
+    );
+    // Measured without rows, and of the same source: the original's too, and without an interval of its own.
+    let delay = &copied.numbers["switch.pass_time"];
+    assert_eq!(delay.provenance, Provenance::CarriedOver);
+    assert!(delay.low.is_some() && delay.high.is_some());
+    // The host and a data sheet's numbers are what they were.
+    assert_eq!(copied.numbers["pcie0.delay"].provenance, Provenance::Fitted);
+    assert_eq!(copied.numbers["soc.cores"].provenance, Provenance::Datasheet);
+    // A row that no shipped profile cites is the author's own evidence.
+    let mine = copy.replace("rows = [\"W206\"]", "rows = [\"mine-1\"]");
+    library.insert(Category::Device, "mycard", &mine);
+    let system = library.load(&Request { device: "mycard", ..Request::default() }).unwrap();
+    assert_eq!(system.numbers["nic.shared_packet_rate"].provenance, Provenance::Fitted);
+}
+
+/// A setting to the value that is there claims nothing: the number keeps its origin and its interval.
+#[test]
+fn a_setting_that_changes_nothing_leaves_the_number() {
+    let library = Library::builtin();
+    let load = |setting: &str| {
+        let settings = vec![setting.to_string()];
+        library.load(&Request { device: "bluefield2", settings, ..Request::default() }).unwrap()
+    };
+    let plain = library.load(&Request { device: "bluefield2", ..Request::default() }).unwrap();
+    let same = load(&format!("nic.contexts={}", plain.numbers["nic.contexts"].value));
+    assert_eq!(same.numbers, plain.numbers);
+    assert_eq!(load("nic.contexts=99").numbers["nic.contexts"].provenance, Provenance::Set);
+}

@@ -178,6 +178,15 @@ impl Router {
         self.by_name.get(name).copied()
     }
 
+    /// The processor of the host whose time an offload is to spare.
+    pub fn host_processor(&self) -> Option<StationId> {
+        let host = self.system.host()?;
+        let (machine, at) = self.system.machines.iter().enumerate().find_map(|(machine, m)| {
+            Some((machine, m.endpoints.iter().position(|endpoint| endpoint.name == host.name)?))
+        })?;
+        Some(self.machines[machine].endpoints[at].cpu)
+    }
+
     /// How a station serves.
     pub fn kind(&self, station: StationId) -> &Kind {
         &self.stations[station.index()].kind

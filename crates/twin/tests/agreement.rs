@@ -28,7 +28,7 @@ impl Draw {
     }
 }
 
-const ORIGIN: &str = r#"source = "generated", provenance = "assumed""#;
+const ORIGIN: &str = r#"source = "generated", provenance = "datasheet""#;
 
 fn number(text: &mut String, key: &str, value: u64, unit: &str) {
     let _ = writeln!(text, "{key} = {{ value = \"{value} {unit}\", {ORIGIN} }}");

@@ -264,6 +264,7 @@ fn provenance(provenance: Provenance) -> &'static str {
         Provenance::Measured => "measured",
         Provenance::Fitted => "fitted",
         Provenance::Assumed => "assumed",
+        Provenance::CarriedOver => "carried-over",
         Provenance::Set => "set",
     }
 }
