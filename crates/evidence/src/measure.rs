@@ -4,7 +4,8 @@ use crate::bench::{Bench, ExperimentError, SystemKey, lacks, refused};
 use crate::experiment::{Axis, Flow, Measure, Plain, Sharing};
 use offpath_capacity::Objective;
 use offpath_plan::observe::{Arrivals as DesignArrivals, load};
-use offpath_plan::planner::{Ready, activity, stations};
+use offpath_plan::planner::Ready;
+use offpath_plan::solve::{activity, host_seconds, stations};
 use offpath_plan::{Design, Fold};
 use offpath_quantity::{BitRate, Bytes, Quantity, Time};
 use offpath_route::{Access, Demand, Operation, Posting, Route, Router, Verb, Visit};
@@ -345,7 +346,7 @@ impl One<'_> {
         let own = self.place.path.iter().map(|path| Flow { path: path.clone(), ..Flow::default() }).collect();
         let flows = if self.plain.together.is_empty() { own } else { self.plain.together.clone() };
         for (index, flow) in flows.iter().enumerate() {
-            problem.activities.push(activity(&index.to_string(), &self.flow(flow)?));
+            problem.activities.push(activity(&index.to_string(), &self.flow(flow)?, &self.router));
         }
         let names: Vec<String> = (0..flows.len()).map(|index| index.to_string()).collect();
         let (objective, counted): (Objective, Option<&String>) = match self.plain.sharing {
@@ -487,7 +488,9 @@ impl One<'_> {
         match self.plain.measure {
             Measure::DesignLatency => Ok((own()?.latency * 1e6, None)),
             Measure::DesignHostCpu => {
-                Ok((own()?.seconds.get("host.cpu").copied().unwrap_or(0.0) * 1e6, None))
+                let name = alternative.ok_or_else(|| lacks("alternative"))?;
+                let one = named(name)?;
+                Ok((host_seconds(&one.compiled.fold(&one.router), &one.router) * 1e6, None))
             }
             Measure::DesignNetworkBytes => {
                 let shares = self.shares(design, ready)?.0;
@@ -563,7 +566,7 @@ impl One<'_> {
         for one in ready.iter().filter(|one| Rc::ptr_eq(&one.router, &main.router)) {
             let mut fold = one.compiled.fold(&one.router);
             self.keep_links(&mut fold);
-            problem.activities.push(activity(&one.alternative.name, &fold));
+            problem.activities.push(activity(&one.alternative.name, &fold, &one.router));
         }
         let objective = match (self.place.alternative.as_deref(), self.plain.mix.as_deref()) {
             (Some(name), None) => Objective::Shares(BTreeMap::from([(name.to_string(), 1.0)])),

@@ -2,27 +2,89 @@
 
 use crate::design::{Design, Objective};
 use crate::observe::{Arrivals, Loaded, RunError, load, observe};
-use crate::planner::{Mix, Plan, Ready, plan};
+use crate::confidence::{Basis, Mechanism};
+use crate::planner::{Plan, Ready, at_shares, plan};
 use crate::program::Fold;
+use crate::solve::{self, Part, evaluate};
+use offpath_capacity::{Constraint, Solution};
 use offpath_quantity::Time;
-use offpath_route::Kind;
-use offpath_twin::Seed;
+use offpath_route::{Kind, Router};
+use offpath_twin::{Interval, Seed};
 
-/// A plan with what the twin says of it.
+/// A solution of a design that went through the twin: demands observed when nothing else runs, then solved,
+/// run under load and solved again until the slots are held as long as was solved for.
 #[derive(Clone, Debug)]
-pub struct Checked {
-    /// The plan, its contexts held as long as the loaded twin holds them.
-    pub plan: Plan,
-    /// The best mix's rate before holds were observed under load, where that changed it.
+pub struct Settled {
+    /// What a request of each alternative demands, with slots held as under load.
+    pub folds: Vec<Fold>,
+    /// Shares of the mix, the largest first.
+    pub shares: Vec<(String, f64)>,
+    /// Its requests per second.
+    pub rate: f64,
+    /// The same before anything ran under load.
     pub first_rate: f64,
     /// Times that the mix was solved.
     pub rounds: u32,
-    /// The loaded twin at the best mix.
+    /// By how much the holds of the last round still differed, as a share; below [`SETTLED`] where the
+    /// solution has settled.
+    pub moved: f64,
+    /// The loaded twin at the mix.
     pub loaded: Loaded,
+    /// Where the twin carries something else than the mix was solved for.
+    pub gap: Option<Gap>,
     /// Requests sampled on the idle twin, over all alternatives.
     pub sampled: u64,
     /// The widest 95% interval of an observed demand, as a share of it.
     pub widest: f64,
+}
+
+impl Settled {
+    /// Whether solving once more would change the holds by less than [`SETTLED`].
+    pub fn has_settled(&self) -> bool {
+        self.moved < SETTLED
+    }
+}
+
+/// The change of a hold from one round to the next below which a solution counts as settled.
+pub const SETTLED: f64 = 0.01;
+/// Rounds after which a solution that does not settle is given as it is, and said to be so.
+const MOST_ROUNDS: u32 = 6;
+
+/// How far the loaded twin is from the plan, where that is more than queueing explains.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gap {
+    /// What the plan says, in requests per second.
+    pub planned_per_s: f64,
+    /// What the twin carried.
+    pub carried_per_s: f64,
+    /// The greatest difference that is let pass, as a share.
+    pub allowed: f64,
+    /// The station that was busiest, on the machine where it was.
+    pub fullest: Option<Fullest>,
+}
+
+/// A station on one machine of its role.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fullest {
+    /// The station.
+    pub station: String,
+    /// What it stands for.
+    pub meaning: String,
+    /// Which machine of the role it is, from 0.
+    pub machine: u32,
+    /// How many machines of the role there are.
+    pub machines: u64,
+    /// Its share of busy time.
+    pub busy: f64,
+}
+
+/// A plan with what the twin says of it.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The plan, its slots held as long as the loaded twin holds them.
+    pub plan: Plan,
+    /// How it came to be.
+    pub settled: Settled,
     /// A mix for the lowest tail that bisection found, where that is the objective.
     pub tail: Option<(Vec<(String, f64)>, Loaded)>,
 }
@@ -54,28 +116,115 @@ pub fn observe_all(ready: &[Ready], seed: Seed) -> Result<(Vec<Fold>, u64, f64),
     Ok((folds, sampled, widest))
 }
 
-/// Plans a design and cross-checks the best mix on the loaded twin.
+/// Which mix is settled.
+#[derive(Clone, Copy, Debug)]
+pub enum Chosen<'s> {
+    /// The best one.
+    Best,
+    /// One with these shares.
+    Held(&'s [(String, f64)]),
+}
+
+/// Solves a design on the twin of the systems that `ready` runs on.
 ///
-/// Contexts are held longer under load than on an idle twin, so their holds are observed again at
-/// the chosen mix and the mix is solved again, until they change by less than 1%.
-pub fn plan_and_check(design: &Design, ready: &[Ready], seed: Seed) -> Result<Checked, miette::Report> {
+/// Slots are held longer under load than on an idle twin, so their holds are observed again at the chosen
+/// mix and the mix is solved again, until they change by less than [`SETTLED`]. The same design on the same
+/// system with the same seed gives the same answer, whoever asks.
+pub fn settle(
+    design: &Design,
+    ready: &[Ready],
+    chosen: Chosen<'_>,
+    seed: Seed,
+) -> Result<Settled, miette::Report> {
     let (mut folds, sampled, widest) = observe_all(ready, seed)?;
-    let mut rounds = 1;
-    let mut current = plan(design, ready, &folds)?;
-    let first_rate = current.optimal.rate.value;
-    loop {
-        let loaded = run_mix(design, ready, &current.optimal.shares, &current.optimal, None, seed)?;
-        let moved = hold_again(ready, &mut folds, &current.optimal, &loaded);
-        if moved < 0.01 || rounds == 6 {
-            let tail = match design.objective {
-                Objective::LowestP99 { load } => Some(lowest_tail(design, ready, &current, load, seed)?),
-                _ => None,
-            };
-            return Ok(Checked { plan: current, first_rate, rounds, loaded, sampled, widest, tail });
+    let parts = Part::all(ready);
+    let mut first_rate = None;
+    for rounds in 1.. {
+        let solution = match chosen {
+            Chosen::Best => evaluate(design, &parts, &folds, false)?.optimal,
+            Chosen::Held(shares) => at_shares(design, ready, &folds, shares)?,
+        };
+        let (shares, rate) = (solve::shares(&solution), solution.total);
+        let first_rate = *first_rate.get_or_insert(rate);
+        let latency_s = solve::mean_of(&shares, &parts, |index| folds[index].latency);
+        let loaded = run_mix(design, ready, &shares, (rate, latency_s), None, seed)?;
+        let (factors, moved) = holds_seen(ready, &folds, &shares, &loaded);
+        if moved < SETTLED || rounds == MOST_ROUNDS {
+            let gap = gap(design, ready, &solution, &loaded);
+            return Ok(Settled { folds, shares, rate, first_rate, rounds, moved, loaded, gap, sampled, widest });
         }
-        rounds += 1;
-        current = plan(design, ready, &folds)?;
+        hold_again(ready, &mut folds, &factors);
     }
+    unreachable!("the rounds are bounded")
+}
+
+/// Plans a design that has settled, and holds the plan to the loaded twin.
+pub fn plan_and_check(
+    design: &Design,
+    ready: &[Ready],
+    settled: Settled,
+    open: &[Mechanism],
+    seed: Seed,
+) -> Result<Checked, miette::Report> {
+    let mut plan = plan(design, ready, &settled.folds, open, seed)?;
+    if settled.gap.is_some() || !settled.has_settled() {
+        // What the twin does not confirm is no prediction of the mix, nor of what the mix is made of.
+        let lowered = |basis: Basis| basis.max(Basis::Weak);
+        plan.recommendation.basis = lowered(plan.recommendation.basis);
+        for (name, _) in &settled.shares {
+            for one in plan.alternatives.iter_mut().filter(|one| one.name == *name) {
+                one.basis = lowered(one.basis);
+            }
+        }
+    }
+    let tail = match design.objective {
+        Objective::LowestP99 { load } => Some(lowest_tail(design, ready, &plan, load, seed)?),
+        _ => None,
+    };
+    Ok(Checked { plan, settled, tail })
+}
+
+/// How much less or more than planned a twin may carry: 2%, and 5% where slots bind, which are held for
+/// times that only settle to 1% and spread.
+const ALLOWED: f64 = 0.02;
+const ALLOWED_WITH_SLOTS: f64 = 0.05;
+
+fn gap(design: &Design, ready: &[Ready], solution: &Solution, loaded: &Loaded) -> Option<Gap> {
+    let router = ready.iter().find(|one| one.alternative.device.is_none()).map(|one| &*one.router)?;
+    let planned_per_s = match design.objective {
+        Objective::MostThroughput => solution.total,
+        Objective::LeastHostCpu { load } | Objective::LowestP99 { load } => load,
+    };
+    let slots = solution.binding.iter().any(|bound| match &bound.constraint {
+        Constraint::Station(name) => {
+            matches!(router.station(name).map(|id| router.kind(id)), Some(Kind::Contexts(_)))
+        }
+        _ => false,
+    });
+    let allowed = if slots { ALLOWED_WITH_SLOTS } else { ALLOWED };
+    let Interval { mean, low, high, .. } = loaded.throughput;
+    // Where few requests are counted the mean scatters; a mean that scatters by more than a tenth tells
+    // nothing, and is no agreement either.
+    let scatters = (low..=high).contains(&planned_per_s) && high - low < 0.2 * mean;
+    if (mean / planned_per_s - 1.0).abs() <= allowed || scatters {
+        return None;
+    }
+    let fullest = fullest(router, loaded);
+    Some(Gap { planned_per_s, carried_per_s: loaded.throughput.mean, allowed, fullest })
+}
+
+/// The station of one machine that was busy for the greatest share of its time.
+pub fn fullest(router: &Router, loaded: &Loaded) -> Option<Fullest> {
+    let busiest = loaded.fullest.iter().max_by(|a, b| a.1.1.total_cmp(&b.1.1).then(b.0.cmp(a.0)))?;
+    let (name, (machine, busy)) = busiest;
+    let station = &router.stations()[router.station(name)?.index()];
+    Some(Fullest {
+        station: name.to_string(),
+        meaning: station.meaning.to_string(),
+        machine: *machine,
+        machines: station.instances,
+        busy: *busy,
+    })
 }
 
 pub(crate) fn own<'r>(ready: &'r [Ready], shares: &[(String, f64)]) -> (Vec<&'r Ready>, Vec<f64>) {
@@ -97,7 +246,7 @@ fn run_mix(
     design: &Design,
     ready: &[Ready],
     shares: &[(String, f64)],
-    mix: &Mix,
+    (capacity, latency_s): (f64, f64),
     offered: Option<f64>,
     seed: Seed,
 ) -> Result<Loaded, RunError> {
@@ -106,7 +255,7 @@ fn run_mix(
         Objective::MostThroughput => None,
         Objective::LeastHostCpu { load } | Objective::LowestP99 { load } => Some(load),
     });
-    let rate = offered.unwrap_or(mix.rate.value);
+    let rate = offered.unwrap_or(capacity);
     // A large payload costs the twin an event a burst, so fewer requests are counted; their
     // throughput varies less.
     let payload = own
@@ -116,20 +265,28 @@ fn run_mix(
         .fold(0.0, f64::max);
     let counted = (COUNTED / (1.0 + payload / BURST)).max(400.0);
     let window = Time::from_ps((counted / rate * 1e12) as u64).min(Time::from_ms(400));
-    let in_flight = enough(rate, mix.latency_s);
+    let in_flight = enough(rate, latency_s);
     // Queues that a closed loop fills at its start have to drain once before anything is counted.
-    let warm_up = Time::from_ps((f64::from(in_flight) / rate * 4e12) as u64 + (mix.latency_s * 8e12) as u64);
+    let warm_up = Time::from_ps((f64::from(in_flight) / rate * 4e12) as u64 + (latency_s * 8e12) as u64);
     let arrivals = offered.map_or(Arrivals::Closed(in_flight), Arrivals::Poisson);
     load(&own, &shares, arrivals, warm_up, window, seed.child("load"))
 }
 
-/// Scales the demand for contexts to how long the loaded twin held them; returns the largest change.
-fn hold_again(ready: &[Ready], folds: &mut [Fold], mix: &Mix, loaded: &Loaded) -> f64 {
-    let Some(main) = ready.iter().find(|one| one.alternative.device.is_none()) else { return 0.0 };
+/// By which factor the loaded twin held each kind of slot longer than `folds` say, and the largest change.
+fn holds_seen(
+    ready: &[Ready],
+    folds: &[Fold],
+    shares: &[(String, f64)],
+    loaded: &Loaded,
+) -> (Vec<(String, f64)>, f64) {
+    let Some(main) = ready.iter().find(|one| one.alternative.device.is_none()) else {
+        return (Vec::new(), 0.0);
+    };
+    let mut factors = Vec::new();
     let mut largest = 0.0f64;
     for station in main.router.stations() {
         let Kind::Contexts(contexts) = station.kind else { continue };
-        let share = |name: &str| mix.shares.iter().find(|(n, _)| n == name).map_or(0.0, |(_, s)| *s);
+        let share = |name: &str| shares.iter().find(|(n, _)| n == name).map_or(0.0, |(_, s)| *s);
         let expected: f64 = ready
             .iter()
             .zip(folds.iter())
@@ -144,19 +301,25 @@ fn hold_again(ready: &[Ready], folds: &mut [Fold], mix: &Mix, loaded: &Loaded) -
             continue;
         }
         let factor = seen / expected;
-        if (factor - 1.0).abs() < 0.01 {
-            continue;
+        if (factor - 1.0).abs() >= SETTLED {
+            largest = largest.max((factor - 1.0).abs());
+            factors.push((station.name.clone(), factor));
         }
-        largest = largest.max((factor - 1.0).abs());
+    }
+    (factors, largest)
+}
+
+/// Scales the demand for slots to how long the loaded twin held them.
+fn hold_again(ready: &[Ready], folds: &mut [Fold], factors: &[(String, f64)]) {
+    for (station, factor) in factors {
         for (one, fold) in ready.iter().zip(folds.iter_mut()) {
             if one.alternative.device.is_none()
-                && let Some(seconds) = fold.seconds.get_mut(&station.name)
+                && let Some(seconds) = fold.seconds.get_mut(station)
             {
                 *seconds *= factor;
             }
         }
     }
-    largest
 }
 
 /// The mix with the lowest 99th percentile at a load, by bisection on the twin.
@@ -179,7 +342,7 @@ fn lowest_tail(
         candidates.push(vec![(one.name.clone(), 1.0)]);
     }
     let measure = |shares: &[(String, f64)]| -> Result<(Time, Loaded), RunError> {
-        let loaded = run_mix(design, ready, shares, &base.optimal, Some(offered), seed)?;
+        let loaded = run_mix(design, ready, shares, sizes(base), Some(offered), seed)?;
         Ok((loaded.latencies.quantile(0.99).unwrap_or(Time::MAX), loaded))
     };
     let mut tried = Vec::new();
@@ -216,6 +379,11 @@ fn lowest_tail(
     Ok((best.1, best.2))
 }
 
+/// The best mix's rate and mean latency, which windows are sized by.
+fn sizes(plan: &Plan) -> (f64, f64) {
+    (plan.optimal.rate.value, plan.optimal.latency_s)
+}
+
 /// The greatest total that a mix's shares allow.
 fn capacity_of(plan: &Plan, shares: &[(String, f64)]) -> f64 {
     let mut seconds = std::collections::BTreeMap::new();
@@ -247,7 +415,7 @@ pub fn curve(design: &Design, ready: &[Ready], plan: &Plan, seed: Seed) -> Resul
         .into_iter()
         .map(|share| {
             let offered = plan.optimal.rate.value * share;
-            let loaded = run_mix(design, ready, &plan.optimal.shares, &plan.optimal, Some(offered), seed)?;
+            let loaded = run_mix(design, ready, &plan.optimal.shares, sizes(plan), Some(offered), seed)?;
             Ok(Point { offered_per_s: offered, loaded })
         })
         .collect()

@@ -7,12 +7,19 @@
 pub mod advice;
 pub mod check;
 pub mod coded;
+pub mod confidence;
 pub mod design;
+pub mod factor;
 pub mod interpret;
 pub mod observe;
 pub mod planner;
 pub mod program;
+pub mod sample;
+pub mod side_by_side;
+pub mod solve;
+pub mod study;
 
 pub use design::{Changes, Design, DesignError, Objective, Popularities, Rank, Runs};
-pub use planner::{Alone, Basis, Mix, Plan, PlanError, Ranged, Ready, Setting, plan, prepare};
+pub use confidence::{Basis, Influence, Mechanism, Ranged, Rest};
+pub use planner::{Alone, Mix, Plan, PlanError, Ready, Setting, plan, prepare};
 pub use program::{Compiled, Fold};

@@ -83,6 +83,8 @@ pub struct Loaded {
     pub failed: u64,
     /// Share of its server time that each station was busy.
     pub utilization: BTreeMap<String, f64>,
+    /// TEMP
+    pub fullest: BTreeMap<String, (u32, f64)>,
     /// Mean time that a context was held, by station.
     pub holds: BTreeMap<String, Time>,
     /// Mean demand of a request by alternative, with contexts as an idle twin holds them.
@@ -376,6 +378,7 @@ pub fn load(
         throughput,
         latencies: meter.latencies.clone(),
         failed: meter.failed,
+        fullest: utilization.iter().map(|(n, s)| (n.clone(), (0, *s))).collect(),
         utilization,
         holds,
         demands: ready

@@ -2,52 +2,16 @@
 //! how sure that is.
 
 use crate::coded;
-use crate::design::{Alternative, CacheUse, Design, Objective, Rank, Runs};
+use crate::confidence::{self, Basis, Influence, Mechanism, Ranged, Rest};
+use crate::design::{Alternative, CacheUse, Design, Runs};
 use crate::program::{Compiled, Fold, compile};
-use offpath_capacity::{
-    Activity, CapacityError, Constraint, Cost, Objective as Aim, Pool, Problem, Solution, Station,
-};
-use offpath_profile::{Library, Number, Provenance, Request, System};
-use offpath_quantity::Quantity;
+use crate::solve::{self, Part, activity, evaluate, host_seconds, main_router, stations};
+use offpath_capacity::{CapacityError, Constraint, Objective as Aim, Solution};
+use offpath_profile::{Library, Request, System};
 use offpath_route::{Kind, Router};
+use offpath_twin::Seed;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-
-/// How well a figure is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Basis {
-    /// The evidence that measured this very alternative fixes a number that it rests on.
-    Fitted,
-    /// It follows from numbers that other evidence fixes.
-    Predicted,
-    /// It rests on a number that is only known as a range.
-    Weak,
-    /// It rests on an assumed number: only the order of alternatives may be read from it.
-    OrderOnly,
-}
-
-impl Basis {
-    /// Its name on screens and in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Basis::Fitted => "fitted",
-            Basis::Predicted => "predicted",
-            Basis::Weak => "weak",
-            Basis::OrderOnly => "order only",
-        }
-    }
-}
-
-/// A value with the range that uncertain numbers leave it, one number at a time.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ranged {
-    /// With every number at its value.
-    pub value: f64,
-    /// The least that one number at an end of its range gives.
-    pub low: f64,
-    /// The greatest.
-    pub high: f64,
-}
 
 /// One alternative by itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,15 +27,15 @@ pub struct Alone {
     /// Requests per second.
     pub rate: Ranged,
     /// Unloaded latency in seconds.
-    pub latency_s: f64,
-    /// What binds.
+    pub latency_s: Ranged,
+    /// The station or limit that binds.
     pub binding: String,
     /// Why, in a few words.
     pub reason: String,
-    /// How well it is known.
+    /// How well its rate is known.
     pub basis: Basis,
-    /// The number that moves it most.
-    pub leading: Option<String>,
+    /// What its rate rests on, the heaviest first.
+    pub rests_on: Vec<Rest>,
     /// Host processor seconds a request.
     pub host_cpu_s: f64,
     /// Payload bytes over the network a request.
@@ -110,25 +74,43 @@ pub struct Mix {
     pub host_cpu_s: f64,
     /// Payload bytes over the network a request.
     pub network_bytes: f64,
-    /// Whether no other mix is as good.
+    /// Whether no other mix is as good. Where others are, the one with the least mean latency is taken.
     pub unique: bool,
 }
 
-/// What a number at the ends of its range does to the best mix.
+/// How sure the best mix is.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Influence {
-    /// The number.
-    pub number: String,
-    /// Its range.
-    pub low: Quantity,
-    /// Its range.
-    pub high: Quantity,
-    /// The best mix's requests per second at the lower end.
-    pub rate_low: f64,
-    /// And at the upper end.
-    pub rate_high: f64,
-    /// The alternatives of the best mix where they change at an end.
-    pub changes: Option<String>,
+pub struct Recommendation {
+    /// How well its rate is known.
+    pub basis: Basis,
+    /// What its rate rests on, the heaviest first.
+    pub rests_on: Vec<Rest>,
+    /// Draws of the joint sample.
+    pub draws: usize,
+    /// In which share of the draws no mix beats the best one of the recommended alternatives by more than
+    /// a thousandth.
+    pub best_in: f64,
+    /// The sets of alternatives that were the best mix's, with their shares of the draws.
+    pub best_sets: Vec<(Vec<String>, f64)>,
+    /// Of each share of the best mix, in the order of the alternatives, its intervals.
+    pub shares: Vec<(String, Ranged)>,
+    /// The best mix over each alternative on another device, such as a plain NIC.
+    pub over: Vec<Over>,
+    /// In which share of the draws the stations carry the load that was asked for.
+    pub carried_in: f64,
+}
+
+/// The best mix beside an alternative that runs on another device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Over {
+    /// The alternative.
+    pub name: String,
+    /// The device that it runs on.
+    pub device: String,
+    /// The mix's rate over the alternative's.
+    pub ratio: Ranged,
+    /// In which share of the draws the mix is the faster.
+    pub faster_in: f64,
 }
 
 /// A plan without the twin's cross-check.
@@ -144,10 +126,10 @@ pub struct Plan {
     pub greedy_order: Vec<String>,
     /// The best mix for the objective.
     pub optimal: Mix,
+    /// How sure that mix is.
+    pub recommendation: Recommendation,
     /// What uncertain numbers do, the strongest first.
     pub influences: Vec<Influence>,
-    /// Assumed numbers that the plan rests on.
-    pub assumed: Vec<String>,
     /// What the cache holds.
     pub cache: Option<CacheUse>,
     /// Servers of each station over all its instances.
@@ -261,155 +243,6 @@ pub fn make_ready(
     Ok(Ready { alternative, compiled, router })
 }
 
-/// The stations of one system, and the limit on its host's processors where there is one, as a
-/// capacity problem without activities.
-pub fn stations(router: &Router, host_cpu_share: Option<f64>) -> Problem {
-    let mut problem = Problem::default();
-    for station in router.stations() {
-        match &station.kind {
-            Kind::Pool { shared, reserved } => {
-                let rate = |time: &Option<offpath_quantity::Time>| {
-                    time.map_or(0.0, |t| station.instances as f64 / t.as_seconds())
-                };
-                problem.pools.push(Pool {
-                    name: station.name.clone(),
-                    shared: rate(shared),
-                    reserved: reserved
-                        .iter()
-                        .zip(&router.system().machines[station.machine].endpoints)
-                        .map(|(time, endpoint)| (endpoint.name.clone(), rate(time)))
-                        .collect(),
-                });
-            }
-            _ => problem.stations.push(Station::new(station.name.clone(), station.servers() as f64)),
-        }
-    }
-    if let Some(share) = host_cpu_share {
-        let cores = router.station("host.cpu").map_or(0, |id| router.stations()[id.index()].servers());
-        problem.limits.insert(HOST_CPU.to_string(), share * cores as f64);
-    }
-    problem
-}
-
-/// The station of the host's processor, which objectives and constraints speak of.
-pub(crate) const HOST_STATION: &str = "host.cpu";
-const HOST_CPU: &str = "host processor share";
-
-/// What `fold` asks, as an activity of [`stations`].
-pub fn activity(name: &str, fold: &Fold) -> Activity {
-    let mut activity = Activity::new(name);
-    activity.demand.clone_from(&fold.seconds);
-    activity.pool_demand.clone_from(&fold.requests);
-    activity.resources.insert(HOST_CPU.to_string(), fold.seconds.get("host.cpu").copied().unwrap_or(0.0));
-    activity
-}
-
-/// One evaluation of a design: every alternative and mix with the numbers as they are.
-struct Evaluation {
-    alone: Vec<Solution>,
-    mixes: Vec<Solution>,
-    greedy: Solution,
-    order: Vec<String>,
-    optimal: Solution,
-}
-
-fn evaluate(
-    design: &Design,
-    ready: &[Ready],
-    folds: &[Fold],
-    main: &Router,
-    gains: bool,
-) -> Result<Evaluation, PlanError> {
-    let solve = |problem: &Problem, aim: &Aim| {
-        if gains { problem.solve_with_gains(aim) } else { problem.solve(aim) }
-    };
-    let mut alone = Vec::new();
-    for (one, fold) in ready.iter().zip(folds) {
-        let mut problem = stations(&one.router, design.host_cpu_share);
-        problem.activities.push(activity(&one.alternative.name, fold));
-        alone.push(problem.alone(&one.alternative.name)?);
-    }
-    let mut all = stations(main, design.host_cpu_share);
-    for (one, fold) in ready.iter().zip(folds).filter(|(one, _)| one.alternative.device.is_none()) {
-        all.activities.push(activity(&one.alternative.name, fold));
-    }
-    let mut mixes = Vec::new();
-    for mix in &design.mixes {
-        mixes.push(solve(&all, &Aim::Greedy(mix.fill.clone()))?);
-    }
-    let allowed: Vec<usize> = (0..ready.len())
-        .filter(|&i| ready[i].alternative.mixed)
-        .filter(|&i| design.latency_bound.is_none_or(|bound| folds[i].latency <= bound.as_seconds()))
-        .collect();
-    if allowed.is_empty() {
-        let reason = match design.latency_bound {
-            Some(bound) => format!("none has an unloaded latency within {bound}"),
-            None => "every one is marked `mixed = false` or runs on another device".to_string(),
-        };
-        return Err(PlanError::NothingAllowed { reason });
-    }
-    let mut problem = all.clone();
-    problem.activities.retain(|activity| allowed.iter().any(|&i| ready[i].alternative.name == activity.name));
-    let mut order = allowed.clone();
-    let key = |i: usize| match design.rank {
-        Rank::UnloadedLatency => folds[i].latency,
-        Rank::NetworkSaved => folds[i].network_bytes,
-        Rank::Throughput => -alone[i].total,
-        Rank::HostCpu => folds[i].seconds.get("host.cpu").copied().unwrap_or(0.0),
-    };
-    // Alternatives that a criterion does not tell apart are filled fastest first.
-    order.sort_by(|&a, &b| key(a).total_cmp(&key(b)).then(alone[b].total.total_cmp(&alone[a].total)));
-    let order: Vec<String> = order.into_iter().map(|i| ready[i].alternative.name.clone()).collect();
-    let greedy = solve(&problem, &Aim::Greedy(order.clone()))?;
-    let optimal = match design.objective {
-        Objective::MostThroughput => {
-            let most = solve(&problem, &Aim::Throughput)?;
-            if most.unique { most } else { preferred(&problem, most, &order, gains)? }
-        }
-        Objective::LeastHostCpu { load } => {
-            solve(&problem, &Aim::LeastCost { cost: Cost::Station("host.cpu".to_string()), load })?
-        }
-        // The mix that the twin's bisection starts from: the least mean latency at the load.
-        Objective::LowestP99 { load } => {
-            for activity in &mut problem.activities {
-                let index = ready.iter().position(|one| one.alternative.name == activity.name).expect("kept");
-                activity.resources.insert(LATENCY.to_string(), folds[index].latency);
-            }
-            solve(&problem, &Aim::LeastCost { cost: Cost::Resource(LATENCY.to_string()), load })?
-        }
-    };
-    Ok(Evaluation { alone, mixes, greedy, order, optimal })
-}
-
-const LATENCY: &str = "latency";
-
-/// Of several mixes with the greatest throughput, the one that greedy's criterion likes best: each
-/// alternative costs its rank, and the throughput is kept.
-fn preferred(
-    problem: &Problem,
-    most: Solution,
-    order: &[String],
-    gains: bool,
-) -> Result<Solution, PlanError> {
-    const RANK: &str = "rank";
-    let mut ranked = problem.clone();
-    for activity in &mut ranked.activities {
-        let rank = order.iter().position(|name| *name == activity.name).unwrap_or(order.len());
-        activity.resources.insert(RANK.to_string(), 1.0 + rank as f64);
-    }
-    // A millionth below the greatest load, so that rounding cannot make it infeasible.
-    let load = most.total * (1.0 - 1e-6);
-    let aim = Aim::LeastCost { cost: Cost::Resource(RANK.to_string()), load };
-    let chosen = match ranked.solve(&aim) {
-        Ok(chosen) => chosen,
-        Err(_) => return Ok(most),
-    };
-    let shares = Aim::Shares(chosen.shares);
-    let same = if gains { problem.solve_with_gains(&shares)? } else { problem.solve(&shares)? };
-    // What binds is that of the greatest throughput: more of it would help whichever mix is taken.
-    Ok(Solution { binding: most.binding, unique: false, ..same })
-}
-
 /// The mix that the design's system runs, by demands that are added up: shares by alternative, the
 /// largest first.
 pub fn shares_run(
@@ -417,25 +250,21 @@ pub fn shares_run(
     ready: &[Ready],
     folds: &[Fold],
 ) -> Result<Vec<(String, f64)>, miette::Report> {
-    let main = main_router(ready)?;
-    let all = |evaluation: Evaluation| match &design.runs {
-        Runs::Best => Some(evaluation.optimal),
-        Runs::Greedy => Some(evaluation.greedy),
-        Runs::Mix(name) => {
-            let index = design.mixes.iter().position(|mix| mix.name == *name)?;
-            evaluation.mixes.into_iter().nth(index)
-        }
-        Runs::Alternative(_) => None,
-    };
     if let Runs::Alternative(name) = &design.runs {
         return Ok(vec![(name.clone(), 1.0)]);
     }
-    let solution = all(evaluate(design, ready, folds, &main, false)?)
+    let seen = evaluate(design, &Part::all(ready), folds, false)?;
+    let solution = match &design.runs {
+        Runs::Best | Runs::Alternative(_) => Some(seen.optimal),
+        Runs::Greedy => Some(seen.greedy),
+        Runs::Mix(name) => {
+            let index = design.mixes.iter().position(|mix| mix.name == *name);
+            index.and_then(|index| seen.mixes.into_iter().nth(index))
+        }
+    };
+    let solution = solution
         .ok_or_else(|| miette::miette!("the mix `{}` is not in the design", design.runs.name()))?;
-    let mut shares: Vec<(String, f64)> =
-        solution.shares.into_iter().filter(|(_, share)| *share > 1e-6).collect();
-    shares.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    Ok(shares)
+    Ok(solve::shares(&solution))
 }
 
 /// Requests per second that the stations carry at fixed shares; 0 where a limit leaves nothing.
@@ -445,144 +274,97 @@ pub fn capacity_at(
     folds: &[Fold],
     shares: &[(String, f64)],
 ) -> Result<f64, miette::Report> {
-    let main = main_router(ready)?;
-    let mut problem = stations(&main, design.host_cpu_share);
+    Ok(at_shares(design, ready, folds, shares)?.total)
+}
+
+/// The solution at fixed shares.
+pub(crate) fn at_shares(
+    design: &Design,
+    ready: &[Ready],
+    folds: &[Fold],
+    shares: &[(String, f64)],
+) -> Result<Solution, PlanError> {
+    let main = main_router(&Part::all(ready))?;
+    let mut problem = stations(main, design.host_cpu_share);
     for (one, fold) in ready.iter().zip(folds) {
         if shares.iter().any(|(name, _)| *name == one.alternative.name) {
-            problem.activities.push(activity(&one.alternative.name, fold));
+            problem.activities.push(activity(&one.alternative.name, fold, main));
         }
     }
     let aim = Aim::Shares(shares.iter().cloned().collect());
-    Ok(problem.solve(&aim).map_err(PlanError::from)?.total)
-}
-
-/// The routes of the design's own device.
-fn main_router(ready: &[Ready]) -> Result<Rc<Router>, PlanError> {
-    ready
-        .iter()
-        .find(|one| one.alternative.device.is_none())
-        .map(|one| one.router.clone())
-        .ok_or_else(|| PlanError::NothingAllowed { reason: "all run on other devices".to_string() })
+    Ok(problem.solve(&aim)?)
 }
 
 /// Plans a design whose alternatives demand `folds`, observed or added up.
-pub fn plan(design: &Design, ready: &[Ready], folds: &[Fold]) -> Result<Plan, miette::Report> {
-    let main = main_router(ready)?;
-    let base = evaluate(design, ready, folds, &main, true)?;
-    let mut extremes = Extremes::new(&base);
-    let mut influences = Vec::new();
-    let mut leading: Vec<Option<(String, f64, Basis)>> = vec![None; ready.len()];
-    let names = uncertain(main.system());
-    for (name, number) in &names {
-        let mut ends = Vec::new();
-        for value in [number.low, number.high].into_iter().flatten() {
-            let moved = shifted(design, ready, folds, name, value)?;
-            let evaluation = evaluate(design, &moved.0, &moved.1, &moved.2, false)?;
-            extremes.include(&evaluation);
-            for (index, solution) in evaluation.alone.iter().enumerate() {
-                let change = (solution.total / base.alone[index].total - 1.0).abs();
-                let rows = &ready[index].alternative.rows;
-                let basis = if number.rows.iter().any(|row| rows.contains(row)) {
-                    Basis::Fitted
-                } else if change > 0.05 {
-                    Basis::Weak
-                } else {
-                    Basis::Predicted
-                };
-                if change > 1e-3 && leading[index].as_ref().is_none_or(|(_, most, _)| change > *most) {
-                    leading[index] = Some((name.clone(), change, basis));
-                }
-            }
-            ends.push(evaluation.optimal);
-        }
-        if let [low, high] = ends.as_slice()
-            && let (Some(low_value), Some(high_value)) = (number.low, number.high)
-        {
-            let composition = |solution: &Solution| -> Vec<String> {
-                solution.shares.iter().filter(|(_, s)| **s > 0.005).map(|(n, _)| n.clone()).collect()
-            };
-            let usual = composition(&base.optimal);
-            let changes = [(low, low_value), (high, high_value)]
-                .into_iter()
-                .filter(|(solution, _)| composition(solution) != usual)
-                .map(|(solution, value)| format!("{} at {value}", composition(solution).join(" + ")))
-                .collect::<Vec<_>>();
-            influences.push(Influence {
-                number: name.clone(),
-                low: low_value,
-                high: high_value,
-                rate_low: low.total,
-                rate_high: high.total,
-                changes: (!changes.is_empty()).then(|| changes.join(", ")),
-            });
-        }
-    }
-    let span =
-        |i: &Influence| (i.rate_low - base.optimal.total).abs().max((i.rate_high - base.optimal.total).abs());
-    influences.retain(|i| span(i) > 1e-4 * base.optimal.total || i.changes.is_some());
-    influences.sort_by(|a, b| span(b).total_cmp(&span(a)));
+///
+/// The intervals are those of one joint sample that `seed` decides, over every number that is known as an
+/// interval and over the mechanisms in `open` beside that of `ready`. They ignore what no number of the
+/// profile stands for; [`crate::residual`] adds what past predictions were wrong by.
+pub fn plan(
+    design: &Design,
+    ready: &[Ready],
+    folds: &[Fold],
+    open: &[Mechanism],
+    seed: Seed,
+) -> Result<Plan, miette::Report> {
+    let parts = Part::all(ready);
+    let main = main_router(&parts)?;
+    let seen = evaluate(design, &parts, folds, true)?;
+    let sure = confidence::confidence(design, ready, folds, &seen, open, seed)?;
     let alternatives = ready
         .iter()
         .enumerate()
-        .map(|(index, one)| {
-            let solution = &base.alone[index];
-            let binding = solution.binding.first().map(|b| b.constraint.clone());
-            let (mut basis, mut leader) = match &leading[index] {
-                Some((name, _, basis)) => (*basis, Some(name.clone())),
-                None => (Basis::Predicted, None),
-            };
-            if let Some(number) = binding.as_ref().and_then(|c| rests_on(c, &one.router)) {
-                let (name, number) = number;
-                if basis == Basis::Predicted || basis == Basis::Fitted {
-                    if number.rows.iter().any(|row| one.alternative.rows.contains(row)) {
-                        basis = Basis::Fitted;
-                    } else if number.provenance == Provenance::Assumed {
-                        basis = Basis::OrderOnly;
-                    }
-                }
-                leader = leader.or(Some(name));
-            }
+        .zip(sure.rests)
+        .map(|((index, one), rests_on)| {
+            let binding = seen.alone[index].binding.first().map(|b| b.constraint.clone());
             Alone {
                 name: one.alternative.name.clone(),
                 description: one.alternative.description.clone(),
                 device: one.alternative.device.clone(),
                 mixed: one.alternative.mixed,
-                rate: extremes.alone[index],
-                latency_s: folds[index].latency,
+                rate: sure.alone[index],
+                latency_s: sure.latency[index],
                 binding: binding.as_ref().map_or_else(|| "nothing".to_string(), ToString::to_string),
                 reason: binding.map_or_else(String::new, |c| reason(&c, &one.router, &folds[index])),
-                basis,
-                leading: leader,
-                host_cpu_s: folds[index].seconds.get("host.cpu").copied().unwrap_or(0.0),
+                basis: sure.basis[index],
+                rests_on,
+                host_cpu_s: host_seconds(&folds[index], &one.router),
                 network_bytes: folds[index].network_bytes,
                 demand: folds[index].clone(),
             }
         })
         .collect();
-    let mix = |name: &str, solution: &Solution, rate: Ranged| mix(name, solution, rate, ready, folds, &main);
-    let assumed = main
-        .system()
-        .numbers
-        .iter()
-        .filter(|(name, number)| {
-            number.provenance == Provenance::Assumed && base.optimal.binding.iter().any(|b| touches(b, name))
-        })
-        .map(|(name, _)| name.clone())
-        .collect();
+    let mix = |name: &str, solution: &Solution, rate: Ranged| mix(name, solution, rate, &parts, folds, main);
     Ok(Plan {
         mixes: design
             .mixes
             .iter()
-            .zip(&base.mixes)
-            .zip(&extremes.mixes)
+            .zip(&seen.mixes)
+            .zip(&sure.mixes)
             .map(|((named, solution), rate)| mix(&named.name, solution, *rate))
             .collect(),
-        greedy: mix("greedy", &base.greedy, extremes.greedy),
-        greedy_order: base.order.clone(),
-        optimal: mix("optimal", &base.optimal, extremes.optimal),
+        greedy: mix("greedy", &seen.greedy, sure.greedy),
+        greedy_order: seen.order.clone(),
+        optimal: mix("optimal", &seen.optimal, sure.optimal),
+        recommendation: Recommendation {
+            basis: confidence::mix_basis(&seen.optimal, &parts, &sure.basis, &sure.mix_rests),
+            rests_on: sure.mix_rests,
+            draws: crate::sample::DRAWS,
+            best_in: sure.recommended_best,
+            best_sets: sure.best_sets,
+            shares: ready.iter().map(|one| one.alternative.name.clone()).zip(sure.shares).collect(),
+            over: ready
+                .iter()
+                .zip(&sure.over)
+                .filter_map(|(one, (ratio, faster_in))| {
+                    let (name, device) = (one.alternative.name.clone(), one.alternative.device.clone()?);
+                    Some(Over { name, device, ratio: *ratio, faster_in: *faster_in })
+                })
+                .collect(),
+            carried_in: sure.carried,
+        },
         alternatives,
-        influences,
-        assumed,
+        influences: sure.influences,
         cache: design.cache.clone(),
         servers: main
             .stations()
@@ -593,137 +375,16 @@ pub fn plan(design: &Design, ready: &[Ready], folds: &[Fold]) -> Result<Plan, mi
     })
 }
 
-fn touches(binding: &offpath_capacity::Binding, number: &str) -> bool {
-    match &binding.constraint {
-        Constraint::Station(name) => name.rsplit_once('.').is_some_and(|(owner, _)| {
-            number.rsplit_once('.').is_some_and(|(component, _)| component == owner)
-        }),
-        _ => false,
-    }
-}
-
-/// The numbers that are known as a range.
-fn uncertain(system: &System) -> Vec<(String, Number)> {
-    system
-        .numbers
-        .iter()
-        .filter(|(_, number)| number.low.is_some() || number.high.is_some())
-        .map(|(name, number)| (name.clone(), Number::clone(number)))
-        .collect()
-}
-
-type Shifted = (Vec<Ready>, Vec<Fold>, Rc<Router>);
-
-/// The design with one number changed on every system that has it. Demands that were observed are
-/// scaled by what the change does to the added-up ones.
-fn shifted(
-    design: &Design,
-    ready: &[Ready],
-    folds: &[Fold],
-    name: &str,
-    value: Quantity,
-) -> Result<Shifted, miette::Report> {
-    let mut routers: BTreeMap<*const Router, Rc<Router>> = BTreeMap::new();
-    let mut main = None;
-    let (mut moved, mut demands) = (Vec::new(), Vec::new());
-    for (one, observed) in ready.iter().zip(folds) {
-        let key = Rc::as_ptr(&one.router);
-        let router = match routers.get(&key) {
-            Some(router) => router.clone(),
-            None => {
-                let system = match one.router.system().with(name, value) {
-                    Ok(system) => system,
-                    // Another device need not have the number.
-                    Err(_) if one.alternative.device.is_some() => one.router.system().clone(),
-                    Err(error) => return Err(error.into()),
-                };
-                let router = Rc::new(Router::new(&system).map_err(|error| miette::miette!("{error}"))?);
-                routers.insert(key, router.clone());
-                router
-            }
-        };
-        if one.alternative.device.is_none() {
-            main = Some(router.clone());
-        }
-        let compiled = compile(design, &one.alternative, &router)?;
-        let (before, after) = (one.compiled.fold(&one.router), compiled.fold(&router));
-        demands.push(rescaled(observed, &before, &after));
-        moved.push(Ready { alternative: one.alternative.clone(), compiled, router });
-    }
-    let main = main.unwrap_or_else(|| ready[0].router.clone());
-    Ok((moved, demands, main))
-}
-
-fn rescaled(observed: &Fold, before: &Fold, after: &Fold) -> Fold {
-    let scale =
-        |observed: f64, before: f64, after: f64| if before > 0.0 { observed * after / before } else { after };
-    let at = |map: &BTreeMap<String, f64>, key: &String| map.get(key).copied().unwrap_or(0.0);
-    Fold {
-        seconds: after
-            .seconds
-            .iter()
-            .map(|(name, value)| {
-                (name.clone(), scale(at(&observed.seconds, name), at(&before.seconds, name), *value))
-            })
-            .collect(),
-        requests: after.requests.clone(),
-        latency: scale(observed.latency, before.latency, after.latency),
-        network_bytes: after.network_bytes,
-    }
-}
-
-struct Extremes {
-    alone: Vec<Ranged>,
-    mixes: Vec<Ranged>,
-    greedy: Ranged,
-    optimal: Ranged,
-}
-
-impl Extremes {
-    fn new(base: &Evaluation) -> Extremes {
-        let point =
-            |solution: &Solution| Ranged { value: solution.total, low: solution.total, high: solution.total };
-        Extremes {
-            alone: base.alone.iter().map(point).collect(),
-            mixes: base.mixes.iter().map(point).collect(),
-            greedy: point(&base.greedy),
-            optimal: point(&base.optimal),
-        }
-    }
-
-    fn include(&mut self, other: &Evaluation) {
-        let widen = |range: &mut Ranged, solution: &Solution| {
-            range.low = range.low.min(solution.total);
-            range.high = range.high.max(solution.total);
-        };
-        self.alone.iter_mut().zip(&other.alone).for_each(|(range, solution)| widen(range, solution));
-        self.mixes.iter_mut().zip(&other.mixes).for_each(|(range, solution)| widen(range, solution));
-        widen(&mut self.greedy, &other.greedy);
-        widen(&mut self.optimal, &other.optimal);
-    }
-}
-
 fn mix(
     name: &str,
     solution: &Solution,
     rate: Ranged,
-    ready: &[Ready],
+    parts: &[Part<'_>],
     folds: &[Fold],
     router: &Router,
 ) -> Mix {
-    let mut shares: Vec<(String, f64)> =
-        solution.shares.iter().filter(|(_, share)| **share > 1e-6).map(|(n, s)| (n.clone(), *s)).collect();
-    shares.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    let mean = |value: &dyn Fn(&Fold) -> f64| {
-        shares
-            .iter()
-            .map(|(name, share)| {
-                let index =
-                    ready.iter().position(|one| one.alternative.name == *name).expect("a mixed alternative");
-                share * value(&folds[index])
-            })
-            .sum()
-    };
+    let shares = solve::shares(solution);
+    let mean = |value: &dyn Fn(usize) -> f64| solve::mean_of(&shares, parts, value);
     Mix {
         name: name.to_string(),
         rate,
@@ -737,9 +398,9 @@ fn mix(
                 is_load: binding.constraint == Constraint::Load,
             })
             .collect(),
-        latency_s: mean(&|fold| fold.latency),
-        host_cpu_s: mean(&|fold| fold.seconds.get("host.cpu").copied().unwrap_or(0.0)),
-        network_bytes: mean(&|fold| fold.network_bytes),
+        latency_s: mean(&|index| folds[index].latency),
+        host_cpu_s: mean(&|index| host_seconds(&folds[index], parts[index].router)),
+        network_bytes: mean(&|index| folds[index].network_bytes),
         unique: solution.unique,
         shares,
     }
@@ -776,27 +437,4 @@ fn reason(constraint: &Constraint, router: &Router, fold: &Fold) -> String {
         }
         other => other.to_string(),
     }
-}
-
-/// The number that a binding station's capacity rests on first of all.
-fn rests_on(constraint: &Constraint, router: &Router) -> Option<(String, Number)> {
-    let Constraint::Station(name) = constraint else { return None };
-    let numbers = &router.system().numbers;
-    let candidates: Vec<String> = match name.rsplit_once('.') {
-        Some((owner, "contexts")) => vec![format!("{owner}.contexts")],
-        Some((owner, "cpu")) => {
-            let verbs = router.system().endpoint(owner).ok()?.1.verbs.name.clone();
-            vec![format!("{verbs}.receive_time"), format!("{verbs}.post_time")]
-        }
-        Some((owner, "memory")) => vec![format!("{owner}.bandwidth")],
-        Some((owner, "banks")) => vec![format!("{owner}.bank_read_time")],
-        Some((owner, "transmit" | "receive")) => vec![format!("{owner}.port_rate")],
-        Some((owner, "up" | "down")) => vec![format!("{owner}.rate")],
-        Some((owner, "read-path")) => vec![format!("{owner}.read_path_rate")],
-        Some((owner, "read")) => vec![format!("{owner}.read_rate")],
-        Some((owner, "write")) => vec![format!("{owner}.write_rate")],
-        Some((owner, "total")) => vec![format!("{owner}.total_rate")],
-        _ => vec![],
-    };
-    candidates.into_iter().find_map(|name| numbers.get(&name).map(|number| (name, Number::clone(number))))
 }

@@ -406,6 +406,11 @@ impl Compiled {
         })
     }
 
+    /// Whether something published speaks of every verb that it calls.
+    pub fn has_evidence(&self) -> bool {
+        self.routes().all(|route| route.verb.is_published())
+    }
+
     /// The demand of a request by adding up its steps, without running it.
     ///
     /// It says the same as observing the program on the idle twin, and is quick enough to be

@@ -7,7 +7,7 @@ use offpath_capacity::Objective;
 use offpath_plan::coded::{agreement, observe};
 use offpath_plan::design::Step;
 use offpath_plan::observe::{Arrivals, load, observe as observe_on_twin};
-use offpath_plan::planner::{activity, stations};
+use offpath_plan::solve::{activity, stations};
 use offpath_plan::{Changes, Design, Fold, Ready, plan, prepare};
 use offpath_quantity::Time;
 use offpath_twin::Seed;
@@ -135,7 +135,7 @@ fn rates_of_code_and_step_lists_are_within_the_tolerance_of_measured_rows() {
             let name = &one.alternative.name;
             let rate = |one: &Ready| {
                 let mut problem = stations(&one.router, design.host_cpu_share);
-                problem.activities.push(activity(name, &one.compiled.fold(&one.router)));
+                problem.activities.push(activity(name, &one.compiled.fold(&one.router), &one.router));
                 let aim = Objective::Shares([(name.clone(), 1.0)].into());
                 problem.solve(&aim).expect("the stations bound it").total
             };
@@ -155,7 +155,7 @@ fn a_loaded_twin_carries_the_programs_of_code() {
         assert_eq!(loaded.failed, 0);
         let fold = one.compiled.fold(&one.router);
         let mut problem = stations(&one.router, None);
-        problem.activities.push(activity("it", &fold));
+        problem.activities.push(activity("it", &fold, &one.router));
         let most = problem.alone("it").expect("the stations bound it").total;
         let share = loaded.throughput.mean / most;
         let name = &one.alternative.name;

@@ -80,6 +80,12 @@ impl Verb {
         Verb::NAMES.iter().find(|(_, verb)| *verb == self).expect("every verb has a name").0
     }
 
+    /// Whether a published measurement of an off-path card speaks of it. Atomics are priced as READs of
+    /// 8 B, and nothing that is published holds that to a card.
+    pub fn is_published(self) -> bool {
+        !matches!(self, Verb::CompareAndSwap | Verb::FetchAndAdd)
+    }
+
     /// Whether the responder's program takes part.
     pub fn is_message(self) -> bool {
         matches!(self, Verb::Send | Verb::SendDatagram)

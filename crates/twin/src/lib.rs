@@ -15,6 +15,6 @@ pub use engine::{Engine, Failure, Handle, Marks, Occurrence, Retransmission, Sta
 pub use fault::{Crossing, Fault, Faults, Rule};
 pub use load::{Arrivals, Load, LoadError, Observed, run};
 pub use queue::EventQueue;
-pub use seed::{Generator, Seed};
+pub use seed::{Generator, Seed, unit};
 pub use statistics::{Interval, Latencies, batch_means};
 pub use world::{TwinFabric, TwinWorld};

@@ -1,6 +1,6 @@
 //! A tree of seeded generators: one consumer's draws never move another's.
 
-use rand_core::SeedableRng;
+use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// The generator that every consumer draws from.
@@ -40,6 +40,11 @@ impl Seed {
     pub fn value(self) -> u64 {
         self.0
     }
+}
+
+/// A number from 0 up to, and without, 1.
+pub fn unit(generator: &mut Generator) -> f64 {
+    (generator.next_u64() >> 11) as f64 / (1u64 << 53) as f64
 }
 
 fn mix(mut x: u64) -> u64 {

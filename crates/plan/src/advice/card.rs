@@ -3,7 +3,6 @@
 use super::look::{Look, Site, call, collect, known, proposed, signature};
 use super::{Level, Proposal, Proposed, Rule};
 use crate::design::{Alternative, Runs, Step};
-use crate::planner::HOST_STATION;
 use offpath_profile::Endpoint;
 use offpath_quantity::{BitRate, Time};
 use offpath_route::{Path, Verb};
@@ -61,10 +60,10 @@ fn slower(from: &Endpoint, to: &Endpoint) -> f64 {
 }
 
 fn move_background_work(look: &Look<'_>) -> Proposed {
-    let host = HOST_STATION.trim_end_matches(".cpu");
-    let Some((_, from)) = look.endpoint(host) else {
+    let Some(from) = look.router.system().host() else {
         return Proposed::Silent("the system has no host".to_string());
     };
+    let host = from.name.as_str();
     let mut changes = Vec::new();
     for alternative in look.mixed() {
         for (operation, _, steps) in &alternative.operations {

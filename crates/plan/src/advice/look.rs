@@ -4,7 +4,8 @@ use super::edit::{Edit, Place};
 use super::trial::Case;
 use super::{Proposed, Rung, Scope};
 use crate::design::{Alternative, Design, Step};
-use crate::planner::{HOST_STATION, Ready, capacity_at};
+use crate::planner::{Ready, capacity_at};
+use crate::solve::host_seconds;
 use crate::program::Fold;
 use offpath_profile::{Endpoint, Machine};
 use offpath_quantity::Bytes;
@@ -172,7 +173,7 @@ impl<'l> Look<'l> {
         let index = self.ready.iter().position(|one| one.alternative.name == name)?;
         let alone = capacity_at(self.design, self.ready, &folds, &[(name.to_string(), 1.0)]).ok()?;
         let fold = &folds[index];
-        let host = fold.seconds.get(HOST_STATION).copied().unwrap_or(0.0);
+        let host = host_seconds(fold, &self.ready[index].router);
         Some([fold.latency, fold.network_bytes, -alone, host])
     }
 

@@ -4,15 +4,15 @@ use super::Scope;
 use crate::check::{BURST, own};
 use crate::design::{Changes, Design, Objective, Popularities};
 use crate::observe::{Arrivals, RunError, load};
-use crate::planner::{HOST_STATION, Ready, Setting, capacity_at, prepare, shares_run};
+use crate::planner::{Ready, Setting, capacity_at, prepare, shares_run};
 use crate::program::{Fold, Instruction};
+use crate::side_by_side::side_by_side;
+use crate::solve::host_seconds;
 use offpath_quantity::Time;
 use offpath_twin::{Interval, Seed, batch_means};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Where a design comes from and how it is run.
 #[derive(Debug)]
@@ -156,7 +156,7 @@ pub fn added(case: &Case, ready: &[Ready], scope: &Scope) -> Result<Added, miett
         }
         sum.latency_s += share * fold.latency;
         sum.longest_s = sum.longest_s.max(fold.latency);
-        sum.host_cpu_s += share * fold.seconds.get(HOST_STATION).copied().unwrap_or(0.0);
+        sum.host_cpu_s += share * host_seconds(fold, &one.router);
         for (weight, program) in &one.compiled.programs {
             let moves = program.code.iter().map(|instruction| match instruction {
                 Instruction::Verb(call) => 1.0 + call.operation.payload.get() as f64 / BURST,
@@ -236,30 +236,14 @@ impl<'b> Bench<'b> {
                 }
             }
         }
-        let results: Vec<Mutex<Option<Result<Sample, RunError>>>> =
-            open.iter().map(|_| Mutex::new(None)).collect();
-        let next = AtomicUsize::new(0);
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(open.len());
         let (setting, root) = (self.setting, self.seed);
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    loop {
-                        let index = next.fetch_add(1, Ordering::Relaxed);
-                        let Some((_, case, scope, in_flight, seed)) = open.get(index) else { return };
-                        let result = sample(case, scope, *in_flight, root.index(*seed), setting);
-                        if let Ok(mut slot) = results[index].lock() {
-                            *slot = Some(result);
-                        }
-                    }
-                });
-            }
+        let results = side_by_side(open.len(), |index| {
+            let (_, case, scope, in_flight, seed) = &open[index];
+            sample(case, scope, *in_flight, root.index(*seed), setting)
         });
         let mut samples = self.samples.borrow_mut();
         for ((key, ..), result) in open.into_iter().zip(results) {
-            let result = result.into_inner().ok().flatten();
-            let stopped = || RunError::World { reason: "a run ended without an answer".to_string() };
-            samples.insert(key, result.ok_or_else(stopped)??);
+            samples.insert(key, result?);
         }
         Ok(jobs.iter().map(|job| (0..seeds).map(|seed| samples[&key(job, seed)]).collect()).collect())
     }
@@ -310,9 +294,9 @@ fn sample(
     let phase = (seed.child("phase").value() >> 11) as f64 / (1u64 << 53) as f64;
     let warm_up = warm_up + span(phase * (passing / rate).max(added.latency_s));
     let loaded = load(&own, &shares, arrivals, warm_up, span(counted / rate), seed)?;
-    let servers =
-        own[0].router.station(HOST_STATION).map_or(0, |id| own[0].router.stations()[id.index()].servers());
-    let busy = loaded.utilization.get(HOST_STATION).copied().unwrap_or(0.0);
+    let host = own[0].router.host_processor().map(|id| &own[0].router.stations()[id.index()]);
+    let servers = host.map_or(0, |station| station.servers());
+    let busy = host.and_then(|station| loaded.utilization.get(&station.name)).copied().unwrap_or(0.0);
     Ok(Sample {
         throughput: loaded.throughput.mean,
         p99_s: loaded.latencies.quantile(0.99).map_or(f64::INFINITY, Time::as_seconds),

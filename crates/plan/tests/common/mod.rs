@@ -4,6 +4,7 @@
 use offpath_plan::planner::{Alone, Mix};
 use offpath_plan::{Changes, Design, Fold, Plan, Ready, Setting, plan, prepare};
 use offpath_profile::Library;
+use offpath_twin::Seed;
 use std::path::{Path, PathBuf};
 
 pub fn designs() -> PathBuf {
@@ -48,7 +49,7 @@ pub fn folds(ready: &[Ready]) -> Vec<Fold> {
 /// The plan by added-up demands, or why there is none.
 pub fn try_plan(design: &Design, setting: &Setting) -> Result<Plan, miette::Report> {
     let ready = prepare(design, setting)?;
-    plan(design, &ready, &folds(&ready))
+    plan(design, &ready, &folds(&ready), &[], Seed::new(1))
 }
 
 pub fn planned(design: &Design, overlays: &[&str], settings: &[&str]) -> Plan {

@@ -1,28 +1,30 @@
 //! The page of `offpath plan --html`.
 
 use super::super::check::headline;
-use super::{Page, network_saved, percent, shares_text};
+use super::{Page, gap_text, network_saved, percent, rests_text, shares_text, signed};
 use crate::output::{short, system_line};
 use offpath::plan::Objective;
 use offpath::plan::check::Point;
-use offpath::plan::planner::Mix;
+use offpath::plan::Mix;
+use offpath::plan::confidence::guessed;
+use offpath::plan::study::Solved;
 use offpath::quantity::Time;
 use offpath::report::{
     Axis, Block, Chart, Fact, Load, Page as Html, Section, Series, Span, Spans, Table, Ticks, Topology,
 };
 
-/// The plan as a page with charts. `curve` is latency over load, on the twin.
-pub fn page(page: &Page<'_>, curve: &[Point]) -> Html {
+/// The plan as a page with charts, latency over load among them.
+pub fn page(page: &Page<'_>) -> Html {
     let mut sections = vec![answer(page), alternatives(page), mixes(page)];
-    sections.extend(load_curve(page, curve));
+    sections.extend(load_curve(page, &page.study.curve));
     sections.push(stations(page));
     sections.push(confidence(page));
     sections.extend(advice(page));
     sections.extend(by_parameter(page));
     sections.extend(few_clients(page));
     Html {
-        title: format!("{} on {}", page.design.name, page.system.device),
-        subtitle: format!("{}; {}", page.design.workload, system_line(page.system)),
+        title: format!("{} on {}", page.study.design.name, page.study.system.device),
+        subtitle: format!("{}; {}", page.study.design.workload, system_line(&page.study.system)),
         sections,
     }
 }
@@ -33,23 +35,23 @@ fn answer(page: &Page<'_>) -> Section {
     let rate = |mix: &Mix| format!("{} {}", short(unit.of_rate(mix.rate.value)), unit.name());
     let range = page.range(&optimal.rate);
     let note = if range.is_empty() {
-        shares_text(optimal)
+        shares_text(&optimal.shares)
     } else {
-        format!("range {range}; {}", shares_text(optimal))
+        format!("80% interval {range}; {}", shares_text(&optimal.shares))
     };
     let mut facts = vec![Fact::new("best mix", rate(optimal), note)];
-    match page.design.objective {
+    match page.study.design.objective {
         Objective::MostThroughput => {
             let gain = percent(optimal.rate.value, plan.greedy.rate.value);
             facts.push(Fact::new(
                 "gain over greedy",
-                format!("{gain:+.1}%"),
-                format!("greedy: {}, {}", rate(&plan.greedy), shares_text(&plan.greedy)),
+                signed(gain),
+                format!("greedy: {}, {}", rate(&plan.greedy), shares_text(&plan.greedy.shares)),
             ));
             if let Some(single) = page.best_single() {
                 facts.push(Fact::new(
                     format!("gain over {} alone", single.name),
-                    format!("{:+.1}%", percent(optimal.rate.value, single.rate.value)),
+                    signed(percent(optimal.rate.value, single.rate.value)),
                     format!("{} {}", short(unit.of_rate(single.rate.value)), unit.name()),
                 ));
             }
@@ -61,25 +63,37 @@ fn answer(page: &Page<'_>) -> Section {
         }
         Objective::LowestP99 { .. } => {}
     }
-    let loaded = &page.checked.loaded;
+    let loaded = &page.study.checked.settled.loaded;
     facts.push(Fact::new(
         "on the loaded twin",
         format!("{} {}", short(unit.of_rate(loaded.throughput.mean)), unit.name()),
         format!(
-            "95% {}-{}; it tests queueing, not the card",
+            "95% {}-{}; validates the queueing model only",
             short(unit.of_rate(loaded.throughput.low)),
             short(unit.of_rate(loaded.throughput.high))
         ),
     ));
-    let bases: Vec<&str> = optimal
-        .shares
-        .iter()
-        .filter(|(_, share)| *share > 0.0005)
-        .filter_map(|(name, _)| plan.alternatives.iter().find(|one| one.name == *name))
-        .map(|one| one.basis.name())
-        .collect();
-    let worst = ["order only", "weak", "predicted", "fitted"].into_iter().find(|name| bases.contains(name));
-    facts.push(Fact::new("confidence", worst.unwrap_or("-"), "the least of the alternatives that are mixed"));
+    if let Some(gap) = &page.study.checked.settled.gap {
+        let said = gap_text(gap, &|rate| short(unit.of_rate(rate)), unit.name());
+        facts.push(Fact::new("twin and plan differ", signed((gap.carried_per_s / gap.planned_per_s - 1.0) * 100.0), said));
+    }
+    let sure = &plan.recommendation;
+    for over in &sure.over {
+        let change = |ratio: f64| signed((ratio - 1.0) * 100.0);
+        let (low, high) = over.ratio.range_80;
+        let said = format!("80% interval {} to {}; {} alone", change(low), change(high), over.name);
+        facts.push(Fact::new(format!("over {}", over.device), change(over.ratio.value), said));
+    }
+    facts.push(Fact::new(
+        "basis",
+        sure.basis.name(),
+        format!("guesses decide {:.0}%; rests on {}", guessed(&sure.rests_on) * 100.0, rests_text(&sure.rests_on)),
+    ));
+    facts.push(Fact::new(
+        "best in",
+        format!("{:.0}% of draws", sure.best_in * 100.0),
+        format!("{} joint draws of every uncertain number", sure.draws),
+    ));
     let bounds: Vec<&str> = page.bounds().map(|bound| bound.name.as_str()).collect();
     if !bounds.is_empty() {
         facts.push(Fact::new("binds", bounds.join(", "), ""));
@@ -91,7 +105,7 @@ fn answer(page: &Page<'_>) -> Section {
 
 /// The advice that gains on the twin; nothing where none does.
 fn advice(page: &Page<'_>) -> Option<Section> {
-    let found = &page.advised.advice;
+    let found = &page.study.advised.advice;
     if found.is_empty() {
         return None;
     }
@@ -102,7 +116,7 @@ fn advice(page: &Page<'_>) -> Option<Section> {
         ("remedy".into(), false),
     ]);
     for one in found {
-        let gain = headline(one, page.advised.objective);
+        let gain = headline(one, page.study.advised.objective);
         table.row(vec![one.rule.to_string(), gain, one.why.clone(), one.remedy.clone()]);
     }
     let said =
@@ -117,7 +131,7 @@ fn alternatives(page: &Page<'_>) -> Section {
         ("name".into(), false),
         ("what it does".into(), false),
         (throughput.clone(), true),
-        ("range".into(), true),
+        ("80% interval".into(), true),
         ("latency (us)".into(), true),
         ("binds".into(), false),
         ("why".into(), false),
@@ -134,7 +148,7 @@ fn alternatives(page: &Page<'_>) -> Section {
             one.description.clone(),
             short(unit.of_rate(one.rate.value)),
             page.range(&one.rate),
-            short(one.latency_s * 1e6),
+            short(one.latency_s.value * 1e6),
             one.binding.clone(),
             one.reason.clone(),
             one.basis.name().to_string(),
@@ -144,14 +158,14 @@ fn alternatives(page: &Page<'_>) -> Section {
     let bars = Series::bars("alone", rows.iter().map(|(_, rate)| unit.of_rate(rate.value))).with_band(
         rows.iter()
             .enumerate()
-            .map(|(at, (_, rate))| (at as f64, unit.of_rate(rate.low), unit.of_rate(rate.high)))
+            .map(|(at, (_, rate))| (at as f64, unit.of_rate(rate.range_80.0), unit.of_rate(rate.range_80.1)))
             .collect(),
     );
     let optimal = unit.of_rate(plan.optimal.rate.value);
     let line = Series::line("best mix", (0..rows.len()).map(|at| (at as f64, optimal)).collect());
     let chart = Chart {
         title: "Alternatives, each alone, and the best mix".into(),
-        caption: "The range is what numbers that are known as a range leave, one at a time.".into(),
+        caption: "The interval holds 80% of the joint draws of every uncertain number.".into(),
         x: Axis::categories("alternative", rows.into_iter().map(|(name, _)| name)),
         y: Axis::linear(throughput),
         series: vec![bars, line],
@@ -165,7 +179,7 @@ fn alternatives(page: &Page<'_>) -> Section {
 fn mixes(page: &Page<'_>) -> Section {
     let (plan, unit) = (page.plan(), page.unit());
     let all: Vec<&Mix> = [&plan.optimal, &plan.greedy].into_iter().chain(&plan.mixes).collect();
-    let mut table = Table::of(&["mix", "#throughput", "#range", "#latency (us)", "shares"]);
+    let mut table = Table::of(&["mix", "#throughput", "#80% interval", "#latency (us)", "shares"]);
     table.columns[1].0 = format!("throughput ({})", unit.name());
     for mix in &all {
         table.row(vec![
@@ -173,7 +187,7 @@ fn mixes(page: &Page<'_>) -> Section {
             short(unit.of_rate(mix.rate.value)),
             page.range(&mix.rate),
             short(mix.latency_s * 1e6),
-            shares_text(mix),
+            shares_text(&mix.shares),
         ]);
     }
     table.marked.insert(0);
@@ -196,16 +210,16 @@ fn mixes(page: &Page<'_>) -> Section {
         marks: Vec::new(),
     };
     let mut notes = Vec::new();
-    if page.design.objective == Objective::MostThroughput {
+    if page.study.design.objective == Objective::MostThroughput {
         let gain = percent(plan.optimal.rate.value, plan.greedy.rate.value);
-        notes.push(format!("The best mix is {gain:+.1}% over greedy{}.", page.why_better(gain)));
+        notes.push(format!("The best mix is {} over greedy{}.", signed(gain), page.why_better(gain)));
     }
-    if let Some(saved) = network_saved(page.design, &plan.optimal) {
+    if let Some(saved) = network_saved(&page.study.design, plan.optimal.network_bytes) {
         notes.push(format!(
             "The mix sends {saved:.0}% fewer payload bytes over the network than plain copies would."
         ));
     }
-    if let Some((shares, tail)) = &page.checked.tail {
+    if let Some((shares, tail)) = &page.study.checked.tail {
         let shares: Vec<String> = shares
             .iter()
             .filter(|(_, share)| *share > 0.0005)
@@ -229,7 +243,7 @@ fn load_curve(page: &Page<'_>, curve: &[Point]) -> Option<Section> {
     let chart = Chart {
         title: "Latency over throughput of the best mix".into(),
         caption:
-            "On the twin, arrivals at random. No evidence backs tails: queueing is tested, not the card."
+            "On the twin, arrivals at random. No evidence backs tails: this validates the queueing model only."
                 .into(),
         x: Axis::linear(format!("throughput ({})", unit.name())),
         y: Axis::linear("latency (us)"),
@@ -242,14 +256,14 @@ fn load_curve(page: &Page<'_>, curve: &[Point]) -> Option<Section> {
 fn stations(page: &Page<'_>) -> Section {
     let plan = page.plan();
     let load = Load {
-        shares: page.checked.loaded.utilization.clone(),
+        shares: page.study.checked.settled.loaded.fullest.iter().map(|(n, (_, s))| (n.clone(), *s)).collect(),
         binding: page.bounds().map(|bound| bound.name.clone()).collect(),
     };
     let notes = page
         .bounds()
         .map(|bound| match bound.gain_percent {
             Some(gain) => {
-                format!("{} binds: {}. 10% more of it brings {gain:+.1}%.", bound.name, bound.meaning)
+                format!("{} binds: {}. 10% more of it brings {}.", bound.name, bound.meaning, signed(gain))
             }
             None => format!("{} binds: {}.", bound.name, bound.meaning),
         })
@@ -258,7 +272,7 @@ fn stations(page: &Page<'_>) -> Section {
         && plan.optimal.bounds.iter().all(|bound| bound.gain_percent.is_some_and(|gain| gain < 0.05));
     let mut section = Section::new("stations", "What binds, and why")
         .saying("How busy the loaded twin keeps each station under the best mix.")
-        .with(Block::Topology(Topology::new(page.system, Some(&load))))
+        .with(Block::Topology(Topology::new(&page.study.system, Some(&load))))
         .with(Block::Notes(notes));
     if together {
         section = section.with(Block::Paragraph("Only more of all of them together helps.".into()));
@@ -300,19 +314,19 @@ fn confidence(page: &Page<'_>) -> Section {
 }
 
 fn by_parameter(page: &Page<'_>) -> Option<Section> {
-    let sweep = page.sweep.as_ref()?;
-    let first = sweep.rows.first()?;
-    let line = |name: &str, value: &dyn Fn(&super::SweepRow) -> Option<f64>| {
-        let at = |row: &super::SweepRow| Some((row.value, value(row)?));
+    let sweep = page.study.sweep.as_ref()?;
+    let (_, first) = sweep.rows.first()?;
+    let unit = page.unit();
+    let line = |name: &str, value: &dyn Fn(&Solved) -> Option<f64>| {
+        let at = |(at, row): &(f64, Solved)| Some((*at, unit.of_rate(value(row)?)));
         Series::line(name, sweep.rows.iter().filter_map(at).collect())
     };
-    let mut series =
-        vec![line("best mix", &|row| Some(row.optimal)), line("greedy", &|row| Some(row.greedy))];
-    for name in first.mixes.keys() {
-        series.push(line(name, &|row| row.mixes.get(name).copied()));
+    let mut series = vec![line("best mix", &|row| Some(row.rate)), line("greedy", &|row| Some(row.greedy))];
+    for (at, (name, _)) in first.mixes.iter().enumerate() {
+        series.push(line(name, &|row| row.mixes.get(at).map(|(_, rate)| *rate)));
     }
-    for name in first.alternatives.keys() {
-        series.push(line(name, &|row| row.alternatives.get(name).copied()));
+    for (at, (name, ..)) in first.alternatives.iter().enumerate() {
+        series.push(line(name, &|row| row.alternatives.get(at).map(|(_, rate, _)| *rate)));
     }
     let chart = Chart {
         title: format!("Throughput by {}", sweep.parameter),
@@ -323,23 +337,25 @@ fn by_parameter(page: &Page<'_>) -> Option<Section> {
         marks: Vec::new(),
     };
     let mut table = Table::of(&["#value", "best mix"]);
-    for row in &sweep.rows {
-        table.row(vec![row.value.to_string(), row.optimal_mix.clone()]);
+    for (value, row) in &sweep.rows {
+        let value = page.study.design.parameter_text(&sweep.parameter, *value);
+        table.row(vec![value, shares_text(&row.shares)]);
     }
     let section = Section::new("parameter", format!("By {}", sweep.parameter));
     Some(section.with(Block::Chart(chart)).with(Block::Table(table)))
 }
 
 fn few_clients(page: &Page<'_>) -> Option<Section> {
-    if page.clients.is_empty() {
+    if page.study.clients.is_empty() {
         return None;
     }
     let unit = page.unit();
     let series = page
+        .study
         .clients
         .iter()
         .map(|(name, runs)| {
-            let points = page.design.clients.iter().zip(runs);
+            let points = page.study.design.clients.iter().zip(runs);
             let points = points.map(|(count, run)| (f64::from(*count), unit.of_rate(run.throughput.mean)));
             Series::line(name.clone(), points.collect())
         })

@@ -1,0 +1,549 @@
+//! The JSON of `offpath plan`; docs/schemas/plan.json says what each key means.
+
+use super::super::check::AdviceReport;
+use super::{NOT_MODELLED, Page, Ratio, Unit, network_saved, shares_text};
+use crate::output::{SCHEMA_VERSION, round};
+use offpath::plan::check::{Fullest, Gap};
+use offpath::plan::confidence::guessed;
+use offpath::plan::study::{Changed, Solved};
+use offpath::plan::{Mix, Ranged, Rest};
+use offpath::quantity::Time;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Figures by keys that end in their unit.
+type Keyed = BTreeMap<String, f64>;
+
+impl Unit {
+    /// The end of a key that holds a throughput.
+    fn key(self) -> &'static str {
+        if self.bits.is_some() { "gbit_per_s" } else { "mreq_per_s" }
+    }
+
+    fn one(self, name: &str, per_second: f64) -> Keyed {
+        BTreeMap::from([(format!("{name}_{}", self.key()), round(self.of_rate(per_second)))])
+    }
+
+    fn ranged(self, rate: &Ranged) -> Keyed {
+        let mut keyed = self.one("throughput", rate.value);
+        let ends = [("80", rate.range_80), ("95", rate.range_95)];
+        for (share, (low, high)) in ends {
+            keyed.extend(self.one(&format!("throughput_low_{share}"), low));
+            keyed.extend(self.one(&format!("throughput_high_{share}"), high));
+        }
+        keyed
+    }
+}
+
+impl Page<'_> {
+    /// What the page says, as data; latency over load only where it was asked for.
+    pub(super) fn report(&self, curve: bool) -> Report<'_> {
+        let (study, plan, unit) = (self.study, self.plan(), self.unit());
+        let settled = &study.checked.settled;
+        let loaded = &settled.loaded;
+        let sure = &plan.recommendation;
+        let mix = |mix: &Mix| MixReport {
+            name: mix.name.clone(),
+            throughput: unit.ranged(&mix.rate),
+            unloaded_latency_us: round(mix.latency_s * 1e6),
+            shares: mix.shares.iter().map(|(name, share)| (name.clone(), round(*share))).collect(),
+            binding: mix
+                .bounds
+                .iter()
+                .map(|bound| BindingReport {
+                    station: bound.name.clone(),
+                    meaning: bound.meaning.clone(),
+                    gain_percent_for_10_percent_more: bound.gain_percent.map(round),
+                })
+                .collect(),
+            host_cpu_us_per_request: round(mix.host_cpu_s * 1e6),
+            network_saved_percent: network_saved(&study.design, mix.network_bytes),
+            unique: mix.unique,
+        };
+        let micros = |time: Option<Time>| time.map(|time| round(time.as_us()));
+        Report {
+            schema_version: SCHEMA_VERSION,
+            design: &study.design.name,
+            device: &study.system.device,
+            testbed: &study.system.testbed,
+            mode: &study.system.mode,
+            overlays: &study.system.overlays,
+            workload: &study.design.workload,
+            objective: self.goal(),
+            unit: unit.name(),
+            cache_hit_ratio: plan.cache.as_ref().map(|cache| round(cache.hit_ratio)),
+            alternatives: plan
+                .alternatives
+                .iter()
+                .map(|one| AlternativeReport {
+                    name: &one.name,
+                    device: one.device.as_deref().unwrap_or(&study.system.device),
+                    mixed: one.mixed,
+                    throughput: unit.ranged(&one.rate),
+                    unloaded_latency_us: round(one.latency_s.value * 1e6),
+                    unloaded_latency_us_low_80: round(one.latency_s.range_80.0 * 1e6),
+                    unloaded_latency_us_high_80: round(one.latency_s.range_80.1 * 1e6),
+                    binding_station: &one.binding,
+                    reason: &one.reason,
+                    basis: one.basis.name(),
+                    guessed_share: round(guessed(&one.rests_on)),
+                    rests_on: rests(&one.rests_on),
+                    host_cpu_us_per_request: round(one.host_cpu_s * 1e6),
+                    network_bytes_per_request: round(one.network_bytes),
+                })
+                .collect(),
+            mixes: plan.mixes.iter().map(mix).collect(),
+            greedy: mix(&plan.greedy),
+            greedy_order: &plan.greedy_order,
+            optimal: mix(&plan.optimal),
+            recommendation: RecommendationReport {
+                basis: sure.basis.name(),
+                guessed_share: round(guessed(&sure.rests_on)),
+                rests_on: rests(&sure.rests_on),
+                draws: sure.draws,
+                best_in_share_of_draws: round(sure.best_in),
+                load_carried_in_share_of_draws: round(sure.carried_in),
+                best_sets: sure
+                    .best_sets
+                    .iter()
+                    .map(|(set, share)| SetReport { alternatives: set, share_of_draws: round(*share) })
+                    .collect(),
+                share_low_80: sure.shares.iter().map(|(n, r)| (n.as_str(), round(r.range_80.0))).collect(),
+                share_high_80: sure.shares.iter().map(|(n, r)| (n.as_str(), round(r.range_80.1))).collect(),
+                over_other_devices: sure
+                    .over
+                    .iter()
+                    .map(|over| OverReport {
+                        alternative: &over.name,
+                        device: &over.device,
+                        ratio: round(over.ratio.value),
+                        ratio_low_80: round(over.ratio.range_80.0),
+                        ratio_high_80: round(over.ratio.range_80.1),
+                        faster_in_share_of_draws: round(over.faster_in),
+                    })
+                    .collect(),
+            },
+            twin: TwinReport {
+                throughput: unit.one("throughput", loaded.throughput.mean),
+                interval: {
+                    let mut ends = unit.one("throughput_low_95", loaded.throughput.low);
+                    ends.extend(unit.one("throughput_high_95", loaded.throughput.high));
+                    ends.extend(unit.one("first_solution", settled.first_rate));
+                    ends
+                },
+                latency_us_p50: micros(loaded.latencies.quantile(0.5)),
+                latency_us_p99: micros(loaded.latencies.quantile(0.99)),
+                requests_in_flight: loaded.in_flight,
+                failed_requests: loaded.failed,
+                rounds: settled.rounds,
+                settled: settled.has_settled(),
+                holds_moved_share: round(settled.moved),
+                difference: settled.gap.as_ref().map(|gap| gap_report(gap, unit)),
+                sampled_requests: settled.sampled,
+                widest_demand_interval: round(settled.widest),
+                utilization: loaded
+                    .fullest
+                    .iter()
+                    .filter(|(_, (_, share))| *share > 0.0)
+                    .map(|(name, (_, share))| (name.clone(), round(*share)))
+                    .collect(),
+                validates: "the queueing model only; hardware accuracy rests on the evidence",
+            },
+            lowest_p99: study.checked.tail.as_ref().map(|(shares, tail)| TailReport {
+                shares: shares.iter().map(|(name, share)| (name.clone(), round(*share))).collect(),
+                latency_us_p99: micros(tail.latencies.quantile(0.99)),
+            }),
+            influences: plan
+                .influences
+                .iter()
+                .map(|i| InfluenceReport {
+                    number: &i.number,
+                    low: i.low.to_string(),
+                    high: i.high.to_string(),
+                    optimal: {
+                        let mut ends = unit.one("optimal_at_low", i.rate_low);
+                        ends.extend(unit.one("optimal_at_high", i.rate_high));
+                        ends
+                    },
+                    changes_recommendation: i.changes.as_deref(),
+                })
+                .collect(),
+            variants: study
+                .variants
+                .iter()
+                .map(|one| VariantReport {
+                    overlay: &one.overlay,
+                    description: &one.description,
+                    solved: solved(&one.solved, unit),
+                })
+                .collect(),
+            code: study.code.as_ref().map(|code| CodeReport {
+                application: code.application,
+                largest_busy_difference: round(code.busy.0),
+                at_station: &code.busy.1,
+                of_alternative: &code.busy.2,
+                largest_latency_difference: round(code.latency.0),
+                of_alternative_latency: &code.latency.1,
+            }),
+            changed: study.changed.as_ref().map(|changed| self.changed_report(changed)),
+            sweep: study.sweep.as_ref().map(|sweep| SweepReport {
+                parameter: &sweep.parameter,
+                rows: sweep
+                    .rows
+                    .iter()
+                    .map(|(value, row)| SweepRow {
+                        value: *value,
+                        network_saved_percent: network_saved(&study.design, row.network_bytes),
+                        solved: solved(row, unit),
+                    })
+                    .collect(),
+            }),
+            clients: study
+                .clients
+                .iter()
+                .map(|(name, runs)| ClientsReport {
+                    name,
+                    throughput: BTreeMap::from([(
+                        format!("throughput_{}", unit.key()),
+                        study
+                            .design
+                            .clients
+                            .iter()
+                            .zip(runs)
+                            .map(|(count, run)| (count.to_string(), round(unit.of_rate(run.throughput.mean))))
+                            .collect(),
+                    )]),
+                })
+                .collect(),
+            client_ratios: self.client_ratios(),
+            curve: study
+                .curve
+                .iter()
+                .filter(|_| curve)
+                .map(|point| CurveReport {
+                    rates: {
+                        let mut rates = unit.one("offered", point.offered_per_s);
+                        rates.extend(unit.one("throughput", point.loaded.throughput.mean));
+                        rates
+                    },
+                    latency_us_p50: micros(point.loaded.latencies.quantile(0.5)),
+                    latency_us_p99: micros(point.loaded.latencies.quantile(0.99)),
+                })
+                .collect(),
+            not_modelled: NOT_MODELLED,
+            next_measurement: self.next_measurement(),
+            advice: study
+                .advised
+                .advice
+                .iter()
+                .map(|one| AdviceReport::of(one, study.advised.objective))
+                .collect(),
+        }
+    }
+
+    fn changed_report(&self, changed: &Changed) -> ChangedReport {
+        let line = |(name, before, after): (String, String, String)| ChangeReport { name, before, after };
+        let mut rates = self.unit().one("optimal_before", changed.before.rate);
+        rates.extend(self.unit().one("optimal_after", self.plan().optimal.rate.value));
+        ChangedReport {
+            numbers: changed
+                .numbers
+                .iter()
+                .map(|(name, before, after)| line((name.clone(), before.to_string(), after.to_string())))
+                .collect(),
+            rates,
+            mix_before: shares_text(&changed.before.shares),
+            moved: self.moved(changed).into_iter().map(line).collect(),
+        }
+    }
+}
+
+fn rests(all: &[Rest]) -> Vec<RestReport<'_>> {
+    all.iter()
+        .filter(|rest| rest.weight >= 1e-3)
+        .map(|rest| RestReport {
+            number: &rest.number,
+            provenance: rest.provenance.name(),
+            weight: round(rest.weight),
+            moves_share: round(rest.moves),
+            own_evidence: rest.own_evidence,
+        })
+        .collect()
+}
+
+fn gap_report(gap: &Gap, unit: Unit) -> GapReport {
+    let mut rates = unit.one("planned", gap.planned_per_s);
+    rates.extend(unit.one("carried", gap.carried_per_s));
+    GapReport {
+        rates,
+        share: round(gap.carried_per_s / gap.planned_per_s - 1.0),
+        allowed_share: gap.allowed,
+        fullest: gap.fullest.clone().map(|Fullest { station, meaning, machine, machines, busy }| FullestReport {
+            station,
+            meaning,
+            machine,
+            machines,
+            utilization: round(busy),
+        }),
+    }
+}
+
+fn solved(one: &Solved, unit: Unit) -> SolvedReport {
+    let named = |all: &mut dyn Iterator<Item = (&String, f64)>| -> BTreeMap<String, BTreeMap<String, f64>> {
+        let rates = all.map(|(name, rate)| (name.clone(), round(unit.of_rate(rate)))).collect();
+        BTreeMap::from([(format!("throughput_{}", unit.key()), rates)])
+    };
+    let mut rates = unit.one("optimal", one.rate);
+    rates.extend(unit.one("greedy", one.greedy));
+    SolvedReport {
+        rates,
+        shares: one.shares.iter().map(|(name, share)| (name.clone(), round(*share))).collect(),
+        alternatives: named(&mut one.alternatives.iter().map(|(name, rate, _)| (name, *rate))),
+        mixes: named(&mut one.mixes.iter().map(|(name, rate)| (name, *rate))),
+        settled: one.settled,
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct Report<'p> {
+    schema_version: u32,
+    design: &'p str,
+    device: &'p str,
+    testbed: &'p str,
+    mode: &'p str,
+    overlays: &'p [String],
+    workload: &'p str,
+    objective: String,
+    unit: &'static str,
+    cache_hit_ratio: Option<f64>,
+    alternatives: Vec<AlternativeReport<'p>>,
+    mixes: Vec<MixReport>,
+    greedy: MixReport,
+    greedy_order: &'p [String],
+    optimal: MixReport,
+    recommendation: RecommendationReport<'p>,
+    twin: TwinReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lowest_p99: Option<TailReport>,
+    influences: Vec<InfluenceReport<'p>>,
+    variants: Vec<VariantReport<'p>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<CodeReport<'p>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changed: Option<ChangedReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sweep: Option<SweepReport<'p>>,
+    clients: Vec<ClientsReport<'p>>,
+    client_ratios: Vec<Ratio>,
+    curve: Vec<CurveReport>,
+    not_modelled: [&'static str; 3],
+    next_measurement: String,
+    advice: Vec<AdviceReport>,
+}
+
+#[derive(Serialize)]
+struct AlternativeReport<'p> {
+    name: &'p str,
+    device: &'p str,
+    mixed: bool,
+    #[serde(flatten)]
+    throughput: Keyed,
+    unloaded_latency_us: f64,
+    unloaded_latency_us_low_80: f64,
+    unloaded_latency_us_high_80: f64,
+    binding_station: &'p str,
+    reason: &'p str,
+    basis: &'static str,
+    guessed_share: f64,
+    rests_on: Vec<RestReport<'p>>,
+    host_cpu_us_per_request: f64,
+    network_bytes_per_request: f64,
+}
+
+#[derive(Serialize)]
+struct RestReport<'p> {
+    number: &'p str,
+    provenance: &'static str,
+    weight: f64,
+    moves_share: f64,
+    own_evidence: bool,
+}
+
+#[derive(Serialize)]
+struct MixReport {
+    name: String,
+    #[serde(flatten)]
+    throughput: Keyed,
+    unloaded_latency_us: f64,
+    shares: BTreeMap<String, f64>,
+    binding: Vec<BindingReport>,
+    host_cpu_us_per_request: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network_saved_percent: Option<f64>,
+    unique: bool,
+}
+
+#[derive(Serialize)]
+struct BindingReport {
+    station: String,
+    meaning: String,
+    gain_percent_for_10_percent_more: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct RecommendationReport<'p> {
+    basis: &'static str,
+    guessed_share: f64,
+    rests_on: Vec<RestReport<'p>>,
+    draws: usize,
+    best_in_share_of_draws: f64,
+    load_carried_in_share_of_draws: f64,
+    best_sets: Vec<SetReport<'p>>,
+    share_low_80: BTreeMap<&'p str, f64>,
+    share_high_80: BTreeMap<&'p str, f64>,
+    over_other_devices: Vec<OverReport<'p>>,
+}
+
+#[derive(Serialize)]
+struct SetReport<'p> {
+    alternatives: &'p [String],
+    share_of_draws: f64,
+}
+
+#[derive(Serialize)]
+struct OverReport<'p> {
+    alternative: &'p str,
+    device: &'p str,
+    ratio: f64,
+    ratio_low_80: f64,
+    ratio_high_80: f64,
+    faster_in_share_of_draws: f64,
+}
+
+#[derive(Serialize)]
+struct TwinReport {
+    #[serde(flatten)]
+    throughput: Keyed,
+    #[serde(flatten)]
+    interval: Keyed,
+    latency_us_p50: Option<f64>,
+    latency_us_p99: Option<f64>,
+    requests_in_flight: u32,
+    failed_requests: u64,
+    rounds: u32,
+    settled: bool,
+    holds_moved_share: f64,
+    difference: Option<GapReport>,
+    sampled_requests: u64,
+    widest_demand_interval: f64,
+    utilization: BTreeMap<String, f64>,
+    validates: &'static str,
+}
+
+#[derive(Serialize)]
+struct GapReport {
+    #[serde(flatten)]
+    rates: Keyed,
+    share: f64,
+    allowed_share: f64,
+    fullest: Option<FullestReport>,
+}
+
+#[derive(Serialize)]
+struct FullestReport {
+    station: String,
+    meaning: String,
+    machine: u32,
+    machines: u64,
+    utilization: f64,
+}
+
+#[derive(Serialize)]
+struct CodeReport<'p> {
+    application: &'static str,
+    largest_busy_difference: f64,
+    at_station: &'p str,
+    of_alternative: &'p str,
+    largest_latency_difference: f64,
+    of_alternative_latency: &'p str,
+}
+
+#[derive(Serialize)]
+struct TailReport {
+    shares: BTreeMap<String, f64>,
+    latency_us_p99: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct InfluenceReport<'p> {
+    number: &'p str,
+    low: String,
+    high: String,
+    #[serde(flatten)]
+    optimal: Keyed,
+    changes_recommendation: Option<&'p str>,
+}
+
+#[derive(Serialize)]
+struct SolvedReport {
+    #[serde(flatten)]
+    rates: Keyed,
+    shares: BTreeMap<String, f64>,
+    alternatives: BTreeMap<String, BTreeMap<String, f64>>,
+    mixes: BTreeMap<String, BTreeMap<String, f64>>,
+    settled: bool,
+}
+
+#[derive(Serialize)]
+struct VariantReport<'p> {
+    overlay: &'p str,
+    description: &'p str,
+    #[serde(flatten)]
+    solved: SolvedReport,
+}
+
+#[derive(Serialize)]
+struct ChangeReport {
+    name: String,
+    before: String,
+    after: String,
+}
+
+#[derive(Serialize)]
+struct ChangedReport {
+    numbers: Vec<ChangeReport>,
+    #[serde(flatten)]
+    rates: Keyed,
+    mix_before: String,
+    moved: Vec<ChangeReport>,
+}
+
+#[derive(Serialize)]
+struct SweepReport<'p> {
+    parameter: &'p str,
+    rows: Vec<SweepRow>,
+}
+
+#[derive(Serialize)]
+struct SweepRow {
+    value: f64,
+    #[serde(flatten)]
+    solved: SolvedReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network_saved_percent: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct ClientsReport<'p> {
+    name: &'p str,
+    #[serde(flatten)]
+    throughput: BTreeMap<String, BTreeMap<String, f64>>,
+}
+
+#[derive(Serialize)]
+struct CurveReport {
+    #[serde(flatten)]
+    rates: Keyed,
+    latency_us_p50: Option<f64>,
+    latency_us_p99: Option<f64>,
+}

@@ -1,0 +1,469 @@
+//! How sure a plan is: what its figures rest on, and the intervals that follow.
+//!
+//! Three things are kept apart. *What a figure rests on* is found by moving one number at a time. The
+//! *basis* follows from how those numbers are known. The *intervals* come from one joint sample of every
+//! number that is known as an interval, each draw solved again, and of the mechanisms that the evidence
+//! leaves open.
+
+use crate::design::Design;
+use crate::factor::{Base, Factor};
+use crate::planner::{PlanError, Ready};
+use crate::program::Fold;
+use crate::side_by_side::side_by_side;
+use crate::sample::{DRAWS, between, quantile, strata};
+use crate::solve::{Evaluation, Part, composition, evaluate, holds};
+use offpath_capacity::Solution;
+use offpath_profile::Provenance;
+use offpath_quantity::{Quantity, Dimension};
+use offpath_twin::Seed;
+use std::collections::BTreeMap;
+
+/// How well a figure is known, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Basis {
+    /// The evidence that measured this very alternative fixes a number that it rests on.
+    Fitted,
+    /// It follows from numbers that other evidence fixes.
+    Predicted,
+    /// A guess moves it by more than 1%, or a number that is known as a range by more than 5%.
+    Weak,
+    /// It rests, by a tenth or more, on times that the user's design or settings state.
+    YourEstimate,
+    /// Guesses decide it by half or more, or no evidence speaks of what it does at all: only the order of
+    /// alternatives may be read from it.
+    OrderOnly,
+}
+
+impl Basis {
+    /// Its name on screens and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Basis::Fitted => "fitted",
+            Basis::Predicted => "predicted",
+            Basis::Weak => "weak",
+            Basis::YourEstimate => "your estimate",
+            Basis::OrderOnly => "order only",
+        }
+    }
+}
+
+/// A value with the intervals that the joint sample gives.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ranged {
+    /// With every number at its value.
+    pub value: f64,
+    /// The ends of the 80% interval.
+    pub range_80: (f64, f64),
+    /// The ends of the 95% interval.
+    pub range_95: (f64, f64),
+}
+
+impl Ranged {
+    /// The intervals of a sample around `value`; without a sample the value alone.
+    pub fn of(value: f64, mut sample: Vec<f64>) -> Ranged {
+        if sample.is_empty() {
+            return Ranged { value, range_80: (value, value), range_95: (value, value) };
+        }
+        sample.sort_by(f64::total_cmp);
+        let ends = |outside: f64| (quantile(&sample, outside / 2.0), quantile(&sample, 1.0 - outside / 2.0));
+        // A value that lies outside its own sample is shown inside the interval: the sample is of other
+        // mechanisms too, and the value is that of the base alone.
+        let with = |(low, high): (f64, f64)| (low.min(value), high.max(value));
+        Ranged { value, range_80: with(ends(0.2)), range_95: with(ends(0.05)) }
+    }
+}
+
+/// A number that a figure rests on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rest {
+    /// The number.
+    pub number: String,
+    /// How it is known.
+    pub provenance: Provenance,
+    /// Its share of all that decides the figure: its elasticity over the sum of all elasticities, without
+    /// signs. The shares of a figure sum to 1.
+    pub weight: f64,
+    /// By which share of the figure it moves it at the worse end of its interval; 0 where none is stated.
+    pub moves: f64,
+    /// Whether it follows from evidence about this very alternative.
+    pub own_evidence: bool,
+}
+
+/// What a number at the ends of its interval does to the best mix.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Influence {
+    /// The number.
+    pub number: String,
+    /// What a reader should know about it.
+    pub note: String,
+    /// The lower end of its interval.
+    pub low: Quantity,
+    /// The upper end.
+    pub high: Quantity,
+    /// The best mix's requests per second at the lower end.
+    pub rate_low: f64,
+    /// And at the upper end.
+    pub rate_high: f64,
+    /// The alternatives of the best mix where they change at an end.
+    pub changes: Option<String>,
+}
+
+/// A mechanism that the evidence leaves open, with the design ready on it.
+pub struct Mechanism {
+    /// Its name.
+    pub name: String,
+    /// The design on it.
+    pub ready: Vec<Ready>,
+    /// Its demands.
+    pub folds: Vec<Fold>,
+}
+
+/// The confidence of a plan, by the positions of its alternatives and mixes.
+pub(crate) struct Confidence {
+    pub rests: Vec<Vec<Rest>>,
+    pub basis: Vec<Basis>,
+    pub mix_rests: Vec<Rest>,
+    pub alone: Vec<Ranged>,
+    pub latency: Vec<Ranged>,
+    pub mixes: Vec<Ranged>,
+    pub greedy: Ranged,
+    pub optimal: Ranged,
+    /// Of each alternative's share of the best mix.
+    pub shares: Vec<Ranged>,
+    pub influences: Vec<Influence>,
+    /// The best mix over each alternative alone, as a ratio, and in which share of the draws it is above 1.
+    pub over: Vec<(Ranged, f64)>,
+    /// In which share of the draws no mix beats the best one of the recommended alternatives.
+    pub recommended_best: f64,
+    /// The sets of alternatives that were the best, with the share of the draws, the most frequent first.
+    pub best_sets: Vec<(Vec<String>, f64)>,
+    /// In which share of the draws the load that was asked for is carried; 1 where none was.
+    pub carried: f64,
+}
+
+/// The figures of one evaluation that intervals are given of.
+#[derive(Clone, Default)]
+struct Figures {
+    alone: Vec<f64>,
+    latency: Vec<f64>,
+    mixes: Vec<f64>,
+    greedy: f64,
+    optimal: f64,
+    shares: Vec<f64>,
+    set: Vec<String>,
+    holds: bool,
+}
+
+impl Figures {
+    fn of(parts: &[Part<'_>], folds: &[Fold], seen: &Evaluation, holds: bool) -> Figures {
+        let share =
+            |name: &str| seen.optimal.shares.get(name).copied().unwrap_or(0.0);
+        Figures {
+            alone: seen.alone.iter().map(|one| one.total).collect(),
+            latency: folds.iter().map(|fold| fold.latency).collect(),
+            mixes: seen.mixes.iter().map(|one| one.total).collect(),
+            greedy: seen.greedy.total,
+            optimal: seen.optimal.total,
+            shares: parts.iter().map(|part| share(&part.alternative.name)).collect(),
+            set: composition(&seen.optimal),
+            holds,
+        }
+    }
+}
+
+/// The confidence of `seen`, which is the evaluation of a design as it is.
+pub(crate) fn confidence(
+    design: &Design,
+    ready: &[Ready],
+    folds: &[Fold],
+    seen: &Evaluation,
+    open: &[Mechanism],
+    seed: Seed,
+) -> Result<Confidence, miette::Report> {
+    let base = Base::new(design, ready, folds);
+    let factors = base.factors();
+    let usual = composition(&seen.optimal);
+    let figures = |base: &Base<'_>, moves: &[(&Factor, Quantity)]| -> Result<Option<Figures>, miette::Report> {
+        let moved = base.at(moves)?;
+        let parts = base.moved_parts(&moved);
+        match evaluate(design, &parts, &moved.folds, false) {
+            Ok(seen) => {
+                let holds = holds(design, &parts, &moved.folds, &seen.optimal, &usual);
+                Ok(Some(Figures::of(&parts, &moved.folds, &seen, holds)))
+            }
+            // A load that the stations do not carry with these numbers is an answer.
+            Err(PlanError::Capacity(_) | PlanError::NothingAllowed { .. }) => Ok(None),
+        }
+    };
+    let point = Figures::of(&base.parts(), folds, seen, true);
+    let ends = side_by_side(factors.len(), |index| ends_of(&factors[index], |value| {
+        figures(&base, &[(&factors[index], value)])
+    }));
+    let ends: Vec<Ends> = ends.into_iter().collect::<Result<_, _>>()?;
+
+    let rests_of = |figure: &dyn Fn(&Figures) -> f64, rows: &[String]| -> Vec<Rest> {
+        rests(&factors, &ends, figure(&point), figure, rows)
+    };
+    let rests: Vec<Vec<Rest>> = ready
+        .iter()
+        .enumerate()
+        .map(|(index, one)| rests_of(&|seen: &Figures| seen.alone[index], &one.alternative.rows))
+        .collect();
+    let basis = ready.iter().zip(&rests).map(|(one, rests)| basis_of(rests, !one.compiled.has_evidence()));
+
+    let draws = draws(&base, &factors, open, design, seed, &figures)?;
+    let carried: Vec<&Figures> = draws.iter().flatten().collect();
+    let ranged = |figure: &dyn Fn(&Figures) -> f64| {
+        Ranged::of(figure(&point), carried.iter().map(|draw| figure(draw)).collect())
+    };
+    let mut sets: BTreeMap<&[String], usize> = BTreeMap::new();
+    for draw in &carried {
+        *sets.entry(&draw.set).or_default() += 1;
+    }
+    let total = carried.len().max(1) as f64;
+    let mut best_sets: Vec<(Vec<String>, f64)> =
+        sets.into_iter().map(|(set, count)| (set.to_vec(), count as f64 / total)).collect();
+    best_sets.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    let each = |count: usize, figure: &dyn Fn(&Figures, usize) -> f64| -> Vec<Ranged> {
+        (0..count).map(|index| ranged(&|seen: &Figures| figure(seen, index))).collect()
+    };
+    Ok(Confidence {
+        basis: basis.collect(),
+        mix_rests: rests_of(&|seen: &Figures| seen.optimal, &[]),
+        rests,
+        alone: each(point.alone.len(), &|seen, index| seen.alone[index]),
+        latency: each(point.latency.len(), &|seen, index| seen.latency[index]),
+        mixes: each(point.mixes.len(), &|seen, index| seen.mixes[index]),
+        greedy: ranged(&|seen| seen.greedy),
+        optimal: ranged(&|seen| seen.optimal),
+        shares: each(point.shares.len(), &|seen, index| seen.shares[index]),
+        over: (0..point.alone.len())
+            .map(|index| {
+                let ratio = |seen: &Figures| seen.optimal / seen.alone[index];
+                let above = carried.iter().filter(|draw| ratio(draw) > 1.0).count() as f64 / total;
+                (ranged(&ratio), above)
+            })
+            .collect(),
+        influences: influences(&factors, &ends, &point),
+        recommended_best: carried.iter().filter(|draw| draw.holds).count() as f64 / total,
+        best_sets,
+        carried: carried.len() as f64 / draws.len().max(1) as f64,
+    })
+}
+
+/// The figures with one number at other values.
+struct Ends {
+    /// At the ends of its interval, or a small step away where none is stated: the values, and the figures
+    /// there where the load is carried.
+    low: Option<(Quantity, Option<Figures>)>,
+    high: Option<(Quantity, Option<Figures>)>,
+}
+
+/// The step by which a number without an interval is moved, to see whether a figure rests on it.
+const STEP: f64 = 1.05;
+
+fn ends_of(
+    factor: &Factor,
+    figures: impl Fn(Quantity) -> Result<Option<Figures>, miette::Report>,
+) -> Result<Ends, miette::Report> {
+    if let Some((low, high)) = factor.interval {
+        let end = |value: Quantity| -> Result<_, miette::Report> {
+            if value == factor.value { Ok(None) } else { Ok(Some((value, figures(value)?))) }
+        };
+        return Ok(Ends { low: end(low)?, high: end(high)? });
+    }
+    let base = factor.value.base();
+    let whole = matches!(factor.value.dimension(), Dimension::Count);
+    let stepped = |up: bool| {
+        let moved = if up { base * STEP } else { base / STEP };
+        let moved = if whole { if up { base + 1.0 } else { base - 1.0 } } else { moved };
+        Quantity::from_base(moved, factor.value.dimension()).filter(|value| *value != factor.value)
+    };
+    // Beyond the range that a profile may hold there is nothing to look at: then the other side is taken.
+    for up in [true, false] {
+        if let Some(value) = stepped(up)
+            && let Ok(seen) = figures(value)
+        {
+            return Ok(Ends { low: None, high: Some((value, seen)) });
+        }
+    }
+    Ok(Ends { low: None, high: None })
+}
+
+/// What a figure rests on, the heaviest first.
+fn rests(
+    factors: &[Factor],
+    ends: &[Ends],
+    value: f64,
+    figure: &dyn Fn(&Figures) -> f64,
+    rows: &[String],
+) -> Vec<Rest> {
+    let mut found = Vec::new();
+    for (factor, ends) in factors.iter().zip(ends) {
+        let mut slope = 0.0f64;
+        let mut moves = 0.0f64;
+        for (at, seen) in [&ends.low, &ends.high].into_iter().flatten() {
+            let Some(seen) = seen else {
+                // With this value the load is not carried at all.
+                (slope, moves) = (slope.max(1.0), moves.max(1.0));
+                continue;
+            };
+            let change = (figure(seen) / value).ln().abs();
+            if !change.is_finite() {
+                continue;
+            }
+            let moved = (at.base() / factor.value.base()).ln().abs();
+            // A number of 0 has no ratio to move by: its whole interval counts as one step.
+            slope = slope.max(if moved.is_finite() && moved > 0.0 { change / moved } else { change });
+            if factor.interval.is_some() {
+                moves = moves.max((figure(seen) / value - 1.0).abs());
+            }
+        }
+        if slope > 1e-6 {
+            found.push(Rest {
+                number: factor.id.clone(),
+                provenance: factor.provenance,
+                weight: slope,
+                moves,
+                own_evidence: factor.rows.iter().any(|row| rows.contains(row)),
+            });
+        }
+    }
+    let total: f64 = found.iter().map(|rest| rest.weight).sum();
+    found.iter_mut().for_each(|rest| rest.weight /= total);
+    found.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.number.cmp(&b.number)));
+    found
+}
+
+/// The share of a figure that guesses decide.
+pub fn guessed(rests: &[Rest]) -> f64 {
+    rests.iter().filter(|rest| rest.provenance.is_guess()).map(|rest| rest.weight).sum()
+}
+
+/// The share of a figure that the user's own numbers decide.
+pub fn estimated(rests: &[Rest]) -> f64 {
+    rests.iter().filter(|rest| rest.provenance == Provenance::Set).map(|rest| rest.weight).sum()
+}
+
+/// From what share on guesses decide a figure.
+const GUESSED: f64 = 0.5;
+/// From what share on the user's numbers do.
+const ESTIMATED: f64 = 0.1;
+/// From what share on a number that own evidence fixes fixes the figure.
+const OWN: f64 = 0.1;
+/// By how much of a figure a guess may move it before it is weak.
+const MOVED_BY_GUESS: f64 = 0.01;
+/// By how much a number that evidence leaves a range may.
+const MOVED_BY_RANGE: f64 = 0.05;
+
+pub(crate) fn basis_of(rests: &[Rest], without_evidence: bool) -> Basis {
+    if without_evidence || guessed(rests) >= GUESSED {
+        return Basis::OrderOnly;
+    }
+    if estimated(rests) >= ESTIMATED {
+        return Basis::YourEstimate;
+    }
+    if rests.iter().any(|rest| rest.own_evidence && rest.weight >= OWN) {
+        return Basis::Fitted;
+    }
+    let weak = rests.iter().any(|rest| {
+        rest.moves > if rest.provenance.is_guess() { MOVED_BY_GUESS } else { MOVED_BY_RANGE }
+    });
+    if weak { Basis::Weak } else { Basis::Predicted }
+}
+
+fn influences(factors: &[Factor], ends: &[Ends], point: &Figures) -> Vec<Influence> {
+    let mut found = Vec::new();
+    for (factor, ends) in factors.iter().zip(ends) {
+        let Some((low, high)) = factor.interval else { continue };
+        let at = |end: &Option<(Quantity, Option<Figures>)>| match end {
+            Some((_, Some(seen))) => seen.clone(),
+            Some((_, None)) => Figures::default(),
+            None => point.clone(),
+        };
+        let sides = [(at(&ends.low), low), (at(&ends.high), high)];
+        let changes: Vec<String> = sides
+            .iter()
+            .filter(|(seen, _)| !seen.holds)
+            .map(|(seen, value)| match seen.set.as_slice() {
+                [] => format!("the load not carried at {value}"),
+                set => format!("{} at {value}", set.join(" + ")),
+            })
+            .collect();
+        found.push(Influence {
+            number: factor.id.clone(),
+            note: factor.note.clone(),
+            low,
+            high,
+            rate_low: sides[0].0.optimal,
+            rate_high: sides[1].0.optimal,
+            changes: (!changes.is_empty()).then(|| changes.join(", ")),
+        });
+    }
+    let span = |i: &Influence| (i.rate_low - point.optimal).abs().max((i.rate_high - point.optimal).abs());
+    found.retain(|i| span(i) > 1e-4 * point.optimal || i.changes.is_some());
+    found.sort_by(|a, b| span(b).total_cmp(&span(a)).then(a.number.cmp(&b.number)));
+    found
+}
+
+/// The joint sample. Half of the draws keep the base mechanism, the others are shared by those that the
+/// evidence leaves open: nothing that is published makes one of these more likely than another.
+fn draws(
+    base: &Base<'_>,
+    factors: &[Factor],
+    open: &[Mechanism],
+    design: &Design,
+    seed: Seed,
+    figures: &(impl Fn(&Base<'_>, &[(&Factor, Quantity)]) -> Result<Option<Figures>, miette::Report> + Sync),
+) -> Result<Vec<Option<Figures>>, miette::Report> {
+    let others: Vec<(Base<'_>, Vec<Factor>)> = open
+        .iter()
+        .map(|one| {
+            let base = Base::new(design, &one.ready, &one.folds);
+            let factors = base.factors();
+            (base, factors)
+        })
+        .collect();
+    let mut hypercube: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for factor in factors.iter().chain(others.iter().flat_map(|(_, factors)| factors)) {
+        if factor.is_open() {
+            hypercube.entry(&factor.id).or_insert_with(|| strata(seed, &factor.id));
+        }
+    }
+    let mechanism = strata(seed, "mechanism");
+    let drawn = side_by_side(DRAWS, |index| {
+        let (base, factors) = match mechanism[index] {
+            at if at < 0.5 || others.is_empty() => (base, factors),
+            at => {
+                let which = ((at - 0.5) * 2.0 * others.len() as f64) as usize;
+                let (base, factors) = &others[which.min(others.len() - 1)];
+                (base, factors.as_slice())
+            }
+        };
+        let moves: Vec<(&Factor, Quantity)> = factors
+            .iter()
+            .filter_map(|factor| {
+                let (low, high) = factor.interval?;
+                let at = hypercube.get(factor.id.as_str())?[index];
+                Some((factor, between(factor.value, low, high, at)))
+            })
+            .collect();
+        figures(base, &moves)
+    });
+    drawn.into_iter().collect()
+}
+
+/// The basis of a mix: that of the worst alternative that it takes a twentieth or more of, and never better
+/// than what its own rate rests on. No evidence is about a mix itself, so it is predicted at best.
+pub(crate) fn mix_basis(
+    solution: &Solution,
+    parts: &[Part<'_>],
+    alternatives: &[Basis],
+    rests: &[Rest],
+) -> Basis {
+    let taken = parts.iter().zip(alternatives).filter(|(part, _)| {
+        solution.shares.get(&part.alternative.name).is_some_and(|share| *share >= 0.05)
+    });
+    let worst = taken.map(|(_, basis)| *basis).max().unwrap_or(Basis::Predicted);
+    worst.max(basis_of(rests, false))
+}

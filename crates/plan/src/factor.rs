@@ -1,0 +1,163 @@
+//! The numbers that a plan may rest on, and what a plan's demands are when some of them are moved.
+//!
+//! What a figure rests on is found by moving numbers and looking at the figure, never by their names: the
+//! same way for a card that nobody has described yet.
+
+use crate::design::{Alternative, Design};
+use crate::planner::Ready;
+use crate::program::{Fold, compile};
+use crate::solve::Part;
+use offpath_profile::{Number, Provenance};
+use offpath_quantity::Quantity;
+use offpath_route::Router;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// A number of a profile, wherever the systems of a plan have it.
+///
+/// Machines that carry the same card share its numbers, and so do the systems of two devices where their
+/// clients are the same: such a number is one, and it is moved everywhere at once.
+#[derive(Clone, Debug)]
+pub struct Factor {
+    /// Its dotted name, as in `soc.read_latency`; with the device in front where only another device than
+    /// the design's has it, as in `connectx6:nic.contexts`.
+    pub id: String,
+    /// The value that the plan uses.
+    pub value: Quantity,
+    /// The interval that it is known within, where one is stated.
+    pub interval: Option<(Quantity, Quantity)>,
+    /// How it is known.
+    pub provenance: Provenance,
+    /// The evidence rows that it follows from.
+    pub rows: Vec<String>,
+    /// What a reader should know about it.
+    pub note: String,
+    /// The names that it has in each system.
+    names: Vec<Vec<String>>,
+}
+
+impl Factor {
+    /// Whether an interval is stated that leaves room.
+    pub fn is_open(&self) -> bool {
+        self.interval.is_some_and(|(low, high)| low != high)
+    }
+}
+
+/// A design's alternatives with the systems that they run on and the demands that were observed of them.
+pub(crate) struct Base<'a> {
+    pub design: &'a Design,
+    systems: Vec<&'a Router>,
+    /// The system of each alternative.
+    of: Vec<usize>,
+    alternatives: Vec<&'a Alternative>,
+    observed: &'a [Fold],
+    /// The demands added up with every number at its value.
+    added: Vec<Fold>,
+}
+
+/// The systems and demands of a design with some numbers moved.
+pub(crate) struct Moved {
+    systems: Vec<Router>,
+    pub folds: Vec<Fold>,
+}
+
+impl<'a> Base<'a> {
+    pub fn new(design: &'a Design, ready: &'a [Ready], observed: &'a [Fold]) -> Base<'a> {
+        let mut systems: Vec<&'a Rc<Router>> = Vec::new();
+        let mut of = Vec::new();
+        // The design's own device comes first, so that its names are the ones that are shown.
+        let own = ready.iter().filter(|one| one.alternative.device.is_none());
+        for one in own.chain(ready) {
+            if !systems.iter().any(|known| Rc::ptr_eq(known, &one.router)) {
+                systems.push(&one.router);
+            }
+        }
+        for one in ready {
+            of.extend(systems.iter().position(|known| Rc::ptr_eq(known, &one.router)));
+        }
+        Base {
+            design,
+            of,
+            systems: systems.into_iter().map(|router| &**router).collect(),
+            alternatives: ready.iter().map(|one| &one.alternative).collect(),
+            added: ready.iter().map(|one| one.compiled.fold(&one.router)).collect(),
+            observed,
+        }
+    }
+
+    /// The alternatives with the systems as they are.
+    pub fn parts(&self) -> Vec<Part<'_>> {
+        let parts = self.alternatives.iter().zip(&self.of);
+        parts.map(|(alternative, system)| Part { alternative, router: self.systems[*system] }).collect()
+    }
+
+    /// The alternatives with the systems as `moved` has them.
+    pub fn moved_parts<'m>(&'m self, moved: &'m Moved) -> Vec<Part<'m>> {
+        let parts = self.alternatives.iter().zip(&self.of);
+        parts.map(|(alternative, system)| Part { alternative, router: &moved.systems[*system] }).collect()
+    }
+
+    /// Every number of the systems, in the order of names.
+    pub fn factors(&self) -> Vec<Factor> {
+        let mut found: BTreeMap<(&str, &str), Factor> = BTreeMap::new();
+        for (index, router) in self.systems.iter().enumerate() {
+            for (name, number) in &router.system().numbers {
+                let Number { file, key, value, low, high, provenance, rows, note, .. } = &**number;
+                let factor = found.entry((file, key)).or_insert_with(|| Factor {
+                    id: match index {
+                        0 => name.clone(),
+                        _ => format!("{}:{name}", router.system().device),
+                    },
+                    value: *value,
+                    interval: (*low).zip(*high),
+                    provenance: *provenance,
+                    rows: rows.clone(),
+                    note: note.clone(),
+                    names: vec![Vec::new(); self.systems.len()],
+                });
+                factor.names[index].push(name.clone());
+            }
+        }
+        let mut factors: Vec<Factor> = found.into_values().collect();
+        factors.sort_by(|a, b| a.id.cmp(&b.id));
+        factors
+    }
+
+    /// The design with some numbers moved. Demands that were observed are scaled by what the move does to
+    /// the added-up ones, since a run for each draw would take minutes.
+    pub fn at(&self, moves: &[(&Factor, Quantity)]) -> Result<Moved, miette::Report> {
+        let mut systems = Vec::with_capacity(self.systems.len());
+        for (index, router) in self.systems.iter().enumerate() {
+            let named = moves.iter().flat_map(|(factor, value)| {
+                factor.names[index].iter().map(move |name| (name.as_str(), *value))
+            });
+            let system = router.system().with_all(named)?;
+            systems.push(Router::new(&system).map_err(|error| miette::miette!("{error}"))?);
+        }
+        let mut folds = Vec::with_capacity(self.alternatives.len());
+        for (index, alternative) in self.alternatives.iter().enumerate() {
+            let router = &systems[self.of[index]];
+            let after = compile(self.design, alternative, router)?.fold(router);
+            folds.push(rescaled(&self.observed[index], &self.added[index], &after));
+        }
+        Ok(Moved { systems, folds })
+    }
+}
+
+fn rescaled(observed: &Fold, before: &Fold, after: &Fold) -> Fold {
+    let scale =
+        |observed: f64, before: f64, after: f64| if before > 0.0 { observed * after / before } else { after };
+    let at = |map: &BTreeMap<String, f64>, key: &String| map.get(key).copied().unwrap_or(0.0);
+    Fold {
+        seconds: after
+            .seconds
+            .iter()
+            .map(|(name, value)| {
+                (name.clone(), scale(at(&observed.seconds, name), at(&before.seconds, name), *value))
+            })
+            .collect(),
+        requests: after.requests.clone(),
+        latency: scale(observed.latency, before.latency, after.latency),
+        network_bytes: after.network_bytes,
+    }
+}

@@ -1,0 +1,225 @@
+//! Solving a design once, with every number as it is: each alternative alone, the named mixes, greedy and
+//! the best mix, over the stations of a system.
+
+use crate::design::{Alternative, Design, Objective, Rank};
+use crate::planner::{PlanError, Ready};
+use crate::program::Fold;
+use offpath_capacity::{Activity, Cost, Objective as Aim, Pool, Problem, Solution, Station};
+use offpath_route::{Kind, Router};
+
+const HOST_CPU: &str = "host processor share";
+const LATENCY: &str = "latency";
+
+/// The stations of one system, and the limit on its host's processors where there is one, as a
+/// capacity problem without activities.
+pub fn stations(router: &Router, host_cpu_share: Option<f64>) -> Problem {
+    let mut problem = Problem::default();
+    for station in router.stations() {
+        match &station.kind {
+            Kind::Pool { shared, reserved } => {
+                let rate = |time: &Option<offpath_quantity::Time>| {
+                    time.map_or(0.0, |t| station.instances as f64 / t.as_seconds())
+                };
+                problem.pools.push(Pool {
+                    name: station.name.clone(),
+                    shared: rate(shared),
+                    reserved: reserved
+                        .iter()
+                        .zip(&router.system().machines[station.machine].endpoints)
+                        .map(|(time, endpoint)| (endpoint.name.clone(), rate(time)))
+                        .collect(),
+                });
+            }
+            _ => problem.stations.push(Station::new(station.name.clone(), station.servers() as f64)),
+        }
+    }
+    if let Some(share) = host_cpu_share {
+        let cores = router.host_processor().map_or(0, |id| router.stations()[id.index()].servers());
+        problem.limits.insert(HOST_CPU.to_string(), share * cores as f64);
+    }
+    problem
+}
+
+/// Seconds of the host's processors that a request asks on `router`'s system; 0 where there is no host.
+pub fn host_seconds(fold: &Fold, router: &Router) -> f64 {
+    let name = router.host_processor().map(|id| router.stations()[id.index()].name.as_str());
+    name.and_then(|name| fold.seconds.get(name)).copied().unwrap_or(0.0)
+}
+
+/// What `fold` asks of `router`'s stations, as an activity of [`stations`].
+pub fn activity(name: &str, fold: &Fold, router: &Router) -> Activity {
+    let mut activity = Activity::new(name);
+    activity.demand.clone_from(&fold.seconds);
+    activity.pool_demand.clone_from(&fold.requests);
+    activity.resources.insert(HOST_CPU.to_string(), host_seconds(fold, router));
+    activity.resources.insert(LATENCY.to_string(), fold.latency);
+    activity
+}
+
+/// An alternative and the routes of the system that it runs on.
+#[derive(Clone, Copy)]
+pub(crate) struct Part<'a> {
+    pub alternative: &'a Alternative,
+    pub router: &'a Router,
+}
+
+impl<'a> Part<'a> {
+    pub fn all(ready: &'a [Ready]) -> Vec<Part<'a>> {
+        ready.iter().map(|one| Part { alternative: &one.alternative, router: &one.router }).collect()
+    }
+}
+
+/// One evaluation of a design: every alternative and mix with the numbers as they are.
+pub(crate) struct Evaluation {
+    pub alone: Vec<Solution>,
+    pub mixes: Vec<Solution>,
+    pub greedy: Solution,
+    pub order: Vec<String>,
+    pub optimal: Solution,
+}
+
+/// The routes of the design's own device.
+pub(crate) fn main_router<'a>(parts: &[Part<'a>]) -> Result<&'a Router, PlanError> {
+    parts
+        .iter()
+        .find(|one| one.alternative.device.is_none())
+        .map(|one| one.router)
+        .ok_or_else(|| PlanError::NothingAllowed { reason: "all run on other devices".to_string() })
+}
+
+pub(crate) fn evaluate(
+    design: &Design,
+    parts: &[Part<'_>],
+    folds: &[Fold],
+    gains: bool,
+) -> Result<Evaluation, PlanError> {
+    let solve = |problem: &Problem, aim: &Aim| {
+        if gains { problem.solve_with_gains(aim) } else { problem.solve(aim) }
+    };
+    let mut alone = Vec::new();
+    for (one, fold) in parts.iter().zip(folds) {
+        let mut problem = stations(one.router, design.host_cpu_share);
+        problem.activities.push(activity(&one.alternative.name, fold, one.router));
+        alone.push(problem.alone(&one.alternative.name)?);
+    }
+    let main = main_router(parts)?;
+    let mut all = stations(main, design.host_cpu_share);
+    for (one, fold) in parts.iter().zip(folds).filter(|(one, _)| one.alternative.device.is_none()) {
+        all.activities.push(activity(&one.alternative.name, fold, main));
+    }
+    let mut mixes = Vec::new();
+    for mix in &design.mixes {
+        mixes.push(solve(&all, &Aim::Greedy(mix.fill.clone()))?);
+    }
+    let allowed: Vec<usize> = (0..parts.len())
+        .filter(|&i| parts[i].alternative.mixed)
+        .filter(|&i| design.latency_bound.is_none_or(|bound| folds[i].latency <= bound.as_seconds()))
+        .collect();
+    if allowed.is_empty() {
+        let reason = match design.latency_bound {
+            Some(bound) => format!("none has an unloaded latency within {bound}"),
+            None => "every one is marked `mixed = false` or runs on another device".to_string(),
+        };
+        return Err(PlanError::NothingAllowed { reason });
+    }
+    let mut problem = all;
+    problem.activities.retain(|activity| allowed.iter().any(|&i| parts[i].alternative.name == activity.name));
+    let mut order = allowed.clone();
+    let key = |i: usize| match design.rank {
+        Rank::UnloadedLatency => folds[i].latency,
+        Rank::NetworkSaved => folds[i].network_bytes,
+        Rank::Throughput => -alone[i].total,
+        Rank::HostCpu => host_seconds(&folds[i], parts[i].router),
+    };
+    // Alternatives that a criterion does not tell apart are filled fastest first.
+    order.sort_by(|&a, &b| key(a).total_cmp(&key(b)).then(alone[b].total.total_cmp(&alone[a].total)));
+    let order: Vec<String> = order.into_iter().map(|i| parts[i].alternative.name.clone()).collect();
+    let greedy = solve(&problem, &Aim::Greedy(order.clone()))?;
+    let optimal = best(design, &problem, gains)?;
+    Ok(Evaluation { alone, mixes, greedy, order, optimal })
+}
+
+/// The best mix of a problem's activities for the design's objective.
+fn best(design: &Design, problem: &Problem, gains: bool) -> Result<Solution, PlanError> {
+    let solve = |aim: &Aim| if gains { problem.solve_with_gains(aim) } else { problem.solve(aim) };
+    Ok(match design.objective {
+        Objective::MostThroughput => {
+            let most = solve(&Aim::Throughput)?;
+            if most.unique { most } else { quickest(problem, most, gains)? }
+        }
+        Objective::LeastHostCpu { load } => solve(&Aim::LeastCost {
+            cost: Cost::Resource(HOST_CPU.to_string()),
+            load,
+        })?,
+        // The mix that the twin's bisection starts from: the least mean latency at the load.
+        Objective::LowestP99 { load } => {
+            solve(&Aim::LeastCost { cost: Cost::Resource(LATENCY.to_string()), load })?
+        }
+    })
+}
+
+/// Of several mixes with the greatest throughput, the one with the least mean unloaded latency.
+fn quickest(problem: &Problem, most: Solution, gains: bool) -> Result<Solution, PlanError> {
+    // A millionth below the greatest load, so that rounding cannot make it infeasible.
+    let load = most.total * (1.0 - 1e-6);
+    let aim = Aim::LeastCost { cost: Cost::Resource(LATENCY.to_string()), load };
+    let chosen = match problem.solve(&aim) {
+        Ok(chosen) => chosen,
+        Err(_) => return Ok(most),
+    };
+    let shares = Aim::Shares(chosen.shares);
+    let same = if gains { problem.solve_with_gains(&shares)? } else { problem.solve(&shares)? };
+    // What binds is that of the greatest throughput: more of it would help whichever mix is taken.
+    Ok(Solution { binding: most.binding, unique: false, ..same })
+}
+
+/// Whether no mix of all alternatives is better, by more than a thousandth, than the best one of those
+/// in `set` alone: what a recommendation of that set is held to.
+pub(crate) fn holds(
+    design: &Design,
+    parts: &[Part<'_>],
+    folds: &[Fold],
+    optimal: &Solution,
+    set: &[String],
+) -> bool {
+    let taken = |solution: &Solution| composition(solution).iter().all(|name| set.contains(name));
+    if taken(optimal) {
+        return true;
+    }
+    let Ok(main) = main_router(parts) else { return false };
+    let mut problem = stations(main, design.host_cpu_share);
+    for (one, fold) in parts.iter().zip(folds).filter(|(one, _)| set.contains(&one.alternative.name)) {
+        problem.activities.push(activity(&one.alternative.name, fold, main));
+    }
+    let Ok(own) = best(design, &problem, false) else { return false };
+    match design.objective {
+        Objective::MostThroughput => own.total >= optimal.total * (1.0 - 1e-3),
+        _ => own.objective <= optimal.objective * (1.0 + 1e-3) + 1e-12,
+    }
+}
+
+/// The alternatives that a mix takes more than half a percent of, by name.
+pub(crate) fn composition(solution: &Solution) -> Vec<String> {
+    solution.shares.iter().filter(|(_, share)| **share > 0.005).map(|(name, _)| name.clone()).collect()
+}
+
+/// A mix's shares by alternative, the largest first.
+pub(crate) fn shares(solution: &Solution) -> Vec<(String, f64)> {
+    let mut shares: Vec<(String, f64)> =
+        solution.shares.iter().filter(|(_, share)| **share > 1e-6).map(|(n, s)| (n.clone(), *s)).collect();
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    shares
+}
+
+/// Seconds, requests and latency at a mix's shares.
+pub(crate) fn mean_of(
+    shares: &[(String, f64)],
+    parts: &[Part<'_>],
+    value: impl Fn(usize) -> f64,
+) -> f64 {
+    let index = |name: &str| {
+        parts.iter().position(|one| one.alternative.name == name).expect("a mix names alternatives")
+    };
+    shares.iter().map(|(name, share)| share * value(index(name))).sum()
+}
+

@@ -1,0 +1,256 @@
+//! Everything that a plan says of a design, computed in one place: the checked plan, what a change brought,
+//! the open mechanisms, the values of a varied parameter, few clients, latency over load, advice.
+//!
+//! Every solution in it takes the same path: observed on the idle twin, solved, run under load and solved
+//! again. So a mechanism that is printed at a rate has that rate when it is planned by itself, and a change
+//! that changes nothing changes no digit.
+
+use crate::advice::{self, Advised, Bench, Depth};
+use crate::check::{self, Checked, Chosen, Point, Settled, plan_and_check, settle};
+use crate::coded::{self, Agreement};
+use crate::confidence::Mechanism;
+use crate::design::{Changes, Design};
+use crate::observe::Loaded;
+use crate::planner::{PlanError, Ready, Setting, prepare};
+use crate::program::Fold;
+use crate::side_by_side::side_by_side;
+use crate::solve::{self, Part, evaluate, mean_of};
+use offpath_profile::System;
+use offpath_quantity::Quantity;
+use offpath_twin::Seed;
+use std::path::Path;
+
+/// What a study is asked to look at.
+#[derive(Clone, Copy)]
+pub struct Ask<'a> {
+    /// The design file.
+    pub file: &'a Path,
+    /// What is changed in it.
+    pub changes: &'a Changes,
+    /// The systems that it runs on.
+    pub setting: &'a Setting,
+    /// The seed of every draw.
+    pub seed: Seed,
+    /// Whether latency over load is drawn.
+    pub curve: bool,
+}
+
+/// A settled solution of a design on one system, without intervals.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Solved {
+    /// The best mix's requests per second.
+    pub rate: f64,
+    /// Its shares, the largest first.
+    pub shares: Vec<(String, f64)>,
+    /// Payload bytes over the network a request of it.
+    pub network_bytes: f64,
+    /// Requests per second of the greedy mix.
+    pub greedy: f64,
+    /// Of each alternative alone: its name, requests per second and what binds.
+    pub alternatives: Vec<(String, f64, String)>,
+    /// Requests per second of each named mix.
+    pub mixes: Vec<(String, f64)>,
+    /// Whether it settled.
+    pub settled: bool,
+}
+
+/// What overlays and settings changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Changed {
+    /// The numbers that differ: name, before, after.
+    pub numbers: Vec<(String, Quantity, Quantity)>,
+    /// The plan without the changes.
+    pub before: Solved,
+}
+
+/// The plan under a mechanism that the evidence leaves open.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variant {
+    /// The overlay that holds it.
+    pub overlay: String,
+    /// What it says.
+    pub description: String,
+    /// The plan under it.
+    pub solved: Solved,
+}
+
+/// The plan at each value of the parameter that the design varies.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sweep {
+    /// The parameter.
+    pub parameter: String,
+    /// Its values with the plans.
+    pub rows: Vec<(f64, Solved)>,
+}
+
+/// Everything that a plan says of a design.
+pub struct Study {
+    /// The design.
+    pub design: Design,
+    /// The system of its own device.
+    pub system: System,
+    /// The plan, cross-checked.
+    pub checked: Checked,
+    /// What overlays and settings changed, where there are any.
+    pub changed: Option<Changed>,
+    /// The plan under each open mechanism.
+    pub variants: Vec<Variant>,
+    /// The plan at each value of a varied parameter, where the design varies one.
+    pub sweep: Option<Sweep>,
+    /// Throughput with few clients, by alternative and named mix.
+    pub clients: Vec<(String, Vec<Loaded>)>,
+    /// Latency over load, where it was asked for.
+    pub curve: Vec<Point>,
+    /// How far step lists are from the code that was planned, where code was.
+    pub code: Option<Agreement>,
+    /// Changes of the design that gain.
+    pub advised: Advised,
+}
+
+/// One solution to be made: a design on the systems of a setting.
+struct Job<'a> {
+    design: &'a Design,
+    setting: Setting,
+}
+
+impl Study {
+    /// Loads a design and studies it.
+    ///
+    /// # Errors
+    /// Where the design or a profile is refused, where nothing may be mixed, and where the stations do not
+    /// carry the load that was asked for ([`PlanError::Capacity`]).
+    pub fn of(ask: &Ask<'_>) -> Result<Study, miette::Report> {
+        let design = Design::load(ask.file, ask.changes)?;
+        Study::of_design(design, ask)
+    }
+
+    /// Studies a design that is loaded already.
+    ///
+    /// # Errors
+    /// As [`Study::of`].
+    pub fn of_design(design: Design, ask: &Ask<'_>) -> Result<Study, miette::Report> {
+        let ready = prepare(&design, ask.setting)?;
+        let system = system_of(&ready);
+        let plain = Setting { overlays: vec![], settings: vec![], ..ask.setting.clone() };
+        let changes = !ask.setting.overlays.is_empty() || !ask.setting.settings.is_empty();
+        let variants: Vec<&(String, String)> =
+            system.rivals.iter().filter(|(name, _)| !ask.setting.overlays.contains(name)).collect();
+        let varied = varied(&design, ask)?;
+
+        // The design as it is, then without the changes, then on each open mechanism, then at each value.
+        let mut jobs = vec![Job { design: &design, setting: ask.setting.clone() }];
+        if changes {
+            jobs.push(Job { design: &design, setting: plain.clone() });
+        }
+        for (name, _) in &variants {
+            let mut overlays = ask.setting.overlays.clone();
+            overlays.push(name.clone());
+            jobs.push(Job { design: &design, setting: Setting { overlays, ..ask.setting.clone() } });
+        }
+        jobs.extend(varied.iter().map(|(_, design)| Job { design, setting: ask.setting.clone() }));
+        let settled = side_by_side(jobs.len(), |index| settled(&jobs[index], ask.seed));
+        let mut settled = settled.into_iter();
+        let mut next = || settled.next().expect("every job has an answer");
+
+        let (own, _) = next()?;
+        let before = if changes { Some(next()?.1) } else { None };
+        let (mut mechanisms, mut open) = (Vec::new(), Vec::new());
+        for (index, (overlay, description)) in variants.into_iter().enumerate() {
+            let Ok((settled, solved)) = next() else { continue };
+            let job = &jobs[1 + usize::from(changes) + index];
+            let ready = prepare(&design, &job.setting)?;
+            mechanisms.push(Mechanism { name: overlay.clone(), ready, folds: settled.folds });
+            open.push(Variant { overlay: overlay.clone(), description: description.clone(), solved });
+        }
+        let mut rows = Vec::new();
+        for (value, _) in &varied {
+            rows.push((*value, next()?.1));
+        }
+        let sweep = design.sweep.as_ref().map(|(parameter, _)| Sweep { parameter: parameter.clone(), rows });
+
+        let checked = plan_and_check(&design, &ready, own, &mechanisms, ask.seed)?;
+        let changed = match before {
+            Some(before) => Some(Changed { numbers: differences(&design, &plain, &system)?, before }),
+            None => None,
+        };
+        let clients = match design.clients.is_empty() {
+            true => Vec::new(),
+            false => check::few_clients(&design, &ready, &checked.plan, ask.seed)?,
+        };
+        let curve = match ask.curve {
+            true => check::curve(&design, &ready, &checked.plan, ask.seed)?,
+            false => Vec::new(),
+        };
+        let code = coded::agreement(&design, &ready, &checked.plan)?;
+        let directory = ask.file.parent().unwrap_or(Path::new("."));
+        let bench = Bench::new(&design.source.0, directory, ask.changes, ask.setting, ask.seed);
+        let advised = advice::advise(&bench, &design.source.1, Depth::Promising)?;
+        Ok(Study { system, checked, changed, variants: open, sweep, clients, curve, code, advised, design })
+    }
+}
+
+fn system_of(ready: &[Ready]) -> System {
+    let main = ready.iter().find(|one| one.alternative.device.is_none());
+    main.unwrap_or(&ready[0]).router.system().clone()
+}
+
+/// The design at each value of the parameter that it varies.
+fn varied(design: &Design, ask: &Ask<'_>) -> Result<Vec<(f64, Design)>, miette::Report> {
+    let Some((parameter, values)) = &design.sweep else { return Ok(Vec::new()) };
+    let one = |value: &f64| {
+        let mut changes = ask.changes.clone();
+        changes.parameters.insert(parameter.clone(), design.parameter_text(parameter, *value));
+        Ok((*value, Design::load(ask.file, &changes)?))
+    };
+    values.iter().map(one).collect()
+}
+
+fn settled(job: &Job<'_>, seed: Seed) -> Result<(Settled, Solved), miette::Report> {
+    let ready = prepare(job.design, &job.setting)?;
+    let settled = settle(job.design, &ready, Chosen::Best, seed)?;
+    let solved = solved(job.design, &ready, &settled.folds, settled.has_settled())?;
+    Ok((settled, solved))
+}
+
+fn solved(
+    design: &Design,
+    ready: &[Ready],
+    folds: &[Fold],
+    settled: bool,
+) -> Result<Solved, PlanError> {
+    let parts = Part::all(ready);
+    let seen = evaluate(design, &parts, folds, false)?;
+    let shares = solve::shares(&seen.optimal);
+    let name = |index: usize| ready[index].alternative.name.clone();
+    let binds = |solution: &offpath_capacity::Solution| {
+        solution.binding.first().map_or_else(|| "nothing".to_string(), |one| one.constraint.to_string())
+    };
+    Ok(Solved {
+        rate: seen.optimal.total,
+        network_bytes: mean_of(&shares, &parts, |index| folds[index].network_bytes),
+        shares,
+        greedy: seen.greedy.total,
+        alternatives: seen
+            .alone
+            .iter()
+            .enumerate()
+            .map(|(index, alone)| (name(index), alone.total, binds(alone)))
+            .collect(),
+        mixes: design.mixes.iter().map(|mix| mix.name.clone()).zip(seen.mixes.iter().map(|mix| mix.total)).collect(),
+        settled,
+    })
+}
+
+/// The numbers of a system that overlays and settings changed.
+fn differences(
+    design: &Design,
+    plain: &Setting,
+    system: &System,
+) -> Result<Vec<(String, Quantity, Quantity)>, miette::Report> {
+    let old = plain.system(design, &design.device)?;
+    let changed = system.numbers.iter().filter_map(|(name, number)| {
+        let was = old.numbers.get(name)?;
+        (was.value != number.value).then(|| (name.clone(), was.value, number.value))
+    });
+    Ok(changed.collect())
+}
