@@ -44,11 +44,6 @@ impl Failure {
         Failure { code, report: report.into() }
     }
 
-    /// A run on the twin that gave no answer.
-    pub fn twin(error: offpath::plan::observe::RunError) -> Failure {
-        Failure::new(BAD_INPUT, error)
-    }
-
     /// Shows it on stderr: drawn on a terminal, plain elsewhere.
     pub fn report(&self, color: Color) -> ExitCode {
         let terminal = stderr().is_terminal();

@@ -1,8 +1,8 @@
 //! The twin's cross-check of a plan, and what only the twin can answer: tails, curves, few clients.
 
+use crate::confidence::{Basis, Mechanism};
 use crate::design::{Design, Objective};
 use crate::observe::{Arrivals, Loaded, RunError, load, observe};
-use crate::confidence::{Basis, Mechanism};
 use crate::planner::{Plan, Ready, at_shares, plan};
 use crate::program::Fold;
 use crate::solve::{self, Part, evaluate};
@@ -10,6 +10,7 @@ use offpath_capacity::{Constraint, Solution};
 use offpath_quantity::Time;
 use offpath_route::{Kind, Router};
 use offpath_twin::{Interval, Seed};
+use std::collections::BTreeMap;
 
 /// A solution of a design that went through the twin: demands observed when nothing else runs, then solved,
 /// run under load and solved again until the slots are held as long as was solved for.
@@ -151,7 +152,18 @@ pub fn settle(
         let (factors, moved) = holds_seen(ready, &folds, &shares, &loaded);
         if moved < SETTLED || rounds == MOST_ROUNDS {
             let gap = gap(design, ready, &solution, &loaded);
-            return Ok(Settled { folds, shares, rate, first_rate, rounds, moved, loaded, gap, sampled, widest });
+            return Ok(Settled {
+                folds,
+                shares,
+                rate,
+                first_rate,
+                rounds,
+                moved,
+                loaded,
+                gap,
+                sampled,
+                widest,
+            });
         }
         hold_again(ready, &mut folds, &factors);
     }
@@ -272,7 +284,12 @@ fn run_mix(
     load(&own, &shares, arrivals, warm_up, window, seed.child("load"))
 }
 
-/// By which factor the loaded twin held each kind of slot longer than `folds` say, and the largest change.
+/// By which factor the loaded twin held the slots of each machine longer than `folds` say, by the names of
+/// its slot stations, and the largest change.
+///
+/// A request that takes a slot of its endpoint and then waits for one of the whole pool holds the first
+/// while it waits. That is queueing and no longer hold, so a machine's slots share the least of their
+/// factors: it is that of the pool that is taken last.
 fn holds_seen(
     ready: &[Ready],
     folds: &[Fold],
@@ -282,11 +299,10 @@ fn holds_seen(
     let Some(main) = ready.iter().find(|one| one.alternative.device.is_none()) else {
         return (Vec::new(), 0.0);
     };
-    let mut factors = Vec::new();
-    let mut largest = 0.0f64;
+    let share = |name: &str| shares.iter().find(|(n, _)| n == name).map_or(0.0, |(_, s)| *s);
+    let mut machines: BTreeMap<usize, (Vec<String>, f64, f64)> = BTreeMap::new();
     for station in main.router.stations() {
         let Kind::Contexts(contexts) = station.kind else { continue };
-        let share = |name: &str| shares.iter().find(|(n, _)| n == name).map_or(0.0, |(_, s)| *s);
         let expected: f64 = ready
             .iter()
             .zip(folds.iter())
@@ -296,14 +312,20 @@ fn holds_seen(
             .sum();
         let busy = loaded.utilization.get(&station.name).copied().unwrap_or(0.0);
         let seen = busy * (contexts * station.instances) as f64 / loaded.throughput.mean;
-        // A pool that is mostly idle binds nothing, however long its holds are.
-        if expected <= 0.0 || busy < 0.5 {
-            continue;
+        let machine = machines.entry(station.machine).or_insert((Vec::new(), f64::INFINITY, 0.0));
+        machine.0.push(station.name.clone());
+        if expected > 0.0 {
+            machine.1 = machine.1.min(seen / expected);
+            machine.2 = machine.2.max(busy);
         }
-        let factor = seen / expected;
-        if (factor - 1.0).abs() >= SETTLED {
+    }
+    let mut factors = Vec::new();
+    let mut largest = 0.0f64;
+    for (names, factor, busy) in machines.into_values() {
+        // Slots that are mostly idle bind nothing, however long their holds are.
+        if busy >= 0.5 && (factor - 1.0).abs() >= SETTLED {
             largest = largest.max((factor - 1.0).abs());
-            factors.push((station.name.clone(), factor));
+            factors.extend(names.into_iter().map(|name| (name, factor)));
         }
     }
     (factors, largest)
@@ -386,7 +408,7 @@ fn sizes(plan: &Plan) -> (f64, f64) {
 
 /// The greatest total that a mix's shares allow.
 fn capacity_of(plan: &Plan, shares: &[(String, f64)]) -> f64 {
-    let mut seconds = std::collections::BTreeMap::new();
+    let mut seconds = BTreeMap::new();
     for (name, share) in shares {
         let Some(one) = plan.alternatives.iter().find(|one| one.name == *name) else { continue };
         for (station, time) in &one.demand.seconds {
@@ -400,7 +422,7 @@ fn capacity_of(plan: &Plan, shares: &[(String, f64)]) -> f64 {
 }
 
 fn between(a: &[(String, f64)], b: &[(String, f64)], at: f64) -> Vec<(String, f64)> {
-    let mut shares: std::collections::BTreeMap<String, f64> = std::collections::BTreeMap::new();
+    let mut shares: BTreeMap<String, f64> = BTreeMap::new();
     for (list, weight) in [(a, 1.0 - at), (b, at)] {
         for (name, share) in list {
             *shares.entry(name.clone()).or_default() += share * weight;

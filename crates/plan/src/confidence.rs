@@ -9,12 +9,12 @@ use crate::design::Design;
 use crate::factor::{Base, Factor};
 use crate::planner::{PlanError, Ready};
 use crate::program::Fold;
-use crate::side_by_side::side_by_side;
 use crate::sample::{DRAWS, between, quantile, strata};
+use crate::side_by_side::side_by_side;
 use crate::solve::{Evaluation, Part, composition, evaluate, holds};
 use offpath_capacity::Solution;
 use offpath_profile::Provenance;
-use offpath_quantity::{Quantity, Dimension};
+use offpath_quantity::{Dimension, Quantity};
 use offpath_twin::Seed;
 use std::collections::BTreeMap;
 
@@ -156,8 +156,7 @@ struct Figures {
 
 impl Figures {
     fn of(parts: &[Part<'_>], folds: &[Fold], seen: &Evaluation, holds: bool) -> Figures {
-        let share =
-            |name: &str| seen.optimal.shares.get(name).copied().unwrap_or(0.0);
+        let share = |name: &str| seen.optimal.shares.get(name).copied().unwrap_or(0.0);
         Figures {
             alone: seen.alone.iter().map(|one| one.total).collect(),
             latency: folds.iter().map(|fold| fold.latency).collect(),
@@ -183,22 +182,23 @@ pub(crate) fn confidence(
     let base = Base::new(design, ready, folds);
     let factors = base.factors();
     let usual = composition(&seen.optimal);
-    let figures = |base: &Base<'_>, moves: &[(&Factor, Quantity)]| -> Result<Option<Figures>, miette::Report> {
-        let moved = base.at(moves)?;
-        let parts = base.moved_parts(&moved);
-        match evaluate(design, &parts, &moved.folds, false) {
-            Ok(seen) => {
-                let holds = holds(design, &parts, &moved.folds, &seen.optimal, &usual);
-                Ok(Some(Figures::of(&parts, &moved.folds, &seen, holds)))
+    let figures =
+        |base: &Base<'_>, moves: &[(&Factor, Quantity)]| -> Result<Option<Figures>, miette::Report> {
+            let moved = base.at(moves)?;
+            let parts = base.moved_parts(&moved);
+            match evaluate(design, &parts, &moved.folds, false) {
+                Ok(seen) => {
+                    let holds = holds(design, &parts, &moved.folds, &seen.optimal, &usual);
+                    Ok(Some(Figures::of(&parts, &moved.folds, &seen, holds)))
+                }
+                // A load that the stations do not carry with these numbers is an answer.
+                Err(PlanError::Capacity(_) | PlanError::NothingAllowed { .. }) => Ok(None),
             }
-            // A load that the stations do not carry with these numbers is an answer.
-            Err(PlanError::Capacity(_) | PlanError::NothingAllowed { .. }) => Ok(None),
-        }
-    };
+        };
     let point = Figures::of(&base.parts(), folds, seen, true);
-    let ends = side_by_side(factors.len(), |index| ends_of(&factors[index], |value| {
-        figures(&base, &[(&factors[index], value)])
-    }));
+    let ends = side_by_side(factors.len(), |index| {
+        ends_of(&factors[index], |value| figures(&base, &[(&factors[index], value)]))
+    });
     let ends: Vec<Ends> = ends.into_iter().collect::<Result<_, _>>()?;
 
     let rests_of = |figure: &dyn Fn(&Figures) -> f64, rows: &[String]| -> Vec<Rest> {
@@ -366,9 +366,9 @@ pub(crate) fn basis_of(rests: &[Rest], without_evidence: bool) -> Basis {
     if rests.iter().any(|rest| rest.own_evidence && rest.weight >= OWN) {
         return Basis::Fitted;
     }
-    let weak = rests.iter().any(|rest| {
-        rest.moves > if rest.provenance.is_guess() { MOVED_BY_GUESS } else { MOVED_BY_RANGE }
-    });
+    let weak = rests
+        .iter()
+        .any(|rest| rest.moves > if rest.provenance.is_guess() { MOVED_BY_GUESS } else { MOVED_BY_RANGE });
     if weak { Basis::Weak } else { Basis::Predicted }
 }
 
@@ -461,9 +461,10 @@ pub(crate) fn mix_basis(
     alternatives: &[Basis],
     rests: &[Rest],
 ) -> Basis {
-    let taken = parts.iter().zip(alternatives).filter(|(part, _)| {
-        solution.shares.get(&part.alternative.name).is_some_and(|share| *share >= 0.05)
-    });
+    let taken = parts
+        .iter()
+        .zip(alternatives)
+        .filter(|(part, _)| solution.shares.get(&part.alternative.name).is_some_and(|share| *share >= 0.05));
     let worst = taken.map(|(_, basis)| *basis).max().unwrap_or(Basis::Predicted);
     worst.max(basis_of(rests, false))
 }

@@ -101,7 +101,15 @@ impl<'a> Base<'a> {
     pub fn factors(&self) -> Vec<Factor> {
         let mut found: BTreeMap<(&str, &str), Factor> = BTreeMap::new();
         for (index, router) in self.systems.iter().enumerate() {
+            // How many machines take part is part of the question, not of what is known.
+            let roles = router.system().machines.iter();
+            let setup: Vec<String> = roles
+                .flat_map(|machine| ["count", "available"].map(|key| format!("{}.{key}", machine.role)))
+                .collect();
             for (name, number) in &router.system().numbers {
+                if setup.contains(name) {
+                    continue;
+                }
                 let Number { file, key, value, low, high, provenance, rows, note, .. } = &**number;
                 let factor = found.entry((file, key)).or_insert_with(|| Factor {
                     id: match index {
@@ -119,6 +127,11 @@ impl<'a> Base<'a> {
             }
         }
         let mut factors: Vec<Factor> = found.into_values().collect();
+        for factor in &mut factors {
+            // Of the machines that share a number, the server's names have no role in front.
+            let shortest = factor.names[0].iter().min_by_key(|name| (name.len(), name.as_str()));
+            factor.id = shortest.cloned().unwrap_or_else(|| std::mem::take(&mut factor.id));
+        }
         factors.sort_by(|a, b| a.id.cmp(&b.id));
         factors
     }

@@ -19,7 +19,7 @@ pub mod side_by_side;
 pub mod solve;
 pub mod study;
 
-pub use design::{Changes, Design, DesignError, Objective, Popularities, Rank, Runs};
 pub use confidence::{Basis, Influence, Mechanism, Ranged, Rest};
+pub use design::{Changes, Design, DesignError, Objective, Popularities, Rank, Runs};
 pub use planner::{Alone, Mix, Plan, PlanError, Ready, Setting, plan, prepare};
 pub use program::{Compiled, Fold};

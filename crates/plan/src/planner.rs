@@ -262,8 +262,8 @@ pub fn shares_run(
             index.and_then(|index| seen.mixes.into_iter().nth(index))
         }
     };
-    let solution = solution
-        .ok_or_else(|| miette::miette!("the mix `{}` is not in the design", design.runs.name()))?;
+    let solution =
+        solution.ok_or_else(|| miette::miette!("the mix `{}` is not in the design", design.runs.name()))?;
     Ok(solve::shares(&solution))
 }
 

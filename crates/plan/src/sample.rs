@@ -78,7 +78,8 @@ mod tests {
             let at = f64::from(step) / 20.0;
             let Quantity::Bytes(size) = between(bytes(512), bytes(128), bytes(4096), at) else { panic!() };
             assert!(size.get().is_power_of_two());
-            let Quantity::Count(_) = between(Quantity::Count(143), Quantity::Count(136), Quantity::Count(150), at)
+            let Quantity::Count(_) =
+                between(Quantity::Count(143), Quantity::Count(136), Quantity::Count(150), at)
             else {
                 panic!()
             };

@@ -147,10 +147,9 @@ fn best(design: &Design, problem: &Problem, gains: bool) -> Result<Solution, Pla
             let most = solve(&Aim::Throughput)?;
             if most.unique { most } else { quickest(problem, most, gains)? }
         }
-        Objective::LeastHostCpu { load } => solve(&Aim::LeastCost {
-            cost: Cost::Resource(HOST_CPU.to_string()),
-            load,
-        })?,
+        Objective::LeastHostCpu { load } => {
+            solve(&Aim::LeastCost { cost: Cost::Resource(HOST_CPU.to_string()), load })?
+        }
         // The mix that the twin's bisection starts from: the least mean latency at the load.
         Objective::LowestP99 { load } => {
             solve(&Aim::LeastCost { cost: Cost::Resource(LATENCY.to_string()), load })?
@@ -212,14 +211,9 @@ pub(crate) fn shares(solution: &Solution) -> Vec<(String, f64)> {
 }
 
 /// Seconds, requests and latency at a mix's shares.
-pub(crate) fn mean_of(
-    shares: &[(String, f64)],
-    parts: &[Part<'_>],
-    value: impl Fn(usize) -> f64,
-) -> f64 {
+pub(crate) fn mean_of(shares: &[(String, f64)], parts: &[Part<'_>], value: impl Fn(usize) -> f64) -> f64 {
     let index = |name: &str| {
         parts.iter().position(|one| one.alternative.name == name).expect("a mix names alternatives")
     };
     shares.iter().map(|(name, share)| share * value(index(name))).sum()
 }
-

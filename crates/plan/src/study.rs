@@ -212,12 +212,7 @@ fn settled(job: &Job<'_>, seed: Seed) -> Result<(Settled, Solved), miette::Repor
     Ok((settled, solved))
 }
 
-fn solved(
-    design: &Design,
-    ready: &[Ready],
-    folds: &[Fold],
-    settled: bool,
-) -> Result<Solved, PlanError> {
+fn solved(design: &Design, ready: &[Ready], folds: &[Fold], settled: bool) -> Result<Solved, PlanError> {
     let parts = Part::all(ready);
     let seen = evaluate(design, &parts, folds, false)?;
     let shares = solve::shares(&seen.optimal);
@@ -236,7 +231,12 @@ fn solved(
             .enumerate()
             .map(|(index, alone)| (name(index), alone.total, binds(alone)))
             .collect(),
-        mixes: design.mixes.iter().map(|mix| mix.name.clone()).zip(seen.mixes.iter().map(|mix| mix.total)).collect(),
+        mixes: design
+            .mixes
+            .iter()
+            .map(|mix| mix.name.clone())
+            .zip(seen.mixes.iter().map(|mix| mix.total))
+            .collect(),
         settled,
     })
 }

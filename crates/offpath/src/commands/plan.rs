@@ -178,11 +178,8 @@ impl Unit {
 }
 
 fn shares_text(shares: &[(String, f64)]) -> String {
-    let parts: Vec<String> = shares
-        .iter()
-        .filter(|(_, s)| *s > 0.0005)
-        .map(|(n, s)| format!("{:.1}% {n}", s * 100.0))
-        .collect();
+    let parts: Vec<String> =
+        shares.iter().filter(|(_, s)| *s > 0.0005).map(|(n, s)| format!("{:.1}% {n}", s * 100.0)).collect();
     if parts.len() == 1 { format!("{} alone", shares[0].0) } else { parts.join(" + ") }
 }
 
@@ -203,7 +200,12 @@ pub(super) fn gap_text(gap: &Gap, rate: &dyn Fn(f64) -> String, unit: &str) -> S
             0 | 1 => String::new(),
             machines => format!(" of machine {} of {machines}", full.machine + 1),
         };
-        format!("; {} ({}){which} is the fullest, busy {:.0}% of its time", full.station, full.meaning, full.busy * 100.0)
+        format!(
+            "; {} ({}){which} is the fullest, busy {:.0}% of its time",
+            full.station,
+            full.meaning,
+            full.busy * 100.0
+        )
     });
     format!(
         "TWIN AND PLAN DIFFER: the twin carries {} of the {} {unit} planned ({off:+.1}%, {:.0}% is let pass){filled}; \
@@ -285,7 +287,8 @@ impl Page<'_> {
         text += &self.answer();
         text += &screen.heading("Alternatives, each alone");
         let rows = plan.alternatives.iter().map(|one| self.row(one)).collect();
-        text += &screen.table(&["name", unit.name(), "80% interval", "latency us", "binds", "why", "basis"], rows);
+        text += &screen
+            .table(&["name", unit.name(), "80% interval", "latency us", "binds", "why", "basis"], rows);
         text += &screen.heading("Mix");
         text += &self.mixes(screen);
         text += &self.twin();
@@ -379,7 +382,11 @@ impl Page<'_> {
         if self.study.design.objective == Objective::MostThroughput {
             let gain = percent(plan.optimal.rate.value, plan.greedy.rate.value);
             let single = self.best_single().map_or_else(String::new, |one| {
-                format!(", {} over {} alone", signed(percent(plan.optimal.rate.value, one.rate.value)), one.name)
+                format!(
+                    ", {} over {} alone",
+                    signed(percent(plan.optimal.rate.value, one.rate.value)),
+                    one.name
+                )
             });
             text += &format!("optimal: {} over greedy{single}{}\n", signed(gain), self.why_better(gain));
         } else if matches!(self.study.design.objective, Objective::LeastHostCpu { .. }) {
@@ -546,9 +553,7 @@ impl Page<'_> {
         let unit = self.unit();
         let shown = |rate: f64, binds: &str| format!("{} ({binds})", short(unit.of_rate(rate)));
         let moved = self.plan().alternatives.iter().zip(&changed.before.alternatives).filter(
-            |(now, (_, was, binding))| {
-                (now.rate.value / was - 1.0).abs() > 5e-3 || now.binding != *binding
-            },
+            |(now, (_, was, binding))| (now.rate.value / was - 1.0).abs() > 5e-3 || now.binding != *binding,
         );
         moved
             .map(|(now, (_, was, binding))| {
@@ -601,8 +606,11 @@ impl Page<'_> {
             .take(2)
             .map(|(set, share)| format!("{} ({:.0}%)", set.join(" + "), share * 100.0))
             .collect();
-        let others =
-            if others.is_empty() { String::new() } else { format!("; otherwise most often {}", others.join(", ")) };
+        let others = if others.is_empty() {
+            String::new()
+        } else {
+            format!("; otherwise most often {}", others.join(", "))
+        };
         text += &format!(
             "recommendation: no mix beats {} in {:.0}% of {} joint draws of every uncertain number{others}\n",
             recommended(&plan.optimal).join(" + "),
@@ -743,7 +751,8 @@ impl Page<'_> {
             let alone = plan.alternatives.iter().find(|one| one.name == name).map(|one| one.rate.value);
             alone.or_else(|| plan.mixes.iter().find(|mix| mix.name == name).map(|mix| mix.rate.value))
         };
-        self.study.design
+        self.study
+            .design
             .published
             .iter()
             .filter_map(|one| {
@@ -767,8 +776,12 @@ impl Page<'_> {
 
     fn curve_table(&self, screen: &Screen) -> String {
         let unit = self.unit();
-        let p99: Vec<f64> =
-            self.study.curve.iter().map(|p| p.loaded.latencies.quantile(0.99).map_or(0.0, Time::as_us)).collect();
+        let p99: Vec<f64> = self
+            .study
+            .curve
+            .iter()
+            .map(|p| p.loaded.latencies.quantile(0.99).map_or(0.0, Time::as_us))
+            .collect();
         let rows = self
             .study
             .curve

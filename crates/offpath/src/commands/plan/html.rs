@@ -3,9 +3,9 @@
 use super::super::check::headline;
 use super::{Page, gap_text, network_saved, percent, rests_text, shares_text, signed};
 use crate::output::{short, system_line};
+use offpath::plan::Mix;
 use offpath::plan::Objective;
 use offpath::plan::check::Point;
-use offpath::plan::Mix;
 use offpath::plan::confidence::guessed;
 use offpath::plan::study::Solved;
 use offpath::quantity::Time;
@@ -75,7 +75,11 @@ fn answer(page: &Page<'_>) -> Section {
     ));
     if let Some(gap) = &page.study.checked.settled.gap {
         let said = gap_text(gap, &|rate| short(unit.of_rate(rate)), unit.name());
-        facts.push(Fact::new("twin and plan differ", signed((gap.carried_per_s / gap.planned_per_s - 1.0) * 100.0), said));
+        facts.push(Fact::new(
+            "twin and plan differ",
+            signed((gap.carried_per_s / gap.planned_per_s - 1.0) * 100.0),
+            said,
+        ));
     }
     let sure = &plan.recommendation;
     for over in &sure.over {
@@ -87,7 +91,11 @@ fn answer(page: &Page<'_>) -> Section {
     facts.push(Fact::new(
         "basis",
         sure.basis.name(),
-        format!("guesses decide {:.0}%; rests on {}", guessed(&sure.rests_on) * 100.0, rests_text(&sure.rests_on)),
+        format!(
+            "guesses decide {:.0}%; rests on {}",
+            guessed(&sure.rests_on) * 100.0,
+            rests_text(&sure.rests_on)
+        ),
     ));
     facts.push(Fact::new(
         "best in",

@@ -278,12 +278,8 @@ fn gap_report(gap: &Gap, unit: Unit) -> GapReport {
         rates,
         share: round(gap.carried_per_s / gap.planned_per_s - 1.0),
         allowed_share: gap.allowed,
-        fullest: gap.fullest.clone().map(|Fullest { station, meaning, machine, machines, busy }| FullestReport {
-            station,
-            meaning,
-            machine,
-            machines,
-            utilization: round(busy),
+        fullest: gap.fullest.clone().map(|Fullest { station, meaning, machine, machines, busy }| {
+            FullestReport { station, meaning, machine, machines, utilization: round(busy) }
         }),
     }
 }
