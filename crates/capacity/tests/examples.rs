@@ -83,6 +83,45 @@ fn one_endpoint_reaches_the_shared_and_its_own_part_and_two_reach_all() {
 }
 
 #[test]
+fn a_class_that_its_pool_does_not_name_has_the_shared_part_alone() {
+    let problem = Problem {
+        pools: vec![Pool {
+            name: "cores".into(),
+            shared: 100.0,
+            reserved: BTreeMap::from([("host".into(), 10.0), ("soc".into(), 30.0)]),
+        }],
+        activities: vec![
+            Activity::new("to host").pool_demand("cores", "host", 1.0),
+            Activity::new("one").pool_demand("cores", "other", 1.0),
+            Activity::new("two").pool_demand("cores", "other", 2.0),
+            Activity::new("far").pool_demand("cores", "further", 4.0),
+        ],
+        ..Problem::default()
+    };
+    near(problem.alone("to host").unwrap().total, 110.0);
+    near(problem.alone("one").unwrap().total, 100.0);
+    near(problem.alone("two").unwrap().total, 50.0);
+    near(problem.alone("far").unwrap().total, 25.0);
+    // Activities of one class and those of another share it, each with its own operations.
+    let shares = |all: &[(&str, f64)]| {
+        let shares = all.iter().map(|&(name, share)| (name.to_string(), share)).collect();
+        problem.solve(&Objective::Shares(shares)).unwrap()
+    };
+    near(shares(&[("one", 1.0), ("two", 1.0)]).total, 100.0 / 1.5);
+    near(shares(&[("one", 1.0), ("far", 3.0)]).total, 100.0 / (0.25 + 3.0));
+    let mix = shares(&[("one", 1.0), ("to host", 1.0)]);
+    near(mix.total, 110.0);
+    assert_eq!(names(&mix), ["cores (shared)", "cores (reserved for host)"]);
+    let best = problem.solve(&Objective::Throughput).unwrap();
+    near(best.total, 110.0);
+    near(best.rates["to host"] + best.rates["one"], 110.0);
+    let of_other = |constraint: &Constraint| {
+        matches!(constraint, Constraint::PoolReserved { class, .. } if class == "other" || class == "further")
+    };
+    assert!(!best.utilization.keys().any(of_other), "{:?}", best.utilization);
+}
+
+#[test]
 fn a_pool_without_shared_part_holds_each_class_to_its_own() {
     let mut problem = packet_cores();
     problem.pools[0].shared = 0.0;
