@@ -162,7 +162,8 @@ fn serve(mut stream: TcpStream, cluster: &Mutex<Cluster>, asked: usize) {
         input.extend_from_slice(&piece[..count]);
         while let Ok(Some((request, taken))) = resp::request(&input, Limits::CLIENT) {
             input.drain(..taken);
-            let words: Vec<&str> = request.iter().map(|word| std::str::from_utf8(word).expect("text")).collect();
+            let words: Vec<&str> =
+                request.iter().map(|word| std::str::from_utf8(word).expect("text")).collect();
             let answer = cluster.lock().expect("no panic").answer(asked, &words, &mut entered);
             if stream.write_all(answer.as_bytes()).is_err() {
                 return;
