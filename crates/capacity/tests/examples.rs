@@ -115,9 +115,7 @@ fn a_class_that_its_pool_does_not_name_has_the_shared_part_alone() {
     let best = problem.solve(&Objective::Throughput).unwrap();
     near(best.total, 110.0);
     near(best.rates["to host"] + best.rates["one"], 110.0);
-    let of_other = |constraint: &Constraint| {
-        matches!(constraint, Constraint::PoolReserved { class, .. } if class == "other" || class == "further")
-    };
+    let of_other = |constraint: &Constraint| matches!(constraint, Constraint::PoolReserved { class, .. } if class == "other" || class == "further");
     assert!(!best.utilization.keys().any(of_other), "{:?}", best.utilization);
 }
 
