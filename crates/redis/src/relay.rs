@@ -755,6 +755,22 @@ mod tests {
         assert_eq!(relay.replicas_with(51), 1);
     }
 
+    /// Whether the link was told to acknowledge at once.
+    fn is_woken(relay: &Relay) -> bool {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        std::pin::pin!(relay.acknowledge.notified()).poll(&mut context).is_ready()
+    }
+
+    #[test]
+    fn what_was_replicated_stays_so_when_its_replica_leaves() {
+        let relay = relay(1);
+        take(&relay, 100, 101);
+        let replica = replica(&relay, 1, Phase::Online);
+        relay.acknowledged(&replica, 70);
+        replica.drop_for("of this test");
+        assert_eq!(relay.offset_for_master(), 70);
+    }
+
     #[test]
     fn a_master_that_asks_is_answered_once_it_is_so() {
         let relay = relay(1);
@@ -763,7 +779,11 @@ mod tests {
         relay.current.borrow_mut().asked_at = Some(80);
         relay.acknowledged(&replica, 79);
         assert_eq!(relay.current.borrow().asked_at, Some(80), "one byte is missing");
+        assert!(!is_woken(&relay), "nothing is said before");
         relay.acknowledged(&replica, 80);
         assert_eq!(relay.current.borrow().asked_at, None);
+        assert!(is_woken(&relay));
+        relay.acknowledged(&replica, 90);
+        assert!(!is_woken(&relay), "it was asked once");
     }
 }

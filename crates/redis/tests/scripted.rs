@@ -34,7 +34,11 @@ struct Cluster {
     nodes: Vec<Node>,
     /// The words that enter a node behind AUTH, and those that enter the other behind MIGRATE's.
     login: Option<Vec<&'static str>>,
-    refuse: Option<(&'static str, &'static str)>,
+    /// Which node refuses which word of SETSLOT, and how. Of an owner it hears from others all the same.
+    refuse: Option<(usize, &'static str, &'static str)>,
+    /// How often MIGRATE fails before each time that it works.
+    failures: usize,
+    failed: usize,
 }
 
 fn id(node: usize) -> String {
@@ -76,9 +80,13 @@ impl Cluster {
         let other = (0..self.nodes.len()).find(|node| id(*node) == other).expect("a node of this cluster");
         let node = &mut self.nodes[asked];
         node.told.push(format!("{slot} {word} {other}"));
-        if let Some((refused, reply)) = self.refuse
-            && refused == word
+        if let Some((who, refused, reply)) = self.refuse
+            && (who, refused) == (asked, word)
         {
+            if word == "NODE" {
+                node.owner[usize::from(slot)] = other;
+                node.migrating.remove(&slot);
+            }
             return format!("-{reply}\r\n");
         }
         let owns = node.owner[usize::from(slot)] == asked;
@@ -104,6 +112,11 @@ impl Cluster {
         if shown != self.login.as_ref().map(migrate_login).unwrap_or_default() {
             return "-ERR Target instance replied with error: NOAUTH Authentication required.\r\n".into();
         }
+        if self.failed < self.failures {
+            self.failed += 1;
+            return "-IOERR error or timeout reading to target instance\r\n".into();
+        }
+        self.failed = 0;
         let to = self.nodes.iter().position(|node| node.address == at).expect("a node of this cluster");
         for key in &options[keys + 1..] {
             let mut slots = self.nodes[from].keys.iter_mut();
@@ -174,8 +187,13 @@ fn serve(mut stream: TcpStream, cluster: &Mutex<Cluster>, asked: usize) {
 
 /// Two nodes of which the first has the slots below `border`, with `keys` keys in each slot named.
 fn play(border: u16, keys: &[(u16, usize)]) -> Arc<Mutex<Cluster>> {
+    play_many(2, border, keys)
+}
+
+/// As [`play`], with more nodes that have nothing.
+fn play_many(count: usize, border: u16, keys: &[(u16, usize)]) -> Arc<Mutex<Cluster>> {
     let cluster = Arc::new(Mutex::new(Cluster::default()));
-    for index in 0..2 {
+    for index in 0..count {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let mut node = Node {
             address: listener.local_addr().expect("an address").to_string(),
@@ -197,16 +215,17 @@ fn play(border: u16, keys: &[(u16, usize)]) -> Arc<Mutex<Cluster>> {
     cluster
 }
 
-fn carry_out(cluster: &Mutex<Cluster>, slots: [u16; 2], access: &Access) -> Result<Done, ShardError> {
+fn carry_out(cluster: &Mutex<Cluster>, slots: &[u16], access: &Access) -> Result<Done, ShardError> {
     let addresses: Vec<String> =
         cluster.lock().expect("no panic").nodes.iter().map(|node| node.address.clone()).collect();
-    let endpoint = |index: usize| Endpoint {
+    let endpoint = |(index, slots): (usize, &u16)| Endpoint {
         name: format!("n{index}"),
         address: addresses[index].clone(),
         requests_per_second: 1.0,
-        slots: slots[index],
+        slots: *slots,
     };
-    apply(&Plan { endpoint: vec![endpoint(0), endpoint(1)] }, access, false, &mut |_, _| {})
+    let plan = Plan { endpoint: slots.iter().enumerate().map(endpoint).collect() };
+    apply(&plan, access, false, &mut |_, _| {})
 }
 
 /// Keys of slot `slot` at each node.
@@ -226,7 +245,7 @@ fn keys_move_with_the_password_that_their_nodes_ask_for() {
         // More keys than one MIGRATE takes.
         let cluster = play(8_192, &[(8_190, 3), (8_191, 150), (8_192, 5)]);
         cluster.lock().unwrap().login = login.clone();
-        let done = carry_out(&cluster, [8_190, 8_194], &access).unwrap_or_else(|e| panic!("{login:?}: {e}"));
+        let done = carry_out(&cluster, &[8_190, 8_194], &access).unwrap_or_else(|e| panic!("{login:?}: {e}"));
         assert_eq!((done.moved_slots, done.moved_keys, done.finished), (2, 153, 0), "{login:?}");
         assert_eq!((keys(&cluster, 8_190), keys(&cluster, 8_191)), ([0, 3], [0, 150]));
         assert_eq!(keys(&cluster, 8_192), [0, 5]);
@@ -237,14 +256,14 @@ fn keys_move_with_the_password_that_their_nodes_ask_for() {
     }
     let cluster = play(8_192, &[]);
     cluster.lock().unwrap().login = Some(vec!["secret"]);
-    let error = carry_out(&cluster, [8_192, 8_192], &Access::default()).unwrap_err().to_string();
+    let error = carry_out(&cluster, &[8_192, 8_192], &Access::default()).unwrap_err().to_string();
     assert!(error.contains("NOAUTH"), "{error}");
 }
 
 #[test]
 fn the_taker_hears_of_a_slot_before_the_giver() {
     let cluster = play(8_192, &[(8_191, 1)]);
-    carry_out(&cluster, [8_191, 8_193], &Access::default()).unwrap();
+    carry_out(&cluster, &[8_191, 8_193], &Access::default()).unwrap();
     let cluster = cluster.lock().unwrap();
     assert_eq!(cluster.nodes[0].told, ["8191 MIGRATING 1", "8191 NODE 1"]);
     assert_eq!(cluster.nodes[1].told, ["8191 IMPORTING 0", "8191 NODE 1"]);
@@ -259,7 +278,7 @@ fn a_slot_whose_taker_owns_it_already_is_finished() {
         cluster.nodes[0].migrating.insert(8_191, 1);
         cluster.nodes[0].keys.insert(8_191, vec!["late".into()]);
     }
-    let done = carry_out(&cluster, [8_191, 8_193], &Access::default()).unwrap();
+    let done = carry_out(&cluster, &[8_191, 8_193], &Access::default()).unwrap();
     assert_eq!((done.finished, done.moved_keys, done.moved_slots), (1, 1, 0));
     assert_eq!(keys(&cluster, 8_191), [0, 1]);
     let cluster = cluster.lock().unwrap();
@@ -275,7 +294,7 @@ fn a_slot_that_only_its_taker_was_told_of_is_finished_once() {
         cluster.nodes[0].migrating.insert(8_191, 1);
         cluster.nodes[1].importing.insert(8_191, 0);
     }
-    let done = carry_out(&cluster, [8_191, 8_193], &Access::default()).unwrap();
+    let done = carry_out(&cluster, &[8_191, 8_193], &Access::default()).unwrap();
     // Both sides tell of the same move.
     assert_eq!((done.finished, done.moved_keys, done.moved_slots), (1, 2, 0));
     assert_eq!(keys(&cluster, 8_191), [0, 2]);
@@ -283,11 +302,46 @@ fn a_slot_that_only_its_taker_was_told_of_is_finished_once() {
 
 #[test]
 fn any_other_refusal_ends_the_run_with_its_words() {
-    for word in ["IMPORTING", "MIGRATING", "NODE"] {
+    for (node, word) in [(1, "IMPORTING"), (0, "MIGRATING"), (1, "NODE"), (0, "NODE")] {
         let cluster = play(8_192, &[(8_191, 2)]);
-        cluster.lock().unwrap().refuse = Some((word, "ERR Unknown node"));
-        let error = carry_out(&cluster, [8_191, 8_193], &Access::default()).unwrap_err().to_string();
+        cluster.lock().unwrap().refuse = Some((node, word, "ERR Unknown node"));
+        let error = carry_out(&cluster, &[8_191, 8_193], &Access::default()).unwrap_err().to_string();
         assert!(error.contains(&format!("CLUSTER SETSLOT 8191 {word}")), "{error}");
         assert!(error.contains("Unknown node"), "{error}");
+        assert!(error.contains(&cluster.lock().unwrap().nodes[node].address), "{error}");
     }
+}
+
+#[test]
+fn a_giver_that_is_a_replica_by_now_is_no_refusal() {
+    let cluster = play(8_192, &[(8_191, 2)]);
+    cluster.lock().unwrap().refuse = Some((0, "NODE", "ERR You can use SETSLOT only with masters."));
+    let done = carry_out(&cluster, &[8_191, 8_193], &Access::default()).unwrap();
+    assert_eq!((done.moved_slots, done.moved_keys), (1, 2));
+}
+
+#[test]
+fn every_other_node_hears_of_the_owner_and_may_refuse_to() {
+    for refuse in [None, Some((0, "NODE", "ERR no"))] {
+        let cluster = play_many(3, 8_192, &[(16_383, 1)]);
+        cluster.lock().unwrap().refuse = refuse;
+        let done = carry_out(&cluster, &[8_192, 8_191, 1], &Access::default()).unwrap();
+        assert_eq!((done.moved_slots, done.moved_keys), (1, 1));
+        let cluster = cluster.lock().unwrap();
+        assert_eq!(cluster.nodes[0].told, ["16383 NODE 2"]);
+        assert_eq!(cluster.nodes[2].keys[&16_383].len(), 1);
+    }
+}
+
+#[test]
+fn a_migrate_is_tried_five_times_each() {
+    let cluster = play(8_192, &[(8_191, 70)]);
+    cluster.lock().unwrap().failures = 4;
+    let done = carry_out(&cluster, &[8_191, 8_193], &Access::default()).unwrap();
+    assert_eq!((done.moved_slots, done.moved_keys), (1, 70));
+    let cluster = play(8_192, &[(8_191, 70)]);
+    cluster.lock().unwrap().failures = 5;
+    let error = carry_out(&cluster, &[8_191, 8_193], &Access::default()).unwrap_err().to_string();
+    assert!(error.contains("MIGRATE") && error.contains("IOERR"), "{error}");
+    assert_eq!(keys(&cluster, 8_191), [70, 0]);
 }
