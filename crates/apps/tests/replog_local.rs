@@ -373,3 +373,45 @@ fn a_backup_with_a_full_disk_ends_with_its_error_and_goes_on_once_there_is_room(
     let run = world.run(vec![host, backup.in_background()]).expect("the run ends");
     assert_eq!(run.outcomes[0].end.clone().finished(), Some(Ok(())));
 }
+
+#[test]
+fn a_backup_that_lost_its_files_gets_the_log_from_the_one_before_it_without_a_write() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let chain = || vec![RoleName::new("backup", 0), RoleName::new("backup", 1)];
+    let options =
+        move || Options { chunk_bytes: 100, segment_bytes: 1000, ..Options::new(Alternative::A3, chain()) };
+    let write = |writes: u8| {
+        let host = Role::new("host", 0, move |fabric: LocalFabric| async move {
+            let primary = Primary::open(&fabric, &options()).await?;
+            for write in 0..writes {
+                primary.write(&[write; 60]).await?;
+            }
+            // The first backup looks after the second one on its own.
+            fabric.sleep(options().patience.times(20)).await;
+            Ok::<_, LogError>(primary.last())
+        });
+        let backup = |index| {
+            let role = Role::new("backup", index, move |fabric: LocalFabric| async move {
+                replog::backup(fabric, options()).await.map(|()| 0)
+            });
+            role.in_background()
+        };
+        let world = Local::new(1).clock(Clock::Manual).directory(directory.path());
+        let run = world.run(vec![host, backup(0), backup(1)]).expect("the run ends");
+        run.outcomes[0].end.clone().finished().expect("the primary ended")
+    };
+    let log_of = |index: u32| {
+        let role = Role::new("backup", index, move |fabric: LocalFabric| async move {
+            entries(&Log::files(&fabric).await.expect("it has files"))
+        });
+        let world = Local::new(1).clock(Clock::Manual).directory(directory.path());
+        let run = world.run(vec![role]).expect("the run ends");
+        run.outcomes.into_iter().next().and_then(|outcome| outcome.end.finished()).expect("it ended")
+    };
+    assert_eq!(write(20), Ok(20));
+    assert_eq!(log_of(1).len(), 20);
+    std::fs::remove_dir_all(directory.path().join("backup-1")).expect("it is removed");
+    assert_eq!(write(0), Ok(20));
+    assert_eq!(log_of(1).len(), 20);
+    assert_eq!(log_of(1), log_of(0));
+}

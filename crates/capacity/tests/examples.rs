@@ -83,6 +83,43 @@ fn one_endpoint_reaches_the_shared_and_its_own_part_and_two_reach_all() {
 }
 
 #[test]
+fn a_class_that_its_pool_does_not_name_has_the_shared_part_alone() {
+    let problem = Problem {
+        pools: vec![Pool {
+            name: "cores".into(),
+            shared: 100.0,
+            reserved: BTreeMap::from([("host".into(), 10.0), ("soc".into(), 30.0)]),
+        }],
+        activities: vec![
+            Activity::new("to host").pool_demand("cores", "host", 1.0),
+            Activity::new("one").pool_demand("cores", "other", 1.0),
+            Activity::new("two").pool_demand("cores", "other", 2.0),
+            Activity::new("far").pool_demand("cores", "further", 4.0),
+        ],
+        ..Problem::default()
+    };
+    near(problem.alone("to host").unwrap().total, 110.0);
+    near(problem.alone("one").unwrap().total, 100.0);
+    near(problem.alone("two").unwrap().total, 50.0);
+    near(problem.alone("far").unwrap().total, 25.0);
+    // Activities of one class and those of another share it, each with its own operations.
+    let shares = |all: &[(&str, f64)]| {
+        let shares = all.iter().map(|&(name, share)| (name.to_string(), share)).collect();
+        problem.solve(&Objective::Shares(shares)).unwrap()
+    };
+    near(shares(&[("one", 1.0), ("two", 1.0)]).total, 100.0 / 1.5);
+    near(shares(&[("one", 1.0), ("far", 3.0)]).total, 100.0 / (0.25 + 3.0));
+    let mix = shares(&[("one", 1.0), ("to host", 1.0)]);
+    near(mix.total, 110.0);
+    assert_eq!(names(&mix), ["cores (shared)", "cores (reserved for host)"]);
+    let best = problem.solve(&Objective::Throughput).unwrap();
+    near(best.total, 110.0);
+    near(best.rates["to host"] + best.rates["one"], 110.0);
+    let of_other = |constraint: &Constraint| matches!(constraint, Constraint::PoolReserved { class, .. } if class == "other" || class == "further");
+    assert!(!best.utilization.keys().any(of_other), "{:?}", best.utilization);
+}
+
+#[test]
 fn a_pool_without_shared_part_holds_each_class_to_its_own() {
     let mut problem = packet_cores();
     problem.pools[0].shared = 0.0;
@@ -232,4 +269,285 @@ fn forty_stations_solve_often_enough_to_plan_with() {
     // An unoptimised build on a busy machine; the bench holds the figure of 1 ms.
     assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
     eprintln!("{:?} per solve", start.elapsed() / 200);
+}
+
+#[test]
+fn every_number_out_of_range_is_named_with_its_value_and_bound() {
+    // Each change, what the refusal names, and a value just inside that is taken.
+    type Change = fn(&mut Problem, f64);
+    let below = [-1e-300, f64::NAN, f64::INFINITY];
+    let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+    let cases: [(Change, &str, &str, [f64; 3], f64); 9] = [
+        (
+            |problem, value| problem.stations[0].capacity = value,
+            "the capacity of station `contexts`",
+            "above 0",
+            [0.0, f64::NAN, f64::INFINITY],
+            1e-300,
+        ),
+        (
+            |problem, value| problem.pools[0].shared = value,
+            "the shared rate of pool `cores`",
+            "at least 0",
+            below,
+            0.0,
+        ),
+        (
+            |problem, value| drop(problem.pools[0].reserved.insert("host".into(), value)),
+            "the rate of pool `cores` reserved for `host`",
+            "at least 0",
+            below,
+            0.0,
+        ),
+        (
+            |problem, value| problem.activities[0].weight = value,
+            "the weight of activity `A4`",
+            "at least 0",
+            below,
+            0.0,
+        ),
+        (
+            |problem, value| drop(problem.activities[0].demand.insert("soc cores".into(), value)),
+            "the demand of activity `A4` at station `soc cores`",
+            "at least 0",
+            below,
+            0.0,
+        ),
+        (
+            |problem, value| {
+                let key = ("cores".to_string(), "host".to_string());
+                drop(problem.activities[0].pool_demand.insert(key, value));
+            },
+            "the demand of activity `A4` at pool `cores`, class `host`",
+            "at least 0",
+            below,
+            0.0,
+        ),
+        (
+            |problem, value| problem.activities[0].max_rate = Some(value),
+            "the greatest rate of activity `A4`",
+            "at least 0",
+            below,
+            0.0,
+        ),
+        (
+            |problem, value| drop(problem.activities[0].resources.insert("power".into(), value)),
+            "the amount of `power` that activity `A4` takes",
+            "a finite number",
+            odd,
+            -3.0,
+        ),
+        (
+            |problem, value| drop(problem.limits.insert("power".into(), value)),
+            "the limit of `power`",
+            "a finite number",
+            odd,
+            3.0,
+        ),
+    ];
+    for (change, thing, bound, wrong, right) in cases {
+        let with = |value| {
+            let mut problem = contested();
+            problem.pools = packet_cores().pools;
+            change(&mut problem, value);
+            problem.solve(&Objective::Throughput)
+        };
+        for value in wrong {
+            let error = with(value).unwrap_err();
+            let CapacityError::OutOfRange { thing: named, value: told, .. } = &error else {
+                panic!("{thing} = {value}: {error}")
+            };
+            assert_eq!(named, thing);
+            assert!(told.to_bits() == value.to_bits() && error.to_string().contains(bound), "{error}");
+        }
+        assert!(with(right).is_ok(), "{thing} = {right}: {:?}", with(right));
+    }
+    for (objective, thing) in [
+        (
+            Objective::Shares(BTreeMap::from([("A4".into(), -0.1), ("A5".into(), 1.0)])),
+            "share of activity `A4`",
+        ),
+        (Objective::Shares(BTreeMap::from([("A4".into(), f64::NAN)])), "share of activity `A4`"),
+        (Objective::Shares(BTreeMap::from([("A4".into(), 0.0)])), "the sum of the shares"),
+        (Objective::ThroughputAtLoad { load: 0.0 }, "the load"),
+        (Objective::ThroughputAtLoad { load: f64::INFINITY }, "the load"),
+    ] {
+        let error = contested().solve(&objective).unwrap_err();
+        assert!(
+            matches!(&error, CapacityError::OutOfRange { .. }) && error.to_string().contains(thing),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn names_are_unique_and_known() {
+    let refused =
+        |problem: &Problem, objective: &Objective| problem.solve(objective).unwrap_err().to_string();
+    let throughput = &Objective::Throughput;
+    let mut problem = contested();
+    problem.stations.push(Station::new("contexts", 1.0));
+    assert!(refused(&problem, throughput).contains("station `contexts` is given twice"));
+    let mut problem = packet_cores();
+    problem.pools.push(problem.pools[0].clone());
+    assert!(refused(&problem, throughput).contains("pool `cores` is given twice"));
+    let mut problem = packet_cores();
+    problem.activities[1] = Activity::new("to soc").pool_demand("elsewhere", "soc", 1.0);
+    assert!(refused(&problem, throughput).contains("activity `to soc` names pool `elsewhere`"));
+    let twice = Objective::Greedy(vec!["A4".into(), "A5".into(), "A4".into()]);
+    assert!(refused(&contested(), &twice).contains("greedy step `A4` is given twice"));
+    let nobody = Objective::Shares(BTreeMap::from([("A9".into(), 1.0)]));
+    assert!(refused(&contested(), &nobody).contains("the shares names activity `A9`"));
+    let cost = Cost::Station("nowhere".into());
+    assert!(refused(&contested(), &Objective::LeastCost { cost, load: 1.0 }).contains("station `nowhere`"));
+}
+
+#[test]
+fn one_activity_alone_prices_all_that_fills_with_it() {
+    // More of the reserved part and more of the shared one are worth the same: one operation each.
+    let host = packet_cores().alone("to host").unwrap();
+    let prices: Vec<Option<f64>> = host.binding.iter().map(|binding| binding.shadow_price).collect();
+    assert_eq!(prices, [Some(1.0), Some(1.0)]);
+    near(host.shares["to host"], 1.0);
+    assert_eq!((host.rates["to soc"], host.shares["to soc"]), (0.0, 0.0));
+    // Two operations a request halve both, and a weight multiplies.
+    let mut problem = packet_cores();
+    problem.activities[0] =
+        Activity { weight: 3.0, ..Activity::new("to host").pool_demand("cores", "host", 2.0) };
+    let host = problem.alone("to host").unwrap();
+    near(host.total, 88e6);
+    near(host.objective, 264e6);
+    for binding in &host.binding {
+        near(binding.shadow_price.unwrap(), 1.5);
+    }
+    // Where a class just begins to use the shared part, more and less are worth different amounts.
+    let mut problem = packet_cores();
+    problem.pools[0].shared = 0.0;
+    problem
+        .activities
+        .push(Activity::new("both").pool_demand("cores", "host", 1.0).pool_demand("cores", "soc", 1.0));
+    let both = problem.alone("both").unwrap();
+    near(both.total, 19e6);
+    assert!(both.binding.iter().all(|binding| binding.shadow_price.is_none()), "{:?}", both.binding);
+}
+
+#[test]
+fn gains_are_of_ten_percent_more_of_one_thing() {
+    let gain = |solution: &Solution, name: &str| {
+        let found = solution.binding.iter().find(|binding| binding.constraint.to_string() == name);
+        found.unwrap_or_else(|| panic!("{name} binds")).gain_percent_for_10_percent_more.expect("a gain")
+    };
+    let host = packet_cores().solve_with_gains(&Objective::Shares(BTreeMap::from([("to host".into(), 2.0)])));
+    let host = host.unwrap();
+    near(gain(&host, "cores (shared)"), 15.7 / 176.0 * 100.0);
+    near(gain(&host, "cores (reserved for host)"), 1.9 / 176.0 * 100.0);
+    let mut problem = contested();
+    problem.activities[1].max_rate = Some(4e6);
+    problem.activities[0] = problem.activities[0].clone().resource("power", 1e-6);
+    problem.limits.insert("power".into(), 20.0);
+    let mix = problem.solve_with_gains(&Objective::Throughput).unwrap();
+    near(mix.total, 24e6);
+    near(gain(&mix, "limit of power"), 2.0 / 24.0 * 100.0);
+    near(gain(&mix, "greatest rate of A5"), 0.4 / 24.0 * 100.0);
+    let loaded = problem.solve_with_gains(&Objective::ThroughputAtLoad { load: 10e6 }).unwrap();
+    assert_eq!(names(&loaded), ["total load"]);
+    near(gain(&loaded, "total load"), 10.0);
+    // A saving is a gain of a cost: more to carry costs more.
+    let cost = Cost::Resource("power".into());
+    let cheap = problem.solve_with_gains(&Objective::LeastCost { cost, load: 10e6 }).unwrap();
+    near(cheap.objective, 6.0);
+    near(gain(&cheap, "greatest rate of A5"), 0.4 / 6.0 * 100.0);
+    near(gain(&cheap, "total load"), -1.0 / 6.0 * 100.0);
+}
+
+#[test]
+fn a_greedy_mix_has_no_prices_and_says_what_it_filled() {
+    let problem = contested();
+    let greedy = problem.solve_with_gains(&Objective::Greedy(vec!["A4".into(), "A5".into()])).unwrap();
+    near(greedy.rates["A4"], 140.0 / 2.4e-6);
+    assert_eq!(greedy.rates["A5"], 0.0);
+    assert_eq!(names(&greedy), ["contexts"]);
+    assert_eq!(greedy.binding[0].shadow_price, None);
+    near(greedy.binding[0].gain_percent_for_10_percent_more.unwrap(), 10.0);
+    near(greedy.utilization[&Constraint::Station("contexts".into())], 1.0);
+    assert_eq!(greedy.utilization[&Constraint::Station("soc cores".into())], 0.0);
+    let one = problem.solve(&Objective::Greedy(vec!["A5".into()])).unwrap();
+    assert_eq!(one.rates["A4"], 0.0, "who is not named stays at zero");
+    let mut open = problem.clone();
+    open.activities.push(Activity::new("A6"));
+    let error = open.solve(&Objective::Greedy(vec!["A5".into(), "A6".into()])).unwrap_err();
+    assert_eq!(error, CapacityError::Unbounded { activity: "A6".into() });
+}
+
+#[test]
+fn what_may_not_run_binds_at_its_zero_and_is_used_in_full() {
+    let mut problem = contested();
+    problem.activities[1].max_rate = Some(0.0);
+    let mix = problem.solve(&Objective::Throughput).unwrap();
+    near(mix.total, 140.0 / 2.4e-6);
+    let idle = mix.binding.iter().find(|binding| binding.constraint == Constraint::MaxRate("A5".into()));
+    assert_eq!(idle.expect("it binds").utilization, 1.0);
+    assert!(
+        !mix.utilization.contains_key(&Constraint::MaxRate("A5".into())),
+        "a part of nothing is no number"
+    );
+    // A limit that nobody has a part in binds nothing, and one that nobody can meet is named.
+    problem.limits.insert("power".into(), 0.0);
+    let mix = problem.solve(&Objective::Throughput).unwrap();
+    assert!(!names(&mix).contains(&"limit of power".to_string()));
+    problem.limits.insert("power".into(), -1.0);
+    for objective in [Objective::Throughput, Objective::Greedy(vec!["A4".into()])] {
+        let error = problem.solve(&objective).unwrap_err();
+        assert_eq!(error, CapacityError::Infeasible { constraints: vec!["limit of power".into()] });
+    }
+}
+
+#[test]
+fn what_is_required_can_be_met_or_is_refused_by_name() {
+    // At least 10 M/s of A5, written as a negative amount.
+    let with = |least: f64| {
+        let mut problem = contested();
+        problem.activities[1] = problem.activities[1].clone().resource("at least", -1.0);
+        problem.limits.insert("at least".into(), -least);
+        problem
+    };
+    let alone = with(10e6).alone("A5").unwrap();
+    near(alone.total, 8.0 / 450e-9);
+    assert_eq!(names(&alone), ["soc cores"]);
+    near(with(8.0 / 450e-9).alone("A5").unwrap().total, 8.0 / 450e-9);
+    let error = with(18e6).alone("A5").unwrap_err();
+    let expected = vec!["soc cores".to_string(), "limit of at least".to_string()];
+    assert_eq!(error, CapacityError::Infeasible { constraints: expected });
+    // Of two, the one that asks for more is named.
+    let mut problem = with(18e6);
+    problem.activities[1] = problem.activities[1].clone().resource("a minimum", -1.0);
+    problem.limits.insert("a minimum".into(), -20e6);
+    let error = problem.alone("A5").unwrap_err().to_string();
+    assert!(error.contains("limit of a minimum") && !error.contains("at least"), "{error}");
+    // A requirement that this activity cannot help to meet.
+    let error = with(10e6).alone("A4").unwrap_err();
+    assert_eq!(error, CapacityError::Infeasible { constraints: vec!["limit of at least".into()] });
+}
+
+#[test]
+fn a_load_is_told_in_the_unit_of_its_size() {
+    let told = |load: f64, capacity: f64| {
+        let problem = Problem {
+            stations: vec![Station::new("one", capacity)],
+            activities: vec![Activity::new("a").demand("one", 1.0)],
+            ..Problem::default()
+        };
+        problem.solve(&Objective::ThroughputAtLoad { load }).unwrap_err().to_string()
+    };
+    let text = told(2e6, 1e6);
+    assert!(
+        text.contains("a load of 2.00 M requests/s") && text.contains("one is full at 1.00 M requests/s"),
+        "{text}"
+    );
+    let text = told(1e3, 2.5);
+    assert!(
+        text.contains("a load of 1.00 k requests/s") && text.contains("full at 2.50 requests/s"),
+        "{text}"
+    );
+    assert!(told(999.5, 1.0).contains("a load of 999.50 requests/s"));
 }

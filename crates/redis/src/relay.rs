@@ -663,3 +663,127 @@ pub fn run(config: Config, ready: impl FnOnce(SocketAddr)) -> Result<(), RelayEr
         Ok(())
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn relay(quorum: usize) -> Rc<Relay> {
+        let mut config = Config::of("127.0.0.1:6379", "127.0.0.1:0");
+        config.acknowledge.replicas = quorum;
+        Relay::new(config).expect("the configuration is in order")
+    }
+
+    /// Takes `bytes` more of the stream, of which all before `published` may be given on.
+    fn take(relay: &Relay, bytes: usize, published: u64) {
+        {
+            let mut current = relay.current.borrow_mut();
+            current.backlog.room().extend(vec![b'x'; bytes]);
+            current.backlog.received();
+        }
+        relay.publish(published);
+    }
+
+    fn replica(relay: &Relay, number: u64, phase: Phase) -> Rc<Replica> {
+        let replica = Rc::new(Replica {
+            number,
+            address: "127.0.0.1".into(),
+            port: 1,
+            acknowledged: Cell::new(0),
+            given: Cell::new(None),
+            next: Cell::new(1),
+            phase: Cell::new(phase),
+            heard: Cell::new(Instant::now()),
+            behind_since: Cell::new(None),
+            dropped: Cell::new(None),
+            wake: Notify::new(),
+        });
+        relay.current.borrow_mut().replicas.insert(number, replica.clone());
+        replica
+    }
+
+    #[test]
+    fn no_acknowledgement_goes_beyond_what_was_published_or_back() {
+        let relay = relay(1);
+        // 120 B are there, of which the last 20 are the begin of a command.
+        take(&relay, 120, 101);
+        let replica = replica(&relay, 1, Phase::Online);
+        relay.acknowledged(&replica, 60);
+        assert_eq!((replica.acknowledged.get(), relay.offset_for_master()), (60, 60));
+        relay.acknowledged(&replica, 40);
+        assert_eq!((replica.acknowledged.get(), relay.offset_for_master()), (60, 60), "it never goes back");
+        for beyond in [101, 120, u64::MAX] {
+            relay.acknowledged(&replica, beyond);
+            assert_eq!((replica.acknowledged.get(), relay.offset_for_master()), (100, 100), "{beyond}");
+        }
+        take(&relay, 30, 151);
+        assert_eq!(relay.offset_for_master(), 100, "what nobody has is not acknowledged");
+        assert_eq!((relay.replicas_with(100), relay.replicas_with(101)), (1, 0));
+        relay.acknowledged(&replica, 150);
+        assert_eq!(relay.offset_for_master(), 150);
+    }
+
+    #[test]
+    fn without_a_quorum_the_master_is_told_what_was_published() {
+        let relay = relay(0);
+        assert_eq!(relay.offset_for_master(), 0);
+        take(&relay, 120, 101);
+        assert_eq!(relay.offset_for_master(), 100);
+        take(&relay, 0, 121);
+        assert_eq!(relay.offset_for_master(), 120);
+    }
+
+    #[test]
+    fn the_master_is_told_what_as_many_replicas_have_as_were_asked_for() {
+        let relay = relay(2);
+        take(&relay, 100, 101);
+        let all: Vec<_> = (1..=3).map(|number| replica(&relay, number, Phase::Online)).collect();
+        relay.acknowledged(&all[0], 90);
+        assert_eq!(relay.offset_for_master(), 0, "one of two");
+        relay.acknowledged(&all[1], 50);
+        assert_eq!(relay.offset_for_master(), 50);
+        relay.acknowledged(&all[2], 70);
+        assert_eq!(relay.offset_for_master(), 70);
+        // One that loads, or is on its way out, has nothing that counts.
+        let loading = replica(&relay, 4, Phase::Loading);
+        relay.acknowledged(&loading, 100);
+        assert_eq!(relay.offset_for_master(), 70);
+        all[0].drop_for("of this test");
+        relay.acknowledged(&all[2], 100);
+        assert_eq!(relay.offset_for_master(), 70, "it never goes back, nor beyond two");
+        assert_eq!(relay.replicas_with(50), 2);
+        assert_eq!(relay.replicas_with(51), 1);
+    }
+
+    /// Whether the link was told to acknowledge at once.
+    fn is_woken(relay: &Relay) -> bool {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        std::pin::pin!(relay.acknowledge.notified()).poll(&mut context).is_ready()
+    }
+
+    #[test]
+    fn what_was_replicated_stays_so_when_its_replica_leaves() {
+        let relay = relay(1);
+        take(&relay, 100, 101);
+        let replica = replica(&relay, 1, Phase::Online);
+        relay.acknowledged(&replica, 70);
+        replica.drop_for("of this test");
+        assert_eq!(relay.offset_for_master(), 70);
+    }
+
+    #[test]
+    fn a_master_that_asks_is_answered_once_it_is_so() {
+        let relay = relay(1);
+        take(&relay, 100, 101);
+        let replica = replica(&relay, 1, Phase::Online);
+        relay.current.borrow_mut().asked_at = Some(80);
+        relay.acknowledged(&replica, 79);
+        assert_eq!(relay.current.borrow().asked_at, Some(80), "one byte is missing");
+        assert!(!is_woken(&relay), "nothing is said before");
+        relay.acknowledged(&replica, 80);
+        assert_eq!(relay.current.borrow().asked_at, None);
+        assert!(is_woken(&relay));
+        relay.acknowledged(&replica, 90);
+        assert!(!is_woken(&relay), "it was asked once");
+    }
+}

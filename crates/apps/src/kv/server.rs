@@ -822,3 +822,197 @@ fn serve_gets<F: Fabric>(node: &Rc<Node<F>>) -> Result<(), KvError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use offpath_fabric::local::{Clock, Local, LocalFabric};
+    use offpath_fabric::{Role, World};
+
+    const SLOTS: u64 = 32;
+
+    /// A store of one cache slot for all keys, records without anything reserved, cold.
+    fn options() -> Options {
+        let mut options = Options::sized(16, 8).placed(crate::kv::Placement::A5Send);
+        (options.layout.cache_slots, options.layout.slots) = (1, SLOTS);
+        options.admit_after = 3;
+        options
+    }
+
+    fn record(key: u64, version: u16, value: u8) -> Record {
+        Record { key, version, value: vec![value; 8] }
+    }
+
+    /// A server over these records, one a slot from slot 0 on.
+    fn server(fabric: LocalFabric, options: Options, records: &[Record]) -> Rc<Node<LocalFabric>> {
+        let layout = options.layout;
+        let memory = memory(&fabric);
+        let make = |bytes| fabric.register(&memory, bytes, Access::ALL).expect("there is room");
+        let (values, index, cache) =
+            (make(layout.values_bytes()), make(layout.index_bytes()), make(layout.cache_bytes()));
+        for (slot, record) in records.iter().enumerate() {
+            values.write(layout.slot_offset(slot as u64), &record.to_bytes(&layout)).expect("it fits");
+        }
+        let hello = hello(&layout, index.remote(), values.remote(), cache.remote());
+        Rc::new(Node {
+            memory,
+            values: Values::Near(values),
+            index: Some(RefCell::new(Index::new(index, layout).expect("it fits"))),
+            far_index: None,
+            cache: Some(cache),
+            contests: RefCell::default(),
+            locks: KeyLocks::default(),
+            first_version: Cell::new(1),
+            groups: RefCell::default(),
+            hello,
+            fabric,
+            options,
+            served: Cell::default(),
+            changing: Cell::new(0),
+            closing: Cell::new(false),
+        })
+    }
+
+    fn run<Fut: Future<Output = ()> + 'static>(role: impl Fn(LocalFabric) -> Fut + 'static) {
+        let run = Local::new(1).clock(Clock::Manual).run(vec![Role::new("soc", 0, role)]);
+        let ended = run.expect("it runs").outcomes.remove(0).end.finished();
+        assert_eq!(ended, Some(()), "the role ended");
+    }
+
+    #[test]
+    fn later_is_told_across_the_wrap_and_never_of_equals() {
+        for version in [0, 1, 0x7FFF, 0x8000, u16::MAX] {
+            assert!(!is_later(version, version), "{version}");
+            assert!(
+                is_later(version.wrapping_add(1), version) && !is_later(version, version.wrapping_add(1))
+            );
+            assert!(is_later(version.wrapping_add(0x7FFF), version));
+            assert!(!is_later(version.wrapping_sub(0x7FFF), version));
+        }
+    }
+
+    #[test]
+    fn a_restart_keeps_the_later_record_of_a_key_and_wipes_the_other() {
+        run(|fabric| async move {
+            let node = server(
+                fabric,
+                options(),
+                &[
+                    record(1, 4, 10),
+                    record(2, u16::MAX, 20),
+                    record(1, 5, 11),
+                    // Later, for versions wrap.
+                    record(2, 0, 21),
+                    record(3, 9, 31),
+                    record(3, 8, 30),
+                ],
+            );
+            node.rebuild().await.expect("it is built");
+            for (key, slot, version, value) in [(1, 2, 5, 11), (2, 3, 0, 21), (3, 4, 9, 31)] {
+                let pointer = node.find(key).expect("it is read").expect("it is there");
+                assert_eq!((pointer.slot, pointer.version), (slot, version), "key {key}");
+                let found = node.get_record(key).await.expect("it is read").expect("it is there");
+                assert_eq!(found.value, [value; 8], "key {key}");
+            }
+            let layout = *node.layout();
+            for slot in 0..SLOTS {
+                let bytes = node.values.read(layout.slot_offset(slot), layout.record_bytes()).await;
+                let kept = Record::from_bytes(&bytes.expect("it is read")).is_some();
+                assert_eq!(kept, [2, 3, 4].contains(&slot), "slot {slot}");
+            }
+            // All slots but those of the three records are free, each once.
+            let mut index = node.index.as_ref().expect("it has one").borrow_mut();
+            let mut free: Vec<u32> = std::iter::from_fn(|| index.take_slot(0)).collect();
+            free.sort_unstable();
+            assert_eq!(free, (0..SLOTS as u32).filter(|slot| ![2, 3, 4].contains(slot)).collect::<Vec<_>>());
+            assert!(is_later(node.first_version.get(), 9), "a new key begins behind all that were");
+        });
+    }
+
+    #[test]
+    fn a_key_that_comes_back_has_a_version_that_it_never_had() {
+        run(|fabric| async move {
+            let node = server(fabric, options(), &[]);
+            let mut versions = Vec::new();
+            for round in 0..4 {
+                for value in 0..=round {
+                    assert_eq!(node.put(7, &[value; 8]).await.expect("it is put"), Answer::Done);
+                    versions.push(node.find(7).expect("it is read").expect("it is there").version);
+                }
+                assert_eq!(node.delete(7).await.expect("it is removed"), Answer::Done);
+            }
+            // Who still holds an old word would take the next record for the one it names.
+            assert!(versions.is_sorted_by(|before, after| is_later(*after, *before)), "{versions:?}");
+        });
+    }
+
+    /// Gets `key` and gives whether the cache had it; what is to come into the cache does.
+    async fn hits(node: &Rc<Node<LocalFabric>>, key: u64) -> bool {
+        let answer = node.get_cached(key).await.unwrap_or_else(|answer| panic!("key {key}: {answer:?}"));
+        node.fabric.sleep(Time::from_us(1)).await;
+        match answer {
+            Ok(record) => {
+                assert_eq!(record, self::record(key, 1, key as u8));
+                true
+            }
+            Err(pointer) => {
+                assert!(!pointer.cached);
+                false
+            }
+        }
+    }
+
+    async fn hits_of(node: &Rc<Node<LocalFabric>>, keys: &[u64]) -> Vec<bool> {
+        let mut all = Vec::new();
+        for &key in keys {
+            all.push(hits(node, key).await);
+        }
+        all
+    }
+
+    #[test]
+    fn a_key_is_cached_once_it_has_missed_often_enough() {
+        run(|fabric| async move {
+            let node = server(fabric, options(), &[record(1, 1, 1), record(2, 1, 2), record(3, 1, 3)]);
+            node.rebuild().await.expect("it is built");
+            // Three misses bring it in, not two.
+            assert_eq!(hits_of(&node, &[1, 1, 1, 1]).await, [false, false, false, true]);
+            assert!(node.find(1).expect("it is read").expect("it is there").cached);
+            // It has been hit once; another key needs three misses, of which the first takes that hit.
+            assert_eq!(hits_of(&node, &[2, 2, 2, 2, 1]).await, [false, false, false, true, false]);
+            assert!(!node.find(1).expect("it is read").expect("it is there").cached, "one slot, one record");
+            // Key 1 missed once just now; a miss of key 3 makes up for it, so that key 3 begins anew.
+            assert_eq!(hits_of(&node, &[3, 3, 3, 2]).await, [false, false, false, true]);
+            assert_eq!(hits_of(&node, &[3, 3]).await, [false, true]);
+        });
+    }
+
+    #[test]
+    fn a_record_that_is_hit_often_stays_until_it_is_missed_as_often() {
+        run(|fabric| async move {
+            let node = server(fabric, options(), &[record(1, 1, 1), record(2, 1, 2)]);
+            node.rebuild().await.expect("it is built");
+            hits_of(&node, &[1, 1, 1]).await;
+            assert_eq!(hits_of(&node, &[1; 10]).await, [true; 10]);
+            // Each miss takes one of ten hits: five misses meet five that are left.
+            assert_eq!(hits_of(&node, &[2; 6]).await, [false, false, false, false, false, true]);
+        });
+    }
+
+    #[test]
+    fn a_record_that_changed_on_its_way_into_the_cache_stays_out() {
+        run(|fabric| async move {
+            let node = server(fabric, options(), &[record(1, 1, 1)]);
+            node.rebuild().await.expect("it is built");
+            let old = node.find(1).expect("it is read").expect("it is there");
+            node.put(1, &[9; 8]).await.expect("it is put");
+            node.admit(1, old).await.expect("it is looked at");
+            let now = node.find(1).expect("it is read").expect("it is there");
+            assert!(!now.cached && now.version != old.version);
+            assert_eq!(node.cached_record(1, now.version).expect("it is read"), None);
+            node.admit(1, now).await.expect("it is brought in");
+            let cached = node.cached_record(1, now.version).expect("it is read").expect("it is there");
+            assert_eq!(cached.value, [9; 8]);
+        });
+    }
+}
