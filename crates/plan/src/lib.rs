@@ -8,11 +8,13 @@ pub mod advice;
 pub mod check;
 pub mod coded;
 pub mod design;
+pub mod estimate;
 pub mod interpret;
 pub mod observe;
 pub mod planner;
 pub mod program;
 
 pub use design::{Changes, Design, DesignError, Objective, Popularities, Rank, Runs};
+pub use estimate::{Estimate, Share};
 pub use planner::{Alone, Basis, Mix, Plan, PlanError, Ranged, Ready, Setting, plan, prepare};
 pub use program::{Compiled, Fold};

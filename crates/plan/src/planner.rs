@@ -243,19 +243,29 @@ pub fn prepare(design: &Design, setting: &Setting) -> Result<Vec<Ready>, miette:
                 router
             }
         };
-        ready.push(make_ready(design, alternative, router)?);
+        let observed = coded::observe_named(design, alternative, &router)?;
+        ready.push(ready_as(design, alternative, observed, router)?);
     }
     Ok(ready)
 }
 
 /// Compiles one alternative for a system: what its code is seen to do there where it has code, else
-/// its step lists.
+/// its step lists. Unlike [`prepare`] it does not find out which estimates the code's times are made of.
 pub fn make_ready(
     design: &Design,
     alternative: &Alternative,
     router: Rc<Router>,
 ) -> Result<Ready, miette::Report> {
     let observed = coded::observe(design, alternative, &router)?;
+    ready_as(design, alternative, observed, router)
+}
+
+fn ready_as(
+    design: &Design,
+    alternative: &Alternative,
+    observed: Option<coded::Observation>,
+    router: Rc<Router>,
+) -> Result<Ready, miette::Report> {
     let alternative = observed.map_or_else(|| alternative.clone(), |observed| observed.alternative);
     let compiled = compile(design, &alternative, &router)?;
     Ok(Ready { alternative, compiled, router })
@@ -669,6 +679,7 @@ fn rescaled(observed: &Fold, before: &Fold, after: &Fold) -> Fold {
         requests: after.requests.clone(),
         latency: scale(observed.latency, before.latency, after.latency),
         network_bytes: after.network_bytes,
+        estimated: after.estimated.clone(),
     }
 }
 
