@@ -7,12 +7,13 @@
 //! design's objects say how the accesses of all records are spread.
 
 use crate::design::{Alternative, Code, Design, Signals, Step};
+use crate::estimate::Share;
 use crate::planner::{Plan, Ready};
 use crate::program::{Fold, compile};
 use offpath_apps::kv::{self, Client, Key, Placement};
 use offpath_apps::replog::{self, Primary};
 use offpath_fabric::{Fabric, Role, RoleName, World};
-use offpath_quantity::{Bytes, Time};
+use offpath_quantity::{Bytes, Quantity, Time};
 use offpath_route::{Posting, Router};
 use offpath_twin::world::{Deed, Label, Observer};
 use offpath_twin::{Seed, TwinFabric, TwinWorld};
@@ -20,6 +21,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The coded application of a design.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,21 +55,6 @@ pub struct Store {
     pub index: Option<String>,
     /// The object that stands for the records.
     pub values: Option<String>,
-}
-
-impl Store {
-    /// The processor times by the names that a design gives them.
-    pub(crate) fn times(&self) -> [(&'static str, Time); 6] {
-        let costs = &self.costs;
-        [
-            ("build", costs.build),
-            ("search", costs.search),
-            ("check", costs.check),
-            ("card_hash", costs.card_hash),
-            ("card_search", costs.card_search),
-            ("card_lookup", costs.card_lookup),
-        ]
-    }
 }
 
 /// What the coded log is told by a design.
@@ -114,6 +101,64 @@ pub struct Observation {
     pub alternative: Alternative,
     /// The mean time that a request of the code took on the idle twin.
     pub latency_s: f64,
+}
+
+/// The same as [`observe`], with the design's estimates named at the steps that follow them.
+///
+/// The code is followed once more for each number that the application is told.
+///
+/// # Errors
+/// Those of [`observe`].
+pub fn observe_named(
+    design: &Design,
+    alternative: &Alternative,
+    router: &Rc<Router>,
+) -> Result<Option<Observation>, miette::Report> {
+    let Some(mut observation) = observe(design, alternative, router)? else { return Ok(None) };
+    // What the code's times are made of shows when one number of the design moves at a time.
+    for one in design.estimates().iter().filter(|one| design.told().contains(&one.id)) {
+        let Some(value) = Quantity::from_base(one.value.base() * MOVED, one.value.dimension()) else {
+            continue;
+        };
+        // A value that the code refuses tells nothing, as one that changes what it does.
+        let Ok(moved) = design.with_estimates(&BTreeMap::from([(one.id.to_string(), value)])) else {
+            continue;
+        };
+        let factor = value.base() / one.value.base();
+        if let Ok(Some(other)) = observe(&moved, alternative, router)
+            && (factor - 1.0).abs() > f64::EPSILON
+        {
+            let both = observation.alternative.operations.iter_mut().zip(&other.alternative.operations);
+            both.for_each(|((_, _, own), (_, _, other))| attribute(own, other, &one.id, factor));
+        }
+    }
+    Ok(Some(observation))
+}
+
+/// How far a number is moved to see what follows it: less, since more may not fit the code.
+const MOVED: f64 = 0.5;
+
+/// Names the estimate `id` at the steps that follow it, `moved` being the same with it times `factor`.
+fn attribute(steps: &mut [Step], moved: &[Step], id: &Arc<str>, factor: f64) {
+    for (step, moved) in steps.iter_mut().zip(moved) {
+        match (step, moved) {
+            (Step::Compute { time, rests_on, .. }, Step::Compute { time: other, .. }) if time != other => {
+                let change = other.ps() as f64 / time.ps() as f64 - 1.0;
+                rests_on.push(Share { id: id.clone(), share: change / (factor - 1.0) });
+            }
+            (Step::Verb { bytes, rests_on, .. }, Step::Verb { bytes: other, .. }) if bytes != other => {
+                rests_on.push(id.clone());
+            }
+            (
+                Step::Branch { then, otherwise, .. },
+                Step::Branch { then: other_then, otherwise: other_otherwise, .. },
+            ) => {
+                attribute(then, other_then, id, factor);
+                attribute(otherwise, other_otherwise, id, factor);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Follows the code of an alternative on the idle twin of `router`'s system; `None` where the design
@@ -269,7 +314,12 @@ fn of_store(
     }
     let (hit, miss) = (run(true)?, run(false)?);
     Ok(Steps {
-        steps: vec![Step::Branch { probability: hit_ratio, then: hit.steps, otherwise: miss.steps }],
+        steps: vec![Step::Branch {
+            probability: hit_ratio,
+            then: hit.steps,
+            otherwise: miss.steps,
+            rests_on: Vec::new(),
+        }],
         latency_s: hit_ratio * hit.latency_s + (1.0 - hit_ratio) * miss.latency_s,
     })
 }
@@ -408,7 +458,12 @@ fn steps(
         match deed {
             Deed::Compute { time, .. } if *time == Time::ZERO => {}
             Deed::Compute { endpoint, time } => {
-                steps.push(Step::Compute { at: endpoint.clone(), time: *time, span: span.clone() });
+                steps.push(Step::Compute {
+                    at: endpoint.clone(),
+                    time: *time,
+                    rests_on: Vec::new(),
+                    span: span.clone(),
+                });
             }
             Deed::Operation { operation, signaled, immediate, region } => {
                 let is_message = operation.verb.is_message();
@@ -427,6 +482,7 @@ fn steps(
                         Posting::Batch(count) => count,
                     },
                     signals: Signals { immediate: *immediate, polled: *signaled && is_message },
+                    rests_on: Vec::new(),
                     span: span.clone(),
                 });
             }

@@ -73,13 +73,37 @@ impl Ranged {
     }
 }
 
+/// How a number came to be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// As its profile says.
+    Profile(Provenance),
+    /// The user gives it, in the design or by a setting.
+    Yours,
+}
+
+impl Origin {
+    /// Whether nothing was measured or described of this very device.
+    pub fn is_guess(self) -> bool {
+        matches!(self, Origin::Profile(provenance) if provenance.is_guess())
+    }
+
+    /// Its name on screens and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Origin::Profile(provenance) => provenance.name(),
+            Origin::Yours => "your estimate",
+        }
+    }
+}
+
 /// A number that a figure rests on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rest {
     /// The number.
     pub number: String,
     /// How it is known.
-    pub provenance: Provenance,
+    pub origin: Origin,
     /// Its share of all that decides the figure: its elasticity over the sum of all elasticities, without
     /// signs. The shares of a figure sum to 1.
     pub weight: f64,
@@ -322,7 +346,7 @@ fn rests(
         if slope > 1e-6 {
             found.push(Rest {
                 number: factor.id.clone(),
-                provenance: factor.provenance,
+                origin: factor.origin,
                 weight: slope,
                 moves,
                 own_evidence: factor.rows.iter().any(|row| rows.contains(row)),
@@ -337,12 +361,12 @@ fn rests(
 
 /// The share of a figure that guesses decide.
 pub fn guessed(rests: &[Rest]) -> f64 {
-    rests.iter().filter(|rest| rest.provenance.is_guess()).map(|rest| rest.weight).sum()
+    rests.iter().filter(|rest| rest.origin.is_guess()).map(|rest| rest.weight).sum()
 }
 
 /// The share of a figure that the user's own numbers decide.
 pub fn estimated(rests: &[Rest]) -> f64 {
-    rests.iter().filter(|rest| rest.provenance == Provenance::Set).map(|rest| rest.weight).sum()
+    rests.iter().filter(|rest| rest.origin == Origin::Yours).map(|rest| rest.weight).sum()
 }
 
 /// From what share on guesses decide a figure.
@@ -368,7 +392,7 @@ pub(crate) fn basis_of(rests: &[Rest], without_evidence: bool) -> Basis {
     }
     let weak = rests
         .iter()
-        .any(|rest| rest.moves > if rest.provenance.is_guess() { MOVED_BY_GUESS } else { MOVED_BY_RANGE });
+        .any(|rest| rest.moves > if rest.origin.is_guess() { MOVED_BY_GUESS } else { MOVED_BY_RANGE });
     if weak { Basis::Weak } else { Basis::Predicted }
 }
 

@@ -4,6 +4,7 @@
 //! to do next; nothing that matters has a default.
 
 use crate::coded::{Application, Coded, Log, PLACEMENTS, Store, WAYS};
+use crate::estimate::{Estimate, Share, Written, noun};
 use crate::interpret::MOST_TASKS;
 use miette::{NamedSource, SourceSpan};
 use offpath_apps::kv::Costs;
@@ -16,6 +17,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use toml::Spanned;
 
 /// Why a design cannot be planned, pointing into the file.
@@ -119,6 +121,8 @@ pub enum Step {
         batch: u32,
         /// How its two sides hear of it.
         signals: Signals,
+        /// The estimates that its payload is made of.
+        rests_on: Vec<Arc<str>>,
         /// Where it stands in the file.
         span: Range<usize>,
     },
@@ -128,6 +132,8 @@ pub enum Step {
         at: String,
         /// How long.
         time: Time,
+        /// The estimates that the time is made of.
+        rests_on: Vec<Share>,
         /// Where it stands in the file.
         span: Range<usize>,
     },
@@ -137,6 +143,8 @@ pub enum Step {
         times: u64,
         /// The steps.
         steps: Vec<Step>,
+        /// The estimates that the number is made of.
+        rests_on: Vec<Arc<str>>,
         /// Where the number stands in the file.
         span: Range<usize>,
     },
@@ -150,6 +158,8 @@ pub enum Step {
         then: Vec<Step>,
         /// The second.
         otherwise: Vec<Step>,
+        /// The estimates that the probability is made of.
+        rests_on: Vec<Arc<str>>,
     },
 }
 
@@ -172,6 +182,36 @@ pub struct Alternative {
     pub code: Option<Code>,
     /// Where it stands in the file.
     pub span: Range<usize>,
+}
+
+impl Alternative {
+    /// The same with the times of its steps that are made of estimates moved: each by the ratio of an
+    /// estimate's new value to its old.
+    pub(crate) fn with_times(&self, ratios: &BTreeMap<&str, f64>) -> Alternative {
+        fn moved(steps: &mut [Step], ratios: &BTreeMap<&str, f64>) {
+            for step in steps {
+                match step {
+                    Step::Compute { time, rests_on, .. } => {
+                        let factor = rests_on.iter().fold(1.0, |factor, one| {
+                            let ratio = ratios.get(&*one.id).copied().unwrap_or(1.0);
+                            factor * (1.0 + one.share * (ratio - 1.0))
+                        });
+                        *time = time.scaled(factor.max(0.0));
+                    }
+                    Step::Repeat { steps, .. } => moved(steps, ratios),
+                    Step::Parallel(lists) => lists.iter_mut().for_each(|steps| moved(steps, ratios)),
+                    Step::Branch { then, otherwise, .. } => {
+                        moved(then, ratios);
+                        moved(otherwise, ratios);
+                    }
+                    Step::Verb { .. } => {}
+                }
+            }
+        }
+        let mut changed = self.clone();
+        changed.operations.iter_mut().for_each(|(_, _, steps)| moved(steps, ratios));
+        changed
+    }
 }
 
 /// An alternative of a coded application.
@@ -267,8 +307,11 @@ pub struct Design {
     pub host_cpu_share: Option<f64>,
     /// The greatest unloaded latency that an alternative may have in a mix.
     pub latency_bound: Option<Time>,
-    /// Parameters with their values, sizes in bytes.
+    /// Parameters with their values in base units: bytes, picoseconds, bits or operations per second,
+    /// hertz; plain numbers as they are.
     pub parameters: BTreeMap<String, f64>,
+    /// What each parameter measures; a plain number is a ratio.
+    pub dimensions: BTreeMap<String, Dimension>,
     /// The parameters that are sizes.
     pub sizes: BTreeSet<String>,
     /// A parameter to vary, with its values.
@@ -279,6 +322,12 @@ pub struct Design {
     pub published: Vec<Published>,
     /// The text and name of the file, for errors found later.
     pub source: (String, String),
+    /// The numbers that the file gives, in its order.
+    estimates: Vec<Estimate>,
+    /// Those that the coded application is told.
+    told: BTreeSet<Arc<str>>,
+    /// The file as it was read, from which it is resolved again with other numbers.
+    file: Arc<Parsed>,
 }
 
 /// A published ratio of throughputs over the client counts, to stand beside the twin's.
@@ -338,7 +387,7 @@ pub struct CacheUse {
     pub budget_span: Range<usize>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawFile {
     design: RawDesign,
@@ -359,7 +408,7 @@ struct RawFile {
     clients: Option<RawClients>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawDesign {
     name: String,
@@ -378,7 +427,7 @@ struct RawDesign {
     mix: Option<Spanned<String>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawWorkload {
     ycsb: Spanned<String>,
@@ -386,69 +435,69 @@ struct RawWorkload {
     set: BTreeMap<String, toml::Value>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawApplication {
     name: Spanned<String>,
     engine: Option<Spanned<String>>,
-    value: Option<Spanned<String>>,
+    value: Option<Spanned<toml::Value>>,
     index: Option<Spanned<String>>,
     values: Option<Spanned<String>>,
-    build: Option<Spanned<String>>,
-    search: Option<Spanned<String>>,
-    check: Option<Spanned<String>>,
-    card_hash: Option<Spanned<String>>,
-    card_search: Option<Spanned<String>>,
-    card_lookup: Option<Spanned<String>>,
-    chunk: Option<Spanned<String>>,
-    ratio: Option<Spanned<String>>,
+    build: Option<Spanned<toml::Value>>,
+    search: Option<Spanned<toml::Value>>,
+    check: Option<Spanned<toml::Value>>,
+    card_hash: Option<Spanned<toml::Value>>,
+    card_search: Option<Spanned<toml::Value>>,
+    card_lookup: Option<Spanned<toml::Value>>,
+    chunk: Option<Spanned<toml::Value>>,
+    ratio: Option<Spanned<toml::Value>>,
     chain: Option<Vec<Spanned<String>>>,
-    compress: Option<Spanned<String>>,
-    append: Option<Spanned<String>>,
+    compress: Option<Spanned<toml::Value>>,
+    append: Option<Spanned<toml::Value>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawObject {
-    entry: Spanned<String>,
+    entry: Spanned<toml::Value>,
     records_per_entry: Option<u64>,
     copies: Option<u64>,
     copied: Option<u64>,
-    spacing: Option<Spanned<String>>,
+    spacing: Option<Spanned<toml::Value>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawCache {
     at: Spanned<String>,
-    budget: Spanned<String>,
+    budget: Spanned<toml::Value>,
     #[serde(default)]
     whole: Vec<Spanned<String>>,
     hottest: Spanned<String>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawConstraints {
     host_cpu_share: Option<Spanned<f64>>,
     latency_bound: Option<Spanned<String>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawMix {
     name: String,
     fill: Vec<Spanned<String>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawSweep {
     parameter: Spanned<String>,
     values: Vec<Spanned<toml::Value>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawPublished {
     of: Spanned<String>,
@@ -458,7 +507,7 @@ struct RawPublished {
     source: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawClients {
     counts: Vec<Spanned<u32>>,
@@ -466,7 +515,7 @@ struct RawClients {
     published: Vec<RawPublished>,
 }
 
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawAlternative {
     name: Spanned<String>,
@@ -474,7 +523,7 @@ struct RawAlternative {
     description: String,
     like: Option<Spanned<String>>,
     device: Option<String>,
-    hit_ratio: Option<Spanned<f64>>,
+    hit_ratio: Option<Spanned<toml::Value>>,
     mixed: Option<bool>,
     #[serde(default)]
     rows: Vec<String>,
@@ -489,7 +538,7 @@ struct RawAlternative {
     readmodifywrite: Option<Vec<Spanned<RawStep>>>,
 }
 
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct RawStep {
     read: Option<Spanned<String>>,
@@ -498,19 +547,19 @@ struct RawStep {
     send_ud: Option<Spanned<String>>,
     compare_and_swap: Option<Spanned<String>>,
     fetch_and_add: Option<Spanned<String>>,
-    bytes: Option<Spanned<String>>,
+    bytes: Option<Spanned<toml::Value>>,
     object: Option<Spanned<String>>,
-    batch: Option<Spanned<u32>>,
+    batch: Option<Spanned<toml::Value>>,
     compute: Option<Spanned<String>>,
-    time: Option<Spanned<String>>,
-    rate: Option<Spanned<String>>,
-    repeat: Option<Spanned<u64>>,
+    time: Option<Spanned<toml::Value>>,
+    rate: Option<Spanned<toml::Value>>,
+    repeat: Option<Spanned<toml::Value>>,
     steps: Option<Vec<Spanned<RawStep>>>,
     parallel: Option<Vec<Vec<Spanned<RawStep>>>>,
     cached: Option<Spanned<String>>,
     hit: Option<Vec<Spanned<RawStep>>>,
     miss: Option<Vec<Spanned<RawStep>>>,
-    probability: Option<Spanned<f64>>,
+    probability: Option<Spanned<toml::Value>>,
     then: Option<Vec<Spanned<RawStep>>>,
     otherwise: Option<Vec<Spanned<RawStep>>>,
 }
@@ -612,9 +661,57 @@ impl Design {
         Ok(())
     }
 
-    /// A parameter's value as [`Changes::parameters`] takes it: bytes with their unit.
+    /// A parameter's value as [`Changes::parameters`] takes it, with its base unit.
     pub fn parameter_text(&self, name: &str, value: f64) -> String {
-        if self.sizes.contains(name) { format!("{value} B") } else { value.to_string() }
+        let units = self.dimensions.get(name).map_or(&[][..], |dimension| dimension.units());
+        match units.first() {
+            Some((unit, _)) => format!("{value} {unit}"),
+            None => value.to_string(),
+        }
+    }
+
+    /// A parameter's value with its unit.
+    pub fn parameter_quantity(&self, name: &str, value: f64) -> Option<Quantity> {
+        Quantity::from_base(value, *self.dimensions.get(name)?)
+    }
+
+    /// The numbers that the file gives, in its order. Each is an estimate of its author, whether it has
+    /// an interval or not.
+    pub fn estimates(&self) -> &[Estimate] {
+        &self.estimates
+    }
+
+    /// The estimates that the coded application is told: where one of them moves, alternatives with code
+    /// have to be observed again.
+    pub fn told(&self) -> &BTreeSet<Arc<str>> {
+        &self.told
+    }
+
+    /// The same design with some estimates at other values. Whole numbers are rounded, and at least 1.
+    ///
+    /// # Errors
+    /// Where there is no such estimate, where a value is of another kind than its estimate, and where the
+    /// file would be refused with the values, as when they make a cache's objects exceed its budget.
+    pub fn with_estimates(&self, moved: &BTreeMap<String, Quantity>) -> Result<Design, miette::Report> {
+        for (id, value) in moved {
+            let Some(known) = self.estimates.iter().find(|one| *one.id == **id) else {
+                let all: Vec<&str> = self.estimates.iter().map(|one| &*one.id).collect();
+                return Err(miette::miette!(
+                    help = format!("its numbers are: {}", all.join(", ")),
+                    "the design `{}` has no number `{id}`",
+                    self.name
+                ));
+            };
+            let (given, wanted) = (value.dimension(), known.value.dimension());
+            if given != wanted {
+                return Err(self.refuse(
+                    format!("`{id}` is {}, and {value} is {}", noun(wanted), noun(given)),
+                    "give it a value with a unit of its own kind",
+                    &known.span,
+                ));
+            }
+        }
+        Parsed::resolve(&self.file, moved)
     }
 
     /// Reads and resolves the design in a file.
@@ -658,53 +755,137 @@ impl Design {
                 at: error.span().map(Into::into),
             }
         })?;
-        Resolver {
-            text,
-            name,
+        let mut parsed = Parsed {
+            text: text.to_string(),
+            name: name.to_string(),
             raw,
-            parameters: BTreeMap::new(),
+            workload: None,
+            popularity: None,
+            changes: changes.clone(),
+        };
+        parsed.workload = parsed.read_workload(directory)?;
+        // Drawing the popularity of millions of records takes longer than everything else here.
+        if !parsed.raw.object.is_empty() || parsed.raw.cache.is_some() {
+            parsed.popularity = parsed.workload.as_ref().map(|workload| popularities.of(workload));
+        }
+        Parsed::resolve(&Arc::new(parsed), &BTreeMap::new())
+    }
+}
+
+/// A design's file with what it names, before its numbers are resolved.
+#[derive(Debug)]
+struct Parsed {
+    text: String,
+    name: String,
+    raw: RawFile,
+    workload: Option<Workload>,
+    /// How popular the workload's records are, where an object or a cache needs it.
+    popularity: Option<Popularity>,
+    changes: Changes,
+}
+
+impl Parsed {
+    fn resolve(file: &Arc<Parsed>, moved: &BTreeMap<String, Quantity>) -> Result<Design, miette::Report> {
+        Resolver {
+            file,
+            moved,
+            names: BTreeMap::new(),
             times: BTreeMap::new(),
-            popularities,
+            estimates: RefCell::default(),
+            told: RefCell::default(),
             hit_ratio: None,
             cache_object: None,
         }
-        .resolve(directory, changes)
+        .resolve()
+    }
+
+    fn read_workload(&self, directory: &Path) -> Result<Option<Workload>, miette::Report> {
+        let Some(raw) = &self.raw.workload else { return Ok(None) };
+        let changes = &self.changes;
+        let path = changes.workload.clone().unwrap_or_else(|| directory.join(raw.ycsb.get_ref()));
+        let held = if changes.workload.is_none() { changes.files.get(raw.ycsb.get_ref()) } else { None };
+        let workload = match held {
+            Some(text) => Workload::parse(text, raw.ycsb.get_ref())?,
+            None if !path.is_file() => {
+                return Err(self.error(
+                    format!("the workload file `{}` does not exist", path.display()),
+                    "give the path of a YCSB property file, from the design's own folder",
+                    raw.ycsb.span(),
+                ));
+            }
+            None => Workload::load(&path)?,
+        };
+        let overrides = raw
+            .set
+            .iter()
+            .map(|(key, value)| {
+                let text = match value {
+                    toml::Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                (key.clone(), text)
+            })
+            .collect();
+        Ok(Some(workload.with_overrides(overrides)?))
+    }
+
+    fn error(&self, message: impl Into<String>, help: impl Into<String>, at: Range<usize>) -> miette::Report {
+        DesignError {
+            message: message.into(),
+            help: Some(help.into()),
+            source_code: NamedSource::new(&self.name, self.text.clone()),
+            at: Some(at.into()),
+        }
+        .into()
     }
 }
 
 struct Resolver<'t> {
-    text: &'t str,
-    name: &'t str,
-    raw: RawFile,
-    parameters: BTreeMap<String, Value>,
+    file: &'t Arc<Parsed>,
+    /// Estimates that have another value than the file gives.
+    moved: &'t BTreeMap<String, Quantity>,
+    /// What parameters, and the workload's record, stand for.
+    names: BTreeMap<String, Named>,
     /// Processor times of the coded application, which steps may name.
-    times: BTreeMap<&'static str, Time>,
-    popularities: &'t Popularities,
-    hit_ratio: Option<f64>,
+    times: BTreeMap<&'static str, Named>,
+    estimates: RefCell<BTreeMap<Arc<str>, Estimate>>,
+    /// Those that the coded application is told.
+    told: RefCell<BTreeSet<Arc<str>>>,
+    /// Share of the requests that find what they read in the cache.
+    hit_ratio: Option<Read>,
     cache_object: Option<String>,
 }
 
-/// What a parameter or size name stands for.
-#[derive(Clone, Copy, Debug)]
-enum Value {
-    Bytes(f64),
-    Number(f64),
+/// What a name stands for.
+#[derive(Clone, Debug)]
+struct Named {
+    dimension: Dimension,
+    read: Read,
 }
 
-impl Value {
-    /// Says what is wrong with it as a parameter's value.
-    fn check(self, name: &str) -> Result<(), String> {
-        let (Value::Bytes(number) | Value::Number(number)) = self;
-        if number.is_finite() && number >= 0.0 {
-            return Ok(());
-        }
-        Err(format!("parameter `{name}` is {number}; it has to be 0 or more"))
+/// A number in its base unit, and the estimates that it is made of.
+#[derive(Clone, Debug, Default)]
+struct Read {
+    base: f64,
+    rests_on: Vec<Arc<str>>,
+}
+
+impl Read {
+    /// The estimates of a time that is in proportion to each.
+    fn shares(&self) -> Vec<Share> {
+        self.rests_on.iter().map(|id| Share { id: id.clone(), share: 1.0 }).collect()
+    }
+
+    fn and(mut self, other: &Read) -> Read {
+        self.rests_on.extend(other.rests_on.iter().cloned());
+        self
     }
 }
 
 /// The name that stands for the workload's mean record.
 const RECORD: &str = "record";
-const NOT_NEGATIVE: &str = "give it a finite number that is not negative";
+/// Longer than any request, and short enough for any number of them to be simulated.
+pub(crate) const LONGEST: Time = Time::from_ms(60_000);
 /// A message carries its alternative as 8 bits, and nobody compares more.
 const MOST_ALTERNATIVES: usize = 200;
 
@@ -722,92 +903,231 @@ const VERBS: [offpath_route::Verb; 6] = [
 
 impl Resolver<'_> {
     fn error(&self, message: impl Into<String>, help: impl Into<String>, at: Range<usize>) -> miette::Report {
-        DesignError {
-            message: message.into(),
-            help: Some(help.into()),
-            source_code: NamedSource::new(self.name, self.text.to_string()),
-            at: Some(at.into()),
+        self.file.error(message, help, at)
+    }
+
+    /// A number that the file gives at `id`, as an estimate.
+    fn estimated(&self, id: &str, written: Written, span: Range<usize>) -> Read {
+        let id: Arc<str> = id.into();
+        let value = self.moved.get(&*id).copied().unwrap_or(written.value);
+        let Written { low, high, .. } = written;
+        let estimate = Estimate { id: id.clone(), value, low, high, span };
+        self.estimates.borrow_mut().insert(id.clone(), estimate);
+        Read { base: value.base(), rests_on: vec![id] }
+    }
+
+    /// A number of `dimension` that stands at `id`: one with its unit, an interval, a name, or a product
+    /// of a name or number with plain numbers.
+    fn number(
+        &self,
+        id: &str,
+        given: &Spanned<toml::Value>,
+        dimension: Dimension,
+    ) -> Result<Read, miette::Report> {
+        match given.get_ref() {
+            toml::Value::String(text) if !Written::is_interval(text) => {
+                self.product(Some(id), text, dimension, given.span())
+            }
+            value => {
+                let written = Written::read(value, Some(dimension))
+                    .map_err(|(message, help)| self.error(message, help, given.span()))?;
+                Ok(self.estimated(id, written, given.span()))
+            }
         }
-        .into()
     }
 
-    fn quantity(&self, text: &Spanned<String>, dimension: Dimension) -> Result<Quantity, miette::Report> {
-        Quantity::parse(text.get_ref(), dimension).map_err(|error| {
-            self.error(error.to_string(), format!("as in `{}`", dimension.example()), text.span())
-        })
-    }
-
-    fn time(&self, text: &Spanned<String>) -> Result<Time, miette::Report> {
-        if let Some(time) = self.times.get(text.get_ref().as_str()) {
-            return Ok(*time);
-        }
-        let Quantity::Time(time) = self.quantity(text, Dimension::Time)? else { unreachable!("a time") };
-        Ok(time)
-    }
-
-    /// A size: bytes with a unit, a parameter, or a product of such.
-    fn bytes(&self, text: &Spanned<String>) -> Result<Bytes, miette::Report> {
-        let mut product = 1.0;
-        let mut sizes = 0;
-        for factor in text.get_ref().split('*').map(str::trim) {
-            match self.parameters.get(factor) {
-                Some(Value::Bytes(bytes)) => {
-                    product *= bytes;
-                    sizes += 1;
+    /// A product of names and numbers; what it gives itself is an estimate where it has an `id`.
+    fn product(
+        &self,
+        id: Option<&str>,
+        text: &str,
+        dimension: Dimension,
+        span: Range<usize>,
+    ) -> Result<Read, miette::Report> {
+        let mut product = Read { base: 1.0, rests_on: Vec::new() };
+        let mut with_unit = 0;
+        let own = |value: Quantity| match id {
+            Some(id) => self.estimated(id, Written { value, low: None, high: None }, span.clone()),
+            None => Read { base: value.base(), rests_on: Vec::new() },
+        };
+        for factor in text.split('*').map(str::trim) {
+            let time = self.times.get(factor).filter(|_| dimension == Dimension::Time);
+            let read = match time.or_else(|| self.names.get(factor)) {
+                Some(named) if named.dimension == dimension || named.dimension == Dimension::Ratio => {
+                    with_unit += usize::from(named.dimension == dimension);
+                    named.read.clone()
                 }
-                Some(Value::Number(number)) => product *= number,
-                None => match (factor.parse::<f64>(), Quantity::parse(factor, Dimension::Bytes)) {
-                    (Ok(number), _) => product *= number,
+                Some(named) => {
+                    return Err(self.error(
+                        format!(
+                            "`{factor}` is {}, and here is {} wanted",
+                            noun(named.dimension),
+                            noun(dimension)
+                        ),
+                        format!("use a parameter like `\"{}\"`, or write the number", dimension.example()),
+                        span,
+                    ));
+                }
+                None => match (factor.parse::<f64>(), Quantity::parse(factor, dimension)) {
                     (_, Ok(quantity)) => {
-                        product *= quantity.base();
-                        sizes += 1;
+                        with_unit += 1;
+                        own(quantity)
                     }
+                    (Ok(number), _) => Read { base: number, rests_on: Vec::new() },
                     (_, Err(error)) => {
-                        let known: Vec<&str> = self.parameters.keys().map(String::as_str).collect();
+                        let known: Vec<&str> = self.names.keys().map(String::as_str).collect();
                         return Err(self.error(
                             error.to_string(),
                             format!(
-                                "write bytes with a unit, a name from [parameters] ({}), or a product of them",
+                                "write {dimension} as in `{}`, a name from [parameters] ({}), or a product of them",
+                                dimension.example(),
                                 known.join(", ")
                             ),
-                            text.span(),
+                            span,
                         ));
                     }
                 },
-            }
+            };
+            product.base *= read.base;
+            product.rests_on.extend(read.rests_on);
         }
-        if sizes != 1 {
+        if with_unit != 1 && dimension != Dimension::Ratio {
+            let what = match dimension {
+                Dimension::Bytes => "sizes; a number of bytes".to_string(),
+                other => format!("numbers that are {}; {}", noun(other), noun(other)),
+            };
             return Err(self.error(
-                format!("`{}` multiplies {sizes} sizes; a number of bytes has exactly one", text.get_ref()),
-                "write one size and any plain numbers, as in `chunk * ratio`",
-                text.span(),
+                format!("`{text}` multiplies {with_unit} {what} has exactly one"),
+                format!(
+                    "write one like `{}` and any plain numbers, as in `chunk * ratio`",
+                    dimension.example()
+                ),
+                span,
             ));
         }
-        match Quantity::from_base(product, Dimension::Bytes) {
-            Some(Quantity::Bytes(bytes)) => Ok(bytes),
-            _ => Err(self.error(
-                format!("`{}` is {product} bytes, which is out of range", text.get_ref()),
-                "use a size from 0 B to 9e18 B; what one verb may move, its path says",
-                text.span(),
-            )),
+        Ok(product)
+    }
+
+    fn quantity(
+        &self,
+        read: &Read,
+        dimension: Dimension,
+        at: Range<usize>,
+    ) -> Result<Quantity, miette::Report> {
+        Quantity::from_base(read.base, dimension).ok_or_else(|| {
+            let unit = dimension.units().first().map_or("", |(unit, _)| *unit);
+            self.error(
+                format!("{} {unit} is out of the range of {dimension}", read.base),
+                match dimension {
+                    Dimension::Bytes => {
+                        "use a size from 0 B to 9e18 B; what one verb may move, its path says"
+                    }
+                    _ => "use a number that is not negative, and at most 9e18 in its smallest unit",
+                },
+                at,
+            )
+        })
+    }
+
+    fn time(&self, id: &str, given: &Spanned<toml::Value>) -> Result<(Time, Read), miette::Report> {
+        let read = self.number(id, given, Dimension::Time)?;
+        match self.quantity(&read, Dimension::Time, given.span())? {
+            Quantity::Time(time) => Ok((self.within_reason(time, given.span())?, read)),
+            other => unreachable!("{other} is read as a time"),
         }
     }
 
-    fn resolve(mut self, directory: &Path, changes: &Changes) -> Result<Design, miette::Report> {
+    /// Refuses a time that no request takes, and that no simulation could add up.
+    fn within_reason(&self, time: Time, at: Range<usize>) -> Result<Time, miette::Report> {
+        if time <= LONGEST {
+            return Ok(time);
+        }
+        Err(self.error(
+            format!("{time} is longer than {LONGEST}, the most that a step may take"),
+            "write what one request waits for; work of minutes is not part of a request",
+            at,
+        ))
+    }
+
+    fn rate(&self, id: &str, given: &Spanned<toml::Value>) -> Result<(u64, Read), miette::Report> {
+        let read = self.number(id, given, Dimension::BitRate)?;
+        match self.quantity(&read, Dimension::BitRate, given.span())? {
+            Quantity::BitRate(rate) if rate.bits_per_second() > 0 => Ok((rate.bits_per_second(), read)),
+            Quantity::BitRate(_) => {
+                Err(self.error("the rate is 0", "write what one core gets done", given.span()))
+            }
+            other => unreachable!("{other} is read as a bit rate"),
+        }
+    }
+
+    /// A size: bytes with a unit, a parameter, or a product of such.
+    fn bytes(&self, id: &str, given: &Spanned<toml::Value>) -> Result<(Bytes, Read), miette::Report> {
+        let read = self.number(id, given, Dimension::Bytes)?;
+        match self.quantity(&read, Dimension::Bytes, given.span())? {
+            Quantity::Bytes(bytes) => Ok((bytes, read)),
+            other => unreachable!("{other} is read as a size"),
+        }
+    }
+
+    /// A size that says what is counted, and is nobody's estimate.
+    fn plain_bytes(&self, text: &Spanned<String>) -> Result<Bytes, miette::Report> {
+        let read = self.product(None, text.get_ref(), Dimension::Bytes, text.span())?;
+        match self.quantity(&read, Dimension::Bytes, text.span())? {
+            Quantity::Bytes(bytes) => Ok(bytes),
+            other => unreachable!("{other} is read as a size"),
+        }
+    }
+
+    /// A share from 0 to 1.
+    fn share(&self, key: &str, id: &str, given: &Spanned<toml::Value>) -> Result<Read, miette::Report> {
+        let read = self.number(id, given, Dimension::Ratio)?;
+        if (0.0..=1.0).contains(&read.base) {
+            return Ok(read);
+        }
+        Err(self.error(
+            format!("a {key} of {} is outside 0 to 1", read.base),
+            "write a share from 0 to 1",
+            given.span(),
+        ))
+    }
+
+    /// How many: a whole number of 1 or more, or a parameter that is one. Only what has an interval is an
+    /// estimate: the shape of a request is its author's to say.
+    fn whole(
+        &self,
+        key: &str,
+        id: &str,
+        given: &Spanned<toml::Value>,
+        most: u64,
+    ) -> Result<(u64, Read), miette::Report> {
+        let read = match given.get_ref() {
+            toml::Value::Integer(number) => Read { base: *number as f64, rests_on: Vec::new() },
+            _ => self.number(id, given, Dimension::Ratio)?,
+        };
+        let base = if self.moved.is_empty() { read.base } else { read.base.round().max(1.0) };
+        if base.fract() != 0.0 || base < 1.0 || base > most as f64 {
+            return Err(self.error(
+                format!("`{key}` is {base}; it has to be a whole number from 1 to {most}"),
+                format!("as in `{key} = 3`, or name a parameter that is such a number"),
+                given.span(),
+            ));
+        }
+        Ok((base as u64, read))
+    }
+
+    fn resolve(mut self) -> Result<Design, miette::Report> {
+        let file = self.file.clone();
+        let (workload, changes) = (&file.workload, &file.changes);
         self.read_parameters(changes)?;
-        let workload = self.read_workload(directory, changes)?;
-        if let Some(workload) = &workload {
-            self.parameters.insert(RECORD.into(), Value::Bytes(workload.mean_record_bytes()));
+        if let Some(workload) = workload {
+            let read = Read { base: workload.mean_record_bytes(), rests_on: Vec::new() };
+            self.names.insert(RECORD.into(), Named { dimension: Dimension::Bytes, read });
         }
-        let (objects, cache) = self.read_objects(workload.as_ref())?;
-        self.hit_ratio = cache.as_ref().map(|cache| cache.hit_ratio);
-        self.cache_object = cache.as_ref().map(|cache| cache.object.clone());
-        let application = self.application(&objects)?;
-        if let Some(Application::Store(store)) = &application {
-            self.times = store.times().into();
-        }
+        let (objects, cache) = self.read_objects()?;
+        let (application, times) = self.application(&objects)?;
+        self.times = times;
         let alternatives = self.read_alternatives(workload.as_ref(), &objects, application.as_ref())?;
-        for mix in &self.raw.mix {
+        for mix in &self.file.raw.mix {
             for name in &mix.fill {
                 if !alternatives.iter().any(|a| a.name == *name.get_ref()) {
                     return Err(self.error(
@@ -821,9 +1141,9 @@ impl Resolver<'_> {
         let alternatives_and_mixes: Vec<String> = alternatives
             .iter()
             .map(|one| one.name.clone())
-            .chain(self.raw.mix.iter().map(|mix| mix.name.clone()))
+            .chain(self.file.raw.mix.iter().map(|mix| mix.name.clone()))
             .collect();
-        let raw = &self.raw.design;
+        let raw = &self.file.raw.design;
         let objective = self.objective(changes)?;
         let rank = match raw.rank_by.get_ref().as_str() {
             "unloaded-latency" => Rank::UnloadedLatency,
@@ -838,7 +1158,7 @@ impl Resolver<'_> {
                 ));
             }
         };
-        let constraints = &self.raw.constraints;
+        let constraints = &self.file.raw.constraints;
         if let Some(share) = &constraints.host_cpu_share
             && !(0.0..=1.0).contains(share.get_ref())
         {
@@ -849,6 +1169,12 @@ impl Resolver<'_> {
             ));
         }
         let sweep = self.sweep()?;
+        fn of<T>(names: &BTreeMap<String, Named>, what: &dyn Fn(&Named) -> Option<T>) -> BTreeMap<String, T> {
+            let own = names.iter().filter(|(name, _)| *name != RECORD);
+            own.filter_map(|(name, named)| Some((name.clone(), what(named)?))).collect()
+        }
+        let mut estimates: Vec<Estimate> = self.estimates.take().into_values().collect();
+        estimates.sort_by_key(|one| one.span.start);
         let description = |workload: &Workload| {
             let mix = &workload.mix;
             let shares: Vec<String> = offpath_workload::Operation::ALL
@@ -858,7 +1184,7 @@ impl Resolver<'_> {
                 .collect();
             format!(
                 "YCSB {}: {}, {} over {} records of {} B",
-                Path::new(self.raw.workload.as_ref().map_or("", |w| w.ycsb.get_ref()))
+                Path::new(self.file.raw.workload.as_ref().map_or("", |w| w.ycsb.get_ref()))
                     .file_name()
                     .map(|name| name.to_string_lossy().into_owned())
                     .unwrap_or_default(),
@@ -892,6 +1218,7 @@ impl Resolver<'_> {
                 .map(|w| w.warnings().iter().map(ToString::to_string).collect())
                 .unwrap_or_default(),
             mixes: self
+                .file
                 .raw
                 .mix
                 .iter()
@@ -906,36 +1233,34 @@ impl Resolver<'_> {
             objects,
             cache,
             host_cpu_share: constraints.host_cpu_share.as_ref().map(|share| *share.get_ref()),
-            latency_bound: constraints.latency_bound.as_ref().map(|bound| self.time(bound)).transpose()?,
-            parameters: self
-                .parameters
-                .iter()
-                .filter(|(name, _)| self.raw.parameters.contains_key(*name))
-                .map(|(name, value)| {
-                    (
-                        name.clone(),
-                        match value {
-                            Value::Bytes(v) | Value::Number(v) => *v,
-                        },
-                    )
+            latency_bound: constraints
+                .latency_bound
+                .as_ref()
+                .map(|bound| {
+                    let read = self.product(None, bound.get_ref(), Dimension::Time, bound.span())?;
+                    match self.quantity(&read, Dimension::Time, bound.span())? {
+                        Quantity::Time(time) => Ok::<_, miette::Report>(time),
+                        other => unreachable!("{other} is read as a time"),
+                    }
                 })
-                .collect(),
-            sizes: self
-                .raw
-                .parameters
-                .keys()
-                .filter(|name| matches!(self.parameters.get(*name), Some(Value::Bytes(_))))
-                .cloned()
+                .transpose()?,
+            parameters: of(&self.names, &|named| Some(named.read.base)),
+            dimensions: of(&self.names, &|named| Some(named.dimension)),
+            sizes: of(&self.names, &|named| (named.dimension == Dimension::Bytes).then_some(()))
+                .into_keys()
                 .collect(),
             sweep,
             clients: self.clients()?,
             published: self.published(&alternatives_and_mixes)?,
-            source: (self.name.to_string(), self.text.to_string()),
+            source: (file.name.clone(), file.text.clone()),
+            estimates,
+            told: self.told.take(),
+            file: file.clone(),
         })
     }
 
     fn objective(&self, changes: &Changes) -> Result<Objective, miette::Report> {
-        let raw = &self.raw.design;
+        let raw = &self.file.raw.design;
         let word = changes.objective.as_deref().unwrap_or(raw.objective.get_ref());
         let load = || -> Result<f64, miette::Report> {
             let given = match (&changes.offered_load, &raw.offered_load) {
@@ -971,11 +1296,11 @@ impl Resolver<'_> {
 
     /// The mix that the system runs; the best one where nothing is said.
     fn runs(&self, alternatives: &[Alternative], changes: &Changes) -> Result<Runs, miette::Report> {
-        let given = &self.raw.design.mix;
+        let given = &self.file.raw.design.mix;
         let Some(name) = changes.mix.as_deref().or(given.as_ref().map(|name| name.get_ref().as_str())) else {
             return Ok(Runs::Best);
         };
-        if self.raw.mix.iter().any(|mix| mix.name == name) {
+        if self.file.raw.mix.iter().any(|mix| mix.name == name) {
             return Ok(Runs::Mix(name.to_string()));
         }
         let alternative = alternatives.iter().find(|one| one.name == name);
@@ -985,7 +1310,7 @@ impl Resolver<'_> {
             (_, Some(one)) if one.device.is_none() => return Ok(Runs::Alternative(name.to_string())),
             _ => {}
         }
-        let mixes: String = self.raw.mix.iter().map(|mix| format!("`{}`, ", mix.name)).collect();
+        let mixes: String = self.file.raw.mix.iter().map(|mix| format!("`{}`, ", mix.name)).collect();
         let own: Vec<Alternative> = alternatives.iter().filter(|one| one.device.is_none()).cloned().collect();
         let message = match alternative {
             Some(_) => {
@@ -1001,7 +1326,7 @@ impl Resolver<'_> {
     }
 
     fn read_parameters(&mut self, changes: &Changes) -> Result<(), miette::Report> {
-        for (name, value) in &self.raw.parameters {
+        for (name, value) in &self.file.raw.parameters {
             if name == RECORD {
                 return Err(self.error(
                     format!("`{RECORD}` is no name for a parameter: it stands for the workload's record"),
@@ -1009,71 +1334,43 @@ impl Resolver<'_> {
                     value.span(),
                 ));
             }
-            let read = self.parameter(name, value)?;
-            self.parameters.insert(name.clone(), read);
-        }
-        for (name, text) in &changes.parameters {
-            let refused = |message: String, help: String| miette::miette!(help = help, "{message}");
-            let value = match self.parameters.get(name) {
-                Some(Value::Number(_)) => match text.trim().parse::<f64>() {
-                    Ok(number) => Value::Number(number),
-                    Err(_) => {
-                        return Err(refused(
-                            format!("parameter `{name}` is a plain number, and `{text}` is none"),
-                            format!("as in `{name}=0.5`"),
-                        ));
-                    }
-                },
-                Some(Value::Bytes(_)) => match Quantity::parse(text, Dimension::Bytes) {
-                    Ok(size) => Value::Bytes(size.base()),
-                    Err(error) => {
-                        return Err(refused(
-                            format!("parameter `{name}` is a size: {error}"),
-                            format!("as in `{name}=64KiB`"),
-                        ));
-                    }
-                },
-                None => {
-                    let known: Vec<&str> = self.raw.parameters.keys().map(String::as_str).collect();
-                    return Err(refused(
-                        format!("the design `{}` has no parameter `{name}`", self.raw.design.name),
-                        format!("its parameters are: {}", known.join(", ")),
-                    ));
-                }
+            let refused = |(message, help): (String, String)| {
+                self.error(format!("parameter `{name}`: {message}"), help, value.span())
             };
-            value.check(name).map_err(|message| refused(message, NOT_NEGATIVE.to_string()))?;
-            self.parameters.insert(name.clone(), value);
+            let mut written = Written::read(value.get_ref(), None).map_err(refused)?;
+            let dimension = written.value.dimension();
+            if let Some(text) = changes.parameters.get(name) {
+                let wanted = noun(dimension);
+                let example = dimension.example();
+                written = Written::text(text, Some(dimension)).map_err(|(message, _)| {
+                    miette::miette!(
+                        help = format!(
+                            "as in `{name}={example}`, or an interval as in `{name}={example} to {example}`"
+                        ),
+                        "parameter `{name}` is {wanted}: {message}"
+                    )
+                })?;
+            }
+            let read = self.estimated(&format!("parameters.{name}"), written, value.span());
+            self.names.insert(name.clone(), Named { dimension, read });
+        }
+        if let Some(name) = changes.parameters.keys().find(|name| !self.names.contains_key(*name)) {
+            let known: Vec<&str> = self.names.keys().map(String::as_str).collect();
+            return Err(miette::miette!(
+                help = format!("its parameters are: {}", known.join(", ")),
+                "the design `{}` has no parameter `{name}`",
+                self.file.raw.design.name
+            ));
         }
         Ok(())
     }
 
-    /// A parameter's value as the file gives it: a number, or a text of bytes with a unit.
-    fn parameter(&self, name: &str, value: &Spanned<toml::Value>) -> Result<Value, miette::Report> {
-        let read = match value.get_ref() {
-            toml::Value::Float(number) => Value::Number(*number),
-            toml::Value::Integer(number) => Value::Number(*number as f64),
-            toml::Value::String(text) => {
-                let spanned = Spanned::new(value.span(), text.clone());
-                Value::Bytes(self.quantity(&spanned, Dimension::Bytes)?.base())
-            }
-            other => {
-                return Err(self.error(
-                    format!("parameter `{name}` is a {}", other.type_str()),
-                    "a parameter is a number, or bytes with a unit as in \"256 KiB\"",
-                    value.span(),
-                ));
-            }
-        };
-        read.check(name).map_err(|message| self.error(message, NOT_NEGATIVE, value.span()))?;
-        Ok(read)
-    }
-
     /// The parameter to vary; its values are of the parameter's own kind.
     fn sweep(&self) -> Result<Option<(String, Vec<f64>)>, miette::Report> {
-        let Some(sweep) = &self.raw.sweep else { return Ok(None) };
+        let Some(sweep) = &self.file.raw.sweep else { return Ok(None) };
         let name = sweep.parameter.get_ref();
-        let Some(kind) = self.parameters.get(name).filter(|_| self.raw.parameters.contains_key(name)) else {
-            let known: Vec<&str> = self.raw.parameters.keys().map(String::as_str).collect();
+        let Some(named) = self.names.get(name).filter(|_| name != RECORD) else {
+            let known: Vec<&str> = self.file.raw.parameters.keys().map(String::as_str).collect();
             return Err(self.error(
                 format!("`{name}` is no parameter of this design"),
                 format!("name one from [parameters]: {}", known.join(", ")),
@@ -1082,30 +1379,37 @@ impl Resolver<'_> {
         };
         let mut values = Vec::new();
         for value in &sweep.values {
-            values.push(match (kind, self.parameter(name, value)?) {
-                (Value::Number(_), Value::Number(v)) | (Value::Bytes(_), Value::Bytes(v)) => v,
-                (Value::Number(_), _) => {
-                    return Err(self.error(
-                        format!("parameter `{name}` is a plain number, and this is a size"),
-                        "write its values without a unit, as in `values = [0.5, 1.0]`",
-                        value.span(),
-                    ));
-                }
-                (Value::Bytes(_), _) => {
-                    return Err(self.error(
-                        format!("parameter `{name}` is a size, and this has no unit"),
-                        "write its values with a unit, as in `values = [\"4 KiB\", \"64 KiB\"]`",
-                        value.span(),
-                    ));
-                }
-            });
+            let refused = |(message, help): (String, String)| self.error(message, help, value.span());
+            let written = Written::read(value.get_ref(), None).map_err(refused)?;
+            let (given, wanted) = (written.value.dimension(), named.dimension);
+            if given != wanted {
+                let given = if given == Dimension::Ratio { "has no unit" } else { noun(given) };
+                let is = if given == "has no unit" { "" } else { "is " };
+                let example = match wanted {
+                    Dimension::Ratio => "without a unit, as in `values = [0.5, 1.0]`".to_string(),
+                    other => format!("with a unit, as in `values = [\"{}\"]`", other.example()),
+                };
+                return Err(self.error(
+                    format!("parameter `{name}` is {}, and this {is}{given}", noun(wanted)),
+                    format!("write its values {example}"),
+                    value.span(),
+                ));
+            }
+            if written.low.is_some() {
+                return Err(self.error(
+                    "a value of a sweep has no interval",
+                    "write one number; the interval belongs to the parameter",
+                    value.span(),
+                ));
+            }
+            values.push(written.value.base());
         }
         Ok(Some((name.clone(), values)))
     }
 
     /// Bytes that something is divided by.
     fn some_bytes(&self, key: &str, text: &Spanned<String>) -> Result<Bytes, miette::Report> {
-        let bytes = self.bytes(text)?;
+        let bytes = self.plain_bytes(text)?;
         if bytes == Bytes::ZERO {
             return Err(self.error(
                 format!("`{key}` is 0 B; it has to be 1 B or more"),
@@ -1117,7 +1421,8 @@ impl Resolver<'_> {
     }
 
     fn published(&self, known: &[String]) -> Result<Vec<Published>, miette::Report> {
-        let given = self.raw.clients.as_ref().map(|clients| clients.published.as_slice()).unwrap_or_default();
+        let given =
+            self.file.raw.clients.as_ref().map(|clients| clients.published.as_slice()).unwrap_or_default();
         for name in given.iter().flat_map(|one| [&one.of, &one.over]) {
             if !known.contains(name.get_ref()) {
                 return Err(self.error(
@@ -1140,7 +1445,8 @@ impl Resolver<'_> {
     }
 
     fn clients(&self) -> Result<Vec<u32>, miette::Report> {
-        let counts = self.raw.clients.as_ref().map(|clients| clients.counts.as_slice()).unwrap_or_default();
+        let counts =
+            self.file.raw.clients.as_ref().map(|clients| clients.counts.as_slice()).unwrap_or_default();
         if let Some(count) = counts.iter().find(|count| !(1..=MOST_TASKS).contains(count.get_ref())) {
             return Err(self.error(
                 format!("{} clients; a run has 1 to {MOST_TASKS}", count.get_ref()),
@@ -1151,47 +1457,14 @@ impl Resolver<'_> {
         Ok(counts.iter().map(|count| *count.get_ref()).collect())
     }
 
-    fn read_workload(&self, directory: &Path, changes: &Changes) -> Result<Option<Workload>, miette::Report> {
-        let Some(raw) = &self.raw.workload else { return Ok(None) };
-        let path = changes.workload.clone().unwrap_or_else(|| directory.join(raw.ycsb.get_ref()));
-        let held = if changes.workload.is_none() { changes.files.get(raw.ycsb.get_ref()) } else { None };
-        let workload = match held {
-            Some(text) => Workload::parse(text, raw.ycsb.get_ref())?,
-            None if !path.is_file() => {
-                return Err(self.error(
-                    format!("the workload file `{}` does not exist", path.display()),
-                    "give the path of a YCSB property file, from the design's own folder",
-                    raw.ycsb.span(),
-                ));
-            }
-            None => Workload::load(&path)?,
-        };
-        let overrides = raw
-            .set
-            .iter()
-            .map(|(key, value)| {
-                let text = match value {
-                    toml::Value::String(text) => text.clone(),
-                    other => other.to_string(),
-                };
-                (key.clone(), text)
-            })
-            .collect();
-        Ok(Some(workload.with_overrides(overrides)?))
-    }
-
+    /// The objects, and what the cache keeps of them.
     #[allow(clippy::type_complexity)]
-    fn read_objects(
-        &self,
-        workload: Option<&Workload>,
-    ) -> Result<(BTreeMap<String, ObjectAccess>, Option<CacheUse>), miette::Report> {
+    fn read_objects(&mut self) -> Result<(BTreeMap<String, ObjectAccess>, Option<CacheUse>), miette::Report> {
         let mut accesses = BTreeMap::new();
-        // Drawing the popularity of millions of records takes longer than everything else here.
-        let wanted = workload.filter(|_| !self.raw.object.is_empty() || self.raw.cache.is_some());
-        let popularity = wanted.map(|workload| self.popularities.of(workload));
+        let popularity = &self.file.popularity;
         let mut entries = BTreeMap::new();
-        for (name, raw) in &self.raw.object {
-            let Some(popularity) = &popularity else {
+        for (name, raw) in &self.file.raw.object {
+            let Some(popularity) = popularity else {
                 return Err(self.error(
                     format!("object `{name}` needs a workload to be accessed by"),
                     "add [workload] with a YCSB property file",
@@ -1199,7 +1472,7 @@ impl Resolver<'_> {
                 ));
             };
             let object = raw.get_ref();
-            let entry = self.bytes(&object.entry)?;
+            let (entry, mut sized) = self.bytes(&format!("object.{name}.entry"), &object.entry)?;
             let per_entry = object.records_per_entry.unwrap_or(1).max(1);
             let count = popularity.record_count().div_ceil(per_entry);
             let (copies, copied) = (object.copies.unwrap_or(1).max(1), object.copied.unwrap_or(0));
@@ -1212,7 +1485,8 @@ impl Resolver<'_> {
             let spacing = match &object.spacing {
                 None => entry,
                 Some(given) => {
-                    let spacing = self.bytes(given)?;
+                    let (spacing, read) = self.bytes(&format!("object.{name}.spacing"), given)?;
+                    sized = sized.and(&read);
                     if spacing < entry {
                         return Err(self.error(
                             format!("entries of {entry} in `{name}` overlap when they start every {spacing}"),
@@ -1231,15 +1505,15 @@ impl Resolver<'_> {
                 ));
             };
             let size = Bytes::new(size);
-            entries.insert(name.clone(), (spacing, count));
+            entries.insert(name.clone(), (spacing, count, sized));
             accesses.insert(
                 name.clone(),
                 ObjectAccess { size, entry, entries: count, spacing, copies, copied, hottest },
             );
         }
-        let Some(raw) = &self.raw.cache else { return Ok((accesses, None)) };
+        let Some(raw) = &self.file.raw.cache else { return Ok((accesses, None)) };
         let cache = raw.get_ref();
-        let budget = self.bytes(&cache.budget)?;
+        let (budget, mut rests) = self.bytes("cache.budget", &cache.budget)?;
         let mut whole = 0u64;
         for name in &cache.whole {
             let Some(access) = accesses.get(name.get_ref()) else {
@@ -1253,10 +1527,12 @@ impl Resolver<'_> {
                 ));
             };
             whole = sum;
+            rests = rests.and(&entries[name.get_ref()].2);
         }
-        let Some(&(entry, of)) = entries.get(cache.hottest.get_ref()) else {
+        let Some((entry, of, sized)) = entries.get(cache.hottest.get_ref()) else {
             return Err(self.unknown_object(&cache.hottest));
         };
+        let (entry, of) = (*entry, *of);
         if whole > budget.get() {
             return Err(self.error(
                 format!(
@@ -1287,6 +1563,8 @@ impl Resolver<'_> {
             at_span: cache.at.span(),
             budget_span: cache.budget.span(),
         };
+        self.hit_ratio = Some(Read { base: hit_ratio, ..rests.and(sized) });
+        self.cache_object = Some(cache_use.object.clone());
         Ok((accesses, Some(cache_use)))
     }
 
@@ -1294,8 +1572,8 @@ impl Resolver<'_> {
     fn application(
         &self,
         objects: &BTreeMap<String, ObjectAccess>,
-    ) -> Result<Option<Application>, miette::Report> {
-        let Some(spanned) = &self.raw.application else { return Ok(None) };
+    ) -> Result<(Option<Application>, BTreeMap<&'static str, Named>), miette::Report> {
+        let Some(spanned) = &self.file.raw.application else { return Ok((None, BTreeMap::new())) };
         let raw = spanned.get_ref();
         let is_store = match raw.name.get_ref().as_str() {
             "kv" => true,
@@ -1308,34 +1586,36 @@ impl Resolver<'_> {
                 ));
             }
         };
-        let store: [(&str, &Option<Spanned<String>>); 9] = [
-            ("value", &raw.value),
-            ("index", &raw.index),
-            ("values", &raw.values),
-            ("build", &raw.build),
-            ("search", &raw.search),
-            ("check", &raw.check),
-            ("card_hash", &raw.card_hash),
-            ("card_search", &raw.card_search),
-            ("card_lookup", &raw.card_lookup),
+        fn span<T>(given: &Option<Spanned<T>>) -> Option<Range<usize>> {
+            given.as_ref().map(Spanned::span)
+        }
+        let store = [
+            ("value", span(&raw.value)),
+            ("index", span(&raw.index)),
+            ("values", span(&raw.values)),
+            ("build", span(&raw.build)),
+            ("search", span(&raw.search)),
+            ("check", span(&raw.check)),
+            ("card_hash", span(&raw.card_hash)),
+            ("card_search", span(&raw.card_search)),
+            ("card_lookup", span(&raw.card_lookup)),
         ];
-        let log: [(&str, &Option<Spanned<String>>); 4] = [
-            ("chunk", &raw.chunk),
-            ("ratio", &raw.ratio),
-            ("compress", &raw.compress),
-            ("append", &raw.append),
+        let log = [
+            ("chunk", span(&raw.chunk)),
+            ("ratio", span(&raw.ratio)),
+            ("compress", span(&raw.compress)),
+            ("append", span(&raw.append)),
+            ("chain", raw.chain.as_ref().and_then(|chain| chain.first()).map(Spanned::span)),
         ];
         let foreign = if is_store { &log[..] } else { &store[..] };
-        let chain = raw.chain.as_ref().and_then(|chain| chain.first()).filter(|_| is_store);
-        let foreign = foreign.iter().filter_map(|(key, given)| Some((*key, given.as_ref()?)));
-        if let Some((key, given)) = foreign.chain(chain.map(|given| ("chain", given))).next() {
+        if let Some((key, at)) = foreign.iter().find_map(|(key, at)| Some((*key, at.clone()?))) {
             return Err(self.error(
                 format!("`{key}` is nothing that `{}` is told", raw.name.get_ref()),
                 "leave it out",
-                given.span(),
+                at,
             ));
         }
-        let needed = |key: &str, given: &Option<Spanned<String>>, example: &str| {
+        let needed = |key: &str, given: &Option<Spanned<toml::Value>>, example: &str| {
             given.clone().ok_or_else(|| {
                 self.error(
                     format!("[application] does not say `{key}`, which `{}` needs", raw.name.get_ref()),
@@ -1344,19 +1624,25 @@ impl Resolver<'_> {
                 )
             })
         };
-        let time = |key: &str, given: &Option<Spanned<String>>| self.time(&needed(key, given, "80 ns")?);
+        let tell = |read: &Read| self.told.borrow_mut().extend(read.rests_on.iter().cloned());
+        let times: RefCell<BTreeMap<&'static str, Named>> = RefCell::default();
+        let time = |key: &'static str, given: &Option<Spanned<toml::Value>>| {
+            let (time, read) = self.time(&format!("application.{key}"), &needed(key, given, "80 ns")?)?;
+            tell(&read);
+            times.borrow_mut().insert(key, Named { dimension: Dimension::Time, read });
+            Ok::<_, miette::Report>(time)
+        };
         let object = |given: &Option<Spanned<String>>| match given {
             Some(name) if !objects.contains_key(name.get_ref()) => Err(self.unknown_object(name)),
             given => Ok(given.as_ref().map(|name| name.get_ref().clone())),
         };
-        let rate = |given: &Option<Spanned<String>>| -> Result<u64, miette::Report> {
+        let rate = |key: &str, given: &Option<Spanned<toml::Value>>| -> Result<u64, miette::Report> {
             let Some(given) = given else { return Ok(0) };
-            let Quantity::BitRate(rate) = self.quantity(given, Dimension::BitRate)? else {
-                unreachable!("a bit rate")
-            };
-            match rate.bits_per_second() / 8 {
+            let (rate, read) = self.rate(&format!("application.{key}"), given)?;
+            tell(&read);
+            match rate / 8 {
                 0 => Err(self.error(
-                    "the rate is 0",
+                    "the rate is less than a byte a second",
                     "write what one core does, or leave it out",
                     given.span(),
                 )),
@@ -1365,8 +1651,10 @@ impl Resolver<'_> {
         };
         let engine = raw.engine.as_ref().map(|engine| engine.get_ref().clone());
         if is_store {
-            return Ok(Some(Application::Store(Store {
-                value: self.bytes(&needed("value", &raw.value, "record")?)?,
+            let (value, read) = self.bytes("application.value", &needed("value", &raw.value, "record")?)?;
+            tell(&read);
+            let store = Application::Store(Store {
+                value,
                 costs: Costs {
                     build: time("build", &raw.build)?,
                     search: time("search", &raw.search)?,
@@ -1378,20 +1666,13 @@ impl Resolver<'_> {
                 engine,
                 index: object(&raw.index)?,
                 values: object(&raw.values)?,
-            })));
+            });
+            return Ok((Some(store), times.into_inner()));
         }
         let given = needed("ratio", &raw.ratio, "ratio")?;
-        let ratio = match (self.parameters.get(given.get_ref()), given.get_ref().parse::<f64>()) {
-            (Some(Value::Number(ratio)), _) => *ratio,
-            (None, Ok(ratio)) => ratio,
-            _ => {
-                return Err(self.error(
-                    format!("`{}` is no number and no parameter that is one", given.get_ref()),
-                    "name a parameter like `ratio = 1.0` of [parameters], or write the number",
-                    given.span(),
-                ));
-            }
-        };
+        let read = self.number("application.ratio", &given, Dimension::Ratio)?;
+        tell(&read);
+        let ratio = read.base;
         if !(0.0..=1.0).contains(&ratio) {
             return Err(self.error(
                 format!("the coded log is asked for a compression ratio of {ratio}"),
@@ -1407,18 +1688,29 @@ impl Resolver<'_> {
                 raw.name.span(),
             ));
         }
-        Ok(Some(Application::Log(Log {
-            chunk: self.some_bytes("chunk", &needed("chunk", &raw.chunk, "chunk")?)?,
+        let given = needed("chunk", &raw.chunk, "chunk")?;
+        let (chunk, read) = self.bytes("application.chunk", &given)?;
+        tell(&read);
+        if chunk == Bytes::ZERO {
+            return Err(self.error(
+                "`chunk` is 0 B; it has to be 1 B or more",
+                "name the bytes of the log that go at once",
+                given.span(),
+            ));
+        }
+        let log = Application::Log(Log {
+            chunk,
             ratio,
             chain,
             engine,
             costs: LogCosts {
-                compress_bytes_per_second: rate(&raw.compress)?,
-                file_bytes_per_second: rate(&raw.append)?,
+                compress_bytes_per_second: rate("compress", &raw.compress)?,
+                file_bytes_per_second: rate("append", &raw.append)?,
                 // Waiting for a disk takes no station's time, and plans assume memory that survives.
                 sync: Time::ZERO,
             },
-        })))
+        });
+        Ok((Some(log), BTreeMap::new()))
     }
 
     /// What the coded application calls an alternative.
@@ -1450,12 +1742,17 @@ impl Resolver<'_> {
                 given.span(),
             ));
         };
-        let hit_ratio = context.hit_ratio.or(self.hit_ratio).unwrap_or(0.0);
+        let hit_ratio = self.hits(context).base;
         Ok(Some(Code { kind: *kind, hit_ratio, span: given.span() }))
     }
 
+    /// The share of an alternative's requests that find what they read in the cache.
+    fn hits(&self, context: &Context<'_>) -> Read {
+        context.hit_ratio.clone().or_else(|| self.hit_ratio.clone()).unwrap_or_default()
+    }
+
     fn unknown_object(&self, name: &Spanned<String>) -> miette::Report {
-        let known: Vec<&str> = self.raw.object.keys().map(String::as_str).collect();
+        let known: Vec<&str> = self.file.raw.object.keys().map(String::as_str).collect();
         self.error(
             format!("`{}` is no object of this design", name.get_ref()),
             format!("describe it under [object.{}], or use one of: {}", name.get_ref(), known.join(", ")),
@@ -1469,7 +1766,7 @@ impl Resolver<'_> {
         objects: &BTreeMap<String, ObjectAccess>,
         application: Option<&Application>,
     ) -> Result<Vec<Alternative>, miette::Report> {
-        let all = &self.raw.alternative;
+        let all = &self.file.raw.alternative;
         if all.is_empty() {
             return Err(self.error(
                 "the design has no alternatives",
@@ -1509,19 +1806,20 @@ impl Resolver<'_> {
                         )
                     })?,
             };
-            if let Some(ratio) = &given.hit_ratio
-                && !(0.0..=1.0).contains(ratio.get_ref())
-            {
-                return Err(self.error(
-                    format!("hit_ratio is {}; a share lies from 0 to 1", ratio.get_ref()),
-                    "write 1 for requests that always find their entry",
-                    ratio.span(),
-                ));
-            }
-            let context = Context { objects, hit_ratio: given.hit_ratio.as_ref().map(|r| *r.get_ref()) };
+            // Steps that another alternative lends are still where they were written.
+            let from = format!("alternative.{}", base.name.get_ref());
+            let hit_ratio = given
+                .hit_ratio
+                .as_ref()
+                .map(|ratio| self.share("hit_ratio", &format!("alternative.{name}.hit_ratio"), ratio));
+            let context = Context { objects, hit_ratio: hit_ratio.transpose()? };
             let mut operations = Vec::new();
             if let Some(steps) = &base.request {
-                operations.push(("request".to_string(), 1.0, self.steps(steps, &context)?));
+                operations.push((
+                    "request".to_string(),
+                    1.0,
+                    self.steps(steps, &context, &format!("{from}.request"))?,
+                ));
             } else if let Some(workload) = workload {
                 for operation in offpath_workload::Operation::ALL {
                     let share = workload.mix.share(operation);
@@ -1549,7 +1847,8 @@ impl Resolver<'_> {
                             given.name.span(),
                         ));
                     };
-                    operations.push((operation.name().to_string(), share, self.steps(steps, &context)?));
+                    let id = format!("{from}.{}", operation.name());
+                    operations.push((operation.name().to_string(), share, self.steps(steps, &context, &id)?));
                 }
             } else {
                 return Err(self.error(
@@ -1572,14 +1871,23 @@ impl Resolver<'_> {
         Ok(read)
     }
 
-    fn steps(&self, steps: &[Spanned<RawStep>], context: &Context<'_>) -> Result<Vec<Step>, miette::Report> {
-        if steps.is_empty() {
-            return Ok(Vec::new());
-        }
-        steps.iter().map(|step| self.step(step, context)).collect()
+    /// The steps of the list that stands at `id`.
+    fn steps(
+        &self,
+        steps: &[Spanned<RawStep>],
+        context: &Context<'_>,
+        id: &str,
+    ) -> Result<Vec<Step>, miette::Report> {
+        let numbered = steps.iter().enumerate();
+        numbered.map(|(index, step)| self.step(step, context, &format!("{id}.{}", index + 1))).collect()
     }
 
-    fn step(&self, spanned: &Spanned<RawStep>, context: &Context<'_>) -> Result<Step, miette::Report> {
+    fn step(
+        &self,
+        spanned: &Spanned<RawStep>,
+        context: &Context<'_>,
+        id: &str,
+    ) -> Result<Step, miette::Report> {
         let step = spanned.get_ref();
         let verbs =
             [&step.read, &step.write, &step.send, &step.send_ud, &step.compare_and_swap, &step.fetch_and_add];
@@ -1599,9 +1907,9 @@ impl Resolver<'_> {
         self.foreign_keys(spanned)?;
         for (verb, path) in VERBS.into_iter().zip(verbs) {
             let Some(path) = path else { continue };
-            let bytes = match &step.bytes {
-                Some(bytes) => self.bytes(bytes)?,
-                None if verb.is_atomic() => Bytes::new(8),
+            let (bytes, read) = match &step.bytes {
+                Some(bytes) => self.bytes(&format!("{id}.bytes"), bytes)?,
+                None if verb.is_atomic() => (Bytes::new(8), Read::default()),
                 None => {
                     return Err(self.error(
                         format!("`{verb}` on `{}` does not say how many bytes", path.get_ref()),
@@ -1615,15 +1923,9 @@ impl Resolver<'_> {
             {
                 return Err(self.unknown_object(object));
             }
-            let batch = step.batch.as_ref().map_or(1, |batch| *batch.get_ref());
+            let mut batch = 1;
             if let Some(given) = &step.batch {
-                if batch == 0 {
-                    return Err(self.error(
-                        "a doorbell batch of 0 posts nothing",
-                        "write 1 or more",
-                        given.span(),
-                    ));
-                }
+                batch = self.whole("batch", &format!("{id}.batch"), given, u32::MAX.into())?.0 as u32;
                 // A path of three words ends with the engine's name.
                 if path.get_ref().split('-').count() > 2 {
                     return Err(self.error(
@@ -1640,20 +1942,19 @@ impl Resolver<'_> {
                 object: step.object.as_ref().map(|object| object.get_ref().clone()),
                 batch,
                 signals: Signals::default(),
+                rests_on: read.rests_on,
                 span: path.span(),
             });
         }
         if let Some(at) = &step.compute {
-            let time = match (&step.time, &step.bytes, &step.rate) {
-                (Some(time), None, None) => self.time(time)?,
-                (None, Some(bytes), Some(rate)) => {
-                    let Quantity::BitRate(rate) = self.quantity(rate, Dimension::BitRate)? else {
-                        unreachable!("a bit rate")
-                    };
-                    if rate.bits_per_second() == 0 {
-                        return Err(self.error("the rate is 0", "write what one core does", spanned.span()));
-                    }
-                    rate.time_for(self.bytes(bytes)?)
+            let (time, read) = match (&step.time, &step.bytes, &step.rate) {
+                (Some(time), None, None) => self.time(&format!("{id}.time"), time)?,
+                (None, Some(bytes), Some(given)) => {
+                    let (rate, read) = self.rate(&format!("{id}.rate"), given)?;
+                    let (bytes, size) = self.bytes(&format!("{id}.bytes"), bytes)?;
+                    let ps = bytes.get() as f64 * 8e12 / rate as f64;
+                    let time = Time::from_ps(ps.ceil() as u64);
+                    (self.within_reason(time, given.span())?, read.and(&size))
                 }
                 _ => {
                     return Err(self.error(
@@ -1663,25 +1964,31 @@ impl Resolver<'_> {
                     ));
                 }
             };
-            return Ok(Step::Compute { at: at.get_ref().clone(), time, span: at.span() });
+            let rests_on = read.shares();
+            return Ok(Step::Compute { at: at.get_ref().clone(), time, rests_on, span: at.span() });
         }
         if let Some(times) = &step.repeat {
             let steps = self.required(&step.steps, "steps", spanned)?;
-            if *times.get_ref() == 0 || steps.is_empty() {
+            if steps.is_empty() {
                 return Err(self.error(
-                    format!("a repeat of {} steps {} times does nothing", steps.len(), times.get_ref()),
-                    "write `repeat = 1` or more, and at least one step in `steps`",
+                    "a repeat of 0 steps does nothing",
+                    "write at least one step in `steps`",
                     times.span(),
                 ));
             }
+            let (count, read) = self.whole("repeat", &format!("{id}.repeat"), times, u64::MAX)?;
             return Ok(Step::Repeat {
-                times: *times.get_ref(),
-                steps: self.steps(steps, context)?,
+                times: count,
+                steps: self.steps(steps, context, &format!("{id}.steps"))?,
+                rests_on: read.rests_on,
                 span: times.span(),
             });
         }
         if let Some(branches) = &step.parallel {
-            let read: Result<Vec<_>, _> = branches.iter().map(|steps| self.steps(steps, context)).collect();
+            let numbered = branches.iter().enumerate();
+            let read: Result<Vec<_>, _> = numbered
+                .map(|(index, steps)| self.steps(steps, context, &format!("{id}.parallel.{}", index + 1)))
+                .collect();
             return Ok(Step::Parallel(read?));
         }
         if let Some(object) = &step.cached {
@@ -1692,22 +1999,21 @@ impl Resolver<'_> {
                     object.span(),
                 ));
             }
-            let hit = self.steps(self.required(&step.hit, "hit", spanned)?, context)?;
-            let miss = self.steps(self.required(&step.miss, "miss", spanned)?, context)?;
-            let probability = context.hit_ratio.or(self.hit_ratio).unwrap_or(0.0);
-            return Ok(Step::Branch { probability, then: hit, otherwise: miss });
+            let list = |steps, key: &str| {
+                self.steps(self.required(steps, key, spanned)?, context, &format!("{id}.{key}"))
+            };
+            let (then, otherwise) = (list(&step.hit, "hit")?, list(&step.miss, "miss")?);
+            let Read { base: probability, rests_on } = self.hits(context);
+            return Ok(Step::Branch { probability, then, otherwise, rests_on });
         }
         let probability = step.probability.as_ref().expect("the only kind left");
-        if !(0.0..=1.0).contains(probability.get_ref()) {
-            return Err(self.error(
-                format!("a probability of {} is outside 0 to 1", probability.get_ref()),
-                "write a share from 0 to 1",
-                probability.span(),
-            ));
-        }
-        let then = self.steps(self.required(&step.then, "then", spanned)?, context)?;
-        let otherwise = self.steps(self.required(&step.otherwise, "otherwise", spanned)?, context)?;
-        Ok(Step::Branch { probability: *probability.get_ref(), then, otherwise })
+        let Read { base: probability, rests_on } =
+            self.share("probability", &format!("{id}.probability"), probability)?;
+        let list = |steps, key: &str| {
+            self.steps(self.required(steps, key, spanned)?, context, &format!("{id}.{key}"))
+        };
+        let (then, otherwise) = (list(&step.then, "then")?, list(&step.otherwise, "otherwise")?);
+        Ok(Step::Branch { probability, then, otherwise, rests_on })
     }
 
     /// Refuses keys that belong to another kind of step: they would be ignored.
@@ -1774,7 +2080,7 @@ impl Resolver<'_> {
 
 struct Context<'o> {
     objects: &'o BTreeMap<String, ObjectAccess>,
-    hit_ratio: Option<f64>,
+    hit_ratio: Option<Read>,
 }
 
 fn names(alternatives: &[Alternative]) -> String {

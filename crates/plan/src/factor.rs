@@ -3,36 +3,38 @@
 //! What a figure rests on is found by moving numbers and looking at the figure, never by their names: the
 //! same way for a card that nobody has described yet.
 
+use crate::confidence::Origin;
 use crate::design::{Alternative, Design};
 use crate::planner::Ready;
 use crate::program::{Fold, compile};
 use crate::solve::Part;
 use offpath_profile::{Number, Provenance};
-use offpath_quantity::Quantity;
+use offpath_quantity::{Dimension, Quantity};
 use offpath_route::Router;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// A number of a profile, wherever the systems of a plan have it.
+/// A number that a plan may rest on: one of a profile, wherever the systems of a plan have it, or an
+/// estimate of the design.
 ///
 /// Machines that carry the same card share its numbers, and so do the systems of two devices where their
 /// clients are the same: such a number is one, and it is moved everywhere at once.
 #[derive(Clone, Debug)]
 pub struct Factor {
     /// Its dotted name, as in `soc.read_latency`; with the device in front where only another device than
-    /// the design's has it, as in `connectx6:nic.contexts`.
+    /// the design's has it, as in `connectx6:nic.contexts`. An estimate has its place in the design file.
     pub id: String,
     /// The value that the plan uses.
     pub value: Quantity,
     /// The interval that it is known within, where one is stated.
     pub interval: Option<(Quantity, Quantity)>,
     /// How it is known.
-    pub provenance: Provenance,
+    pub origin: Origin,
     /// The evidence rows that it follows from.
     pub rows: Vec<String>,
     /// What a reader should know about it.
     pub note: String,
-    /// The names that it has in each system.
+    /// The names that it has in each system; none has an estimate of the design.
     names: Vec<Vec<String>>,
 }
 
@@ -118,7 +120,10 @@ impl<'a> Base<'a> {
                     },
                     value: *value,
                     interval: (*low).zip(*high),
-                    provenance: *provenance,
+                    origin: match provenance {
+                        Provenance::Set => Origin::Yours,
+                        known => Origin::Profile(*known),
+                    },
                     rows: rows.clone(),
                     note: note.clone(),
                     names: vec![Vec::new(); self.systems.len()],
@@ -132,25 +137,59 @@ impl<'a> Base<'a> {
             let shortest = factor.names[0].iter().min_by_key(|name| (name.len(), name.as_str()));
             factor.id = shortest.cloned().unwrap_or_else(|| std::mem::take(&mut factor.id));
         }
+        // What the user's design says of sizes and shares is the question, and no guess, unless the user gives
+        // an interval. Its times are guesses of the user's in any case.
+        let estimates = self.design.estimates().iter();
+        let open = estimates.filter(|one| one.low.is_some() || one.value.dimension() == Dimension::Time);
+        factors.extend(open.map(|one| Factor {
+            id: one.id.to_string(),
+            value: one.value,
+            interval: one.low.zip(one.high),
+            origin: Origin::Yours,
+            rows: Vec::new(),
+            note: String::new(),
+            names: Vec::new(),
+        }));
         factors.sort_by(|a, b| a.id.cmp(&b.id));
         factors
     }
 
     /// The design with some numbers moved. Demands that were observed are scaled by what the move does to
-    /// the added-up ones, since a run for each draw would take minutes.
+    /// the added-up ones, since a run for each draw would take minutes. Where an application's code was
+    /// followed, an estimate moves the times of its steps, and not what else the code might do.
     pub fn at(&self, moves: &[(&Factor, Quantity)]) -> Result<Moved, miette::Report> {
         let mut systems = Vec::with_capacity(self.systems.len());
         for (index, router) in self.systems.iter().enumerate() {
             let named = moves.iter().flat_map(|(factor, value)| {
-                factor.names[index].iter().map(move |name| (name.as_str(), *value))
+                let names = factor.names.get(index).into_iter().flatten();
+                names.map(move |name| (name.as_str(), *value))
             });
             let system = router.system().with_all(named)?;
             systems.push(Router::new(&system).map_err(|error| miette::miette!("{error}"))?);
         }
+        let estimates: BTreeMap<String, Quantity> = moves
+            .iter()
+            .filter(|(factor, _)| factor.names.is_empty())
+            .map(|(factor, value)| (factor.id.clone(), *value))
+            .collect();
+        let design = (!estimates.is_empty()).then(|| self.design.with_estimates(&estimates)).transpose()?;
+        let ratios: BTreeMap<&str, f64> = moves
+            .iter()
+            .filter(|(factor, _)| factor.names.is_empty() && factor.value.base() > 0.0)
+            .map(|(factor, value)| (factor.id.as_str(), value.base() / factor.value.base()))
+            .collect();
         let mut folds = Vec::with_capacity(self.alternatives.len());
         for (index, alternative) in self.alternatives.iter().enumerate() {
             let router = &systems[self.of[index]];
-            let after = compile(self.design, alternative, router)?.fold(router);
+            let moved = design.as_ref().map(|design| {
+                let own = design.alternatives.iter().find(|own| own.name == alternative.name);
+                match own.filter(|_| alternative.code.is_none()) {
+                    Some(own) => own.clone(),
+                    None => alternative.with_times(&ratios),
+                }
+            });
+            let design = design.as_ref().unwrap_or(self.design);
+            let after = compile(design, moved.as_ref().unwrap_or(alternative), router)?.fold(router);
             folds.push(rescaled(&self.observed[index], &self.added[index], &after));
         }
         Ok(Moved { systems, folds })
@@ -172,5 +211,6 @@ fn rescaled(observed: &Fold, before: &Fold, after: &Fold) -> Fold {
         requests: after.requests.clone(),
         latency: scale(observed.latency, before.latency, after.latency),
         network_bytes: after.network_bytes,
+        estimated: after.estimated.clone(),
     }
 }

@@ -761,7 +761,7 @@ impl<F: Hint> Task<F> {
     /// An instruction that neither moves the request nor splits it; says where to go on if not next.
     async fn simple(&self, instruction: &Instruction, place: Place, at: u16) -> Result<Option<u16>, Failure> {
         match instruction {
-            Instruction::Compute(time) => {
+            Instruction::Compute { time, .. } => {
                 self.agent.fabric.labelled_context(self.label(place)).compute(Work::Time(*time)).await;
             }
             Instruction::Verb(call) => self.call(call, self.label(place)).await?,

@@ -9,6 +9,7 @@ pub mod check;
 pub mod coded;
 pub mod confidence;
 pub mod design;
+pub mod estimate;
 pub mod factor;
 pub mod interpret;
 pub mod observe;
@@ -21,5 +22,6 @@ pub mod study;
 
 pub use confidence::{Basis, Influence, Mechanism, Ranged, Rest};
 pub use design::{Changes, Design, DesignError, Objective, Popularities, Rank, Runs};
-pub use planner::{Alone, Mix, Plan, PlanError, Ready, Setting, plan, prepare};
+pub use estimate::{Estimate, Share};
+pub use planner::{Alone, Mix, Plan, PlanError, Ready, Setting, plan, prepare, prepare_named};
 pub use program::{Compiled, Fold};

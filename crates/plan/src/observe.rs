@@ -211,8 +211,9 @@ pub fn observe(one: &Ready, seed: Seed) -> Result<Observed, RunError> {
     let (recorded, latency) = taken.ok_or_else(|| stopped("the run ended before it was observed"))?;
     let mut fold = fold_of(&recorded, &one.router);
     fold.latency = latency.as_seconds() / recorded.requests as f64;
-    // What crosses the network as payload is a property of the routes, not of the stations.
-    fold.network_bytes = one.compiled.fold(&one.router).network_bytes;
+    // What crosses the network as payload, and what of computing is estimated, the twin does not tell.
+    let added = one.compiled.fold(&one.router);
+    (fold.network_bytes, fold.estimated) = (added.network_bytes, added.estimated);
     Ok(Observed { widest: proportional_error(&recorded), requests: recorded.requests, fold })
 }
 

@@ -208,6 +208,19 @@ pub struct Ready {
 
 /// Compiles every alternative of a design on its system.
 pub fn prepare(design: &Design, setting: &Setting) -> Result<Vec<Ready>, miette::Report> {
+    prepare_by(design, setting, &coded::observe)
+}
+
+/// The same, and finds out which estimates of the design the times of an application's code are made of:
+/// the code is followed once more for each.
+pub fn prepare_named(design: &Design, setting: &Setting) -> Result<Vec<Ready>, miette::Report> {
+    prepare_by(design, setting, &coded::observe_named)
+}
+
+type Follow<'f> =
+    &'f dyn Fn(&Design, &Alternative, &Rc<Router>) -> Result<Option<coded::Observation>, miette::Report>;
+
+fn prepare_by(design: &Design, setting: &Setting, follow: Follow<'_>) -> Result<Vec<Ready>, miette::Report> {
     let mut routers: BTreeMap<String, Rc<Router>> = BTreeMap::new();
     let mut ready = Vec::new();
     for alternative in &design.alternatives {
@@ -225,19 +238,29 @@ pub fn prepare(design: &Design, setting: &Setting) -> Result<Vec<Ready>, miette:
                 router
             }
         };
-        ready.push(make_ready(design, alternative, router)?);
+        let observed = follow(design, alternative, &router)?;
+        ready.push(ready_as(design, alternative, observed, router)?);
     }
     Ok(ready)
 }
 
 /// Compiles one alternative for a system: what its code is seen to do there where it has code, else
-/// its step lists.
+/// its step lists. Unlike [`prepare`] it does not find out which estimates the code's times are made of.
 pub fn make_ready(
     design: &Design,
     alternative: &Alternative,
     router: Rc<Router>,
 ) -> Result<Ready, miette::Report> {
     let observed = coded::observe(design, alternative, &router)?;
+    ready_as(design, alternative, observed, router)
+}
+
+fn ready_as(
+    design: &Design,
+    alternative: &Alternative,
+    observed: Option<coded::Observation>,
+    router: Rc<Router>,
+) -> Result<Ready, miette::Report> {
     let alternative = observed.map_or_else(|| alternative.clone(), |observed| observed.alternative);
     let compiled = compile(design, &alternative, &router)?;
     Ok(Ready { alternative, compiled, router })

@@ -1,6 +1,7 @@
 //! Step lists as programs: checked against the system, flattened, and folded to what they demand.
 
 use crate::design::{Alternative, Design, DesignError, ObjectAccess, Signals, Step};
+use crate::estimate::Share;
 use miette::NamedSource;
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{
@@ -9,6 +10,7 @@ use offpath_route::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// One instruction of a program.
 #[derive(Clone, Debug)]
@@ -16,7 +18,12 @@ pub enum Instruction {
     /// A verb; a message moves the program to the responder.
     Verb(Rc<Call>),
     /// Processor time at the endpoint where the program is.
-    Compute(Time),
+    Compute {
+        /// How long.
+        time: Time,
+        /// The estimates of the design that it is made of.
+        rests_on: Rc<[Share]>,
+    },
     /// Goes on at an instruction.
     Jump(u16),
     /// Goes on with the next instruction by chance, else at another.
@@ -91,6 +98,9 @@ pub struct Fold {
     pub latency: f64,
     /// Payload bytes over the network.
     pub network_bytes: f64,
+    /// What of each station's seconds is computing whose time the design gives, by estimate. Where a
+    /// time is a product of several, each is named with all of it.
+    pub estimated: BTreeMap<String, BTreeMap<Arc<str>, f64>>,
 }
 
 impl Fold {
@@ -107,6 +117,12 @@ impl Fold {
         for (pool, count) in &other.requests {
             *self.requests.entry(pool.clone()).or_default() += count * weight;
         }
+        for (station, estimates) in &other.estimated {
+            let own = self.estimated.entry(station.clone()).or_default();
+            for (id, seconds) in estimates {
+                *own.entry(id.clone()).or_default() += seconds * weight;
+            }
+        }
         self.latency += other.latency * weight;
         self.network_bytes += other.network_bytes * weight;
     }
@@ -120,8 +136,15 @@ pub fn compile(
 ) -> Result<Compiled, miette::Report> {
     let mut programs = Vec::new();
     for (operation, share, steps) in &alternative.operations {
-        let mut compiler =
-            Compiler { design, router, code: Vec::new(), at: None, initiator: None, called: BTreeSet::new() };
+        let mut compiler = Compiler {
+            design,
+            router,
+            code: Vec::new(),
+            at: None,
+            initiator: None,
+            called: BTreeSet::new(),
+            within: Vec::new(),
+        };
         // Counted before anything is unrolled, so that no number in the file costs time or memory.
         let count = instructions(steps);
         if count > MOST_INSTRUCTIONS {
@@ -168,6 +191,8 @@ struct Compiler<'d> {
     initiator: Option<String>,
     /// Who sent a message to whom on a connection before the other did.
     called: BTreeSet<(String, String)>,
+    /// The estimates that say how often the steps at hand run.
+    within: Vec<Arc<str>>,
 }
 
 impl Compiler<'_> {
@@ -208,7 +233,7 @@ impl Compiler<'_> {
 
     fn step(&mut self, step: &Step) -> Result<(), miette::Report> {
         match step {
-            Step::Compute { at, time, span } => {
+            Step::Compute { at, time, rests_on, span } => {
                 if self.router.machine_of(at).is_none() {
                     let known: Vec<String> =
                         self.router.system().endpoints().map(|(_, e)| e.name.clone()).collect();
@@ -219,9 +244,11 @@ impl Compiler<'_> {
                     ));
                 }
                 self.here(at, span)?;
-                self.code.push(Instruction::Compute(*time));
+                let outer = self.within.iter().map(|id| Share { id: id.clone(), share: 1.0 });
+                let rests_on = rests_on.iter().cloned().chain(outer).collect();
+                self.code.push(Instruction::Compute { time: *time, rests_on });
             }
-            Step::Verb { verb, path, bytes, object, batch, signals, span } => {
+            Step::Verb { verb, path, bytes, object, batch, signals, span, .. } => {
                 let mut call = self.call(*verb, path, *bytes, object.as_deref(), *batch, *signals, span)?;
                 let Path { requester, responder, .. } = call.operation.path.clone();
                 self.here(&requester, span)?;
@@ -236,12 +263,17 @@ impl Compiler<'_> {
                 }
                 self.code.push(Instruction::Verb(Rc::new(call)));
             }
-            Step::Repeat { times, steps, .. } => {
+            Step::Repeat { times, steps, rests_on, .. } => {
+                let outer = self.within.len();
+                self.within.extend(rests_on.iter().cloned());
                 for _ in 0..*times {
                     self.list(steps)?;
                 }
+                self.within.truncate(outer);
             }
-            Step::Branch { probability, then, otherwise } => {
+            Step::Branch { probability, then, otherwise, rests_on } => {
+                let outer = self.within.len();
+                self.within.extend(rests_on.iter().cloned());
                 let from = self.at.clone();
                 let branch = self.code.len();
                 self.code.push(Instruction::End);
@@ -264,6 +296,7 @@ impl Compiler<'_> {
                 }
                 self.code[branch] = Instruction::Branch { probability: *probability, otherwise: second };
                 self.code[jump] = Instruction::Jump(self.position());
+                self.within.truncate(outer);
             }
             Step::Parallel(lists) => {
                 let fork = self.code.len();
@@ -436,8 +469,15 @@ fn fold_part<'p>(program: &'p Program, mut at: u16, stop: u16, place: &mut &'p s
                 at = *to;
                 continue;
             }
-            Instruction::Compute(time) => {
-                *fold.seconds.entry(format!("{place}.cpu")).or_default() += time.as_seconds();
+            Instruction::Compute { time, rests_on } => {
+                let station = format!("{place}.cpu");
+                if !rests_on.is_empty() {
+                    let estimated = fold.estimated.entry(station.clone()).or_default();
+                    for one in rests_on.iter() {
+                        *estimated.entry(one.id.clone()).or_default() += time.as_seconds() * one.share;
+                    }
+                }
+                *fold.seconds.entry(station).or_default() += time.as_seconds();
                 fold.latency += time.as_seconds();
             }
             Instruction::Verb(call) => {

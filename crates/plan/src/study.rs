@@ -11,7 +11,7 @@ use crate::coded::{self, Agreement};
 use crate::confidence::Mechanism;
 use crate::design::{Changes, Design};
 use crate::observe::Loaded;
-use crate::planner::{PlanError, Ready, Setting, prepare};
+use crate::planner::{PlanError, Ready, Setting, prepare, prepare_named};
 use crate::program::Fold;
 use crate::side_by_side::side_by_side;
 use crate::solve::{self, Part, evaluate, mean_of};
@@ -129,7 +129,7 @@ impl Study {
     /// # Errors
     /// As [`Study::of`].
     pub fn of_design(design: Design, ask: &Ask<'_>) -> Result<Study, miette::Report> {
-        let ready = prepare(&design, ask.setting)?;
+        let ready = prepare_named(&design, ask.setting)?;
         let system = system_of(&ready);
         let plain = Setting { overlays: vec![], settings: vec![], ..ask.setting.clone() };
         let changes = !ask.setting.overlays.is_empty() || !ask.setting.settings.is_empty();
@@ -158,7 +158,7 @@ impl Study {
         for (index, (overlay, description)) in variants.into_iter().enumerate() {
             let Ok((settled, solved)) = next() else { continue };
             let job = &jobs[1 + usize::from(changes) + index];
-            let ready = prepare(&design, &job.setting)?;
+            let ready = prepare_named(&design, &job.setting)?;
             mechanisms.push(Mechanism { name: overlay.clone(), ready, folds: settled.folds });
             open.push(Variant { overlay: overlay.clone(), description: description.clone(), solved });
         }

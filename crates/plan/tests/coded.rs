@@ -172,7 +172,7 @@ fn a_cache_makes_a_branch_of_what_a_hit_and_a_miss_do() {
     for one in &ready {
         let steps = &one.alternative.operations[0].2;
         let branch = match steps.as_slice() {
-            [Step::Branch { probability, then, otherwise }] => {
+            [Step::Branch { probability, then, otherwise, .. }] => {
                 Some((*probability, then.len(), otherwise.len()))
             }
             _ => None,

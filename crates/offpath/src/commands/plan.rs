@@ -151,7 +151,7 @@ fn rests_text(rests: &[Rest]) -> String {
         .iter()
         .take(4)
         .filter(|rest| rest.weight >= 0.02)
-        .map(|rest| format!("{} ({:.0}%, {})", rest.number, rest.weight * 100.0, rest.provenance.name()))
+        .map(|rest| format!("{} ({:.0}%, {})", rest.number, rest.weight * 100.0, rest.origin.name()))
         .collect();
     if heavy.is_empty() { "no number of the profile".to_string() } else { heavy.join(", ") }
 }

@@ -238,7 +238,7 @@ pub fn signature(alternative: &Alternative, path: &dyn Fn(&str) -> String, posti
             Step::Compute { at, time, .. } => format!("{at} {time};"),
             Step::Repeat { times, steps, .. } => format!("{times}[{}]", list(steps)),
             Step::Parallel(lists) => lists.iter().map(|steps| format!("({})", list(steps))).collect(),
-            Step::Branch { probability, then, otherwise } => {
+            Step::Branch { probability, then, otherwise, .. } => {
                 format!("{probability}?[{}][{}]", list(then), list(otherwise))
             }
         }

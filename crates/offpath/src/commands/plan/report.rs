@@ -263,7 +263,7 @@ fn rests(all: &[Rest]) -> Vec<RestReport<'_>> {
         .filter(|rest| rest.weight >= 1e-3)
         .map(|rest| RestReport {
             number: &rest.number,
-            provenance: rest.provenance.name(),
+            provenance: rest.origin.name(),
             weight: round(rest.weight),
             moves_share: round(rest.moves),
             own_evidence: rest.own_evidence,

@@ -1,0 +1,198 @@
+//! What a plan says of its own certainty, on cards whose every number is known in a stated way.
+
+mod common;
+
+use common::*;
+use offpath_plan::confidence::{Origin, guessed};
+use offpath_plan::{Basis, Changes, Design, Plan, Setting, plan, prepare_named};
+use offpath_profile::{Category, Library, Provenance, Request};
+use offpath_twin::Seed;
+use std::path::Path;
+
+/// The invented card, its numbers known as `known` says: by a data sheet, or as guesses within a fifth.
+fn card(known: &dyn Fn(&str) -> Provenance) -> Library {
+    let text = include_str!("../../profile/tests/data/invented.toml");
+    let mut table = String::new();
+    let lines = text.lines().map(|line| {
+        if let Some(name) = line.strip_prefix('[') {
+            table = name.trim_end_matches(']').to_string();
+        }
+        let Some((key, rest)) = line.split_once(" = { value = ") else { return line.to_string() };
+        let known = known(&format!("{table}.{key}"));
+        let (value, _) = rest.split_once(',').expect("a number has a source");
+        if !known.is_guess() || value == "true" || value == "false" {
+            return line.replace("\"datasheet\"", &format!("\"{}\"", known.name()));
+        }
+        let end = |factor: f64| {
+            let (number, unit) = value.trim_matches('"').split_once(' ').unwrap_or((value, ""));
+            let number: f64 = number.parse().expect("a number");
+            let moved = number * factor;
+            match unit {
+                "" if value.contains('.') => moved.min(1.0).to_string(),
+                "" => moved.round().to_string(),
+                unit => format!("\"{moved} {unit}\""),
+            }
+        };
+        let word = known.name();
+        format!("{key} = {{ value = {value}, low = {}, high = {}, source = \"invented\", provenance = \"{word}\" }}", end(0.8), end(1.25))
+    });
+    let text: Vec<String> = lines.collect();
+    let mut library = Library::builtin();
+    library.insert(Category::Device, "invented", &text.join("\n"));
+    library
+}
+
+const DESIGN: &str = r#"
+[design]
+name = "two processors"
+device = "invented"
+objective = "most-throughput"
+rank_by = "unloaded-latency"
+
+[[alternative]]
+name = "host"
+request = [
+  { send = "client-host", bytes = "64 B" },
+  { send = "host-client", bytes = "64 B" },
+]
+
+[[alternative]]
+name = "arm"
+request = [
+  { send = "client-arm", bytes = "64 B" },
+  { send = "arm-client", bytes = "64 B" },
+]
+
+[[alternative]]
+name = "atomic"
+mixed = false
+request = [ { fetch-and-add = "client-host" } ]
+"#;
+
+fn planned_on(library: Library, design: &str) -> Plan {
+    let setting = Setting { library, overlays: vec![], settings: vec![], testbed: None, mode: None };
+    planned_with(&setting, design)
+}
+
+fn planned_with(setting: &Setting, design: &str) -> Plan {
+    let design = Design::parse(design, "d.toml", Path::new("."), &Changes::default()).expect("in order");
+    let ready = prepare_named(&design, setting).expect("the card has these paths");
+    plan(&design, &ready, &folds(&ready), &[], Seed::new(3)).expect("there is a mix")
+}
+
+#[test]
+fn a_card_of_guesses_is_good_for_an_order_alone() {
+    let guess = planned_on(card(&|_| Provenance::Assumed), DESIGN);
+    for one in &guess.alternatives {
+        assert_eq!(one.basis, Basis::OrderOnly, "{}", one.name);
+    }
+    assert_eq!(guess.recommendation.basis, Basis::OrderOnly);
+    let carried = planned_on(card(&|_| Provenance::CarriedOver), DESIGN);
+    assert!(carried.alternatives.iter().all(|one| one.basis == Basis::OrderOnly));
+    // The same card known by its data sheet: what is left are guesses of the testbed's clients.
+    let known = planned_on(card(&|_| Provenance::Datasheet), DESIGN);
+    assert!(alone(&known, "host").basis < Basis::OrderOnly, "{:?}", alone(&known, "host").rests_on);
+    // Nothing published speaks of atomics, however well the card is described.
+    assert_eq!(alone(&known, "atomic").basis, Basis::OrderOnly);
+}
+
+/// Whatever number becomes a guess, those alternatives fall that it moves, and no others.
+#[test]
+fn one_guess_lowers_exactly_what_it_moves() {
+    let library = card(&|_| Provenance::Datasheet);
+    let system = library.load(&Request { device: "invented", ..Request::default() }).expect("in order");
+    let own: Vec<String> = system
+        .numbers
+        .values()
+        .filter(|number| number.file.contains("invented"))
+        .map(|number| number.key.clone())
+        .collect();
+    let known = planned_on(library, DESIGN);
+    let (mut lowered, mut untouched) = (0, 0);
+    for key in own.iter().filter(|key| !key.ends_with(".count") && !key.ends_with(".available")) {
+        let plan = planned_on(
+            card(&|name| if name == key { Provenance::Assumed } else { Provenance::Datasheet }),
+            DESIGN,
+        );
+        for (before, after) in known.alternatives.iter().zip(&plan.alternatives).take(2) {
+            let moved = after.rests_on.iter().find(|rest| rest.number.ends_with(key.as_str()));
+            let moves = moved.map_or(0.0, |rest| rest.moves);
+            if moves > 0.01 {
+                lowered += 1;
+                assert!(after.basis >= Basis::Weak, "{key} moves {} by {moves}", after.name);
+            } else {
+                untouched += 1;
+                assert_eq!(after.basis, before.basis, "{key} does not move {}", after.name);
+            }
+        }
+    }
+    assert!(lowered >= 4 && untouched >= 20, "{lowered} lowered, {untouched} untouched");
+}
+
+#[test]
+fn the_joint_interval_holds_the_value_and_grows_with_what_is_open() {
+    let known = planned_on(card(&|_| Provenance::Datasheet), DESIGN);
+    let guess = planned_on(card(&|_| Provenance::Assumed), DESIGN);
+    for (known, guess) in known.alternatives.iter().zip(&guess.alternatives) {
+        for one in [known, guess] {
+            let (rate, latency) = (one.rate, one.latency_s);
+            for figure in [rate, latency] {
+                assert!(figure.range_95.0 <= figure.range_80.0 && figure.range_80.1 <= figure.range_95.1);
+                assert!(figure.range_80.0 <= figure.value && figure.value <= figure.range_80.1, "{figure:?}");
+            }
+        }
+        let width = |(low, high): (f64, f64)| high / low;
+        assert!(width(guess.rate.range_80) > width(known.rate.range_80), "{}", guess.name);
+    }
+    let again = planned_on(card(&|_| Provenance::Assumed), DESIGN);
+    assert_eq!(format!("{:?}", again.alternatives), format!("{:?}", guess.alternatives), "same seed, same bytes");
+    assert!((0.0..=1.0).contains(&guess.recommendation.best_in));
+    let sets: f64 = guess.recommendation.best_sets.iter().map(|(_, share)| share).sum();
+    assert!((sets - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn the_weights_of_what_a_figure_rests_on_sum_to_one() {
+    let plan = planned_on(card(&|_| Provenance::Assumed), DESIGN);
+    for one in &plan.alternatives {
+        let total: f64 = one.rests_on.iter().map(|rest| rest.weight).sum();
+        assert!((total - 1.0).abs() < 1e-9, "{}: {total}", one.name);
+        assert!(guessed(&one.rests_on) > 0.5);
+    }
+}
+
+#[test]
+fn a_guessed_processor_time_is_called_the_users_estimate() {
+    let with = |time: &str| {
+        let answer = "{ send = \"host-client\", bytes = \"64 B\" }";
+        let text = DESIGN.replacen(answer, &format!("{{ compute = \"host\", time = {time} }}, {answer}"), 1);
+        planned_on(card(&|_| Provenance::Datasheet), &text)
+    };
+    let plan = with("\"2 us\"");
+    let host = alone(&plan, "host");
+    assert_eq!(host.basis, Basis::YourEstimate, "{:?}", host.rests_on);
+    let own = host.rests_on.iter().find(|rest| rest.origin == Origin::Yours).expect("the time counts");
+    assert_eq!(own.number, "alternative.host.request.2.time");
+    assert!(own.weight > 0.5, "{own:?}");
+    assert_ne!(alone(&plan, "arm").basis, Basis::YourEstimate, "the other is not touched");
+    // An interval of the user's is drawn with all the others.
+    let wide = with("\"1 us to 8 us\"");
+    let (low, high) = alone(&wide, "host").rate.range_80;
+    assert!(high / low > 3.0, "{low} to {high}");
+}
+
+#[test]
+fn a_setting_is_an_estimate_and_a_setting_to_the_same_value_is_none() {
+    let setting = |settings: &[&str]| Setting {
+        library: card(&|_| Provenance::Datasheet),
+        overlays: vec![],
+        settings: settings.iter().map(ToString::to_string).collect(),
+        testbed: None,
+        mode: None,
+    };
+    let plain = planned_with(&setting(&[]), DESIGN);
+    let same = planned_with(&setting(&["arm.cores=16"]), DESIGN);
+    assert_eq!(format!("{plain:?}"), format!("{same:?}"), "nothing changes, so no digit does");
+    let other = planned_with(&setting(&["arm.cores=3"]), DESIGN);
+    assert_eq!(alone(&other, "arm").basis, Basis::YourEstimate, "{:?}", alone(&other, "arm").rests_on);
+}
