@@ -25,7 +25,7 @@ fn an_invented_card_is_data_alone() {
     let system = load(Request::default());
     let names: Vec<&str> = system.endpoints().map(|(_, endpoint)| endpoint.name.as_str()).collect();
     assert_eq!(names, ["arm", "dpa", "host", "client", "backup.arm", "backup.dpa", "backup"]);
-    assert_eq!(system.endpoint("backup.dpa").unwrap().1.pcie_mtu, Bytes::new(64));
+    assert_eq!(system.endpoint("backup.dpa").unwrap().1.pcie_mtu, Bytes::new(128));
     let some = |name: &str| Some(name.to_string());
     use Direction::{Backward, Forward};
     assert_eq!(
@@ -169,8 +169,9 @@ fn every_number_reaches_the_model() {
     let system = load(Request::default());
     for (name, number) in &system.numbers {
         assert!(system.with(name, number.value).unwrap() == system, "{name}");
-        let (less, more) = (number.value.base() / 2.0, number.value.base() + 1.0);
-        let other = [less, more].iter().find_map(|base| {
+        // Half or twice a power of two is one again.
+        let base = number.value.base();
+        let other = [base / 2.0, base + 1.0, base * 2.0].iter().find_map(|base| {
             let value = Quantity::from_base(*base, number.value.dimension())
                 .filter(|value| *value != number.value)?;
             system.with(name, value).ok()
