@@ -242,10 +242,16 @@ impl Document {
                 number.provenance = Provenance::CarriedOver;
                 let entry = table.kind.keys().iter().find(|entry| entry.name == *key);
                 let Some(entry) = entry.filter(|entry| !entry.flag) else { continue };
+                let whole = |base: f64| match entry.dimension {
+                    Dimension::Count => base.round(),
+                    _ => entry.range.nearest(base),
+                };
                 let end = |known: Option<Quantity>, factor: f64| {
                     let base = known.unwrap_or(number.value).base() * factor;
-                    let whole = if entry.dimension == Dimension::Count { base.round() } else { base };
-                    Quantity::from_base(whole.clamp(entry.range.least, entry.range.most), entry.dimension)
+                    Quantity::from_base(
+                        whole(base).clamp(entry.range.least, entry.range.most),
+                        entry.dimension,
+                    )
                 };
                 (number.low, number.high) = (end(number.low, 1.0 / WIDER), end(number.high, WIDER));
             }

@@ -13,7 +13,8 @@ impl System {
     ///
     /// The number keeps its source and provenance, since nothing new is claimed about it. The value
     /// must have the number's dimension and lie in the range that loading accepts; a flag such as
-    /// `host.ddio` is a ratio of 0 or 1. It takes microseconds: nothing is read again.
+    /// `host.ddio` is a ratio of 0 or 1. Where loading accepts powers of two alone, the nearest one is
+    /// taken. It takes microseconds: nothing is read again.
     pub fn with(&self, name: &str, value: Quantity) -> Result<System, ProfileError> {
         self.with_all([(name, value)])
     }
@@ -34,6 +35,7 @@ impl System {
                 None,
             ));
         }
+        let value = Quantity::from_base(key.range.nearest(value.base()), key.dimension).unwrap_or(value);
         check_range(key, name, value).map_err(|(problem, help)| ProfileError::new(problem, help, None))?;
         self.put(name, value);
         match self.numbers.get_mut(name) {
