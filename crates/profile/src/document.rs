@@ -1,6 +1,6 @@
 //! One file: from text to tables whose keys, values and origins have been checked.
 
-use crate::error::{Place, ProfileError, Source, list, suggestion};
+use crate::error::{Place, ProfileError, Source, list, nearest, suggestion};
 use crate::schema::{Key, Kind};
 use crate::{Category, Number, Problem, Provenance};
 use offpath_quantity::{Dimension, Quantity};
@@ -160,12 +160,23 @@ impl Document {
         })?;
         let mut document =
             Document { source: source.clone(), headers: Vec::new(), tables: Vec::new(), changes: Vec::new() };
+        let mut mistakes = Mistakes::default();
         let mut entries: Vec<_> = root.get_ref().iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
+        if let Some((design, _)) = entries.iter().find(|(key, _)| key.get_ref() == "design") {
+            return Err(ProfileError::new(
+                Problem::Structure { reason: format!("`{}` is a design, not a profile", source.name) },
+                format!(
+                    "`offpath plan {}` plans it; profiles describe devices, hosts, testbeds and overlays",
+                    source.name
+                ),
+                Some((&source, design.span())),
+            ));
+        }
         for (key, value) in &entries {
             let reader = Reader { source: &source, name: key.get_ref(), span: key.span() };
             let Some(table) = value.get_ref().as_table() else {
-                return Err(reader.refuse(
+                mistakes.add(reader.refuse(
                     Problem::Unknown {
                         what: "key".into(),
                         name: key.get_ref().to_string(),
@@ -174,15 +185,17 @@ impl Document {
                     "put it below a table's name such as `[nic]`",
                     key.span(),
                 ));
+                continue;
             };
             if let Some(kind) = Category::find(key.get_ref()) {
-                document.headers.push(reader.header(kind, table)?);
+                document.headers.extend(mistakes.keep(reader.header(kind, table)));
             } else if key.get_ref() == "set" {
-                document.changes = reader.changes(table)?;
+                document.changes = mistakes.keep(reader.changes(table)).unwrap_or_default();
             } else {
-                document.tables.push(reader.component(table)?);
+                document.tables.extend(mistakes.keep(reader.component(table)));
             }
         }
+        mistakes.check()?;
         document.check_headers()?;
         document.check_guesses()?;
         Ok(document)
@@ -229,10 +242,16 @@ impl Document {
                 number.provenance = Provenance::CarriedOver;
                 let entry = table.kind.keys().iter().find(|entry| entry.name == *key);
                 let Some(entry) = entry.filter(|entry| !entry.flag) else { continue };
+                let whole = |base: f64| match entry.dimension {
+                    Dimension::Count => base.round(),
+                    _ => entry.range.nearest(base),
+                };
                 let end = |known: Option<Quantity>, factor: f64| {
                     let base = known.unwrap_or(number.value).base() * factor;
-                    let whole = if entry.dimension == Dimension::Count { base.round() } else { base };
-                    Quantity::from_base(whole.clamp(entry.range.least, entry.range.most), entry.dimension)
+                    Quantity::from_base(
+                        whole(base).clamp(entry.range.least, entry.range.most),
+                        entry.dimension,
+                    )
                 };
                 (number.low, number.high) = (end(number.low, 1.0 / WIDER), end(number.high, WIDER));
             }
@@ -331,11 +350,45 @@ impl Shipped {
     }
 }
 
+/// What is wrong with a file, collected so that its author learns of all of it at once.
+#[derive(Default)]
+struct Mistakes(Vec<ProfileError>);
+
+impl Mistakes {
+    fn add(&mut self, mistake: ProfileError) {
+        self.0.push(mistake);
+    }
+
+    /// What was read, where it is in order.
+    fn keep<T>(&mut self, read: Result<T, ProfileError>) -> Option<T> {
+        read.map_err(|mistake| self.add(mistake)).ok()
+    }
+
+    fn check(self) -> Result<(), ProfileError> {
+        ProfileError::several(self.0).map_or(Ok(()), Err)
+    }
+}
+
 /// Reads one table; carries what its messages need.
 struct Reader<'a> {
     source: &'a Arc<Source>,
     name: &'a str,
     span: Range<usize>,
+}
+
+/// Which keys a table holds, whatever their values are.
+#[derive(Default)]
+struct Given {
+    keys: Vec<&'static str>,
+    /// What its unknown keys most likely meant.
+    misspelt: Vec<&'static str>,
+}
+
+impl Given {
+    /// Whether a key is there. One that is only misspelt is a mistake of its own, not a missing one.
+    fn has(&self, key: &str) -> bool {
+        self.keys.contains(&key) || self.misspelt.contains(&key)
+    }
 }
 
 type Entry<'a, 'i> = (&'a Spanned<DeString<'i>>, &'a Spanned<DeValue<'i>>);
@@ -351,12 +404,20 @@ impl Reader<'_> {
         ProfileError::new(problem, help, Some((self.source, span)))
     }
 
-    fn missing(&self, key: &str, example: &str) -> ProfileError {
-        self.refuse(
-            Problem::Missing { what: format!("`{key}`"), place: format!("`[{}]`", self.name) },
-            format!("add `{key} = {example}`"),
-            self.span.clone(),
-        )
+    /// The keys that the table lacks, each with an example of its value; one mistake for all of them.
+    fn missing(&self, keys: &[(&str, String)]) -> Option<ProfileError> {
+        let what = list(keys.iter().map(|(key, _)| *key));
+        let help = match keys {
+            [] => return None,
+            [(key, example)] => format!("add `{key} = {example}`"),
+            several => {
+                let lines: Vec<String> =
+                    several.iter().map(|(key, example)| format!("  {key} = {example}")).collect();
+                format!("add to `[{}]`\n{}", self.name, lines.join("\n"))
+            }
+        };
+        let place = format!("`[{}]`", self.name);
+        Some(self.refuse(Problem::Missing { what, place }, help, self.span.clone()))
     }
 
     fn unknown_key(&self, key: &Spanned<DeString<'_>>, known: &[&str]) -> ProfileError {
@@ -414,20 +475,25 @@ impl Reader<'_> {
     }
 
     fn header(&self, kind: Category, table: &DeTable<'_>) -> Result<Header, ProfileError> {
-        let mut words = BTreeMap::new();
+        let (mut words, mut mistakes) = (BTreeMap::new(), Mistakes::default());
+        let known: Vec<&str> = kind.keys().iter().map(|(name, _, _)| *name).collect();
+        let mut given = Given::default();
         for (key, value) in in_order(table) {
-            let Some((name, example, _)) = kind.keys().iter().find(|(name, _, _)| name == key.get_ref())
-            else {
-                let known: Vec<&str> = kind.keys().iter().map(|(name, _, _)| *name).collect();
-                return Err(self.unknown_key(key, &known));
-            };
-            words.insert(*name, self.text(name, example, value)?);
+            match kind.keys().iter().find(|(name, _, _)| name == key.get_ref()) {
+                Some((name, example, _)) => {
+                    given.keys.push(*name);
+                    words.extend(mistakes.keep(self.text(name, example, value)).map(|text| (*name, text)));
+                }
+                None => {
+                    given.misspelt.extend(nearest(key.get_ref(), &known));
+                    mistakes.add(self.unknown_key(key, &known));
+                }
+            }
         }
-        if let Some((name, example, _)) =
-            kind.keys().iter().find(|(name, _, required)| *required && !words.contains_key(name))
-        {
-            return Err(self.missing(name, example));
-        }
+        let required = kind.keys().iter().filter(|(name, _, required)| *required && !given.has(name));
+        let lacking: Vec<_> = required.map(|(name, example, _)| (*name, example.to_string())).collect();
+        mistakes.0.extend(self.missing(&lacking));
+        mistakes.check()?;
         if let Some(name) = words.get("name").filter(|name| name.first() == "card") {
             return Err(self.refuse(
                 Problem::BadName { what: format!("a {}", kind.name()), name: name.first().to_string() },
@@ -443,8 +509,8 @@ impl Reader<'_> {
         let kinds = || Kind::ALL.iter().map(|kind| kind.name());
         let Some((_, kind)) = table.iter().find(|(key, _)| key.get_ref() == "kind") else {
             let headers = ["device", "host_profile", "testbed", "overlay", "set"];
-            let near = crate::error::nearest(self.name, &headers)
-                .map_or_else(String::new, |near| format!("; did you mean `[{near}]`?"));
+            let near = nearest(self.name, &headers);
+            let near = near.first().map_or_else(String::new, |near| format!("; did you mean `[{near}]`?"));
             return Err(self.refuse(
                 Problem::Missing { what: "`kind`".into(), place: format!("`[{}]`", self.name) },
                 format!("add `kind = \"...\"` with one of {}{near}", list(kinds())),
@@ -465,39 +531,43 @@ impl Reader<'_> {
         };
         self.check_name(kind)?;
         let (mut words, mut numbers, mut spans) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (mut given, mut mistakes) = (Given::default(), Mistakes::default());
+        let known = kind.words().iter().map(|word| word.name);
+        let known: Vec<&str> = known.chain(kind.keys().iter().map(|entry| entry.name)).collect();
         for (key, value) in in_order(table) {
             if let Some(word) = kind.words().iter().find(|word| word.name == key.get_ref()) {
                 let read = if word.list { Self::texts } else { Self::text };
-                words.insert(word.name, read(self, word.name, word.example, value)?);
+                given.keys.push(word.name);
+                let read = mistakes.keep(read(self, word.name, word.example, value));
+                words.extend(read.map(|text| (word.name, text)));
             } else if let Some(entry) = kind.keys().iter().find(|entry| entry.name == key.get_ref()) {
-                let number = self.number(entry, value)?;
-                numbers.insert(entry.name, number);
+                given.keys.push(entry.name);
                 spans.insert(entry.name, value.span());
+                numbers.extend(mistakes.keep(self.number(entry, value)).map(|number| (entry.name, number)));
             } else if key.get_ref() != "kind" {
-                let known = kind.words().iter().map(|word| word.name);
-                let known: Vec<&str> = known.chain(kind.keys().iter().map(|entry| entry.name)).collect();
-                return Err(self.unknown_key(key, &known));
+                given.misspelt.extend(nearest(key.get_ref(), &known));
+                mistakes.add(self.unknown_key(key, &known));
             }
         }
-        if let Some(word) = kind.words().iter().find(|word| !words.contains_key(word.name)) {
-            return Err(self.missing(word.name, word.example));
-        }
-        if let Some(entry) =
-            kind.keys().iter().find(|entry| entry.required && !numbers.contains_key(entry.name))
-        {
+        let words_lacking = kind.words().iter().filter(|word| !given.has(word.name));
+        let mut lacking: Vec<_> = words_lacking.map(|word| (word.name, word.example.to_string())).collect();
+        let required = kind.keys().iter().filter(|entry| entry.required && !given.has(entry.name));
+        lacking.extend(required.map(|entry| {
             let value = if entry.flag { "true".to_string() } else { quoted(entry.dimension) };
-            let what = if entry.flag {
-                "`true` or `false`".to_string()
-            } else {
-                format!("of dimension {}", entry.dimension)
-            };
-            let mut error = self.missing(
-                entry.name,
-                &format!("{{ value = {value}, source = \"...\", provenance = \"assumed\" }}"),
-            );
-            error.explain(&format!("it is {what}"));
-            return Err(error);
+            (entry.name, format!("{{ value = {value}, source = \"...\", provenance = \"assumed\" }}"))
+        }));
+        if let Some(mut missing) = self.missing(&lacking) {
+            if let [(name, _)] = lacking[..]
+                && let Some(entry) = kind.keys().iter().find(|entry| entry.name == name)
+            {
+                missing.explain(&match entry.flag {
+                    true => "it is `true` or `false`".to_string(),
+                    false => format!("it is of dimension {}", entry.dimension),
+                });
+            }
+            mistakes.add(missing);
         }
+        mistakes.check()?;
         Ok(Table {
             kind,
             name: self.name.to_string(),
@@ -546,10 +616,11 @@ impl Reader<'_> {
         };
         const KEYS: [&str; 7] = ["value", "low", "high", "source", "provenance", "rows", "note"];
         let inner = Reader { source: self.source, name: &name, span: value.span() };
-        if let Some((unknown, _)) =
-            in_order(table).into_iter().find(|(key, _)| !KEYS.contains(&key.get_ref().as_ref()))
+        let (mut mistakes, mut misspelt) = (Mistakes::default(), Vec::new());
+        for (key, _) in in_order(table).into_iter().filter(|(key, _)| !KEYS.contains(&key.get_ref().as_ref()))
         {
-            return Err(inner.unknown_key(unknown, &KEYS));
+            misspelt.extend(nearest(key.get_ref(), &KEYS));
+            mistakes.add(inner.unknown_key(key, &KEYS));
         }
         let find = |part: &str| table.iter().find(|(key, _)| key.get_ref() == part).map(|(_, value)| value);
         let lacks = |part: &str, help: String| {
@@ -563,12 +634,14 @@ impl Reader<'_> {
             })?;
             read(key, &name, &bare).map_err(|(problem, help)| self.refuse(problem, help, value.span()))
         };
-        let given = find("value").ok_or_else(|| lacks("value", format!("add `value = {example}`")))?;
-        let used = quantity("value", given)?;
-        let low = find("low").map(|low| quantity("low", low)).transpose()?;
-        let high = find("high").map(|high| quantity("high", high)).transpose()?;
-        if low.is_some_and(|low| low.base() > used.base())
-            || high.is_some_and(|high| high.base() < used.base())
+        let given =
+            mistakes.keep(find("value").ok_or_else(|| lacks("value", format!("add `value = {example}`"))));
+        let used = given.and_then(|given| mistakes.keep(quantity("value", given)));
+        let low = find("low").and_then(|low| mistakes.keep(quantity("low", low)));
+        let high = find("high").and_then(|high| mistakes.keep(quantity("high", high)));
+        if let (Some(given), Some(used)) = (given, used)
+            && (low.is_some_and(|low| low.base() > used.base())
+                || high.is_some_and(|high| high.base() < used.base()))
         {
             let bound = match (low, high) {
                 (Some(low), Some(high)) => format!("from its low of {low} to its high of {high}"),
@@ -576,8 +649,8 @@ impl Reader<'_> {
                 (None, Some(high)) => format!("at most its high of {high}"),
                 (None, None) => String::new(),
             };
-            return Err(self.refuse(
-                Problem::OutOfRange { name, value: used.to_string(), bound },
+            mistakes.add(self.refuse(
+                Problem::OutOfRange { name: name.clone(), value: used.to_string(), bound },
                 "`low` and `high` are the interval that the evidence leaves around `value`: correct one of them",
                 given.span(),
             ));
@@ -588,8 +661,9 @@ impl Reader<'_> {
                 "say where the number stands: add `source = \"...\"`, a paper's section or a data sheet"
                     .into(),
             )
-        })?;
-        let origin = inner.text("source", "\"data sheet, table 2\"", origin)?;
+        });
+        let origin = origin.and_then(|origin| inner.text("source", "\"data sheet, table 2\"", origin));
+        let origin = mistakes.keep(origin);
         // `set` is for overlays and settings: a file's number comes from somewhere.
         let accepted = Provenance::ALL.into_iter().filter(|provenance| *provenance != Provenance::Set);
         let accepted: Vec<&str> = accepted.map(Provenance::name).collect();
@@ -599,38 +673,49 @@ impl Reader<'_> {
                 "provenance",
                 format!("say how the number is known: add `provenance = \"...\"` with one of {words}"),
             )
-        })?;
-        let provenance_text = inner.text("provenance", "\"assumed\"", word)?;
-        let known = |text: &&str| accepted.contains(text);
-        let provenance =
-            Some(provenance_text.first()).filter(known).and_then(|text| text.parse::<Provenance>().ok());
-        let provenance = provenance.ok_or_else(|| {
-            self.refuse(
-                Problem::Unknown {
-                    what: "provenance".into(),
-                    name: provenance_text.first().to_string(),
-                    place: format!("for `{name}`"),
-                },
-                suggestion(provenance_text.first(), accepted.iter().copied()),
-                word.span(),
-            )
-        })?;
-        let rows = find("rows").map(|rows| inner.texts("rows", "[\"W001\"]", rows)).transpose()?;
+        });
+        let provenance = word.and_then(|word| {
+            let text = inner.text("provenance", "\"assumed\"", word)?;
+            let known = |text: &&str| accepted.contains(text);
+            let known = Some(text.first()).filter(known).and_then(|text| text.parse::<Provenance>().ok());
+            known.ok_or_else(|| {
+                self.refuse(
+                    Problem::Unknown {
+                        what: "provenance".into(),
+                        name: text.first().to_string(),
+                        place: format!("for `{name}`"),
+                    },
+                    suggestion(text.first(), accepted.iter().copied()),
+                    word.span(),
+                )
+            })
+        });
+        let provenance = mistakes.keep(provenance);
+        let rows = find("rows").and_then(|rows| mistakes.keep(inner.texts("rows", "[\"W001\"]", rows)));
         let rows = rows.map_or_else(Vec::new, |rows| rows.values);
-        if provenance == Provenance::Fitted && rows.is_empty() {
-            return Err(lacks(
+        if provenance == Some(Provenance::Fitted) && rows.is_empty() {
+            mistakes.add(lacks(
                 "rows",
                 "a fitted number names the evidence rows that it follows from: add `rows = [\"W001\"]`, or write \
                  `provenance = \"assumed\"`"
                     .into(),
             ));
         }
-        let note = match find("note") {
-            Some(note) => inner.text("note", "\"what a reader should know\"", note)?.first().to_string(),
-            None => String::new(),
+        let note = find("note")
+            .and_then(|note| mistakes.keep(inner.text("note", "\"what a reader should know\"", note)))
+            .map_or_else(String::new, |note| note.first().to_string());
+        // A part that is only misspelt is not missing as well.
+        let meant = |one: &ProfileError| match one.problem() {
+            Problem::Missing { what, .. } => misspelt.iter().any(|part| *what == format!("`{part}`")),
+            _ => false,
         };
+        mistakes.0.retain(|one| !meant(one));
+        mistakes.check()?;
+        let (value, origin, provenance) = (used.zip(origin).zip(provenance))
+            .map(|((value, origin), known)| (value, origin, known))
+            .expect("what is missing was refused above");
         Ok(Number {
-            value: used,
+            value,
             low,
             high,
             source: origin.first().to_string(),
@@ -690,7 +775,7 @@ pub(crate) fn read(key: &Key, name: &str, value: &Bare) -> Result<Quantity, (Pro
 /// Refuses a quantity outside the key's range.
 pub(crate) fn check_range(key: &Key, name: &str, value: Quantity) -> Result<(), (Problem, String)> {
     let whole = !key.flag || value.base().fract() == 0.0;
-    if whole && (key.range.least..=key.range.most).contains(&value.base()) {
+    if whole && key.range.holds(value.base()) {
         return Ok(());
     }
     Err((

@@ -91,6 +91,16 @@ pub enum Problem {
         /// What does not fit.
         reason: String,
     },
+    /// Several mistakes of one file, which the report points at one by one.
+    #[error("`{file}` has {count} mistakes; the first: {first}")]
+    Several {
+        /// The file.
+        file: String,
+        /// How many.
+        count: usize,
+        /// What the first says.
+        first: String,
+    },
     /// Something that the card's mode hides.
     #[error("{what} `{name}` does not exist in mode `{mode}`")]
     Mode {
@@ -114,6 +124,8 @@ struct Inner {
     problem: Problem,
     help: String,
     place: Option<(Arc<Source>, Range<usize>, NamedSource<String>)>,
+    /// The mistakes that it is made of, where there are several.
+    parts: Vec<ProfileError>,
 }
 
 impl ProfileError {
@@ -125,7 +137,25 @@ impl ProfileError {
             let named = NamedSource::new(source.name.clone(), source.text.clone());
             (source.clone(), span, named)
         });
-        ProfileError(Box::new(Inner { problem, help: help.into(), place }))
+        ProfileError(Box::new(Inner { problem, help: help.into(), place, parts: Vec::new() }))
+    }
+
+    /// One refusal for all mistakes of a file, in the order of their places; `None` without any.
+    pub(crate) fn several(mistakes: Vec<ProfileError>) -> Option<ProfileError> {
+        let flat = |one: ProfileError| if one.0.parts.is_empty() { vec![one] } else { one.0.parts };
+        let mut parts: Vec<ProfileError> = mistakes.into_iter().flat_map(flat).collect();
+        if parts.len() < 2 {
+            return parts.pop();
+        }
+        parts.sort_by_key(|part| part.0.place.as_ref().map(|(_, span, _)| span.start));
+        let line = |part: &ProfileError| {
+            part.place().map_or_else(String::new, |(_, line, _)| format!("line {line}: "))
+        };
+        let help: Vec<String> = parts.iter().map(|part| format!("{}{}", line(part), part.0.help)).collect();
+        let place = parts[0].0.place.clone();
+        let file = place.as_ref().map(|(source, ..)| source.name.clone()).unwrap_or_default();
+        let problem = Problem::Several { file, count: parts.len(), first: parts[0].to_string() };
+        Some(ProfileError(Box::new(Inner { problem, help: help.join("\n"), place, parts })))
     }
 
     /// Adds to the next step.
@@ -178,6 +208,13 @@ impl Diagnostic for ProfileError {
         self.0.place.as_ref().map(|(_, _, named)| named as &dyn SourceCode)
     }
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        if !self.0.parts.is_empty() {
+            let labels = self.0.parts.iter().filter_map(|part| {
+                let (_, span, _) = part.0.place.as_ref()?;
+                Some(LabeledSpan::new(Some(part.to_string()), span.start, span.len()))
+            });
+            return Some(Box::new(labels.collect::<Vec<_>>().into_iter()));
+        }
         let (_, span, _) = self.0.place.as_ref()?;
         let label = match &self.0.problem {
             Problem::Syntax { .. } => "here",
@@ -196,21 +233,67 @@ impl Diagnostic for ProfileError {
 /// A sentence that offers the nearest of `known` for `name`, and lists all of them.
 pub(crate) fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
-    let nearest = nearest(name, &known).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
     if known.is_empty() {
-        return format!("{nearest}there is none to choose from");
+        return "there is none to choose from".to_string();
     }
-    format!("{nearest}known: {}", list(known))
+    format!("{}known: {}", did_you_mean(name, &known), list(known))
 }
 
-/// The one of `known` that `name` most likely meant, where any is near.
-pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    known
-        .iter()
-        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), *candidate))
-        .filter(|(distance, candidate)| *distance <= candidate.len().max(name.len()).div_ceil(3))
-        .min()
-        .map(|(_, candidate)| candidate)
+/// A question that offers the nearest of `known`, with a blank behind it; empty where none is near.
+pub(crate) fn did_you_mean(name: &str, known: &[&str]) -> String {
+    question(nearest(name, known))
+}
+
+/// The question that offers these names; empty without any.
+pub(crate) fn question(near: Vec<&str>) -> String {
+    match &near[..] {
+        [] => String::new(),
+        [one] => format!("did you mean `{one}`? "),
+        several => format!("did you mean one of {}? ", list(several.iter().copied())),
+    }
+}
+
+/// How many names are offered at most.
+const OFFERED: usize = 5;
+
+/// Those of `known` that `name` most likely meant, the likeliest first; none where none is near.
+///
+/// Slips of case and of single letters count, and so do names of which only a part was written.
+pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
+    let lower = name.to_lowercase();
+    if lower.is_empty() {
+        return Vec::new();
+    }
+    let slips = |candidate: &str| {
+        let candidate = candidate.to_lowercase();
+        let distance = strsim::damerau_levenshtein(&lower, &candidate);
+        (distance <= candidate.chars().count().max(lower.chars().count()).div_ceil(3)).then_some(distance)
+    };
+    let mut near: Vec<(usize, &str)> =
+        known.iter().filter_map(|candidate| Some((slips(candidate)?, *candidate))).collect();
+    near.sort_unstable();
+    let best = near.first().map_or(0, |(distance, _)| *distance);
+    // A whole word of a name is a better reason than a word of about as many letters.
+    let parts = |candidate: &str| {
+        let candidate = candidate.to_lowercase();
+        let starts = |at: usize| at == 0 || !candidate.as_bytes()[at - 1].is_ascii_alphanumeric();
+        lower.chars().count() >= 3 && candidate.match_indices(&lower).any(|(at, _)| starts(at))
+    };
+    let mut offered: Vec<&str> = Vec::new();
+    if best > 1 || near.is_empty() {
+        offered.extend(known.iter().filter(|candidate| parts(candidate)));
+        if offered.iter().any(|candidate| candidate.to_lowercase().starts_with(&lower)) {
+            offered.retain(|candidate| candidate.to_lowercase().starts_with(&lower));
+        }
+    }
+    if offered.is_empty() {
+        offered
+            .extend(near.iter().filter(|(distance, _)| *distance == best).map(|(_, candidate)| *candidate));
+    }
+    offered.sort_by_key(|candidate| candidate.len());
+    offered.dedup();
+    offered.truncate(OFFERED);
+    offered
 }
 
 /// The names in back quotes, with commas.

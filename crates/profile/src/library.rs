@@ -227,13 +227,28 @@ impl Library {
 
     fn unknown(&self, category: Category, name: &str, asked: Option<Place<'_>>) -> ProfileError {
         let known = self.sources.keys().filter(|(of, _)| *of == category).map(|(_, name)| name.as_str());
+        // What is known by another word is not a slip of the pen.
+        let other =
+            Category::ALL.into_iter().find(|other| self.sources.contains_key(&(*other, name.to_string())));
+        let other = other.map_or_else(String::new, |other| {
+            let article = if other == Category::Overlay { "an" } else { "a" };
+            format!("`{name}` is {article} {}; ", other.name())
+        });
+        let own = match category {
+            Category::Device => {
+                "; to describe one of your own, start from a printed one (`offpath device source bluefield2 > \
+                 my-card.toml`) and name the file, as in `my-card.toml`"
+                    .to_string()
+            }
+            _ => String::new(),
+        };
         ProfileError::new(
             Problem::Unknown {
                 what: category.name().into(),
                 name: name.into(),
                 place: "in the library".into(),
             },
-            format!("{}; a path that ends in `.toml` names a file", suggestion(name, known)),
+            format!("{other}{}; a path that ends in `.toml` names a file{own}", suggestion(name, known)),
             asked,
         )
     }

@@ -1,7 +1,7 @@
 //! Changing numbers of a loaded system: overlays, settings, and one number at a time.
 
 use crate::document::{Bare, Change, Document, check_range, read};
-use crate::error::{Place, ProfileError, Source, list, nearest};
+use crate::error::{Place, ProfileError, Source, did_you_mean, list, nearest};
 use crate::schema::{Component, Key, Kind};
 use crate::{Category, Number, Problem, Provenance, System};
 use offpath_quantity::Quantity;
@@ -13,7 +13,8 @@ impl System {
     ///
     /// The number keeps its source and provenance, since nothing new is claimed about it. The value
     /// must have the number's dimension and lie in the range that loading accepts; a flag such as
-    /// `host.ddio` is a ratio of 0 or 1. It takes microseconds: nothing is read again.
+    /// `host.ddio` is a ratio of 0 or 1. Where loading accepts powers of two alone, the nearest one is
+    /// taken. It takes microseconds: nothing is read again.
     pub fn with(&self, name: &str, value: Quantity) -> Result<System, ProfileError> {
         self.with_all([(name, value)])
     }
@@ -34,6 +35,7 @@ impl System {
                 None,
             ));
         }
+        let value = Quantity::from_base(key.range.nearest(value.base()), key.dimension).unwrap_or(value);
         check_range(key, name, value).map_err(|(problem, help)| ProfileError::new(problem, help, None))?;
         self.put(name, value);
         match self.numbers.get_mut(name) {
@@ -127,17 +129,23 @@ impl System {
         // A key without its component is the commonest slip: offer every component that has it.
         let whole: Vec<&str> =
             names.iter().copied().filter(|own| own.ends_with(&format!(".{name}"))).collect();
-        let near = match nearest(name, &names) {
-            _ if !whole.is_empty() => format!("did you mean one of {}? ", list(whole)),
-            Some(near) => format!("did you mean `{near}`? "),
-            None => String::new(),
+        let near = match &whole[..] {
+            [] => did_you_mean(name, &names),
+            whole => format!("did you mean one of {}? ", list(whole.iter().copied())),
         };
         let keys: Vec<String> =
             of_component().flat_map(Kind::keys).map(|entry| format!("{component}.{}", entry.name)).collect();
         let mut help = if keys.is_empty() {
             let mut seen = std::collections::BTreeSet::new();
-            let components = self.components().map(|(own, _)| own).filter(|own| seen.insert(*own));
-            format!("{near}components: {}", list(components))
+            let components = self.components().map(|(own, _)| own);
+            let components = components.filter(|own| !own.contains('.') && seen.insert(*own));
+            let others: Vec<&str> = self.machines.iter().map(|machine| machine.prefix.as_str()).collect();
+            let others: Vec<&str> = others.into_iter().filter(|prefix| !prefix.is_empty()).collect();
+            let more = match &others[..] {
+                [] => String::new(),
+                others => format!("; those of other machines start with {}", list(others.iter().copied())),
+            };
+            format!("{near}components: {}{more}", list(components))
         } else {
             format!("{near}`{component}` has {}", list(keys.iter().map(String::as_str)))
         };
@@ -172,14 +180,27 @@ pub(crate) fn apply(system: &mut System, overlay: &Document) -> Result<(), Profi
             system.numbers.keys().filter(|name| matches(&change.pattern, name)).cloned().collect();
         let pattern_place = (&overlay.source, change.pattern_span.clone());
         if names.is_empty() && change.pattern.contains('*') {
+            let keys: Vec<&str> =
+                system.numbers.keys().filter_map(|name| name.rsplit_once('.')).map(|(_, key)| key).collect();
+            let meant = change.pattern.rsplit_once('.').map(|(before, key)| (before, nearest(key, &keys)));
+            let near = match meant {
+                Some((before, near)) if !near.is_empty() => {
+                    let patterns: Vec<String> = near.iter().map(|key| format!("{before}.{key}")).collect();
+                    let any = |pattern: &&String| system.numbers.keys().any(|name| matches(pattern, name));
+                    crate::error::question(patterns.iter().filter(any).map(String::as_str).collect())
+                }
+                _ => String::new(),
+            };
             return Err(ProfileError::new(
                 Problem::Unknown {
                     what: "number that matches".into(),
                     name: change.pattern.clone(),
                     place: "in the system".into(),
                 },
-                "`*` stands for any run of characters in a name such as `client.pcie0.encoding`; correct the pattern \
-                 or remove the line",
+                format!(
+                    "{near}`*` stands for any run of characters in a name such as `client.pcie0.encoding`; correct \
+                     the pattern or remove the line"
+                ),
                 Some(pattern_place),
             ));
         }
@@ -204,7 +225,15 @@ pub(crate) fn apply(system: &mut System, overlay: &Document) -> Result<(), Profi
 /// Applies a setting such as `soc.pcie_mtu=512B`.
 pub(crate) fn set(system: &mut System, setting: &str) -> Result<(), ProfileError> {
     let source = setting_source(setting);
-    let Some((name, value)) = setting.split_once('=') else {
+    let split = setting.split_once('=');
+    if split.is_some_and(|(name, _)| name.trim().is_empty()) {
+        return Err(ProfileError::new(
+            Problem::Malformed { name: setting.into(), reason: "there is no name before the `=`".into() },
+            "write a setting as in `soc.pcie_mtu=512B`",
+            Some((&source, 0..setting.len())),
+        ));
+    }
+    let Some((name, value)) = split else {
         return Err(ProfileError::new(
             Problem::Malformed {
                 name: setting.into(),

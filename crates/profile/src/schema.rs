@@ -26,7 +26,27 @@ pub(crate) enum Kind {
 pub(crate) struct Range {
     pub least: f64,
     pub most: f64,
+    /// Whether the standard behind the number knows powers of two alone.
+    pub power_of_two: bool,
     pub words: &'static str,
+}
+
+impl Range {
+    /// The value that a probe between two ends of an interval stands for: itself, or the nearest power of
+    /// two where there are no others.
+    pub(crate) fn nearest(&self, value: f64) -> f64 {
+        if self.power_of_two && value > 0.0 { value.log2().round().exp2() } else { value }
+    }
+
+    /// Whether a value in base units makes sense.
+    pub(crate) fn holds(&self, value: f64) -> bool {
+        let in_range = (self.least..=self.most).contains(&value);
+        in_range && (!self.power_of_two || (value.fract() == 0.0 && (value as u64).is_power_of_two()))
+    }
+}
+
+const fn range(least: f64, most: f64, words: &'static str) -> Range {
+    Range { least, most, power_of_two: false, words }
 }
 
 /// One number of a table.
@@ -39,18 +59,21 @@ pub(crate) struct Key {
     pub range: &'static Range,
 }
 
-const DELAY: Range = Range { least: 0.0, most: 1e12, words: "from 0 ns to 1 s" };
-const RATE: Range = Range { least: 1e6, most: 1e15, words: "from 1 Mbit/s to 1000 Tbit/s" };
-const OPERATIONS: Range = Range { least: 1.0, most: 1e12, words: "from 1 /s to 1000 G/s" };
-const OPERATIONS_OR_NONE: Range = Range { least: 0.0, most: 1e12, words: "from 0 /s to 1000 G/s" };
-const CLOCK: Range = Range { least: 1e6, most: 1e12, words: "from 1 MHz to 1000 GHz" };
-const PACKET: Range = Range { least: 1.0, most: 1048576.0, words: "from 1 B to 1 MiB" };
-const HEADER: Range = Range { least: 0.0, most: 1048576.0, words: "from 0 B to 1 MiB" };
-const SIZE: Range = Range { least: 1.0, most: 1125899906842624.0, words: "from 1 B to 1024 TiB" };
-const MANY: Range = Range { least: 1.0, most: 1e6, words: "from 1 to 1000000" };
-const MANY_OR_NONE: Range = Range { least: 0.0, most: 1e6, words: "from 0 to 1000000" };
-const SHARE: Range = Range { least: 0.01, most: 1.0, words: "from 0.01 to 1" };
-const EITHER: Range = Range { least: 0.0, most: 1.0, words: "`true` or `false`" };
+const DELAY: Range = range(0.0, 1e12, "from 0 ns to 1 s");
+const RATE: Range = range(1e6, 1e15, "from 1 Mbit/s to 1000 Tbit/s");
+const OPERATIONS: Range = range(1.0, 1e12, "from 1 /s to 1000 G/s");
+const OPERATIONS_OR_NONE: Range = range(0.0, 1e12, "from 0 /s to 1000 G/s");
+const CLOCK: Range = range(1e6, 1e12, "from 1 MHz to 1000 GHz");
+const PACKET: Range = range(1.0, 1048576.0, "from 1 B to 1 MiB");
+/// What PCI Express can encode as largest payload of a packet, and as largest read request.
+const PCIE_SIZE: Range =
+    Range { least: 128.0, most: 4096.0, power_of_two: true, words: "a power of two from 128 B to 4096 B" };
+const HEADER: Range = range(0.0, 1048576.0, "from 0 B to 1 MiB");
+const SIZE: Range = range(1.0, 1125899906842624.0, "from 1 B to 1024 TiB");
+const MANY: Range = range(1.0, 1e6, "from 1 to 1000000");
+const MANY_OR_NONE: Range = range(0.0, 1e6, "from 0 to 1000000");
+const SHARE: Range = range(0.01, 1.0, "from 0.01 to 1");
+const EITHER: Range = range(0.0, 1.0, "`true` or `false`");
 
 const fn key(name: &'static str, dimension: Dimension, range: &'static Range) -> Key {
     Key { name, dimension, flag: false, required: true, range }
@@ -90,13 +113,13 @@ const LINK: &[Key] = &[
     bytes("write_header", &HEADER),
     bytes("read_request", &HEADER),
     bytes("completion_header", &HEADER),
-    bytes("read_request_limit", &PACKET),
+    bytes("read_request_limit", &PCIE_SIZE),
 ];
 const WIRE: &[Key] = &[time("delay")];
 const ENDPOINT: &[Key] = &[
     count("cores"),
     key("frequency", Dimension::Frequency, &CLOCK),
-    bytes("pcie_mtu", &PACKET),
+    bytes("pcie_mtu", &PCIE_SIZE),
     Key { name: "ddio", dimension: Dimension::Ratio, flag: true, required: true, range: &EITHER },
     bytes("memory", &SIZE),
     time("read_latency"),

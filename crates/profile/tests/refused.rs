@@ -3,7 +3,7 @@
 //! The rendered messages are kept in `snapshots/`; `INSTA_UPDATE=always cargo test` rewrites them.
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
-use offpath_profile::{Category, Library, ProfileError, Request};
+use offpath_profile::{Category, Library, Problem, ProfileError, Request};
 
 const INVENTED: &str = include_str!("data/invented.toml");
 
@@ -88,7 +88,7 @@ const CASES: &[Case] = &[
     // Impossible values.
     device("\"400 Gbit/s\"", "\"0 Gbit/s\"", "\"0 Gbit/s\"", &["`nic.port_rate` is 0 bit/s", "from 1 Mbit/s"]),
     device(CONTEXTS, "contexts = { value = 0, source = \"s\", provenance = \"datasheet\" }", "0, source = \"s\"", &["`nic.contexts` is 0", "from 1 to"]),
-    device("pcie_mtu = { value = \"64 B\"", "pcie_mtu = { value = \"0 B\"", "\"0 B\"", &["`arm.pcie_mtu` is 0 B", "from 1 B"]),
+    device("pcie_mtu = { value = \"128 B\"", "pcie_mtu = { value = \"0 B\"", "\"0 B\"", &["`arm.pcie_mtu` is 0 B", "a power of two from 128 B to 4096 B"]),
     device("cores = { value = 16", "cores = { value = 0", "cores = { value = 0", &["`arm.cores` is 0"]),
     device("cores = { value = 16", "cores = { value = 1.5", "1.5, source", &["arm.cores", "outside the range of count"]),
     device("banks = { value = 32", "banks = { value = 0", "banks = { value = 0", &["`arm.banks` is 0"]),
@@ -172,6 +172,8 @@ fn requests_and_settings_are_refused_with_the_nearest_names() {
     library.insert(Category::Device, "invented", INVENTED);
     let crowd = "[overlay]\nname = \"crowd\"\ndescription = \"too many\"\n\n[set]\n\"client.c*\" = 21\n";
     library.insert(Category::Overlay, "crowd", crowd);
+    let slip = "[overlay]\nname = \"slip\"\ndescription = \"a slip\"\n\n[set]\n\"*.encodng\" = 1\n";
+    library.insert(Category::Overlay, "slip", slip);
     let base = Request { device: "invented", ..Request::default() };
     let set = |setting: &str| Request { settings: vec![setting.to_string()], ..base.clone() };
     let cases = [
@@ -183,7 +185,22 @@ fn requests_and_settings_are_refused_with_the_nearest_names() {
         (set("write_header=1B"), &["did you mean one of", "`lane_a.write_header`"]),
         (set("arm.pcie_mtu=512"), &["--set:1:14", "`512` has no unit", "512 B"]),
         (set("arm.pcie_mtu=512 ns"), &["`ns` is not a unit of bytes"]),
-        (set("arm.pcie_mtu=0B"), &["`arm.pcie_mtu` is 0 B", "from 1 B"]),
+        (set("arm.pcie_mtu=0B"), &["`arm.pcie_mtu` is 0 B", "a power of two from 128 B to 4096 B"]),
+        (set("arm.pcie_mtu=100kB"), &["`arm.pcie_mtu` is 100000 B", "a power of two from 128 B to 4096 B"]),
+        (set("arm.pcie_mtu=500B"), &["`arm.pcie_mtu` is 500 B", "a power of two"]),
+        (set("pcie0.read_request_limit=8KiB"), &["`pcie0.read_request_limit` is 8 KiB", "4096 B"]),
+        (set("ARM.PCIE_MTU=512B"), &["did you mean `arm.pcie_mtu`?"]),
+        (set("arm.pcie=512B"), &["did you mean `arm.pcie_mtu`?"]),
+        (set("=512B"), &["no name before the `=`"]),
+        (
+            Request { overlays: vec!["slip"], ..base.clone() },
+            &["number that matches `*.encodng`", "did you mean `*.encoding`?"],
+        ),
+        (Request { device: "rack", ..base.clone() }, &["`rack` is a testbed", "known: `bluefield2`"]),
+        (
+            Request { device: "bluefield3", ..base.clone() },
+            &["did you mean `bluefield2`?", "`offpath device source bluefield2 > my-card.toml`"],
+        ),
         (set("arm.pcie_mtu"), &["no `=`", "soc.pcie_mtu=512B"]),
         (set("host.ddio=maybe"), &["neither `true` nor `false`"]),
         (
@@ -226,4 +243,39 @@ fn nesting_without_end_is_refused() {
     let mut library = Library::builtin();
     library.insert(Category::Device, "deep", &format!("[device]\nname = {}", "[".repeat(100_000)));
     assert!(library.load(&Request { device: "deep", ..Request::default() }).is_err());
+}
+
+/// Who writes a card finds out in one go what it lacks and what nobody knows.
+#[test]
+fn all_mistakes_of_a_file_are_reported_at_once() {
+    let mut library = Library::builtin();
+    let without = |text: &str, line: &str| {
+        assert!(text.contains(line), "{line:?} is not in the profile");
+        text.replacen(line, "", 1)
+    };
+    let mut text = without(INVENTED, &format!("{PASS}\n"));
+    text = without(&text, &format!("{CONTEXTS}\n"));
+    text = without(&text, "host_at = \"hub\"\n");
+    text = text.replacen("cores = { value = 16", "coers = { value = 16", 1);
+    text = text.replacen("[hub]\n", "[hub]\ncolour = \"green\"\n", 1);
+    text =
+        text.replacen("pcie_mtu = { value = \"128 B\", source", "pcie_mtu = { vale = \"128 B\", source", 1);
+    library.insert(Category::Device, "invented", &text);
+    let error = library.load(&Request { device: "invented", ..Request::default() }).expect_err("mistakes");
+    let message = render(&error);
+    let Problem::Several { count, .. } = error.problem() else { panic!("{message}") };
+    // The misspelt key is one mistake, and not a missing one as well.
+    assert_eq!(*count, 5, "{message}");
+    for words in [
+        "`[device]` lacks `host_at`",
+        "`[nic]` lacks `pass_time`, `contexts`",
+        "pass_time = { value = \"300 ns\"",
+        "no key `coers`",
+        "did you mean `cores`?",
+        "no key `colour` in `[hub]`",
+        "no key `vale`",
+    ] {
+        assert!(message.contains(words), "{words:?} is not in\n{message}");
+    }
+    insta::assert_snapshot!("several", message);
 }

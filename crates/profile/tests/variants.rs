@@ -25,7 +25,7 @@ fn an_invented_card_is_data_alone() {
     let system = load(Request::default());
     let names: Vec<&str> = system.endpoints().map(|(_, endpoint)| endpoint.name.as_str()).collect();
     assert_eq!(names, ["arm", "dpa", "host", "client", "backup.arm", "backup.dpa", "backup"]);
-    assert_eq!(system.endpoint("backup.dpa").unwrap().1.pcie_mtu, Bytes::new(64));
+    assert_eq!(system.endpoint("backup.dpa").unwrap().1.pcie_mtu, Bytes::new(128));
     let some = |name: &str| Some(name.to_string());
     use Direction::{Backward, Forward};
     assert_eq!(
@@ -162,6 +162,18 @@ fn with_changes_one_number_and_keeps_its_origin() {
     }
 }
 
+/// A probe between the ends of an interval is a size that PCIe can encode.
+#[test]
+fn probes_of_powers_of_two_are_powers_of_two() {
+    let system = load(Request::default());
+    for (probe, taken) in [(128, 128), (150, 128), (190, 256), (3000, 4096)] {
+        let changed = system.with("arm.pcie_mtu", Quantity::Bytes(Bytes::new(probe))).unwrap();
+        assert_eq!(changed.endpoint("arm").unwrap().1.pcie_mtu, Bytes::new(taken));
+        assert_eq!(changed.numbers["arm.pcie_mtu"].value, Quantity::Bytes(Bytes::new(taken)));
+    }
+    assert!(system.with("arm.pcie_mtu", Quantity::Bytes(Bytes::new(80))).is_err());
+}
+
 /// Every number of a system is the value of a field: setting it anew changes nothing, and a changed
 /// one changes more than the list of numbers.
 #[test]
@@ -169,8 +181,9 @@ fn every_number_reaches_the_model() {
     let system = load(Request::default());
     for (name, number) in &system.numbers {
         assert!(system.with(name, number.value).unwrap() == system, "{name}");
-        let (less, more) = (number.value.base() / 2.0, number.value.base() + 1.0);
-        let other = [less, more].iter().find_map(|base| {
+        // Half or twice a power of two is one again.
+        let base = number.value.base();
+        let other = [base / 2.0, base * 2.0, base + 1.0].iter().find_map(|base| {
             let value = Quantity::from_base(*base, number.value.dimension())
                 .filter(|value| *value != number.value)?;
             system.with(name, value).ok()

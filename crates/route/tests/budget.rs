@@ -147,7 +147,7 @@ fn they_move_with_bandwidths_mtus_and_pass_times() {
         close(break_even(&router), p / n - 1.0);
     }
     let bytes = |n: u64| Quantity::Bytes(Bytes::new(n));
-    for (host, soc) in [(256, 128), (512, 512), (1024, 64)] {
+    for (host, soc) in [(256, 128), (512, 512), (1024, 4096)] {
         let system =
             ideal().with("host.pcie_mtu", bytes(host)).unwrap().with("soc.pcie_mtu", bytes(soc)).unwrap();
         let router = Router::new(&system).unwrap();

@@ -57,7 +57,7 @@ fn endpoint(text: &mut String, draw: &mut Draw, name: &str) {
     let _ = writeln!(text, "[{name}]\nkind = \"endpoint\"");
     count(text, "cores", draw.within(1, 32));
     number(text, "frequency", draw.within(1, 4), "GHz");
-    number(text, "pcie_mtu", draw.one_of(&[64, 128, 256, 512, 1024]), "B");
+    number(text, "pcie_mtu", draw.one_of(&[128, 256, 512, 1024, 4096]), "B");
     let ddio = draw.chance(50);
     let _ = writeln!(text, "ddio = {{ value = {ddio}, {ORIGIN} }}");
     number(text, "memory", draw.within(1, 64), "GiB");
