@@ -83,8 +83,9 @@ pub enum Inside {
 
 pub(crate) type SystemKey = (String, Option<String>, Vec<String>, Vec<(String, String)>);
 
-/// A design's name, its parameters, and whether its step lists are meant where it has code.
-type DesignKey = (String, Vec<(String, String)>, bool);
+/// A design's name, its parameters, whether its step lists are meant where it has code, and whether it
+/// does without its engine.
+type DesignKey = (String, Vec<(String, String)>, bool, bool);
 
 /// A design with its alternatives on their routers.
 pub(crate) type Prepared = Rc<(Design, Vec<Ready>)>;
@@ -172,7 +173,7 @@ impl Bench {
         let mut set: BTreeMap<String, String> = BTreeMap::new();
         let mut testbed = plain.testbed.clone();
         if let Some(name) = &plain.design {
-            let design = self.design(&(name.clone(), Vec::new(), plain.steps))?;
+            let design = self.design(&(name.clone(), Vec::new(), plain.steps, false))?;
             let halves = design.set.iter().filter_map(|setting| setting.split_once('='));
             set.extend(halves.map(|(name, value)| (name.trim().to_string(), value.trim().to_string())));
             testbed = testbed.or_else(|| design.testbed.clone());
@@ -403,7 +404,7 @@ impl Bench {
         if let Some(design) = self.designs.borrow().get(key) {
             return Ok(design.clone());
         }
-        let (name, parameters, steps) = key;
+        let (name, parameters, steps, without_engine) = key;
         let (_, text) = DESIGNS
             .iter()
             .find(|(own, _)| own == name)
@@ -415,7 +416,8 @@ impl Bench {
             ..Changes::default()
         };
         let file = format!("designs/{name}.toml");
-        let design = Rc::new(Design::parse(text, &file, FilePath::new("."), &changes).map_err(refused)?);
+        let text = if *without_engine { without_its_engine(text) } else { text.to_string() };
+        let design = Rc::new(Design::parse(&text, &file, FilePath::new("."), &changes).map_err(refused)?);
         self.designs.borrow_mut().insert(key.clone(), design.clone());
         Ok(design)
     }
@@ -427,7 +429,7 @@ impl Bench {
         key: &SystemKey,
     ) -> Result<Prepared, ExperimentError> {
         let name = plain.design.clone().ok_or_else(|| lacks("design"))?;
-        let own = ((name, parameters, plain.steps), key.clone());
+        let own = ((name, parameters, plain.steps, plain.without_engine), key.clone());
         if let Some(prepared) = self.prepared.borrow().get(&own) {
             return Ok(prepared.clone());
         }
@@ -463,6 +465,16 @@ impl Bench {
         let published = Quantity::parse(&number.value, held.value.dimension()).map_err(refused)?;
         Ok((held.value.to_string(), held.value.base() == published.base()))
     }
+}
+
+/// A design whose paths by its application's engine go by RDMA instead.
+fn without_its_engine(text: &str) -> String {
+    let engine = text.lines().find_map(|line| line.strip_prefix("engine = \"")?.split('"').next());
+    let Some(engine) = engine else { return text.to_string() };
+    text.lines()
+        .filter(|line| !line.starts_with("engine = "))
+        .map(|line| line.replace(&format!("-{engine}\""), "\"") + "\n")
+        .collect()
 }
 
 /// The place as a point whose value is where it lies: the payload, range or batch that is swept.

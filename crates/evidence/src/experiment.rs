@@ -41,6 +41,8 @@ pub enum Measure {
     /// Rate of the first of the flows `together` on the twin, each a closed loop with its own
     /// `under_way`, in M/s; alone where there is one flow.
     LoopRate,
+    /// The same of all flows together.
+    LoopTotal,
     /// Mean latency on the twin with one request under way at each client, in microseconds.
     LoopLatency,
     /// Requests per second of a design's `alternative` or `mix`, in millions.
@@ -53,12 +55,14 @@ pub enum Measure {
     DesignHostCpu,
     /// Payload bytes of a request over the network.
     DesignNetworkBytes,
-    /// Verbs of a request of a design's `alternative`.
+    /// Verbs of a request of a design's `alternative`, on `path` where one is given.
     DesignVerbs,
     /// Payload bytes of a request that pass the station `links`.
     DesignLinkBytes,
     /// Gbit/s of the design on the twin with so many clients of one request each.
     DesignClients,
+    /// The value of a parameter at which `alternative` is as fast as another one: `break_even`.
+    DesignBreakEven,
 }
 
 /// What is made of two measurements.
@@ -94,6 +98,20 @@ pub struct Flow {
     pub share: Option<f64>,
     /// Its requests under way, where each flow is a closed loop.
     pub under_way: Option<u32>,
+}
+
+/// Between which values of a parameter two alternatives change places.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BreakEven {
+    /// The design's parameter.
+    pub parameter: String,
+    /// The alternative that the first is compared with.
+    pub with: String,
+    /// Where the first is faster.
+    pub from: f64,
+    /// Where it is slower.
+    pub to: f64,
 }
 
 /// Which rate of several flows counts, and how they share.
@@ -165,6 +183,9 @@ pub struct Plain {
     /// Links, without their direction, or with it as in `pcie1.up`.
     #[serde(default, deserialize_with = "one_or_many")]
     pub links: Vec<String>,
+    /// Whether read requests count as packets too, as they do for hardware counters.
+    #[serde(default)]
+    pub control: bool,
     /// The bandwidth at which packets are counted.
     pub at: Option<String>,
     /// Requests under way at each client.
@@ -185,6 +206,11 @@ pub struct Plain {
     /// leaves out headers and acknowledgements.
     #[serde(default)]
     pub steps: bool,
+    /// Whether what it leaves to an engine goes by RDMA instead.
+    #[serde(default)]
+    pub without_engine: bool,
+    /// Where two alternatives are looked for to be equal.
+    pub break_even: Option<BreakEven>,
     /// Its parameters.
     #[serde(default)]
     pub parameters: BTreeMap<String, String>,
@@ -197,8 +223,8 @@ pub struct Plain {
     #[serde(default, deserialize_with = "one_or_many")]
     pub clients: Vec<u64>,
     /// Fixed shares of alternatives.
-    #[serde(default)]
-    pub shares: BTreeMap<String, f64>,
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub shares: Vec<BTreeMap<String, f64>>,
     /// Axes of a formula's grid, by the variable that stands for each.
     #[serde(default)]
     pub vary: BTreeMap<String, Axis>,
@@ -273,6 +299,15 @@ impl Experiment {
         self.written.trim_end()
     }
 
+    /// Whether it runs at places of `other` alone, with the same measure and against the same.
+    pub fn repeats(&self, other: &Experiment) -> bool {
+        self.compare == other.compare
+            && self.which == other.which
+            && self.plain.is_part_of(&other.plain)
+            && self.against.len() == other.against.len()
+            && self.against.iter().zip(&other.against).all(|(own, theirs)| own.is_part_of(theirs))
+    }
+
     /// Reads an experiment from its table.
     pub(crate) fn parse(mut table: toml::Table) -> Result<Experiment, String> {
         fn take<T: for<'de> Deserialize<'de>>(
@@ -331,6 +366,39 @@ impl Experiment {
 }
 
 impl Plain {
+    /// Whether its lists are parts of those of `other`, and everything else is the same.
+    fn is_part_of(&self, other: &Plain) -> bool {
+        fn part<T: PartialEq>(own: &[T], other: &[T]) -> bool {
+            own.is_empty() == other.is_empty() && own.iter().all(|one| other.contains(one))
+        }
+        let bytes =
+            |list: &[String]| -> Vec<Option<Bytes>> { list.iter().map(|one| one.parse().ok()).collect() };
+        let lists = part(&self.path, &other.path)
+            && part(&self.verb, &other.verb)
+            && part(&bytes(&self.payload), &bytes(&other.payload))
+            && part(&self.batch, &other.batch)
+            && part(&bytes(&self.range), &bytes(&other.range))
+            && part(&self.under_way, &other.under_way)
+            && part(&self.number, &other.number)
+            && part(&self.alternative, &other.alternative)
+            && part(&self.clients, &other.clients)
+            && part(&self.shares, &other.shares);
+        let rest = |plain: &Plain| Plain {
+            path: Vec::new(),
+            verb: Vec::new(),
+            payload: Vec::new(),
+            batch: Vec::new(),
+            range: Vec::new(),
+            under_way: Vec::new(),
+            number: Vec::new(),
+            alternative: Vec::new(),
+            clients: Vec::new(),
+            shares: Vec::new(),
+            ..plain.clone()
+        };
+        lists && rest(self) == rest(other)
+    }
+
     fn check(&self) -> Result<(), String> {
         for payload in &self.payload {
             payload.parse::<Bytes>().map_err(|error| error.to_string())?;

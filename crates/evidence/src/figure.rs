@@ -4,6 +4,7 @@ use crate::bench::{Bench, ExperimentError};
 use crate::experiment::Experiment;
 use crate::reproduce::{Line, is_run_on_twin, uncertain};
 use crate::row::Role;
+use crate::sample::{draws, quantile};
 use offpath_profile::Library;
 use serde::Deserialize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -156,12 +157,8 @@ pub fn figures(
                 let (next, uncertain, raw) = (&next, &uncertain, &raw);
                 scope.spawn(move || {
                     let own = Bench::new(library.clone()).under(overlays.to_vec());
-                    let moved: Vec<Bench> = uncertain
-                        .iter()
-                        .flat_map(|one| [&one.low, &one.high])
-                        .flatten()
-                        .map(|change| own.with(vec![change.clone()]))
-                        .collect();
+                    let moved: Vec<Bench> =
+                        draws(uncertain).into_iter().map(|changes| own.with(changes)).collect();
                     let mut done = Vec::new();
                     loop {
                         let index = next.fetch_add(1, Ordering::Relaxed);
@@ -208,37 +205,35 @@ fn draw(raw: &RawFigure, own: &Bench, moved: &[Bench], lines: &[Line]) -> Result
     })
 }
 
-/// A curve with its band: numbers move one at a time, and their effects add up as independent ones do.
+/// A curve with its band: 80% of the joint draws lie inside.
 fn curve(
     name: &str,
     experiment: &Experiment,
     own: &Bench,
-    moved: &[Bench],
+    drawn: &[Bench],
 ) -> Result<Series, ExperimentError> {
     let points = own.run(experiment)?.points;
-    let mut spread = vec![(0.0f64, 0.0f64); points.len()];
+    let mut spread: Vec<Vec<f64>> = vec![Vec::new(); points.len()];
     // Whole runs on the twin would be repeated too often.
     if !is_run_on_twin(experiment) {
-        for bench in moved {
-            for ((down, up), (before, after)) in
-                spread.iter_mut().zip(points.iter().zip(&bench.run(experiment)?.points))
-            {
-                let change = after.value - before.value;
-                *(if change < 0.0 { down } else { up }) += change * change;
+        for bench in drawn {
+            for (values, point) in spread.iter_mut().zip(bench.run(experiment)?.points) {
+                values.push(point.value);
             }
         }
     }
     let places = points
         .iter()
         .zip(spread)
-        .map(|(point, (down, up))| {
+        .map(|(point, mut values)| {
             let x = ["range", "batch", "clients", "n"].iter().find_map(|name| point.variables.get(*name));
-            let known = down > 0.0 || up > 0.0;
+            values.sort_by(f64::total_cmp);
+            let known = values.first() != values.last();
             Place {
                 x: x.copied().unwrap_or(0.0),
                 y: point.value,
-                low: known.then(|| point.value - down.sqrt()),
-                high: known.then(|| point.value + up.sqrt()),
+                low: known.then(|| quantile(&values, 0.1).min(point.value)),
+                high: known.then(|| quantile(&values, 0.9).max(point.value)),
             }
         })
         .collect();

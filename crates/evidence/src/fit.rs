@@ -239,7 +239,7 @@ pub fn readable(rows: &[Row]) -> (Vec<&Row>, Vec<(String, String)>) {
 /// The gauges of a row whose sweep has so many places.
 fn gauges(index: usize, row: &Row, places: usize, weight: f64, set_aside: &[End]) -> Vec<Gauge> {
     let Some(claim) = row.published else { return Vec::new() };
-    let share = tolerance(row.kind, row.published);
+    let share = row.tolerance.unwrap_or_else(|| tolerance(row.kind, row.published));
     let plain = |value: f64| plain(&row.unit, value);
     let exact = |pick: Pick, value: f64, weight: f64| {
         let value = plain(value);
@@ -292,19 +292,27 @@ fn gauges(index: usize, row: &Row, places: usize, weight: f64, set_aside: &[End]
         Claim::AtMost(value) | Claim::Below(value) => vec![bound(Pick::Greatest, 0.0, plain(value))],
         Claim::AtLeast(value) | Claim::Above(value) => vec![bound(Pick::Least, plain(value), f64::INFINITY)],
     };
-    let (low, high) = claim.ends();
-    let published = if low.abs() > high.abs() { low } else { high };
-    if row.unit == "%" && !claim.is_bound() && published != 0.0 {
-        // A change also has to have its sign and about its size.
-        let (half, twice) = (plain(published * 0.5), plain(published * 2.0));
-        found.push(Gauge {
-            row: index,
-            pick: if published > 0.0 { Pick::Greatest } else { Pick::Least },
-            aim: (0.0, f64::INFINITY),
-            scale: 1.0,
-            weight: 0.0,
-            met: (half.min(twice), half.max(twice)),
-        });
+    if row.unit == "%" && !claim.is_bound() {
+        // A change also has to have its sign and about its size, a range that a sweep fills at both ends.
+        let (low, high) = claim.ends();
+        let ends = match claim {
+            Claim::Range(low, high) if places > 1 => vec![(Pick::Least, low), (Pick::Greatest, high)],
+            _ => {
+                let published = if low.abs() > high.abs() { low } else { high };
+                vec![(if published > 0.0 { Pick::Greatest } else { Pick::Least }, published)]
+            }
+        };
+        for (pick, published) in ends.into_iter().filter(|(_, published)| *published != 0.0) {
+            let (half, twice) = (plain(published * 0.5), plain(published * 2.0));
+            found.push(Gauge {
+                row: index,
+                pick,
+                aim: (0.0, f64::INFINITY),
+                scale: 1.0,
+                weight: 0.0,
+                met: (half.min(twice), half.max(twice)),
+            });
+        }
     }
     found
 }

@@ -3,8 +3,9 @@
 //! Tolerances: a measured or threshold value 5%, one printed with "about" 15%, a ratio 10%, the ends
 //! of a range and "up to" 10% of the bound, a formula or a configured number 0.1%, an order or a
 //! bound not at all. A change in percent is compared as the ratio that it stands for, and besides
-//! the change itself must have the sign of the published one and between half and twice its size:
-//! 10% of a ratio would let a small effect pass by predicting none.
+//! the change itself must have the sign of the published one and between half and twice its size, at
+//! both ends of a range that a sweep fills: 10% of a ratio would let a small effect pass by predicting
+//! none. A row may state a tolerance of its own, with the reason.
 
 use crate::bench::{Outcome, Point};
 use crate::row::{Claim, Kind, Row};
@@ -67,7 +68,7 @@ pub fn tolerance(kind: Kind, claim: Option<Claim>) -> f64 {
 }
 
 /// A value as the ratio that it stands for where it is a change in percent.
-pub(crate) fn plain(unit: &str, value: f64) -> f64 {
+pub fn plain(unit: &str, value: f64) -> f64 {
     if unit == "%" { 1.0 + value / 100.0 } else { value }
 }
 
@@ -82,7 +83,7 @@ pub fn judge(row: &Row, outcome: &Outcome) -> Option<Verdict> {
     let points = &outcome.points;
     let values = || points.iter().map(|point| point.value);
     let (from, to) = (values().reduce(f64::min)?, values().reduce(f64::max)?);
-    let tolerance = tolerance(row.kind, row.published);
+    let tolerance = row.tolerance.unwrap_or_else(|| tolerance(row.kind, row.published));
     let pick = |statistic: Statistic, published: f64| -> (Statistic, f64, f64) {
         let value = statistic.of(points).unwrap_or(f64::NAN);
         (statistic, published, distance(&row.unit, value, published))
@@ -122,21 +123,23 @@ pub fn judge(row: &Row, outcome: &Outcome) -> Option<Verdict> {
         error = 0.0;
     }
     if row.unit == "%" && !claim.is_bound() {
-        within &= effect_is_seen(claim, from, to);
+        within &= effect_is_seen(claim, from, to, points.len());
     }
     Some(verdict(points, (from, to), statistic, published, error, within))
 }
 
-/// Whether a sweep's changes have the sign of the published change and about its size.
-fn effect_is_seen(claim: Claim, from: f64, to: f64) -> bool {
-    let (low, high) = claim.ends();
-    let published = if low.abs() > high.abs() { low } else { high };
-    if published == 0.0 {
-        return true;
+/// Whether a sweep's changes have the sign of the published change and about its size: of a range that
+/// a sweep fills, at both ends.
+fn effect_is_seen(claim: Claim, from: f64, to: f64, places: usize) -> bool {
+    let about = |seen: f64, published: f64| published == 0.0 || (0.5..=2.0).contains(&(seen / published));
+    match claim {
+        Claim::Range(low, high) if places > 1 => about(from, low) && about(to, high),
+        _ => {
+            let (low, high) = claim.ends();
+            let published = if low.abs() > high.abs() { low } else { high };
+            about(if published > 0.0 { to } else { from }, published)
+        }
     }
-    let seen = if published > 0.0 { to } else { from };
-    let share = seen / published;
-    (0.5..=2.0).contains(&share)
 }
 
 fn verdict(

@@ -15,7 +15,9 @@ pub mod log;
 mod measure;
 mod quadratic;
 pub mod reproduce;
+pub mod residual;
 pub mod row;
+pub mod sample;
 pub mod specification;
 pub mod write;
 
@@ -24,7 +26,8 @@ pub use experiment::Experiment;
 pub use figure::{Figure, figures};
 pub use judge::{Statistic, Verdict};
 pub use log::{Entry, shipped_log};
-pub use reproduce::{Count, Line, Rival, Summary, reproduce, rivals, summary};
+pub use reproduce::{Count, Line, Rival, Sort, Summary, reproduce, residuals, rivals, summary};
+pub use residual::{Metric, Residual, shipped_residuals};
 pub use row::{Claim, Kind, Role, Row, RowError, parse};
 pub use specification::{Specification, SpecificationError};
 

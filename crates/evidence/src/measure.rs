@@ -25,6 +25,7 @@ pub(crate) struct Place {
     pub(crate) number: Option<String>,
     pub(crate) alternative: Option<String>,
     pub(crate) clients: Option<u64>,
+    pub(crate) shares: Option<BTreeMap<String, f64>>,
 }
 
 impl Place {
@@ -38,6 +39,9 @@ impl Place {
         words.extend(self.range.as_ref().map(|range| format!("over {range}")));
         words.extend(self.under_way.map(|count| format!("{count} under way")));
         words.extend(self.clients.map(|count| format!("{count} clients")));
+        for (name, share) in self.shares.iter().flatten() {
+            words.push(format!("{:.0}% {name}", 100.0 * share));
+        }
         words.join(" ")
     }
 }
@@ -67,7 +71,8 @@ pub(crate) fn places(plain: &Plain) -> Vec<Place> {
     let places = each(places, &plain.batch, |place, value| place.batch = Some(value));
     let places = each(places, &plain.range, |place, value| place.range = Some(value));
     let places = each(places, &plain.under_way, |place, value| place.under_way = Some(value));
-    each(places, &plain.clients, |place, value| place.clients = Some(value))
+    let places = each(places, &plain.clients, |place, value| place.clients = Some(value));
+    each(places, &plain.shares, |place, value| place.shares = Some(value))
 }
 
 /// One measurement.
@@ -247,7 +252,7 @@ impl One<'_> {
                 Ok((payload as f64 / framed as f64, None))
             }
             Measure::Loop | Measure::LoopLatency => self.closed_loop(),
-            Measure::LoopRate => self.loops(),
+            Measure::LoopRate | Measure::LoopTotal => self.loops(),
             Measure::DesignRate
             | Measure::DesignBandwidth
             | Measure::DesignLatency
@@ -256,6 +261,7 @@ impl One<'_> {
             | Measure::DesignVerbs
             | Measure::DesignLinkBytes
             | Measure::DesignClients => self.design(),
+            Measure::DesignBreakEven => self.break_even(),
         }
     }
 
@@ -302,7 +308,23 @@ impl One<'_> {
             .filter(|(station, _)| self.on_links(station))
             .map(|(_, packets)| packets.data)
             .sum();
-        Ok(packets as f64)
+        Ok((packets + if self.plain.control { self.read_requests()? } else { 0 }) as f64)
+    }
+
+    /// Read requests on the links that count.
+    fn read_requests(&self) -> Result<u64, ExperimentError> {
+        let mut packets = 0;
+        for route in self.own_routes()? {
+            for visit in &route.visits {
+                let Visit::Train(train) = visit else { continue };
+                let on = |one: &&offpath_route::Requests| {
+                    self.on_links(&self.router.stations()[one.station.index()].name)
+                };
+                packets +=
+                    train.requests.iter().filter(on).map(|one| route.payload.packets(one.limit)).sum::<u64>();
+            }
+        }
+        Ok(packets)
     }
 
     /// How many times the latency holds a number: its growth over the number's.
@@ -429,18 +451,18 @@ impl One<'_> {
         Ok((value, None))
     }
 
-    /// The first flow's rate where every flow keeps its own requests under way.
+    /// The rate of the first flow, or of all, where every flow keeps its own requests under way.
     fn loops(&self) -> Measured {
         let mut mix = Vec::new();
         for flow in &self.plain.together {
             let verb = flow.verb.as_deref().or(self.place.verb.as_deref()).ok_or_else(|| lacks("verb"))?;
             let under_way = flow.under_way.ok_or_else(|| lacks("under_way"))?;
-            let mut routes = self.routes(&flow.path, verb)?;
-            let (Some(route), true) = (routes.pop(), routes.is_empty()) else {
-                return Err(ExperimentError::Incomplete(
-                    "loops over `echo`, which is two operations".to_string(),
-                ));
-            };
+            // An echo is one turn of its loop: the answer follows the message at once.
+            let route = self.routes(&flow.path, verb)?.into_iter().reduce(|mut there, back| {
+                there.visits.extend(back.visits);
+                there
+            });
+            let route = route.ok_or_else(|| lacks("verb"))?;
             mix.push((Rc::new(route), f64::from(under_way)));
         }
         let total: f64 = mix.iter().map(|(_, count)| count).sum();
@@ -460,8 +482,44 @@ impl One<'_> {
             faults: None,
         };
         let seen = run_load(&self.router, &load).map_err(refused)?;
-        let first = seen.completed_of.first().copied().unwrap_or(0);
-        Ok((first as f64 / load.window.as_seconds() / 1e6, None))
+        let counted = match self.plain.measure {
+            Measure::LoopTotal => seen.completed,
+            _ => seen.completed_of.first().copied().unwrap_or(0),
+        };
+        Ok((counted as f64 / load.window.as_seconds() / 1e6, None))
+    }
+
+    /// The parameter at which an alternative is as fast as another, by bisection.
+    fn break_even(&self) -> Measured {
+        let sought = self.plain.break_even.as_ref().ok_or_else(|| lacks("break_even"))?;
+        let faster = |value: f64| -> Result<bool, ExperimentError> {
+            let mut plain = self.plain.clone();
+            plain.measure = Measure::DesignRate;
+            plain.parameters.insert(sought.parameter.clone(), format!("{value:.6}"));
+            let rate = |name: &str| -> Result<f64, ExperimentError> {
+                let place = Place { alternative: Some(name.to_string()), ..self.place.clone() };
+                let one = One {
+                    bench: self.bench,
+                    plain: &plain,
+                    router: self.router.clone(),
+                    place: &place,
+                    grid: self.grid,
+                    key: self.key.clone(),
+                };
+                Ok(one.design()?.0)
+            };
+            Ok(rate(self.place.alternative.as_deref().ok_or_else(|| lacks("alternative"))?)?
+                > rate(&sought.with)?)
+        };
+        let (mut low, mut high) = (sought.from, sought.to);
+        if !faster(low)? || faster(high)? {
+            return Err(refused(format!("`{}` changes no places between {low} and {high}", sought.with)));
+        }
+        while high - low > 1e-4 {
+            let middle = (low + high) / 2.0;
+            if faster(middle)? { low = middle } else { high = middle }
+        }
+        Ok(((low + high) / 2.0, None))
     }
 
     fn design(&self) -> Measured {
@@ -502,7 +560,9 @@ impl One<'_> {
             }
             Measure::DesignVerbs => {
                 let one = named(alternative.ok_or_else(|| lacks("alternative"))?)?;
-                Ok((one.compiled.payloads().count() as f64, None))
+                let path = self.place.path.as_deref();
+                let on = |route: &&Route| path.is_none_or(|path| route.path.to_string() == path);
+                Ok((one.compiled.routes().filter(on).count() as f64, None))
             }
             Measure::DesignLinkBytes => {
                 let one = named(alternative.ok_or_else(|| lacks("alternative"))?)?;
@@ -582,13 +642,14 @@ impl One<'_> {
                 })?;
                 Objective::Greedy(mix.fill.clone())
             }
-            (None, None) if !self.plain.shares.is_empty() => {
-                if let Some(stranger) = self.plain.shares.keys().find(|name| !known.contains(name.as_str())) {
+            (None, None) if self.place.shares.is_some() => {
+                let shares = self.place.shares.clone().unwrap_or_default();
+                if let Some(stranger) = shares.keys().find(|name| !known.contains(name.as_str())) {
                     return Err(ExperimentError::Incomplete(format!(
                         "shares `{stranger}`, which is no alternative"
                     )));
                 }
-                Objective::Shares(self.plain.shares.clone())
+                Objective::Shares(shares)
             }
             _ => {
                 return Err(ExperimentError::Incomplete(

@@ -2,8 +2,10 @@
 
 use crate::bench::{Bench, Change, ExperimentError, Outcome};
 use crate::experiment::{Compare, Experiment, Measure};
-use crate::judge::{Verdict, distance, judge};
-use crate::row::{Kind, Role, Row};
+use crate::judge::{Verdict, distance, judge, plain};
+use crate::residual::{Metric, Residual, is_measured, is_theoretical, shipped_residuals, spread};
+use crate::row::{Kind, Role, Row, restated};
+use crate::sample::{draws, quantile};
 use offpath_profile::{Library, Request};
 use offpath_quantity::Quantity;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,10 +20,16 @@ pub struct Line {
     pub verdict: Option<Verdict>,
     /// What the experiment gave.
     pub outcome: Option<Outcome>,
-    /// The lower end of the deciding prediction, by the intervals of the profile's numbers.
+    /// The lower end of the 80% interval of the deciding prediction.
     pub low: Option<f64>,
-    /// The upper end.
+    /// Its upper end.
     pub high: Option<f64>,
+    /// The ends of the 95% interval.
+    pub wide: Option<(f64, f64)>,
+    /// Which part of the score it counts in.
+    pub sort: Option<Sort>,
+    /// The fitted rows that it restates.
+    pub restates: Vec<String>,
     /// The numbers that move it, with the change of the prediction in percent, the strongest first.
     pub moved_by: Vec<(String, f64)>,
     /// Error of the model that has links alone.
@@ -44,12 +52,74 @@ impl Line {
         self.verdict.is_some() && self.row.published.is_some_and(|claim| !claim.is_bound())
     }
 
+    /// Whether the published number lies in the 80% and the 95% interval of its prediction; `None` where
+    /// it is no prediction of a measured number.
+    pub fn covered(&self) -> Option<(bool, bool)> {
+        let (Some(Sort::Measured), Some(verdict)) = (self.sort, &self.verdict) else { return None };
+        // A threshold is a place of a sweep: no error widens it.
+        if self.row.kind == Kind::Threshold {
+            return None;
+        }
+        let published = verdict.published?;
+        let within = |low: f64, high: f64| low <= published && published <= high;
+        let (low, high) = self.wide?;
+        Some((within(self.low?, self.high?), within(low, high)))
+    }
+
     /// Whether it counts and lies within its tolerance; `None` where it does not count.
     pub fn scored(&self) -> Option<bool> {
         if !self.row.scored {
             return None;
         }
         self.verdict.as_ref().map(|verdict| verdict.within)
+    }
+}
+
+/// A part of the score.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sort {
+    /// A measured number that was predicted.
+    Measured,
+    /// An order, a bound or an equality in words that was predicted.
+    Order,
+    /// A prediction that says again what was fitted, or follows from it by arithmetic, or whose row
+    /// decided a number.
+    Restated,
+    /// A row that the fit read.
+    Fitted,
+    /// A number that a profile holds as published.
+    Read,
+    /// A formula or a limit, on links without headers.
+    Exact,
+}
+
+impl Sort {
+    /// Its name on screens and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Sort::Measured => "measured",
+            Sort::Order => "order",
+            Sort::Restated => "restated",
+            Sort::Fitted => "fitted",
+            Sort::Read => "read",
+            Sort::Exact => "exact",
+        }
+    }
+
+    fn of(row: &Row, restates: &[String]) -> Option<Sort> {
+        match row.role {
+            Role::Conflict | Role::NotModelled | Role::Setting => None,
+            Role::Read => Some(Sort::Read),
+            _ if row.number.is_some() => Some(Sort::Read),
+            _ if matches!(row.kind, Kind::Formula | Kind::Config) => Some(Sort::Exact),
+            _ if is_theoretical(row) => Some(Sort::Exact),
+            _ if !row.scored => None,
+            Role::Fit => Some(Sort::Fitted),
+            Role::Predict if row.decides.is_some() || !restates.is_empty() => Some(Sort::Restated),
+            Role::Predict if row.kind == Kind::Ordering => Some(Sort::Order),
+            Role::Predict if row.published.is_none_or(|claim| claim.is_bound()) => Some(Sort::Order),
+            Role::Predict => Some(Sort::Measured),
+        }
     }
 }
 
@@ -77,13 +147,21 @@ impl Count {
 /// What all rows say together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
+    /// Measured numbers that were predicted.
+    pub measured: Count,
+    /// Those of them that lie in the 80% interval of their prediction.
+    pub covered: Count,
+    /// Those in the 95% interval.
+    pub covered_wide: Count,
+    /// Orders and bounds that were predicted.
+    pub orders: Count,
+    /// Predictions that restate fitted rows, or whose row decided a number.
+    pub restated: Count,
     /// Scored rows that were fitted.
     pub fitted: Count,
-    /// Scored rows that were predicted.
-    pub predicted: Count,
     /// Formula rows and limits, which must be exact.
     pub exact: Count,
-    /// Configured numbers that the profiles hold.
+    /// Numbers that the profiles hold.
     pub configured: Count,
     /// Rows that the literature contradicts.
     pub conflicts: usize,
@@ -116,20 +194,24 @@ pub fn reproduce(
     threads: usize,
 ) -> Result<Vec<Line>, ExperimentError> {
     let uncertain = uncertain(library)?;
+    let residuals = shipped_residuals()
+        .map_err(|error| ExperimentError::Refused(format!("evidence/residuals.toml: {error}")))?;
     let chosen: Vec<&Row> = rows.iter().filter(|row| only.is_empty() || only.contains(&row.id)).collect();
     let next = AtomicUsize::new(0);
     let chunks: Vec<Result<Vec<(usize, Line)>, ExperimentError>> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads.max(1))
             .map(|_| {
-                let (next, uncertain, chosen) = (&next, &uncertain, &chosen);
+                let (next, uncertain, chosen, residuals) = (&next, &uncertain, &chosen, &residuals);
+                // What moves a row is a matter of a few rows: every number is moved by itself.
+                let alone = !only.is_empty();
                 scope.spawn(move || {
-                    let benches = Benches::new(library, overlays, uncertain);
+                    let benches = Benches::new(library, overlays, uncertain, alone);
                     let mut done = Vec::new();
                     loop {
                         let index = next.fetch_add(1, Ordering::Relaxed);
                         let Some(row) = chosen.get(index) else { return Ok(done) };
                         let line = benches
-                            .line(row)
+                            .line(row, rows, residuals)
                             .map_err(|error| ExperimentError::Refused(format!("row {}: {error}", row.id)))?;
                         done.push((index, line));
                     }
@@ -156,15 +238,25 @@ pub fn reproduce(
 pub struct Uncertain {
     /// Its name with the file, as in `bluefield2 soc.read_latency`.
     pub name: String,
-    /// The change to its lower end.
-    pub low: Option<Change>,
-    /// The change to its upper end.
-    pub high: Option<Change>,
+    /// The file, as in `profiles/devices/bluefield2.toml`.
+    pub file: String,
+    /// Its table and key.
+    pub key: String,
+    /// Its value.
+    pub value: Quantity,
+    /// Its lower end.
+    pub low: Quantity,
+    /// Its upper end.
+    pub high: Quantity,
 }
 
 /// The devices whose numbers the rows rest on, with the testbeds they were measured in.
-const MEASURED: [(&str, Option<&str>); 3] =
-    [("bluefield2", None), ("connectx6", None), ("bluefield2", Some("rack-cli"))];
+const MEASURED: [(&str, Option<&str>); 4] = [
+    ("bluefield2", None),
+    ("connectx6", None),
+    ("bluefield2", Some("rack-cli")),
+    ("bluefield2", Some("sun")),
+];
 
 /// Every number of the profiles that has an interval.
 pub fn uncertain(library: &Library) -> Result<Vec<Uncertain>, ExperimentError> {
@@ -172,60 +264,58 @@ pub fn uncertain(library: &Library) -> Result<Vec<Uncertain>, ExperimentError> {
     for (device, testbed) in MEASURED {
         let request = Request { device, testbed, mode: None, overlays: Vec::new(), settings: Vec::new() };
         let system = library.load(&request).map_err(|error| ExperimentError::Refused(error.to_string()))?;
-        for (name, number) in &system.numbers {
-            if number.low.is_none() && number.high.is_none() {
+        for number in system.numbers.values() {
+            let (low, high) = (number.low.unwrap_or(number.value), number.high.unwrap_or(number.value));
+            if low.base() == high.base() {
                 continue;
             }
-            // A machine's role stands before the file's own key.
-            let role = system
-                .machines
-                .iter()
-                .find(|machine| !machine.prefix.is_empty() && name.starts_with(&machine.prefix));
-            let key = role.map_or(name.as_str(), |machine| &name[machine.prefix.len()..]).to_string();
-            let change = |value: Option<Quantity>| {
-                value.map(|value| Change { file: number.file.clone(), key: key.clone(), value })
-            };
-            let stem = number.file.rsplit('/').next().unwrap_or(&number.file).trim_end_matches(".toml");
-            found.entry((number.file.clone(), key.clone())).or_insert_with(|| Uncertain {
-                name: format!("{stem} {key}"),
-                low: change(number.low),
-                high: change(number.high),
-            });
+            let (file, key) = (number.file.clone(), number.key.clone());
+            let stem = file.rsplit('/').next().unwrap_or(&file).trim_end_matches(".toml");
+            let name = format!("{stem} {key}");
+            let one =
+                Uncertain { name, file: file.clone(), key: key.clone(), value: number.value, low, high };
+            found.entry((file, key)).or_insert(one);
         }
     }
     Ok(found.into_values().collect())
 }
 
-/// The benches of one thread: the profiles as they are, each uncertain number at its ends, links alone.
+/// The benches of one thread: the profiles as they are, with every uncertain number drawn, with each at
+/// its ends where that is asked for, and links alone.
 struct Benches<'u> {
     own: Bench,
+    drawn: Vec<Bench>,
     moved: Vec<(&'u str, Bench)>,
     links: Bench,
 }
 
 impl<'u> Benches<'u> {
-    fn new(library: &Library, overlays: &[String], uncertain: &'u [Uncertain]) -> Benches<'u> {
+    fn new(library: &Library, overlays: &[String], uncertain: &'u [Uncertain], alone: bool) -> Benches<'u> {
         let own = Bench::new(library.clone()).under(overlays.to_vec());
+        let drawn = draws(uncertain).into_iter().map(|changes| own.with(changes)).collect();
+        let to = |one: &Uncertain, value: Quantity| {
+            own.with(vec![Change { file: one.file.clone(), key: one.key.clone(), value }])
+        };
         let moved = uncertain
             .iter()
-            .flat_map(|one| {
-                [&one.low, &one.high]
-                    .into_iter()
-                    .flatten()
-                    .map(|change| (one.name.as_str(), own.with(vec![change.clone()])))
-            })
+            .filter(|_| alone)
+            .flat_map(|one| [one.low, one.high].map(|end| (one.name.as_str(), to(one, end))))
             .collect();
         let links = own.links_alone();
-        Benches { own, moved, links }
+        Benches { own, drawn, moved, links }
     }
 
-    fn line(&self, row: &Row) -> Result<Line, ExperimentError> {
+    fn line(&self, row: &Row, rows: &[Row], residuals: &[Residual]) -> Result<Line, ExperimentError> {
+        let restates = restated(row, rows);
         let mut line = Line {
             row: row.clone(),
             verdict: None,
             outcome: None,
             low: None,
             high: None,
+            wide: None,
+            sort: Sort::of(row, &restates),
+            restates,
             moved_by: Vec::new(),
             null_links: None,
             null_nearest: None,
@@ -238,11 +328,19 @@ impl<'u> Benches<'u> {
         let outcome = self.own.run(experiment)?;
         line.verdict = judge(row, &outcome);
         if let Some(verdict) = &line.verdict {
+            let widened = is_measured(row, rows);
+            let mut drawn = vec![verdict.predicted];
             if is_moved(row, experiment) {
-                let (low, high, moved_by) = self.interval(experiment, verdict)?;
-                line.low = Some(low);
-                line.high = Some(high);
-                line.moved_by = moved_by;
+                drawn.clear();
+                for bench in &self.drawn {
+                    drawn.extend(verdict.statistic.of(&bench.run(experiment)?.points));
+                }
+                line.moved_by = self.moved_by(experiment, verdict)?;
+            }
+            if widened || drawn.len() > 1 {
+                let sizes = if widened { spread(residuals, row, rows) } else { Vec::new() };
+                let [low, high, lower, higher] = interval(&row.unit, &drawn, &sizes);
+                (line.low, line.high, line.wide) = (Some(low), Some(high), Some((lower, higher)));
             }
             if has_links_model(experiment) && row.published.is_some_and(|claim| !claim.is_bound()) {
                 // Where no link is passed, that model has nothing to say.
@@ -254,29 +352,21 @@ impl<'u> Benches<'u> {
         Ok(line)
     }
 
-    /// The range of the deciding prediction: numbers move one at a time, and their effects add up as
-    /// independent ones do.
-    #[allow(clippy::type_complexity)]
-    fn interval(
+    /// The change of the deciding prediction in percent by each number at an end of its interval, the
+    /// strongest first.
+    fn moved_by(
         &self,
         experiment: &Experiment,
         verdict: &Verdict,
-    ) -> Result<(f64, f64, Vec<(String, f64)>), ExperimentError> {
+    ) -> Result<Vec<(String, f64)>, ExperimentError> {
         let base = verdict.predicted;
-        let (mut down, mut up) = (0.0, 0.0);
         let mut moved_by: BTreeMap<&str, f64> = BTreeMap::new();
         for (name, bench) in &self.moved {
             let outcome = bench.run(experiment)?;
             let Some(value) = verdict.statistic.of(&outcome.points) else { continue };
-            let change = value - base;
-            if change < 0.0 {
-                down += change * change;
-            } else {
-                up += change * change;
-            }
             let strongest = moved_by.entry(name).or_default();
-            if change.abs() > strongest.abs() {
-                *strongest = change;
+            if (value - base).abs() > strongest.abs() {
+                *strongest = value - base;
             }
         }
         let mut moved_by: Vec<(String, f64)> = moved_by
@@ -285,8 +375,37 @@ impl<'u> Benches<'u> {
             .map(|(name, change)| (name.to_string(), 100.0 * change / base))
             .collect();
         moved_by.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()).then(a.0.cmp(&b.0)));
-        Ok((base - f64::sqrt(down), base + f64::sqrt(up), moved_by))
+        Ok(moved_by)
     }
+}
+
+/// The ends of the 80% and of the 95% interval: every draw with every error in both directions.
+fn interval(unit: &str, drawn: &[f64], sizes: &[f64]) -> [f64; 4] {
+    let mut all: Vec<f64> = Vec::with_capacity(drawn.len() * (2 * sizes.len()).max(1));
+    for value in drawn.iter().map(|value| plain(unit, *value)) {
+        if sizes.is_empty() {
+            all.push(value);
+        }
+        all.extend(sizes.iter().flat_map(|size| [value * (-size).exp(), value * size.exp()]));
+    }
+    all.sort_by(f64::total_cmp);
+    let printed = |value: f64| if unit == "%" { 100.0 * (value - 1.0) } else { value };
+    [0.1, 0.9, 0.025, 0.975].map(|share| printed(quantile(&all, share)))
+}
+
+/// The errors of the predictions of measured numbers.
+pub fn residuals(lines: &[Line]) -> Vec<Residual> {
+    let error = |line: &Line| {
+        let verdict = line.verdict.as_ref()?;
+        let kind = Metric::of(&line.row)?;
+        let log_error = (1.0 + verdict.error).ln();
+        log_error.is_finite().then(|| Residual { row: line.row.id.clone(), kind, log_error })
+    };
+    lines
+        .iter()
+        .filter(|line| line.sort == Some(Sort::Measured) && line.row.kind != Kind::Threshold)
+        .filter_map(error)
+        .collect()
 }
 
 /// Whether a row's prediction follows from numbers with intervals: theoretical rows are exact, and
@@ -299,7 +418,11 @@ fn is_moved(row: &Row, experiment: &Experiment) -> bool {
 pub fn is_run_on_twin(experiment: &Experiment) -> bool {
     matches!(
         experiment.plain.measure,
-        Measure::DesignClients | Measure::Loop | Measure::LoopLatency | Measure::LoopRate
+        Measure::DesignClients
+            | Measure::Loop
+            | Measure::LoopLatency
+            | Measure::LoopRate
+            | Measure::LoopTotal
     )
 }
 
@@ -325,15 +448,16 @@ fn nearest(line: &Line, rows: &[Row]) -> Option<(f64, String)> {
         let Some(theirs) = &other.experiment else { continue };
         let comparable = other.id != row.id
             && !other.derived
-            && other.unit == row.unit
+            && is_ratio(&other.unit) == is_ratio(&row.unit)
+            && (is_ratio(&row.unit) || other.unit == row.unit)
             && other.kind != Kind::Formula
             && other.kind != Kind::Config
             && other.role != Role::Conflict
             && other.published.is_some_and(|claim| !claim.is_bound())
             && is_like(own.plain.measure, theirs.plain.measure)
-            && std::mem::discriminant(&own.compare) == std::mem::discriminant(&theirs.compare)
-            && !row.alike.contains(&other.id)
-            && !other.alike.contains(&row.id);
+            && std::mem::discriminant(&as_ratio(own.compare)) == std::mem::discriminant(&as_ratio(theirs.compare))
+            // What was fitted may be known to both models; what is predicted may not predict itself.
+            && (other.role == Role::Fit || !(row.alike.contains(&other.id) || other.alike.contains(&row.id)));
         if !comparable {
             continue;
         }
@@ -347,13 +471,25 @@ fn nearest(line: &Line, rows: &[Row]) -> Option<(f64, String)> {
     let (own_low, own_high) = claim.ends();
     // The end of theirs that answers to the end that decides.
     let value = if verdict.published == Some(own_low) && own_low != own_high { low } else { high };
+    let value = plain(&other.unit, value);
+    let value = if row.unit == "%" { 100.0 * (value - 1.0) } else { value };
     Some((distance(&row.unit, value, verdict.published?), other.id.clone()))
+}
+
+/// Whether a unit is that of one number over another.
+fn is_ratio(unit: &str) -> bool {
+    matches!(unit, "%" | "x")
+}
+
+/// A change in percent is a ratio.
+fn as_ratio(compare: Compare) -> Compare {
+    if compare == Compare::Change { Compare::Ratio } else { compare }
 }
 
 fn is_like(a: Measure, b: Measure) -> bool {
     let sort = |measure: Measure| match measure {
         Measure::Latency | Measure::DesignLatency | Measure::LoopLatency => 0,
-        Measure::Rate | Measure::DesignRate | Measure::Packets => 1,
+        Measure::Rate | Measure::DesignRate | Measure::LoopRate | Measure::LoopTotal => 1,
         Measure::Bandwidth | Measure::DesignBandwidth | Measure::DesignClients | Measure::Loop => 2,
         _ => 3,
     };
@@ -386,7 +522,18 @@ fn unlikeness(a: &Experiment, b: &Experiment) -> f64 {
         (None, None) => 0.0,
         _ => 1.0,
     };
-    4.0 * overlap(paths(a), paths(b))
+    // A ratio over the same thing is the same metric.
+    let second = |one: &Experiment| {
+        let of = |plain: &crate::experiment::Plain| {
+            let mut names = plain.path.clone();
+            names.extend(plain.alternative.clone());
+            names.push(plain.device.clone());
+            names
+        };
+        one.against.iter().flat_map(of).collect::<BTreeSet<String>>()
+    };
+    4.0 * overlap(second(a), second(b))
+        + 4.0 * overlap(paths(a), paths(b))
         + 2.0 * overlap(set(&a.plain.verb), set(&b.plain.verb))
         + differ(a.plain.device == b.plain.device, 1.0)
         + differ(a.plain.measure == b.plain.measure, 1.0)
@@ -406,33 +553,30 @@ pub fn summary(lines: &[Line]) -> Summary {
             Role::Conflict => summary.conflicts += 1,
             Role::NotModelled => summary.not_modelled += 1,
             Role::Setting => summary.settings += 1,
-            Role::Fit | Role::Predict => {}
+            Role::Fit | Role::Predict | Role::Read => {}
         }
-        if let Some((_, agrees)) = &line.configured {
-            summary.configured.add(*agrees);
-        }
-        match line.scored() {
-            Some(within) if row.role == Role::Fit => summary.fitted.add(within),
-            Some(within) => summary.predicted.add(within),
-            None if matches!(row.role, Role::Fit | Role::Predict)
-                && matches!(row.kind, Kind::Formula | Kind::Config) =>
-            {
-                if let Some(verdict) = &line.verdict {
-                    summary.exact.add(verdict.within);
-                }
-            }
+        let within = match (&line.configured, &line.verdict) {
+            (Some((_, agrees)), _) => *agrees,
+            (None, Some(verdict)) => verdict.within,
+            (None, None) => continue,
+        };
+        match line.sort {
+            Some(Sort::Measured) => summary.measured.add(within),
+            Some(Sort::Order) => summary.orders.add(within),
+            Some(Sort::Restated) => summary.restated.add(within),
+            Some(Sort::Fitted) => summary.fitted.add(within),
+            Some(Sort::Read) => summary.configured.add(within),
+            Some(Sort::Exact) => summary.exact.add(within),
             None => {}
+        }
+        if let Some((narrow, wide)) = line.covered() {
+            summary.covered.add(narrow);
+            summary.covered_wide.add(wide);
         }
     }
     let numeric: Vec<&Line> = lines
         .iter()
-        .filter(|line| line.row.role == Role::Predict && line.row.scored && line.is_numeric())
-        .filter(|line| {
-            !matches!(
-                line.row.experiment.as_ref().map(|e| e.compare),
-                Some(Compare::From(_) | Compare::Until(_))
-            )
-        })
+        .filter(|line| line.sort == Some(Sort::Measured) && line.row.kind != Kind::Threshold)
         .collect();
     let median_of = |error: &dyn Fn(&Line) -> Option<f64>| {
         median(numeric.iter().filter_map(|line| error(line)).map(f64::abs).collect())

@@ -53,6 +53,8 @@ pub enum Role {
     Conflict,
     /// No model here speaks to it; the reason says what is missing.
     NotModelled,
+    /// A number of a profile states it: nothing is predicted.
+    Read,
     /// A setting of the authors' experiments, without an outcome.
     Setting,
 }
@@ -65,6 +67,7 @@ impl Role {
             Role::Predict => "predict",
             Role::Conflict => "conflict",
             Role::NotModelled => "not_modelled",
+            Role::Read => "read",
             Role::Setting => "setting",
         }
     }
@@ -208,6 +211,15 @@ pub struct Row {
     pub alike: Vec<String>,
     /// Whether it follows from other rows and so does not count by itself.
     pub derived: bool,
+    /// The payloads that it states, the least and the greatest, where it states any.
+    pub spans: Option<(f64, f64)>,
+    /// The rows that the fit read and that say the same, or that it follows from by arithmetic: it is no
+    /// prediction. Those that [`restated`] finds by their experiments need not be named.
+    pub restates: Vec<String>,
+    /// The number that was chosen with this row in view, where one was: it is no prediction either.
+    pub decides: Option<String>,
+    /// Its own tolerance as a share, where the usual one does not fit; the reason says why.
+    pub tolerance: Option<f64>,
     /// Whether it counts in the score.
     pub scored: bool,
     /// What predicts it.
@@ -257,6 +269,11 @@ struct RawRow {
     alike: Vec<String>,
     #[serde(default)]
     derived: bool,
+    spans: Option<String>,
+    #[serde(default)]
+    restates: Vec<String>,
+    decides: Option<String>,
+    tolerance: Option<f64>,
     experiment: Option<toml::Table>,
     number: Option<ProfileValue>,
 }
@@ -285,8 +302,9 @@ pub enum RowError {
 }
 
 /// Rows of later sections that may be fitted: wei2023 §5 is for prediction, but for the processor
-/// rate of the SoC, the copy engine's rate, and the one rate that fixes the pool of contexts.
-const FITTED_FROM_CASE_STUDIES: [&str; 5] = ["W239", "W254", "W273", "W275", "W273/W275"];
+/// rate of the SoC, the copy engine's rate, the latency of a message that the plain NIC's scale comes
+/// from, and the one rate that fixes the pool of contexts.
+const FITTED_FROM_CASE_STUDIES: [&str; 6] = ["W239", "W254", "W265", "W273", "W275", "W273/W275"];
 
 /// Reads an evidence file.
 ///
@@ -308,6 +326,10 @@ pub fn parse(text: &str, file: &str) -> Result<Vec<Row>, RowError> {
     }
     let known: BTreeMap<&str, Role> = rows.iter().map(|row| (row.id.as_str(), row.role)).collect();
     for row in &rows {
+        if let Some(other) = row.restates.iter().find(|id| known.get(id.as_str()) != Some(&Role::Fit)) {
+            let message = format!("`restates` names {other}, which is no row of role `fit` of this file");
+            return Err(RowError::Row { file: file.to_string(), id: row.id.clone(), message });
+        }
         if let Some(stranger) = row.alike.iter().find(|id| !known.contains_key(id.as_str())) {
             let message = format!("`alike` names {stranger}, which is no row of this file");
             return Err(RowError::Row { file: file.to_string(), id: row.id.clone(), message });
@@ -316,9 +338,44 @@ pub fn parse(text: &str, file: &str) -> Result<Vec<Row>, RowError> {
     Ok(rows)
 }
 
+/// The payloads that a row states, as in `0 B to 511 B`, `64 B` or `512 B to inf`.
+fn spanned(text: &str) -> Result<(f64, f64), String> {
+    let bytes = |text: &str| -> Result<f64, String> {
+        if text == "inf" {
+            return Ok(f64::INFINITY);
+        }
+        let bytes: offpath_quantity::Bytes = text.parse().map_err(|error| format!("`spans`: {error}"))?;
+        Ok(bytes.get() as f64)
+    };
+    let (from, to) = text.split_once(" to ").unwrap_or((text, text));
+    Ok((bytes(from)?, bytes(to)?))
+}
+
+/// The fitted rows that a prediction restates: those it names, and those whose experiment runs at every
+/// place that its own does, with the same measure against the same.
+pub fn restated(row: &Row, rows: &[Row]) -> Vec<String> {
+    let mut found = row.restates.clone();
+    let Some(own) = row.experiment.as_ref().filter(|_| row.role == Role::Predict) else { return found };
+    for other in rows.iter().filter(|other| other.role == Role::Fit && other.id != row.id) {
+        let Some(theirs) = &other.experiment else { continue };
+        if own.repeats(theirs) && !found.contains(&other.id) {
+            found.push(other.id.clone());
+        }
+    }
+    found
+}
+
 fn finish(raw: RawRow) -> Result<Row, String> {
     let published = raw.published.as_ref().map(Published::claim).transpose()?;
     let experiment = raw.experiment.map(Experiment::parse).transpose()?;
+    let spans = raw.spans.as_deref().map(spanned).transpose()?;
+    if raw.tolerance.is_some() && raw.reason.is_empty() {
+        return Err("has a tolerance of its own, but lacks `reason`: say where it comes from".to_string());
+    }
+    if (!raw.restates.is_empty() || raw.decides.is_some()) && raw.role != Role::Predict {
+        return Err("`restates` and `decides` speak of predictions; remove them or make its role `predict`"
+            .to_string());
+    }
     let case_study =
         ["§5", "§6", "Fig 13", "Fig 15", "Fig 17", "Fig 18"].iter().any(|s| raw.source.contains(s));
     if raw.role == Role::Fit && case_study && !FITTED_FROM_CASE_STUDIES.contains(&raw.id.as_str()) {
@@ -328,7 +385,7 @@ fn finish(raw: RawRow) -> Result<Row, String> {
         return Err("lacks `reason`: say what contradicts it, or what a model would need".to_string());
     }
     match raw.role {
-        Role::Fit | Role::Predict if experiment.is_none() && raw.number.is_none() => {
+        Role::Fit | Role::Predict | Role::Read if experiment.is_none() && raw.number.is_none() => {
             return Err("lacks `experiment`; without one its role is `not_modelled`".to_string());
         }
         _ => {}
@@ -357,6 +414,10 @@ fn finish(raw: RawRow) -> Result<Row, String> {
         reason: raw.reason,
         alike: raw.alike,
         derived: raw.derived,
+        spans,
+        restates: raw.restates,
+        decides: raw.decides,
+        tolerance: raw.tolerance,
         scored,
         experiment,
         number: raw.number,

@@ -1,9 +1,15 @@
 //! The shipped rows on the shipped profiles: the score, what a wrong constant does to it, and that
 //! the log tells the truth.
 
+use offpath_evidence::experiment::Measure;
 use offpath_evidence::judge::judge;
-use offpath_evidence::{Bench, Kind, Line, Role, figures, reproduce, rivals, shipped, shipped_log, summary};
-use offpath_profile::{Category, Library};
+use offpath_evidence::row::restated;
+use offpath_evidence::{
+    Bench, Kind, Line, Role, Row, Sort, figures, reproduce, residual, residuals, rivals, shipped,
+    shipped_log, shipped_residuals, summary,
+};
+use offpath_profile::{Category, Library, Request};
+use offpath_quantity::Bytes;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
@@ -15,6 +21,10 @@ fn lines() -> &'static [Line] {
     })
 }
 
+fn shipped_rows() -> Vec<Row> {
+    shipped().expect("the rows are in order")
+}
+
 fn line(id: &str) -> &'static Line {
     lines().iter().find(|line| line.row.id == id).unwrap_or_else(|| panic!("{id} is a row"))
 }
@@ -22,13 +32,120 @@ fn line(id: &str) -> &'static Line {
 #[test]
 fn the_score_reaches_its_goals() {
     let summary = summary(lines());
-    assert!(summary.fitted.percent() >= 90.0, "{summary:?}");
-    assert!(summary.predicted.percent() >= 80.0, "{summary:?}");
+    println!("{summary:#?}");
+    assert!(summary.fitted.percent() >= 85.0, "{summary:?}");
+    assert!(summary.orders.percent() >= 85.0, "{summary:?}");
     assert_eq!(summary.exact.within, summary.exact.of, "{summary:?}");
     assert_eq!(summary.configured.within, summary.configured.of, "{summary:?}");
     assert!((summary.not_modelled as f64) < 0.1 * summary.of_scored_kinds as f64, "{summary:?}");
     let better = summary.median_null_links.min(summary.median_null_nearest);
     assert!(summary.median_error <= 0.5 * better, "{summary:?}");
+}
+
+#[test]
+fn residuals_are_what_the_bench_computes() {
+    let text = residual::written(&residuals(lines()));
+    assert!(
+        text == include_str!("../../../evidence/residuals.toml"),
+        "run `offpath reproduce --residuals evidence/residuals.toml`; it would be\n{text}"
+    );
+    let shipped = shipped_residuals().expect("the file is in order");
+    let rows = shipped_rows();
+    for line in lines().iter().filter(|line| line.sort == Some(Sort::Measured)) {
+        if line.row.kind == Kind::Threshold {
+            assert_eq!(line.covered(), None, "{} is a place", line.row.id);
+            continue;
+        }
+        // An interval does not know the row's own error.
+        let sizes = residual::spread(&shipped, &line.row, &rows);
+        let without: Vec<_> = shipped.iter().filter(|one| one.row != line.row.id).cloned().collect();
+        assert_eq!(sizes, residual::spread(&without, &line.row, &rows), "{}", line.row.id);
+        assert!(sizes.len() > residual::FEWEST, "{}", line.row.id);
+        let (low, high) = line.wide.expect("it has an interval");
+        assert!(low <= line.low.expect("and a narrow one") && line.high.expect("both ends") <= high);
+        assert!(line.covered().is_some());
+    }
+}
+
+#[test]
+fn sweeps_span_the_payloads_that_rows_state() {
+    let bytes = |text: &String| text.parse::<Bytes>().expect("it is bytes").get() as f64;
+    let mut compared = 0;
+    for row in shipped_rows() {
+        let (Some((from, to)), Some(experiment)) = (row.spans, &row.experiment) else { continue };
+        let payloads: Vec<f64> = experiment.plain.payload.iter().map(bytes).collect();
+        // The designs' payloads are their records and chunks.
+        if payloads.is_empty() {
+            continue;
+        }
+        let least = payloads.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = payloads.iter().copied().fold(0.0, f64::max);
+        // A request of 0 B returns before PCIe and is published apart (W201): "below 512 B" begins at the
+        // smallest payload that a figure shows.
+        assert!(
+            least >= from && (least <= from.max(16.0) || to.is_infinite()),
+            "{}: {least} for {from}",
+            row.id
+        );
+        assert!(most <= to && (most >= to || to.is_infinite()), "{}: {most} for {to}", row.id);
+        compared += 1;
+    }
+    assert!(compared > 25, "{compared} rows state payloads");
+    // A row whose words state payloads has to carry them as data.
+    for row in shipped_rows().iter().filter(|row| row.experiment.is_some() && row.spans.is_none()) {
+        let words = ["0-511 B", "0-4095 B", "512-inf B", "16-64 B", "9437184-inf B"];
+        let place = matches!(row.kind, Kind::Threshold | Kind::Config | Kind::Formula);
+        assert!(place || words.iter().all(|one| !row.states.contains(one)), "{} states payloads", row.id);
+    }
+}
+
+#[test]
+fn no_prediction_is_cited_by_a_number_or_given_its_own_answer() {
+    let rows = shipped_rows();
+    let library = Library::builtin();
+    for (device, testbed) in [
+        ("bluefield2", None),
+        ("connectx6", None),
+        ("bluefield2", Some("rack-cli")),
+        ("bluefield2", Some("sun")),
+    ] {
+        let request = Request { device, testbed, ..Request::default() };
+        let system = library.load(&request).expect("it loads");
+        for (name, number) in &system.numbers {
+            for id in &number.rows {
+                let row =
+                    rows.iter().find(|row| row.id == *id).unwrap_or_else(|| panic!("{name} cites {id}"));
+                assert!(
+                    row.role != Role::Predict || row.decides.is_some(),
+                    "{name} cites {id}, which counts as a prediction"
+                );
+            }
+        }
+    }
+    for row in rows.iter().filter(|row| row.role == Role::Predict && row.scored) {
+        let (Some(experiment), Some(claim)) = (&row.experiment, row.published) else { continue };
+        let reads = experiment.plain.measure == Measure::Number && experiment.against.is_empty();
+        assert!(!reads, "{} reads a number of the profile and predicts nothing", row.id);
+        // Neither a parameter nor a setting holds what the row publishes, unless it is an end of a sweep.
+        let given = experiment.plain.parameters.values().chain(experiment.plain.set.values());
+        for text in given.filter(|_| row.kind == Kind::Threshold) {
+            let (low, high) = claim.ends();
+            let is = text.parse::<f64>().is_ok_and(|value| value == low || value == high);
+            assert!(!is, "{} is given {text}, which it publishes", row.id);
+        }
+    }
+}
+
+#[test]
+fn restatements_are_found_by_their_experiments() {
+    let rows = shipped_rows();
+    let restates = |id: &str| restated(rows.iter().find(|row| row.id == id).expect("it is a row"), &rows);
+    assert!(restates("W075").contains(&"W078".to_string()), "the same difference of the same READs");
+    assert!(restates("W094").is_empty(), "both directions at once were not fitted");
+    let mut predicted = rows.iter().find(|row| row.id == "W149").expect("it is a row").clone();
+    predicted.role = Role::Predict;
+    predicted.id = "X".to_string();
+    assert_eq!(restated(&predicted, &rows), ["W149"], "a part of its sweep, by its experiment alone");
 }
 
 #[test]
@@ -43,7 +160,7 @@ fn every_row_has_its_place() {
         let row = &line.row;
         let predicted = line.verdict.is_some() || line.configured.is_some();
         assert!(
-            predicted || !matches!(row.role, Role::Fit | Role::Predict),
+            predicted || !matches!(row.role, Role::Fit | Role::Predict | Role::Read),
             "{} is neither predicted nor said not to be",
             row.id
         );
@@ -167,7 +284,7 @@ fn theory_holds_on_links_without_headers_alone() {
     real.plain.overlays.clear();
     let real = bench.run(&real).expect("it runs").points[0].value;
     assert!((ideal - 56.0).abs() < 0.06, "{ideal}");
-    assert!((30.0..50.0).contains(&real), "{real}");
+    assert!((38.0..=47.0).contains(&real), "{real}");
 }
 
 #[test]

@@ -115,13 +115,14 @@ fn the_real_profile_stands_beside_them() {
         let [rest, total] = beside_a_full_network(&system, verb);
         println!("soc-host {verb} beside a full network: ideal 56, real {rest:.1} Gbit/s");
         println!("all together: ideal 456, real {total:.1} Gbit/s");
-        // Headers cost both the network and what it leaves: they weigh most in small TLPs.
-        assert!((30.0..56.0).contains(&rest) && (400.0..456.0).contains(&total), "{rest} {total}");
+        // By hand from the links with the headers of their TLPs: 38 to 47, and 424 to 439 in all.
+        assert!((38.0..=47.0).contains(&rest) && (424.0..=439.0).contains(&total), "{rest} {total}");
     }
     let even = break_even(&router);
     println!("break-even compression ratio: ideal 0.28, real {even:.3}");
     println!("A1 at 0.5: ideal {:.1}, real {:.1} Gbit/s", 256.0 / 1.5, compressed(&router, 0.5));
-    assert!((0.20..0.28).contains(&even), "{even}");
+    // By hand 0.20 to 0.23, with 24 B of header on completions too; they have 20 B, which leaves 0.24.
+    assert!((0.20..=0.245).contains(&even), "{even}");
 }
 
 #[test]

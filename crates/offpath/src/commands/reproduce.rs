@@ -7,8 +7,8 @@ use crate::failure::Failure;
 use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, emit, round, short, write_page};
 use clap::Args;
 use offpath::evidence::{
-    Count, ExperimentError, Kind, Line, Rival, Role, Row, Summary, figures, reproduce, rivals, shipped,
-    shipped_log, summary,
+    Count, ExperimentError, Kind, Line, Rival, Role, Row, Summary, figures, reproduce, residual, residuals,
+    rivals, shipped, shipped_log, summary,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -36,6 +36,9 @@ pub struct Options {
     /// Write a page with every figure, self-contained, to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Write the errors of the predictions, by which intervals are widened, to this file
+    #[arg(long, value_name = "FILE", conflicts_with = "rows")]
+    residuals: Option<PathBuf>,
     /// Threads [default: one for each core]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
@@ -57,6 +60,10 @@ struct RowReport {
     id: String,
     kind: &'static str,
     role: &'static str,
+    /// The part of the score that it counts in.
+    counts_as: Option<&'static str>,
+    /// The fitted rows that it restates.
+    restates: Vec<String>,
     source: String,
     states: String,
     unit: String,
@@ -67,6 +74,8 @@ struct RowReport {
     predicted_to: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
+    low_95: Option<f64>,
+    high_95: Option<f64>,
     error: Option<f64>,
     null_error: Option<f64>,
     within: Option<bool>,
@@ -85,8 +94,12 @@ struct CountReport {
 
 #[derive(Serialize)]
 struct SummaryReport {
+    measured: CountReport,
+    covered_80: CountReport,
+    covered_95: CountReport,
+    orders: CountReport,
+    restated: CountReport,
     fitted: CountReport,
-    predicted: CountReport,
     exact: CountReport,
     configured: CountReport,
     conflicts: usize,
@@ -179,6 +192,9 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         let figures = figures(&context.system.library()?, &seen.lines, overlays, threads(options.threads))?;
         write_page(file, &html::page(&seen, &figures, overlays, screen))?;
     }
+    if let Some(file) = &options.residuals {
+        write_page(file, &residual::written(&residuals(&seen.lines)))?;
+    }
     let text = match screen.format {
         Format::Json => screen.json(&report(&seen, options))?,
         Format::Markdown => page(&seen, screen),
@@ -196,8 +212,12 @@ fn report(seen: &Reproduced, options: &Options) -> Report {
     Report {
         schema_version: SCHEMA_VERSION,
         summary: whole.then(|| SummaryReport {
+            measured: count(s.measured),
+            covered_80: count(s.covered),
+            covered_95: count(s.covered_wide),
+            orders: count(s.orders),
+            restated: count(s.restated),
             fitted: count(s.fitted),
-            predicted: count(s.predicted),
             exact: count(s.exact),
             configured: count(s.configured),
             conflicts: s.conflicts,
@@ -238,6 +258,8 @@ fn row_report(line: &Line) -> RowReport {
         id: row.id.clone(),
         kind: row.kind.name(),
         role: row.role.name(),
+        counts_as: line.sort.map(offpath::evidence::Sort::name),
+        restates: line.restates.clone(),
         source: row.source.clone(),
         states: row.states.clone(),
         unit: row.unit.clone(),
@@ -248,6 +270,8 @@ fn row_report(line: &Line) -> RowReport {
         predicted_to: verdict.map(|v| round(v.to)),
         low: line.low.map(round),
         high: line.high.map(round),
+        low_95: line.wide.map(|(low, _)| round(low)),
+        high_95: line.wide.map(|(_, high)| round(high)),
         error: verdict.map(|v| round(v.error)),
         null_error: line.null_error().map(round),
         within,
@@ -285,6 +309,9 @@ fn standing(line: &Line) -> &'static str {
         (Role::Conflict, _) => "conflict",
         (Role::NotModelled, _) => "not modelled",
         (Role::Setting, _) => "setting",
+        (Role::Read, Some(verdict)) => {
+            if verdict.within { "same" } else { "differs" }
+        }
         (_, Some(verdict)) if verdict.within => "within",
         (_, Some(_)) => "MISSES",
         (_, None) => "-",
@@ -292,7 +319,7 @@ fn standing(line: &Line) -> &'static str {
 }
 
 const HEADER: [&str; 9] =
-    ["row", "stands in", "published", "predicted", "interval", "error", "null error", "role", "is"];
+    ["row", "stands in", "published", "predicted", "80% interval", "error", "null error", "counts as", "is"];
 
 fn entries(line: &Line) -> Vec<Entry> {
     let (row, verdict) = (&line.row, line.verdict.as_ref());
@@ -326,7 +353,7 @@ fn entries(line: &Line) -> Vec<Entry> {
         Entry::Text(interval),
         Entry::Number(verdict.map_or_else(dash, |v| percent(v.error))),
         Entry::Number(line.null_error().map_or_else(dash, percent)),
-        Entry::Name(row.role.name().replace('_', " ")),
+        Entry::Name(line.sort.map_or_else(|| row.role.name().replace('_', " "), |sort| sort.name().to_string())),
         Entry::Name(standing(line).to_string()),
     ]
 }
@@ -345,16 +372,20 @@ fn score(seen: &Reproduced, screen: &Screen) -> String {
     let mut text = screen.table(
         &["rows", "within tolerance", "", "goal"],
         vec![
-            row("fitted: measured, ratios, thresholds, orders", s.fitted, "90%"),
-            row("predicted: the same kinds", s.predicted, "80%"),
+            row("predicted: measured numbers", s.measured, "75%"),
+            row("- inside their 80% interval", s.covered, "75% to 90%"),
+            row("- inside their 95% interval", s.covered_wide, "90% to 98%"),
+            row("predicted: orders and bounds", s.orders, "95%"),
+            row("restated: follow from fitted rows, or decided a number", s.restated, ""),
+            row("fitted", s.fitted, "90%"),
+            row("read from a profile", s.configured, "all"),
             row("formulas and limits, on links without headers", s.exact, "all"),
-            row("numbers that the profiles hold", s.configured, "all"),
         ],
     );
     text += &format!(
         "\n{} rows are not modelled ({share:.1}% of the scored kinds), {} contradict others, {} are settings of the \
-         authors' experiments.\nMedian error of the {} predicted numbers: {:.1}%. Links alone: {:.1}%. The nearest \
-         published row: {:.1}%.\n",
+         authors' experiments.\nMedian error of the {} predicted measured numbers: {:.1}%. Links alone: {:.1}%. The \
+         nearest published row: {:.1}%.\n",
         s.not_modelled,
         s.conflicts,
         s.settings,

@@ -62,12 +62,14 @@ fn score(seen: &Reproduced) -> Section {
     Section::new("score", "How far off")
         .saying(
             "A hollow diamond is a published value, a whisker its range, a cross a prediction outside its tolerance. \
-             Bands are what the intervals of the profile's numbers leave. A ratio stands over the predicted series \
+             Bands hold 80% of the joint draws of the profile's numbers. A ratio stands over the predicted series \
              that it is a ratio to.",
         )
         .with(Block::Facts(vec![
+            fact("predicted numbers within tolerance", s.measured, "that were measured"),
+            fact("inside their 80% interval", s.covered, "of the same"),
+            fact("predicted orders and bounds", s.orders, "that hold"),
             fact("fitted rows within tolerance", s.fitted, "that the fit reads"),
-            fact("predicted rows within tolerance", s.predicted, "that nothing was fitted to"),
             fact("formulas and limits", s.exact, "on links without headers"),
             Fact::new(
                 "median error of predictions",

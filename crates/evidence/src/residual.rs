@@ -1,0 +1,157 @@
+//! What predictions turned out to be wrong by, as data: [`Residual`] is the log-error of one prediction
+//! of a measured number, and an interval is widened by those of its kind.
+//!
+//! A prediction leaves out its own error and those of rows that state nearly the same. Where fewer than
+//! [`FEWEST`] of a kind are left, those of all kinds stand in for them. As in conformal prediction one
+//! more error is counted than was seen; it is taken as the largest.
+
+use crate::experiment::{Compare, Measure};
+use crate::row::{Kind, Role, Row, restated};
+use serde::Deserialize;
+use std::fmt::Write as _;
+
+/// What a row's number is: errors of one kind say what to expect of the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metric {
+    /// Requests, bytes or packets in a time.
+    Throughput,
+    /// A time.
+    Latency,
+    /// One throughput over another.
+    ThroughputRatio,
+    /// One time over another.
+    LatencyRatio,
+    /// Anything else.
+    Other,
+}
+
+impl Metric {
+    /// Its name in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Metric::Throughput => "throughput",
+            Metric::Latency => "latency",
+            Metric::ThroughputRatio => "throughput-ratio",
+            Metric::LatencyRatio => "latency-ratio",
+            Metric::Other => "other",
+        }
+    }
+
+    /// What a row measures; `None` without an experiment.
+    pub fn of(row: &Row) -> Option<Metric> {
+        let experiment = row.experiment.as_ref()?;
+        let relative = matches!(experiment.compare, Compare::Ratio | Compare::Change);
+        Some(match (experiment.plain.measure, relative) {
+            (Measure::Latency | Measure::DesignLatency | Measure::LoopLatency, false) => Metric::Latency,
+            (Measure::Latency | Measure::DesignLatency | Measure::LoopLatency, true) => Metric::LatencyRatio,
+            (
+                Measure::Rate
+                | Measure::Bandwidth
+                | Measure::Packets
+                | Measure::Loop
+                | Measure::LoopRate
+                | Measure::LoopTotal
+                | Measure::DesignRate
+                | Measure::DesignBandwidth
+                | Measure::DesignClients,
+                relative,
+            ) => {
+                if relative {
+                    Metric::ThroughputRatio
+                } else {
+                    Metric::Throughput
+                }
+            }
+            _ => Metric::Other,
+        })
+    }
+}
+
+/// The error of one prediction.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Residual {
+    /// The row.
+    pub row: String,
+    /// What it measures.
+    pub kind: Metric,
+    /// Natural logarithm of predicted over published; of a change in percent, of the ratios meant.
+    pub log_error: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    residual: Vec<Residual>,
+}
+
+/// Errors of one kind that have to be left before they speak for it alone.
+pub const FEWEST: usize = 8;
+
+/// The errors that this repository holds.
+///
+/// # Errors
+/// The parser's message where the file is malformed, which its tests rule out.
+pub fn shipped_residuals() -> Result<Vec<Residual>, toml::de::Error> {
+    toml::from_str::<File>(include_str!("../../../evidence/residuals.toml")).map(|file| file.residual)
+}
+
+/// Whether a row is a prediction of a measured number: neither fitted nor a restatement of what was, no
+/// threshold, which is a place of a sweep, and no order or bound.
+pub fn is_measured(row: &Row, rows: &[Row]) -> bool {
+    row.scored
+        && !is_theoretical(row)
+        && row.role == Role::Predict
+        && matches!(row.kind, Kind::Measurement | Kind::Ratio)
+        && row.published.is_some_and(|claim| !claim.is_bound())
+        && row.decides.is_none()
+        && restated(row, rows).is_empty()
+}
+
+/// Whether a row speaks of links without headers or of packets at a given bandwidth: arithmetic, in which
+/// nothing was measured.
+pub fn is_theoretical(row: &Row) -> bool {
+    let ideal = |overlay: &String| overlay == "ideal-links";
+    row.experiment.as_ref().is_some_and(|one| one.plain.overlays.iter().any(ideal) || one.plain.at.is_some())
+}
+
+/// The sizes of the log-errors that widen a prediction of `row`, sorted, its own and those of rows alike
+/// left out. Every error counts with both signs.
+pub fn spread(residuals: &[Residual], row: &Row, rows: &[Row]) -> Vec<f64> {
+    let alike = |one: &Residual| {
+        one.row == row.id
+            || row.alike.contains(&one.row)
+            || rows.iter().any(|other| other.id == one.row && other.alike.contains(&row.id))
+    };
+    let kind = Metric::of(row);
+    let left: Vec<&Residual> = residuals.iter().filter(|one| !alike(one)).collect();
+    let own = left.iter().filter(|one| Some(one.kind) == kind).count();
+    let mut sizes: Vec<f64> = left
+        .into_iter()
+        .filter(|one| own < FEWEST || Some(one.kind) == kind)
+        .map(|one| one.log_error.abs())
+        .collect();
+    sizes.sort_by(f64::total_cmp);
+    // The error that was not seen yet.
+    sizes.extend(sizes.last().copied());
+    sizes
+}
+
+/// The file of the errors, as `offpath reproduce --residuals` writes it.
+pub fn written(residuals: &[Residual]) -> String {
+    let mut text = "# Log-errors of the predictions of measured numbers: ln(predicted / published). `offpath reproduce\n\
+                    # --residuals evidence/residuals.toml` writes the file, and a test compares it.\n"
+        .to_string();
+    for one in residuals {
+        let _ = write!(
+            text,
+            "\n[[residual]]\nrow = \"{}\"\nkind = \"{}\"\nlog_error = {:.4}\n",
+            one.row,
+            one.kind.name(),
+            // A rounded -0 would be another text than 0.
+            (one.log_error * 1e4).round() / 1e4 + 0.0
+        );
+    }
+    text
+}
