@@ -222,6 +222,11 @@ impl Scratch {
             },
             repository,
         };
+        // Cargo tells crates of one folder structure apart by nothing else: either build would take what the
+        // other one made for its own.
+        if scratch.target == scratch.repository.join("target") {
+            return Err("--target is where the workspace itself is built; name another directory".into());
+        }
         let leave_out = |path: &Path| {
             let name = path.file_name().unwrap_or_default();
             name == "target" || name == ".git" || path.ends_with("tests/mutants")
