@@ -408,6 +408,11 @@ fn a_backup_that_lost_its_files_gets_the_log_from_the_one_before_it_without_a_wr
         let run = world.run(vec![role]).expect("the run ends");
         run.outcomes.into_iter().next().and_then(|outcome| outcome.end.finished()).expect("it ended")
     };
+    // Each learns of the first incarnation before there is an entry, too.
+    assert_eq!(write(0), Ok(0));
+    for backup in ["backup-0", "backup-1"] {
+        assert!(directory.path().join(backup).join("incarnations").is_file(), "{backup}");
+    }
     assert_eq!(write(20), Ok(20));
     assert_eq!(log_of(1).len(), 20);
     std::fs::remove_dir_all(directory.path().join("backup-1")).expect("it is removed");

@@ -81,7 +81,10 @@ pub(crate) fn maximise(objective: &[f64], rows: &[LinearRow]) -> Outcome {
         if pass == 0
             && let Some(outcome) = no_optimum(&interior, rows.len())
         {
-            return outcome;
+            return match outcome {
+                Outcome::Infeasible(rows) => Outcome::Infeasible(only_needed(&scaled, rows, objective.len())),
+                other => other,
+            };
         }
         if let Some(mut optimum) = polish(&objective, &scaled, &face, &interior, pass == 0) {
             for (price, scale) in optimum.price.iter_mut().zip(&row_scale) {
@@ -131,9 +134,32 @@ impl Face {
     }
 }
 
+/// Whether a point that no row allows was asked for.
+fn excluded(status: SolverStatus) -> bool {
+    matches!(status, SolverStatus::PrimalInfeasible | SolverStatus::AlmostPrimalInfeasible)
+}
+
+/// Of rows that exclude each other, so many that none can be left out: a certificate may carry others,
+/// and relaxing one of those would help nobody.
+fn only_needed(rows: &[LinearRow], mut excluding: Vec<usize>, columns: usize) -> Vec<usize> {
+    let mut at = 0;
+    while at < excluding.len() {
+        let others = excluding.iter().enumerate().filter(|(position, _)| *position != at);
+        let others: Vec<LinearRow> = others.map(|(_, &row)| rows[row].clone()).collect();
+        let held = others.iter().map(|row| row.equality).collect();
+        let face = Face { held, absent: vec![false; columns] };
+        if !others.is_empty() && excluded(interior_point(&vec![0.0; columns], &others, &face).status) {
+            excluding.remove(at);
+        } else {
+            at += 1;
+        }
+    }
+    excluding
+}
+
 fn no_optimum(interior: &Interior, rows: usize) -> Option<Outcome> {
     match interior.status {
-        SolverStatus::PrimalInfeasible | SolverStatus::AlmostPrimalInfeasible => {
+        status if excluded(status) => {
             let multipliers = &interior.multipliers[..rows];
             let most = multipliers.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
             let tight = (0..rows).filter(|&row| multipliers[row].abs() > 1e-6 * most);
@@ -337,4 +363,147 @@ fn eliminate(mut equations: Vec<Vec<f64>>, mut right: Vec<f64>, columns: usize) 
 
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(coefficients: &[f64], bound: f64) -> LinearRow {
+        LinearRow { coefficients: coefficients.to_vec(), bound, equality: false }
+    }
+
+    fn equal(coefficients: &[f64], bound: f64) -> LinearRow {
+        LinearRow { equality: true, ..row(coefficients, bound) }
+    }
+
+    fn optimum(objective: &[f64], rows: &[LinearRow]) -> Optimum {
+        match maximise(objective, rows) {
+            Outcome::Optimal(optimum) => optimum,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn near(found: &[f64], expected: &[f64]) {
+        let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-9 * b.abs().max(1.0);
+        assert!(
+            found.len() == expected.len() && found.iter().zip(expected).all(close),
+            "{found:?}, not {expected:?}"
+        );
+    }
+
+    #[test]
+    fn a_row_of_zeros_excludes_only_what_it_cannot_hold() {
+        let with = |zeros: LinearRow| maximise(&[1.0], &[row(&[1.0], 2.0), zeros]);
+        for fits in [row(&[0.0], 0.0), row(&[0.0], 3.0), equal(&[0.0], 0.0)] {
+            let Outcome::Optimal(optimum) = with(fits.clone()) else { panic!("{fits:?}") };
+            near(&optimum.x, &[2.0]);
+            // More of nothing is worth nothing, so any price of that row is as true.
+            near(&optimum.price[..1], &[1.0]);
+        }
+        for excludes in [row(&[0.0], -1e-300), equal(&[0.0], 1e-300), equal(&[0.0], -1.0)] {
+            assert!(matches!(with(excludes), Outcome::Infeasible(rows) if rows == [1]));
+        }
+    }
+
+    #[test]
+    fn what_has_no_optimum_says_why() {
+        let nothing =
+            maximise(&[1.0, 1.0], &[row(&[1.0, 0.0], 2.0), row(&[-1.0, 0.0], -3.0), row(&[0.0, 1.0], 1.0)]);
+        let Outcome::Infeasible(rows) = nothing else { panic!("{nothing:?}") };
+        assert_eq!(rows, [0, 1]);
+        let endless = maximise(&[1.0, 1.0, 0.0], &[row(&[1.0, 0.0, 1.0], 2.0)]);
+        assert!(matches!(endless, Outcome::Unbounded(1)), "{endless:?}");
+    }
+
+    #[test]
+    fn an_objective_of_nothing_is_met_by_anything() {
+        let optimum = optimum(&[0.0, 0.0], &[row(&[1.0, 2.0], 4.0)]);
+        near(&optimum.price, &[0.0]);
+        assert!(optimum.x.iter().all(|x| *x >= 0.0));
+    }
+
+    #[test]
+    fn points_and_prices_are_exact_whatever_the_size_of_objective_and_rows() {
+        for size in [1e-12, 1.0, 1e12] {
+            // At most 3 of the first, 4 of the second and 5 of both.
+            let rows = [row(&[1.0, 0.0], 3.0), row(&[0.0, 1.0], 4.0), row(&[size, size], 5.0 * size)];
+            let optimum = optimum(&[2.0 * size, 3.0 * size], &rows);
+            near(&optimum.x, &[1.0, 4.0]);
+            assert_eq!((optimum.x_unique, optimum.price_unique), (vec![true; 2], vec![true; 3]));
+            near(&[optimum.price[0] / size, optimum.price[1] / size, optimum.price[2]], &[0.0, 1.0, 2.0]);
+        }
+        // A loss has to be taken where a row demands it, and its price is what less of it brings.
+        let optimum = optimum(&[-2.0, -1.0], &[equal(&[1.0, 1.0], 4.0), row(&[0.0, 1.0], 3.0)]);
+        near(&optimum.x, &[1.0, 3.0]);
+        near(&optimum.price, &[-2.0, 1.0]);
+    }
+
+    /// What a solver might claim of two columns with a row each: which rows are tight, which columns zero.
+    fn claimed(tight: [bool; 2], zero: [bool; 2]) -> Interior {
+        let all = [tight[0], tight[1], zero[0], zero[1]];
+        Interior {
+            status: SolverStatus::Solved,
+            x: zero.map(|zero| if zero { 0.0 } else { 1.0 }).to_vec(),
+            multipliers: all.map(|held| if held { 1.0 } else { 1e-9 }).to_vec(),
+            slacks: all.map(|held| if held { 1e-9 } else { 1.0 }).to_vec(),
+        }
+    }
+
+    #[test]
+    fn a_claim_is_checked_before_it_is_believed() {
+        let rows = [row(&[1.0, 0.0], 1.0), row(&[0.0, 1.0], 1.0)];
+        let open = || Face { held: vec![false; 2], absent: vec![false; 2] };
+        let judge = |objective: &[f64], claim: &Interior| polish(objective, &rows, &open(), claim, true);
+        let right = judge(&[1.0, 1.0], &claimed([true, true], [false, false])).expect("it is right");
+        near(&right.x, &[1.0, 1.0]);
+        near(&right.price, &[1.0, 1.0]);
+        // Feasible, and worse than the best.
+        assert!(judge(&[1.0, 1.0], &claimed([true, false], [false, true])).is_none());
+        // Better, and not feasible: the second column is put above its bound.
+        let mut beyond = claimed([true, false], [false, false]);
+        beyond.x[1] = 2.0;
+        assert!(judge(&[1.0, 0.0], &beyond).is_none());
+        beyond.x[1] = -0.5;
+        assert!(judge(&[1.0, 0.0], &beyond).is_none());
+        beyond.x[1] = 0.5;
+        let any = judge(&[1.0, 0.0], &beyond).expect("any second value is as good");
+        near(&any.x, &[1.0, 0.5]);
+        assert_eq!(any.x_unique, [true, false]);
+        // A row that is held although a loss would be spared without it has a price below zero.
+        assert!(judge(&[1.0, -1.0], &claimed([true, true], [false, false])).is_none());
+        // Rows that cannot be tight together.
+        let both = [row(&[1.0, 0.0], 1.0), row(&[1.0, 0.0], 2.0)];
+        assert!(polish(&[1.0, 0.0], &both, &open(), &claimed([true, true], [false, true]), true).is_none());
+    }
+
+    #[test]
+    fn a_face_grows_by_what_is_beyond_doubt() {
+        let mut face = Face { held: vec![false; 2], absent: vec![false; 2] };
+        assert!(face.narrow(&claimed([true, false], [false, true])));
+        assert_eq!((face.held.clone(), face.absent.clone()), (vec![true, false], vec![false, true]));
+        assert!(!face.narrow(&claimed([true, false], [false, true])), "nothing is new");
+        let mut doubtful = claimed([false, true], [true, false]);
+        (doubtful.multipliers[1], doubtful.slacks[1]) = (1e-5, 1e-12);
+        (doubtful.multipliers[2], doubtful.slacks[2]) = (1.0, 1e-3);
+        assert!(!face.narrow(&doubtful));
+    }
+
+    #[test]
+    fn an_elimination_tells_what_is_open_and_what_contradicts() {
+        let solved = eliminate(vec![vec![0.0, 2.0], vec![4.0, 2.0]], vec![6.0, 10.0], 2).expect("it has one");
+        near(&solved.values, &[1.0, 3.0]);
+        assert_eq!(solved.unique, [true, true]);
+        let open =
+            eliminate(vec![vec![1.0, 2.0, 0.0], vec![0.0, 0.0, 5.0]], vec![4.0, 10.0], 3).expect("many");
+        near(&[open.values[0] + 2.0 * open.values[1], open.values[2]], &[4.0, 2.0]);
+        assert_eq!(open.unique, [false, false, true]);
+        let twice = eliminate(vec![vec![1.0, 1.0], vec![2.0, 2.0]], vec![3.0, 6.0], 2).expect("it agrees");
+        near(&[twice.values[0] + twice.values[1]], &[3.0]);
+        assert_eq!(twice.unique, [false, false]);
+        assert!(eliminate(vec![vec![1.0, 1.0], vec![2.0, 2.0]], vec![3.0, 7.0], 2).is_none());
+        assert!(eliminate(vec![vec![0.0]], vec![1.0], 1).is_none());
+        let nothing = eliminate(vec![vec![0.0]], vec![0.0], 1).expect("it agrees");
+        assert_eq!((nothing.values, nothing.unique), (vec![0.0], vec![false]));
+    }
 }

@@ -110,3 +110,255 @@ fn handles_that_outlive_their_role_are_refused_not_trusted() {
     assert!(region.load(0).is_err());
     drop(fabric.spawn(async {}));
 }
+
+#[test]
+fn names_are_their_bytes_and_back() {
+    let region = RemoteRegion {
+        endpoint: Endpoint(0x0102_0304),
+        key: 0x1112_1314,
+        base: 0x2122_2324_2526_2728,
+        length: 0x3132_3334_3536_3738,
+    };
+    let bytes = region.to_bytes();
+    assert_eq!(bytes[..8], [4, 3, 2, 1, 0x14, 0x13, 0x12, 0x11]);
+    assert_eq!(bytes[8..16], [0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21]);
+    assert_eq!(bytes[16..], [0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31]);
+    assert_eq!(RemoteRegion::from_bytes(&bytes), Ok(region));
+    let longer = [&bytes[..], &[9; 5]].concat();
+    assert_eq!(RemoteRegion::from_bytes(&longer), Ok(region), "what follows is not looked at");
+    assert_eq!(region.at(7), RemoteAddress { region, offset: 7 });
+
+    let path: [u8; 20] = std::array::from_fn(|index| 100 + index as u8);
+    let address =
+        Address { endpoint: Endpoint(0x0102_0304), queue_pair: 0x1112_1314, queue_key: 0x2122_2324, path };
+    let bytes = address.to_bytes();
+    assert_eq!(bytes[..12], [4, 3, 2, 1, 0x14, 0x13, 0x12, 0x11, 0x24, 0x23, 0x22, 0x21]);
+    assert_eq!(bytes[12..], path);
+    assert_eq!(Address::from_bytes(&bytes), Ok(address));
+    let error = Address::from_bytes(&bytes[..31]).unwrap_err();
+    assert_eq!((error.what, error.length, error.needed), ("address", 31, 32));
+}
+
+#[test]
+fn rights_are_joined_and_looked_for_together() {
+    let both = Access::REMOTE_READ | Access::LOCAL_WRITE;
+    assert!(both.includes(Access::REMOTE_READ) && both.includes(Access::LOCAL_WRITE) && both.includes(both));
+    assert!(!both.includes(Access::REMOTE_WRITE) && !both.includes(Access::ALL));
+    assert!(Access::ALL.includes(both | Access::REMOTE_ATOMIC) && !Access::ALL.includes(Access::ON_DEMAND));
+    // Verbs want the local right for each of these.
+    assert!(Access::REMOTE_WRITE.includes(Access::LOCAL_WRITE));
+    assert!(Access::REMOTE_ATOMIC.includes(Access::LOCAL_WRITE));
+    assert!(!Access::REMOTE_READ.includes(Access::LOCAL_WRITE));
+    assert!(both.includes(Access::READ_ONLY));
+}
+
+#[test]
+fn a_ticket_waits_for_its_completion_and_for_ever_without_one() {
+    let (ended, _) = alone(Local::new(1).clock(Clock::Manual), |f| async move {
+        let (completer, given) = ticket();
+        let own = f.clone();
+        f.spawn_task(Box::pin(async move {
+            own.sleep(Time::from_us(3)).await;
+            completer.complete(Completion::new(Opcode::Read, Status::Flushed, 5));
+        }));
+        let completion = given.await;
+        assert!(f.now() >= Time::from_us(3));
+        assert_eq!(completion.success(), Err(Status::Flushed));
+        let good = Completion::new(Opcode::Read, Status::Success, 5);
+        assert_eq!(good.success(), Ok(good));
+        let (completer, never) = ticket();
+        drop(completer);
+        f.timeout(Time::from_us(5), never).await.is_none()
+    });
+    assert!(ended, "nobody completed it");
+}
+
+#[test]
+fn a_task_gives_its_value_and_one_that_is_gone_says_so() {
+    let ((value, handle), _) = alone(Local::new(1).clock(Clock::Manual), |f| async move {
+        let own = f.clone();
+        let value = f.spawn(async move {
+            own.sleep(Time::from_us(1)).await;
+            7
+        });
+        let (handle, task) = JoinHandle::new(async { 8 });
+        drop(task);
+        (value.await, handle.await)
+    });
+    assert_eq!((value, handle), (Ok(7), Err(Cancelled)));
+}
+
+#[test]
+fn tasks_end_with_their_role_and_no_other() {
+    let beats = std::rc::Rc::new(std::cell::Cell::new([0u32; 2]));
+    let role = |index: usize, sleeps: u64| {
+        let beats = beats.clone();
+        Role::new("client", index as u32, move |f: LocalFabric| {
+            let beats = beats.clone();
+            async move {
+                let own = f.clone();
+                f.spawn_task(Box::pin(async move {
+                    loop {
+                        own.sleep(Time::from_us(1)).await;
+                        let mut all = beats.get();
+                        all[index] += 1;
+                        beats.set(all);
+                    }
+                }));
+                f.sleep(Time::from_ns(sleeps * 1000 + 500)).await;
+            }
+        })
+    };
+    Local::new(1).clock(Clock::Manual).run(vec![role(0, 10), role(1, 20)]).unwrap();
+    let [first, second] = beats.get();
+    // Each beat takes a little more than its microsecond.
+    assert!((9..=10).contains(&first) && (18..=20).contains(&second), "{first} and {second}");
+}
+
+#[test]
+fn a_manual_clock_jumps_to_timers_exactly_and_forgets_those_that_were_dropped() {
+    let (now, elapsed) = alone(Local::new(1).clock(Clock::Manual), |f| async move {
+        f.sleep_until(Time::from_ms(5)).await;
+        f.now()
+    });
+    assert_eq!((now, elapsed), (Time::from_ms(5), Time::from_ms(5)));
+    // Whoever waits for nothing is told when that began, not when a dropped timer would have fired.
+    let stuck = |name: &str| {
+        Role::new(name, 0, |f: LocalFabric| async move {
+            assert!(f.timeout(Time::from_us(1), f.sleep(Time::from_ms(1000))).await.is_none());
+            std::future::pending::<()>().await
+        })
+    };
+    let ends = Role::new("ends", 0, |_: LocalFabric| async {});
+    let run = Local::new(1).clock(Clock::Manual).run(vec![stuck("stuck"), ends, stuck("too")]);
+    let Err(RunError::Deadlock { at, waiting }) = run else { panic!("it ended") };
+    assert!(at >= Time::from_us(1) && at < Time::from_us(2), "{at}");
+    assert_eq!(waiting, [RoleName::new("stuck", 0), RoleName::new("too", 0)]);
+}
+
+#[test]
+fn roles_that_cannot_run_are_refused_with_the_reason() {
+    let role = |name: &str, instance| Role::new(name, instance, |_: LocalFabric| async {});
+    let refused = |roles| match Local::new(1).run(roles) {
+        Err(error) => error.to_string(),
+        Ok(_) => panic!("it ran"),
+    };
+    assert!(refused(vec![role("a", 0).in_background()]).contains("none of them is a main one"));
+    assert!(refused(vec![role("a/b", 0)]).contains("`a/b` is no name"));
+    assert!(refused(vec![role("a", 0), role("b", 0), role("a", 0)]).contains("two of a[0]"));
+    let run = Local::new(1).run(vec![role("a", 0), role("a", 1)]).expect("two instances of one role");
+    assert!(run.outcomes.iter().all(|outcome| matches!(outcome.end, RoleEnd::Finished(()))));
+}
+
+#[test]
+fn streams_of_random_numbers_depend_on_every_label_and_where_it_ends() {
+    use rand_core::RngCore;
+    let first = |seed, labels: &[&str]| Rng::new(seed, labels).next_u64();
+    assert_eq!(first(1, &["a", "b"]), first(1, &["a", "b"]));
+    let all = [
+        first(1, &["a", "b"]),
+        first(2, &["a", "b"]),
+        first(1, &["ab"]),
+        first(1, &["b", "a"]),
+        first(1, &["a", "b", ""]),
+        first(1, &[]),
+    ];
+    let different: std::collections::BTreeSet<u64> = all.into_iter().collect();
+    assert_eq!(different.len(), all.len());
+    let (mut words, mut bytes) = (Rng::new(3, &["x"]), Rng::new(3, &["x"]));
+    let mut filled = [0; 16];
+    bytes.fill_bytes(&mut filled);
+    assert_eq!(filled[..8], words.next_u64().to_le_bytes());
+    assert_ne!(words.next_u32(), words.next_u32());
+}
+
+#[test]
+fn files_keep_what_was_written_where_it_was_written() {
+    alone(Local::new(1), |f| async move {
+        let file = f.file("one", FileMode::Create).await.unwrap();
+        assert_eq!((file.append(b"hello").await, file.append(b" you").await), (Ok(0), Ok(5)));
+        file.write_at(1, b"E").await.unwrap();
+        let mut read = [0; 20];
+        assert_eq!(file.read_at(0, &mut read).await, Ok(9));
+        assert_eq!(&read[..9], b"hEllo you");
+        assert_eq!(file.read_at(7, &mut read).await, Ok(2));
+        assert_eq!(file.read_at(9, &mut read).await, Ok(0));
+        file.truncate(3).await.unwrap();
+        assert_eq!(file.length().await, Ok(3));
+        file.write_at(5, b"x").await.unwrap();
+        assert_eq!(file.length().await, Ok(6));
+        // One that locks keeps every other handle out until it is gone.
+        file.lock().await.unwrap();
+        let other = f.file("one", FileMode::Open).await.unwrap();
+        assert_eq!(other.lock().await, Err(FileError::Locked { name: "one".into() }));
+        drop(file);
+        other.lock().await.unwrap();
+        assert!(f.file("one", FileMode::Create).await.is_err(), "it is there");
+        assert!(f.file("two", FileMode::Open).await.is_err(), "it is not there");
+        f.file("two", FileMode::OpenOrCreate).await.unwrap().append(b"2").await.unwrap();
+        assert_eq!(f.file("two", FileMode::OpenOrCreate).await.unwrap().length().await, Ok(1));
+        f.rename("two", "three").await.unwrap();
+        assert_eq!(f.list("").await, Ok(vec!["one".to_string(), "three".to_string()]));
+        assert_eq!(f.list("th").await, Ok(vec!["three".to_string()]));
+        f.remove("three").await.unwrap();
+        assert_eq!(f.list("th").await, Ok(Vec::new()));
+        for name in ["", ".", "..", "a/b", "a\\b", "a\0b"] {
+            let refused = f.file(name, FileMode::OpenOrCreate).await.err();
+            assert_eq!(refused, Some(FileError::BadName { name: name.into() }));
+        }
+    });
+}
+
+#[test]
+fn a_request_is_checked_before_it_is_posted() {
+    type Asked = WorkRequest<()>;
+    let local = |length| Slice { region: (), offset: 0, length };
+    let region = RemoteRegion { endpoint: Endpoint(0), key: 1, base: 0, length: 64 };
+    let to = Address { endpoint: Endpoint(0), queue_pair: 1, queue_key: 2, path: [0; 20] };
+    let on = |kind, request: &Asked| request.check(kind, 100, 16);
+    let refused = |kind, request: &Asked| match on(kind, request) {
+        Err(PostError::NotOnThisKind { opcode, reason, .. }) => {
+            assert_eq!(opcode, request.operation.opcode());
+            reason
+        }
+        other => panic!("{other:?}"),
+    };
+    for length in [0, 100] {
+        assert_eq!(on(Kind::Rc, &Asked::send(local(length))), Ok(()));
+        assert_eq!(on(Kind::Rc, &Asked::read(local(length), region.at(0))), Ok(()));
+        assert_eq!(on(Kind::Rc, &Asked::write(local(length), region.at(0))), Ok(()));
+        assert_eq!(on(Kind::Ud, &Asked::send_to(local(length), to)), Ok(()));
+    }
+    for request in [Asked::send(local(101)), Asked::read(local(101), region.at(0))] {
+        assert_eq!(on(Kind::Rc, &request), Err(PostError::MessageTooLong { length: 101, bound: 100 }));
+    }
+    assert!(refused(Kind::Rc, &Asked::send_to(local(1), to)).contains("leave `to` empty"));
+    assert!(refused(Kind::Ud, &Asked::send(local(1))).contains("give `to`"));
+    assert!(refused(Kind::Ud, &Asked::write(local(1), region.at(0))).contains("SEND only"));
+    for request in [
+        Asked::compare_and_swap(local(8), region.at(0), 1, 2),
+        Asked::fetch_and_add(local(8), region.at(8), 1),
+    ] {
+        assert_eq!(on(Kind::Rc, &request), Ok(()));
+        assert!(refused(Kind::Rc, &request.inline()).contains("WRITE and SEND"));
+    }
+    for length in [7, 9] {
+        let request = Asked::fetch_and_add(local(length), region.at(0), 1);
+        assert_eq!(on(Kind::Rc, &request), Err(PostError::AtomicLength { length }));
+        let request = Asked::compare_and_swap(local(length), region.at(0), 1, 2);
+        assert_eq!(on(Kind::Rc, &request), Err(PostError::AtomicLength { length }));
+    }
+    assert!(refused(Kind::Rc, &Asked::read(local(1), region.at(0)).inline()).contains("WRITE and SEND"));
+    assert_eq!(on(Kind::Rc, &Asked::write(local(16), region.at(0)).inline()), Ok(()));
+    let long = on(Kind::Rc, &Asked::send(local(17)).inline());
+    assert_eq!(long, Err(PostError::InlineTooLong { length: 17, bound: 16 }));
+    let plain = Asked::send(local(1));
+    assert!(plain.signaled && !plain.inline && !plain.fence);
+    let turned = plain.unsignaled().fenced().immediate(7);
+    assert!(!turned.signaled && turned.fence && !turned.inline);
+    assert!(matches!(turned.operation, Operation::Send { immediate: Some(7), to: None, .. }));
+    let written = Asked::write_with_immediate(local(1), region.at(3), 9);
+    assert!(
+        matches!(written.operation, Operation::Write { immediate: Some(9), remote, .. } if remote.offset == 3)
+    );
+}

@@ -222,6 +222,11 @@ impl Scratch {
             },
             repository,
         };
+        // Cargo tells crates of one folder structure apart by nothing else: either build would take what the
+        // other one made for its own.
+        if scratch.target == scratch.repository.join("target") {
+            return Err("--target is where the workspace itself is built; name another directory".into());
+        }
         let leave_out = |path: &Path| {
             let name = path.file_name().unwrap_or_default();
             name == "target" || name == ".git" || path.ends_with("tests/mutants")
@@ -335,6 +340,18 @@ impl Scratch {
         Ok(())
     }
 
+    /// What cargo would set for programs that it runs: the table `env` of its configuration.
+    pub fn environment(&self) -> Vec<(String, String)> {
+        let text = fs::read_to_string(self.root.join(".cargo/config.toml")).unwrap_or_default();
+        let own = text.lines().skip_while(|line| line.trim() != "[env]").skip(1);
+        own.take_while(|line| !line.starts_with('['))
+            .filter_map(|line| {
+                let (key, value) = line.split_once('=')?;
+                Some((key.trim().to_string(), value.trim().trim_matches('"').to_string()))
+            })
+            .collect()
+    }
+
     /// Cargo in the copy.
     pub fn cargo(&self, words: &[&str]) -> Command {
         let mut command = Command::new("cargo");
@@ -351,7 +368,7 @@ impl Scratch {
     }
 
     fn check(&self, crates: &[Crate]) -> Result<Vec<Refusal>, String> {
-        let packages: Vec<String> = crates.iter().map(|one| format!("-poffpath-{}", one.name)).collect();
+        let packages: Vec<String> = crates.iter().map(|one| package(&one.name)).collect();
         let mut words = vec!["check", "--lib", "--keep-going", "--message-format=json"];
         words.extend(packages.iter().map(String::as_str));
         let (built, messages, told) = self.messages(&words)?;
@@ -371,9 +388,7 @@ impl Scratch {
 
     /// The test programs of a crate, built.
     pub fn tests(&self, name: &str) -> Result<Vec<PathBuf>, String> {
-        let package = format!("-poffpath-{name}");
-        let package = if name == "offpath" { "-poffpath" } else { package.as_str() };
-        let words = ["test", "--no-run", "--tests", "--message-format=json", package];
+        let words = ["test", "--no-run", "--tests", "--message-format=json", &package(name)];
         let (built, messages, told) = self.messages(&words)?;
         if !built {
             return Err(format!("the tests of {name} do not build:\n{told}"));
@@ -416,6 +431,11 @@ impl Scratch {
         }
         Ok(found.split_off(1))
     }
+}
+
+/// How cargo is told of the crate in folder `name`.
+fn package(name: &str) -> String {
+    if name == "offpath" { "-poffpath".into() } else { format!("-poffpath-{name}") }
 }
 
 /// An error of the compiler: file and bytes, those that it is about before those that it also names.

@@ -86,9 +86,10 @@ impl Runner<'_> {
         command.args(arguments).current_dir(&folder).process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         command.env("CARGO_MANIFEST_DIR", &folder).env(variable.0, variable.1);
-        // As cargo sets it for this workspace; and nothing is written down for the next mutant.
-        command.env("PROPTEST_RNG_SEED", "20261121").env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1");
-        command.env("INSTA_UPDATE", "no").env("RUST_BACKTRACE", "0");
+        command.envs(self.scratch.environment());
+        // Nothing is written down for the next mutant.
+        command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1").env("INSTA_UPDATE", "no");
+        command.env("RUST_BACKTRACE", "0");
         let mut child = command.spawn().map_err(|error| format!("{}: {error}", path.display()))?;
         let output = child.stdout.take().expect("it is piped");
         let (sender, lines) = channel();

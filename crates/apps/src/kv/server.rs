@@ -930,6 +930,24 @@ mod tests {
     }
 
     #[test]
+    fn the_first_records_and_no_others_are_warm() {
+        for (warm, preload, expected) in [(2, 4, 2), (4, 2, 2), (0, 4, 0), (4, 4, 4)] {
+            run(move |fabric| async move {
+                let mut options = Options { warm, preload, ..options() };
+                // So many that no two of these keys meet.
+                options.layout.cache_slots = 1000;
+                let records: Vec<Record> = (0..4).map(|key| record(key, 0, key as u8)).collect();
+                let node = server(fabric, options, &records);
+                node.rebuild().await.expect("it is built");
+                for key in 0..4 {
+                    let pointer = node.find(key).expect("it is read").expect("it is there");
+                    assert_eq!(pointer.cached, key < expected, "key {key} of {warm} and {preload}");
+                }
+            });
+        }
+    }
+
+    #[test]
     fn a_key_that_comes_back_has_a_version_that_it_never_had() {
         run(|fabric| async move {
             let node = server(fabric, options(), &[]);
