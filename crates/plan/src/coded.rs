@@ -481,6 +481,7 @@ fn steps(
                         Posting::Single => 1,
                         Posting::Batch(count) => count,
                     },
+                    to: 1,
                     signals: Signals { immediate: *immediate, polled: *signaled && is_message },
                     rests_on: Vec::new(),
                     span: span.clone(),

@@ -5,11 +5,12 @@
 //! number that is known as an interval, each draw solved again, and of the mechanisms that the evidence
 //! leaves open.
 
-use crate::design::Design;
+use crate::design::{Design, Objective};
 use crate::factor::{Base, Factor};
 use crate::planner::{PlanError, Ready};
 use crate::program::Fold;
 use crate::sample::{DRAWS, between, quantile, strata};
+use crate::residual::{Figure, sizes, widened};
 use crate::side_by_side::side_by_side;
 use crate::solve::{Evaluation, Part, composition, evaluate, holds};
 use offpath_capacity::Solution;
@@ -237,8 +238,11 @@ pub(crate) fn confidence(
 
     let draws = draws(&base, &factors, open, design, seed, &figures)?;
     let carried: Vec<&Figures> = draws.iter().flatten().collect();
-    let ranged = |figure: &dyn Fn(&Figures) -> f64| {
-        Ranged::of(figure(&point), carried.iter().map(|draw| figure(draw)).collect())
+    let by = [Figure::Throughput, Figure::Latency, Figure::ThroughputRatio].map(|kind| (kind, sizes(kind)));
+    let ranged = |kind: Option<Figure>, figure: &dyn Fn(&Figures) -> f64| {
+        let sample: Vec<f64> = carried.iter().map(|draw| figure(draw)).collect();
+        let errors = by.iter().find(|(known, _)| Some(*known) == kind).map_or(&[][..], |(_, sizes)| sizes);
+        Ranged::of(figure(&point), widened(&sample, errors))
     };
     let mut sets: BTreeMap<&[String], usize> = BTreeMap::new();
     for draw in &carried {
@@ -248,24 +252,27 @@ pub(crate) fn confidence(
     let mut best_sets: Vec<(Vec<String>, f64)> =
         sets.into_iter().map(|(set, count)| (set.to_vec(), count as f64 / total)).collect();
     best_sets.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    let each = |count: usize, figure: &dyn Fn(&Figures, usize) -> f64| -> Vec<Ranged> {
-        (0..count).map(|index| ranged(&|seen: &Figures| figure(seen, index))).collect()
+    let each = |kind: Option<Figure>, count: usize, figure: &dyn Fn(&Figures, usize) -> f64| -> Vec<Ranged> {
+        (0..count).map(|index| ranged(kind, &|seen: &Figures| figure(seen, index))).collect()
     };
+    // A load that was asked for is no prediction.
+    let mixed = (design.objective == Objective::MostThroughput).then_some(Figure::Throughput);
+    let rate = Some(Figure::Throughput);
     Ok(Confidence {
         basis: basis.collect(),
         mix_rests: rests_of(&|seen: &Figures| seen.optimal, &[]),
         rests,
-        alone: each(point.alone.len(), &|seen, index| seen.alone[index]),
-        latency: each(point.latency.len(), &|seen, index| seen.latency[index]),
-        mixes: each(point.mixes.len(), &|seen, index| seen.mixes[index]),
-        greedy: ranged(&|seen| seen.greedy),
-        optimal: ranged(&|seen| seen.optimal),
-        shares: each(point.shares.len(), &|seen, index| seen.shares[index]),
+        alone: each(rate, point.alone.len(), &|seen, index| seen.alone[index]),
+        latency: each(Some(Figure::Latency), point.latency.len(), &|seen, index| seen.latency[index]),
+        mixes: each(rate, point.mixes.len(), &|seen, index| seen.mixes[index]),
+        greedy: ranged(mixed, &|seen| seen.greedy),
+        optimal: ranged(mixed, &|seen| seen.optimal),
+        shares: each(None, point.shares.len(), &|seen, index| seen.shares[index]),
         over: (0..point.alone.len())
             .map(|index| {
                 let ratio = |seen: &Figures| seen.optimal / seen.alone[index];
                 let above = carried.iter().filter(|draw| ratio(draw) > 1.0).count() as f64 / total;
-                (ranged(&ratio), above)
+                (ranged(Some(Figure::ThroughputRatio), &ratio), above)
             })
             .collect(),
         influences: influences(&factors, &ends, &point),

@@ -212,5 +212,6 @@ fn rescaled(observed: &Fold, before: &Fold, after: &Fold) -> Fold {
         latency: scale(observed.latency, before.latency, after.latency),
         network_bytes: after.network_bytes,
         estimated: after.estimated.clone(),
+        background: scale(observed.background, before.background, after.background),
     }
 }

@@ -15,6 +15,7 @@ pub mod interpret;
 pub mod observe;
 pub mod planner;
 pub mod program;
+pub mod residual;
 pub mod sample;
 pub mod side_by_side;
 pub mod solve;

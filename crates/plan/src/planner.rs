@@ -321,8 +321,8 @@ pub(crate) fn at_shares(
 /// Plans a design whose alternatives demand `folds`, observed or added up.
 ///
 /// The intervals are those of one joint sample that `seed` decides, over every number that is known as an
-/// interval and over the mechanisms in `open` beside that of `ready`. They ignore what no number of the
-/// profile stands for; [`crate::residual`] adds what past predictions were wrong by.
+/// interval and over the mechanisms in `open` beside that of `ready`, widened by what past predictions of
+/// the kind were wrong by ([`crate::residual`]).
 pub fn plan(
     design: &Design,
     ready: &[Ready],

@@ -1,0 +1,93 @@
+//! What past predictions were wrong by, which no number of a profile stands for.
+//!
+//! `evidence/residuals.toml` holds the log-error of every prediction of a measured number that restates no
+//! fitted row. An interval of a plan is that of the joint sample, each draw widened by the errors of its
+//! kind with both signs. As in conformal prediction one more error is counted than was seen, as large as
+//! the largest.
+
+use serde::Deserialize;
+use std::sync::OnceLock;
+
+/// What a figure is: errors of one kind say what to expect of the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Figure {
+    /// Requests in a time.
+    Throughput,
+    /// A time.
+    Latency,
+    /// One throughput over another.
+    ThroughputRatio,
+}
+
+impl Figure {
+    fn kind(self) -> &'static str {
+        match self {
+            Figure::Throughput => "throughput",
+            Figure::Latency => "latency",
+            Figure::ThroughputRatio => "throughput-ratio",
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct File {
+    residual: Vec<Error>,
+}
+
+#[derive(Deserialize)]
+struct Error {
+    kind: String,
+    log_error: f64,
+}
+
+/// Errors of one kind that have to be there before they speak for it alone; with fewer, those of all kinds
+/// stand in for them.
+const FEWEST: usize = 8;
+
+/// The sizes of the log-errors of a kind, sorted, the largest counted once more.
+pub fn sizes(figure: Figure) -> Vec<f64> {
+    static ERRORS: OnceLock<Vec<Error>> = OnceLock::new();
+    let errors = ERRORS.get_or_init(|| {
+        let text = include_str!("../../../evidence/residuals.toml");
+        toml::from_str::<File>(text).expect("the shipped errors are in order; a test reads them").residual
+    });
+    let own = errors.iter().filter(|one| one.kind == figure.kind());
+    let few = own.clone().count() < FEWEST;
+    let mut sizes: Vec<f64> =
+        errors.iter().filter(|one| few || one.kind == figure.kind()).map(|one| one.log_error.abs()).collect();
+    sizes.sort_by(f64::total_cmp);
+    sizes.extend(sizes.last().copied());
+    sizes
+}
+
+/// A sample with each value moved by each error, up and down.
+pub fn widened(sample: &[f64], sizes: &[f64]) -> Vec<f64> {
+    if sizes.is_empty() {
+        return sample.to_vec();
+    }
+    let moves = sizes.iter().flat_map(|size| [size.exp(), (-size).exp()]);
+    moves.flat_map(|factor| sample.iter().map(move |value| value * factor)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_errors_and_its_largest_counts_twice() {
+        for figure in [Figure::Throughput, Figure::Latency, Figure::ThroughputRatio] {
+            let sizes = sizes(figure);
+            assert!(sizes.len() > FEWEST, "{figure:?}: {sizes:?}");
+            assert!(sizes.windows(2).all(|pair| pair[0] <= pair[1]));
+            assert_eq!(sizes[sizes.len() - 1], sizes[sizes.len() - 2]);
+        }
+    }
+
+    #[test]
+    fn errors_move_up_and_down_alike() {
+        let mut wide = widened(&[10.0], &[2.0f64.ln()]);
+        wide.sort_by(f64::total_cmp);
+        assert!((wide[0] - 5.0).abs() < 1e-9 && (wide[1] - 20.0).abs() < 1e-9, "{wide:?}");
+        assert_eq!(widened(&[10.0], &[]), [10.0]);
+    }
+}
