@@ -1,6 +1,6 @@
 //! Why a command ends without its answer, how that is shown, and the exit code that follows.
 
-use crate::output::{Color, allows_color};
+use crate::output::{COLUMNS, Color, allows_color, columns, tell};
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 use offpath::profile::{Problem, ProfileError};
 use offpath::quantity::ParseError;
@@ -54,11 +54,12 @@ impl Failure {
         };
         // Wrapped lines break names that a reader wants to search for, so only a terminal wraps.
         let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_wrap_lines(terminal);
+        let handler = handler.with_width(columns(&stderr()).unwrap_or(COLUMNS));
         let mut text = String::new();
         if handler.render_report(&mut text, self.report.as_ref()).is_err() {
             text = self.report.to_string();
         }
-        eprintln!("{}", text.trim_end());
+        tell(text.trim_end());
         ExitCode::from(self.code)
     }
 }
@@ -127,7 +128,7 @@ pub fn unknown_path(router: &Router, name: &str, error: RouteError) -> Failure {
 }
 
 /// The one of `known` that `name` most likely meant, where any is near.
-fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
     known
         .iter()
         .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))

@@ -4,8 +4,9 @@ use crate::failure::Failure;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use offpath::profile::{Library, Request, System};
-use offpath::quantity::Bytes;
+use offpath::quantity::{Bytes, Time};
 use offpath::route::{Posting, Verb};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Which system is meant: what is changed in it, and where profiles are found.
@@ -38,6 +39,26 @@ impl SystemOptions {
         })
     }
 
+    /// Refuses what would change a system, for a command that asks about none. `profiles` says whether it
+    /// reads profiles.
+    pub fn refuse(&self, command: &str, profiles: bool) -> Result<(), Failure> {
+        let given = [
+            (!self.set.is_empty(), "--set"),
+            (!self.overlay.is_empty(), "--overlay"),
+            (self.testbed.is_some(), "--testbed"),
+            (self.mode.is_some(), "--mode"),
+            (self.profiles.is_some() && !profiles, "--profiles"),
+        ];
+        match given.iter().find(|(given, _)| *given) {
+            None => Ok(()),
+            Some((_, option)) => Err(Failure::input(
+                format!("{option} has no effect on `offpath {command}`"),
+                "leave it out; it says which system `plan`, `check`, `path`, `sweep`, `device show`, `run` and \
+                 `torture` are about",
+            )),
+        }
+    }
+
     /// Loads a device with everything that the options change. `more` are settings applied last.
     pub fn load(&self, library: &Library, device: &str, more: &[String]) -> Result<System, Failure> {
         Ok(library.load(&Request {
@@ -53,8 +74,38 @@ impl SystemOptions {
 /// The largest payload that the command line takes.
 pub const LARGEST_PAYLOAD: Bytes = Bytes::new(1 << 30);
 
+/// Reads a whole number within bounds.
+pub fn whole<T: TryFrom<u64>>(
+    least: u64,
+    most: u64,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let within = if most == u64::MAX { format!("{least} on") } else { format!("{least} to {most}") };
+        let number = text.parse::<u64>().ok().filter(|number| (least..=most).contains(number));
+        let number = number.and_then(|number| T::try_from(number).ok());
+        number.ok_or_else(|| format!("it has to be a whole number from {within}"))
+    }
+}
+
+/// Reads a time that is longer than none.
+pub fn some_time(text: &str) -> Result<Time, String> {
+    let time: Time = text.parse().map_err(|error: offpath::quantity::ParseError| error.to_string())?;
+    if time == Time::ZERO { Err("it has to be longer than 0, as in `1 ms`".to_string()) } else { Ok(time) }
+}
+
+/// Reads the address of this machine that others connect to.
+pub fn own_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "write IP:PORT, as in `10.0.0.1:7000`; names are not looked up, and `0.0.0.0` stands for every address"
+            .to_string()
+    })
+}
+
 /// Reads a payload: a number with its unit, at most 1 GiB.
 pub fn payload(text: &str) -> Result<Bytes, String> {
+    if text.trim_start().starts_with('-') {
+        return Err(format!("a payload is from 0 B to {LARGEST_PAYLOAD}"));
+    }
     let size: Bytes = text.parse().map_err(|error: offpath::quantity::ParseError| error.to_string())?;
     if size > LARGEST_PAYLOAD {
         return Err(format!("a payload is at most {LARGEST_PAYLOAD}; split larger transfers into several"));

@@ -2,12 +2,17 @@
 
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
-use comfy_table::{Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
+use comfy_table::{
+    Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets,
+};
 use offpath::profile::System;
 use offpath::report::Page;
 use serde::Serialize;
-use std::io::{ErrorKind, IsTerminal, Write, stdout};
-use std::path::Path;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
+use std::path::{Path, PathBuf};
+use terminal_size::terminal_size_of;
+use textwrap::core::display_width;
 
 /// The version of every JSON output; it grows when a key changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -60,13 +65,29 @@ pub fn allows_color(color: Color, terminal: bool) -> bool {
     }
 }
 
+/// How wide text is where nobody says how wide the page is, as in a pipe.
+pub const COLUMNS: usize = 100;
+/// The least width that text is laid out for.
+const LEAST: usize = 20;
+/// Starts a line that is printed as it stands; it is taken away when the line is printed.
+const AS_IT_STANDS: char = '\u{1}';
+
+/// The columns of the page that a stream shows: what COLUMNS says, else the terminal's; `None` in a pipe.
+pub fn columns(stream: &impl std::os::fd::AsFd) -> Option<usize> {
+    let said = std::env::var("COLUMNS").ok().and_then(|said| said.trim().parse::<usize>().ok());
+    let columns = said.filter(|columns| *columns > 0);
+    columns.or_else(|| terminal_size_of(stream).map(|(width, _)| usize::from(width.0)))
+}
+
 /// Where an answer is printed.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
     /// The form of the answer.
     pub format: Format,
     color: bool,
-    width: Option<u16>,
+    width: usize,
+    /// Whether a line that is too long would be broken by who shows it.
+    narrow: bool,
 }
 
 /// A cell of a table. The first row decides which columns may wrap.
@@ -81,6 +102,49 @@ pub enum Entry {
     Number(String),
 }
 
+impl Entry {
+    fn text(&self) -> &str {
+        let (Entry::Text(text) | Entry::Name(text) | Entry::Strong(text) | Entry::Number(text)) = self;
+        text
+    }
+
+    /// The least width that the cell can be laid out in.
+    fn least(&self) -> usize {
+        match self {
+            Entry::Text(text) => longest_word(text),
+            whole => display_width(whole.text()),
+        }
+    }
+}
+
+fn longest_word(text: &str) -> usize {
+    text.split_whitespace().map(display_width).max().unwrap_or(0)
+}
+
+/// The widths of a table's columns: that of their contents, the widest taken back as far as their words
+/// allow until the table fits `page`.
+fn widths(header: &[&str], rows: &[Vec<Entry>], page: usize) -> Vec<usize> {
+    let cells = |column: usize| rows.iter().filter_map(move |row| row.get(column));
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0).max(header.len());
+    let title = |column: usize| header.get(column).copied().unwrap_or("");
+    let mut widths: Vec<usize> = (0..columns)
+        .map(|column| {
+            let own = cells(column).map(|entry| display_width(entry.text())).max().unwrap_or(0);
+            own.max(display_width(title(column)))
+        })
+        .collect();
+    let least: Vec<usize> = (0..columns)
+        .map(|column| cells(column).map(Entry::least).max().unwrap_or(0).max(longest_word(title(column))))
+        .collect();
+    // A blank on either side of each column; the last one is not printed.
+    while widths.iter().map(|width| width + 2).sum::<usize>() > page + 1 {
+        let widest = (0..columns).filter(|column| widths[*column] > least[*column]);
+        let Some(widest) = widest.max_by_key(|column| widths[*column]) else { break };
+        widths[widest] -= 1;
+    }
+    widths
+}
+
 impl Screen {
     /// The screen that the options ask for.
     pub fn new(options: OutputOptions) -> Screen {
@@ -88,7 +152,8 @@ impl Screen {
         Screen {
             format: options.format,
             color: options.format == Format::Table && allows_color(options.color, terminal),
-            width: Table::new().width(),
+            width: columns(&stdout()).unwrap_or(COLUMNS).max(LEAST),
+            narrow: columns(&stdout()).is_some(),
         }
     }
 
@@ -101,22 +166,53 @@ impl Screen {
         }
     }
 
-    /// Text whose columns matter, such as a drawing.
+    /// Text whose columns matter, such as a drawing. It is never wrapped.
     pub fn verbatim(&self, text: &str) -> String {
+        let text = text.trim_end_matches('\n');
         match self.format {
-            Format::Markdown => format!("```text\n{}\n```\n", text.trim_end_matches('\n')),
-            _ => format!("{}\n", text.trim_end_matches('\n')),
+            Format::Markdown => format!("```text\n{text}\n```\n"),
+            _ => text.lines().map(|line| format!("{AS_IT_STANDS}{line}\n")).collect(),
         }
     }
 
-    /// A table with a line for each of `rows`.
+    /// Breaks sentences at words, so that a page fits its screen. Lines that start with a blank or a stroke
+    /// are tables, which are laid out already, and what is [verbatim](Screen::verbatim) stays as it is.
+    pub fn prose(&self, text: &str) -> String {
+        if self.format != Format::Table {
+            return text.to_string();
+        }
+        let options = textwrap::Options::new(self.width)
+            .subsequent_indent("  ")
+            .break_words(false)
+            .word_splitter(textwrap::WordSplitter::NoHyphenation);
+        let mut page = String::with_capacity(text.len());
+        for line in text.lines() {
+            let whole = line.starts_with([' ', '|', AS_IT_STANDS]) || display_width(line) <= self.width;
+            page += &if whole { line.to_string() } else { textwrap::fill(line, &options) };
+            page.push('\n');
+        }
+        page
+    }
+
+    /// Prints the answer, its sentences wrapped.
+    pub fn emit(&self, text: &str) -> Result<(), Failure> {
+        emit(&self.prose(text))
+    }
+
+    /// A table with a line for each of `rows`. Words stay whole, so that no number becomes another; where
+    /// the screen is too narrow for that, each row is a paragraph.
     pub fn table(&self, header: &[&str], rows: Vec<Vec<Entry>>) -> String {
         let mut table = Table::new();
         let markdown = self.format == Format::Markdown;
         table.load_preset(if markdown { presets::ASCII_MARKDOWN } else { presets::NOTHING });
         table.force_no_tty();
-        if let Some(width) = self.width.filter(|_| !markdown) {
-            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+        let widths = if markdown { None } else { Some(widths(header, &rows, self.width)) };
+        if let Some(widths) = &widths
+            && self.narrow
+            && header.len() > 1
+            && widths.iter().map(|width| width + 2).sum::<usize>() > self.width + 1
+        {
+            return self.paragraphs(header, rows);
         }
         if self.color {
             table.enforce_styling();
@@ -128,10 +224,6 @@ impl Screen {
             cell.set_alignment(if numeric(column) { CellAlignment::Right } else { CellAlignment::Left })
         };
         table.set_header(header.iter().enumerate().map(title).collect::<Vec<_>>());
-        let whole: Vec<bool> = rows
-            .first()
-            .map(|row| row.iter().map(|entry| !matches!(entry, Entry::Text(_))).collect())
-            .unwrap_or_default();
         for row in rows {
             table.add_row(row.into_iter().map(|entry| match entry {
                 Entry::Text(text) | Entry::Name(text) => Cell::new(text),
@@ -139,13 +231,45 @@ impl Screen {
                 Entry::Number(text) => Cell::new(text).set_alignment(CellAlignment::Right),
             }));
         }
-        // Names and numbers stay whole; in a narrow terminal the words beside them wrap.
-        for (column, _) in whole.iter().enumerate().filter(|(_, whole)| **whole) {
+        for (column, width) in widths.iter().flatten().enumerate() {
             if let Some(column) = table.column_mut(column) {
-                column.set_constraint(ColumnConstraint::ContentWidth);
+                let padded = u16::try_from(width + 2).unwrap_or(u16::MAX);
+                column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(padded)));
             }
         }
+        if widths.is_some() {
+            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(u16::MAX);
+        }
         table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    }
+
+    /// A table whose rows are paragraphs: the first cell, and below it a line for each of the others.
+    fn paragraphs(&self, header: &[&str], rows: Vec<Vec<Entry>>) -> String {
+        let label = header.iter().skip(1).map(|name| display_width(name)).max().unwrap_or(0);
+        let mut text = String::new();
+        for row in rows {
+            for (column, entry) in row.iter().enumerate() {
+                let own = entry.text();
+                let (indent, name) = match column {
+                    0 => (1, String::new()),
+                    // A value without a title continues the line above it.
+                    _ => (3, format!("{:label$} ", header.get(column).unwrap_or(&""))),
+                };
+                if column > 0 && own.is_empty() {
+                    continue;
+                }
+                let first = format!("{}{name}", " ".repeat(indent));
+                let hanging = " ".repeat(display_width(&first));
+                let options = textwrap::Options::new(self.width.max(hanging.len() + LEAST))
+                    .initial_indent(&first)
+                    .subsequent_indent(&hanging)
+                    .break_words(false)
+                    .word_splitter(textwrap::WordSplitter::NoHyphenation);
+                text += textwrap::fill(own, options).trim_end();
+                text.push('\n');
+            }
+        }
+        text
     }
 
     /// The answer as JSON, keys in the order of the type's fields.
@@ -158,6 +282,7 @@ impl Screen {
 
 /// Writes to stdout. A reader that closes its end early, as `head` does, is no error.
 pub fn emit(text: &str) -> Result<(), Failure> {
+    let text = text.replace(AS_IT_STANDS, "");
     let mut out = stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -167,14 +292,95 @@ pub fn emit(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Writes a line to stderr. Where nobody can read it, there is nobody to tell either.
+pub fn tell(line: &str) {
+    let _ = writeln!(stderr().lock(), "{line}");
+}
+
+/// A file that an answer goes to.
+///
+/// It is tried before anything is computed, so that a file that cannot be written is known at once. What
+/// is there stays until the new content is complete, and takes its place as a whole.
+#[derive(Debug)]
+pub struct OutputFile {
+    shown: PathBuf,
+    /// Where the content goes: the file that a link names; `None` for devices and pipes, which are
+    /// written to as they are.
+    replaced: Option<PathBuf>,
+}
+
+impl OutputFile {
+    /// Makes sure that the file can be written.
+    pub fn create(file: &Path) -> Result<OutputFile, Failure> {
+        let failed = |error: std::io::Error| unwritable(file, &error);
+        match std::fs::metadata(file) {
+            Ok(known) if known.is_dir() => Err(Failure::input(
+                format!("cannot write `{}`: it is a directory", file.display()),
+                "name a file in it",
+            )),
+            Ok(known) if !known.is_file() => Ok(OutputFile { shown: file.to_path_buf(), replaced: None }),
+            Ok(_) => {
+                OpenOptions::new().append(true).open(file).map_err(failed)?;
+                OutputFile::tried(file, file.canonicalize().map_err(failed)?)
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => OutputFile::tried(file, file.to_path_buf()),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    fn tried(shown: &Path, replaced: PathBuf) -> Result<OutputFile, Failure> {
+        let output = OutputFile { shown: shown.to_path_buf(), replaced: Some(replaced.clone()) };
+        let beside = beside(&replaced);
+        let tried = File::create(&beside).and_then(|_| std::fs::remove_file(&beside));
+        tried.map_err(|error| unwritable(shown, &error))?;
+        Ok(output)
+    }
+
+    /// Gives the file its content.
+    pub fn write(self, content: &[u8]) -> Result<(), Failure> {
+        let written = match &self.replaced {
+            None => std::fs::write(&self.shown, content),
+            Some(file) => replace(file, content),
+        };
+        written.map_err(|error| unwritable(&self.shown, &error))
+    }
+}
+
+/// The name under which a file is written before it takes its place.
+fn beside(file: &Path) -> PathBuf {
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    file.with_file_name(format!(".{name}.{}.new", std::process::id()))
+}
+
+/// Puts a file with this content in the place of an earlier one: a reader sees the one or the other.
+pub fn replace(file: &Path, content: &[u8]) -> std::io::Result<()> {
+    let beside = beside(file);
+    let write = || {
+        let mut open = File::create(&beside)?;
+        open.write_all(content)?;
+        open.sync_all()?;
+        if let Ok(known) = std::fs::metadata(file) {
+            std::fs::set_permissions(&beside, known.permissions())?;
+        }
+        std::fs::rename(&beside, file)
+    };
+    write().inspect_err(|_| {
+        // What is left of a failed attempt would only be in the way.
+        let _ = std::fs::remove_file(&beside);
+    })
+}
+
+/// A file that cannot be written.
+pub fn unwritable(file: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::input(
+        format!("cannot write `{}`: {error}", file.display()),
+        "check that the directory exists and can be written",
+    )
+}
+
 /// Writes a page to a file.
 pub fn write_page(file: &Path, page: &Page) -> Result<(), Failure> {
-    std::fs::write(file, page.html()).map_err(|error| {
-        Failure::input(
-            format!("cannot write `{}`: {error}", file.display()),
-            "check that the directory exists and can be written",
-        )
-    })
+    OutputFile::create(file)?.write(page.html().as_bytes())
 }
 
 /// The system in one line, with what was changed in it.
@@ -188,18 +394,147 @@ pub fn system_line(system: &System) -> String {
 
 /// Rounds to 6 decimals, so that every form of an answer prints the same digits.
 pub fn round(value: f64) -> f64 {
-    (value * 1e6).round() / 1e6
+    // Adding 0 makes a negative 0 a plain one.
+    (value * 1e6).round() / 1e6 + 0.0
+}
+
+/// A number with so many decimals. What rounds to 0 has no sign.
+pub fn fixed(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    match text.strip_prefix('-') {
+        Some(zero) if zero.bytes().all(|digit| matches!(digit, b'0' | b'.')) => zero.to_string(),
+        _ => text,
+    }
+}
+
+/// A share in percent.
+pub fn percent(share: f64, decimals: usize) -> String {
+    format!("{}%", fixed(share * 100.0, decimals))
+}
+
+/// A change in percent, with its sign; what rounds to 0 has none.
+pub fn signed(percent: f64, decimals: usize) -> String {
+    let text = fixed(percent, decimals);
+    let sign =
+        if percent > 0.0 && text.bytes().any(|digit| (b'1'..=b'9').contains(&digit)) { "+" } else { "" };
+    format!("{sign}{text}%")
 }
 
 /// A number for people: 3 or more significant digits, no more than 5 decimals.
 pub fn short(value: f64) -> String {
-    match value.abs() {
-        v if v >= 100.0 => format!("{value:.0}"),
-        v if v >= 10.0 => format!("{value:.1}"),
-        v if v >= 1.0 => format!("{value:.2}"),
-        0.0 => "0".to_string(),
-        v if v >= 0.1 => format!("{value:.3}"),
-        v if v >= 0.01 => format!("{value:.4}"),
-        _ => format!("{value:.5}"),
+    let decimals = match value.abs() {
+        v if v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        v if v >= 1.0 => 2,
+        0.0 => return "0".to_string(),
+        v if v >= 0.1 => 3,
+        v if v >= 0.01 => 4,
+        _ => 5,
+    };
+    fixed(value, decimals)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn screen(width: usize) -> Screen {
+        Screen { format: Format::Table, color: false, width, narrow: true }
+    }
+
+    #[test]
+    fn nothing_has_a_sign() {
+        for (value, decimals, text) in [
+            (-0.04, 1, "0.0"),
+            (-0.0, 0, "0"),
+            (-0.4, 0, "0"),
+            (-0.06, 1, "-0.1"),
+            (0.04, 1, "0.0"),
+            (-12.0, 0, "-12"),
+        ] {
+            assert_eq!(fixed(value, decimals), text, "{value}");
+        }
+        assert_eq!((signed(-0.04, 1), signed(0.04, 1)), ("0.0%".to_string(), "0.0%".to_string()));
+        assert_eq!((signed(-1.26, 1), signed(10.0, 1)), ("-1.3%".to_string(), "+10.0%".to_string()));
+        assert_eq!(percent(-0.001, 0), "0%");
+        assert_eq!((short(-1e-9), short(-0.0), short(-2.0)), ("0.00000".into(), "0".into(), "-2.00".into()));
+        assert!(round(-1e-9).is_sign_positive());
+    }
+
+    #[test]
+    fn tables_fit_and_keep_their_words() {
+        let rows = || {
+            vec![
+                vec![
+                    Entry::Strong("optimal".into()),
+                    Entry::Number("1234567".into()),
+                    Entry::Text("171 ns to 269 ns".into()),
+                    Entry::Text("143 in-flight slots held during PCIe: 2859 ns a request".into()),
+                ],
+                vec![
+                    Entry::Strong("greedy".into()),
+                    Entry::Number("68.7".into()),
+                    Entry::Text("-".into()),
+                    Entry::Text("8 processor cores".into()),
+                ],
+            ]
+        };
+        let header = ["mix", "M req/s", "interval", "why"];
+        let words = |text: &str| {
+            let mut words: Vec<String> = text.split_whitespace().map(str::to_string).collect();
+            words.sort();
+            words
+        };
+        let wide = screen(200).table(&header, rows());
+        assert_eq!(wide.lines().count(), 3);
+        for width in [40, 60, 80, 120] {
+            let table = screen(width).table(&header, rows());
+            assert!(table.lines().all(|line| display_width(line) <= width), "{width}:\n{table}");
+            assert_eq!(words(&table), words(&wide), "{width}:\n{table}");
+        }
+        // Where not even the words fit side by side, the rows are paragraphs.
+        let narrow = screen(36).table(&header, rows());
+        assert!(narrow.lines().all(|line| display_width(line) <= 36), "{narrow}");
+        assert!(narrow.starts_with(" optimal\n   M req/s  1234567\n"), "{narrow}");
+        // A pipe is no screen: nobody breaks its lines.
+        let pipe = Screen { narrow: false, ..screen(36) }.table(&header, rows());
+        assert!(pipe.contains("1234567") && pipe.starts_with(" mix"), "{pipe}");
+    }
+
+    #[test]
+    fn sentences_wrap_and_drawings_do_not() {
+        let screen = screen(40);
+        let drawing = "│ a drawing whose lines are longer than the page that it is on │\n";
+        let sentence = "a sentence of 123456789012 words that is longer than the page is wide\n";
+        let text = screen.prose(&format!("{}{sentence}", screen.verbatim(drawing)));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0].trim_start_matches(AS_IT_STANDS), drawing.trim_end());
+        assert!(lines[1..].iter().all(|line| display_width(line) <= 40) && lines.len() == 3, "{text}");
+        assert!(lines[2].starts_with("  "));
+        let markdown = Screen { format: Format::Markdown, ..screen };
+        assert_eq!(markdown.prose(sentence), sentence);
+    }
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("page.html");
+        let names = || std::fs::read_dir(folder.path()).expect("a folder").count();
+        let output = OutputFile::create(&file).expect("it can be written");
+        assert_eq!(names(), 0, "a run that is interrupted leaves nothing");
+        output.write(b"one").expect("it is written");
+        let again = OutputFile::create(&file).expect("it can be written");
+        assert_eq!(std::fs::read(&file).expect("it is there"), b"one", "what is there stays until the end");
+        drop(again);
+        let link = folder.path().join("link.html");
+        std::os::unix::fs::symlink(&file, &link).expect("a link");
+        OutputFile::create(&link).expect("it can be written").write(b"two").expect("it is written");
+        assert_eq!(std::fs::read(&file).expect("it is there"), b"two");
+        assert!(std::fs::symlink_metadata(&link).expect("it is there").is_symlink());
+        assert_eq!(names(), 2);
+        assert!(OutputFile::create(folder.path()).is_err(), "a directory");
+        assert!(OutputFile::create(&folder.path().join("none/page.html")).is_err());
+        OutputFile::create(Path::new("/dev/null")).expect("a device").write(b"three").expect("it takes all");
+        assert!(!std::fs::metadata("/dev/null").expect("it is there").is_file());
     }
 }

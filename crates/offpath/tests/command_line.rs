@@ -259,6 +259,270 @@ fn wrong_input_is_refused_with_a_next_step() {
     }
 }
 
+/// What a newcomer gets wrong: units, signs, bounds, names of another kind, options without effect.
+#[test]
+fn slips_are_refused_with_their_reason() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).to_str().expect("a UTF-8 path").to_string();
+    let own = |name: &str, text: &str| {
+        fs::write(folder.path().join(name), text).expect("it is written");
+        at(name)
+    };
+    let (design, rows) = (MISTAKES.to_string(), own("rows.csv", "a,b\n1,2\n"));
+    let slip = "[overlay]\nname = \"o\"\ndescription = \"o\"\n\n[set]\n";
+    let unknown = own("unknown.toml", &format!("{slip}\"sco.pcie_mtu\" = \"512 B\"\n"));
+    let pattern = own("pattern.toml", &format!("{slip}\"*.encodng\" = 1\n"));
+    let (bytes, directory) = (at("bytes.toml"), at(""));
+    fs::write(&bytes, [0xff, 0xfe, 0]).expect("it is written");
+    let nowhere = at("none/page.html");
+    let c = workload('c');
+    let sweep = |more: &[&str]| -> Vec<String> {
+        let words = ["sweep", "bluefield2", "--path", "client-soc"];
+        words.iter().chain(more).map(|word| word.to_string()).collect()
+    };
+    let path = |more: &[&str]| -> Vec<String> {
+        ["path", "bluefield2"].iter().chain(more).map(|word| word.to_string()).collect()
+    };
+    let kv = |more: &[&str]| -> Vec<String> {
+        let words = ["run", "kv", "--on", "twin:bluefield2", "--workload", &c];
+        words.iter().chain(more).map(|word| word.to_string()).collect()
+    };
+    let words = |line: &str| -> Vec<String> { line.split(' ').map(str::to_string).collect() };
+    let cases: Vec<(Vec<String>, &[&str])> = vec![
+        (path(&["--size", "-64B"]), &["-64B", "from 0 B to 1 GiB"]),
+        (path(&["--size=-64B"]), &["-64B", "from 0 B to 1 GiB"]),
+        (path(&["--size", ""]), &["512 B"]),
+        (path(&["--set", "host.pcie_mtu=100kB"]), &["100", "a power of two from 128 B to 4096 B"]),
+        (path(&["--set", "soc.pcie_mtu=500B"]), &["500 B", "a power of two"]),
+        (path(&["--set", "=512B"]), &["no name before the `=`"]),
+        (path(&["--set", "soc.pcie=512B"]), &["did you mean `soc.pcie_mtu`?"]),
+        (path(&["--set", "SOC.PCIE_MTU=512B"]), &["did you mean `soc.pcie_mtu`?"]),
+        (path(&["--overlay", &unknown]), &["unknown.toml:6", "did you mean `soc.pcie_mtu`?"]),
+        (path(&["--overlay", &pattern]), &["pattern.toml:6", "did you mean `*.encoding`?"]),
+        (path(&["--overlay", "rack"]), &["`rack` is a testbed"]),
+        (path(&["--html", &nowhere]), &["none/page.html", "check that the directory exists"]),
+        (path(&["--html", &directory]), &["a directory", "name a file in it"]),
+        (words("path bluefield3"), &["did you mean `bluefield2`?", "offpath device source bluefield2"]),
+        (words("device show rack"), &["`rack` is a testbed"]),
+        (words("device source bluefeild2"), &["did you mean `bluefield2`?"]),
+        (vec!["path".into(), design.clone()], &["is a design", "offpath plan"]),
+        (vec!["device".into(), "show".into(), bytes], &["UTF-8"]),
+        (words("device list --set nic.contexts=3"), &["--set has no effect"]),
+        (words("fit --set nic.contexts=3"), &["--set has no effect"]),
+        (words("completions bash --mode nic"), &["--mode has no effect"]),
+        (sweep(&["--clients", "0"]), &["whole number from 1 to 1000000"]),
+        (sweep(&["--clients", "1.5"]), &["whole number"]),
+        (sweep(&["--threads", "-1"]), &["-1", "from 1 to 65535"]),
+        (sweep(&["--seed", "-1"]), &["-1", "from 0 on"]),
+        (sweep(&["--out", &format!("{directory}/.csv")]), &["neither in .csv nor in .json"]),
+        (sweep(&["--out", &nowhere.replace("html", "json")]), &["none/page.json"]),
+        (sweep(&["--out", &rows, "--resume"]), &["cannot resume", "rows.csv"]),
+        (words("torture kv --seeds 1e3"), &["1e3", "whole number from 1 on"]),
+        (words("torture kv --seeds -5"), &["-5", "whole number"]),
+        (words("reproduce w072"), &["did you mean `W072`?"]),
+        (kv(&["--window", "0s"]), &["longer than 0"]),
+        (kv(&["--window", "-5us"]), &["-5us"]),
+        (kv(&["--patience", "0ms"]), &["longer than 0"]),
+        (kv(&["--warm", "99999"]), &["99999 records cannot be warm", "room for 1000"]),
+        (kv(&["--mix", "controller:A4,A4"]), &["one placement twice"]),
+        (kv(&["--sessions", "many"]), &["many", "from 1 to 65536"]),
+        (words("run replog --on local --bytes 0B"), &["writes nothing"]),
+        (words("run replog --on local --directory /dev/null/logs"), &["/dev/null/logs", "--directory"]),
+        (
+            words("serve replog --on local --listen localhost:7000"),
+            &["localhost:7000", "names are not looked up"],
+        ),
+    ];
+    for (arguments, words) in cases {
+        refuses(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), words);
+    }
+    assert!(!folder.path().join("none").exists());
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn slips_about_servers_are_refused_with_their_reason() {
+    for (line, words) in [
+        ("shard plan a=127.0.0.1:1=100 a=127.0.0.1:2=100", "name of another endpoint"),
+        ("shard plan a=127.0.0.1:1=1e300", "from 0 to 1e12 requests/s"),
+        ("shard plan a=127.0.0.1:1=-5", "from 0 to 1e12 requests/s"),
+        ("shard plan a=127.0.0.1:1=NaN", "from 0 to 1e12 requests/s"),
+        ("shard status here", "HOST:PORT"),
+        ("shard route key --at here", "HOST:PORT"),
+        ("shard apply Cargo.toml", "`Cargo.toml` is not a plan of shares"),
+        ("relay --master here:1 --listen here:1 --set soc.pcie_mtu=512B", "--set has no effect"),
+    ] {
+        refuses(&line.split(' ').collect::<Vec<_>>(), &[words]);
+    }
+}
+
+/// A shell that redirects to a full disk, and one that reads no further.
+#[test]
+fn who_reads_the_answer_does_not_change_the_exit_code() {
+    let run = |line: &str| {
+        let bin = assert_cmd::cargo::cargo_bin!("offpath");
+        let output = std::process::Command::new("bash")
+            .args(["-c", line])
+            .env("offpath", bin)
+            .output()
+            .expect("bash starts");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), text, String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    for (line, code) in [
+        ("\"$offpath\" device list > /dev/full", 2),
+        ("\"$offpath\" --help > /dev/full", 2),
+        ("\"$offpath\" path bluefeld2 2> /dev/full", 2),
+        ("\"$offpath\" frobnicate 2> /dev/full", 2),
+        ("\"$offpath\" path bluefield2 > /dev/null 2>&-", 0),
+    ] {
+        let (ended, said, _) = run(line);
+        assert_eq!(ended, Some(code), "{line}: {said}");
+        assert!(!said.contains("internal error"), "{line}: {said}");
+    }
+    let (ended, said, _) = run("set -o pipefail; \"$offpath\" device show bluefield2 | head -n 1");
+    assert_eq!((ended, said.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_device_shows_each_of_its_parts_once() {
+    let text = answer(&["device", "show", "bluefield2"]);
+    let titles: Vec<&str> =
+        text.lines().filter(|line| !line.is_empty() && !line.contains([' ', '│'])).collect();
+    for role in ["server", "client", "backup"] {
+        assert_eq!(titles.iter().filter(|title| **title == role).count(), 1, "{role} in {titles:?}");
+    }
+}
+
+/// The file of a profile, as it is printed, is a card of one's own.
+#[test]
+fn a_profile_is_printed_and_read_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let card = folder.path().join("my-card.toml");
+    fs::write(&card, answer(&["device", "source", "bluefield2"])).expect("it is written");
+    let cost = |device: &str| json(&["path", device, "--path", "client-soc"])["latency_us"].clone();
+    assert_eq!(cost(card.to_str().expect("a UTF-8 path")), cost("bluefield2"));
+}
+
+/// Lines of tables and sentences fit the screen, and hold the same words at every width. Drawings, diffs and
+/// curves keep their columns.
+#[test]
+fn pages_fit_the_screen() {
+    let wide = |columns: usize, arguments: &[&str]| {
+        let output = assert_cmd::cargo::cargo_bin_cmd!("offpath")
+            .args(arguments)
+            .env("COLUMNS", columns.to_string())
+            .output()
+            .expect("the program starts");
+        assert!(output.status.success(), "{arguments:?}");
+        String::from_utf8(output.stdout).expect("text is UTF-8")
+    };
+    let drawn =
+        |line: &&str| !line.contains(['│', '─', '▁', '█', '┌', '└', '→']) && !line.starts_with("payload ");
+    let numbers = |text: &str| {
+        let words = text.lines().filter(drawn).flat_map(str::split_whitespace);
+        let mut numbers: Vec<String> =
+            words.filter(|word| word.starts_with(|c: char| c.is_ascii_digit())).map(str::to_string).collect();
+        numbers.sort();
+        numbers
+    };
+    for arguments in [
+        &["path", "bluefield2"][..],
+        &SOC_HOST,
+        &["device", "show", "bluefield2"],
+        &["device", "list"],
+        &["explain", "W003"],
+        &["reproduce", "W066", "W021"],
+        &["sweep", "bluefield2", "--path", "client-soc", "--operations", "1000"],
+    ] {
+        let whole = wide(400, arguments);
+        for columns in [60, 80, 120] {
+            let page = wide(columns, arguments);
+            for line in page.lines().filter(drawn) {
+                let length = line.chars().count();
+                // A name that is longer than the screen stays whole.
+                let words = line.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0);
+                assert!(length <= columns.max(words + 24), "{arguments:?} at {columns}: {line}");
+            }
+            assert_eq!(numbers(&page), numbers(&whole), "{arguments:?} at {columns}");
+        }
+    }
+    let narrow = wide(60, &["path", "bluefield2", "--path", "client-soc"]);
+    insta::assert_snapshot!("path_narrow", narrow);
+}
+
+#[test]
+fn a_refused_run_leaves_the_file_that_was_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = folder.path().join("page.html");
+    fs::write(&page, "mine").expect("it is written");
+    let name = page.to_str().expect("a UTF-8 path");
+    refuses(&["path", "bluefield2", "--path", "client-sco", "--html", name], &["client-soc"]);
+    refuses(&["reproduce", "--overlay", "none", "--html", name], &["`none`"]);
+    assert_eq!(fs::read_to_string(&page).expect("it is there"), "mine");
+    answer(&["path", "bluefield2", "--path", "client-soc", "--html", name]);
+    assert!(fs::read_to_string(&page).expect("it is there").contains("</html>"));
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "nothing else is left");
+}
+
+/// What bash offers for the last of these words.
+fn offered(words: &[&str]) -> Vec<String> {
+    let bin = assert_cmd::cargo::cargo_bin!("offpath");
+    let folder = bin.parent().expect("it is in a folder").to_str().expect("a UTF-8 path");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    // The script names its function in its last line, after `-F`.
+    let line = format!(
+        "script=$(offpath completions bash) && eval \"$script\" && COMP_WORDS=({}) COMP_CWORD={} COMP_TYPE=9 && \
+         function=$(complete -p offpath | sed 's/.*-F \\([^ ]*\\).*/\\1/') && $function offpath '{}' '{}' && \
+         printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        quoted.join(" "),
+        words.len() - 1,
+        words[words.len() - 1],
+        words[words.len() - 2],
+    );
+    let output = std::process::Command::new("bash")
+        .args(["--norc", "--noprofile", "-c", &line])
+        .env("PATH", format!("{folder}:{path}"))
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+        .output()
+        .expect("bash starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{words:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
+    text.lines().map(str::to_string).collect()
+}
+
+#[test]
+fn bash_completes_what_the_program_knows() {
+    let cases: [(&[&str], &[&str]); 11] = [
+        (&["offpath", "expl"], &["explain"]),
+        (&["offpath", "path", "blue"], &["bluefield2"]),
+        (&["offpath", "path", "bluefield2", "--path", "client-s"], &["client-soc"]),
+        (&["offpath", "path", "bluefield2", "--verb", "re"], &["read"]),
+        (&["offpath", "path", "bluefield2", "--overlay", "ideal"], &["ideal-links"]),
+        (&["offpath", "path", "bluefield2", "--set", "soc.pcie"], &["soc.pcie_mtu="]),
+        (&["offpath", "plan", "designs/three"], &["designs/three-mistakes.toml"]),
+        (&["offpath", "plan", "designs/three-mistakes.toml", "--goal", "lo"], &["lowest-p99"]),
+        (&["offpath", "explain", "W07"], &["W071", "W072", "W073"]),
+        (&["offpath", "torture", "kv", "--plant", "no-ch"], &["no-checksum"]),
+        (&["offpath", "run", "kv", "--placement", "A5"], &["A5-read", "A5-send"]),
+    ];
+    for (words, expected) in cases {
+        let found = offered(words);
+        for one in expected {
+            assert!(found.iter().any(|own| own.trim_end() == *one), "{words:?} offers {found:?}");
+        }
+        let begun = words.last().expect("a word");
+        assert!(found.iter().all(|own| own.starts_with(begun)), "{words:?} offers {found:?}");
+    }
+    // The paths are those of the device on the line.
+    let paths = offered(&["offpath", "path", "connectx6", "--path", "client-"]);
+    assert!(
+        paths.iter().any(|path| path == "client-host") && !paths.iter().any(|path| path.contains("soc")),
+        "{paths:?}"
+    );
+}
+
 #[test]
 fn colour_is_asked_for_or_absent() {
     let plain = answer(&SOC_HOST);
@@ -562,6 +826,50 @@ fn a_run_takes_the_best_mix_of_a_plan() {
     }
     fs::write(&plan, "{").expect("it is written");
     refuses(&arguments, &["no JSON", "plan.json"]);
+}
+
+/// A plan's shares are the best for the requests that it was made for.
+#[test]
+fn a_run_says_that_a_plan_is_for_other_requests() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = folder.path().join("plan.json");
+    let file = plan.to_str().expect("a name in UTF-8");
+    fs::write(&plan, answer(&["plan", STORE, "--format", "json"])).expect("it is written");
+    let report = json(&["plan", STORE]);
+    let c = workload('c');
+    let other = offpath(&store_on_twin(&c, &["--mix", file]));
+    let planned = report["workload"].as_str().expect("a text").split_once(": ").expect("its parts").1;
+    // Shares of a small plan may name what no store has; the workload is looked at all the same.
+    assert!(other.code == 0 || other.stderr.contains("placement"), "{}", other.stderr);
+    if other.code == 0 {
+        assert!(
+            other.stderr.contains(planned) && other.stderr.contains("records of 1000 B"),
+            "{}",
+            other.stderr
+        );
+    }
+    let text = |workload: &str| {
+        format!(
+            "{{\"schema_version\": 1, \"workload\": \"{workload}\", \"optimal\": {{\"shares\": {{\"A4\": 1}}}}}}"
+        )
+    };
+    fs::write(&plan, text("YCSB workloadc: 100% read, zipfian over 1000 records of 1000 B"))
+        .expect("written");
+    assert_eq!(offpath(&store_on_twin(&c, &["--mix", file])).stderr, "");
+    for (workload, difference) in [
+        ("YCSB w: 100% read, zipfian over 1000 records of 64 B", "records of 64 B"),
+        ("YCSB w: 50% read, 50% update, zipfian over 1000 records of 1000 B", "50% update"),
+        ("YCSB w: 100% read, uniform over 1000 records of 1000 B", "uniform"),
+    ] {
+        fs::write(&plan, text(workload)).expect("it is written");
+        let warned = offpath(&store_on_twin(&c, &["--mix", file]));
+        assert_eq!(warned.code, 0, "{}", warned.stderr);
+        assert!(
+            warned.stderr.starts_with("warning: ") && warned.stderr.contains(difference),
+            "{}",
+            warned.stderr
+        );
+    }
 }
 
 /// Expects a refusal of the input that names what is wrong and what to do.

@@ -1,8 +1,8 @@
 //! `offpath device`: which profiles there are, and what one of them says.
 
 use super::Context;
-use crate::failure::Failure;
-use crate::output::{Entry, Format, SCHEMA_VERSION, emit, system_line};
+use crate::failure::{Failure, nearest};
+use crate::output::{Entry, Format, OutputFile, SCHEMA_VERSION, emit, system_line};
 use crate::topology;
 use clap::{Args, Subcommand};
 use offpath::profile::{Category, Listed, Machine, Number, Provenance, System};
@@ -31,6 +31,12 @@ Examples:
   offpath device show bluefield2 --set soc.pcie_mtu=512B --format json
   offpath device show my-card.toml";
 
+const SOURCE_EXAMPLES: &str = "\
+Examples:
+  offpath device source bluefield2 > my-card.toml
+  offpath device show my-card.toml
+  offpath path my-card.toml --path client-soc";
+
 #[derive(Subcommand, Debug)]
 enum Command {
     /// List devices, hosts, testbeds and overlays
@@ -39,6 +45,15 @@ enum Command {
     /// Draw a device in its testbed and print every number with its source
     #[command(after_help = SHOW_EXAMPLES)]
     Show(Show),
+    /// Print a profile's file, to start one of your own from
+    #[command(after_help = SOURCE_EXAMPLES)]
+    Source(Source),
+}
+
+#[derive(Args, Debug)]
+struct Source {
+    /// The name of a device, host, testbed or overlay
+    name: String,
 }
 
 #[derive(Args, Debug)]
@@ -53,17 +68,21 @@ struct Show {
 /// Runs the command.
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let text = match &options.command {
-        Command::List => list(context)?,
+        Command::List => {
+            context.system.refuse("device list", true)?;
+            list(context)?
+        }
+        Command::Source(source) => {
+            context.system.refuse("device source", true)?;
+            // The file as it stands: a copy has to be the profile itself, whatever the form of answers.
+            emit(&file(&source.name, context)?)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         Command::Show(show) => {
             let library = context.system.library()?;
             let system = context.system.load(&library, &show.device, &[])?;
             if let Some(file) = &show.svg {
-                std::fs::write(file, Topology::file(&system)).map_err(|error| {
-                    Failure::input(
-                        format!("cannot write `{}`: {error}", file.display()),
-                        "check that the directory exists and can be written",
-                    )
-                })?;
+                OutputFile::create(file)?.write(Topology::file(&system).as_bytes())?;
             }
             match context.screen.format {
                 Format::Json => context.screen.json(&report(&system))?,
@@ -71,8 +90,23 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             }
         }
     };
-    emit(&text)?;
+    context.screen.emit(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The text of the profile of a name, whatever it describes.
+fn file(name: &str, context: &Context) -> Result<String, Failure> {
+    let library = context.system.library()?;
+    let found = Category::ALL.into_iter().find_map(|category| library.source(category, name).ok());
+    found.map(str::to_string).ok_or_else(|| {
+        let names = Category::ALL.into_iter().flat_map(|category| library.names(category));
+        let names: Vec<String> = names.map(|listed| listed.name).collect();
+        let near = nearest(name, &names).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+        Failure::input(
+            format!("there is no profile `{name}`"),
+            format!("{near}known: {}; `offpath device list` says what they are", names.join(", ")),
+        )
+    })
 }
 
 #[derive(Serialize)]
@@ -286,6 +320,8 @@ fn shown(system: &System, context: &Context) -> String {
     let own =
         |name: &str| system.machines.iter().all(|m| m.prefix.is_empty() || !name.starts_with(&m.prefix));
     let mut components: Vec<&str> = system.numbers.keys().map(|name| component(name)).collect();
+    // Names sort `backup.soc.ddio` between two numbers of `backup` itself.
+    components.sort_unstable();
     components.dedup();
     components.sort_by_key(|component| !own(&format!("{component}.")));
     for component in components {

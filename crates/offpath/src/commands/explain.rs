@@ -3,7 +3,8 @@
 use super::Context;
 use super::reproduce::{figure, known, reproduced, rows};
 use crate::failure::Failure;
-use crate::output::{Entry, Format, SCHEMA_VERSION, emit, round};
+use crate::output::{Entry, Format, SCHEMA_VERSION, fixed, round, signed};
+use crate::progress::Progress;
 use clap::Args;
 use offpath::evidence::{Bench, Inside, Line};
 use serde::Serialize;
@@ -77,6 +78,7 @@ struct Report {
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let rows = rows();
     known(std::slice::from_ref(&options.row), &rows)?;
+    let progress = Progress::endless("predicting the row");
     let seen = reproduced(context, std::slice::from_ref(&options.row), None)?;
     let line = seen.lines.iter().find(|line| line.row.id == options.row).expect("it is one of the rows");
     let library = context.system.library()?;
@@ -86,12 +88,13 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         None => Inside::Nothing,
     };
     let fitted = fitted_numbers(&bench, line)?;
+    drop(progress);
     let screen = &context.screen;
     let text = match screen.format {
         Format::Json => screen.json(&report(line, &inside, fitted))?,
         _ => page(line, &inside, &fitted, context),
     };
-    emit(&text)?;
+    context.screen.emit(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -201,8 +204,8 @@ fn page(line: &Line, inside: &Inside, fitted: &[String], context: &Context) -> S
         }
         let tolerance = offpath::evidence::judge::tolerance(row.kind, row.published);
         text += &format!(
-            ".\nError {:+.1}% with a tolerance of {}%: {}.\n",
-            100.0 * verdict.error,
+            ".\nError {} with a tolerance of {}%: {}.\n",
+            signed(100.0 * verdict.error, 1),
             figure(100.0 * tolerance),
             if verdict.within { "within" } else { "it misses" }
         );
@@ -251,23 +254,27 @@ fn page(line: &Line, inside: &Inside, fitted: &[String], context: &Context) -> S
             _ => "The stations at the first place, at its greatest rate",
         });
         let rows = inner.iter().map(|part| {
-            vec![Entry::Text(part.name.clone()), Entry::Number(format!("{:.1} {}", part.value, part.unit))]
+            vec![
+                Entry::Text(part.name.clone()),
+                Entry::Number(format!("{} {}", fixed(part.value, 1), part.unit)),
+            ]
         });
         text += &screen.table(&["part", ""], rows.collect());
     }
     if !line.moved_by.is_empty() {
         text += &screen.heading("Numbers whose interval moves it most");
-        let rows =
-            line.moved_by.iter().take(6).map(|(name, change)| {
-                vec![Entry::Text(name.clone()), Entry::Number(format!("{change:+.1}%"))]
-            });
+        let rows = line
+            .moved_by
+            .iter()
+            .take(6)
+            .map(|(name, change)| vec![Entry::Text(name.clone()), Entry::Number(signed(*change, 1))]);
         text += &screen.table(&["number", "change"], rows.collect());
     }
     let nearest = line
         .null_nearest
         .as_ref()
-        .map(|(error, id)| format!("taking {id}, the nearest row, {:+.1}%", 100.0 * error));
-    let links = line.null_links.map(|error| format!("links alone {:+.1}%", 100.0 * error));
+        .map(|(error, id)| format!("taking {id}, the nearest row, {}", signed(100.0 * error, 1)));
+    let links = line.null_links.map(|error| format!("links alone {}", signed(100.0 * error, 1)));
     let null: Vec<String> = [links, nearest].into_iter().flatten().collect();
     if !null.is_empty() {
         text += &format!("\nErrors of the null models: {}.\n", null.join(", "));

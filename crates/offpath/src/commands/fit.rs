@@ -2,7 +2,8 @@
 
 use super::Context;
 use crate::failure::{Failure, NEGATIVE};
-use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, emit, round};
+use crate::output::{Entry, Format, OutputFile, SCHEMA_VERSION, Screen, fixed, round, signed, unwritable};
+use crate::progress::Progress;
 use clap::Args;
 use offpath::evidence::fit::{Effort, FitError, Fitted, FittedParameter, FittedRow, Interval, LeftOut, fit};
 use offpath::evidence::{free_parameters, shipped, write};
@@ -49,7 +50,14 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         starts: if options.quick { 1 } else { specification.starts },
         leave_one_out: !options.quick,
     };
-    let fitted = fit(&library, &rows, &specification, &effort).map_err(|error| {
+    if let Some(directory) = &options.write {
+        std::fs::create_dir_all(directory).map_err(|error| unwritable(directory, &error))?;
+        OutputFile::create(&directory.join("profile.toml"))?;
+    }
+    let progress = Progress::endless("fitting the profiles to the published rows");
+    let fitted = fit(&library, &rows, &specification, &effort);
+    drop(progress);
+    let fitted = fitted.map_err(|error| {
         let help = match error {
             FitError::Specification(_) => "correct evidence/fit.toml",
             _ => "free numbers of the profiles have to stay valid within the bounds of evidence/fit.toml",
@@ -62,16 +70,9 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         for text in &texts {
             let relative = text.file.strip_prefix("profiles/").unwrap_or(&text.file);
             let path = directory.join(relative);
-            let written = path
-                .parent()
-                .map_or(Ok(()), std::fs::create_dir_all)
-                .and_then(|()| std::fs::write(&path, &text.after));
-            written.map_err(|error| {
-                Failure::input(
-                    format!("cannot write `{}`: {error}", path.display()),
-                    "check that the directory exists and can be written",
-                )
-            })?;
+            let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+            folder.map_err(|error| unwritable(&path, &error))?;
+            OutputFile::create(&path)?.write(text.after.as_bytes())?;
         }
     }
     let screen = &context.screen;
@@ -91,7 +92,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             }
         }
     }
-    emit(&text)?;
+    context.screen.emit(&text)?;
     let fails = options.check && !differing.is_empty();
     Ok(if fails { ExitCode::from(NEGATIVE) } else { ExitCode::SUCCESS })
 }
@@ -154,7 +155,7 @@ fn left_out(row: &FittedRow) -> String {
         LeftOut::NotAsked => "-".to_string(),
         LeftOut::Taken => "taken as measured".to_string(),
         LeftOut::Alone(names) => format!("it alone identifies {}", names.join(", ")),
-        LeftOut::Predicted { error, .. } => format!("{:+.1}%", 100.0 * error),
+        LeftOut::Predicted { error, .. } => signed(100.0 * error, 1),
     }
 }
 
@@ -193,8 +194,12 @@ fn shown(fitted: &Fitted, screen: &Screen) -> String {
             Entry::Name(
                 row.row.published.map_or_else(String::new, |claim| format!("{claim} {}", row.row.unit)),
             ),
-            Entry::Name(format!("{:.3}", row.predicted)),
-            Entry::Name(format!("{:+.1}%{}", 100.0 * row.error, if row.within { "" } else { " outside" })),
+            Entry::Name(fixed(row.predicted, 3)),
+            Entry::Name(format!(
+                "{}{}",
+                signed(100.0 * row.error, 1),
+                if row.within { "" } else { " outside" }
+            )),
             Entry::Text(left_out(row)),
         ]
     });

@@ -96,6 +96,15 @@ pub struct Context {
 /// Runs the command; the exit code is that of its answer.
 pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let context = Context { system: cli.system, screen: Screen::new(cli.output) };
+    let system = &context.system;
+    match &cli.command {
+        Command::Fit(_) => system.refuse("fit", true)?,
+        #[cfg(feature = "redis")]
+        Command::Relay(_) => system.refuse("relay", false)?,
+        Command::Serve(_) => system.refuse("serve", true)?,
+        Command::Completions(_) => system.refuse("completions", false)?,
+        _ => {}
+    }
     match cli.command {
         Command::New(options) => new::run(&options, &context),
         Command::Plan(options) => plan::run(&options, &context),

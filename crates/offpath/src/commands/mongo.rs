@@ -3,7 +3,7 @@
 use super::Context;
 use super::shard::{endpoint_of, time};
 use crate::failure::Failure;
-use crate::output::{Entry, Format, SCHEMA_VERSION, short};
+use crate::output::{Entry, Format, OutputFile, SCHEMA_VERSION, short, tell};
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::ProgressBar;
 use offpath::workload::{Operation, Workload};
@@ -105,7 +105,7 @@ struct YcsbOptions {
     #[arg(long = "property", value_name = "PROPERTY")]
     properties: Vec<String>,
     /// What is drawn; the same seed draws the same
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::options::whole::<u64>(0, u64::MAX))]
     seed: u64,
 }
 
@@ -169,12 +169,14 @@ fn workload(path: &PathBuf, properties: &[String]) -> Result<Workload, Failure> 
     }
     let workload = Workload::load(path).and_then(|file| file.with_overrides(overrides)).map_err(refuse)?;
     for warning in workload.warnings() {
-        eprintln!("{warning}");
+        tell(&warning.to_string());
     }
     Ok(workload)
 }
 
 fn plan(options: &PlanOptions, access: &Access, context: &Context) -> Result<String, Failure> {
+    // Measuring takes its time, so a file that cannot be written is refused before it.
+    options.out.as_deref().map(OutputFile::create).transpose()?;
     let mut endpoints = Vec::new();
     for text in &options.endpoints {
         let wrong = |reason: &str| {
@@ -189,7 +191,7 @@ fn plan(options: &PlanOptions, access: &Access, context: &Context) -> Result<Str
             (None, Some(text)) => {
                 let database = options.collection.split('.').next().unwrap_or_default();
                 let rate = reads_per_second(address, access, database, time("--measure", text)?)?;
-                eprintln!("{name}: {rate:.0} reads/s (single documents of 1 kB)");
+                tell(&format!("{name}: {rate:.0} reads/s (single documents of 1 kB)"));
                 rate
             }
             (None, None) => return Err(wrong("its weight is unknown; add `=WEIGHT` or `--measure 5s`")),

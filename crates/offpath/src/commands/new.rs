@@ -2,7 +2,6 @@
 
 use super::Context;
 use crate::failure::Failure;
-use crate::output::emit;
 use clap::{Args, ValueEnum};
 use offpath::plan::{Changes, Design, Setting, prepare};
 use std::fs::OpenOptions;
@@ -86,7 +85,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
          may use\nThen change the file from top to bottom: its comments explain every key.\n",
         options.device
     );
-    emit(&text)?;
+    context.screen.emit(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

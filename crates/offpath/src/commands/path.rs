@@ -6,7 +6,7 @@ use super::Context;
 use crate::chart::{Scale, axis, sparkline};
 use crate::failure::{Failure, unknown_path};
 use crate::options;
-use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, emit, round, short, system_line, write_page};
+use crate::output::{Entry, Format, OutputFile, SCHEMA_VERSION, Screen, percent, round, short, system_line};
 use clap::Args;
 use offpath::profile::System;
 use offpath::quantity::Bytes;
@@ -191,13 +191,14 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let router = Router::new(&system)?;
     let operation = |path: Path| Operation::new(options.verb, path, options.size).posted(options.post);
     let screen = &context.screen;
+    let mut html = options.html.as_deref().map(OutputFile::create).transpose()?;
     let text = match &options.path {
         Some(name) => {
             let path = router.path(name).map_err(|error| unknown_path(&router, name, error))?;
             let operation = operation(path);
             let report = report(&router, &operation)?;
-            if let Some(file) = &options.html {
-                write_page(file, &html::one(&report, options, &router, &operation)?)?;
+            if let Some(file) = html.take() {
+                file.write(html::one(&report, options, &router, &operation)?.html().as_bytes())?;
             }
             match screen.format {
                 Format::Json => screen.json(&report)?,
@@ -218,8 +219,8 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
                     Err(error) => return Err(error.into()),
                 }
             }
-            if let Some(file) = &options.html {
-                write_page(file, &html::all(&reports, options, &router, &operations)?)?;
+            if let Some(file) = html.take() {
+                file.write(html::all(&reports, options, &router, &operations)?.html().as_bytes())?;
             }
             match screen.format {
                 Format::Json => screen.json(&Reports {
@@ -234,7 +235,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             }
         }
     };
-    emit(&text)?;
+    context.screen.emit(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -502,7 +503,7 @@ fn one(report: &Report, system: &System, screen: &Screen) -> String {
         vec![
             if binds { Entry::Strong(label) } else { Entry::Text(label) },
             Entry::Number(demand.demand_text()),
-            Entry::Number(format!("{:.1}%", demand.utilization_at_capacity * 100.0)),
+            Entry::Number(percent(demand.utilization_at_capacity, 1)),
             Entry::Text(demand.meaning.to_string()),
         ]
     });

@@ -1,6 +1,7 @@
 //! `offpath relay`: replication taken off a Redis or Valkey master.
 
 use crate::failure::{BAD_INPUT, Failure};
+use crate::output::tell;
 use clap::Args;
 use miette::Diagnostic;
 use offpath_redis::config::{Config, User};
@@ -108,7 +109,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     let config = options.config()?;
     if options.check {
         relay::Relay::new(config).map_err(failure)?;
-        eprintln!("the configuration is in order");
+        tell("the configuration is in order");
         return Ok(ExitCode::SUCCESS);
     }
     relay::run(config, |_| {}).map_err(failure)?;

@@ -4,7 +4,8 @@ mod html;
 
 use super::Context;
 use crate::failure::Failure;
-use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, emit, round, short, write_page};
+use crate::output::{Entry, Format, OutputFile, SCHEMA_VERSION, Screen, round, short, signed};
+use crate::progress::Progress;
 use clap::Args;
 use offpath::evidence::{
     Count, ExperimentError, Kind, Line, Rival, Role, Row, Summary, figures, reproduce, residual, residuals,
@@ -40,7 +41,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE", conflicts_with = "rows")]
     residuals: Option<PathBuf>,
     /// Threads [default: one for each core]
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_parser = crate::options::whole::<u16>(1, 65_535))]
     threads: Option<u16>,
 }
 
@@ -185,22 +186,27 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     known(&options.rows, &rows())?;
     // The page's figures stand beside all rows.
     let only = if options.html.is_some() { &[] } else { options.rows.as_slice() };
+    let page = options.html.as_deref().map(OutputFile::create).transpose()?;
+    let residuals_file = options.residuals.as_deref().map(OutputFile::create).transpose()?;
+    let progress = Progress::endless("predicting the published rows");
     let seen = reproduced(context, only, options.threads)?;
     let screen = &context.screen;
-    if let Some(file) = &options.html {
+    if let Some(file) = page {
+        progress.doing("drawing the figures");
         let overlays = &context.system.overlay;
         let figures = figures(&context.system.library()?, &seen.lines, overlays, threads(options.threads))?;
-        write_page(file, &html::page(&seen, &figures, overlays, screen))?;
+        file.write(html::page(&seen, &figures, overlays, screen).html().as_bytes())?;
     }
-    if let Some(file) = &options.residuals {
-        write_page(file, &residual::written(&residuals(&seen.lines)))?;
+    if let Some(file) = residuals_file {
+        file.write(residual::written(&residuals(&seen.lines)).as_bytes())?;
     }
+    drop(progress);
     let text = match screen.format {
         Format::Json => screen.json(&report(&seen, options))?,
-        Format::Markdown => page(&seen, screen),
+        Format::Markdown => self::page(&seen, screen),
         Format::Table => table(&seen, options, context),
     };
-    emit(&text)?;
+    context.screen.emit(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -295,8 +301,7 @@ pub fn figure(value: f64) -> String {
 fn percent(error: f64) -> String {
     match 100.0 * error {
         p if p.abs() >= 1000.0 => "far off".to_string(),
-        p if p.abs() < 0.05 => "0.0%".to_string(),
-        p => format!("{p:+.1}%"),
+        p => signed(p, 1),
     }
 }
 

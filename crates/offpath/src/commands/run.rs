@@ -145,7 +145,7 @@ pub struct WorldOptions {
     #[arg(long, value_name = "WORLD")]
     pub on: On,
     /// What is drawn; the same seed draws the same
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::options::whole::<u64>(0, u64::MAX))]
     pub seed: u64,
     /// Where the roles that run in other processes are: IP:PORT, or ROLE=IP:PORT; may be given several
     /// times
@@ -153,7 +153,7 @@ pub struct WorldOptions {
     connect: Vec<Peer>,
     /// How long a silent peer is waited for before it is asked again; on verbs also the least
     /// acknowledgement timeout [default: 1 ms, and the device's]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = crate::options::some_time)]
     pub patience: Option<Time>,
     /// How a process on verbs waits for completions
     #[arg(long, value_enum, default_value = "polling")]

@@ -57,13 +57,13 @@ struct KvOptions {
     #[command(flatten)]
     store: StoreOptions,
     /// Where other processes find this one
-    #[arg(long, value_name = "IP:PORT")]
+    #[arg(long, value_name = "IP:PORT", value_parser = crate::options::own_address)]
     listen: SocketAddr,
     /// The side that is served [default: those that the placement uses]
     #[arg(long, value_enum)]
     home: Option<Side>,
     /// Clients that the store has room for the inserts of
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, default_value_t = 1, value_parser = crate::options::whole::<u32>(1, 4096))]
     clients: u32,
 }
 
@@ -84,7 +84,7 @@ struct ReplogOptions {
     #[command(flatten)]
     log: LogOptions,
     /// Where other processes find this one
-    #[arg(long, value_name = "IP:PORT")]
+    #[arg(long, value_name = "IP:PORT", value_parser = crate::options::own_address)]
     listen: SocketAddr,
     /// The roles that are served: `backup`, `backup:1`, ..., `soc`; may be given several times
     #[arg(long, value_name = "ROLE", default_value = "backup", value_parser = role_name)]

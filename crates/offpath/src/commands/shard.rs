@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::failure::Failure;
-use crate::output::{Entry, Format, SCHEMA_VERSION, emit, short};
+use crate::output::{Entry, Format, OutputFile, SCHEMA_VERSION, short, tell};
 use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
 use offpath::quantity::Time;
@@ -135,6 +135,21 @@ pub(super) fn time(option: &str, text: &str) -> Result<Duration, Failure> {
     Ok(Duration::from_nanos(time.ps() / 1_000))
 }
 
+/// Refuses what is no HOST:PORT, before anything is looked up.
+fn server(option: &str, text: &str) -> Result<(), Failure> {
+    let port = text
+        .rsplit_once(':')
+        .filter(|(host, _)| !host.is_empty())
+        .and_then(|(_, port)| port.parse::<u16>().ok());
+    match port {
+        Some(port) if port > 0 => Ok(()),
+        _ => Err(Failure::input(
+            format!("{option} `{text}` is not the address of a server"),
+            "write HOST:PORT, as in `10.0.0.1:7000`",
+        )),
+    }
+}
+
 fn read(path: &PathBuf) -> Result<Plan, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::input(
@@ -142,12 +157,11 @@ fn read(path: &PathBuf) -> Result<Plan, Failure> {
             "`offpath shard plan ... --out FILE` writes a plan",
         )
     })?;
-    Ok(Plan::parse(&text)?)
-}
-
-fn write(path: &PathBuf, plan: &Plan) -> Result<(), Failure> {
-    std::fs::write(path, plan.text()).map_err(|error| {
-        Failure::input(format!("{}: {error}", path.display()), "choose a file that can be written")
+    Plan::parse(&text).map_err(|error| {
+        Failure::input(
+            format!("`{}` is not a plan of shares: {error}", path.display()),
+            "`offpath shard plan ... --out FILE` writes a plan",
+        )
     })
 }
 
@@ -170,19 +184,25 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             let done = carry_out(&plan, &access, apply.dry_run)?;
             shown(&done, apply.dry_run, context)?
         }
-        Command::Status(status) => self::status(&status.server, &access, context)?,
+        Command::Status(status) => {
+            server("SERVER", &status.server)?;
+            self::status(&status.server, &access, context)?
+        }
         Command::Rebalance(rebalance) => self::rebalance(rebalance, &access, context)?,
         Command::Route(route) => self::route(route, &access, context)?,
         #[cfg(feature = "mongo")]
         Command::Mongo(mongo) => {
             let (text, code) = super::mongo::run(mongo, access.user, access.password, context)?;
-            emit(&text)?;
+            context.screen.emit(&text)?;
             return Ok(code);
         }
     };
-    emit(&text)?;
+    context.screen.emit(&text)?;
     Ok(ExitCode::SUCCESS)
 }
+
+/// More requests a second than any server answers.
+const MOST_REQUESTS: f64 = 1e12;
 
 /// Reads NAME=HOST:PORT, or NAME=HOST:PORT=NUMBER with the endpoint's `number`; gives what is wrong.
 pub fn endpoint_of<'a>(text: &'a str, number: &str) -> Result<(&'a str, &'a str, Option<f64>), String> {
@@ -206,6 +226,7 @@ fn plan(options: &PlanOptions, access: &Access, context: &Context) -> Result<Str
         let (_, endpoint) = system.endpoint(name)?;
         Ok(endpoint.frequency.hz() as f64)
     };
+    let out = options.out.as_deref().map(OutputFile::create).transpose()?;
     let mut known: Option<(&str, f64)> = None;
     let mut endpoints = Vec::new();
     for text in &options.endpoints {
@@ -226,7 +247,7 @@ fn plan(options: &PlanOptions, access: &Access, context: &Context) -> Result<Str
             }
             (None, Some(text)) => {
                 let measured = measure::load(address, access, time("--measure", text)?)?;
-                eprintln!("{name}: {:.0} requests/s ({})", measured.requests_per_second, measured.load);
+                tell(&format!("{name}: {:.0} requests/s ({})", measured.requests_per_second, measured.load));
                 measured.requests_per_second
             }
             (None, None) => {
@@ -235,12 +256,18 @@ fn plan(options: &PlanOptions, access: &Access, context: &Context) -> Result<Str
                 ));
             }
         };
+        if endpoints.iter().any(|(own, _, _): &(String, String, f64)| own == name) {
+            return Err(wrong(&format!("`{name}` is the name of another endpoint already")));
+        }
+        if !(0.0..=MOST_REQUESTS).contains(&rate) {
+            return Err(wrong(&format!("a rate is from 0 to {MOST_REQUESTS:e} requests/s")));
+        }
         known = known.or(Some((name, rate)));
         endpoints.push((name.to_string(), address.to_string(), rate));
     }
     let plan = Plan::new(&endpoints)?;
-    if let Some(path) = &options.out {
-        write(path, &plan)?;
+    if let Some(file) = out {
+        file.write(plan.text().as_bytes())?;
     }
     plan_table(&plan, context)
 }
@@ -392,19 +419,24 @@ fn status(server: &str, access: &Access, context: &Context) -> Result<String, Fa
 
 fn rebalance(options: &RebalanceOptions, access: &Access, context: &Context) -> Result<String, Failure> {
     let old = read(&options.plan)?;
+    // Slots that moved and are not written down would be lost to the next rebalance.
+    let out = (!options.dry_run).then(|| OutputFile::create(&options.plan)).transpose()?;
     let mut endpoints = Vec::new();
     for endpoint in &old.endpoint {
         let measured = match &options.measure {
             Some(text) => measure::load(&endpoint.address, access, time("--measure", text)?)?,
             None => measure::observe(&endpoint.address, access, time("--observe", &options.observe)?)?,
         };
-        eprintln!("{}: {:.0} requests/s ({})", endpoint.name, measured.requests_per_second, measured.load);
+        tell(&format!(
+            "{}: {:.0} requests/s ({})",
+            endpoint.name, measured.requests_per_second, measured.load
+        ));
         endpoints.push((endpoint.name.clone(), endpoint.address.clone(), measured.requests_per_second));
     }
     let plan = Plan::new(&endpoints)?;
     let done = carry_out(&plan, access, options.dry_run)?;
-    if !options.dry_run {
-        write(&options.plan, &plan)?;
+    if let Some(file) = out {
+        file.write(plan.text().as_bytes())?;
     }
     if context.screen.format == Format::Json {
         return shown(&done, options.dry_run, context);
@@ -426,15 +458,14 @@ struct RouteAnswer {
 }
 
 fn route(options: &RouteOptions, access: &Access, context: &Context) -> Result<String, Failure> {
+    server("--at", &options.at)?;
     let mut client = access.connect(&options.at).map_err(ShardError::from)?;
     let bitmap = match &options.host {
         Some(host) => Some(Bitmap::read(&mut client, host)?),
         None => None,
     };
     if let (Some(path), Some(bitmap)) = (&options.bitmap, &bitmap) {
-        std::fs::write(path, bitmap.bytes()).map_err(|error| {
-            Failure::input(format!("{}: {error}", path.display()), "choose a file that can be written")
-        })?;
+        OutputFile::create(path)?.write(bitmap.bytes())?;
     }
     let nodes = topology::nodes(&mut client)?;
     let rows: Vec<KeyRow> = options

@@ -2,10 +2,10 @@
 
 use super::Context;
 use crate::failure::{Failure, unknown_path};
-use crate::options;
-use crate::output::{Entry, Format, SCHEMA_VERSION, emit, round};
+use crate::output::{Entry, Format, OutputFile, SCHEMA_VERSION, percent, round, tell, unwritable};
+use crate::progress::Progress;
+use crate::{options, output};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use offpath::profile::System;
 use offpath::quantity::{Bytes, Time};
 use offpath::route::{Kind, Operation, Posting, Router, Verb};
@@ -13,7 +13,6 @@ use offpath::twin::{Arrivals, Load, LoadError, Seed, run as run_load};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{IsTerminal, Write, stderr};
 use std::path::{Path as FilePath, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -45,19 +44,19 @@ pub struct Options {
     #[arg(long, value_delimiter = ',', default_value = "64B", value_parser = options::payload)]
     size: Vec<Bytes>,
     /// Machines that send requests; for a path from the device itself there is one run instead
-    #[arg(long, value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_delimiter = ',', default_value = "1", value_parser = crate::options::whole::<u32>(1, 1_000_000))]
     clients: Vec<u32>,
     /// Requests that each of them keeps under way
-    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    #[arg(long, default_value_t = 32, value_parser = crate::options::whole::<u32>(1, 65_536))]
     in_flight: u32,
     /// How requests reach the NIC: `single`, or `batch:16` for 16 behind one doorbell
     #[arg(long, default_value = "single", value_parser = options::posting)]
     post: Posting,
     /// Operations that a run measures, fewer where payloads above 16 KiB make each of them longer
-    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1_000..))]
+    #[arg(long, default_value_t = 20_000, value_parser = crate::options::whole::<u32>(1_000, 1_000_000_000))]
     operations: u32,
     /// The seed of every draw
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::options::whole::<u64>(0, u64::MAX))]
     seed: u64,
     /// Write the rows to this .csv or .json file, instead of printing them
     #[arg(long, value_name = "FILE")]
@@ -66,7 +65,7 @@ pub struct Options {
     #[arg(long, requires = "out")]
     resume: bool,
     /// Threads [default: one for each core]
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_parser = crate::options::whole::<u16>(1, 65_535))]
     threads: Option<u16>,
 }
 
@@ -153,15 +152,16 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             (rows, kept)
         }
         Some((path, Form::Json)) => {
+            let file = OutputFile::create(path)?;
             let rows = measure(options, &jobs, BTreeMap::new(), |_| Ok(()))?;
             let text = context.screen.json(&Report { schema_version: SCHEMA_VERSION, rows: &rows })?;
-            std::fs::write(path, text).map_err(|error| unwritable(path, &error))?;
+            file.write(text.as_bytes())?;
             (rows, 0)
         }
         None => {
             let rows = measure(options, &jobs, BTreeMap::new(), |_| Ok(()))?;
             let screen = &context.screen;
-            emit(&match screen.format {
+            screen.emit(&match screen.format {
                 Format::Json => screen.json(&Report { schema_version: SCHEMA_VERSION, rows: &rows })?,
                 _ => screen.table(&HEADER, rows.iter().map(entries).collect()),
             })?;
@@ -169,7 +169,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         }
     };
     if let Some(path) = &options.out {
-        eprintln!("{}: {} rows, {} of them kept from before", path.display(), rows.len(), kept);
+        tell(&format!("{}: {} rows, {} of them kept from before", path.display(), rows.len(), kept));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -199,6 +199,9 @@ fn kind(path: &FilePath, options: &Options) -> Result<Form, Failure> {
             ));
         }
     };
+    if path.is_dir() {
+        return Err(Failure::input(format!("`{shown}` is a directory"), "name a file in it"));
+    }
     if path.exists() && !options.resume {
         return Err(Failure::input(
             format!("`{shown}` is there already"),
@@ -298,11 +301,7 @@ fn measure(
     let missing: Vec<&Job<'_>> = jobs.iter().filter(|job| !known.contains_key(&job.row.key())).collect();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = options.threads.map_or(cores, usize::from).min(missing.len());
-    let progress =
-        if stderr().is_terminal() { ProgressBar::new(missing.len() as u64) } else { ProgressBar::hidden() };
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos} of {len} runs, {eta} left") {
-        progress.set_style(style);
-    }
+    let progress = Progress::counted(missing.len() as u64, "runs");
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
@@ -324,7 +323,7 @@ fn measure(
         // Rows come in any order and are handed on in that of the jobs.
         let (mut early, mut turn) = (BTreeMap::new(), 0);
         for (index, row) in receiver {
-            progress.inc(1);
+            progress.advance();
             early.insert(index, row);
             while let Some(row) = early.remove(&turn) {
                 let row = row?;
@@ -335,7 +334,7 @@ fn measure(
         }
         Ok::<(), Failure>(())
     })?;
-    progress.finish_and_clear();
+    drop(progress);
     Ok(jobs.iter().filter_map(|job| known.get(&job.row.key()).cloned()).collect())
 }
 
@@ -424,15 +423,8 @@ fn entries(row: &Row) -> Vec<Entry> {
         number(row.throughput_gbit_per_s),
         number(row.capacity_mreq_per_s),
         Entry::Name(row.binding_station.clone()),
-        Entry::Number(format!("{:.0}%", row.binding_station_utilization * 100.0)),
+        Entry::Number(percent(row.binding_station_utilization, 0)),
     ]
-}
-
-fn unwritable(path: &FilePath, error: &dyn std::fmt::Display) -> Failure {
-    Failure::input(
-        format!("cannot write `{}`: {error}", path.display()),
-        "check that the directory exists and can be written",
-    )
 }
 
 /// The rows of a file that an earlier sweep left. A last line that was cut off is left out.
@@ -496,14 +488,7 @@ fn replace(path: &FilePath, rows: &[Row]) -> Result<(), Failure> {
         text.serialize(row).map_err(|error| unwritable(path, &error))?;
     }
     let text = text.into_inner().map_err(|error| unwritable(path, &error))?;
-    let partial = path.with_extension("csv.partial");
-    let write = || -> std::io::Result<()> {
-        let mut file = File::create(&partial)?;
-        file.write_all(&text)?;
-        file.sync_all()?;
-        std::fs::rename(&partial, path)
-    };
-    write().map_err(|error| unwritable(path, &error))
+    output::replace(path, &text).map_err(|error| unwritable(path, &error))
 }
 
 impl Writer<'_> {

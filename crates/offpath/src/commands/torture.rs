@@ -2,17 +2,16 @@
 
 use super::Context;
 use crate::failure::{Failure, NEGATIVE};
-use crate::output::{Format, SCHEMA_VERSION, Screen, emit, system_line};
+use crate::output::{Format, SCHEMA_VERSION, Screen, system_line};
+use crate::progress::Progress;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use indicatif::{ProgressBar, ProgressStyle};
 use offpath::apps::torture::{Fault, Schedule};
 use offpath::profile::System;
 use offpath::route::Router;
 use offpath::torture::{Subject, Tally, TortureError, Trial, check_system};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Mutex;
@@ -37,10 +36,10 @@ pub struct Options {
     #[arg(value_parser = subject())]
     subject: Subject,
     /// How many seeds are played
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 1000, value_parser = crate::options::whole::<u64>(1, u64::MAX))]
     seeds: u64,
     /// The first of them
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = crate::options::whole::<u64>(0, u64::MAX))]
     first_seed: u64,
     /// The device that the system runs on: a name, or a .toml file
     #[arg(long, default_value = "bluefield2")]
@@ -49,7 +48,7 @@ pub struct Options {
     #[arg(long, value_name = "MISTAKE")]
     plant: Option<String>,
     /// Threads [default: one for each core]
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_parser = crate::options::whole::<u16>(1, 65_535))]
     threads: Option<u16>,
 }
 
@@ -86,7 +85,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         ));
     };
     let verdict = play(options, &system, end)?;
-    emit(&match context.screen.format {
+    context.screen.emit(&match context.screen.format {
         Format::Json => context.screen.json(&Report::of(options, &system, &verdict))?,
         _ => page(options, &system, &verdict, &context.screen),
     })?;
@@ -125,11 +124,7 @@ fn kind(fault: &Fault) -> &'static str {
 fn play(options: &Options, system: &System, end: u64) -> Result<Verdict, Failure> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = options.threads.map_or(cores, usize::from);
-    let progress =
-        if stderr().is_terminal() { ProgressBar::new(options.seeds) } else { ProgressBar::hidden() };
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos} of {len} seeds, {eta} left") {
-        progress.set_style(style);
-    }
+    let progress = Progress::counted(options.seeds, "seeds");
     let next = AtomicU64::new(options.first_seed);
     // Every seed below the lowest that failed is played, so the answer does not depend on who was fast.
     let lowest = AtomicU64::new(u64::MAX);
@@ -159,7 +154,7 @@ fn play(options: &Options, system: &System, end: u64) -> Result<Verdict, Failure
                                 })
                             }
                         };
-                        progress.inc(1);
+                        progress.advance();
                         ended.lock().expect("no worker panics with it").insert(seed, played);
                     }
                 })
@@ -167,7 +162,7 @@ fn play(options: &Options, system: &System, end: u64) -> Result<Verdict, Failure
             .collect();
         workers.into_iter().try_for_each(|worker| worker.join().expect("a worker that panics is a bug"))
     })?;
-    progress.finish_and_clear();
+    drop(progress);
     let mut verdict = Verdict { played: 0, tally: Tally::default(), faults: BTreeMap::new(), failed: None };
     let mut checksum = crc32fast::Hasher::new();
     for (_, played) in ended.into_inner().expect("no worker panics with it") {

@@ -3,7 +3,7 @@
 use super::{Busy, On, WorldOptions, WorldReport, busiest, ns, refused, stations_page, us};
 use crate::commands::Context;
 use crate::failure::{BAD_INPUT, Failure, NEGATIVE};
-use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, emit, round, short};
+use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, percent, round, short, tell};
 use clap::Args;
 use offpath::apps::kv::{self, DriveError, Fetch, KvError, Load, Placement, Report, Shared, Spread};
 use offpath::fabric::RoleName;
@@ -42,16 +42,16 @@ pub struct Options {
     #[arg(long, value_name = "PLAN|controller", conflicts_with = "placement")]
     mix: Option<String>,
     /// Clients; the twin spreads them over its client machines
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, default_value_t = 1, value_parser = crate::options::whole::<u32>(1, 4096))]
     clients: u32,
     /// Sessions of each client, each with one operation at a time [default: the workload's threadcount]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    #[arg(long, value_parser = crate::options::whole::<u32>(1, 65536))]
     sessions: Option<u32>,
     /// Time under load before anything is measured
     #[arg(long, value_name = "TIME", default_value = "0s")]
     warm_up: Time,
     /// Measure for this long, whatever the workload's operationcount
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = crate::options::some_time)]
     window: Option<Time>,
 }
 
@@ -72,16 +72,16 @@ pub struct StoreOptions {
     #[arg(long, value_name = "WAY", default_value = "rdma")]
     fetch: String,
     /// Records that the store has room for [default: the workload's and all its inserts]
-    #[arg(long)]
+    #[arg(long, value_parser = crate::options::whole::<u64>(1, u64::MAX))]
     records: Option<u64>,
     /// Bytes of a key
-    #[arg(long, value_name = "BYTES", default_value_t = 8)]
+    #[arg(long, value_name = "BYTES", default_value_t = 8, value_parser = crate::options::whole::<u32>(0, 65536))]
     key_bytes: u32,
     /// Slots of the card's cache [default: a quarter of the records]
-    #[arg(long, value_name = "SLOTS")]
+    #[arg(long, value_name = "SLOTS", value_parser = crate::options::whole::<u32>(0, u32::MAX.into()))]
     cache: Option<u32>,
     /// Records that the card has in its cache from the start
-    #[arg(long, value_name = "RECORDS", default_value_t = 0)]
+    #[arg(long, value_name = "RECORDS", default_value_t = 0, value_parser = crate::options::whole::<u64>(0, u64::MAX))]
     warm: u64,
 }
 
@@ -123,7 +123,7 @@ impl StoreOptions {
         let workload = Workload::load(&self.workload).and_then(|file| file.with_overrides(overrides));
         let workload = workload.map_err(|error| Failure::new(BAD_INPUT, error))?;
         for warning in workload.warnings() {
-            eprintln!("{warning}");
+            tell(&warning.to_string());
         }
         Ok(workload)
     }
@@ -151,6 +151,12 @@ impl StoreOptions {
         options.layout.key_bytes = self.key_bytes;
         if let Some(slots) = self.cache {
             options.layout.cache_slots = slots;
+        }
+        if self.warm > records {
+            return Err(Failure::input(
+                format!("{} records cannot be warm: the store has room for {records}", self.warm),
+                "choose a smaller `--warm`",
+            ));
         }
         options.warm = self.warm;
         if let Some(patience) = world.patience {
@@ -181,11 +187,11 @@ impl StoreOptions {
 }
 
 /// How gets are spread, and the placement whose home the index has.
-fn spread(mix: Option<&str>) -> Result<(Spread, Option<Placement>), Failure> {
+fn spread(mix: Option<&str>, workload: &Workload) -> Result<(Spread, Option<Placement>), Failure> {
     let Some(mix) = mix else { return Ok((Spread::One, None)) };
     let (first, second) = match mix.strip_prefix("controller") {
         None => {
-            let shares = planned(Path::new(mix))?;
+            let shares = planned(Path::new(mix), workload)?;
             let first = shares.first().map(|(placement, _)| *placement);
             return Ok((Spread::Shares(shares), first));
         }
@@ -199,14 +205,51 @@ fn spread(mix: Option<&str>) -> Result<(Spread, Option<Placement>), Failure> {
                 )
             })?;
             let of = |name| placement_named(name).map_err(|reason| Failure::input(reason, "correct `--mix`"));
-            (of(first)?, of(second)?)
+            let pair = (of(first)?, of(second)?);
+            if pair.0 == pair.1 {
+                return Err(Failure::input(
+                    format!("`--mix {mix}` names one placement twice, which leaves nothing to split"),
+                    "name two, as in `controller:A5-send,A4`, or take `--placement`",
+                ));
+            }
+            pair
         }
     };
     Ok((Spread::Split(first, second), Some(first)))
 }
 
+/// A workload as plans describe it, from its mix of operations on.
+fn described(workload: &Workload) -> String {
+    let shares = Operation::ALL.into_iter().filter(|operation| workload.mix.share(*operation) > 0.0);
+    let shares: Vec<String> = shares
+        .map(|operation| format!("{:.0}% {}", workload.mix.share(operation) * 100.0, operation.name()))
+        .collect();
+    let spread = workload.properties().find(|(key, _)| *key == "requestdistribution");
+    format!(
+        "{}, {} over {} records of {} B",
+        shares.join(", "),
+        spread.map_or("uniform", |(_, value)| value),
+        workload.record_count,
+        workload.mean_record_bytes()
+    )
+}
+
+/// What to say where a plan's best mix need not be the best of this run: it was found for other requests.
+fn strange(plan: &Value, file: &Path, workload: &Workload) -> Option<String> {
+    let (_, planned) = plan["workload"].as_str()?.split_once(": ")?;
+    let own = described(workload);
+    (planned != own).then(|| {
+        format!(
+            "warning: `{}` is for {planned}, and this run has {own}: the shares need not be the best here. Plan \
+             this workload, or give the run the plan's by `--property` (recordcount, fieldcount, fieldlength, \
+             requestdistribution)",
+            file.display()
+        )
+    })
+}
+
 /// The shares of the best mix that a plan's JSON names.
-fn planned(file: &Path) -> Result<Vec<(Placement, f64)>, Failure> {
+fn planned(file: &Path, workload: &Workload) -> Result<Vec<(Placement, f64)>, Failure> {
     const HELP: &str = "name a file that `offpath plan DESIGN --format json` wrote, or `controller`";
     let refuse = |reason: String| Failure::input(format!("the mix of `{}`: {reason}", file.display()), HELP);
     let text =
@@ -231,6 +274,9 @@ fn planned(file: &Path) -> Result<Vec<(Placement, f64)>, Failure> {
     }
     if found.is_empty() {
         return Err(refuse("its best mix is empty".to_string()));
+    }
+    if let Some(warning) = strange(&plan, file, workload) {
+        tell(&warning);
     }
     Ok(found)
 }
@@ -273,7 +319,7 @@ fn drive_failed(error: DriveError) -> Failure {
 /// Runs the clients, and the servers where they are not elsewhere.
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let workload = options.store.workload()?;
-    let (spread, home) = spread(options.mix.as_deref())?;
+    let (spread, home) = spread(options.mix.as_deref(), &workload)?;
     let store =
         options.store.options(&workload, options.clients, home.unwrap_or(Placement::A4), &options.world)?;
     let mut load = Load::of_workload(workload);
@@ -301,7 +347,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         all.add(&answer.map_err(drive_failed)?);
     }
     let answer = Answer::of(&parts, &world, options.world.seed, &all, ended.elapsed, &ended.busy);
-    emit(&match context.screen.format {
+    context.screen.emit(&match context.screen.format {
         Format::Json => context.screen.json(&answer)?,
         _ => answer.page(&world, &context.screen),
     })?;
@@ -447,7 +493,7 @@ impl Answer {
                 vec![
                     Entry::Strong(gets.placement.to_string()),
                     Entry::Number(gets.gets.to_string()),
-                    Entry::Number(format!("{:.1}%", gets.share * 100.0)),
+                    Entry::Number(percent(gets.share, 1)),
                     Entry::Name(gets.transport.to_string()),
                 ]
             });

@@ -4,7 +4,7 @@ use super::kv::connection_help;
 use super::{Busy, On, WorldOptions, WorldReport, busiest, ns, refused, stations_page, us};
 use crate::commands::Context;
 use crate::failure::Failure;
-use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, emit, round, short};
+use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, round, short};
 use clap::{Args, ValueEnum};
 use offpath::apps::replog::{self, Alternative, Costs, Driven, Load, LogError};
 use offpath::fabric::RoleName;
@@ -36,13 +36,13 @@ pub struct Options {
     #[arg(long, value_name = "BYTES", default_value = "8MiB")]
     bytes: Bytes,
     /// Writes of each session
-    #[arg(long, default_value_t = 16)]
+    #[arg(long, default_value_t = 16, value_parser = crate::options::whole::<u64>(0, u64::MAX))]
     writes: u64,
     /// Sessions, each with one write under way
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::options::whole::<u32>(0, 4096))]
     sessions: u32,
     /// How many of 100 bytes can be compressed away
-    #[arg(long, value_name = "PERCENT", default_value_t = 50)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = crate::options::whole::<u32>(0, 100))]
     compressible: u32,
 }
 
@@ -65,7 +65,7 @@ pub struct LogOptions {
     #[arg(long, default_value = "A3", value_parser = alternative_named)]
     placement: Alternative,
     /// Backups in the chain; the twin has room for 2
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=16))]
+    #[arg(long, default_value_t = 1, value_parser = crate::options::whole::<u32>(0, 16))]
     backups: u32,
     /// Bytes of a chunk
     #[arg(long, value_name = "BYTES", default_value = "256KiB")]
@@ -74,7 +74,7 @@ pub struct LogOptions {
     #[arg(long, default_value_t = 8)]
     slots: u32,
     /// Of A2 and A3 together, how many of 100 chunks go by the card [default: as many as it has slots for]
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", value_parser = crate::options::whole::<u32>(0, 100))]
     card_share: Option<u32>,
     /// The copy engine of A2
     #[arg(long, value_name = "NAME", default_value = "dma")]
@@ -193,6 +193,20 @@ pub fn failed(error: LogError) -> Failure {
 /// Runs the primary, and the others where they are not elsewhere.
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let log = options.log.options(&options.world)?;
+    if options.bytes.get() == 0 {
+        return Err(Failure::input(
+            "a write of 0 B writes nothing",
+            "give `--bytes` a size, as in `--bytes 8MiB`",
+        ));
+    }
+    if let Some(directory) = &options.log.directory {
+        std::fs::create_dir_all(directory).map_err(|error| {
+            Failure::input(
+                format!("`{}` cannot hold the logs: {error}", directory.display()),
+                "name a directory that can be written with `--directory`",
+            )
+        })?;
+    }
     let load = Load {
         sessions: options.sessions,
         writes: options.writes,
@@ -210,7 +224,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         driven = answer.map_err(failed)?.unwrap_or(driven);
     }
     let answer = Answer::of(options, &parts, &world, &driven, ended.elapsed, &ended.busy);
-    emit(&match context.screen.format {
+    context.screen.emit(&match context.screen.format {
         Format::Json => context.screen.json(&answer)?,
         _ => answer.page(&world, &context.screen),
     })?;
