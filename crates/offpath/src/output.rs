@@ -6,7 +6,6 @@ use comfy_table::{
     Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets,
 };
 use offpath::profile::System;
-use offpath::report::Page;
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
@@ -376,11 +375,6 @@ pub fn unwritable(file: &Path, error: &dyn std::fmt::Display) -> Failure {
         format!("cannot write `{}`: {error}", file.display()),
         "check that the directory exists and can be written",
     )
-}
-
-/// Writes a page to a file.
-pub fn write_page(file: &Path, page: &Page) -> Result<(), Failure> {
-    OutputFile::create(file)?.write(page.html().as_bytes())
 }
 
 /// The system in one line, with what was changed in it.

@@ -7,7 +7,8 @@ use super::Context;
 use super::check::headline;
 use crate::chart::{Scale, sparkline};
 use crate::failure::{Failure, NEGATIVE};
-use crate::output::{Entry, Format, Screen, emit, round, short, system_line, write_page};
+use crate::output::{Entry, Format, OutputFile, Screen, round, short, signed, system_line};
+use crate::progress::Progress;
 use clap::Args;
 use offpath::plan::advice::RULES;
 use offpath::plan::check::Gap;
@@ -107,16 +108,19 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         seed: Seed::new(options.seed),
         curve: options.curve || options.html.is_some(),
     };
+    let file = options.html.as_deref().map(OutputFile::create).transpose()?;
+    let progress = Progress::endless("solving the design on the twin, and again with every uncertain number moved");
     let study = Study::of_design(design, &ask).map_err(unplanned)?;
+    drop(progress);
     let page = Page { study: &study };
-    if let Some(file) = &options.html {
-        write_page(file, &html::page(&page))?;
+    if let Some(file) = file {
+        file.write(html::page(&page).html().as_bytes())?;
     }
     let text = match context.screen.format {
         Format::Json => context.screen.json(&page.report(options.curve))?,
         Format::Table | Format::Markdown => page.text(&context.screen, options.curve),
     };
-    emit(&text)?;
+    context.screen.emit(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -183,11 +187,6 @@ fn shares_text(shares: &[(String, f64)]) -> String {
     if parts.len() == 1 { format!("{} alone", shares[0].0) } else { parts.join(" + ") }
 }
 
-/// A change in percent with its sign; none is `0.0%`, without one.
-fn signed(percent: f64) -> String {
-    if percent.abs() < 0.05 { "0.0%".to_string() } else { format!("{percent:+.1}%") }
-}
-
 fn percent(after: f64, before: f64) -> f64 {
     (after / before - 1.0) * 100.0
 }
@@ -208,10 +207,11 @@ pub(super) fn gap_text(gap: &Gap, rate: &dyn Fn(f64) -> String, unit: &str) -> S
         )
     });
     format!(
-        "TWIN AND PLAN DIFFER: the twin carries {} of the {} {unit} planned ({off:+.1}%, {:.0}% is let pass){filled}; \
+        "TWIN AND PLAN DIFFER: the twin carries {} of the {} {unit} planned ({}, {:.0}% is let pass){filled}; \
          the smaller figure is the safer one",
         rate(gap.carried_per_s),
         rate(gap.planned_per_s),
+        signed(off, 1),
         gap.allowed * 100.0
     )
 }
@@ -312,7 +312,7 @@ impl Page<'_> {
                 &screen.heading("Latency over load of the mix, on the twin (tails: no evidence backs them)");
             text += &self.curve_table(screen);
         }
-        wrapped(&text)
+        text
     }
 
     /// The answer in two lines: the mix to run, and what it is worth beside a plain NIC.
@@ -337,9 +337,9 @@ impl Page<'_> {
                     over.name,
                     short(unit.of_rate(plan.optimal.rate.value / over.ratio.value)),
                     unit.name(),
-                    signed(change(over.ratio.value)),
-                    signed(change(over.ratio.range_80.0)),
-                    signed(change(over.ratio.range_80.1)),
+                    signed(change(over.ratio.value), 1),
+                    signed(change(over.ratio.range_80.0), 1),
+                    signed(change(over.ratio.range_80.1), 1),
                     over.faster_in * 100.0,
                     plan.recommendation.draws
                 );
@@ -384,11 +384,11 @@ impl Page<'_> {
             let single = self.best_single().map_or_else(String::new, |one| {
                 format!(
                     ", {} over {} alone",
-                    signed(percent(plan.optimal.rate.value, one.rate.value)),
+                    signed(percent(plan.optimal.rate.value, one.rate.value), 1),
                     one.name
                 )
             });
-            text += &format!("optimal: {} over greedy{single}{}\n", signed(gain), self.why_better(gain));
+            text += &format!("optimal: {} over greedy{single}{}\n", signed(gain, 1), self.why_better(gain));
         } else if matches!(self.study.design.objective, Objective::LeastHostCpu { .. }) {
             text += &format!(
                 "optimal: {} of host processor time a request, greedy {}\n",
@@ -406,7 +406,7 @@ impl Page<'_> {
         let bounds: Vec<String> = self
             .bounds()
             .map(|bound| match bound.gain_percent {
-                Some(gain) => format!("{} ({}; 10% more of it: {})", bound.name, bound.meaning, signed(gain)),
+                Some(gain) => format!("{} ({}; 10% more of it: {})", bound.name, bound.meaning, signed(gain, 1)),
                 None => format!("{} ({})", bound.name, bound.meaning),
             })
             .collect();
@@ -813,34 +813,6 @@ struct Ratio {
     published_high: f64,
     source: String,
     saturated: f64,
-}
-
-/// Breaks sentences at words, so that a page fits a terminal; tables, which start with a blank, are
-/// laid out already.
-fn wrapped(text: &str) -> String {
-    const WIDTH: usize = 110;
-    let mut page = String::new();
-    for line in text.lines() {
-        if line.starts_with([' ', '|']) || line.chars().count() <= WIDTH {
-            page += line;
-        } else {
-            let mut used = 0;
-            for word in line.split(' ') {
-                let length = word.chars().count();
-                if used > 0 && used + 1 + length > WIDTH {
-                    page += "\n  ";
-                    used = 2;
-                } else if used > 0 {
-                    page.push(' ');
-                    used += 1;
-                }
-                page += word;
-                used += length;
-            }
-        }
-        page.push('\n');
-    }
-    page
 }
 
 fn gb(bytes: Bytes) -> String {

@@ -1,8 +1,8 @@
 //! The page of `offpath plan --html`.
 
 use super::super::check::headline;
-use super::{Page, gap_text, network_saved, percent, rests_text, shares_text, signed};
-use crate::output::{short, system_line};
+use super::{Page, gap_text, network_saved, percent, rests_text, shares_text};
+use crate::output::{short, signed, system_line};
 use offpath::plan::Mix;
 use offpath::plan::Objective;
 use offpath::plan::check::Point;
@@ -45,13 +45,13 @@ fn answer(page: &Page<'_>) -> Section {
             let gain = percent(optimal.rate.value, plan.greedy.rate.value);
             facts.push(Fact::new(
                 "gain over greedy",
-                signed(gain),
+                signed(gain, 1),
                 format!("greedy: {}, {}", rate(&plan.greedy), shares_text(&plan.greedy.shares)),
             ));
             if let Some(single) = page.best_single() {
                 facts.push(Fact::new(
                     format!("gain over {} alone", single.name),
-                    signed(percent(optimal.rate.value, single.rate.value)),
+                    signed(percent(optimal.rate.value, single.rate.value), 1),
                     format!("{} {}", short(unit.of_rate(single.rate.value)), unit.name()),
                 ));
             }
@@ -77,13 +77,13 @@ fn answer(page: &Page<'_>) -> Section {
         let said = gap_text(gap, &|rate| short(unit.of_rate(rate)), unit.name());
         facts.push(Fact::new(
             "twin and plan differ",
-            signed((gap.carried_per_s / gap.planned_per_s - 1.0) * 100.0),
+            signed((gap.carried_per_s / gap.planned_per_s - 1.0) * 100.0, 1),
             said,
         ));
     }
     let sure = &plan.recommendation;
     for over in &sure.over {
-        let change = |ratio: f64| signed((ratio - 1.0) * 100.0);
+        let change = |ratio: f64| signed((ratio - 1.0) * 100.0, 1);
         let (low, high) = over.ratio.range_80;
         let said = format!("80% interval {} to {}; {} alone", change(low), change(high), over.name);
         facts.push(Fact::new(format!("over {}", over.device), change(over.ratio.value), said));
@@ -220,7 +220,7 @@ fn mixes(page: &Page<'_>) -> Section {
     let mut notes = Vec::new();
     if page.study.design.objective == Objective::MostThroughput {
         let gain = percent(plan.optimal.rate.value, plan.greedy.rate.value);
-        notes.push(format!("The best mix is {} over greedy{}.", signed(gain), page.why_better(gain)));
+        notes.push(format!("The best mix is {} over greedy{}.", signed(gain, 1), page.why_better(gain)));
     }
     if let Some(saved) = network_saved(&page.study.design, plan.optimal.network_bytes) {
         notes.push(format!(
@@ -271,7 +271,7 @@ fn stations(page: &Page<'_>) -> Section {
         .bounds()
         .map(|bound| match bound.gain_percent {
             Some(gain) => {
-                format!("{} binds: {}. 10% more of it brings {}.", bound.name, bound.meaning, signed(gain))
+                format!("{} binds: {}. 10% more of it brings {}.", bound.name, bound.meaning, signed(gain, 1))
             }
             None => format!("{} binds: {}.", bound.name, bound.meaning),
         })
