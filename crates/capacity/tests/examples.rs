@@ -551,3 +551,20 @@ fn a_load_is_told_in_the_unit_of_its_size() {
     );
     assert!(told(999.5, 1.0).contains("a load of 999.50 requests/s"));
 }
+
+#[test]
+fn a_pool_with_room_binds_nothing_although_a_reserved_part_is_full() {
+    let mut problem = packet_cores();
+    problem.stations.push(Station::new("wire", 1.0));
+    for activity in &mut problem.activities {
+        *activity = activity.clone().demand("wire", 10e-9);
+    }
+    for solution in [problem.alone("to host").unwrap(), problem.solve(&Objective::Throughput).unwrap()] {
+        near(solution.total, 100e6);
+        assert_eq!(names(&solution), ["wire"]);
+    }
+    let host = problem.alone("to host").unwrap();
+    near(host.utilization[&Constraint::PoolShared("cores".into())], 81.0 / 157.0);
+    let reserved = |class: &str| Constraint::PoolReserved { pool: "cores".into(), class: class.into() };
+    assert_eq!((host.utilization[&reserved("host")], host.utilization[&reserved("soc")]), (1.0, 0.0));
+}
