@@ -293,7 +293,9 @@ fn every_number_out_of_range_is_named_with_its_value_and_bound() {
             0.0,
         ),
         (
-            |problem, value| drop(problem.pools[0].reserved.insert("host".into(), value)),
+            |problem, value| {
+                problem.pools[0].reserved.insert("host".into(), value);
+            },
             "the rate of pool `cores` reserved for `host`",
             "at least 0",
             below,
@@ -307,7 +309,9 @@ fn every_number_out_of_range_is_named_with_its_value_and_bound() {
             0.0,
         ),
         (
-            |problem, value| drop(problem.activities[0].demand.insert("soc cores".into(), value)),
+            |problem, value| {
+                problem.activities[0].demand.insert("soc cores".into(), value);
+            },
             "the demand of activity `A4` at station `soc cores`",
             "at least 0",
             below,
@@ -316,7 +320,7 @@ fn every_number_out_of_range_is_named_with_its_value_and_bound() {
         (
             |problem, value| {
                 let key = ("cores".to_string(), "host".to_string());
-                drop(problem.activities[0].pool_demand.insert(key, value));
+                problem.activities[0].pool_demand.insert(key, value);
             },
             "the demand of activity `A4` at pool `cores`, class `host`",
             "at least 0",
@@ -331,14 +335,18 @@ fn every_number_out_of_range_is_named_with_its_value_and_bound() {
             0.0,
         ),
         (
-            |problem, value| drop(problem.activities[0].resources.insert("power".into(), value)),
+            |problem, value| {
+                problem.activities[0].resources.insert("power".into(), value);
+            },
             "the amount of `power` that activity `A4` takes",
             "a finite number",
             odd,
             -3.0,
         ),
         (
-            |problem, value| drop(problem.limits.insert("power".into(), value)),
+            |problem, value| {
+                problem.limits.insert("power".into(), value);
+            },
             "the limit of `power`",
             "a finite number",
             odd,
@@ -555,9 +563,10 @@ fn a_load_is_told_in_the_unit_of_its_size() {
 #[test]
 fn a_pool_with_room_binds_nothing_although_a_reserved_part_is_full() {
     let mut problem = packet_cores();
-    problem.stations.push(Station::new("wire", 1.0));
+    // Another station is nearly full at the same time, however many requests a second that are.
+    problem.stations.extend([Station::new("wire", 1.0), Station::new("nearly", 1.0)]);
     for activity in &mut problem.activities {
-        *activity = activity.clone().demand("wire", 10e-9);
+        *activity = activity.clone().demand("wire", 10e-9).demand("nearly", 9.99e-9);
     }
     for solution in [problem.alone("to host").unwrap(), problem.solve(&Objective::Throughput).unwrap()] {
         near(solution.total, 100e6);

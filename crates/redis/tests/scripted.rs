@@ -95,9 +95,13 @@ impl Cluster {
         let owns = node.owner[usize::from(slot)] == asked;
         match word {
             "IMPORTING" if owns => return format!("-ERR I'm already the owner of hash slot {slot}\r\n"),
-            "IMPORTING" => drop(node.importing.insert(slot, other)),
+            "IMPORTING" => {
+                node.importing.insert(slot, other);
+            }
             "MIGRATING" if !owns => return format!("-ERR I'm not the owner of hash slot {slot}\r\n"),
-            "MIGRATING" => drop(node.migrating.insert(slot, other)),
+            "MIGRATING" => {
+                node.migrating.insert(slot, other);
+            }
             "NODE" => {
                 node.owner[usize::from(slot)] = other;
                 node.importing.remove(&slot);
@@ -112,7 +116,7 @@ impl Cluster {
         let (at, options) = (format!("{}:{}", words[1], words[2]), &words[6..]);
         let keys = options.iter().position(|word| *word == "KEYS").expect("keys follow");
         let shown: Vec<&str> = options[..keys].iter().copied().filter(|word| *word != "REPLACE").collect();
-        if shown != self.login.as_ref().map(migrate_login).unwrap_or_default() {
+        if shown != self.login.as_deref().map(migrate_login).unwrap_or_default() {
             return "-ERR Target instance replied with error: NOAUTH Authentication required.\r\n".into();
         }
         if self.failed < self.failures {
@@ -170,7 +174,7 @@ impl Cluster {
 }
 
 /// The words behind REPLACE that enter the other node.
-fn migrate_login(login: &Vec<&'static str>) -> Vec<&'static str> {
+fn migrate_login(login: &[&'static str]) -> Vec<&'static str> {
     let form = if login.len() == 2 { "AUTH2" } else { "AUTH" };
     [&[form][..], login].concat()
 }
