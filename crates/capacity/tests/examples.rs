@@ -460,12 +460,19 @@ fn gains_are_of_ten_percent_more_of_one_thing() {
     let loaded = problem.solve_with_gains(&Objective::ThroughputAtLoad { load: 10e6 }).unwrap();
     assert_eq!(names(&loaded), ["total load"]);
     near(gain(&loaded, "total load"), 10.0);
+    near(loaded.binding[0].shadow_price.unwrap(), 1.0);
     // A saving is a gain of a cost: more to carry costs more.
     let cost = Cost::Resource("power".into());
     let cheap = problem.solve_with_gains(&Objective::LeastCost { cost, load: 10e6 }).unwrap();
     near(cheap.objective, 6.0);
     near(gain(&cheap, "greatest rate of A5"), 0.4 / 6.0 * 100.0);
     near(gain(&cheap, "total load"), -1.0 / 6.0 * 100.0);
+    let price = |name: &str| {
+        let found = cheap.binding.iter().find(|binding| binding.constraint.to_string() == name);
+        found.and_then(|binding| binding.shadow_price).expect("a price")
+    };
+    near(price("greatest rate of A5"), 1e-6);
+    near(price("total load"), -1e-6);
 }
 
 #[test]
