@@ -460,6 +460,7 @@ mod tests {
         near(&right.price, &[1.0, 1.0]);
         // Feasible, and worse than the best.
         assert!(judge(&[1.0, 1.0], &claimed([true, false], [false, true])).is_none());
+        assert!(judge(&[1.0, 1.0], &claimed([false, true], [true, false])).is_none());
         // Better, and not feasible: the second column is put above its bound.
         let mut beyond = claimed([true, false], [false, false]);
         beyond.x[1] = 2.0;

@@ -509,11 +509,10 @@ impl Form {
         for pool in &self.pools {
             let shared_load = pool.shared_load(rates);
             let no_more = pool.shared - shared_load <= TOLERANCE * pool.size();
-            let used = pool.classes.iter().any(|class| class.operations.iter().any(|&count| count > 0.0));
             if pool.shared > 0.0 {
                 let constraint = Constraint::PoolShared(pool.name.clone());
                 utilization.insert(constraint.clone(), shared_load / pool.shared);
-                if no_more && used {
+                if no_more {
                     full.push((constraint, shared_load / pool.shared, pool.shared));
                 }
             }

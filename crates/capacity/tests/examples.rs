@@ -293,7 +293,9 @@ fn every_number_out_of_range_is_named_with_its_value_and_bound() {
             0.0,
         ),
         (
-            |problem, value| drop(problem.pools[0].reserved.insert("host".into(), value)),
+            |problem, value| {
+                problem.pools[0].reserved.insert("host".into(), value);
+            },
             "the rate of pool `cores` reserved for `host`",
             "at least 0",
             below,
@@ -307,7 +309,9 @@ fn every_number_out_of_range_is_named_with_its_value_and_bound() {
             0.0,
         ),
         (
-            |problem, value| drop(problem.activities[0].demand.insert("soc cores".into(), value)),
+            |problem, value| {
+                problem.activities[0].demand.insert("soc cores".into(), value);
+            },
             "the demand of activity `A4` at station `soc cores`",
             "at least 0",
             below,
@@ -316,7 +320,7 @@ fn every_number_out_of_range_is_named_with_its_value_and_bound() {
         (
             |problem, value| {
                 let key = ("cores".to_string(), "host".to_string());
-                drop(problem.activities[0].pool_demand.insert(key, value));
+                problem.activities[0].pool_demand.insert(key, value);
             },
             "the demand of activity `A4` at pool `cores`, class `host`",
             "at least 0",
@@ -331,14 +335,18 @@ fn every_number_out_of_range_is_named_with_its_value_and_bound() {
             0.0,
         ),
         (
-            |problem, value| drop(problem.activities[0].resources.insert("power".into(), value)),
+            |problem, value| {
+                problem.activities[0].resources.insert("power".into(), value);
+            },
             "the amount of `power` that activity `A4` takes",
             "a finite number",
             odd,
             -3.0,
         ),
         (
-            |problem, value| drop(problem.limits.insert("power".into(), value)),
+            |problem, value| {
+                problem.limits.insert("power".into(), value);
+            },
             "the limit of `power`",
             "a finite number",
             odd,
@@ -452,12 +460,19 @@ fn gains_are_of_ten_percent_more_of_one_thing() {
     let loaded = problem.solve_with_gains(&Objective::ThroughputAtLoad { load: 10e6 }).unwrap();
     assert_eq!(names(&loaded), ["total load"]);
     near(gain(&loaded, "total load"), 10.0);
+    near(loaded.binding[0].shadow_price.unwrap(), 1.0);
     // A saving is a gain of a cost: more to carry costs more.
     let cost = Cost::Resource("power".into());
     let cheap = problem.solve_with_gains(&Objective::LeastCost { cost, load: 10e6 }).unwrap();
     near(cheap.objective, 6.0);
     near(gain(&cheap, "greatest rate of A5"), 0.4 / 6.0 * 100.0);
     near(gain(&cheap, "total load"), -1.0 / 6.0 * 100.0);
+    let price = |name: &str| {
+        let found = cheap.binding.iter().find(|binding| binding.constraint.to_string() == name);
+        found.and_then(|binding| binding.shadow_price).expect("a price")
+    };
+    near(price("greatest rate of A5"), 1e-6);
+    near(price("total load"), -1e-6);
 }
 
 #[test]
@@ -550,4 +565,22 @@ fn a_load_is_told_in_the_unit_of_its_size() {
         "{text}"
     );
     assert!(told(999.5, 1.0).contains("a load of 999.50 requests/s"));
+}
+
+#[test]
+fn a_pool_with_room_binds_nothing_although_a_reserved_part_is_full() {
+    let mut problem = packet_cores();
+    // Another station is nearly full at the same time, however many requests a second that are.
+    problem.stations.extend([Station::new("wire", 1.0), Station::new("nearly", 1.0)]);
+    for activity in &mut problem.activities {
+        *activity = activity.clone().demand("wire", 10e-9).demand("nearly", 9.99e-9);
+    }
+    for solution in [problem.alone("to host").unwrap(), problem.solve(&Objective::Throughput).unwrap()] {
+        near(solution.total, 100e6);
+        assert_eq!(names(&solution), ["wire"]);
+    }
+    let host = problem.alone("to host").unwrap();
+    near(host.utilization[&Constraint::PoolShared("cores".into())], 81.0 / 157.0);
+    let reserved = |class: &str| Constraint::PoolReserved { pool: "cores".into(), class: class.into() };
+    assert_eq!((host.utilization[&reserved("host")], host.utilization[&reserved("soc")]), (1.0, 0.0));
 }

@@ -174,6 +174,7 @@ fn bytes_rates_and_frequencies_take_their_time() {
     // To the nearest: 1e12 / 3 is 333333333333.3, 1e12 / 7 is 142857142857.14, 1e12 / 1.5e12 is 0.67.
     assert_eq!(OpRate::per_second(3).interval(), Time::from_ps(333_333_333_333));
     assert_eq!(OpRate::per_second(1_500_000_000_000).interval(), Time::from_ps(1));
+    assert_eq!(OpRate::per_second(1_700_000_000_000).interval(), Time::from_ps(1));
     assert_eq!(OpRate::per_second(2_500_000_000_000).interval(), Time::ZERO);
     let frequency = Frequency::from_hz(3_000_000_000);
     assert_eq!([0, 1, 2, 3].map(|n| frequency.time_for_cycles(n).ps()), [0, 333, 667, 1000]);
@@ -188,6 +189,8 @@ fn values_are_printed_in_the_largest_unit_that_leaves_one() {
         (1_001, "1.001 ns"),
         (999_999, "999.999 ns"),
         (1_000_000, "1 us"),
+        (999_999_000, "999.999 us"),
+        (1_000_000_000, "1 ms"),
         (2_500_000_000, "2.5 ms"),
         (1_000_000_000_000, "1 s"),
         (120_000_000_000_000, "120 s"),
@@ -214,10 +217,16 @@ fn values_are_printed_in_the_largest_unit_that_leaves_one() {
         [1, 1_500, 2_000_000, 200_000_000_000, 1_600_000_000_000].map(bits),
         ["1 bit/s", "1.5 kbit/s", "2 Mbit/s", "200 Gbit/s", "1.6 Tbit/s"]
     );
+    assert_eq!(
+        [1_000, 1_000_000, 1_000_000_000, 1_000_000_000_000].map(bits),
+        ["1 kbit/s", "1 Mbit/s", "1 Gbit/s", "1 Tbit/s"]
+    );
     let operations = |rate| OpRate::per_second(rate).to_string();
     assert_eq!([7, 7_000, 195_000_000, 2_000_000_000].map(operations), ["7 /s", "7 k/s", "195 M/s", "2 G/s"]);
+    assert_eq!([1_000, 1_000_000, 1_000_000_000].map(operations), ["1 k/s", "1 M/s", "1 G/s"]);
     let hertz = |hz| Frequency::from_hz(hz).to_string();
     assert_eq!([7, 7_000, 7_500_000, 2_750_000_000].map(hertz), ["7 Hz", "7 kHz", "7.5 MHz", "2.75 GHz"]);
+    assert_eq!([1_000, 1_000_000, 1_000_000_000].map(hertz), ["1 kHz", "1 MHz", "1 GHz"]);
     // Widths and sides are kept.
     assert_eq!(format!("[{:>8}]", Time::from_ns(3)), "[    3 ns]");
     assert_eq!(format!("[{:<5}]", Quantity::Count(3)), "[3    ]");

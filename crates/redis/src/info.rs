@@ -144,3 +144,122 @@ pub fn role(relay: &Relay) -> Vec<u8> {
     out.extend_from_slice(format!(":{}\r\n", current.backlog.published().saturating_sub(1)).as_bytes());
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::handshake::ReplicationId;
+
+    const ID: &str = "0123456789abcdef0123456789abcdef01234567";
+
+    /// The fields of a section.
+    fn fields(text: &str) -> Vec<&str> {
+        text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
+    }
+
+    #[test]
+    fn every_number_stands_under_its_own_name() {
+        let mut config = Config::of("[::1]:6380", "127.0.0.1:0");
+        config.acknowledge.replicas = 3;
+        let relay = Relay::new(config).expect("the configuration is in order");
+        let counters = &relay.counters;
+        let all = [
+            &counters.connections,
+            &counters.refused,
+            &counters.stream_bytes_in,
+            &counters.file_bytes_in,
+            &counters.stream_bytes_out,
+            &counters.file_bytes_out,
+            &counters.replica_full,
+            &counters.replica_partial,
+            &counters.master_full,
+            &counters.master_partial,
+            &counters.dropped_slow,
+        ];
+        for (index, counter) in all.into_iter().enumerate() {
+            counter.set(1 << index);
+        }
+        assert_eq!(
+            fields(&text(&relay, &["STATS"])),
+            [
+                "total_connections_received:1",
+                "rejected_connections:2",
+                "total_net_repl_input_bytes:12",
+                "total_net_repl_output_bytes:48",
+                "sync_full:64",
+                "sync_partial_ok:128",
+                "master_sync_full:256",
+                "master_sync_partial:512",
+                "client_output_buffer_limit_disconnections:1024",
+            ]
+        );
+        {
+            let mut current = relay.current.borrow_mut();
+            current.link = LinkState::Synchronising;
+            current.backlog.reset(101);
+            current.backlog.room().extend([b'x'; 50]);
+            current.backlog.received();
+            current.backlog.publish(141);
+            current.acknowledged = 120;
+        }
+        let told = text(&relay, &["replication"]);
+        let offset_and_id = format!("master_replid:{}", "0".repeat(40));
+        for line in [
+            "role:slave",
+            "master_host:::1",
+            "master_port:6380",
+            "master_link_status:down",
+            "master_last_io_seconds_ago:-1",
+            "master_sync_in_progress:1",
+            "slave_read_repl_offset:150",
+            "slave_repl_offset:140",
+            "connected_slaves:0",
+            &offset_and_id,
+            "master_repl_offset:140",
+            "second_repl_offset:-1",
+            "repl_backlog_size:67108864",
+            "repl_backlog_first_byte_offset:101",
+            "repl_backlog_histlen:40",
+            "relay_acknowledged_offset:120",
+            "relay_quorum:3",
+        ] {
+            assert!(fields(&told).contains(&line), "{line} is missing: {told}");
+        }
+        assert_eq!(role(&relay), b"*5\r\n$5\r\nslave\r\n$3\r\n::1\r\n:6380\r\n$4\r\nsync\r\n:140\r\n");
+        {
+            let mut current = relay.current.borrow_mut();
+            current.link = LinkState::Up;
+            current.id = Some(ID.parse::<ReplicationId>().expect("an id"));
+            (current.second_id, current.second_offset) = (ID.parse().expect("an id"), 77);
+        }
+        let told = text(&relay, &["replication"]);
+        for line in [
+            "master_link_status:up",
+            "master_last_io_seconds_ago:0",
+            "master_sync_in_progress:0",
+            &format!("master_replid:{ID}"),
+            &format!("master_replid2:{ID}"),
+            "second_repl_offset:77",
+        ] {
+            assert!(fields(&told).contains(&line), "{line} is missing: {told}");
+        }
+    }
+
+    #[test]
+    fn sections_are_those_that_are_asked_for() {
+        let relay = Relay::new(Config::of("h:1", "h:2")).expect("the configuration is in order");
+        let heads = |sections: &[&str]| -> Vec<String> {
+            text(&relay, sections)
+                .lines()
+                .filter_map(|line| Some(line.strip_prefix("# ")?.to_string()))
+                .collect()
+        };
+        let every = ["Server", "Clients", "Stats", "Replication"];
+        for asked in [&[][..], &["ALL"], &["default"], &["everything"], &["stats", "all"]] {
+            assert_eq!(heads(asked), every, "{asked:?}");
+        }
+        assert_eq!(heads(&["clients", "Server"]), ["Server", "Clients"]);
+        assert_eq!(heads(&["memory"]), [""; 0]);
+    }
+}

@@ -1,11 +1,12 @@
 //! Slots moved between two played cluster nodes, so that what servers seldom say is said: passwords of
 //! each form, and moves that an earlier run left half told.
 
-use offpath_redis::resp::{self, Limits};
+use offpath_redis::resp::{self, Limits, Value};
 use offpath_redis::shard::ShardError;
 use offpath_redis::shard::apply::{Done, apply};
-use offpath_redis::shard::client::Access;
+use offpath_redis::shard::client::{Access, ClusterClient};
 use offpath_redis::shard::plan::{Endpoint, Plan};
+use offpath_redis::shard::slots::slot;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -39,6 +40,8 @@ struct Cluster {
     /// How often MIGRATE fails before each time that it works.
     failures: usize,
     failed: usize,
+    /// A node that says that the cluster is down.
+    down: Option<usize>,
 }
 
 fn id(node: usize) -> String {
@@ -92,9 +95,13 @@ impl Cluster {
         let owns = node.owner[usize::from(slot)] == asked;
         match word {
             "IMPORTING" if owns => return format!("-ERR I'm already the owner of hash slot {slot}\r\n"),
-            "IMPORTING" => drop(node.importing.insert(slot, other)),
+            "IMPORTING" => {
+                node.importing.insert(slot, other);
+            }
             "MIGRATING" if !owns => return format!("-ERR I'm not the owner of hash slot {slot}\r\n"),
-            "MIGRATING" => drop(node.migrating.insert(slot, other)),
+            "MIGRATING" => {
+                node.migrating.insert(slot, other);
+            }
             "NODE" => {
                 node.owner[usize::from(slot)] = other;
                 node.importing.remove(&slot);
@@ -109,7 +116,7 @@ impl Cluster {
         let (at, options) = (format!("{}:{}", words[1], words[2]), &words[6..]);
         let keys = options.iter().position(|word| *word == "KEYS").expect("keys follow");
         let shown: Vec<&str> = options[..keys].iter().copied().filter(|word| *word != "REPLACE").collect();
-        if shown != self.login.as_ref().map(migrate_login).unwrap_or_default() {
+        if shown != self.login.as_deref().map(migrate_login).unwrap_or_default() {
             return "-ERR Target instance replied with error: NOAUTH Authentication required.\r\n".into();
         }
         if self.failed < self.failures {
@@ -154,6 +161,12 @@ impl Cluster {
                 let keys: Vec<String> = keys.iter().take(most).map(|key| bulk(key)).collect();
                 format!("*{}\r\n{}", keys.len(), keys.concat())
             }
+            ["GET", _] if self.down == Some(asked) => "-CLUSTERDOWN The cluster is down\r\n".into(),
+            ["GET", key] => {
+                let owner = self.nodes[asked].owner[usize::from(slot(key.as_bytes()))];
+                let moved = format!("-MOVED {} {}\r\n", slot(key.as_bytes()), self.nodes[owner].address);
+                if owner == asked { bulk(&asked.to_string()) } else { moved }
+            }
             ["MIGRATE", ..] => self.migrate(asked, words),
             other => panic!("{other:?} was not expected"),
         }
@@ -161,7 +174,7 @@ impl Cluster {
 }
 
 /// The words behind REPLACE that enter the other node.
-fn migrate_login(login: &Vec<&'static str>) -> Vec<&'static str> {
+fn migrate_login(login: &[&'static str]) -> Vec<&'static str> {
     let form = if login.len() == 2 { "AUTH2" } else { "AUTH" };
     [&[form][..], login].concat()
 }
@@ -344,4 +357,32 @@ fn a_migrate_is_tried_five_times_each() {
     let error = carry_out(&cluster, &[8_191, 8_193], &Access::default()).unwrap_err().to_string();
     assert!(error.contains("MIGRATE") && error.contains("IOERR"), "{error}");
     assert_eq!(keys(&cluster, 8_191), [70, 0]);
+}
+
+#[test]
+fn a_client_of_a_node_that_is_down_learns_the_owner_from_another() {
+    // Every slot is the first node's as that one has it.
+    let cluster = play(SLOTS, &[]);
+    let address = |node: usize| cluster.lock().unwrap().nodes[node].address.clone();
+    let mut client = ClusterClient::connect(&address(0), Access::default()).unwrap();
+    let get = |client: &mut ClusterClient| client.ask(b"key", &[b"GET", b"key"]).map_err(|e| e.to_string());
+    assert_eq!(get(&mut client), Ok(Value::Bulk(b"0".to_vec())));
+    assert_eq!((client.redirected, client.address(b"key").to_string()), (0, address(0)));
+    // Another key's redirection shows the client the second node.
+    cluster.lock().unwrap().nodes[0].owner[usize::from(slot(b"other"))] = 1;
+    cluster.lock().unwrap().nodes[1].owner.fill(1);
+    assert_ne!(slot(b"other"), slot(b"key"));
+    let other = client.ask(b"other", &[b"GET", b"other"]).unwrap();
+    assert_eq!((other, client.redirected), (Value::Bulk(b"1".to_vec()), 1));
+    cluster.lock().unwrap().down = Some(0);
+    assert_eq!(get(&mut client), Ok(Value::Bulk(b"1".to_vec())));
+    assert_eq!((client.redirected, client.address(b"key").to_string()), (2, address(1)));
+    // Where all are down it gives up, with a word on it.
+    let alone = play(SLOTS, &[]);
+    let seed = alone.lock().unwrap().nodes[0].address.clone();
+    let mut client = ClusterClient::connect(&seed, Access::default()).unwrap();
+    alone.lock().unwrap().nodes[0].owner.fill(1);
+    alone.lock().unwrap().nodes[1].owner.fill(0);
+    let error = get(&mut client).unwrap_err();
+    assert!(error.contains("redirected 32 times"), "{error}");
 }

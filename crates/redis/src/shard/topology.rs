@@ -147,6 +147,30 @@ mod tests {
         }
     }
 
+    #[test]
+    fn who_cannot_be_reached_has_failed_but_for_oneself() {
+        for (flags, link, failed) in [
+            ("master", "connected", false),
+            ("master", "disconnected", true),
+            ("slave", "disconnected", true),
+            // A node has no link to itself.
+            ("myself,master", "disconnected", false),
+            ("myself,master", "connected", false),
+            ("master,fail", "connected", true),
+            ("master,fail?", "connected", true),
+            ("handshake", "connected", true),
+            ("master,noaddr", "connected", true),
+            ("myself,master,fail", "connected", true),
+        ] {
+            let text = format!("{A} 127.0.0.1:1@2 {flags} - 0 0 1 {link} 5\n");
+            let nodes = parse("here", &text).unwrap();
+            assert_eq!(nodes[0].failed, failed, "{flags} {link}");
+            assert_eq!(nodes[0].master, flags.contains("master"), "{flags}");
+            assert_eq!(nodes[0].myself, flags.contains("myself"), "{flags}");
+            assert_eq!(nodes[0].slots.iter().collect::<Vec<_>>(), [5]);
+        }
+    }
+
     proptest! {
         #[test]
         fn any_text_is_answered(text in "([0-9a-f]{40} [a-z0-9.:@]{0,20} [a-z,?]{0,20} (-|[0-9a-f]{40}) 0 0 1 [a-z]{0,9}( [\\[\\]0-9<>-]{0,20}){0,4}\n?){0,4}") {
