@@ -302,6 +302,12 @@ fn slips_are_refused_with_their_reason() {
         (path(&["--overlay", "rack"]), &["`rack` is a testbed"]),
         (path(&["--html", &nowhere]), &["none/page.html", "check that the directory exists"]),
         (path(&["--html", &directory]), &["a directory", "name a file in it"]),
+        (
+            vec!["plan".into(), design.clone(), "--load".into(), "40M/s".into()],
+            &["--load 40M/s", "--goal lowest-p99"],
+        ),
+        (vec!["plan".into(), LOG.into(), "--workload".into(), c.clone()], &["--workload", "no workload"]),
+        (vec!["plan".into(), design.clone(), "--workload".into(), directory.clone()], &["is not a file"]),
         (words("path bluefield3"), &["did you mean `bluefield2`?", "offpath device source bluefield2"]),
         (words("device show rack"), &["`rack` is a testbed"]),
         (words("device source bluefeild2"), &["did you mean `bluefield2`?"]),

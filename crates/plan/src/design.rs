@@ -825,15 +825,25 @@ impl Parsed {
     }
 
     fn read_workload(&self, directory: &Path) -> Result<Option<Workload>, miette::Report> {
-        let Some(raw) = &self.raw.workload else { return Ok(None) };
         let changes = &self.changes;
+        let Some(raw) = &self.raw.workload else {
+            return match &changes.workload {
+                None => Ok(None),
+                Some(file) => Err(miette::miette!(
+                    help = "leave `--workload` out, or add [workload] with `ycsb = \"...\"` to the design",
+                    "`--workload {}` has no effect: the design has no workload",
+                    file.display()
+                )),
+            };
+        };
         let path = changes.workload.clone().unwrap_or_else(|| directory.join(raw.ycsb.get_ref()));
         let held = if changes.workload.is_none() { changes.files.get(raw.ycsb.get_ref()) } else { None };
         let workload = match held {
             Some(text) => Workload::parse(text, raw.ycsb.get_ref())?,
             None if !path.is_file() => {
+                let what = if path.exists() { "is not a file" } else { "does not exist" };
                 return Err(self.error(
-                    format!("the workload file `{}` does not exist", path.display()),
+                    format!("the workload file `{}` {what}", path.display()),
                     "give the path of a YCSB property file, from the design's own folder",
                     raw.ycsb.span(),
                 ));
@@ -1312,6 +1322,16 @@ impl Resolver<'_> {
             }
             Ok(rate.get() as f64)
         };
+        match (word, &changes.offered_load) {
+            // A load that changes nothing would pass for one that was met.
+            ("most-throughput", Some(load)) => {
+                return Err(miette::miette!(
+                    help = "add `--goal lowest-p99` or `--goal least-host-cpu`, or leave `--load` out",
+                    "`--load {load}` has no effect on the goal `most-throughput`, which is sought at no load"
+                ));
+            }
+            _ => {}
+        }
         match word {
             "most-throughput" => Ok(Objective::MostThroughput),
             "least-host-cpu" => Ok(Objective::LeastHostCpu { load: load()? }),
@@ -1407,6 +1427,13 @@ impl Resolver<'_> {
                 sweep.parameter.span(),
             ));
         };
+        if sweep.values.is_empty() {
+            return Err(self.error(
+                format!("the sweep of `{name}` has no values"),
+                "give it one or more in the parameter's unit, or remove [sweep]",
+                sweep.parameter.span(),
+            ));
+        }
         let mut values = Vec::new();
         for value in &sweep.values {
             let refused = |(message, help): (String, String)| self.error(message, help, value.span());
@@ -2224,6 +2251,7 @@ mod tests {
             ("", "", "[clients]\ncounts = [1, 0]", "0 clients"),
             ("", "", "[clients]\ncounts = [70000]", "70000 clients"),
             ("", "", "[sweep]\nparameter = \"chunk\"\nvalues = [4]", "is a size, and this has no unit"),
+            ("", "", "[sweep]\nparameter = \"chunk\"\nvalues = []", "the sweep of `chunk` has no values"),
             ("", "", many.as_str(), "201 alternatives"),
         ] {
             let error = parse(&text(design, parameters, WRITE, more), &[]).expect_err(words).to_string();
