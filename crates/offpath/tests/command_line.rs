@@ -582,6 +582,31 @@ const SWEEP: [&str; 12] = [
     "1000",
 ];
 
+/// Long transfers in flight together end together; counted where they end they were shown to carry more
+/// than the clients' ports, 205 of 200 Gbit/s.
+#[test]
+fn a_sweep_shows_no_more_than_the_capacity_and_which_machine_is_full() {
+    let said = answer(&[
+        "sweep",
+        "bluefield2",
+        "--path",
+        "client-host",
+        "--size",
+        "8MiB",
+        "--clients",
+        "11",
+        "--format",
+        "json",
+    ]);
+    let said: serde_json::Value = serde_json::from_str(&said).expect("it is JSON");
+    let row = &said["rows"][0];
+    let number = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key} of {row}"));
+    let share = number("throughput_mreq_per_s") / number("capacity_mreq_per_s");
+    assert!((0.97..=1.0).contains(&share), "{share} of the capacity: {row}");
+    assert!(number("fullest_utilization") <= 1.0 && number("fullest_utilization") > 0.97, "{row}");
+    assert!(row["throughput_unknown_because"].is_null(), "{row}");
+}
+
 #[test]
 fn a_sweep_resumes_where_it_was_cut_off() {
     let directory = tempfile::tempdir().expect("a directory");

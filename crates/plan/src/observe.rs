@@ -8,7 +8,7 @@ use offpath_fabric::{Fabric, LocalBoxFuture, World};
 use offpath_quantity::Time;
 use offpath_route::{Kind, Posting, Router};
 use offpath_twin::world::{Label, Observer, Recorded, Snapshot, TwinFabric, TwinQueuePair, TwinWorld};
-use offpath_twin::{Interval, Latencies, Seed, batch_means};
+use offpath_twin::{BATCHES, Interval, Latencies, MeanDemand, Seed, edges, throughput};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -81,9 +81,9 @@ pub struct Loaded {
     pub latencies: Latencies,
     /// Requests that failed.
     pub failed: u64,
-    /// Share of its server time that each station was busy.
+    /// Share of its server time that each station was busy, as the mean over the machines of its role.
     pub utilization: BTreeMap<String, f64>,
-    /// TEMP
+    /// The busiest machine of its role at each station, counted from 0, and its share.
     pub fullest: BTreeMap<String, (u32, f64)>,
     /// Mean time that a context was held, by station.
     pub holds: BTreeMap<String, Time>,
@@ -101,8 +101,6 @@ pub struct Loaded {
 const BATCH: u64 = 32;
 /// Most requests that are sampled before a demand is taken as it is.
 const MOST: u64 = 8192;
-/// Batches of a loaded window for its confidence interval.
-const WINDOWS: usize = 20;
 /// Requests that an open loop may have under way before arrivals wait at the clients.
 const OPEN_LOOP_TASKS: u32 = 2048;
 
@@ -295,7 +293,7 @@ pub fn load(
     let router = &ready[0].router;
     let observer = Observer::new();
     let script: Vec<Compiled> = ready.iter().map(|one| one.compiled.clone()).collect();
-    let meter = Rc::new(RefCell::new(Meter::new(window)));
+    let meter: Rc<RefCell<Meter>> = Rc::default();
     let driver: Rc<RefCell<Option<Driver>>> = Rc::default();
     let shared = {
         let (of_answers, driver, observer) = (meter.clone(), driver.clone(), observer.clone());
@@ -310,9 +308,9 @@ pub fn load(
         // A request is served when its work in the background is over too: else a mix would seem to carry
         // for a while what it only puts off.
         let meter = meter.clone();
-        let done = move |job: Job, at| {
+        let done = move |job: Job, _| {
             observer.end(Label::from_value(job.label));
-            meter.borrow_mut().done(at);
+            meter.borrow_mut().done();
         };
         Shared::hearing(script.clone(), Chance::Random, answered, done)?
     };
@@ -341,8 +339,6 @@ pub fn load(
                     driver.as_mut().expect("the driver is set before the run").push(fabric.now());
                 };
                 let from = fabric.now() + warm_up;
-                meter.borrow_mut().from = from;
-                let until = from + window;
                 match arrivals {
                     Arrivals::Closed(in_flight) => (0..in_flight).for_each(|_| push()),
                     Arrivals::Poisson(rate) => {
@@ -359,10 +355,10 @@ pub fn load(
                         }));
                     }
                 }
-                fabric.sleep_until(from).await;
-                meter.borrow_mut().before = Some(fabric.snapshot());
-                fabric.sleep_until(until).await;
-                meter.borrow_mut().after = Some(fabric.snapshot());
+                for edge in edges(from, window) {
+                    fabric.sleep_until(edge).await;
+                    meter.borrow_mut().seen.push(fabric.snapshot());
+                }
             })
         }
     };
@@ -373,29 +369,32 @@ pub fn load(
         return Err(RunError::Request { alternative, reason: words(&failure) });
     }
     let meter = meter.borrow();
-    let (Some(before), Some(after)) = (&meter.before, &meter.after) else {
-        return Err(stopped("the run ended before its window"));
+    let (before, after) = match &meter.seen[..] {
+        [before, .., after] if meter.seen.len() > BATCHES as usize => (before, after),
+        _ => return Err(stopped("the run ended before its window")),
     };
     let mut utilization = BTreeMap::new();
     let mut holds = BTreeMap::new();
-    for (station, share) in after.utilization(before, router) {
-        let info = &router.stations()[station.index()];
-        utilization.insert(info.name.clone(), share);
-        if let (Kind::Contexts(_), Some(hold)) = (&info.kind, after.mean_hold(before, station)) {
+    let mut fullest = BTreeMap::new();
+    for usage in after.usage(before, router) {
+        let info = &router.stations()[usage.station.index()];
+        utilization.insert(info.name.clone(), usage.mean());
+        fullest.extend(usage.fullest().map(|found| (info.name.clone(), found)));
+        if let (Kind::Contexts(_), Some(hold)) = (&info.kind, after.mean_hold(before, usage.station)) {
             holds.insert(info.name.clone(), hold);
         }
     }
     let recorded = observer.recorded();
-    let seconds = window.as_seconds() / WINDOWS as f64;
-    let rates: Vec<f64> = meter.counts.iter().map(|count| *count as f64 / seconds).collect();
-    let throughput = batch_means(&rates).ok_or_else(|| stopped("the window is too short to count"))?;
+    let demand = MeanDemand::recorded(recorded.values());
+    let throughput = throughput(router, &meter.seen, &meter.ended, &demand)
+        .ok_or_else(|| stopped("the window is too short to count"))?;
     Ok(Loaded {
         mean_in_flight: throughput.mean * meter.latencies.mean().unwrap_or(Time::ZERO).as_seconds(),
         throughput,
         latencies: meter.latencies.clone(),
         failed: meter.failed,
-        fullest: utilization.iter().map(|(n, s)| (n.clone(), (0, *s))).collect(),
         utilization,
+        fullest,
         holds,
         demands: ready
             .iter()
@@ -429,35 +428,19 @@ impl Driver {
 }
 
 /// Counts what ends in the window.
+#[derive(Default)]
 struct Meter {
-    from: Time,
-    window: Time,
-    counts: [u64; WINDOWS],
+    /// The stations at the edges of the window's batches, as far as they have come.
+    seen: Vec<Snapshot>,
+    /// Requests that ended in each batch.
+    ended: [u64; BATCHES as usize],
     latencies: Latencies,
     failed: u64,
-    before: Option<Snapshot>,
-    after: Option<Snapshot>,
 }
 
 impl Meter {
-    fn new(window: Time) -> Meter {
-        Meter {
-            from: Time::MAX,
-            window,
-            counts: [0; WINDOWS],
-            latencies: Latencies::default(),
-            failed: 0,
-            before: None,
-            after: None,
-        }
-    }
-
-    fn is_inside(&self, at: Time) -> bool {
-        at >= self.from && at - self.from < self.window
-    }
-
     fn answered(&mut self, job: Job, at: Time, result: Result<(), Failure>) {
-        if !self.is_inside(at) {
+        if !(1..=self.ended.len()).contains(&self.seen.len()) {
             return;
         }
         match result {
@@ -466,10 +449,10 @@ impl Meter {
         }
     }
 
-    fn done(&mut self, at: Time) {
-        if self.is_inside(at) {
-            let index = ((at - self.from).ps() as u128 * WINDOWS as u128 / self.window.ps() as u128) as usize;
-            self.counts[index] += 1;
+    fn done(&mut self) {
+        let batch = self.seen.len().wrapping_sub(1);
+        if let Some(ended) = self.ended.get_mut(batch) {
+            *ended += 1;
         }
     }
 }

@@ -51,6 +51,12 @@ impl Line {
         self.past + gaps.partition_point(|&(_, to)| to <= at)
     }
 
+    /// How long it has served up to `now`: what is booked, less what of it lies ahead.
+    fn served(&self, now: u64) -> u64 {
+        let idle: u64 = self.gaps[self.first_gap(now)..].iter().map(|&(from, to)| to - from.max(now)).sum();
+        self.busy - (self.end.saturating_sub(now) - idle)
+    }
+
     fn reset(&mut self) {
         (self.end, self.busy, self.past) = (0, 0, 0);
         self.gaps.clear();
@@ -125,10 +131,29 @@ pub struct Calendar(State);
 #[derive(Clone, Debug)]
 enum State {
     Line(Line),
-    Cores { servers: usize, free: BinaryHeap<Reverse<u64>>, busy: u64 },
-    Contexts { capacity: usize, open: usize, releases: BinaryHeap<Reverse<u64>>, busy: u64, granted: u64 },
-    Pool { shared: Option<(u64, Line)>, reserved: Vec<Option<(u64, Line)>> },
-    Banks { count: usize, lines: Vec<Line> },
+    /// Of each core the moment from which it is free, and since when it is kept without a pause.
+    Cores {
+        servers: usize,
+        free: BinaryHeap<Reverse<(u64, u64)>>,
+        busy: u64,
+    },
+    /// `since` is the sum of the moments at which the open ones were taken.
+    Contexts {
+        capacity: usize,
+        open: usize,
+        since: u128,
+        releases: BinaryHeap<Reverse<u64>>,
+        busy: u64,
+        granted: u64,
+    },
+    Pool {
+        shared: Option<(u64, Line)>,
+        reserved: Vec<Option<(u64, Line)>>,
+    },
+    Banks {
+        count: usize,
+        lines: Vec<Line>,
+    },
 }
 
 impl Calendar {
@@ -139,6 +164,7 @@ impl Calendar {
             Kind::Contexts(n) => State::Contexts {
                 capacity: *n as usize,
                 open: 0,
+                since: 0,
                 releases: BinaryHeap::new(),
                 busy: 0,
                 granted: 0,
@@ -159,13 +185,13 @@ impl Calendar {
             (State::Line(line), _) => line.reserve(now, at, occupancy),
             (State::Cores { servers, free, busy }, _) => {
                 *busy += occupancy;
-                let start = if free.len() < *servers {
-                    at
+                let (start, since) = if free.len() < *servers {
+                    (at, at)
                 } else {
-                    let Reverse(earliest) = free.pop().expect("a processor has cores");
-                    earliest.max(at)
+                    let Reverse((earliest, since)) = free.pop().expect("a processor has cores");
+                    if earliest < at { (at, at) } else { (earliest, since) }
                 };
-                free.push(Reverse(start + occupancy));
+                free.push(Reverse((start + occupancy, since)));
                 start
             }
             (State::Pool { shared, reserved }, Pick::Class(class)) => {
@@ -214,6 +240,34 @@ impl Calendar {
         }
     }
 
+    /// Server time that passed up to `now`: what is booked for later, or kept still, is not counted.
+    fn served(&self, now: u64) -> u64 {
+        match &self.0 {
+            State::Line(line) => line.served(now),
+            State::Cores { free, busy, .. } => {
+                let ahead =
+                    |&Reverse((until, since)): &Reverse<(u64, u64)>| until.saturating_sub(since.max(now));
+                busy - free.iter().map(ahead).sum::<u64>()
+            }
+            State::Contexts { open, since, releases, busy, .. } => {
+                let ahead = |Reverse(at): &Reverse<u64>| at.saturating_sub(now);
+                let held = *open as u128 * u128::from(now) - since;
+                busy + held as u64 - releases.iter().map(ahead).sum::<u64>()
+            }
+            State::Pool { shared, reserved } => {
+                shared.iter().chain(reserved.iter().flatten()).map(|(_, line)| line.served(now)).sum()
+            }
+            State::Banks { lines, .. } => lines.iter().map(|line| line.served(now)).sum(),
+        }
+    }
+
+    /// Requests that packet cores passed up to `now`, one in service as the part that is done.
+    fn passed(&self, now: u64) -> f64 {
+        let State::Pool { shared, reserved } = &self.0 else { return 0.0 };
+        let parts = shared.iter().chain(reserved.iter().flatten());
+        parts.map(|(interval, line)| line.served(now) as f64 / *interval as f64).sum()
+    }
+
     fn reset(&mut self) {
         match &mut self.0 {
             State::Line(line) => line.reset(),
@@ -221,9 +275,9 @@ impl Calendar {
                 free.clear();
                 *busy = 0;
             }
-            State::Contexts { open, releases, busy, granted, .. } => {
+            State::Contexts { open, since, releases, busy, granted, .. } => {
                 releases.clear();
-                (*open, *busy, *granted) = (0, 0, 0);
+                (*open, *since, *busy, *granted) = (0, 0, 0, 0);
             }
             State::Pool { shared, reserved } => {
                 shared.iter_mut().chain(reserved.iter_mut().flatten()).for_each(|(_, line)| line.reset());
@@ -318,13 +372,14 @@ impl Stations {
     pub fn acquire(&mut self, slot: usize) -> bool {
         let now = self.now;
         match &mut self.calendars[slot].0 {
-            State::Contexts { capacity, open, releases, granted, .. } => {
+            State::Contexts { capacity, open, since, releases, granted, .. } => {
                 while releases.peek().is_some_and(|Reverse(at)| *at <= now) {
                     releases.pop();
                 }
                 let free = *open + releases.len() < *capacity;
                 if free {
                     *open += 1;
+                    *since += u128::from(now);
                     *granted += 1;
                 }
                 free
@@ -347,12 +402,13 @@ impl Stations {
         }
     }
 
-    /// Says when a context taken at `since` is given back.
-    pub fn release(&mut self, slot: usize, since: Time, at: Time) {
+    /// Says when a context taken at `taken` is given back.
+    pub fn release(&mut self, slot: usize, taken: Time, at: Time) {
         match &mut self.calendars[slot].0 {
-            State::Contexts { open, releases, busy, .. } => {
+            State::Contexts { open, since, releases, busy, .. } => {
                 *open -= 1;
-                *busy += (at.saturating_sub(since)).ps();
+                *since -= u128::from(taken.ps());
+                *busy += (at.saturating_sub(taken)).ps();
                 releases.push(Reverse(at.ps()));
             }
             other => unreachable!("only contexts are held, not {other:?}"),
@@ -388,7 +444,23 @@ impl Stations {
         }
     }
 
-    /// Server time booked so far at every instance of `station`.
+    /// Server time that passed so far at `station`, on one machine after the other: of visits that are
+    /// booked ahead, what lies ahead is not in it, so in no span does a server serve longer than that.
+    pub fn served(&self, station: StationId) -> impl Iterator<Item = Time> {
+        let index = station.index();
+        let end = self.base.get(index + 1).copied().unwrap_or(self.calendars.len());
+        self.calendars[self.base[index]..end].iter().map(|calendar| Time::from_ps(calendar.served(self.now)))
+    }
+
+    /// Requests that the packet cores of `station` passed so far, at every instance; 0 for other stations.
+    pub fn passed(&self, station: StationId) -> f64 {
+        let index = station.index();
+        let end = self.base.get(index + 1).copied().unwrap_or(self.calendars.len());
+        self.calendars[self.base[index]..end].iter().map(|calendar| calendar.passed(self.now)).sum()
+    }
+
+    /// Server time booked so far at every instance of `station`, also for later; contexts are booked
+    /// when it is known how long they are held.
     pub fn busy(&self, station: StationId) -> Time {
         let index = station.index();
         let end = self.base.get(index + 1).copied().unwrap_or(self.calendars.len());
@@ -414,6 +486,41 @@ mod tests {
         assert_eq!((line.busy, line.end), (76, 121));
     }
 
+    fn served(stations: &mut Stations, kind: &str, at: u64) -> u64 {
+        stations.set_now(Time::from_ps(at));
+        let index = usize::from(kind == "contexts");
+        stations.served(StationId(index as u16)).map(Time::ps).sum()
+    }
+
+    /// Of what is booked ahead, or held still, only what passed is served.
+    #[test]
+    fn time_is_served_when_it_passes() {
+        let station = |kind| Station { name: String::new(), machine: 0, instances: 1, kind, meaning: "" };
+        let table = [station(Kind::Cores(2)), station(Kind::Contexts(2))];
+        let mut stations = Stations::new(&table, true);
+        let any = |stations: &mut Stations, at, time| {
+            let (at, time) = (Time::from_ps(at), Time::from_ps(time));
+            stations.serve(0, at, time, Pick::Any, &mut || 0).ps()
+        };
+        // One core from 0 to 100 and on to 150, the other from 20 to 30.
+        assert_eq!(any(&mut stations, 0, 100), 0);
+        assert_eq!(any(&mut stations, 20, 10), 20);
+        assert_eq!(served(&mut stations, "cores", 10), 10);
+        assert_eq!(served(&mut stations, "cores", 25), 30);
+        assert_eq!(any(&mut stations, 90, 5), 90, "the second core");
+        assert_eq!(any(&mut stations, 91, 50), 95, "the second again");
+        assert_eq!(served(&mut stations, "cores", 92), 92 + 10 + 2);
+        assert_eq!(served(&mut stations, "cores", 200), 165);
+        assert!(stations.acquire(1) && stations.acquire(1) && !stations.acquire(1));
+        assert_eq!(served(&mut stations, "contexts", 210), 20, "two are held");
+        stations.release(1, Time::from_ps(200), Time::from_ps(230));
+        assert_eq!(served(&mut stations, "contexts", 220), 40, "one of them is given back later");
+        assert_eq!(served(&mut stations, "contexts", 250), 30 + 50);
+        stations.release(1, Time::from_ps(200), Time::from_ps(250));
+        assert_eq!(served(&mut stations, "contexts", 300), 80);
+        assert_eq!(stations.busy(StationId(1)).ps(), 80);
+    }
+
     proptest! {
         /// The line against one that keeps every picosecond: no piece is lost or served twice.
         #[test]
@@ -432,6 +539,8 @@ mod tests {
                 let over = free[free.len() - 1] as u64 + 1;
                 prop_assert_eq!(line.earliest(at, occupancy), over - occupancy);
                 prop_assert_eq!(line.reserve(now, at, occupancy), over - occupancy);
+                let passed = taken[..now as usize].iter().filter(|&&ps| ps).count();
+                prop_assert_eq!(line.served(now), passed as u64);
             }
         }
     }

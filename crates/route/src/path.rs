@@ -191,3 +191,23 @@ pub enum RouteError {
     #[error("a doorbell batch of 0 requests posts nothing; use 1 or more")]
     EmptyBatch,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever draws a verb draws from the names, so a verb without one would not be drawn.
+    #[test]
+    fn every_verb_is_named() {
+        let next = |verb: Verb| match verb {
+            Verb::Read => Some(Verb::Write),
+            Verb::Write => Some(Verb::Send),
+            Verb::Send => Some(Verb::SendDatagram),
+            Verb::SendDatagram => Some(Verb::CompareAndSwap),
+            Verb::CompareAndSwap => Some(Verb::FetchAndAdd),
+            Verb::FetchAndAdd => None,
+        };
+        let all: Vec<Verb> = std::iter::successors(Some(Verb::Read), |verb| next(*verb)).collect();
+        assert_eq!(all, Verb::NAMES.map(|(_, verb)| verb));
+    }
+}

@@ -7,6 +7,7 @@
 use crate::fault::{Crossing, Fault, Faults};
 use crate::queue::EventQueue;
 use crate::seed::{Generator, Seed};
+use crate::window::Snapshot;
 use offpath_quantity::Time;
 use offpath_route::{Advance, Cursor, Mark, Marked, Route, Router, StationId, Stations, Visit};
 use rand_core::RngCore;
@@ -226,18 +227,22 @@ impl Engine {
         self.operations.len()
     }
 
-    /// Server time booked so far at every instance of `station`.
-    pub fn busy(&self, station: StationId) -> Time {
-        self.stations.busy(station)
+    /// The stations now.
+    pub fn snapshot(&self) -> Snapshot {
+        let stations = || (0..self.router.stations().len()).map(|index| StationId(index as u16));
+        Snapshot {
+            at: self.now(),
+            served: stations().map(|station| self.stations.served(station).collect()).collect(),
+            held: stations().map(|station| self.stations.busy(station)).collect(),
+            passed: stations().map(|station| self.stations.passed(station)).collect(),
+            granted: stations().map(|station| self.stations.granted(station)).collect(),
+            events: self.events,
+            in_flight: self.in_flight(),
+        }
     }
 
     fn schedule(&mut self, at: Time, event: Event) {
         self.queue.push(at, event);
-    }
-
-    /// How often a context of `station` was taken so far, at every instance.
-    pub fn granted(&self, station: StationId) -> u64 {
-        self.stations.granted(station)
     }
 
     /// Starts an operation now. `instances` names the machine instance by machine. With `marks`

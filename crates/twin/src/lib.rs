@@ -9,6 +9,7 @@ mod load;
 mod queue;
 mod seed;
 mod statistics;
+mod window;
 pub mod world;
 
 pub use engine::{Engine, Failure, Handle, Marks, Occurrence, Retransmission, Start, Tag};
@@ -17,4 +18,5 @@ pub use load::{Arrivals, Load, LoadError, Observed, run};
 pub use queue::EventQueue;
 pub use seed::{Generator, Seed, unit};
 pub use statistics::{Interval, Latencies, batch_means};
+pub use window::{BATCHES, MeanDemand, Snapshot, Usage, edges, throughput};
 pub use world::{TwinFabric, TwinWorld};

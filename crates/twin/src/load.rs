@@ -3,9 +3,10 @@
 use crate::engine::{Engine, Occurrence, Tag};
 use crate::fault::Faults;
 use crate::seed::{Generator, Seed};
-use crate::statistics::{Interval, Latencies, batch_means};
+use crate::statistics::{Interval, Latencies};
+use crate::window::{BATCHES, MeanDemand, Usage, edges, throughput};
 use offpath_quantity::Time;
-use offpath_route::{Route, Router, StationId};
+use offpath_route::{Route, Router};
 use rand_core::RngCore;
 use std::rc::Rc;
 
@@ -73,10 +74,12 @@ pub enum LoadError {
 /// What a run shows.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// Operations that ended in the window, per second.
+    /// Operations that passed in the window, per second: the work of the station that is full first over
+    /// what an operation asks of it, so no window shows more than was done in it (see
+    /// [`crate::throughput`]).
     pub throughput_per_s: f64,
     /// The same with its 95% interval by batch means.
-    pub interval: Option<Interval>,
+    pub interval: Interval,
     /// Operations that ended in the window.
     pub completed: u64,
     /// The same by operation of the mix.
@@ -87,15 +90,14 @@ pub struct Observed {
     pub latencies: Latencies,
     /// Mean number of operations under way in the window.
     pub mean_in_flight: f64,
-    /// Share of each station's server time that was booked in the window.
-    pub utilization: Vec<(StationId, f64)>,
+    /// How busy each station was in the window, machine by machine.
+    pub usage: Vec<Usage>,
     /// Events a completed operation cost.
     pub events_per_operation: f64,
     /// Operations started, ended, failed and left under way over the whole run.
     pub balance: [u64; 4],
 }
 
-const BATCHES: usize = 20;
 /// Most combinations of machines that take turns; beyond, turns are only nearly even.
 const MOST_COMBINATIONS: u64 = 1 << 16;
 
@@ -202,18 +204,20 @@ impl<'l> Run<'l> {
 
     fn drive(mut self, engine: &mut Engine) -> Result<Observed, LoadError> {
         const ARRIVAL: Tag = Tag(u64::MAX);
+        const EDGE: Tag = Tag(u64::MAX - 1);
         let from = self.load.warm_up;
         let until = from + self.load.window;
-        let batch = Time::from_ps((self.load.window.ps() / BATCHES as u64).max(1));
         let mut latencies = Latencies::default();
-        let mut counts = [0u64; BATCHES];
-        let (mut completed, mut failed) = (0, 0);
+        let mut ended = vec![0u64; BATCHES as usize];
+        let mut failed = 0;
         let mut completed_of = vec![0; self.load.mix.len()];
         let mut balance = [0u64; 4];
         let mut area = 0.0;
         let mut last = Time::ZERO;
-        let mut busy: Option<Vec<Time>> = None;
-        let mut events_before = 0;
+        let mut seen = Vec::with_capacity(ended.len() + 1);
+        for edge in edges(from, self.load.window) {
+            engine.timer(EDGE, edge);
+        }
         let closed = match self.load.arrivals {
             Arrivals::Closed { in_flight } => {
                 for _ in 0..in_flight {
@@ -238,8 +242,6 @@ impl<'l> Run<'l> {
                 false
             }
         };
-        let stations: Vec<StationId> =
-            (0..self.router.stations().len()).map(|i| StationId(i as u16)).collect();
         loop {
             let in_flight = engine.in_flight();
             let Some(occurrence) = engine.next() else {
@@ -250,33 +252,28 @@ impl<'l> Run<'l> {
                 });
             };
             let now = engine.now();
-            if now > from {
-                if busy.is_none() {
-                    busy = Some(stations.iter().map(|s| engine.busy(*s)).collect());
-                    events_before = engine.events();
-                }
-                let (a, b) = (last.max(from), now.min(until));
-                area += in_flight as f64 * (b.saturating_sub(a)).as_seconds();
-            }
+            let (a, b) = (last.max(from), now.min(until));
+            area += in_flight as f64 * (b.saturating_sub(a)).as_seconds();
             last = now;
-            if now >= until {
-                break;
-            }
             match occurrence {
+                Occurrence::Timer { tag: EDGE } => {
+                    seen.push(engine.snapshot());
+                    if seen.len() > ended.len() {
+                        break;
+                    }
+                }
                 Occurrence::Done { tag } => {
                     balance[1] += 1;
-                    if now >= from {
-                        completed += 1;
+                    if let Some(batch) = seen.len().checked_sub(1) {
+                        ended[batch] += 1;
                         completed_of[self.chosen[tag.0 as usize]] += 1;
                         latencies.record(now - self.started_at[tag.0 as usize]);
-                        let index = ((now - from).ps() / batch.ps()) as usize;
-                        counts[index.min(BATCHES - 1)] += 1;
                     }
                     self.ended(engine, tag, closed);
                 }
                 Occurrence::Failed { tag, .. } => {
                     balance[2] += 1;
-                    failed += u64::from(now >= from);
+                    failed += u64::from(!seen.is_empty());
                     self.ended(engine, tag, closed);
                 }
                 Occurrence::Timer { .. } => {
@@ -292,30 +289,42 @@ impl<'l> Run<'l> {
         }
         balance[0] = self.started;
         balance[3] = balance[0] - balance[1] - balance[2];
-        let before = busy.unwrap_or_else(|| vec![Time::ZERO; stations.len()]);
-        let window = self.load.window.as_seconds();
-        let utilization = stations
-            .iter()
-            .zip(before)
-            .map(|(station, before)| {
-                let servers = self.router.stations()[station.index()].booked_servers() as f64;
-                (*station, (engine.busy(*station) - before).as_seconds() / window / servers)
-            })
-            .collect();
-        let scale = batch.as_seconds();
-        let rates: Vec<f64> = counts.iter().map(|count| *count as f64 / scale).collect();
+        let (before, after) = (&seen[0], &seen[seen.len() - 1]);
+        let completed: u64 = ended.iter().sum();
+        let throughput = throughput(&self.router, &seen, &ended, &self.demand(&completed_of));
+        let throughput = throughput.expect("a window has batches");
         Ok(Observed {
-            throughput_per_s: completed as f64 / window,
-            interval: batch_means(&rates),
+            throughput_per_s: throughput.mean,
+            interval: throughput,
             completed,
             completed_of,
             failed,
             latencies,
-            mean_in_flight: area / window,
-            utilization,
-            events_per_operation: (engine.events() - events_before) as f64 / completed.max(1) as f64,
+            mean_in_flight: area / self.load.window.as_seconds(),
+            usage: after.usage(before, &self.router),
+            events_per_operation: (after.events - before.events) as f64 / completed.max(1) as f64,
             balance,
         })
+    }
+
+    /// What an operation demands in the mean of those that ended, or are asked for where none did. Where
+    /// faults repeat requests, no demand says what stations serve.
+    fn demand(&self, completed_of: &[u64]) -> MeanDemand {
+        let mut mean = MeanDemand::default();
+        if self.load.faults.is_some() {
+            return mean;
+        }
+        let completed: u64 = completed_of.iter().sum();
+        for ((route, share), ended) in self.load.mix.iter().zip(completed_of) {
+            let share = match completed {
+                0 => share.max(0.0) / self.total,
+                _ => *ended as f64 / completed as f64,
+            };
+            if share > 0.0 {
+                mean.add(&route.demand(&self.router), share);
+            }
+        }
+        mean
     }
 
     fn ended(&mut self, engine: &mut Engine, tag: Tag, closed: bool) {

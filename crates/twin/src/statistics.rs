@@ -47,6 +47,20 @@ pub struct Interval {
     pub high: f64,
 }
 
+impl Interval {
+    /// Whether it is wider than its mean, so that the mean is no result: not even its order of magnitude
+    /// is known. A longer window narrows it.
+    pub fn is_wider_than_its_mean(&self) -> bool {
+        // Not `>`, so that what is no number is no result either.
+        !(self.high - self.low < self.mean.abs())
+    }
+
+    /// The mean where it may be shown as a result; `None` where its interval is wider than it.
+    pub fn result(&self) -> Option<f64> {
+        (!self.is_wider_than_its_mean()).then_some(self.mean)
+    }
+}
+
 /// The 95% interval of a mean by batch means: consecutive batches of a stationary run are nearly
 /// independent, so Student's t over their means holds. `None` for fewer than two batches.
 pub fn batch_means(batches: &[f64]) -> Option<Interval> {

@@ -109,3 +109,111 @@ fn losses_are_counted() {
     assert_eq!((done, failed, under_way), (observed.completed, observed.failed, 32));
     assert!(failed > 0 && done > 20 * failed, "both crossings lost 0.3 of the time: {:?}", observed.balance);
 }
+
+#[test]
+fn a_mix_is_drawn_by_its_shares() {
+    let router = router();
+    let mix = [("client-soc", 3.0), ("soc-host", 0.0), ("client-host", 1.0)];
+    let load = Load {
+        mix: mix.iter().map(|(path, share)| (Rc::new(read(&router, path)), *share)).collect(),
+        arrivals: Arrivals::Closed { in_flight: 8 },
+        warm_up: Time::from_us(10),
+        window: Time::from_ms(2),
+        seed: Seed::new(9),
+        faults: None,
+    };
+    let observed = run(&router, &load).unwrap();
+    let (count, of) = (observed.completed as f64, &observed.completed_of);
+    assert!(count > 5000.0 && of[1] == 0, "{of:?}");
+    let share = of[0] as f64 / count;
+    let deviation = (0.75f64 * 0.25 / count).sqrt();
+    assert!((share - 0.75).abs() < 4.0 * deviation, "{share} of {count} where 0.75 are asked for");
+}
+
+#[test]
+fn the_interval_of_a_rate_is_that_of_random_arrivals() {
+    let router = router();
+    let route = Rc::new(read(&router, "client-soc"));
+    let rate = 5e6;
+    let window = Time::from_ms(2);
+    let (mut inside, mut widths) = (0, 0.0);
+    for seed in 0..20 {
+        let load = Load {
+            mix: vec![(route.clone(), 1.0)],
+            arrivals: Arrivals::Poisson { rate_per_s: rate },
+            warm_up: Time::from_us(20),
+            window,
+            seed: Seed::new(seed),
+            faults: None,
+        };
+        let observed = run(&router, &load).unwrap();
+        let interval = observed.interval;
+        let ended = observed.completed as f64 / window.as_seconds();
+        assert!((interval.mean / ended - 1.0).abs() < 0.002, "{interval:?}, and {ended} per second ended");
+        assert_eq!((interval.result(), observed.throughput_per_s), (Some(interval.mean), interval.mean));
+        inside += u32::from((interval.low..=interval.high).contains(&rate));
+        widths += (interval.high - interval.low) / 20.0;
+    }
+    // Arrivals in a window vary by the root of their number; Student's t of 20 batches is 2.093.
+    let expected = 2.0 * 2.093 * (rate / window.as_seconds()).sqrt();
+    assert!((0.8..1.2).contains(&(widths / expected)), "{widths} wide where {expected} is");
+    assert!(inside >= 16, "{inside} of 20 intervals of 95% hold the rate");
+}
+
+#[test]
+fn an_interval_wider_than_its_mean_is_no_result() {
+    for (batches, result) in [
+        ([2.0, 2.0, 2.0], Some(2.0)),
+        ([0.0, 0.0, 6.0], None),
+        // Nothing came: not known to be 0.
+        ([0.0, 0.0, 0.0], None),
+        ([f64::NAN, 1.0, 1.0], None),
+    ] {
+        let interval = batch_means(&batches).unwrap();
+        assert_eq!(interval.result(), result, "{interval:?}");
+        assert_eq!(interval.is_wider_than_its_mean(), result.is_none());
+    }
+}
+
+/// A read of several bursts gives its context back at a moment that is known only with its last burst;
+/// those who wait meanwhile are woken then.
+#[test]
+fn those_who_wait_for_a_context_are_woken_by_the_last_burst() {
+    let settings = vec!["nic.contexts=1".to_string()];
+    let system = Library::builtin().load(&Request { device: "bluefield2", settings, ..Request::default() });
+    let router = Rc::new(Router::new(&system.unwrap()).unwrap());
+    let path = router.path("client-soc").unwrap();
+    let route = Rc::new(router.route(&Operation::new(Verb::Read, path, Bytes::new(256 << 10))).unwrap());
+    let mut engine = Engine::new(router.clone(), Seed::new(1));
+    let instances: Rc<[u32]> = vec![0; router.system().machines.len()].into();
+    for number in 0..4 {
+        engine.start(Tag(number), route.clone(), instances.clone(), false);
+    }
+    let ended: Vec<Occurrence> = engine.by_ref().collect();
+    assert_eq!(ended, (0..4).map(|number| Occurrence::Done { tag: Tag(number) }).collect::<Vec<_>>());
+    // One at a time, each from the request at the card to the last byte.
+    let alone = route.demand(&router).time[&router.station("nic.contexts").unwrap()];
+    assert!(engine.now() >= alone.times(4), "four at a time through one context: {}", engine.now());
+}
+
+/// The busiest machine is told from the mean over all.
+#[test]
+fn a_full_machine_is_told_from_idle_ones() {
+    let router = router();
+    let instances: Rc<[u32]> =
+        router.system().machines.iter().map(|machine| machine.count as u32 - 1).collect::<Vec<_>>().into();
+    let mut engine = Engine::new(router.clone(), Seed::new(1));
+    let before = engine.snapshot();
+    let route = Rc::new(read(&router, "client-soc"));
+    for number in 0..100 {
+        engine.start(Tag(number), route.clone(), instances.clone(), false);
+    }
+    assert_eq!(engine.by_ref().count(), 100);
+    let station = router.station("client.nic.receive").unwrap();
+    let machines = router.stations()[station.index()].instances;
+    let usage = engine.snapshot().usage(&before, &router).swap_remove(station.index());
+    let (machine, share) = usage.fullest().unwrap();
+    assert_eq!((usage.station, u64::from(machine)), (station, machines - 1));
+    assert!(machines > 1 && share > 0.01 && share <= 1.0, "{usage:?}");
+    assert!((usage.mean() - share / machines as f64).abs() < 1e-12, "{usage:?}");
+}

@@ -712,3 +712,28 @@ fn one_task_posts_one_after_the_other() {
     );
     play(world, roles);
 }
+
+#[test]
+fn a_full_socket_drops_what_comes_later() {
+    const WAITING: u32 = 1024;
+    let client = Role::new("client", 0, |f: TwinFabric| async move {
+        let socket = f.bind(1)?;
+        for number in 0..WAITING + 10 {
+            socket.send_to(&number.to_le_bytes(), &PortAddress::new("server", 0, 2)).await?;
+            f.sleep(Time::from_us(1)).await;
+        }
+        Ok(())
+    });
+    let server = Role::new("server", 0, |f: TwinFabric| async move {
+        let socket = f.bind(2)?;
+        f.sleep(Time::from_ms(5)).await;
+        let mut got = Vec::new();
+        let mut bytes = [0; 4];
+        while f.timeout(Time::from_us(1), socket.receive_from(&mut bytes)).await.is_some() {
+            got.push(u32::from_le_bytes(bytes));
+        }
+        assert_eq!(got, (0..WAITING).collect::<Vec<_>>(), "the first stay, in order");
+        Ok(())
+    });
+    play(world(1).with_placement("client", "client").with_placement("server", "host"), vec![client, server]);
+}

@@ -8,7 +8,7 @@ use crate::{options, output};
 use clap::Args;
 use offpath::profile::System;
 use offpath::quantity::{Bytes, Time};
-use offpath::route::{Kind, Operation, Posting, Router, Verb};
+use offpath::route::{Kind, Operation, Posting, Router, StationId, Verb};
 use offpath::twin::{Arrivals, Load, LoadError, Seed, run as run_load};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,13 +82,19 @@ struct Row {
     latency_us_mean: Option<f64>,
     latency_us_p50: Option<f64>,
     latency_us_p99: Option<f64>,
-    throughput_mreq_per_s: f64,
+    throughput_mreq_per_s: Option<f64>,
     throughput_ci95_low_mreq_per_s: Option<f64>,
     throughput_ci95_high_mreq_per_s: Option<f64>,
-    throughput_gbit_per_s: f64,
+    throughput_gbit_per_s: Option<f64>,
+    throughput_unknown_because: Option<String>,
     capacity_mreq_per_s: f64,
     binding_station: String,
     binding_station_utilization: f64,
+    fullest_station: Option<String>,
+    fullest_role: Option<String>,
+    fullest_machine: Option<u32>,
+    fullest_machines: Option<u32>,
+    fullest_utilization: Option<f64>,
     posting: String,
     operations: u32,
     device: String,
@@ -117,6 +123,21 @@ impl Row {
             self.operations,
             system,
         )
+    }
+}
+
+impl Row {
+    /// The busiest station and its machine, in words: the mean over machines would hide a full one.
+    fn fullest(&self) -> Option<String> {
+        let station = self.fullest_station.as_deref()?;
+        let share = format!("{:.0}%", self.fullest_utilization? * 100.0);
+        let (role, machine, machines) =
+            (self.fullest_role.as_deref()?, self.fullest_machine?, self.fullest_machines?);
+        if machines == 1 {
+            return Some(format!("{station} {share}"));
+        }
+        let part = station.strip_prefix(role).and_then(|part| part.strip_prefix('.')).unwrap_or(station);
+        Some(format!("{role} {machine} of {machines}: {part} {share}"))
     }
 }
 
@@ -163,7 +184,13 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             let screen = &context.screen;
             screen.emit(&match screen.format {
                 Format::Json => screen.json(&Report { schema_version: SCHEMA_VERSION, rows: &rows })?,
-                _ => screen.table(&HEADER, rows.iter().map(entries).collect()),
+                _ => {
+                    let table = screen.table(&HEADER, rows.iter().map(entries).collect());
+                    let reasons: BTreeSet<&str> =
+                        rows.iter().filter_map(|row| row.throughput_unknown_because.as_deref()).collect();
+                    let reasons = reasons.iter().map(|reason| format!("\nNo throughput where {reason}.\n"));
+                    reasons.fold(table, |table, reason| table + &reason)
+                }
             })?;
             (rows, 0)
         }
@@ -267,13 +294,19 @@ fn jobs<'a>(options: &Options, (plain, others): &'a Systems) -> Result<Vec<Job<'
                         latency_us_mean: None,
                         latency_us_p50: None,
                         latency_us_p99: None,
-                        throughput_mreq_per_s: 0.0,
+                        throughput_mreq_per_s: None,
                         throughput_ci95_low_mreq_per_s: None,
                         throughput_ci95_high_mreq_per_s: None,
-                        throughput_gbit_per_s: 0.0,
+                        throughput_gbit_per_s: None,
+                        throughput_unknown_because: None,
                         capacity_mreq_per_s: round(per_second / 1e6),
                         binding_station: router.stations()[binding.index()].name.clone(),
                         binding_station_utilization: 0.0,
+                        fullest_station: None,
+                        fullest_role: None,
+                        fullest_machine: None,
+                        fullest_machines: None,
+                        fullest_utilization: None,
                         posting: options::posting_name(options.post),
                         operations: options.operations,
                         device: system.device.clone(),
@@ -377,23 +410,44 @@ fn observe(job: &Job<'_>) -> Result<Row, Failure> {
     row.latency_us_mean = us(observed.latencies.mean());
     row.latency_us_p50 = us(observed.latencies.quantile(0.5));
     row.latency_us_p99 = us(observed.latencies.quantile(0.99));
-    row.throughput_mreq_per_s = round(mreq_per_s);
-    row.throughput_ci95_low_mreq_per_s = observed.interval.map(|interval| round(interval.low / 1e6));
-    row.throughput_ci95_high_mreq_per_s = observed.interval.map(|interval| round(interval.high / 1e6));
-    row.throughput_gbit_per_s = round(mreq_per_s * route.payload.get() as f64 * 8.0 / 1e3);
-    let binding = router.station(&row.binding_station);
-    let busy =
-        observed.utilization.iter().find(|(station, _)| Some(*station) == binding).map(|(_, busy)| *busy);
-    let pool = binding.is_some_and(|station| matches!(router.kind(station), Kind::Pool { .. }));
-    row.binding_station_utilization = match busy {
-        // A pool counts requests, not server time.
-        Some(busy) if !pool => round(busy),
-        _ => round(mreq_per_s / row.capacity_mreq_per_s),
+    row.throughput_ci95_low_mreq_per_s = Some(round(observed.interval.low / 1e6));
+    row.throughput_ci95_high_mreq_per_s = Some(round(observed.interval.high / 1e6));
+    match observed.interval.result() {
+        Some(_) => {
+            row.throughput_mreq_per_s = Some(round(mreq_per_s));
+            row.throughput_gbit_per_s = Some(round(mreq_per_s * route.payload.get() as f64 * 8.0 / 1e3));
+        }
+        None => row.throughput_unknown_because = Some(TOO_WIDE.to_string()),
+    }
+    // A pool counts requests, not server time.
+    let is_pool = |station| matches!(router.kind(station), Kind::Pool { .. });
+    let name = |station: StationId| router.stations()[station.index()].name.clone();
+    let binding = observed.usage.iter().find(|usage| name(usage.station) == row.binding_station);
+    row.binding_station_utilization = match binding.filter(|usage| !is_pool(usage.station)) {
+        Some(usage) => round(usage.fullest().map_or(0.0, |(_, share)| share)),
+        None => round(mreq_per_s / row.capacity_mreq_per_s),
     };
+    let fullest = observed
+        .usage
+        .iter()
+        .filter(|usage| !is_pool(usage.station))
+        .filter_map(|usage| usage.fullest().map(|(machine, share)| (usage.station, machine, share)))
+        .reduce(|fullest, one| if one.2 > fullest.2 { one } else { fullest });
+    if let Some((station, machine, share)) = fullest.filter(|(_, _, share)| *share > 0.0) {
+        row.fullest_station = Some(name(station));
+        row.fullest_role = Some(job.system.machines[router.stations()[station.index()].machine].role.clone());
+        row.fullest_machine = Some(machine + 1);
+        row.fullest_machines = u32::try_from(router.stations()[station.index()].instances).ok();
+        row.fullest_utilization = Some(round(share));
+    }
     Ok(row)
 }
 
-const HEADER: [&str; 12] = [
+/// Why a row has no throughput.
+const TOO_WIDE: &str =
+    "its 95% interval is wider than its mean: raise --operations for a longer window, or lower --in-flight";
+
+const HEADER: [&str; 13] = [
     "verb",
     "path",
     "payload",
@@ -406,6 +460,7 @@ const HEADER: [&str; 12] = [
     "capacity Mreq/s",
     "binds",
     "busy",
+    "fullest",
 ];
 
 fn entries(row: &Row) -> Vec<Entry> {
@@ -419,11 +474,12 @@ fn entries(row: &Row) -> Vec<Entry> {
         number(row.unloaded_latency_us),
         optional(row.latency_us_p50),
         optional(row.latency_us_p99),
-        number(row.throughput_mreq_per_s),
-        number(row.throughput_gbit_per_s),
+        optional(row.throughput_mreq_per_s),
+        optional(row.throughput_gbit_per_s),
         number(row.capacity_mreq_per_s),
         Entry::Name(row.binding_station.clone()),
         Entry::Number(percent(row.binding_station_utilization, 0)),
+        Entry::Name(row.fullest().unwrap_or_else(|| "-".to_string())),
     ]
 }
 

@@ -63,11 +63,12 @@ mod memory;
 mod network;
 mod observe;
 
+pub use crate::window::Snapshot;
 pub use device::TwinQueuePair;
 pub use files::TwinFile;
 pub use memory::TwinRegion;
 pub use network::{TwinListener, TwinSocket};
-pub use observe::{Deed, Label, Moments, Observer, Recorded, Snapshot};
+pub use observe::{Deed, Label, Moments, Observer, Recorded};
 
 use arena::{Key, Subject};
 use device::Device;
@@ -538,15 +539,7 @@ impl Core {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let engine = self.engine.borrow();
-        let stations = (0..self.router.stations().len()).map(|index| StationId(index as u16));
-        Snapshot {
-            at: engine.now(),
-            busy: stations.clone().map(|station| engine.busy(station)).collect(),
-            granted: stations.map(|station| engine.granted(station)).collect(),
-            events: engine.events(),
-            in_flight: engine.in_flight(),
-        }
+        self.engine.borrow().snapshot()
     }
 
     fn dispatch(self: &Rc<Core>, occurrence: Occurrence, start: &dyn Fn(usize)) {

@@ -1,8 +1,9 @@
 //! What is seen of a run from outside: demands by label, the stations' busy time, a trace.
 
 use super::{Core, Planned};
+use crate::window::Snapshot;
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{Demand, Operation, Router, StationId};
+use offpath_route::{Demand, Operation, StationId};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -116,46 +117,6 @@ impl Recorded {
         all.filter(|m| m.sum > 0.0)
             .map(|m| m.half_width(self.requests) / m.mean(self.requests))
             .fold(0.0, f64::max)
-    }
-}
-
-/// The stations at one moment.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Snapshot {
-    /// When.
-    pub at: Time,
-    /// Server time booked so far by station.
-    pub busy: Vec<Time>,
-    /// Contexts taken so far by station; 0 for stations that are not held.
-    pub granted: Vec<u64>,
-    /// Events processed so far.
-    pub events: u64,
-    /// Operations under way.
-    pub in_flight: usize,
-}
-
-impl Snapshot {
-    /// The share of its server time that each station was busy since `earlier`; pools, which are
-    /// counted in requests, show the share of one server.
-    pub fn utilization(&self, earlier: &Snapshot, router: &Router) -> Vec<(StationId, f64)> {
-        let span = self.at.saturating_sub(earlier.at).as_seconds();
-        let of = |(index, busy): (usize, &Time)| {
-            let before = earlier.busy.get(index).copied().unwrap_or_default();
-            let servers = router.stations()[index].booked_servers() as f64;
-            let share =
-                if span > 0.0 { busy.saturating_sub(before).as_seconds() / span / servers } else { 0.0 };
-            (StationId(index as u16), share)
-        };
-        self.busy.iter().enumerate().map(of).collect()
-    }
-
-    /// The mean time that a context of `station` was held since `earlier`; `None` where none was taken.
-    pub fn mean_hold(&self, earlier: &Snapshot, station: StationId) -> Option<Time> {
-        let index = station.index();
-        let before = |all: &[u64]| all.get(index).copied().unwrap_or(0);
-        let count = before(&self.granted) - before(&earlier.granted);
-        let busy = self.busy.get(index)?.saturating_sub(earlier.busy.get(index).copied().unwrap_or_default());
-        (count > 0).then(|| Time::from_ps(busy.ps() / count))
     }
 }
 

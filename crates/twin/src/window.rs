@@ -1,0 +1,230 @@
+//! What stations show between two moments: how busy each machine's were, and what passed.
+
+use crate::statistics::{Interval, batch_means};
+use crate::world::Recorded;
+use offpath_quantity::Time;
+use offpath_route::{Demand, Kind, Router, StationId};
+use std::collections::BTreeMap;
+
+/// Batches of a window for the interval of its rate.
+pub const BATCHES: u32 = 20;
+
+/// The moments between the batches of a window, its beginning and its end among them.
+pub fn edges(from: Time, window: Time) -> impl Iterator<Item = Time> {
+    let of = move |index| u128::from(window.ps()) * u128::from(index) / u128::from(BATCHES);
+    (0..=BATCHES).map(move |index| from + Time::from_ps(of(index) as u64))
+}
+
+/// The stations at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// When.
+    pub at: Time,
+    /// Server time that passed so far, by station and machine.
+    pub served: Vec<Vec<Time>>,
+    /// How long contexts were held so far, by station; booked time for stations that are not held.
+    pub held: Vec<Time>,
+    /// Requests that packet cores passed so far, by station; 0 for other stations.
+    pub passed: Vec<f64>,
+    /// Contexts taken so far by station; 0 for stations that are not held.
+    pub granted: Vec<u64>,
+    /// Events processed so far.
+    pub events: u64,
+    /// Operations under way.
+    pub in_flight: usize,
+}
+
+impl Snapshot {
+    /// How busy each station was since `earlier`, machine by machine; pools, which are counted in
+    /// requests, show the share of one server.
+    pub fn usage(&self, earlier: &Snapshot, router: &Router) -> Vec<Usage> {
+        let span = self.at.saturating_sub(earlier.at);
+        let of = |(index, served): (usize, &Vec<Time>)| {
+            let before = earlier.served.get(index).map_or(&[][..], Vec::as_slice);
+            Usage::of(router, StationId(index as u16), before, served, span)
+        };
+        self.served.iter().enumerate().map(of).collect()
+    }
+
+    /// The share of its server time that each station was busy since `earlier`, as the mean over its
+    /// machines, which hides a full one: [`Snapshot::usage`] tells them apart.
+    pub fn utilization(&self, earlier: &Snapshot, router: &Router) -> Vec<(StationId, f64)> {
+        self.usage(earlier, router).iter().map(|usage| (usage.station, usage.mean())).collect()
+    }
+
+    /// The mean time that a context of `station` was held since `earlier`; `None` where none was taken.
+    pub fn mean_hold(&self, earlier: &Snapshot, station: StationId) -> Option<Time> {
+        let index = station.index();
+        let before = |all: &[u64]| all.get(index).copied().unwrap_or(0);
+        let count = before(&self.granted) - before(&earlier.granted);
+        let held = self.held.get(index)?.saturating_sub(earlier.held.get(index).copied().unwrap_or_default());
+        (count > 0).then(|| Time::from_ps(held.ps() / count))
+    }
+}
+
+/// How busy a station was in a span of time, on each machine of its role.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Usage {
+    /// The station.
+    pub station: StationId,
+    /// The share of its server time that passed serving, from 0 to 1, by machine; of a pool the share of
+    /// its parts' time.
+    pub machines: Vec<f64>,
+}
+
+impl Usage {
+    /// What server time `before` and `after` a span of time say; machines that `before` lacks had served
+    /// nothing.
+    pub(crate) fn of(
+        router: &Router,
+        station: StationId,
+        before: &[Time],
+        after: &[Time],
+        span: Time,
+    ) -> Usage {
+        let info = &router.stations()[station.index()];
+        let servers = info.booked_servers() as f64 / info.instances.max(1) as f64;
+        let share = |(machine, after): (usize, &Time)| {
+            let served = after.saturating_sub(before.get(machine).copied().unwrap_or_default());
+            let offered = span.as_seconds() * servers;
+            if offered > 0.0 { served.as_seconds() / offered } else { 0.0 }
+        };
+        Usage { station, machines: after.iter().enumerate().map(share).collect() }
+    }
+
+    /// The mean over the machines, which hides a full one among idle ones.
+    pub fn mean(&self) -> f64 {
+        self.machines.iter().sum::<f64>() / self.machines.len().max(1) as f64
+    }
+
+    /// The busiest machine, counted from 0 and the first of equals, and its share; `None` where no
+    /// machine has the station.
+    pub fn fullest(&self) -> Option<(u32, f64)> {
+        let all = self.machines.iter().enumerate().map(|(machine, share)| (machine as u32, *share));
+        all.reduce(|fullest, one| if one.1 > fullest.1 { one } else { fullest })
+    }
+}
+
+/// What a request demands in the mean.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MeanDemand {
+    /// Server time in picoseconds, by station.
+    time: BTreeMap<StationId, f64>,
+    /// Requests to packet cores, by pool and class.
+    requests: BTreeMap<(StationId, u8), f64>,
+    /// The largest share of a station's server time that one bank must give.
+    banks: BTreeMap<StationId, f64>,
+}
+
+impl MeanDemand {
+    /// Adds `count` requests of one kind, of so many in all.
+    pub fn add(&mut self, demand: &Demand, share: f64) {
+        for (station, time) in &demand.time {
+            *self.time.entry(*station).or_default() += time.ps() as f64 * share;
+        }
+        for (pool, count) in &demand.requests {
+            *self.requests.entry(*pool).or_default() += *count as f64 * share;
+        }
+        self.skew(&demand.banks);
+    }
+
+    /// The mean over all requests that were recorded.
+    pub fn recorded<'r>(all: impl Iterator<Item = &'r Recorded> + Clone) -> MeanDemand {
+        let count = all.clone().map(|kind| kind.requests).sum::<u64>().max(1) as f64;
+        let mut mean = MeanDemand::default();
+        for kind in all {
+            for (station, moments) in &kind.time {
+                *mean.time.entry(*station).or_default() += moments.sum / count;
+            }
+            for (pool, moments) in &kind.pool {
+                *mean.requests.entry(*pool).or_default() += moments.sum / count;
+            }
+            mean.skew(&kind.banks);
+        }
+        mean
+    }
+
+    fn skew(&mut self, banks: &BTreeMap<StationId, f64>) {
+        for (station, hottest) in banks {
+            let worst = self.banks.entry(*station).or_default();
+            *worst = worst.max(*hottest);
+        }
+    }
+
+    /// The station that is full first, with the time or the requests that it is asked for.
+    fn fullest(&self, router: &Router) -> Option<(StationId, f64)> {
+        let of_time = self.time.iter().map(|(station, time)| {
+            let servers = router.stations()[station.index()].servers() as f64;
+            let skew = match router.kind(*station) {
+                Kind::Banks(banks) => self.banks.get(station).map_or(1.0, |hottest| hottest * *banks as f64),
+                _ => 1.0,
+            };
+            (*station, *time, time * skew / servers)
+        });
+        let mut pools: BTreeMap<StationId, (f64, f64)> = BTreeMap::new();
+        for ((station, class), count) in &self.requests {
+            let Kind::Pool { shared, reserved } = router.kind(*station) else { continue };
+            let rate = |part: Option<Time>| part.map_or(0.0, |interval| 1.0 / interval.ps() as f64);
+            let pool = pools.entry(*station).or_insert((0.0, rate(*shared)));
+            pool.0 += count;
+            pool.1 += rate(reserved.get(usize::from(*class)).copied().flatten());
+        }
+        let of_pools = pools.into_iter().map(|(station, (count, rate))| {
+            let instances = router.stations()[station.index()].instances as f64;
+            (station, count, count / rate / instances)
+        });
+        let all = of_time.chain(of_pools).filter(|(_, asked, _)| *asked > 0.0);
+        all.reduce(|most, one| if one.2 > most.2 { one } else { most })
+            .map(|(station, asked, _)| (station, asked))
+    }
+}
+
+/// The requests that passed per second between the `edges` of a window's batches, with the interval of
+/// that rate.
+///
+/// It is what the station that is full first served in the window, over what a request asks of it. The
+/// number of those that `ended` in each batch tells the same only of long windows: many that are in
+/// flight together may end together, and a window that holds their ends holds little of their work, so
+/// that it would show more than a link carries. Where contexts are full first, how long they are held
+/// depends on the load, so the ends are counted, and are no more than the shortest holds allow.
+pub fn throughput(
+    router: &Router,
+    edges: &[Snapshot],
+    ended: &[u64],
+    demand: &MeanDemand,
+) -> Option<Interval> {
+    let (first, last) = (edges.first()?, edges.last()?);
+    let per_second =
+        |passed: f64, from: &Snapshot, to: &Snapshot| passed / to.at.saturating_sub(from.at).as_seconds();
+    let of = |passed: &dyn Fn(usize, &Snapshot, &Snapshot) -> f64, total: f64| {
+        let batches = edges.windows(2).enumerate();
+        let rates =
+            batches.map(|(index, pair)| per_second(passed(index, &pair[0], &pair[1]), &pair[0], &pair[1]));
+        let interval = batch_means(&rates.collect::<Vec<f64>>())?;
+        // Batches differ by a picosecond in length, so the mean of their rates is not quite the whole.
+        let mean = per_second(total, first, last);
+        let half = (interval.high - interval.low) / 2.0;
+        Some(Interval { mean, low: mean - half, high: mean + half })
+    };
+    let fullest = demand.fullest(router).map(|(station, asked)| (station.index(), asked));
+    let served = |snapshot: &Snapshot, index: usize| {
+        snapshot.served[index].iter().map(|time| time.ps() as f64).sum::<f64>()
+    };
+    match fullest {
+        Some((index, asked)) if !matches!(router.stations()[index].kind, Kind::Contexts(_)) => {
+            let is_pool = matches!(router.stations()[index].kind, Kind::Pool { .. });
+            let passed = |from: &Snapshot, to: &Snapshot| match is_pool {
+                true => (to.passed[index] - from.passed[index]) / asked,
+                false => (served(to, index) - served(from, index)) / asked,
+            };
+            of(&|_, from, to| passed(from, to), passed(first, last))
+        }
+        held => {
+            let most = held
+                .map_or(f64::INFINITY, |(index, asked)| (served(last, index) - served(first, index)) / asked);
+            let total = ended.iter().sum::<u64>() as f64;
+            let share = if total > most { most / total } else { 1.0 };
+            of(&|batch, _, _| ended.get(batch).map_or(0.0, |ended| *ended as f64 * share), total * share)
+        }
+    }
+}
