@@ -119,6 +119,8 @@ pub enum Step {
         object: Option<String>,
         /// Requests in a doorbell batch; 1 for single posting.
         batch: u32,
+        /// How many machines it goes to at once.
+        to: u32,
         /// How its two sides hear of it.
         signals: Signals,
         /// The estimates that its payload is made of.
@@ -135,6 +137,22 @@ pub enum Step {
         /// The estimates that the time is made of.
         rests_on: Vec<Share>,
         /// Where it stands in the file.
+        span: Range<usize>,
+    },
+    /// Time that passes without a core, as a device's.
+    Wait {
+        /// How long.
+        time: Time,
+        /// The estimates that the time is made of.
+        rests_on: Vec<Share>,
+        /// Where it stands in the file.
+        span: Range<usize>,
+    },
+    /// Steps that follow the answer, at the end of an operation's list.
+    Background {
+        /// The steps.
+        steps: Vec<Step>,
+        /// Where they stand in the file.
         span: Range<usize>,
     },
     /// Steps that run one after another, several times.
@@ -188,17 +206,21 @@ impl Alternative {
     /// The same with the times of its steps that are made of estimates moved: each by the ratio of an
     /// estimate's new value to its old.
     pub(crate) fn with_times(&self, ratios: &BTreeMap<&str, f64>) -> Alternative {
+        fn factor_of(rests_on: &[Share], ratios: &BTreeMap<&str, f64>) -> f64 {
+            let factors = rests_on.iter().map(|one| {
+                let ratio = ratios.get(&*one.id).copied().unwrap_or(1.0);
+                if one.share < 0.0 { ratio.powf(one.share) } else { 1.0 + one.share * (ratio - 1.0) }
+            });
+            factors.product::<f64>().max(0.0)
+        }
         fn moved(steps: &mut [Step], ratios: &BTreeMap<&str, f64>) {
             for step in steps {
                 match step {
                     Step::Compute { time, rests_on, .. } => {
-                        let factor = rests_on.iter().fold(1.0, |factor, one| {
-                            let ratio = ratios.get(&*one.id).copied().unwrap_or(1.0);
-                            factor * (1.0 + one.share * (ratio - 1.0))
-                        });
-                        *time = time.scaled(factor.max(0.0));
+                        *time = time.scaled(factor_of(rests_on, ratios));
                     }
-                    Step::Repeat { steps, .. } => moved(steps, ratios),
+                    Step::Wait { time, rests_on, .. } => *time = time.scaled(factor_of(rests_on, ratios)),
+                    Step::Repeat { steps, .. } | Step::Background { steps, .. } => moved(steps, ratios),
                     Step::Parallel(lists) => lists.iter_mut().for_each(|steps| moved(steps, ratios)),
                     Step::Branch { then, otherwise, .. } => {
                         moved(then, ratios);
@@ -291,6 +313,8 @@ pub struct Design {
     pub workload: String,
     /// Warnings about the workload file.
     pub warnings: Vec<String>,
+    /// What its author may not have meant.
+    pub notes: Vec<String>,
     /// The alternatives.
     pub alternatives: Vec<Alternative>,
     /// The coded application that alternatives are observed from, where there is one.
@@ -529,6 +553,8 @@ struct RawAlternative {
     rows: Vec<String>,
     /// What the coded application calls it.
     code: Option<Spanned<String>>,
+    /// Steps that follow the answer of every operation.
+    background: Option<Vec<Spanned<RawStep>>>,
     /// Steps where requests are all alike.
     request: Option<Vec<Spanned<RawStep>>>,
     read: Option<Vec<Spanned<RawStep>>>,
@@ -550,6 +576,9 @@ struct RawStep {
     bytes: Option<Spanned<toml::Value>>,
     object: Option<Spanned<String>>,
     batch: Option<Spanned<toml::Value>>,
+    to: Option<Spanned<toml::Value>>,
+    wait: Option<Spanned<toml::Value>>,
+    background: Option<Vec<Spanned<RawStep>>>,
     compute: Option<Spanned<String>>,
     time: Option<Spanned<toml::Value>>,
     rate: Option<Spanned<toml::Value>>,
@@ -871,9 +900,9 @@ struct Read {
 }
 
 impl Read {
-    /// The estimates of a time that is in proportion to each.
-    fn shares(&self) -> Vec<Share> {
-        self.rests_on.iter().map(|id| Share { id: id.clone(), share: 1.0 }).collect()
+    /// The estimates of a time that is in proportion to each, or in inverse proportion.
+    fn shares(&self, share: f64) -> Vec<Share> {
+        self.rests_on.iter().map(|id| Share { id: id.clone(), share }).collect()
     }
 
     fn and(mut self, other: &Read) -> Read {
@@ -884,13 +913,17 @@ impl Read {
 
 /// The name that stands for the workload's mean record.
 const RECORD: &str = "record";
+/// Machines that one message goes to; more are a network's business.
+const MOST_MACHINES: u64 = 1024;
+/// Computing that takes longer is likely to be waiting for a device.
+pub const LONG_COMPUTE: Time = Time::from_us(5);
 /// Longer than any request, and short enough for any number of them to be simulated.
 pub(crate) const LONGEST: Time = Time::from_ms(60_000);
 /// A message carries its alternative as 8 bits, and nobody compares more.
 const MOST_ALTERNATIVES: usize = 200;
 
 /// What a verb's step may say beside its path.
-const VERB_KEYS: [&str; 3] = ["bytes", "object", "batch"];
+const VERB_KEYS: [&str; 4] = ["bytes", "object", "batch", "to"];
 
 const VERBS: [offpath_route::Verb; 6] = [
     offpath_route::Verb::Read,
@@ -1213,6 +1246,7 @@ impl Resolver<'_> {
                 .map(|bytes| self.some_bytes("network_baseline", bytes))
                 .transpose()?,
             workload: workload.as_ref().map_or_else(|| raw.description.clone(), description),
+            notes: notes(&alternatives),
             warnings: workload
                 .as_ref()
                 .map(|w| w.warnings().iter().map(ToString::to_string).collect())
@@ -1857,6 +1891,14 @@ impl Resolver<'_> {
                     given.name.span(),
                 ));
             }
+            if let Some(steps) = given.background.as_ref().or(base.background.as_ref()) {
+                let own = if given.background.is_some() { &name } else { base.name.get_ref() };
+                let read = self.steps(steps, &context, &format!("alternative.{own}.background"))?;
+                let span = steps.first().map_or(given.name.span(), Spanned::span);
+                for (_, _, list) in &mut operations {
+                    list.push(Step::Background { steps: read.clone(), span: span.clone() });
+                }
+            }
             read.push(Alternative {
                 name,
                 description: given.description.clone(),
@@ -1893,6 +1935,8 @@ impl Resolver<'_> {
             [&step.read, &step.write, &step.send, &step.send_ud, &step.compare_and_swap, &step.fetch_and_add];
         let kinds = verbs.iter().filter(|path| path.is_some()).count()
             + usize::from(step.compute.is_some())
+            + usize::from(step.wait.is_some())
+            + usize::from(step.background.is_some())
             + usize::from(step.repeat.is_some())
             + usize::from(step.parallel.is_some())
             + usize::from(step.cached.is_some())
@@ -1900,7 +1944,7 @@ impl Resolver<'_> {
         if kinds != 1 {
             return Err(self.error(
                 format!("a step does one thing, and this one names {kinds}"),
-                "use one of read, write, send, send-ud, compare-and-swap, fetch-and-add, compute, repeat, parallel, cached, probability",
+                "use one of read, write, send, send-ud, compare-and-swap, fetch-and-add, compute, wait, repeat, parallel, cached, probability, background",
                 spanned.span(),
             ));
         }
@@ -1935,26 +1979,42 @@ impl Resolver<'_> {
                     ));
                 }
             }
+            let mut to = 1;
+            if let Some(given) = &step.to {
+                to = self.whole("to", &format!("{id}.to"), given, MOST_MACHINES)?.0 as u32;
+                if to > 1 && path.get_ref().split('-').count() > 2 {
+                    return Err(self.error(
+                        format!("`to` on `{}`: a copy engine moves bytes within one machine", path.get_ref()),
+                        "leave `to` out, or use a path to another machine",
+                        given.span(),
+                    ));
+                }
+            }
             return Ok(Step::Verb {
                 verb,
                 path: path.get_ref().clone(),
                 bytes,
                 object: step.object.as_ref().map(|object| object.get_ref().clone()),
                 batch,
+                to,
                 signals: Signals::default(),
                 rests_on: read.rests_on,
                 span: path.span(),
             });
         }
         if let Some(at) = &step.compute {
-            let (time, read) = match (&step.time, &step.bytes, &step.rate) {
-                (Some(time), None, None) => self.time(&format!("{id}.time"), time)?,
+            let (time, rests_on) = match (&step.time, &step.bytes, &step.rate) {
+                (Some(time), None, None) => {
+                    let (time, read) = self.time(&format!("{id}.time"), time)?;
+                    (time, read.shares(1.0))
+                }
                 (None, Some(bytes), Some(given)) => {
                     let (rate, read) = self.rate(&format!("{id}.rate"), given)?;
                     let (bytes, size) = self.bytes(&format!("{id}.bytes"), bytes)?;
                     let ps = bytes.get() as f64 * 8e12 / rate as f64;
                     let time = Time::from_ps(ps.ceil() as u64);
-                    (self.within_reason(time, given.span())?, read.and(&size))
+                    let rests_on = size.shares(1.0).into_iter().chain(read.shares(-1.0)).collect();
+                    (self.within_reason(time, given.span())?, rests_on)
                 }
                 _ => {
                     return Err(self.error(
@@ -1964,8 +2024,15 @@ impl Resolver<'_> {
                     ));
                 }
             };
-            let rests_on = read.shares();
             return Ok(Step::Compute { at: at.get_ref().clone(), time, rests_on, span: at.span() });
+        }
+        if let Some(wait) = &step.wait {
+            let (time, read) = self.time(&format!("{id}.wait"), wait)?;
+            return Ok(Step::Wait { time, rests_on: read.shares(1.0), span: wait.span() });
+        }
+        if let Some(steps) = &step.background {
+            let steps = self.steps(steps, context, &format!("{id}.background"))?;
+            return Ok(Step::Background { steps, span: spanned.span() });
         }
         if let Some(times) = &step.repeat {
             let steps = self.required(&step.steps, "steps", spanned)?;
@@ -2019,7 +2086,7 @@ impl Resolver<'_> {
     /// Refuses keys that belong to another kind of step: they would be ignored.
     fn foreign_keys(&self, spanned: &Spanned<RawStep>) -> Result<(), miette::Report> {
         let step = spanned.get_ref();
-        let kinds: [(&str, bool, &[&str]); 11] = [
+        let kinds: [(&str, bool, &[&str]); 13] = [
             ("read", step.read.is_some(), &VERB_KEYS),
             ("write", step.write.is_some(), &VERB_KEYS),
             ("send", step.send.is_some(), &VERB_KEYS),
@@ -2027,6 +2094,8 @@ impl Resolver<'_> {
             ("compare-and-swap", step.compare_and_swap.is_some(), &VERB_KEYS),
             ("fetch-and-add", step.fetch_and_add.is_some(), &VERB_KEYS),
             ("compute", step.compute.is_some(), &["time", "bytes", "rate"]),
+            ("wait", step.wait.is_some(), &[]),
+            ("background", step.background.is_some(), &[]),
             ("repeat", step.repeat.is_some(), &["steps"]),
             ("parallel", step.parallel.is_some(), &[]),
             ("cached", step.cached.is_some(), &["hit", "miss"]),
@@ -2043,6 +2112,7 @@ impl Resolver<'_> {
             ("bytes", span(&step.bytes)),
             ("object", span(&step.object)),
             ("batch", span(&step.batch)),
+            ("to", span(&step.to)),
             ("time", span(&step.time)),
             ("rate", span(&step.rate)),
             ("steps", list(&step.steps)),
@@ -2081,6 +2151,35 @@ impl Resolver<'_> {
 struct Context<'o> {
     objects: &'o BTreeMap<String, ObjectAccess>,
     hit_ratio: Option<Read>,
+}
+
+/// What steps say that their author may not have meant.
+fn notes(alternatives: &[Alternative]) -> Vec<String> {
+    fn longest<'s>(steps: &'s [Step], found: &mut BTreeMap<&'s str, Time>) {
+        for step in steps {
+            match step {
+                Step::Compute { at, time, .. } if *time >= LONG_COMPUTE => {
+                    let most = found.entry(at.as_str()).or_default();
+                    *most = (*most).max(*time);
+                }
+                Step::Verb { .. } | Step::Compute { .. } | Step::Wait { .. } => {}
+                Step::Repeat { steps, .. } | Step::Background { steps, .. } => longest(steps, found),
+                Step::Parallel(lists) => lists.iter().for_each(|steps| longest(steps, found)),
+                Step::Branch { then, otherwise, .. } => {
+                    longest(then, found);
+                    longest(otherwise, found);
+                }
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    alternatives.iter().flat_map(|one| &one.operations).for_each(|(_, _, steps)| longest(steps, &mut found));
+    let note = |(at, time): (&str, Time)| {
+        format!(
+            "a `compute` of {time} keeps a core of `{at}` busy all that time; time of a device is a `wait`"
+        )
+    };
+    found.into_iter().map(note).collect()
 }
 
 fn names(alternatives: &[Alternative]) -> String {

@@ -1,11 +1,15 @@
 //! Step lists as an application: the same small interpreter runs every design on every world.
 //!
-//! A role stands for each endpoint that a program visits. Requests start at tasks of their
-//! initiator; a message carries the program, the position and the task that began it, so the
-//! receiving endpoint goes on where the sender stopped. The payloads are real bytes of real
-//! regions; their content means nothing.
+//! A role stands for each machine's endpoint that a program visits. Requests start at tasks of their
+//! initiator; a message carries the program, the position and the task that began it, so whichever
+//! task receives it goes on where the sender stopped. The payloads are real bytes of real regions;
+//! their content means nothing.
+//!
+//! A request keeps to one machine of each role: its initiator's is the one where it began, of the
+//! others requests take turns. Work in the background starts where the answer leaves and goes its own
+//! way; as many requests may have it under way as may wait for answers, then an answer waits for one.
 
-use crate::program::{Call, Compiled, Instruction, Program};
+use crate::program::{Call, Channel, Compiled, Instruction, Program};
 use offpath_fabric::{
     Access, Address, Completion, Fabric, Listener, LocalBoxFuture, MemoryAt, PostError, QueuePair,
     QueuePairOptions, Region, RemoteRegion, Role, Status, Work, WorkRequest,
@@ -93,19 +97,41 @@ pub struct Shared {
     /// Requests that wait for a task, by initiator.
     queues: RefCell<BTreeMap<String, VecDeque<Job>>>,
     waiting: RefCell<BTreeMap<String, VecDeque<Waker>>>,
-    /// Called at the end of each request, or with the failure.
+    /// Called when a request is answered, or with the failure.
     ended: Box<Ended>,
+    /// Called when nothing of a request is left to do.
+    done: Box<dyn Fn(Job, Time)>,
     taken: RefCell<BTreeMap<(u16, u16, u16), f64>>,
     connected: Cell<usize>,
-    /// The request that each initiator's task works on, so that messages need not carry it.
-    labels: RefCell<BTreeMap<Place, u64>>,
+    /// The requests under way by who began them, so that messages need not carry all of this.
+    open: RefCell<BTreeMap<Place, Open>>,
+    /// Requests that were begun, by alternative and program.
+    turns: RefCell<BTreeMap<(u8, u8), u32>>,
     /// Where programs stand whose messages are too short to say it, by the word that goes with them.
     places: RefCell<BTreeMap<u32, Place>>,
     next_place: Cell<u32>,
+    /// Numbers that work in the background may take, and who waits for one.
+    free: RefCell<Vec<u16>>,
+    waiting_for_free: RefCell<VecDeque<Waker>>,
+    /// How many machines of each role take part, by the position of the role's machine.
+    counts: RefCell<BTreeMap<usize, u32>>,
+    /// The machine of each endpoint, by position.
+    machines: BTreeMap<String, usize>,
     /// The first failure away from a request's initiator, with its alternative.
     broken: RefCell<Option<(u16, Failure)>>,
     largest: Bytes,
     largest_message: Bytes,
+}
+
+/// A request, or its work in the background, under way.
+struct Open {
+    job: Job,
+    /// The machine of its initiator.
+    home: u32,
+    /// How many of its kind began before it.
+    turn: u32,
+    /// Who waits for its end.
+    waker: Option<Waker>,
 }
 
 /// What hears of a request's end: the request, when, and how.
@@ -135,6 +161,16 @@ impl Shared {
         chance: Chance,
         ended: impl Fn(Job, Time, Result<(), Failure>) + 'static,
     ) -> Result<Rc<Shared>, TooMany> {
+        Shared::hearing(script, chance, ended, |_, _| {})
+    }
+
+    /// The same, with `done` told when a request's work in the background is over too.
+    pub fn hearing(
+        script: Vec<Compiled>,
+        chance: Chance,
+        ended: impl Fn(Job, Time, Result<(), Failure>) + 'static,
+        done: impl Fn(Job, Time) + 'static,
+    ) -> Result<Rc<Shared>, TooMany> {
         at_most("alternatives", script.len(), MOST_PROGRAMS)?;
         for one in &script {
             at_most("programs of an alternative", one.programs.len(), MOST_PROGRAMS)?;
@@ -142,17 +178,24 @@ impl Shared {
         let largest = calls(&script).map(|call| call.operation.payload).max().unwrap_or(Bytes::ZERO);
         let messages = calls(&script).filter(|call| call.operation.verb.is_message());
         let largest_message = messages.map(|call| call.operation.payload).max().unwrap_or(Bytes::ZERO);
+        let machines = programs(&script).flat_map(|program| program.machines.clone()).collect();
         Ok(Rc::new(Shared {
             script,
             chance,
             queues: RefCell::default(),
             waiting: RefCell::default(),
             ended: Box::new(ended),
+            done: Box::new(done),
             taken: RefCell::default(),
             connected: Cell::new(0),
-            labels: RefCell::default(),
+            open: RefCell::default(),
+            turns: RefCell::default(),
             places: RefCell::default(),
             next_place: Cell::new(0),
+            free: RefCell::default(),
+            waiting_for_free: RefCell::default(),
+            counts: RefCell::default(),
+            machines,
             broken: RefCell::default(),
             largest: Bytes::new(largest.get().max(64)),
             largest_message: Bytes::new(largest_message.get().max(8)),
@@ -180,12 +223,32 @@ impl Shared {
     }
 
     /// Tasks that have to be set up before the first request: `tasks` of each initiator, and `inbox`
-    /// of each endpoint that answers datagrams.
+    /// of each endpoint that answers datagrams, on each of its machines.
     pub fn expected(&self, tasks: u32, inbox: u32) -> usize {
+        let endpoints = self.endpoints();
+        let answer = endpoints.iter().filter(|name| self.serves(name, true));
+        let inboxes: usize = answer.map(|name| self.count(name) as usize).sum();
+        tasks as usize * self.initiators().len() + inbox as usize * inboxes
+    }
+
+    /// How many machines have this endpoint.
+    fn count(&self, endpoint: &str) -> u32 {
+        let machine = self.machines.get(endpoint);
+        machine.and_then(|machine| self.counts.borrow().get(machine).copied()).unwrap_or(1)
+    }
+
+    /// Says how many machines of each role take part: those of initiators as far as they have tasks, and
+    /// as one message reaches at once; all of the others.
+    fn count_machines(&self, instances: &BTreeMap<String, u32>, tasks: u32) {
         let initiators = self.initiators();
-        let answers = |name: &&String| !initiators.contains(*name) && self.takes_datagrams(name);
-        let inboxes = self.endpoints().iter().filter(answers).count();
-        tasks as usize * initiators.len() + inbox as usize * inboxes
+        let mut counts = self.counts.borrow_mut();
+        for (endpoint, machine) in &self.machines {
+            let all = instances.get(endpoint).copied().unwrap_or(1).max(1);
+            let reached = calls(&self.script).filter(|call| call.operation.path.responder == *endpoint);
+            let at_once = reached.map(|call| call.to).max().unwrap_or(1);
+            let own = if initiators.contains(endpoint) { all.min(tasks.max(at_once).max(1)) } else { all };
+            counts.entry(*machine).and_modify(|count| *count = (*count).min(own)).or_insert(own);
+        }
     }
 
     /// The endpoints that start requests.
@@ -238,25 +301,107 @@ impl Shared {
         }
     }
 
-    /// Whether any program sends datagrams from `requester`.
-    fn sends_datagrams(&self, requester: &str) -> bool {
-        self.goes(|call| call.operation.path.requester == requester && is_datagram(call))
+    /// Whether any program sends datagrams from or to `endpoint`.
+    fn has_datagrams(&self, endpoint: &str) -> bool {
+        let is_there = |call: &Call| {
+            call.operation.path.requester == endpoint || call.operation.path.responder == endpoint
+        };
+        calls(&self.script).any(|call| is_datagram(call) && is_there(call))
     }
 
-    /// Whether any program sends datagrams to `responder`.
-    fn takes_datagrams(&self, responder: &str) -> bool {
-        self.goes(|call| call.operation.path.responder == responder && is_datagram(call))
-    }
-
-    /// Whether any program calls `responder` by a connection.
-    fn takes_calls(&self, responder: &str) -> bool {
-        self.goes(|call| {
-            call.operation.path.responder == responder && call.is_on_connection() && !call.answers
+    /// Whether requests go on at `endpoint` that began elsewhere, by datagrams or by connections.
+    fn serves(&self, endpoint: &str, by_datagrams: bool) -> bool {
+        programs(&self.script).filter(|program| program.initiator != endpoint).any(|program| {
+            program.calls().any(|call| {
+                call.operation.path.responder == endpoint
+                    && call.hands_over()
+                    && if by_datagrams { is_datagram(call) } else { call.takes(Channel::Call) }
+            })
         })
     }
 
-    fn goes(&self, is_meant: impl Fn(&Call) -> bool) -> bool {
-        calls(&self.script).any(|call| is_meant(call))
+    /// Whether copies of messages reach `endpoint` that no request waits for.
+    fn takes_copies(&self, endpoint: &str) -> bool {
+        let meant = |call: &&Rc<Call>| call.operation.path.responder == endpoint;
+        calls(&self.script).filter(meant).any(|call| call.has_copies())
+    }
+
+    /// The endpoints to which `requester` makes connections to go on there.
+    fn called(&self, requester: &str) -> BTreeSet<String> {
+        calls(&self.script)
+            .filter(|call| call.takes(Channel::Call) && call.operation.path.requester == requester)
+            .map(|call| call.operation.path.responder.clone())
+            .collect()
+    }
+
+    /// Whether connections from `endpoint` lead back to it.
+    fn is_round(&self, endpoint: &str) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut next: Vec<String> = self.called(endpoint).into_iter().collect();
+        while let Some(name) = next.pop() {
+            if name == endpoint {
+                return true;
+            }
+            if seen.insert(name.clone()) {
+                next.extend(self.called(&name));
+            }
+        }
+        false
+    }
+
+    /// The endpoints that end a request of `initiator` on a connection which it did not ask on.
+    fn answered_by(&self, initiator: &str) -> BTreeSet<String> {
+        calls(&self.script)
+            .filter(|call| call.takes(Channel::Back) && call.operation.path.responder == initiator)
+            .map(|call| call.operation.path.requester.clone())
+            .collect()
+    }
+
+    /// Begins a request at a task.
+    fn begin(&self, place: Place, job: Job) {
+        let mut turns = self.turns.borrow_mut();
+        let turn = turns.entry((place.alternative, place.program)).or_default();
+        let open = Open { job, home: place.instance.into(), turn: *turn, waker: None };
+        *turn = turn.wrapping_add(1);
+        self.open.borrow_mut().insert(place.start(), open);
+    }
+
+    /// The label and the initiator's machine of a request, and its turn.
+    fn known(&self, place: Place) -> (u64, u32, u32) {
+        let open = self.open.borrow();
+        open.get(&place.start()).map_or((0, 0, 0), |open| (open.job.label, open.home, open.turn))
+    }
+
+    /// Takes a number for work in the background, when there is one.
+    async fn detach(&self, place: Place) -> Place {
+        let task = poll_fn(|context| match self.free.borrow_mut().pop() {
+            Some(task) => Poll::Ready(task),
+            None => {
+                self.waiting_for_free.borrow_mut().push_back(context.waker().clone());
+                Poll::Pending
+            }
+        })
+        .await;
+        let detached = Place { instance: DETACHED, task, ..place };
+        let mut open = self.open.borrow_mut();
+        if let Some(Open { job, home, turn, .. }) = open.get(&place.start()) {
+            let own = Open { job: *job, home: *home, turn: *turn, waker: None };
+            open.insert(detached.start(), own);
+        }
+        detached
+    }
+
+    /// Ends work in the background.
+    fn end_detached(&self, place: Place, at: Time) {
+        let Some(open) = self.open.borrow_mut().remove(&place.start()) else { return };
+        if let Some(waker) = open.waker {
+            waker.wake();
+        }
+        self.free.borrow_mut().push(place.task);
+        if let Some(waker) = self.waiting_for_free.borrow_mut().pop_front() {
+            waker.wake();
+        }
+        (self.done)(open.job, at);
     }
 
     /// Keeps where a program stands until the word that is given comes with its message.
@@ -298,12 +443,16 @@ struct Place {
     alternative: u8,
     program: u8,
     position: u16,
-    /// The task that began the request: its instance and its number there.
+    /// The task that began the request: its instance and its number there. Work in the background has
+    /// [`DETACHED`] and a number of its own.
     instance: u16,
     task: u16,
 }
 
 impl Place {
+    /// What stands for no request.
+    const NOWHERE: Place = Place { alternative: 0, program: 0, position: 0, instance: 0, task: 0 };
+
     fn to_bytes(self) -> [u8; 8] {
         let mut bytes = [self.alternative, self.program, 0, 0, 0, 0, 0, 0];
         bytes[2..4].copy_from_slice(&self.position.to_le_bytes());
@@ -329,11 +478,18 @@ impl Place {
     }
 }
 
+/// The instance of work in the background, which no task waits for.
+const DETACHED: u16 = u16::MAX;
+
 const MEMORY_SERVICE: &str = "memory";
 const CALL_SERVICE: &str = "call";
+const BACK_SERVICE: &str = "back";
 const MESSAGE_SERVICE: &str = "messages";
+const COPY_SERVICE: &str = "copies";
 /// Messages that a task may have on their way out.
 const OUTBOX: u64 = 16;
+/// Copies of messages that may be under way on a connection.
+const COPIES: u32 = 1024;
 /// Time that connection set-up may take before a run is given up.
 const PATIENCE: Time = Time::from_ms(60_000);
 
@@ -351,15 +507,14 @@ pub fn roles<F: Hint>(
 ) -> Result<Vec<Role<F, ()>>, TooMany> {
     at_most("requests under way", tasks as usize, MOST_TASKS as usize)?;
     at_most("messages handled at once", inbox as usize, MOST_TASKS as usize)?;
+    shared.count_machines(instances, tasks);
+    // The lowest number is taken first, so that few are used where few are needed.
+    *shared.free.borrow_mut() = (0..tasks.clamp(1, MOST_TASKS) as u16).rev().collect();
     let mut roles = Vec::new();
     let initiators = shared.initiators();
     let first = initiators.iter().next().cloned().unwrap_or_default();
     for endpoint in shared.endpoints() {
-        let count = if initiators.contains(&endpoint) {
-            instances.get(&endpoint).copied().unwrap_or(1).min(tasks.max(1))
-        } else {
-            1
-        };
+        let count = shared.count(&endpoint);
         for instance in 0..count {
             let own = if initiators.contains(&endpoint) {
                 tasks / count + u32::from(instance < tasks % count)
@@ -385,37 +540,87 @@ pub fn roles<F: Hint>(
     Ok(roles)
 }
 
+/// A queue pair that messages leave on, with how many have.
+struct Line<F: Fabric> {
+    pair: F::QueuePair,
+    sent: Cell<u64>,
+}
+
+impl<F: Fabric> Line<F> {
+    fn new(pair: F::QueuePair) -> Rc<Line<F>> {
+        Rc::new(Line { pair, sent: Cell::new(0) })
+    }
+}
+
+/// One end of a connection to an endpoint's memory.
+type Memory<F> = (<F as Fabric>::QueuePair, RemoteRegion);
+/// An endpoint on one of its machines.
+type Peer = (String, u32);
+
 /// What one role holds.
 struct Agent<F: Fabric> {
     fabric: F,
     name: String,
+    instance: u32,
     shared: Rc<Shared>,
     region: F::Region,
-    datagrams: Option<F::QueuePair>,
-    /// Datagrams sent on the queue pair that all handlers share.
-    answered: Cell<u64>,
-    addresses: RefCell<BTreeMap<(String, u32, u16), Address>>,
+    /// What handlers send datagrams on, and an inbox receives on.
+    datagrams: Option<Rc<Line<F>>>,
+    addresses: RefCell<BTreeMap<(String, u32, String), Address>>,
+    /// Connections to the memories of endpoints on several machines that nobody uses now.
+    memories: RefCell<BTreeMap<Peer, Vec<Memory<F>>>>,
+    /// Connections that the tasks of initiators wait on for an answer from here.
+    back: RefCell<BTreeMap<(String, u16, u16), Rc<Line<F>>>>,
+    /// Connections for copies of messages.
+    copies: RefCell<BTreeMap<Peer, Rc<Line<F>>>>,
+    /// Tasks for work in the background that have none.
+    idle: RefCell<Vec<Rc<Task<F>>>>,
 }
 
 /// What one task holds: connections of its own, so that tasks never wait for each other.
 struct Task<F: Fabric> {
     agent: Rc<Agent<F>>,
     local: F::Region,
-    /// Messages on their way out, in slots of their own: what comes in must not change them.
+    /// Messages on their way out, in slots of their own: what comes in must not change them. The last
+    /// slot is that of copies, whose content nobody reads.
     outbox: F::Region,
     sent: Cell<u64>,
-    /// Messages sent by channel, each a queue pair whose slots one completion in 64 frees.
-    sent_on: RefCell<BTreeMap<String, u64>>,
-    /// Receives that are posted and not yet used, by the responder whose answers they wait for
-    /// (empty for datagrams): a branch that sends nothing leaves its receive to the next message.
-    posted: RefCell<BTreeMap<String, F::Ticket>>,
-    remote: BTreeMap<String, (F::QueuePair, RemoteRegion)>,
-    calls: BTreeMap<String, F::QueuePair>,
-    datagrams: Option<F::QueuePair>,
-    /// Whether requests begin here.
-    initiates: bool,
+    /// Receives that are posted and not yet used: a branch that sends nothing leaves its receive to the
+    /// next message.
+    posted: RefCell<BTreeMap<Inlet, F::Ticket>>,
+    /// Memories of endpoints that are on one machine.
+    remote: BTreeMap<String, Memory<F>>,
+    calls: RefCell<BTreeMap<Peer, Rc<Line<F>>>>,
+    /// Connections on which endpoints answer that were not asked on one.
+    back: BTreeMap<Peer, Rc<Line<F>>>,
+    /// Who made the connection that this task handles.
+    caller: Option<(String, Rc<Line<F>>)>,
+    datagrams: Option<Rc<Line<F>>>,
+    /// Whether this task receives datagrams.
+    has_inbox: bool,
     instance: u16,
     number: u16,
+}
+
+/// Where a message may come in.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Inlet {
+    Caller,
+    Datagram,
+    Call(Peer),
+    Back(Peer),
+}
+
+/// What a task is there for.
+enum Duty<F: Fabric> {
+    /// It begins requests.
+    Initiate,
+    /// It handles the requests that come on a connection.
+    Connection(String, F::QueuePair),
+    /// It handles datagrams.
+    Inbox,
+    /// It does work in the background.
+    Detached,
 }
 
 fn rc() -> QueuePairOptions {
@@ -429,29 +634,47 @@ impl<F: Hint> Agent<F> {
         let region = fabric
             .register(&memory, shared.largest.get(), Access::ALL)
             .expect("the largest payload fits the memory");
-        let wants_datagrams = shared.takes_datagrams(&name);
-        let options =
-            QueuePairOptions { send_depth: 4096, receive_depth: inbox.max(1), ..QueuePairOptions::ud() };
-        let datagrams =
-            wants_datagrams.then(|| fabric.create_queue_pair(options).expect("the world has datagrams"));
+        let datagrams = shared.has_datagrams(&name).then(|| {
+            let depth = inbox.max(1);
+            let options =
+                QueuePairOptions { send_depth: 4096, receive_depth: depth, ..QueuePairOptions::ud() };
+            Line::new(fabric.create_queue_pair(options).expect("the world has datagrams"))
+        });
         let agent = Rc::new(Agent {
+            instance: fabric.role().instance,
             fabric: fabric.clone(),
             name: name.clone(),
             shared: shared.clone(),
             region,
             datagrams,
-            answered: Cell::new(0),
             addresses: RefCell::default(),
+            memories: RefCell::default(),
+            back: RefCell::default(),
+            copies: RefCell::default(),
+            idle: RefCell::default(),
         });
         fabric.spawn_task(Box::pin(serve_memory(agent.clone())));
-        let initiates = tasks > 0;
-        if shared.takes_calls(&name) && !initiates {
+        if shared.serves(&name, false) {
             fabric.spawn_task(Box::pin(serve_calls(agent.clone())));
         }
-        if let (Some(pair), false) = (&agent.datagrams, initiates) {
-            fabric.publish(MESSAGE_SERVICE, pair).expect("a service of its own");
+        if calls(&shared.script)
+            .any(|call| call.takes(Channel::Back) && call.operation.path.requester == name)
+        {
+            fabric.spawn_task(Box::pin(serve_back(agent.clone())));
+        }
+        if shared.takes_copies(&name) {
+            fabric.spawn_task(Box::pin(serve_copies(agent.clone())));
+            if agent.datagrams.is_some() {
+                let options = QueuePairOptions { receive_depth: COPIES, ..QueuePairOptions::ud() };
+                let pair = fabric.create_queue_pair(options).expect("the world has datagrams");
+                fabric.spawn_task(Box::pin(drop_messages(agent.clone(), pair.clone())));
+                fabric.publish(COPY_SERVICE, &pair).expect("a service of its own");
+            }
+        }
+        if let Some(line) = agent.datagrams.as_ref().filter(|_| shared.serves(&name, true)) {
+            fabric.publish(MESSAGE_SERVICE, &line.pair).expect("a service of its own");
             for number in 0..inbox {
-                fabric.spawn_task(Box::pin(serve_datagrams(agent.clone(), pair.clone(), number)));
+                fabric.spawn_task(Box::pin(serve_datagrams(agent.clone(), number)));
             }
         }
         for number in 0..tasks {
@@ -459,76 +682,166 @@ impl<F: Hint> Agent<F> {
         }
     }
 
-    async fn task(self: &Rc<Self>, number: u16, initiates: bool) -> Task<F> {
-        let fabric = &self.fabric;
+    async fn task(self: &Rc<Self>, number: u16, duty: Duty<F>) -> Rc<Task<F>> {
+        let (fabric, shared) = (&self.fabric, &self.shared);
         let memory = fabric.memories().first().expect("an endpoint has memory").name.clone();
         let local = fabric
-            .register(&memory, self.shared.largest.get(), Access::ALL)
+            .register(&memory, shared.largest.get(), Access::ALL)
             .expect("the largest payload fits the memory");
         let outbox = fabric
-            .register(&memory, self.shared.largest_message.get() * OUTBOX, Access::ALL)
+            .register(&memory, shared.largest_message.get() * (OUTBOX + 1), Access::ALL)
             .expect("the messages fit the memory");
         let mut remote = BTreeMap::new();
-        for responder in self.shared.reaches(&self.name) {
-            let pair = fabric.create_queue_pair(rc()).expect("the world has connections");
-            let hello = pair.receive(local.slice(0, RemoteRegion::BYTES as u64)).expect("a receive fits");
-            fabric.connect(&pair, &responder, 0, MEMORY_SERVICE).await.expect("the responder listens");
-            hello.await.success().expect("the responder names its region");
-            let mut bytes = [0; RemoteRegion::BYTES];
-            local.read(0, &mut bytes).expect("within the region");
-            remote.insert(responder, (pair, RemoteRegion::from_bytes(&bytes).expect("24 bytes")));
+        for responder in shared.reaches(&self.name) {
+            if let [instance] = self.machines_of(&responder)[..] {
+                let memory = self.connect_memory(&responder, instance, &local).await;
+                remote.insert(responder, memory);
+            }
         }
         let mut calls = BTreeMap::new();
-        for responder in self.called() {
-            let pair = fabric.create_queue_pair(rc()).expect("the world has connections");
-            fabric.connect(&pair, &responder, 0, CALL_SERVICE).await.expect("the responder listens");
-            calls.insert(responder, pair);
+        // Connections that lead round would make handlers without end; those are made when needed.
+        if !shared.is_round(&self.name) {
+            for responder in shared.called(&self.name) {
+                for instance in self.machines_of(&responder) {
+                    let line = self.connect(&responder, instance, CALL_SERVICE).await;
+                    calls.insert((responder.clone(), instance), line);
+                }
+            }
         }
-        let datagrams = (initiates && self.shared.sends_datagrams(&self.name)).then(|| {
+        let initiates = matches!(duty, Duty::Initiate);
+        let mut back = BTreeMap::new();
+        for endpoint in shared.answered_by(&self.name).into_iter().filter(|_| initiates) {
+            for instance in self.machines_of(&endpoint) {
+                let line = self.connect(&endpoint, instance, BACK_SERVICE).await;
+                let place = Place { instance: self.instance as u16, task: number, ..Place::NOWHERE };
+                local.write(0, &place.to_bytes()).expect("a message has 8 bytes");
+                let hello = line.pair.post(WorkRequest::send(local.slice(0, 8))).expect("a send fits");
+                hello.await.success().expect("the peer waits for it");
+                back.insert((endpoint.clone(), instance), line);
+            }
+        }
+        let own = (initiates && shared.has_datagrams(&self.name)).then(|| {
             let pair = fabric.create_queue_pair(QueuePairOptions::ud()).expect("the world has datagrams");
             fabric.publish(&service_of(number), &pair).expect("a service of its own");
-            pair
+            Line::new(pair)
         });
-        Task {
+        Rc::new(Task {
             agent: self.clone(),
             local,
             outbox,
             sent: Cell::new(0),
-            sent_on: RefCell::default(),
             posted: RefCell::default(),
             remote,
-            calls,
-            datagrams: datagrams.or_else(|| self.datagrams.clone()),
-            initiates,
-            instance: fabric.role().instance as u16,
+            calls: RefCell::new(calls),
+            back,
+            has_inbox: own.is_some() || matches!(duty, Duty::Inbox),
+            datagrams: own.or_else(|| self.datagrams.clone()),
+            caller: match duty {
+                Duty::Connection(name, pair) => Some((name, Line::new(pair))),
+                _ => None,
+            },
+            instance: self.instance as u16,
             number,
+        })
+    }
+
+    /// The machines of an endpoint that this one may have to do with: its own where it is on it.
+    fn machines_of(&self, endpoint: &str) -> Vec<u32> {
+        let machines = &self.shared.machines;
+        if machines.get(endpoint) == machines.get(&self.name) {
+            return vec![self.instance];
+        }
+        (0..self.shared.count(endpoint)).collect()
+    }
+
+    async fn connect(&self, responder: &str, instance: u32, service: &str) -> Rc<Line<F>> {
+        let options =
+            if service == COPY_SERVICE { QueuePairOptions { send_depth: COPIES, ..rc() } } else { rc() };
+        let pair = self.fabric.create_queue_pair(options).expect("the world has connections");
+        self.fabric.connect(&pair, responder, instance, service).await.expect("the responder listens");
+        Line::new(pair)
+    }
+
+    async fn connect_memory(&self, responder: &str, instance: u32, scratch: &F::Region) -> Memory<F> {
+        let pair = self.fabric.create_queue_pair(rc()).expect("the world has connections");
+        let hello = pair.receive(scratch.slice(0, RemoteRegion::BYTES as u64)).expect("a receive fits");
+        let connected = self.fabric.connect(&pair, responder, instance, MEMORY_SERVICE).await;
+        connected.expect("the responder listens");
+        hello.await.success().expect("the responder names its region");
+        let mut bytes = [0; RemoteRegion::BYTES];
+        scratch.read(0, &mut bytes).expect("within the region");
+        (pair, RemoteRegion::from_bytes(&bytes).expect("24 bytes"))
+    }
+
+    /// A connection to the memory of an endpoint on one of several machines.
+    async fn lend(&self, peer: &Peer) -> Memory<F> {
+        let free = self.memories.borrow_mut().get_mut(peer).and_then(Vec::pop);
+        match free {
+            Some(memory) => memory,
+            None => {
+                let name = self.fabric.memories().first().expect("an endpoint has memory").name.clone();
+                let scratch = self
+                    .fabric
+                    .register(&name, RemoteRegion::BYTES as u64, Access::ALL)
+                    .expect("24 bytes fit the memory");
+                self.connect_memory(&peer.0, peer.1, &scratch).await
+            }
         }
     }
 
-    /// The endpoints that this one calls by connections.
-    fn called(&self) -> BTreeSet<String> {
-        calls(&self.shared.script)
-            .filter(|call| call.is_on_connection() && !call.answers)
-            .filter(|call| call.operation.path.requester == self.name)
-            .map(|call| call.operation.path.responder.clone())
-            .collect()
+    fn take_back(&self, peer: Peer, memory: Memory<F>) {
+        self.memories.borrow_mut().entry(peer).or_default().push(memory);
     }
 
-    /// Where a datagram to `endpoint` goes: to the task that began the request, or to the inbox.
-    async fn address(&self, endpoint: &str, place: Place, returns: bool) -> Address {
-        let (instance, task) = if returns { (u32::from(place.instance), place.task) } else { (0, u16::MAX) };
-        let key = (endpoint.to_string(), instance, task);
+    async fn address(&self, endpoint: &str, instance: u32, service: String) -> Address {
+        let key = (endpoint.to_string(), instance, service);
         if let Some(address) = self.addresses.borrow().get(&key) {
             return *address;
         }
-        let service = if returns { service_of(task) } else { MESSAGE_SERVICE.to_string() };
         let address = self
             .fabric
-            .resolve(endpoint, instance, &service, PATIENCE)
+            .resolve(endpoint, instance, &key.2, PATIENCE)
             .await
             .expect("the endpoint publishes its address");
         self.addresses.borrow_mut().insert(key, address);
         address
+    }
+
+    /// The connection that a task of an initiator waits on for an answer from here.
+    async fn back_to(&self, initiator: &str, place: Place) -> Rc<Line<F>> {
+        let key = (initiator.to_string(), place.instance, place.task);
+        loop {
+            if let Some(line) = self.back.borrow().get(&key) {
+                return line.clone();
+            }
+            // It was made before the request, and is about to say whose it is.
+            self.fabric.sleep(Time::from_ns(100)).await;
+        }
+    }
+
+    async fn copies_to(&self, peer: Peer) -> Rc<Line<F>> {
+        if let Some(line) = self.copies.borrow().get(&peer) {
+            return line.clone();
+        }
+        let line = self.connect(&peer.0, peer.1, COPY_SERVICE).await;
+        self.copies.borrow_mut().entry(peer).or_insert(line).clone()
+    }
+
+    /// Does a program's work in the background beside whatever this endpoint does next.
+    fn detach(self: &Rc<Self>, program: Rc<Program>, place: Place) {
+        let agent = self.clone();
+        self.fabric.spawn_task(Box::pin(async move {
+            let idle = agent.idle.borrow_mut().pop();
+            let task = match idle {
+                Some(task) => task,
+                None => agent.task(0, Duty::Detached).await,
+            };
+            if let Err(failure) = task.detached(&program, place).await {
+                let alternative = place.alternative.into();
+                agent.shared.broken.borrow_mut().get_or_insert((alternative, failure));
+            }
+            agent.idle.borrow_mut().push(task);
+        }));
     }
 }
 
@@ -555,52 +868,85 @@ async fn serve_memory<F: Hint>(agent: Rc<Agent<F>>) {
     }
 }
 
-/// Accepts connections whose messages this endpoint answers.
+/// Accepts connections whose messages this endpoint handles.
 async fn serve_calls<F: Hint>(agent: Rc<Agent<F>>) {
     let listener = agent.fabric.listen(CALL_SERVICE).expect("a service of its own");
-    let mut number = 0;
+    let mut number = 0u16;
     loop {
         let pair = agent.fabric.create_queue_pair(rc()).expect("the world has connections");
-        if listener.accept(&pair).await.is_err() {
-            continue;
-        }
+        let Ok(peer) = listener.accept(&pair).await else { continue };
         let handler = agent.clone();
         agent.fabric.spawn_task(Box::pin(async move {
-            let task = handler.task(number, false).await;
-            loop {
-                let Ok(ticket) = pair.receive(task.local.all()) else { return };
-                let message = ticket.await;
-                if message.status != Status::Success {
-                    return;
-                }
-                task.answer(&message, Some(&pair)).await;
-            }
+            let task = handler.task(number, Duty::Connection(peer.role, pair)).await;
+            task.serve(&mut || {}).await;
         }));
         number = number.wrapping_add(1);
     }
 }
 
-/// Handles datagrams one at a time; as many run side by side as the inbox holds.
-async fn serve_datagrams<F: Hint>(agent: Rc<Agent<F>>, pair: F::QueuePair, number: u32) {
-    let task = agent.task(number as u16, false).await;
-    let mut ready = false;
+/// Accepts connections on which tasks of initiators wait for answers; each says first whose it is.
+async fn serve_back<F: Hint>(agent: Rc<Agent<F>>) {
+    let listener = agent.fabric.listen(BACK_SERVICE).expect("a service of its own");
     loop {
-        let Ok(ticket) = pair.receive(task.local.all()) else { return };
-        if !std::mem::replace(&mut ready, true) {
-            // A datagram that finds no receive is lost, so nothing may be sent before.
-            agent.shared.connected.set(agent.shared.connected.get() + 1);
+        let pair = agent.fabric.create_queue_pair(rc()).expect("the world has connections");
+        let memory = agent.fabric.memories()[0].name.clone();
+        let region = agent.fabric.register(&memory, 8, Access::ALL).expect("8 bytes fit the memory");
+        let hello = pair.receive(region.all()).expect("a receive fits");
+        let Ok(peer) = listener.accept(&pair).await else { continue };
+        let own = agent.clone();
+        agent.fabric.spawn_task(Box::pin(async move {
+            if hello.await.status != Status::Success {
+                return;
+            }
+            let mut bytes = [0; 8];
+            region.read(0, &mut bytes).expect("8 bytes");
+            let place = Place::from_bytes(bytes);
+            own.back.borrow_mut().insert((peer.role, place.instance, place.task), Line::new(pair));
+        }));
+    }
+}
+
+/// Accepts connections that bring copies of messages.
+async fn serve_copies<F: Hint>(agent: Rc<Agent<F>>) {
+    let listener = agent.fabric.listen(COPY_SERVICE).expect("a service of its own");
+    loop {
+        let options = QueuePairOptions { receive_depth: COPIES, ..rc() };
+        let pair = agent.fabric.create_queue_pair(options).expect("the world has connections");
+        if listener.accept(&pair).await.is_ok() {
+            agent.fabric.spawn_task(Box::pin(drop_messages(agent.clone(), pair)));
         }
-        let message = ticket.await;
-        if message.status != Status::Success {
+    }
+}
+
+/// Receives messages that nobody waits for.
+async fn drop_messages<F: Hint>(agent: Rc<Agent<F>>, pair: F::QueuePair) {
+    let memory = agent.fabric.memories()[0].name.clone();
+    let bytes = agent.shared.largest_message.get();
+    let region = agent.fabric.register(&memory, bytes, Access::ALL).expect("a message fits the memory");
+    let mut posted = VecDeque::new();
+    loop {
+        while posted.len() < COPIES as usize {
+            let Ok(ticket) = pair.receive(region.all()) else { return };
+            posted.push_back(ticket);
+        }
+        let Some(first) = posted.pop_front() else { return };
+        if first.await.status != Status::Success {
             return;
         }
-        task.answer(&message, None).await;
     }
+}
+
+/// Handles datagrams one at a time; as many run side by side as the inbox holds.
+async fn serve_datagrams<F: Hint>(agent: Rc<Agent<F>>, number: u32) {
+    let task = agent.task(number as u16, Duty::Inbox).await;
+    let shared = agent.shared.clone();
+    // A datagram that finds no receive is lost, so nothing may be sent before.
+    task.serve(&mut || shared.connected.set(shared.connected.get() + 1)).await;
 }
 
 /// Serves requests of this initiator, one after another.
 async fn initiate<F: Hint>(agent: Rc<Agent<F>>, number: u16) {
-    let task = agent.task(number, true).await;
+    let task = agent.task(number, Duty::Initiate).await;
     let shared = agent.shared.clone();
     shared.connected.set(shared.connected.get() + 1);
     loop {
@@ -612,37 +958,47 @@ async fn initiate<F: Hint>(agent: Rc<Agent<F>>, number: u16) {
             instance: task.instance,
             task: task.number,
         };
-        shared.labels.borrow_mut().insert(place, job.label);
-        let result = task.request(place, None).await;
+        shared.begin(place, job);
+        let result = task.request(place).await;
         if let Err(failure @ Failure::Post(_)) = &result {
             // What cannot be posted once cannot be posted again, and takes no time: the run is told.
             shared.broken.borrow_mut().get_or_insert((job.alternative, failure.clone()));
             agent.fabric.sleep(Time::from_us(1)).await;
         }
+        let program = shared.program(job.alternative, job.program).clone();
+        if let (Some(at), true, true) = (program.background, program.begins_background, result.is_ok()) {
+            let detached = shared.detach(place).await;
+            agent.detach(program.clone(), Place { position: at, ..detached });
+        }
+        let is_done = program.background.is_none() && result.is_ok();
         (shared.ended)(job, agent.fabric.now(), result);
+        if is_done {
+            (shared.done)(job, agent.fabric.now());
+        }
     }
 }
 
 /// How far a program came at this endpoint.
 enum Reached {
     End,
-    /// A message left; the answer comes on this channel.
-    Sent(String),
-    /// A message left that this task waits for no answer to.
-    Left,
-}
-
-/// The name of the channel that a message and its answer take.
-fn channel(call: &Call) -> String {
-    match call.operation.verb {
-        Verb::SendDatagram => String::new(),
-        _ => call.operation.path.responder.clone(),
-    }
+    /// A message left. Whether its answer comes back to this very task on every way.
+    Left(bool),
 }
 
 impl<F: Hint> Task<F> {
     fn label(&self, place: Place) -> u64 {
-        self.agent.shared.labels.borrow().get(&place.start()).copied().unwrap_or(0)
+        self.agent.shared.known(place).0
+    }
+
+    /// The machine of `endpoint` that a request has to do with.
+    fn machine(&self, place: Place, program: &Program, endpoint: &str) -> u32 {
+        let shared = &self.agent.shared;
+        let machine = shared.machines.get(endpoint);
+        if machine == shared.machines.get(&self.agent.name) {
+            return self.agent.instance;
+        }
+        let (_, home, turn) = shared.known(place);
+        if machine == shared.machines.get(&program.initiator) { home } else { turn % shared.count(endpoint) }
     }
 
     /// Where the program stands that a message brought.
@@ -656,61 +1012,127 @@ impl<F: Hint> Task<F> {
         Place::from_bytes(bytes)
     }
 
-    /// Runs a request from a place to its end, or to a message that another task goes on with, waiting
-    /// for answers in between.
-    async fn request(&self, mut place: Place, caller: Option<&F::QueuePair>) -> Result<(), Failure> {
-        loop {
-            // The receive is posted before anything is sent, so no answer can come too early.
-            let program = self.agent.shared.program(place.alternative.into(), place.program.into()).clone();
-            if let Some((name, pair)) = self.answers_on(&program, place.position)
-                && !self.posted.borrow().contains_key(&name)
-            {
-                let ticket = pair.receive(self.local.all())?;
-                self.posted.borrow_mut().insert(name, ticket);
+    /// Posts a receive wherever a message may come in and none is posted yet; datagrams only where they
+    /// are wanted.
+    fn listen(&self, datagrams: bool) -> Result<(), Failure> {
+        let mut posted = self.posted.borrow_mut();
+        let mut post = |inlet: Inlet, line: &Line<F>| -> Result<(), Failure> {
+            if let std::collections::btree_map::Entry::Vacant(free) = posted.entry(inlet) {
+                free.insert(line.pair.receive(self.local.all())?);
             }
-            match self.run(&program, place, caller).await? {
-                Reached::End | Reached::Left => return Ok(()),
-                Reached::Sent(channel) => {
-                    let ticket = self.posted.borrow_mut().remove(&channel);
-                    let answer: Completion = ticket.expect("a receive waits on each channel").await;
-                    answer.success().map_err(Failure::Operation)?;
-                    place = self.place(&answer);
+            Ok(())
+        };
+        if let Some((_, line)) = &self.caller {
+            post(Inlet::Caller, line)?;
+        }
+        if let Some(line) = self.datagrams.as_ref().filter(|_| self.has_inbox && datagrams) {
+            post(Inlet::Datagram, line)?;
+        }
+        for (peer, line) in &*self.calls.borrow() {
+            post(Inlet::Call(peer.clone()), line)?;
+        }
+        self.back.iter().try_for_each(|(peer, line)| post(Inlet::Back(peer.clone()), line))
+    }
+
+    /// The next message that comes in anywhere, or nothing once `over`.
+    async fn message(&self, mut over: impl FnMut(&Waker) -> bool) -> Option<Completion> {
+        poll_fn(|context| {
+            if over(context.waker()) {
+                return Poll::Ready(None);
+            }
+            let mut posted = self.posted.borrow_mut();
+            let mut came = None;
+            for (inlet, ticket) in &mut *posted {
+                if let Poll::Ready(message) = std::pin::Pin::new(ticket).poll(context) {
+                    came = Some((inlet.clone(), message));
+                    break;
+                }
+            }
+            match came {
+                Some((inlet, message)) => {
+                    posted.remove(&inlet);
+                    Poll::Ready(Some(message))
+                }
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Handles what comes in, one message after another. A failure's initiator would wait for ever, so
+    /// the run is told.
+    async fn serve(self: &Rc<Self>, ready: &mut dyn FnMut()) {
+        let shared = self.agent.shared.clone();
+        let (mut is_ready, mut awaits) = (false, false);
+        loop {
+            if self.listen(!awaits).is_err() {
+                return;
+            }
+            if !std::mem::replace(&mut is_ready, true) {
+                ready();
+            }
+            let Some(message) = self.message(|_| false).await else { return };
+            if message.status != Status::Success {
+                return;
+            }
+            let place = self.place(&message);
+            let program = shared.program(place.alternative.into(), place.program.into()).clone();
+            match self.run(&program, place).await {
+                Ok(Reached::End) => {
+                    awaits = false;
+                    if place.instance == DETACHED {
+                        shared.end_detached(place, self.agent.fabric.now());
+                    }
+                }
+                Ok(Reached::Left(awaited)) => awaits = awaited,
+                Err(failure) => {
+                    awaits = false;
+                    shared.broken.borrow_mut().get_or_insert((place.alternative.into(), failure));
                 }
             }
         }
     }
 
-    /// The queue pair on which the answer to the next message from `position` on comes.
-    fn answers_on(&self, program: &Program, position: u16) -> Option<(String, F::QueuePair)> {
-        program.code[usize::from(position)..].iter().find_map(|instruction| match instruction {
-            Instruction::Verb(call) if call.operation.path.requester == self.agent.name => {
-                let name = channel(call);
-                let pair = match call.operation.verb {
-                    Verb::SendDatagram if self.initiates => self.datagrams.as_ref(),
-                    _ if call.is_on_connection() && !call.answers => self.calls.get(&name),
-                    _ => None,
-                };
-                pair.map(|pair| (name, pair.clone()))
+    /// Runs a request from its start to its end, waiting for messages in between.
+    async fn request(self: &Rc<Self>, mut place: Place) -> Result<(), Failure> {
+        let program = self.agent.shared.program(place.alternative.into(), place.program.into()).clone();
+        loop {
+            // Receives are posted before anything is sent, so no answer can come too early.
+            self.listen(true)?;
+            match self.run(&program, place).await? {
+                Reached::End => return Ok(()),
+                Reached::Left(_) => {
+                    let message = self.message(|_| false).await.expect("it waits for as long as it takes");
+                    message.clone().success().map_err(Failure::Operation)?;
+                    place = self.place(&message);
+                }
             }
-            _ => None,
-        })
-    }
-
-    /// Goes on with a request that a message brought here. Its initiator would wait for ever after
-    /// a failure, so the run is told.
-    async fn answer(&self, message: &Completion, caller: Option<&F::QueuePair>) {
-        let place = self.place(message);
-        if let Err(failure) = self.request(place, caller).await {
-            self.agent.shared.broken.borrow_mut().get_or_insert((place.alternative.into(), failure));
         }
     }
 
-    async fn run(
-        &self,
-        program: &Program,
-        place: Place,
-        caller: Option<&F::QueuePair>,
-    ) -> Result<Reached, Failure> {
+    /// Does work in the background, which may end elsewhere.
+    async fn detached(self: &Rc<Self>, program: &Rc<Program>, mut place: Place) -> Result<(), Failure> {
+        let shared = &self.agent.shared;
+        loop {
+            self.listen(false)?;
+            if let Reached::End = self.run(program, place).await? {
+                shared.end_detached(place, self.agent.fabric.now());
+                return Ok(());
+            }
+            let over = |waker: &Waker| match shared.open.borrow_mut().get_mut(&place.start()) {
+                Some(open) => {
+                    open.waker = Some(waker.clone());
+                    false
+                }
+                None => true,
+            };
+            let Some(message) = self.message(over).await else { return Ok(()) };
+            message.clone().success().map_err(Failure::Operation)?;
+            place = self.place(&message);
+        }
+    }
+
+    async fn run(self: &Rc<Self>, program: &Rc<Program>, place: Place) -> Result<Reached, Failure> {
         let mut at = place.position;
         loop {
             match &program.code[usize::from(at)] {
@@ -720,9 +1142,18 @@ impl<F: Hint> Task<F> {
                     continue;
                 }
                 Instruction::Verb(call) if call.hands_over() => {
-                    self.send(program, call, Place { position: at + 1, ..place }, caller).await?;
-                    let waits = if is_datagram(call) { self.initiates } else { !call.answers };
-                    return Ok(if waits { Reached::Sent(channel(call)) } else { Reached::Left });
+                    let shared = &self.agent.shared;
+                    let detached = match call.background {
+                        Some(at) => Some(Place { position: at, ..shared.detach(place).await }),
+                        None => None,
+                    };
+                    self.send(program, call, Place { position: at + 1, ..place }).await?;
+                    if let Some(detached) = detached {
+                        self.agent.detach(program.clone(), detached);
+                    }
+                    if !call.copies_only {
+                        return Ok(Reached::Left(call.awaited));
+                    }
                 }
                 Instruction::Parallel { starts, next } => {
                     let parts = starts.iter().map(|start| Box::pin(self.part(program, place, *start)));
@@ -731,7 +1162,7 @@ impl<F: Hint> Task<F> {
                     continue;
                 }
                 other => {
-                    if let Some(to) = self.simple(other, place, at).await? {
+                    if let Some(to) = self.simple(program, other, place, at).await? {
                         at = to;
                         continue;
                     }
@@ -753,18 +1184,37 @@ impl<F: Hint> Task<F> {
                     join_all(parts.collect()).await?;
                     at = *next;
                 }
-                other => at = self.simple(other, place, at).await?.unwrap_or(at + 1),
+                other => at = self.simple(program, other, place, at).await?.unwrap_or(at + 1),
             }
         }
     }
 
     /// An instruction that neither moves the request nor splits it; says where to go on if not next.
-    async fn simple(&self, instruction: &Instruction, place: Place, at: u16) -> Result<Option<u16>, Failure> {
+    async fn simple(
+        &self,
+        program: &Program,
+        instruction: &Instruction,
+        place: Place,
+        at: u16,
+    ) -> Result<Option<u16>, Failure> {
         match instruction {
             Instruction::Compute { time, .. } => {
                 self.agent.fabric.labelled_context(self.label(place)).compute(Work::Time(*time)).await;
             }
-            Instruction::Verb(call) => self.call(call, self.label(place)).await?,
+            Instruction::Wait(time) => self.agent.fabric.sleep(*time).await,
+            Instruction::Verb(call) => {
+                let responder = &call.operation.path.responder;
+                let first = self.machine(place, program, responder);
+                let label = self.label(place);
+                if call.to == 1 {
+                    self.call(call, label, first).await?;
+                } else {
+                    let count = self.agent.shared.count(responder);
+                    let each =
+                        (0..call.to).map(|number| Box::pin(self.call(call, label, (first + number) % count)));
+                    join_all(each.collect()).await?;
+                }
+            }
             Instruction::Branch { probability, otherwise } => {
                 let key = (u16::from(place.alternative), u16::from(place.program), at);
                 let fabric = &self.agent.fabric;
@@ -779,10 +1229,22 @@ impl<F: Hint> Task<F> {
         Ok(None)
     }
 
-    async fn call(&self, call: &Call, label: u64) -> Result<(), Failure> {
+    async fn call(&self, call: &Call, label: u64, instance: u32) -> Result<(), Failure> {
+        let responder = &call.operation.path.responder;
+        if let Some(memory) = self.remote.get(responder) {
+            return self.call_on(call, label, memory).await;
+        }
+        let peer = (responder.clone(), instance);
+        let memory = self.agent.lend(&peer).await;
+        let result = self.call_on(call, label, &memory).await;
+        self.agent.take_back(peer, memory);
+        result
+    }
+
+    async fn call_on(&self, call: &Call, label: u64, memory: &Memory<F>) -> Result<(), Failure> {
         let operation = &call.operation;
         let length = operation.payload.get();
-        let (pair, region) = &self.remote[&operation.path.responder];
+        let (pair, region) = memory;
         let (local, remote) = (self.local.slice(0, length), region.at(0));
         let completion = match &operation.path.engine {
             Some(engine) => {
@@ -808,16 +1270,30 @@ impl<F: Hint> Task<F> {
         completion.success().map(|_| ()).map_err(Failure::Operation)
     }
 
-    async fn send(
-        &self,
-        program: &Program,
-        call: &Call,
-        place: Place,
-        caller: Option<&F::QueuePair>,
-    ) -> Result<(), Failure> {
+    /// The connection to go on at `peer`, made where there is none yet.
+    async fn line_to(&self, peer: Peer) -> Rc<Line<F>> {
+        if let Some(line) = self.calls.borrow().get(&peer) {
+            return line.clone();
+        }
+        let line = self.agent.connect(&peer.0, peer.1, CALL_SERVICE).await;
+        self.calls.borrow_mut().entry(peer).or_insert(line).clone()
+    }
+
+    async fn send(&self, program: &Program, call: &Call, place: Place) -> Result<(), Failure> {
         let operation = &call.operation;
+        let responder = &operation.path.responder;
         let length = operation.payload.get();
-        let returns = operation.path.responder == program.initiator;
+        let first = self.machine(place, program, responder);
+        let count = self.agent.shared.count(responder);
+        // Copies leave first, so that the request goes on after the last.
+        let own = u32::from(!call.copies_only);
+        for number in own..call.to {
+            self.copy(call, place, (first + number) % count).await?;
+        }
+        if call.copies_only {
+            return Ok(());
+        }
+        let returns = *responder == program.initiator;
         let slot = (self.sent.get() % OUTBOX) * self.agent.shared.largest_message.get();
         self.sent.set(self.sent.get() + 1);
         let word = call.signals.immediate.then(|| self.agent.shared.leave(place));
@@ -825,42 +1301,86 @@ impl<F: Hint> Task<F> {
             self.outbox.write(slot, &place.to_bytes()).expect("a message has 8 bytes");
         }
         let local = self.outbox.slice(slot, length);
-        let (pair, request) = if operation.verb == Verb::SendDatagram {
-            let pair = self.datagrams.as_ref().expect("a sender of datagrams has a queue pair");
-            let to = self.agent.address(&operation.path.responder, place, returns).await;
-            (pair, WorkRequest::send_to(local, to))
+        let (line, request) = if operation.verb == Verb::SendDatagram {
+            let line = self.datagrams.clone().expect("a sender of datagrams has a queue pair");
+            let service = if returns { service_of(place.task) } else { MESSAGE_SERVICE.to_string() };
+            let to = self.agent.address(responder, first, service).await;
+            (line, WorkRequest::send_to(local, to))
         } else {
-            let pair = match caller {
-                Some(pair) if call.answers => pair,
-                _ => &self.calls[&operation.path.responder],
+            let line = match &self.caller {
+                Some((peer, line)) if peer == responder => line.clone(),
+                _ if returns => self.agent.back_to(responder, place).await,
+                _ => self.line_to((responder.clone(), first)).await,
             };
-            match operation.verb {
+            let request = match operation.verb {
                 Verb::Write => {
-                    let (_, region) = &self.remote[&operation.path.responder];
-                    (pair, WorkRequest::write(self.local.slice(0, length), region.at(0)))
+                    let local = self.local.slice(0, length);
+                    let region = match self.remote.get(responder) {
+                        Some((_, region)) => *region,
+                        None => {
+                            let peer = (responder.clone(), first);
+                            let memory = self.agent.lend(&peer).await;
+                            let region = memory.1;
+                            self.agent.take_back(peer, memory);
+                            region
+                        }
+                    };
+                    WorkRequest::write(local, region.at(0))
                 }
-                _ => (pair, WorkRequest::send(local)),
-            }
+                _ => WorkRequest::send(local),
+            };
+            (line, request)
         };
+        // The answer may come on a connection that was just made.
+        let datagrams = self.posted.borrow().contains_key(&Inlet::Datagram);
+        self.listen(datagrams)?;
         let request = match word {
             Some(word) => request.immediate(word),
             None => request,
         };
-        // One completion in 64 frees the slots of all: asking for each would cost a poll each.
-        let shares = operation.verb == Verb::SendDatagram && self.agent.name != program.initiator;
-        let before = if shares {
-            self.agent.answered.replace(self.agent.answered.get() + 1)
+        self.post(call, &line, request, place).await
+    }
+
+    /// Sends a message that no request waits for to one machine.
+    async fn copy(&self, call: &Call, place: Place, instance: u32) -> Result<(), Failure> {
+        let responder = &call.operation.path.responder;
+        let slot = OUTBOX * self.agent.shared.largest_message.get();
+        let local = self.outbox.slice(slot, call.operation.payload.get());
+        let (line, request) = if is_datagram(call) {
+            let line = self.datagrams.clone().expect("a sender of datagrams has a queue pair");
+            let to = self.agent.address(responder, instance, COPY_SERVICE.to_string()).await;
+            (line, WorkRequest::send_to(local, to))
         } else {
-            let mut sent_on = self.sent_on.borrow_mut();
-            let count = sent_on.entry(channel(call)).or_default();
-            std::mem::replace(count, *count + 1)
+            let line = self.agent.copies_to((responder.clone(), instance)).await;
+            (line, WorkRequest::send(local))
         };
-        let signaled = call.signals.polled || operation.verb == Verb::Write || before.is_multiple_of(64);
+        self.post(call, &line, request, place).await
+    }
+
+    async fn post(
+        &self,
+        call: &Call,
+        line: &Line<F>,
+        request: WorkRequest<F::Region>,
+        place: Place,
+    ) -> Result<(), Failure> {
+        // One completion in 64 frees the slots of all: asking for each would cost a poll each.
+        let before = line.sent.replace(line.sent.get() + 1);
+        let is_write = call.operation.verb == Verb::Write;
+        let signaled = call.signals.polled || is_write || before.is_multiple_of(64);
         let request = if signaled { request } else { request.unsignaled() };
-        let ticket = self.agent.fabric.hinted(pair, call, self.label(place)).post(request)?;
-        // The sender does not wait: the message's slot is the fabric's until it has left.
-        drop(ticket);
-        Ok(())
+        let pair = self.agent.fabric.hinted(&line.pair, call, self.label(place));
+        loop {
+            match pair.post(request.clone()) {
+                // The sender does not wait: the message's slot is the fabric's until it has left.
+                Ok(ticket) => {
+                    drop(ticket);
+                    return Ok(());
+                }
+                Err(PostError::QueueFull { .. }) => self.agent.fabric.sleep(Time::from_ns(200)).await,
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 }
 

@@ -142,6 +142,14 @@ fn world(router: &Rc<Router>, seed: Seed, observer: &Observer) -> Result<TwinWor
     Ok(world.with_observer(observer))
 }
 
+/// How many machines have each endpoint.
+fn machines(router: &Router) -> BTreeMap<String, u32> {
+    let machines = router.system().machines.iter();
+    machines
+        .flat_map(|machine| machine.endpoints.iter().map(|e| (e.name.clone(), machine.count as u32)))
+        .collect()
+}
+
 fn stopped(error: impl std::fmt::Display) -> RunError {
     RunError::World { reason: error.to_string() }
 }
@@ -152,15 +160,21 @@ pub fn observe(one: &Ready, seed: Seed) -> Result<Observed, RunError> {
     let observer = Observer::new();
     let ended: Rc<RefCell<Ended>> = Rc::default();
     let (sink, watch) = (ended.clone(), observer.clone());
-    let shared = Shared::new(vec![one.compiled.clone()], Chance::Proportional, move |job, at, result| {
-        watch.end(Label::from_value(job.label));
-        let mut ended = sink.borrow_mut();
-        ended.count += 1;
+    let answered = ended.clone();
+    let answered = move |job: Job, at, result| {
+        let mut ended = answered.borrow_mut();
         ended.latency += at - job.born;
         if let Err(failure) = result {
             ended.failure.get_or_insert((job.alternative, words(&failure)));
         }
-    })?;
+    };
+    // What a request does in the background is its demand too.
+    let done = move |job: Job, _| {
+        watch.end(Label::from_value(job.label));
+        sink.borrow_mut().count += 1;
+    };
+    let script = vec![one.compiled.clone()];
+    let shared = Shared::hearing(script, Chance::Proportional, answered, done)?;
     let result: Rc<RefCell<Option<(Recorded, Time)>>> = Rc::default();
     let main = {
         let (shared, ended, output, observer, compiled) =
@@ -200,8 +214,7 @@ pub fn observe(one: &Ready, seed: Seed) -> Result<Observed, RunError> {
             })
         }
     };
-    let instances = shared.initiators().into_iter().map(|name| (name, 1)).collect();
-    let roles = interpret::roles(&shared, &instances, 1, 1, main)?;
+    let roles = interpret::roles(&shared, &machines(&one.router), 1, 1, main)?;
     world(&one.router, seed, &observer)?.run(roles).map_err(stopped)?;
     if let Some((_, reason)) = &ended.borrow().failure {
         let reason = reason.clone();
@@ -214,6 +227,7 @@ pub fn observe(one: &Ready, seed: Seed) -> Result<Observed, RunError> {
     // What crosses the network as payload, and what of computing is estimated, the twin does not tell.
     let added = one.compiled.fold(&one.router);
     (fold.network_bytes, fold.estimated) = (added.network_bytes, added.estimated);
+    fold.background = added.background;
     Ok(Observed { widest: proportional_error(&recorded), requests: recorded.requests, fold })
 }
 
@@ -284,16 +298,23 @@ pub fn load(
     let meter = Rc::new(RefCell::new(Meter::new(window)));
     let driver: Rc<RefCell<Option<Driver>>> = Rc::default();
     let shared = {
-        let (meter, driver, observer) = (meter.clone(), driver.clone(), observer.clone());
-        Shared::new(script.clone(), Chance::Random, move |job, at, result| {
-            observer.end(Label::from_value(job.label));
-            meter.borrow_mut().count(job, at, result);
+        let (of_answers, driver, observer) = (meter.clone(), driver.clone(), observer.clone());
+        let answered = move |job, at, result| {
+            of_answers.borrow_mut().answered(job, at, result);
             if matches!(arrivals, Arrivals::Closed(_))
                 && let Some(driver) = driver.borrow_mut().as_mut()
             {
                 driver.push(at);
             }
-        })?
+        };
+        // A request is served when its work in the background is over too: else a mix would seem to carry
+        // for a while what it only puts off.
+        let meter = meter.clone();
+        let done = move |job: Job, at| {
+            observer.end(Label::from_value(job.label));
+            meter.borrow_mut().done(at);
+        };
+        Shared::hearing(script.clone(), Chance::Random, answered, done)?
     };
     *driver.borrow_mut() = Some(Driver {
         shared: Rc::downgrade(&shared),
@@ -345,13 +366,7 @@ pub fn load(
             })
         }
     };
-    let instances: BTreeMap<String, u32> = router
-        .system()
-        .machines
-        .iter()
-        .flat_map(|machine| machine.endpoints.iter().map(|e| (e.name.clone(), machine.count as u32)))
-        .collect();
-    let roles = interpret::roles(&shared, &instances, tasks, tasks, main)?;
+    let roles = interpret::roles(&shared, &machines(router), tasks, tasks, main)?;
     world(router, seed, &observer)?.run(roles).map_err(stopped)?;
     if let Some((alternative, failure)) = shared.broken() {
         let alternative = ready[usize::from(alternative)].alternative.name.clone();
@@ -437,16 +452,24 @@ impl Meter {
         }
     }
 
-    fn count(&mut self, job: Job, at: Time, result: Result<(), Failure>) {
-        if at < self.from || at - self.from >= self.window {
+    fn is_inside(&self, at: Time) -> bool {
+        at >= self.from && at - self.from < self.window
+    }
+
+    fn answered(&mut self, job: Job, at: Time, result: Result<(), Failure>) {
+        if !self.is_inside(at) {
             return;
         }
-        if result.is_err() {
-            self.failed += 1;
-            return;
+        match result {
+            Ok(()) => self.latencies.record(at.saturating_sub(job.born)),
+            Err(_) => self.failed += 1,
         }
-        self.latencies.record(at.saturating_sub(job.born));
-        let index = ((at - self.from).ps() as u128 * WINDOWS as u128 / self.window.ps() as u128) as usize;
-        self.counts[index] += 1;
+    }
+
+    fn done(&mut self, at: Time) {
+        if self.is_inside(at) {
+            let index = ((at - self.from).ps() as u128 * WINDOWS as u128 / self.window.ps() as u128) as usize;
+            self.counts[index] += 1;
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Step lists as programs: checked against the system, flattened, and folded to what they demand.
 
-use crate::design::{Alternative, Design, DesignError, ObjectAccess, Signals, Step};
+use crate::design::{Alternative, Design, DesignError, LONGEST, ObjectAccess, Signals, Step};
 use crate::estimate::Share;
 use miette::NamedSource;
 use offpath_quantity::{Bytes, Time};
@@ -24,6 +24,8 @@ pub enum Instruction {
         /// The estimates of the design that it is made of.
         rests_on: Rc<[Share]>,
     },
+    /// Time that passes without a core.
+    Wait(Time),
     /// Goes on at an instruction.
     Jump(u16),
     /// Goes on with the next instruction by chance, else at another.
@@ -53,19 +55,45 @@ pub struct Call {
     pub route: Rc<Route>,
     /// How its two sides hear of it.
     pub signals: Signals,
-    /// Whether it answers a message that came on the same connection.
-    pub answers: bool,
+    /// How many machines it goes to, each its own where there are as many.
+    pub to: u32,
+    /// What a message travels on; several where that depends on how the request came here.
+    pub channels: BTreeSet<Channel>,
+    /// Whether every way of the request answers this message on its own connection.
+    pub awaited: bool,
+    /// Whether nobody waits for what arrives, so that the request stays.
+    pub copies_only: bool,
+    /// Where the work in the background begins, if this message answers the request.
+    pub background: Option<u16>,
+}
+
+/// What a message that moves a request travels on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Channel {
+    /// The connection on which the sender was asked.
+    Caller,
+    /// A connection that the sender makes.
+    Call,
+    /// A connection that the request's initiator waits on, made to an endpoint that it did not ask.
+    Back,
+    /// No connection.
+    Datagram,
 }
 
 impl Call {
+    /// Whether it may travel on `channel`.
+    pub fn takes(&self, channel: Channel) -> bool {
+        self.channels.contains(&channel)
+    }
+
+    /// Whether it brings messages that no request waits for.
+    pub fn has_copies(&self) -> bool {
+        self.hands_over() && (self.copies_only || self.to > 1)
+    }
+
     /// Whether the request goes on at the responder.
     pub fn hands_over(&self) -> bool {
         self.operation.verb.is_message() || self.signals.immediate
-    }
-
-    /// Whether the request goes on at the responder by a connection.
-    pub fn is_on_connection(&self) -> bool {
-        self.hands_over() && self.operation.verb != Verb::SendDatagram
     }
 }
 
@@ -76,6 +104,28 @@ pub struct Program {
     pub initiator: String,
     /// Its instructions, from 0 on.
     pub code: Vec<Instruction>,
+    /// Where the work in the background begins, which follows the answer.
+    pub background: Option<u16>,
+    /// Whether that begins at the initiator when the request ends, since no message answers it.
+    pub begins_background: bool,
+    /// The machine of each endpoint that it visits, by position.
+    pub machines: BTreeMap<String, usize>,
+}
+
+impl Program {
+    /// Its verbs.
+    pub fn calls(&self) -> impl Iterator<Item = &Rc<Call>> {
+        self.code.iter().filter_map(|instruction| match instruction {
+            Instruction::Verb(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// The endpoint where the work in the background begins.
+    fn answered_at(&self) -> &str {
+        let answer = self.calls().find(|call| call.background.is_some());
+        answer.map_or(&self.initiator, |call| &call.operation.path.requester)
+    }
 }
 
 /// An alternative as programs with their shares.
@@ -96,6 +146,8 @@ pub struct Fold {
     pub requests: BTreeMap<(String, String), f64>,
     /// Unloaded latency in seconds.
     pub latency: f64,
+    /// Unloaded seconds that work in the background takes, which is no part of the latency.
+    pub background: f64,
     /// Payload bytes over the network.
     pub network_bytes: f64,
     /// What of each station's seconds is computing whose time the design gives, by estimate. Where a
@@ -124,6 +176,7 @@ impl Fold {
             }
         }
         self.latency += other.latency * weight;
+        self.background += other.background * weight;
         self.network_bytes += other.network_bytes * weight;
     }
 }
@@ -142,7 +195,13 @@ pub fn compile(
             code: Vec::new(),
             at: None,
             initiator: None,
-            called: BTreeSet::new(),
+            frames: BTreeSet::new(),
+            answered: BTreeSet::new(),
+            unanswered: BTreeSet::new(),
+            answers: BTreeSet::new(),
+            in_background: false,
+            is_over: None,
+            busy: Time::ZERO,
             within: Vec::new(),
         };
         // Counted before anything is unrolled, so that no number in the file costs time or memory.
@@ -158,6 +217,10 @@ pub fn compile(
                 longest,
             ));
         }
+        let (steps, background) = match steps.split_last() {
+            Some((Step::Background { steps: background, span }, steps)) => (steps, Some((background, span))),
+            _ => (&steps[..], None),
+        };
         compiler.list(steps)?;
         compiler.code.push(Instruction::End);
         let Some(initiator) = compiler.initiator.clone() else {
@@ -178,7 +241,13 @@ pub fn compile(
                 alternative.span.clone(),
             ));
         }
-        programs.push((*share, Rc::new(Program { initiator, code: compiler.code })));
+        let (mut start, mut begins) = (None, false);
+        if let Some((steps, span)) = background {
+            start = Some(compiler.position());
+            begins = compiler.background(steps, span)?;
+            compiler.code.push(Instruction::End);
+        }
+        programs.push((*share, Rc::new(compiler.program(initiator, start, begins)?)));
     }
     Ok(Compiled { name: alternative.name.clone(), programs })
 }
@@ -189,13 +258,180 @@ struct Compiler<'d> {
     code: Vec<Instruction>,
     at: Option<String>,
     initiator: Option<String>,
-    /// Who sent a message to whom on a connection before the other did.
-    called: BTreeSet<(String, String)>,
+    /// How the request may have come to where it is.
+    frames: BTreeSet<Rc<Frame>>,
+    /// Messages that are answered on their connection on some way, and on some way are not.
+    answered: BTreeSet<u16>,
+    unanswered: BTreeSet<u16>,
+    /// From where, and by which message, the request may have been answered last.
+    answers: BTreeSet<(String, Option<u16>)>,
+    in_background: bool,
+    /// Where the last step of the background has sent copies, after which nothing can follow.
+    is_over: Option<String>,
+    /// Time of computing and waiting, over all ways.
+    busy: Time,
     /// The estimates that say how often the steps at hand run.
     within: Vec<Arc<str>>,
 }
 
+/// How a request came to an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Frame {
+    at: String,
+    /// The message that brought it on a connection, and where that was sent.
+    from: Option<(u16, Rc<Frame>)>,
+}
+
+impl Frame {
+    /// How many connections lead here from where the request began, or a datagram arrived.
+    fn depth(&self) -> usize {
+        self.from.as_ref().map_or(0, |(_, frame)| 1 + frame.depth())
+    }
+}
+
+/// Connections that a request may pass on through without an answer: each is kept for it.
+const MOST_CONNECTIONS: usize = 16;
+
 impl Compiler<'_> {
+    /// Compiles the work in the background; says whether it begins at the initiator.
+    fn background(&mut self, steps: &[Step], span: &Range<usize>) -> Result<bool, miette::Report> {
+        let mut at: BTreeSet<&String> = self.answers.iter().map(|(at, _)| at).collect();
+        let Some(first) = at.pop_first().cloned() else {
+            unreachable!("a request that ends was answered somewhere")
+        };
+        if let Some(other) = at.pop_first() {
+            return Err(self.error(
+                format!(
+                    "the request is answered at `{first}` or at `{other}`, and its background begins at one"
+                ),
+                "answer from one endpoint on every way, or make two alternatives of it",
+                span.clone(),
+            ));
+        }
+        let start = self.position();
+        let answers = std::mem::take(&mut self.answers);
+        let mut begins = false;
+        for (_, position) in answers {
+            let Some(position) = position else {
+                begins = true;
+                continue;
+            };
+            if let Instruction::Verb(call) = &mut self.code[usize::from(position)] {
+                let mut own = Call::clone(call);
+                own.background = Some(start);
+                *call = Rc::new(own);
+            }
+        }
+        self.frames = [Rc::new(Frame { at: first.clone(), from: None })].into();
+        self.at = Some(first);
+        self.in_background = true;
+        self.list(steps)?;
+        Ok(begins)
+    }
+
+    fn program(
+        mut self,
+        initiator: String,
+        background: Option<u16>,
+        begins_background: bool,
+    ) -> Result<Program, miette::Report> {
+        for position in self.answered.difference(&self.unanswered) {
+            if let Some(Instruction::Verb(call)) = self.code.get_mut(usize::from(*position)) {
+                let mut own = Call::clone(call);
+                own.awaited = true;
+                *call = Rc::new(own);
+            }
+        }
+        let mut machines = BTreeMap::new();
+        let mut visit = |endpoint: &str| {
+            if let Some(machine) = self.router.machine_of(endpoint) {
+                machines.insert(endpoint.to_string(), machine);
+            }
+        };
+        visit(&initiator);
+        for instruction in &self.code {
+            if let Instruction::Verb(call) = instruction {
+                visit(&call.operation.path.requester);
+                visit(&call.operation.path.responder);
+            }
+        }
+        Ok(Program { initiator, code: self.code, background, begins_background, machines })
+    }
+
+    /// Adds time to what all ways of a request take.
+    fn takes(&mut self, time: Time, span: &Range<usize>) -> Result<(), miette::Report> {
+        self.busy = self.busy.checked_add(time).unwrap_or(Time::MAX);
+        if self.busy <= LONGEST {
+            return Ok(());
+        }
+        Err(self.error(
+            format!(
+                "the steps compute and wait for {} up to here, and a request may for {LONGEST}",
+                self.busy
+            ),
+            "write what one request waits for; work of minutes is not part of a request",
+            span.clone(),
+        ))
+    }
+
+    /// Moves the request along with a message, which will be the next instruction.
+    fn hand_over(&mut self, call: &mut Call, span: &Range<usize>) -> Result<(), miette::Report> {
+        let Path { requester, responder, .. } = call.operation.path.clone();
+        let is_initiator = self.initiator.as_ref() == Some(&responder);
+        if is_initiator && self.in_background {
+            call.copies_only = true;
+            call.channels = BTreeSet::new();
+            self.is_over = Some(responder);
+            return Ok(());
+        }
+        let position = self.position();
+        let mut next = BTreeSet::new();
+        for frame in std::mem::take(&mut self.frames) {
+            let asked_by = frame.from.as_ref().filter(|(_, from)| from.at == responder);
+            let channel = match asked_by {
+                _ if call.operation.verb == Verb::SendDatagram => Channel::Datagram,
+                Some(_) => Channel::Caller,
+                None if is_initiator => Channel::Back,
+                None => Channel::Call,
+            };
+            let arrived = Frame { at: responder.clone(), from: None };
+            match (channel, asked_by) {
+                (Channel::Caller, Some((asked, from))) => {
+                    self.answered.insert(*asked);
+                    next.insert(from.clone());
+                }
+                (Channel::Call, _) => {
+                    if frame.depth() >= MOST_CONNECTIONS {
+                        return Err(self.error(
+                            format!(
+                                "the request passes on through more than {MOST_CONNECTIONS} connections without an answer"
+                            ),
+                            "answer on the way, or use `send-ud`, which needs no connection",
+                            span.clone(),
+                        ));
+                    }
+                    next.insert(Rc::new(Frame { from: Some((position, frame.clone())), ..arrived }));
+                }
+                _ => {
+                    // Whoever asked on the way here hears nothing on that connection.
+                    let mut left = &frame;
+                    while let Some((asked, from)) = &left.from {
+                        self.unanswered.insert(*asked);
+                        left = from;
+                    }
+                    next.insert(Rc::new(arrived));
+                }
+            }
+            call.channels.insert(channel);
+        }
+        self.frames = next;
+        if is_initiator {
+            self.answers = [(requester, Some(position))].into();
+        }
+        self.at = Some(responder);
+        Ok(())
+    }
+
     fn error(&self, message: String, help: impl Into<String>, at: Range<usize>) -> miette::Report {
         let (name, text) = &self.design.source;
         DesignError {
@@ -208,10 +444,21 @@ impl Compiler<'_> {
     }
 
     fn here(&mut self, endpoint: &str, span: &Range<usize>) -> Result<(), miette::Report> {
+        if let Some(at) = &self.is_over {
+            return Err(self.error(
+                format!(
+                    "nothing follows a message to `{at}` in the background: no request waits for it there"
+                ),
+                "let it be the last step, or use WRITE, after which the work goes on where it was",
+                span.clone(),
+            ));
+        }
         match &self.at {
             None => {
                 self.at = Some(endpoint.to_string());
                 self.initiator = Some(endpoint.to_string());
+                self.frames = [Rc::new(Frame { at: endpoint.to_string(), from: None })].into();
+                self.answers = [(endpoint.to_string(), None)].into();
                 Ok(())
             }
             Some(at) if at == endpoint => Ok(()),
@@ -244,24 +491,46 @@ impl Compiler<'_> {
                     ));
                 }
                 self.here(at, span)?;
+                self.takes(*time, span)?;
                 let outer = self.within.iter().map(|id| Share { id: id.clone(), share: 1.0 });
                 let rests_on = rests_on.iter().cloned().chain(outer).collect();
                 self.code.push(Instruction::Compute { time: *time, rests_on });
             }
-            Step::Verb { verb, path, bytes, object, batch, signals, span, .. } => {
+            Step::Wait { time, span, .. } => {
+                let Some(at) = self.at.clone() else {
+                    return Err(self.error(
+                        "a wait does not say where the request begins".to_string(),
+                        "write a verb or a `compute` before it",
+                        span.clone(),
+                    ));
+                };
+                self.here(&at, span)?;
+                self.takes(*time, span)?;
+                self.code.push(Instruction::Wait(*time));
+            }
+            Step::Verb { verb, path, bytes, object, batch, to, signals, span, .. } => {
                 let mut call = self.call(*verb, path, *bytes, object.as_deref(), *batch, *signals, span)?;
-                let Path { requester, responder, .. } = call.operation.path.clone();
-                self.here(&requester, span)?;
-                if call.is_on_connection() {
-                    call.answers = self.called.contains(&(responder.clone(), requester.clone()));
-                    if !call.answers {
-                        self.called.insert((requester, responder.clone()));
-                    }
+                call.to = *to;
+                let Path { requester, responder, .. } = &call.operation.path;
+                if *to > 1 && self.router.machine_of(requester) == self.router.machine_of(responder) {
+                    return Err(self.error(
+                        format!("`to` on `{path}`: both ends are in one machine"),
+                        "name a path to another machine, or use `repeat` or `parallel`",
+                        span.clone(),
+                    ));
                 }
+                self.here(&requester.clone(), span)?;
                 if call.hands_over() {
-                    self.at = Some(responder);
+                    self.hand_over(&mut call, span)?;
                 }
                 self.code.push(Instruction::Verb(Rc::new(call)));
+            }
+            Step::Background { span, .. } => {
+                return Err(self.error(
+                    "`background` stands at the end of an operation's steps, once".to_string(),
+                    "move it behind the last step of `request`, or of the operation's own list",
+                    span.clone(),
+                ));
             }
             Step::Repeat { times, steps, rests_on, .. } => {
                 let outer = self.within.len();
@@ -274,15 +543,19 @@ impl Compiler<'_> {
             Step::Branch { probability, then, otherwise, rests_on } => {
                 let outer = self.within.len();
                 self.within.extend(rests_on.iter().cloned());
-                let from = self.at.clone();
+                let from = (self.at.clone(), self.frames.clone(), self.answers.clone());
                 let branch = self.code.len();
                 self.code.push(Instruction::End);
                 self.list(then)?;
                 let jump = self.code.len();
                 self.code.push(Instruction::End);
                 let second = self.position();
-                let after_first = std::mem::replace(&mut self.at, from);
+                let after_first = std::mem::replace(&mut self.at, from.0);
+                let frames = std::mem::replace(&mut self.frames, from.1);
+                let answers = std::mem::replace(&mut self.answers, from.2);
                 self.list(otherwise)?;
+                self.frames.extend(frames);
+                self.answers.extend(answers);
                 if self.at != after_first {
                     return Err(self.error(
                         format!(
@@ -344,7 +617,9 @@ impl Compiler<'_> {
             let posting = if batch > 1 { Posting::Batch(batch) } else { Posting::Single };
             let operation = Operation::new(verb, path, bytes).posted(posting).accessing(access);
             let route = Rc::new(self.router.route(&operation)?);
-            Ok(Call { operation, route, signals, answers: false })
+            let (channels, to) = (BTreeSet::new(), 1);
+            let (awaited, copies_only, background) = (false, false, None);
+            Ok(Call { operation, route, signals, to, channels, awaited, copies_only, background })
         };
         if verb.is_message() && bytes < Bytes::new(8) && !signals.immediate {
             return Err(self.error(
@@ -393,7 +668,8 @@ fn instructions(steps: &[Step]) -> u64 {
 /// Instructions that a step is compiled to; as many as 64 bits count where there are more.
 fn length(step: &Step) -> u64 {
     match step {
-        Step::Verb { .. } | Step::Compute { .. } => 1,
+        Step::Verb { .. } | Step::Compute { .. } | Step::Wait { .. } => 1,
+        Step::Background { steps, .. } => instructions(steps).saturating_add(1),
         Step::Repeat { times, steps, .. } => times.saturating_mul(instructions(steps)),
         Step::Parallel(lists) => {
             lists.iter().fold(1, |sum: u64, list| sum.saturating_add(instructions(list)).saturating_add(1))
@@ -407,8 +683,8 @@ fn length(step: &Step) -> u64 {
 fn sends(step: &Step) -> bool {
     match step {
         Step::Verb { verb, signals, .. } => verb.is_message() || signals.immediate,
-        Step::Compute { .. } => false,
-        Step::Repeat { steps, .. } => steps.iter().any(sends),
+        Step::Compute { .. } | Step::Wait { .. } => false,
+        Step::Repeat { steps, .. } | Step::Background { steps, .. } => steps.iter().any(sends),
         Step::Parallel(lists) => lists.iter().flatten().any(sends),
         Step::Branch { then, otherwise, .. } => then.iter().chain(otherwise).any(sends),
     }
@@ -416,7 +692,11 @@ fn sends(step: &Step) -> bool {
 
 fn step_span(step: &Step) -> Range<usize> {
     match step {
-        Step::Verb { span, .. } | Step::Compute { span, .. } | Step::Repeat { span, .. } => span.clone(),
+        Step::Verb { span, .. }
+        | Step::Compute { span, .. }
+        | Step::Wait { span, .. }
+        | Step::Background { span, .. }
+        | Step::Repeat { span, .. } => span.clone(),
         Step::Parallel(lists) => lists.iter().flatten().next().map_or(0..0, step_span),
         Step::Branch { then, otherwise, .. } => then.iter().chain(otherwise).next().map_or(0..0, step_span),
     }
@@ -453,6 +733,12 @@ impl Compiled {
         for (share, program) in &self.programs {
             let mut place = program.initiator.as_str();
             fold.add(&fold_part(program, 0, u16::MAX, &mut place, router), *share);
+            if let Some(start) = program.background {
+                let mut place = program.answered_at();
+                let mut after = fold_part(program, start, u16::MAX, &mut place, router);
+                after.background = std::mem::take(&mut after.latency);
+                fold.add(&after, *share);
+            }
         }
         fold
     }
@@ -474,15 +760,22 @@ fn fold_part<'p>(program: &'p Program, mut at: u16, stop: u16, place: &mut &'p s
                 if !rests_on.is_empty() {
                     let estimated = fold.estimated.entry(station.clone()).or_default();
                     for one in rests_on.iter() {
-                        *estimated.entry(one.id.clone()).or_default() += time.as_seconds() * one.share;
+                        *estimated.entry(one.id.clone()).or_default() += time.as_seconds() * one.share.abs();
                     }
                 }
                 *fold.seconds.entry(station).or_default() += time.as_seconds();
                 fold.latency += time.as_seconds();
             }
+            Instruction::Wait(time) => fold.latency += time.as_seconds(),
             Instruction::Verb(call) => {
-                fold.add(&fold_call(call, router), 1.0);
-                if call.hands_over() {
+                let one = fold_call(call, router);
+                fold.add(&one, f64::from(call.to));
+                if call.to > 1 {
+                    // They leave one after another, and the last counts.
+                    let before = f64::from(call.to - 1) * post_time(call, router);
+                    fold.latency -= f64::from(call.to - 1) * one.latency - before;
+                }
+                if call.hands_over() && !call.copies_only {
                     *place = &call.operation.path.responder;
                 }
             }
@@ -514,6 +807,18 @@ fn fold_part<'p>(program: &'p Program, mut at: u16, stop: u16, place: &mut &'p s
         at += 1;
     }
     fold
+}
+
+/// How long its requester's processor takes to post a call.
+fn post_time(call: &Call, router: &Router) -> f64 {
+    let Ok((_, endpoint)) = router.system().endpoint(&call.operation.path.requester) else { return 0.0 };
+    let verbs = &endpoint.verbs;
+    match call.operation.posting {
+        Posting::Batch(count) => {
+            verbs.list_time.as_seconds() / f64::from(count) + verbs.listed_time.as_seconds()
+        }
+        Posting::Single => verbs.post_time.as_seconds(),
+    }
 }
 
 /// What a call asks: its route, and what its two sides do to hear of it.

@@ -19,7 +19,7 @@ pub struct Place {
 pub struct Edit(DocumentMut);
 
 /// Keys whose lists hold steps, in the order in which a design resolves them.
-const LISTS: [&str; 6] = ["steps", "parallel", "hit", "miss", "then", "otherwise"];
+const LISTS: [&str; 7] = ["steps", "parallel", "hit", "miss", "then", "otherwise", "background"];
 /// Keys that name a path.
 const VERBS: [&str; 6] = ["read", "write", "send", "send-ud", "compare-and-swap", "fetch-and-add"];
 

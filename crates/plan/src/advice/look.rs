@@ -211,8 +211,8 @@ pub fn call<'l>(at: Place, step: &'l Step, router: &Router) -> Option<Call<'l>> 
 pub fn collect<'l>(step: &'l Step, visit: &mut dyn FnMut(&'l Step)) {
     visit(step);
     let lists: Vec<&'l Vec<Step>> = match step {
-        Step::Verb { .. } | Step::Compute { .. } => Vec::new(),
-        Step::Repeat { steps, .. } => vec![steps],
+        Step::Verb { .. } | Step::Compute { .. } | Step::Wait { .. } => Vec::new(),
+        Step::Repeat { steps, .. } | Step::Background { steps, .. } => vec![steps],
         Step::Parallel(lists) => lists.iter().collect(),
         Step::Branch { then, otherwise, .. } => vec![then, otherwise],
     };
@@ -231,10 +231,12 @@ pub fn signature(alternative: &Alternative, path: &dyn Fn(&str) -> String, posti
     fn of(step: &Step, path: &dyn Fn(&str) -> String, posting: bool) -> String {
         let list = |steps: &[Step]| steps.iter().map(|step| of(step, path, posting)).collect::<String>();
         match step {
-            Step::Verb { verb, path: name, bytes, object, batch, .. } => {
+            Step::Verb { verb, path: name, bytes, object, batch, to, .. } => {
                 let batch = if posting { *batch } else { 1 };
-                format!("{verb} {} {bytes} {object:?} {batch};", path(name))
+                format!("{verb} {} {bytes} {object:?} {batch} {to};", path(name))
             }
+            Step::Wait { time, .. } => format!("wait {time};"),
+            Step::Background { steps, .. } => format!("then[{}]", list(steps)),
             Step::Compute { at, time, .. } => format!("{at} {time};"),
             Step::Repeat { times, steps, .. } => format!("{times}[{}]", list(steps)),
             Step::Parallel(lists) => lists.iter().map(|steps| format!("({})", list(steps))).collect(),

@@ -1,0 +1,276 @@
+//! Designs that are ordinary work: answers from elsewhere, work after the answer, one message to several
+//! machines, waiting. Each loads, plans, is seen on the idle twin for what it adds up to, and runs under
+//! load at what its plan says.
+
+mod common;
+
+use common::*;
+use offpath_plan::observe::{Arrivals, Loaded, load, observe};
+use offpath_plan::{Changes, Design, Plan, Ready, plan, prepare};
+use offpath_quantity::Time;
+use offpath_twin::Seed;
+use std::collections::BTreeMap;
+
+fn design(steps: &str) -> String {
+    format!(
+        "[design]\nname = \"shape\"\ndevice = \"bluefield2\"\ntestbed = \"rack\"\nobjective = \"most-throughput\"\n\
+         rank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\n{steps}\n"
+    )
+}
+
+struct Shape {
+    ready: Vec<Ready>,
+    plan: Plan,
+}
+
+fn shape(steps: &str) -> Shape {
+    let design = parse(&design(steps), &Changes::default());
+    let ready = prepare(&design, &setting(&[], &[])).expect("the design is in order");
+    let seen = observe(&ready[0], Seed::new(3)).expect("the idle twin runs it").fold;
+    let added = ready[0].compiled.fold(&ready[0].router);
+    for station in added.seconds.keys().chain(seen.seconds.keys()) {
+        let of = |seconds: &BTreeMap<String, f64>| seconds.get(station).copied().unwrap_or(0.0);
+        let (one, other) = (of(&added.seconds), of(&seen.seconds));
+        assert!(
+            (one - other).abs() <= 0.01 * one + 1e-15,
+            "{steps}: {station} {other} s seen, {one} s added"
+        );
+    }
+    for (pool, count) in &added.requests {
+        let other = seen.requests.get(pool).copied().unwrap_or(0.0);
+        assert!((count - other).abs() <= 0.01 * count, "{steps}: {pool:?} {other} seen, {count} added");
+    }
+    let plan = plan(&design, &ready, &[seen], &[], Seed::new(1)).expect("there is a plan");
+    Shape { ready, plan }
+}
+
+impl Shape {
+    fn rate(&self) -> f64 {
+        self.plan.alternatives[0].rate.value
+    }
+
+    fn latency(&self) -> f64 {
+        self.plan.alternatives[0].latency_s
+    }
+
+    fn loaded(&self) -> Loaded {
+        let fold = &self.plan.alternatives[0].demand;
+        let in_flight = (self.rate() * (fold.latency + fold.background) * 6.0).clamp(64.0, 2048.0);
+        let span = |requests: f64| Time::from_ps((requests / self.rate() * 1e12) as u64);
+        let (warm_up, window) = (span(in_flight * 4.0), span(12_000.0));
+        let arrivals = Arrivals::Closed(in_flight as u32);
+        load(&[&self.ready[0]], &[1.0], arrivals, warm_up, window, Seed::new(5)).expect("the twin runs it")
+    }
+
+    /// Holds the loaded twin to the plan.
+    fn holds(&self, share: f64) -> Loaded {
+        let loaded = self.loaded();
+        let of = loaded.throughput.mean / self.rate();
+        let binding = &self.plan.alternatives[0].binding;
+        assert_eq!(loaded.failed, 0);
+        assert!(
+            (1.0 - share..=1.005).contains(&of),
+            "{of:.3} of the plan's {:.3e}/s, bound by {binding}: {:?}",
+            self.rate(),
+            loaded.utilization
+        );
+        loaded
+    }
+}
+
+#[test]
+fn a_server_writes_to_the_machine_that_asked() {
+    let shape = shape(
+        r#"request = [
+            { send = "client-host", bytes = "64 B" },
+            { compute = "host", time = "1 us" },
+            { write = "host-client", bytes = "4 KiB" },
+            { send = "host-client", bytes = "16 B" },
+        ]"#,
+    );
+    assert!(shape.rate() > 5.5e6, "{}", shape.rate());
+    shape.holds(0.02);
+}
+
+#[test]
+fn an_answer_may_come_from_another_endpoint_than_was_asked() {
+    for kinds in [
+        ["send"; 3],
+        ["send-ud"; 3],
+        ["send", "send-ud", "send"],
+        ["send-ud", "send", "send-ud"],
+        ["send", "send", "send-ud"],
+        ["send-ud", "send-ud", "send"],
+    ] {
+        let [first, second, third] = kinds;
+        let shape = shape(&format!(
+            r#"request = [
+                {{ {first} = "client-host", bytes = "64 B" }},
+                {{ compute = "host", time = "1 us" }},
+                {{ {second} = "host-soc", bytes = "64 B" }},
+                {{ compute = "soc", time = "200 ns" }},
+                {{ {third} = "soc-client", bytes = "64 B" }},
+            ]"#
+        ));
+        println!("{kinds:?}: {:.3e}/s", shape.rate());
+        shape.holds(0.02);
+    }
+}
+
+#[test]
+fn a_chain_goes_round_and_back_by_any_way() {
+    // The host is visited twice, by its client's connection and by the SoC's; one way skips the SoC.
+    let shape = shape(
+        r#"request = [
+            { send = "client-host", bytes = "64 B" },
+            { probability = 0.5, then = [
+                { send-ud = "host-soc", bytes = "64 B" },
+                { compute = "soc", time = "500 ns" },
+                { send-ud = "soc-host", bytes = "64 B" },
+            ], otherwise = [
+                { send = "host-soc", bytes = "64 B" },
+                { send = "soc-host", bytes = "64 B" },
+            ] },
+            { probability = 0.25, then = [
+                { send = "host-soc", bytes = "64 B" },
+                { send = "soc-client", bytes = "64 B" },
+            ], otherwise = [{ send = "host-client", bytes = "64 B" }] },
+        ]"#,
+    );
+    shape.holds(0.02);
+}
+
+#[test]
+fn work_after_the_answer_costs_stations_and_no_latency() {
+    let answered = r#"request = [
+            { send = "client-host", bytes = "64 B" },
+            { compute = "host", time = "300 ns" },
+            { send = "host-client", bytes = "64 B" },
+        ]"#;
+    let plain = shape(answered);
+    let written = |background: &str| shape(&format!("{answered}\nbackground = [ {background} ]"));
+    let logged =
+        written(r#"{ compute = "host", time = "2 us" }, { write = "host-backup", bytes = "4 KiB" }"#);
+    near("latency", logged.latency(), plain.latency(), 1e-6);
+    assert!(logged.plan.alternatives[0].demand.background > 2e-6);
+    assert!(logged.rate() < plain.rate() / 2.0, "the host's cores bind");
+    let loaded = logged.holds(0.02);
+    assert!(loaded.mean_in_flight > 0.0);
+    // Messages may carry it elsewhere, where it ends.
+    let moved = written(
+        r#"{ send = "host-soc", bytes = "64 B" }, { compute = "soc", time = "2 us" },
+           { write = "soc-backup", bytes = "1 KiB" }"#,
+    );
+    near("latency", moved.latency(), plain.latency(), 1e-6);
+    moved.holds(0.02);
+    let told = written(
+        r#"{ send-ud = "host-soc", bytes = "64 B" }, { send-ud = "soc-host", bytes = "64 B" },
+           { compute = "host", time = "1 us" }, { send-ud = "host-client", bytes = "64 B", to = 3 }"#,
+    );
+    told.holds(0.02);
+    // Where no message answers, the client goes on itself.
+    let own = shape(
+        r#"request = [{ read = "client-host", bytes = "64 B" }, { background = [{ compute = "client", time = "30 us" }] }]"#,
+    );
+    assert!(own.latency() < 10e-6);
+    own.holds(0.02);
+}
+
+#[test]
+fn one_message_goes_out_to_several_machines() {
+    let asked = |out: &str| {
+        shape(&format!(
+            r#"request = [
+                {{ send = "client-host", bytes = "64 B" }},
+                {{ compute = "host", time = "500 ns" }},
+                {out}
+            ]"#
+        ))
+    };
+    let one =
+        asked(r#"{ write = "host-client", bytes = "4 KiB" }, { send = "host-client", bytes = "16 B" }"#);
+    let written = asked(
+        r#"{ write = "host-client", bytes = "4 KiB", to = 3 }, { send = "host-client", bytes = "16 B" }"#,
+    );
+    let port = |shape: &Shape| shape.plan.alternatives[0].demand.network_bytes;
+    near("network", port(&written) - port(&one), 2.0 * 4096.0, 1e-9);
+    let loaded = written.holds(0.02);
+    // All eleven machines take their part.
+    let received = loaded.utilization["client.nic.receive"];
+    near("ports", received * 11.0 * 100.0, loaded.utilization["nic.transmit"] * 200.0, 0.05);
+    for kind in ["send", "send-ud"] {
+        let sent = asked(&format!(r#"{{ {kind} = "host-client", bytes = "1 KiB", to = 4 }}"#));
+        near("network", port(&sent), 64.0 + 4.0 * 1024.0, 1e-9);
+        sent.holds(0.02);
+    }
+}
+
+#[test]
+fn waiting_takes_time_and_no_core() {
+    let steps = |wait: &str| {
+        format!(
+            r#"request = [
+                {{ send-ud = "client-soc", bytes = "64 B" }},
+                {{ compute = "soc", time = "1 us" }},
+                {wait}
+                {{ send-ud = "soc-client", bytes = "64 B" }},
+            ]"#
+        )
+    };
+    let (plain, waited) = (shape(&steps("")), shape(&steps("{ wait = \"20 us\" },")));
+    near("latency", waited.latency() - plain.latency(), 20e-6, 1e-3);
+    near("rate", waited.rate(), plain.rate(), 1e-9);
+    waited.holds(0.02);
+    let noted = |steps: &str| parse(&design(steps), &Changes::default()).notes;
+    assert!(noted(&steps("{ wait = \"20 us\" },")).is_empty());
+    let note = noted(&steps("{ compute = \"soc\", time = \"20 us\" },"));
+    assert!(note.len() == 1 && note[0].contains("20 us") && note[0].contains("`wait`"), "{note:?}");
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_at_its_line() {
+    let refused = |steps: &str| {
+        let parsed = Design::parse(&design(steps), "design.toml", &designs(), &Changes::default());
+        let error = parsed.and_then(|design| prepare(&design, &setting(&[], &[]))).expect_err(steps);
+        assert!(error.labels().is_some(), "{steps}: {error}");
+        let help = error.help().map(|help| help.to_string()).unwrap_or_default();
+        assert!(!help.is_empty(), "{steps}: {error}");
+        error.to_string()
+    };
+    for (steps, words) in [
+        (r#"request = [{ wait = "1 us" }]"#, "does not say where the request begins"),
+        (r#"request = [{ wait = "61 s" }]"#, "longer than 60 s"),
+        (
+            r#"request = [{ repeat = 60, steps = [{ compute = "host", time = "59 s" }] }]"#,
+            "and a request may for 60 s",
+        ),
+        (r#"request = [{ read = "client-host", bytes = "64 B", to = 0 }]"#, "`to` is 0"),
+        (r#"request = [{ read = "soc-host", bytes = "64 B", to = 2 }]"#, "both ends are in one machine"),
+        (r#"request = [{ read = "soc-host-dma", bytes = "64 B", to = 2 }]"#, "within one machine"),
+        (
+            r#"request = [{ background = [] }, { compute = "host", time = "1 us" }]"#,
+            "`background` stands at the end",
+        ),
+        (
+            r#"request = [{ send = "client-host", bytes = "64 B" }, { send = "host-client", bytes = "64 B" }]
+               background = [{ send = "host-client", bytes = "8 B" }, { compute = "client", time = "1 us" }]"#,
+            "nothing follows a message to `client` in the background",
+        ),
+        (
+            r#"request = [{ send = "client-host", bytes = "64 B" }, { probability = 0.5,
+               then = [{ send = "host-client", bytes = "64 B" }],
+               otherwise = [{ send = "host-soc", bytes = "64 B" }, { send = "soc-client", bytes = "64 B" }] }]
+               background = [{ compute = "host", time = "1 us" }]"#,
+            "answered at `host` or at `soc`",
+        ),
+        (
+            r#"request = [{ compute = "host", time = "1 us" }, { repeat = 9, steps = [{ send = "host-soc", bytes = "64 B" },
+               { send = "soc-backup", bytes = "64 B" }, { send = "backup-host", bytes = "64 B" }] }]
+               background = [{ compute = "client", time = "1 us" }]"#,
+            "this step runs at `client`",
+        ),
+    ] {
+        let error = refused(steps);
+        assert!(error.contains(words), "{steps}: {error}");
+    }
+}
