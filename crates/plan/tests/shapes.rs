@@ -50,7 +50,7 @@ impl Shape {
     }
 
     fn latency(&self) -> f64 {
-        self.plan.alternatives[0].latency_s
+        self.plan.alternatives[0].latency_s.value
     }
 
     fn loaded(&self) -> Loaded {
