@@ -147,7 +147,9 @@ pub fn settle(
         };
         let (shares, rate) = (solve::shares(&solution), solution.total);
         let first_rate = *first_rate.get_or_insert(rate);
-        let latency_s = solve::mean_of(&shares, &parts, |index| folds[index].latency);
+        // A request is in flight until its work in the background is over too.
+        let latency_s =
+            solve::mean_of(&shares, &parts, |index| folds[index].latency + folds[index].background);
         let loaded = run_mix(design, ready, &shares, (rate, latency_s), None, seed)?;
         let (factors, moved) = holds_seen(ready, &folds, &shares, &loaded);
         if moved < SETTLED || rounds == MOST_ROUNDS {

@@ -143,8 +143,11 @@ fn attribute(steps: &mut [Step], moved: &[Step], id: &Arc<str>, factor: f64) {
     for (step, moved) in steps.iter_mut().zip(moved) {
         match (step, moved) {
             (Step::Compute { time, rests_on, .. }, Step::Compute { time: other, .. }) if time != other => {
-                let change = other.ps() as f64 / time.ps() as f64 - 1.0;
-                rests_on.push(Share { id: id.clone(), share: change / (factor - 1.0) });
+                let ratio = other.ps() as f64 / time.ps() as f64;
+                let linear = (ratio - 1.0) / (factor - 1.0);
+                // What gets longer as a number falls follows its inverse.
+                let share = if linear < 0.0 { ratio.ln() / factor.ln() } else { linear };
+                rests_on.push(Share { id: id.clone(), share });
             }
             (Step::Verb { bytes, rests_on, .. }, Step::Verb { bytes: other, .. }) if bytes != other => {
                 rests_on.push(id.clone());

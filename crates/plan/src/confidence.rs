@@ -9,8 +9,8 @@ use crate::design::{Design, Objective};
 use crate::factor::{Base, Factor};
 use crate::planner::{PlanError, Ready};
 use crate::program::Fold;
-use crate::sample::{DRAWS, between, quantile, strata};
 use crate::residual::{Figure, sizes, widened};
+use crate::sample::{DRAWS, between, quantile, strata};
 use crate::side_by_side::side_by_side;
 use crate::solve::{Evaluation, Part, composition, evaluate, holds};
 use offpath_capacity::Solution;
@@ -234,7 +234,8 @@ pub(crate) fn confidence(
         .enumerate()
         .map(|(index, one)| rests_of(&|seen: &Figures| seen.alone[index], &one.alternative.rows))
         .collect();
-    let basis = ready.iter().zip(&rests).map(|(one, rests)| basis_of(rests, !one.compiled.has_evidence()));
+    let basis: Vec<Basis> =
+        ready.iter().zip(&rests).map(|(one, rests)| basis_of(rests, !one.compiled.has_evidence())).collect();
 
     let draws = draws(&base, &factors, open, design, seed, &figures)?;
     let carried: Vec<&Figures> = draws.iter().flatten().collect();
@@ -258,11 +259,18 @@ pub(crate) fn confidence(
     // A load that was asked for is no prediction.
     let mixed = (design.objective == Objective::MostThroughput).then_some(Figure::Throughput);
     let rate = Some(Figure::Throughput);
+    // What measured this very alternative fixes its rate: errors of predictions say nothing of it.
+    let alone = (0..point.alone.len())
+        .map(|index| {
+            let kind = rate.filter(|_| basis[index] != Basis::Fitted);
+            ranged(kind, &|seen: &Figures| seen.alone[index])
+        })
+        .collect();
     Ok(Confidence {
-        basis: basis.collect(),
+        basis,
         mix_rests: rests_of(&|seen: &Figures| seen.optimal, &[]),
         rests,
-        alone: each(rate, point.alone.len(), &|seen, index| seen.alone[index]),
+        alone,
         latency: each(Some(Figure::Latency), point.latency.len(), &|seen, index| seen.latency[index]),
         mixes: each(rate, point.mixes.len(), &|seen, index| seen.mixes[index]),
         greedy: ranged(mixed, &|seen| seen.greedy),

@@ -206,16 +206,20 @@ impl Alternative {
     /// The same with the times of its steps that are made of estimates moved: each by the ratio of an
     /// estimate's new value to its old.
     pub(crate) fn with_times(&self, ratios: &BTreeMap<&str, f64>) -> Alternative {
+        fn factor_of(rests_on: &[Share], ratios: &BTreeMap<&str, f64>) -> f64 {
+            let factors = rests_on.iter().map(|one| {
+                let ratio = ratios.get(&*one.id).copied().unwrap_or(1.0);
+                if one.share < 0.0 { ratio.powf(one.share) } else { 1.0 + one.share * (ratio - 1.0) }
+            });
+            factors.product::<f64>().max(0.0)
+        }
         fn moved(steps: &mut [Step], ratios: &BTreeMap<&str, f64>) {
             for step in steps {
                 match step {
-                    Step::Compute { time, rests_on, .. } | Step::Wait { time, rests_on, .. } => {
-                        let factor = rests_on.iter().fold(1.0, |factor, one| {
-                            let ratio = ratios.get(&*one.id).copied().unwrap_or(1.0);
-                            factor * (1.0 + one.share * (ratio - 1.0))
-                        });
-                        *time = time.scaled(factor.max(0.0));
+                    Step::Compute { time, rests_on, .. } => {
+                        *time = time.scaled(factor_of(rests_on, ratios));
                     }
+                    Step::Wait { time, rests_on, .. } => *time = time.scaled(factor_of(rests_on, ratios)),
                     Step::Repeat { steps, .. } | Step::Background { steps, .. } => moved(steps, ratios),
                     Step::Parallel(lists) => lists.iter_mut().for_each(|steps| moved(steps, ratios)),
                     Step::Branch { then, otherwise, .. } => {
@@ -906,9 +910,9 @@ struct Read {
 }
 
 impl Read {
-    /// The estimates of a time that is in proportion to each.
-    fn shares(&self) -> Vec<Share> {
-        self.rests_on.iter().map(|id| Share { id: id.clone(), share: 1.0 }).collect()
+    /// The estimates of a time that is in proportion to each, or in inverse proportion.
+    fn shares(&self, share: f64) -> Vec<Share> {
+        self.rests_on.iter().map(|id| Share { id: id.clone(), share }).collect()
     }
 
     fn and(mut self, other: &Read) -> Read {
@@ -2026,14 +2030,18 @@ impl Resolver<'_> {
             });
         }
         if let Some(at) = &step.compute {
-            let (time, read) = match (&step.time, &step.bytes, &step.rate) {
-                (Some(time), None, None) => self.time(&format!("{id}.time"), time)?,
+            let (time, rests_on) = match (&step.time, &step.bytes, &step.rate) {
+                (Some(time), None, None) => {
+                    let (time, read) = self.time(&format!("{id}.time"), time)?;
+                    (time, read.shares(1.0))
+                }
                 (None, Some(bytes), Some(given)) => {
                     let (rate, read) = self.rate(&format!("{id}.rate"), given)?;
                     let (bytes, size) = self.bytes(&format!("{id}.bytes"), bytes)?;
                     let ps = bytes.get() as f64 * 8e12 / rate as f64;
                     let time = Time::from_ps(ps.ceil() as u64);
-                    (self.within_reason(time, given.span())?, read.and(&size))
+                    let rests_on = size.shares(1.0).into_iter().chain(read.shares(-1.0)).collect();
+                    (self.within_reason(time, given.span())?, rests_on)
                 }
                 _ => {
                     return Err(self.error(
@@ -2043,12 +2051,11 @@ impl Resolver<'_> {
                     ));
                 }
             };
-            let rests_on = read.shares();
             return Ok(Step::Compute { at: at.get_ref().clone(), time, rests_on, span: at.span() });
         }
         if let Some(wait) = &step.wait {
             let (time, read) = self.time(&format!("{id}.wait"), wait)?;
-            return Ok(Step::Wait { time, rests_on: read.shares(), span: wait.span() });
+            return Ok(Step::Wait { time, rests_on: read.shares(1.0), span: wait.span() });
         }
         if let Some(steps) = &step.background {
             let steps = self.steps(steps, context, &format!("{id}.background"))?;

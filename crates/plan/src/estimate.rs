@@ -30,7 +30,8 @@ pub struct Estimate {
 pub struct Share {
     /// The estimate.
     pub id: Arc<str>,
-    /// The share: 1 where the whole time is in proportion to it.
+    /// The share: 1 where the whole time is in proportion to it, -1 where in inverse proportion, as to a
+    /// rate.
     pub share: f64,
 }
 

@@ -211,7 +211,7 @@ fn rescaled(observed: &Fold, before: &Fold, after: &Fold) -> Fold {
         requests: after.requests.clone(),
         latency: scale(observed.latency, before.latency, after.latency),
         network_bytes: after.network_bytes,
-        estimated: after.estimated.clone(),
         background: scale(observed.background, before.background, after.background),
+        estimated: after.estimated.clone(),
     }
 }

@@ -760,7 +760,7 @@ fn fold_part<'p>(program: &'p Program, mut at: u16, stop: u16, place: &mut &'p s
                 if !rests_on.is_empty() {
                     let estimated = fold.estimated.entry(station.clone()).or_default();
                     for one in rests_on.iter() {
-                        *estimated.entry(one.id.clone()).or_default() += time.as_seconds() * one.share;
+                        *estimated.entry(one.id.clone()).or_default() += time.as_seconds() * one.share.abs();
                     }
                 }
                 *fold.seconds.entry(station).or_default() += time.as_seconds();

@@ -191,13 +191,14 @@ fn a_cache_makes_a_branch_of_what_a_hit_and_a_miss_do() {
 fn the_agreement_names_the_largest_differences() {
     for (text, changes) in designs_with_code() {
         let (design, ready) = prepared(&text, &changes);
-        let plan = plan(&design, &ready, &folds(&ready)).expect("there is a plan");
+        let plan = plan(&design, &ready, &folds(&ready), &[], Seed::new(1)).expect("there is a plan");
         let found = agreement(&design, &ready, &plan).expect("it compiles").expect("there is code");
         assert!(found.busy.0 > 0.0 && found.busy.0 < 0.2, "{found:?}");
         assert!(found.latency.0 > 0.0 && found.latency.0 < 0.5, "{found:?}");
         let steps = parse(&text, &Changes { steps: true, ..changes });
         let ready = prepare(&steps, &setting(&[], &[])).expect("in order");
-        let plan = offpath_plan::plan(&steps, &ready, &folds(&ready)).expect("there is a plan");
+        let plan =
+            offpath_plan::plan(&steps, &ready, &folds(&ready), &[], Seed::new(1)).expect("there is a plan");
         assert_eq!(agreement(&steps, &ready, &plan).expect("it compiles"), None);
     }
 }

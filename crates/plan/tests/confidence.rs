@@ -145,7 +145,11 @@ fn the_joint_interval_holds_the_value_and_grows_with_what_is_open() {
         assert!(width(guess.rate.range_80) > width(known.rate.range_80), "{}", guess.name);
     }
     let again = planned_on(card(&|_| Provenance::Assumed), DESIGN);
-    assert_eq!(format!("{:?}", again.alternatives), format!("{:?}", guess.alternatives), "same seed, same bytes");
+    assert_eq!(
+        format!("{:?}", again.alternatives),
+        format!("{:?}", guess.alternatives),
+        "same seed, same bytes"
+    );
     assert!((0.0..=1.0).contains(&guess.recommendation.best_in));
     let sets: f64 = guess.recommendation.best_sets.iter().map(|(_, share)| share).sum();
     assert!((sets - 1.0).abs() < 1e-9);

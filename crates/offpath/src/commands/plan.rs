@@ -7,7 +7,9 @@ use super::Context;
 use super::check::headline;
 use crate::chart::{Scale, sparkline};
 use crate::failure::{Failure, NEGATIVE};
-use crate::output::{Entry, Format, OutputFile, Screen, round, short, signed, system_line};
+use crate::output::{
+    Entry, Format, OutputFile, Screen, percent as share_text, round, short, signed, system_line, tell,
+};
 use crate::progress::Progress;
 use clap::Args;
 use offpath::plan::advice::RULES;
@@ -63,7 +65,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// The seed of every draw; the same seed gives the same bytes
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::options::whole::<u64>(0, u64::MAX))]
     seed: u64,
 }
 
@@ -92,7 +94,10 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let changes = options.changes();
     let design = Design::load(&options.design, &changes).map_err(Failure::from)?;
     for warning in &design.warnings {
-        eprintln!("warning: {warning}");
+        tell(&format!("warning: {warning}"));
+    }
+    for note in &design.notes {
+        tell(&format!("note: {note}"));
     }
     let setting = Setting {
         library: context.system.library()?,
@@ -109,7 +114,8 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         curve: options.curve || options.html.is_some(),
     };
     let file = options.html.as_deref().map(OutputFile::create).transpose()?;
-    let progress = Progress::endless("solving the design on the twin, and again with every uncertain number moved");
+    let progress =
+        Progress::endless("solving the design on the twin, and again with every uncertain number moved");
     let study = Study::of_design(design, &ask).map_err(unplanned)?;
     drop(progress);
     let page = Page { study: &study };
@@ -406,7 +412,9 @@ impl Page<'_> {
         let bounds: Vec<String> = self
             .bounds()
             .map(|bound| match bound.gain_percent {
-                Some(gain) => format!("{} ({}; 10% more of it: {})", bound.name, bound.meaning, signed(gain, 1)),
+                Some(gain) => {
+                    format!("{} ({}; 10% more of it: {})", bound.name, bound.meaning, signed(gain, 1))
+                }
                 None => format!("{} ({})", bound.name, bound.meaning),
             })
             .collect();
@@ -466,15 +474,24 @@ impl Page<'_> {
         } else {
             String::new()
         };
-        let mut text = format!(
-            "twin: {} {} (95% {}-{}), p50 {} us, p99 {} us with {how}{rounds}\n      validates the queueing model only; hardware accuracy rests on the evidence\n",
-            short(unit.of_rate(loaded.throughput.mean)),
-            unit.name(),
-            short(unit.of_rate(loaded.throughput.low)),
-            short(unit.of_rate(loaded.throughput.high)),
-            short(quantile(0.5)),
-            short(quantile(0.99)),
-        );
+        let mut text = match loaded.throughput.result() {
+            Some(mean) => format!(
+                "twin: {} {} (95% {}-{}), p50 {} us, p99 {} us with {how}{rounds}\n      validates the queueing model only; hardware accuracy rests on the evidence\n",
+                short(unit.of_rate(mean)),
+                unit.name(),
+                short(unit.of_rate(loaded.throughput.low)),
+                short(unit.of_rate(loaded.throughput.high)),
+                short(quantile(0.5)),
+                short(quantile(0.99)),
+            ),
+            None => format!(
+                "twin: no figure: its 95% interval is wider than its mean ({} to {} {}), since few of these \
+                 requests fit its window\n",
+                short(unit.of_rate(loaded.throughput.low)),
+                short(unit.of_rate(loaded.throughput.high)),
+                unit.name()
+            ),
+        };
         if !settled.has_settled() {
             text += &format!(
                 "NOT SETTLED: after {} rounds the slots are still held {:.1}% longer or shorter than was solved \
@@ -584,9 +601,9 @@ impl Page<'_> {
             numbers.len() - fitted - guesses
         );
         text += &format!(
-            "optimal rests on: {}; guesses decide {:.0}% of it\n",
+            "optimal rests on: {}; guesses decide {} of it\n",
             rests_text(&sure.rests_on),
-            guessed(&sure.rests_on) * 100.0
+            share_text(guessed(&sure.rests_on), 0)
         );
         if let Some(Agreement { application, busy, latency }) = &self.study.code {
             text += &format!(

@@ -315,7 +315,11 @@ fn standing(line: &Line) -> &'static str {
         (Role::NotModelled, _) => "not modelled",
         (Role::Setting, _) => "setting",
         (Role::Read, Some(verdict)) => {
-            if verdict.within { "same" } else { "differs" }
+            if verdict.within {
+                "same"
+            } else {
+                "differs"
+            }
         }
         (_, Some(verdict)) if verdict.within => "within",
         (_, Some(_)) => "MISSES",
@@ -358,7 +362,9 @@ fn entries(line: &Line) -> Vec<Entry> {
         Entry::Text(interval),
         Entry::Number(verdict.map_or_else(dash, |v| percent(v.error))),
         Entry::Number(line.null_error().map_or_else(dash, percent)),
-        Entry::Name(line.sort.map_or_else(|| row.role.name().replace('_', " "), |sort| sort.name().to_string())),
+        Entry::Name(
+            line.sort.map_or_else(|| row.role.name().replace('_', " "), |sort| sort.name().to_string()),
+        ),
         Entry::Name(standing(line).to_string()),
     ]
 }

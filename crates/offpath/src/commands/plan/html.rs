@@ -2,7 +2,7 @@
 
 use super::super::check::headline;
 use super::{Page, gap_text, network_saved, percent, rests_text, shares_text};
-use crate::output::{short, signed, system_line};
+use crate::output::{percent as share_text, short, signed, system_line};
 use offpath::plan::Mix;
 use offpath::plan::Objective;
 use offpath::plan::check::Point;
@@ -92,8 +92,8 @@ fn answer(page: &Page<'_>) -> Section {
         "basis",
         sure.basis.name(),
         format!(
-            "guesses decide {:.0}%; rests on {}",
-            guessed(&sure.rests_on) * 100.0,
+            "guesses decide {}; rests on {}",
+            share_text(guessed(&sure.rests_on), 0),
             rests_text(&sure.rests_on)
         ),
     ));

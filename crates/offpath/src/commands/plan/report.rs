@@ -124,7 +124,10 @@ impl Page<'_> {
                     .collect(),
             },
             twin: TwinReport {
-                throughput: unit.one("throughput", loaded.throughput.mean),
+                throughput: match loaded.throughput.result() {
+                    Some(mean) => unit.one("throughput", mean),
+                    None => Keyed::new(),
+                },
                 interval: {
                     let mut ends = unit.one("throughput_low_95", loaded.throughput.low);
                     ends.extend(unit.one("throughput_high_95", loaded.throughput.high));
