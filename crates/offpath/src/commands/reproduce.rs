@@ -95,6 +95,7 @@ struct CountReport {
 
 #[derive(Serialize)]
 struct SummaryReport {
+    predicted: CountReport,
     measured: CountReport,
     covered_80: CountReport,
     covered_95: CountReport,
@@ -218,6 +219,7 @@ fn report(seen: &Reproduced, options: &Options) -> Report {
     Report {
         schema_version: SCHEMA_VERSION,
         summary: whole.then(|| SummaryReport {
+            predicted: count(s.measured + s.orders + s.restated),
             measured: count(s.measured),
             covered_80: count(s.covered),
             covered_95: count(s.covered_wide),
@@ -315,7 +317,11 @@ fn standing(line: &Line) -> &'static str {
         (Role::NotModelled, _) => "not modelled",
         (Role::Setting, _) => "setting",
         (Role::Read, Some(verdict)) => {
-            if verdict.within { "same" } else { "differs" }
+            if verdict.within {
+                "same"
+            } else {
+                "differs"
+            }
         }
         (_, Some(verdict)) if verdict.within => "within",
         (_, Some(_)) => "MISSES",
@@ -358,7 +364,9 @@ fn entries(line: &Line) -> Vec<Entry> {
         Entry::Text(interval),
         Entry::Number(verdict.map_or_else(dash, |v| percent(v.error))),
         Entry::Number(line.null_error().map_or_else(dash, percent)),
-        Entry::Name(line.sort.map_or_else(|| row.role.name().replace('_', " "), |sort| sort.name().to_string())),
+        Entry::Name(
+            line.sort.map_or_else(|| row.role.name().replace('_', " "), |sort| sort.name().to_string()),
+        ),
         Entry::Name(standing(line).to_string()),
     ]
 }
