@@ -133,7 +133,7 @@ pub struct Count {
 }
 
 impl Count {
-    fn add(&mut self, within: bool) {
+    fn count(&mut self, within: bool) {
         self.of += 1;
         self.within += usize::from(within);
     }
@@ -141,6 +141,14 @@ impl Count {
     /// The share that holds, in percent.
     pub fn percent(self) -> f64 {
         if self.of == 0 { 100.0 } else { 100.0 * self.within as f64 / self.of as f64 }
+    }
+}
+
+impl std::ops::Add for Count {
+    type Output = Count;
+
+    fn add(self, other: Count) -> Count {
+        Count { within: self.within + other.within, of: self.of + other.of }
     }
 }
 
@@ -561,17 +569,17 @@ pub fn summary(lines: &[Line]) -> Summary {
             (None, None) => continue,
         };
         match line.sort {
-            Some(Sort::Measured) => summary.measured.add(within),
-            Some(Sort::Order) => summary.orders.add(within),
-            Some(Sort::Restated) => summary.restated.add(within),
-            Some(Sort::Fitted) => summary.fitted.add(within),
-            Some(Sort::Read) => summary.configured.add(within),
-            Some(Sort::Exact) => summary.exact.add(within),
+            Some(Sort::Measured) => summary.measured.count(within),
+            Some(Sort::Order) => summary.orders.count(within),
+            Some(Sort::Restated) => summary.restated.count(within),
+            Some(Sort::Fitted) => summary.fitted.count(within),
+            Some(Sort::Read) => summary.configured.count(within),
+            Some(Sort::Exact) => summary.exact.count(within),
             None => {}
         }
         if let Some((narrow, wide)) = line.covered() {
-            summary.covered.add(narrow);
-            summary.covered_wide.add(wide);
+            summary.covered.count(narrow);
+            summary.covered_wide.count(wide);
         }
     }
     let numeric: Vec<&Line> = lines

@@ -47,7 +47,7 @@ impl Kind {
 pub enum Role {
     /// The fitting program reads it.
     Fit,
-    /// Nothing was fitted to it.
+    /// The fit does not read it.
     Predict,
     /// The literature contradicts itself; the reason says which side is followed.
     Conflict,

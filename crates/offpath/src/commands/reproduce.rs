@@ -95,6 +95,7 @@ struct CountReport {
 
 #[derive(Serialize)]
 struct SummaryReport {
+    predicted: CountReport,
     measured: CountReport,
     covered_80: CountReport,
     covered_95: CountReport,
@@ -218,6 +219,7 @@ fn report(seen: &Reproduced, options: &Options) -> Report {
     Report {
         schema_version: SCHEMA_VERSION,
         summary: whole.then(|| SummaryReport {
+            predicted: count(s.measured + s.orders + s.restated),
             measured: count(s.measured),
             covered_80: count(s.covered),
             covered_95: count(s.covered_wide),
