@@ -100,7 +100,7 @@ pub struct Point {
 }
 
 /// Requests counted in a loaded window, where each is one burst.
-const COUNTED: f64 = 60_000.0;
+const COUNTED: f64 = 24_000.0;
 /// Payload that moves as one burst.
 pub(crate) const BURST: f64 = 16_384.0;
 

@@ -32,14 +32,15 @@ fn the_store_reaches_its_published_figures() {
     assert_eq!(alone(&plan, "A5-send (100% hits)").basis, Basis::Fitted);
 }
 
+/// The READ ratio of paths 2 and 1 is published as a range, so A5 by READ is no better known (W269: 70).
 #[test]
 fn reading_cached_values_is_known_as_an_interval() {
     let plan = planned(&STORE, &[], &[]);
-    let rate = alone(&plan, "A5-read (100% hits)").rate;
-    let (low, high) = (rate.range_80.0 / 1e6, rate.range_80.1 / 1e6);
-    assert!((66.0..=68.0).contains(&low), "{low}");
-    assert!((74.0..=76.0).contains(&high), "{high}");
-    assert!(low < 70.0 && 70.0 < high);
+    let cached = alone(&plan, "A5-read (100% hits)");
+    let (low, high) = (cached.rate.range_80.0 / 1e6, cached.rate.range_80.1 / 1e6);
+    assert!(low < 70.0 && 70.0 < high, "{low} to {high}");
+    assert!(high / low > 1.1, "one number alone leaves it 62 to 74: {low} to {high}");
+    assert_eq!(cached.basis, Basis::Weak);
 }
 
 /// wei2023 §5.2 measured A5 by SEND as the lowest of all (W265). A5 by READ is predicted a hundredth
