@@ -14,7 +14,7 @@ use terminal_size::terminal_size_of;
 use textwrap::core::display_width;
 
 /// The version of every JSON output; it grows when a key changes its meaning or goes away.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// The form of the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

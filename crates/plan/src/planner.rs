@@ -30,6 +30,8 @@ pub struct Alone {
     pub latency_s: Ranged,
     /// The station or limit that binds.
     pub binding: String,
+    /// What it stands for.
+    pub meaning: String,
     /// Why, in a few words.
     pub reason: String,
     /// How well its rate is known.
@@ -348,6 +350,7 @@ pub fn plan(
                 rate: sure.alone[index],
                 latency_s: sure.latency[index],
                 binding: binding.as_ref().map_or_else(|| "nothing".to_string(), ToString::to_string),
+                meaning: binding.as_ref().map_or_else(String::new, |c| meaning(c, &one.router)),
                 reason: binding.map_or_else(String::new, |c| reason(&c, &one.router, &folds[index])),
                 basis: sure.basis[index],
                 rests_on,
@@ -450,13 +453,13 @@ fn reason(constraint: &Constraint, router: &Router, fold: &Fold) -> String {
                 (fold.seconds.get(name).copied().unwrap_or(0.0) * 1e12) as u64,
             );
             match station.kind {
-                Kind::Line => format!("{}: {time} a request", station.meaning),
-                _ => format!("{} {}: {time} a request", station.servers(), station.meaning),
+                Kind::Line => format!("{time} a request"),
+                _ => format!("{time} a request, {} at once", station.servers()),
             }
         }
         Constraint::PoolShared(pool) | Constraint::PoolReserved { pool, .. } => {
             let asked: f64 = fold.requests.iter().filter(|((name, _), _)| name == pool).map(|(_, n)| n).sum();
-            format!("NIC packet cores: {asked:.1} requests each")
+            format!("{asked:.1} packets a request")
         }
         other => other.to_string(),
     }

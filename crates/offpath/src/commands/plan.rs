@@ -295,6 +295,11 @@ impl Page<'_> {
         let rows = plan.alternatives.iter().map(|one| self.row(one)).collect();
         text += &screen
             .table(&["name", unit.name(), "80% interval", "latency us", "binds", "why", "basis"], rows);
+        let mut meanings: Vec<String> =
+            plan.alternatives.iter().map(|one| format!("{}: {}", one.binding, one.meaning)).collect();
+        meanings.sort();
+        meanings.dedup();
+        text += &format!("{}\n", meanings.join("; "));
         text += &screen.heading("Mix");
         text += &self.mixes(screen);
         text += &self.twin();
