@@ -209,7 +209,12 @@ pub(crate) fn confidence(
     let usual = composition(&seen.optimal);
     let figures =
         |base: &Base<'_>, moves: &[(&Factor, Quantity)]| -> Result<Option<Figures>, miette::Report> {
-            let moved = base.at(moves)?;
+            let moved = match base.at(moves) {
+                // Numbers of the user's that the design's own rules refuse together, as objects that exceed a
+                // cache's budget, are no plan, and no reason to have none.
+                Err(_) if moves.iter().any(|(factor, _)| factor.is_estimate()) => return Ok(None),
+                moved => moved?,
+            };
             let parts = base.moved_parts(&moved);
             match evaluate(design, &parts, &moved.folds, false) {
                 Ok(seen) => {
@@ -305,22 +310,24 @@ fn ends_of(
     factor: &Factor,
     figures: impl Fn(Quantity) -> Result<Option<Figures>, miette::Report>,
 ) -> Result<Ends, miette::Report> {
-    if let Some((low, high)) = factor.interval {
+    if let Some((low, high)) = factor.interval.filter(|(low, high)| low != high) {
         let end = |value: Quantity| -> Result<_, miette::Report> {
             if value == factor.value { Ok(None) } else { Ok(Some((value, figures(value)?))) }
         };
         return Ok(Ends { low: end(low)?, high: end(high)? });
     }
+    // An interval without room claims that a guess is exact, and says nothing of what rests on it.
     let base = factor.value.base();
-    let whole = matches!(factor.value.dimension(), Dimension::Count);
-    let stepped = |up: bool| {
-        let moved = if up { base * STEP } else { base / STEP };
-        let moved = if whole { if up { base + 1.0 } else { base - 1.0 } } else { moved };
-        Quantity::from_base(moved, factor.value.dimension()).filter(|value| *value != factor.value)
+    let moved = match factor.value.dimension() {
+        Dimension::Count => [base + 1.0, base - 1.0],
+        // A flag is 0 or 1.
+        Dimension::Ratio if base == 0.0 || base == 1.0 => [base / STEP, 1.0 - base],
+        _ => [base * STEP, base / STEP],
     };
     // Beyond the range that a profile may hold there is nothing to look at: then the other side is taken.
-    for up in [true, false] {
-        if let Some(value) = stepped(up)
+    for value in moved {
+        let value = Quantity::from_base(value, factor.value.dimension());
+        if let Some(value) = value.filter(|value| *value != factor.value)
             && let Ok(seen) = figures(value)
         {
             return Ok(Ends { low: None, high: Some((value, seen)) });
@@ -354,7 +361,7 @@ fn rests(
             let moved = (at.base() / factor.value.base()).ln().abs();
             // A number of 0 has no ratio to move by: its whole interval counts as one step.
             slope = slope.max(if moved.is_finite() && moved > 0.0 { change / moved } else { change });
-            if factor.interval.is_some() {
+            if factor.is_open() {
                 moves = moves.max((figure(seen) / value - 1.0).abs());
             }
         }

@@ -39,6 +39,11 @@ pub struct Factor {
 }
 
 impl Factor {
+    /// Whether the design gives it.
+    pub fn is_estimate(&self) -> bool {
+        self.names.is_empty()
+    }
+
     /// Whether an interval is stated that leaves room.
     pub fn is_open(&self) -> bool {
         self.interval.is_some_and(|(low, high)| low != high)
@@ -169,13 +174,13 @@ impl<'a> Base<'a> {
         }
         let estimates: BTreeMap<String, Quantity> = moves
             .iter()
-            .filter(|(factor, _)| factor.names.is_empty())
+            .filter(|(factor, _)| factor.is_estimate())
             .map(|(factor, value)| (factor.id.clone(), *value))
             .collect();
         let design = (!estimates.is_empty()).then(|| self.design.with_estimates(&estimates)).transpose()?;
         let ratios: BTreeMap<&str, f64> = moves
             .iter()
-            .filter(|(factor, _)| factor.names.is_empty() && factor.value.base() > 0.0)
+            .filter(|(factor, _)| factor.is_estimate() && factor.value.base() > 0.0)
             .map(|(factor, value)| (factor.id.as_str(), value.base() / factor.value.base()))
             .collect();
         let mut folds = Vec::with_capacity(self.alternatives.len());

@@ -109,6 +109,8 @@ pub struct Over {
     pub name: String,
     /// The device that it runs on.
     pub device: String,
+    /// Whether that is a NIC without processors of its own.
+    pub is_plain: bool,
     /// The mix's rate over the alternative's.
     pub ratio: Ranged,
     /// In which share of the draws the mix is the faster.
@@ -384,7 +386,8 @@ pub fn plan(
                 .zip(&sure.over)
                 .filter_map(|(one, (ratio, faster_in))| {
                     let (name, device) = (one.alternative.name.clone(), one.alternative.device.clone()?);
-                    Some(Over { name, device, ratio: *ratio, faster_in: *faster_in })
+                    let is_plain = one.router.system().mode == "nic";
+                    Some(Over { name, device, is_plain, ratio: *ratio, faster_in: *faster_in })
                 })
                 .collect(),
             carried_in: sure.carried,

@@ -163,6 +163,31 @@ fn the_joint_interval_holds_the_value_and_grows_with_what_is_open() {
     assert!((sets - 1.0).abs() < 1e-9);
 }
 
+/// An interval without room does not make a guess exact.
+#[test]
+fn a_guess_without_room_is_a_guess() {
+    let exact = |name: &str| format!("{name} is exact");
+    let text = include_str!("../../profile/tests/data/invented.toml");
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| match line.split_once(" = { value = ") {
+            Some((key, rest)) if !rest.starts_with("true") && !rest.starts_with("false") => {
+                let (value, _) = rest.split_once(',').expect(&exact(key));
+                format!("{key} = {{ value = {value}, low = {value}, high = {value}, source = \"s\", provenance = \"assumed\" }}")
+            }
+            _ => line.replace("\"datasheet\"", "\"assumed\""),
+        })
+        .collect();
+    let mut library = Library::builtin();
+    library.insert(Category::Device, "invented", &lines.join("\n"));
+    let plan = planned_on(library, DESIGN);
+    assert!(
+        plan.alternatives.iter().all(|one| one.basis == Basis::OrderOnly),
+        "{:?}",
+        plan.alternatives[0].rests_on
+    );
+}
+
 #[test]
 fn the_weights_of_what_a_figure_rests_on_sum_to_one() {
     let plan = planned_on(card(&|_| Provenance::Assumed), DESIGN);

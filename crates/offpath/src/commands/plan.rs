@@ -342,10 +342,11 @@ impl Page<'_> {
             for over in &plan.recommendation.over {
                 let change = |ratio: f64| (ratio - 1.0) * 100.0;
                 text += &format!(
-                    "plain NIC: {} with {} alone reaches {} {}; the card's mix is {} (80% interval {} to {}), \
-                     faster in {:.0}% of {} draws\n",
-                    over.device,
+                    "{}: {} on {} reaches {} {}; the card's mix is {} (80% interval {} to {}), faster in {:.0}% of \
+                     {} draws\n",
+                    if over.is_plain { "plain NIC" } else { "beside" },
                     over.name,
+                    over.device,
                     short(unit.of_rate(plan.optimal.rate.value / over.ratio.value)),
                     unit.name(),
                     signed(change(over.ratio.value), 1),
