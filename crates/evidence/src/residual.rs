@@ -7,7 +7,10 @@
 
 use crate::experiment::{Compare, Measure};
 use crate::row::{Kind, Role, Row, restated};
+pub use offpath_plan::residual::FEWEST;
+use offpath_plan::residual::{self, sizes_of};
 use serde::Deserialize;
+use serde::de::IntoDeserializer;
 use std::fmt::Write as _;
 
 /// What a row's number is: errors of one kind say what to expect of the next.
@@ -69,8 +72,7 @@ impl Metric {
 }
 
 /// The error of one prediction.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Residual {
     /// The row.
     pub row: String,
@@ -80,21 +82,16 @@ pub struct Residual {
     pub log_error: f64,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    residual: Vec<Residual>,
-}
-
-/// Errors of one kind that have to be left before they speak for it alone.
-pub const FEWEST: usize = 8;
-
 /// The errors that this repository holds.
 ///
 /// # Errors
-/// The parser's message where the file is malformed, which its tests rule out.
-pub fn shipped_residuals() -> Result<Vec<Residual>, toml::de::Error> {
-    toml::from_str::<File>(include_str!("../../../evidence/residuals.toml")).map(|file| file.residual)
+/// The parser's message where the file has a kind that is none, which its tests rule out.
+pub fn shipped_residuals() -> Result<Vec<Residual>, serde::de::value::Error> {
+    let read = |one: &residual::Error| {
+        let kind = Metric::deserialize(one.kind.as_str().into_deserializer())?;
+        Ok(Residual { row: one.row.clone(), kind, log_error: one.log_error })
+    };
+    residual::shipped().iter().map(read).collect()
 }
 
 /// Whether a row is a prediction of a measured number: neither fitted nor a restatement of what was, no
@@ -125,17 +122,8 @@ pub fn spread(residuals: &[Residual], row: &Row, rows: &[Row]) -> Vec<f64> {
             || rows.iter().any(|other| other.id == one.row && other.alike.contains(&row.id))
     };
     let kind = Metric::of(row);
-    let left: Vec<&Residual> = residuals.iter().filter(|one| !alike(one)).collect();
-    let own = left.iter().filter(|one| Some(one.kind) == kind).count();
-    let mut sizes: Vec<f64> = left
-        .into_iter()
-        .filter(|one| own < FEWEST || Some(one.kind) == kind)
-        .map(|one| one.log_error.abs())
-        .collect();
-    sizes.sort_by(f64::total_cmp);
-    // The error that was not seen yet.
-    sizes.extend(sizes.last().copied());
-    sizes
+    let left = residuals.iter().filter(|one| !alike(one));
+    sizes_of(left.map(|one| (Some(one.kind) == kind, one.log_error)))
 }
 
 /// The file of the errors, as `offpath reproduce --residuals` writes it.

@@ -406,6 +406,15 @@ pub fn percent(share: f64, decimals: usize) -> String {
     format!("{}%", fixed(share * 100.0, decimals))
 }
 
+/// A station with the machine of its role that is meant, from 1; without where there is but one.
+pub fn place(station: &str, role: &str, machine: u32, machines: u64) -> String {
+    if machines <= 1 {
+        return station.to_string();
+    }
+    let part = station.strip_prefix(role).and_then(|part| part.strip_prefix('.')).unwrap_or(station);
+    format!("{role} {machine} of {machines}: {part}")
+}
+
 /// A change in percent, with its sign; what rounds to 0 has none.
 pub fn signed(percent: f64, decimals: usize) -> String {
     let text = fixed(percent, decimals);

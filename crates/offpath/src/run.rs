@@ -24,7 +24,7 @@ use offpath_fabric::{ConnectError, Fabric, Role, RoleName, Run, RunError, World}
 use offpath_quantity::Time;
 use offpath_route::{Kind, Router};
 use offpath_twin::world::{Observer, Snapshot};
-use offpath_twin::{TwinFabric, TwinWorld};
+use offpath_twin::{TwinFabric, TwinWorld, Usage};
 use offpath_verbs::Verbs;
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -90,9 +90,23 @@ pub struct Ended<T> {
     pub answers: Vec<(RoleName, T)>,
     /// How long the run took, by the world's clock.
     pub elapsed: Time,
-    /// On the twin the share of its time that each station was busy while it was measured, the busiest
-    /// first.
-    pub busy: Vec<(String, f64)>,
+    /// How busy each station of the twin was while it was measured, the busiest first.
+    pub busy: Vec<Busiest>,
+}
+
+/// The busiest machine of its role at a station: the mean over machines would hide a full one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Busiest {
+    /// The station.
+    pub station: String,
+    /// The role whose machines have it.
+    pub role: String,
+    /// Which of those machines it is, from 1.
+    pub machine: u32,
+    /// How many there are.
+    pub machines: u64,
+    /// The share of its time that it was busy there.
+    pub share: f64,
 }
 
 /// A run of some parts that ended.
@@ -122,7 +136,7 @@ pub fn play<P: Parts>(place: Place, parts: &P, around: &Surroundings) -> Result<
     }
 }
 
-fn ended<T>(run: Run<T>, busy: Vec<(String, f64)>) -> Ended<T> {
+fn ended<T>(run: Run<T>, busy: Vec<Busiest>) -> Ended<T> {
     let answers = run.outcomes.into_iter().filter(|outcome| outcome.name.role != WATCH);
     let answers = answers.filter_map(|outcome| Some((outcome.name, outcome.end.finished()?))).collect();
     Ended { answers, elapsed: run.elapsed, busy }
@@ -153,14 +167,23 @@ fn on_twin<P: Parts>(router: &Rc<Router>, parts: &P, around: &Surroundings) -> R
         .with_placement(TAIL, "client")
         .with_observer(&observer);
     let run = world.run(roles)?;
-    let of = |(station, share): (offpath_route::StationId, f64)| {
+    let of = |usage: Usage| {
+        let station = &router.stations()[usage.station.index()];
+        let (machine, share) = usage.fullest()?;
         // A pool counts requests, and one server's share of them says nothing here.
-        let is_pool = matches!(router.kind(station), Kind::Pool { .. });
-        (!is_pool).then(|| (router.stations()[station.index()].name.clone(), share))
+        (!matches!(station.kind, Kind::Pool { .. })).then(|| Busiest {
+            station: station.name.clone(),
+            role: router.system().machines[station.machine].role.clone(),
+            machine: machine + 1,
+            machines: station.instances,
+            share,
+        })
     };
     let mut busy: Vec<_> =
-        observer.last().utilization(&before.borrow(), router).into_iter().filter_map(of).collect();
-    busy.sort_by(|one, other| other.1.total_cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+        observer.last().usage(&before.borrow(), router).into_iter().filter_map(of).collect();
+    busy.sort_by(|one, other| {
+        other.share.total_cmp(&one.share).then_with(|| one.station.cmp(&other.station))
+    });
     Ok(ended(run, busy))
 }
 

@@ -158,6 +158,34 @@ fn a_check_says_measures_and_writes() {
 }
 
 #[test]
+fn a_check_of_a_mix_that_the_twin_does_not_confirm_measures_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("design.toml");
+    // No twin holds as many requests in flight as would fill a station while each waits for 1 ms.
+    let text = "[design]\nname = \"t\"\ndevice = \"bluefield2\"\ntestbed = \"rack\"\n\
+                objective = \"most-throughput\"\nrank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\n\
+                request = [{ read = \"client-soc\", bytes = \"64 B\" }, { wait = \"1 ms\" }]\n";
+    fs::write(&file, text).expect("it can be written");
+    let path = file.to_str().expect("a UTF-8 path");
+    let said = offpath(&["check", path, "--fix"]);
+    assert_eq!(said.code, 1, "{}{}", said.stdout, said.stderr);
+    for part in ["TWIN AND PLAN DIFFER", "is the fullest, busy", "nothing is measured", "next: offpath plan"]
+    {
+        assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
+    }
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), text, "nothing is written");
+    let said = offpath(&["check", path, "--format", "json"]);
+    assert_eq!(said.code, 1, "{}", said.stderr);
+    let report: serde_json::Value = serde_json::from_str(&said.stdout).expect("JSON");
+    check(&report, &schema("check.json"), "check.json");
+    let reason = &report["unconfirmed"];
+    assert!(reason["carried_req_per_s"].as_f64() < reason["planned_req_per_s"].as_f64(), "{reason}");
+    assert!(reason["fullest"]["station"].is_string(), "{reason}");
+    let plan = offpath(&["plan", path]);
+    assert!(plan.stdout.contains("advice: not measured, since twin and plan differ"), "{}", plan.stdout);
+}
+
+#[test]
 fn a_check_looks_at_the_mix_that_is_named() {
     let report = json(&["check", STORE, "--mix", "A5-send"]);
     check(&report, &schema("check.json"), "check.json");

@@ -190,8 +190,13 @@ pub struct Alternative {
     pub description: String,
     /// Another device than the design's, where it runs on one; it then takes no part in mixes.
     pub device: Option<String>,
-    /// Whether mixes may use it.
+    /// Whether mixes may use it. Of several scenarios only the first has mixes until one is chosen by
+    /// [`Design::in_scenario`].
     pub mixed: bool,
+    /// The scenario that it belongs to, where it belongs to one.
+    pub scenario: Option<String>,
+    /// Whether the file lets mixes of its scenario use it.
+    mixable: bool,
     /// Evidence rows that measured this very alternative.
     pub rows: Vec<String>,
     /// The steps by operation of the workload, with the operation's share.
@@ -315,6 +320,11 @@ pub struct Design {
     pub warnings: Vec<String>,
     /// What its author may not have meant.
     pub notes: Vec<String>,
+    /// Names of the scenarios, in the file's order; empty where the design has none. Alternatives of different
+    /// scenarios promise different things, so each scenario is planned by itself.
+    pub scenarios: Vec<String>,
+    /// The scenario that this design was restricted to.
+    pub scenario: Option<String>,
     /// The alternatives.
     pub alternatives: Vec<Alternative>,
     /// The coded application that alternatives are observed from, where there is one.
@@ -386,6 +396,15 @@ pub struct ObjectAccess {
     pub copied: u64,
     /// Share of the requests to its hottest entry, after copies.
     pub hottest: f64,
+}
+
+impl ObjectAccess {
+    /// Bytes of the whole object where its entries start every `spacing` and so many of the hottest have so
+    /// many copies.
+    pub(crate) fn with_copies(&self, spacing: Bytes, copies: u64, copied: u64) -> u64 {
+        let more = copies.saturating_sub(1).saturating_mul(copied.min(self.entries));
+        self.entries.saturating_add(more).saturating_mul(spacing.get())
+    }
 }
 
 /// What a memory budget keeps, and what that brings.
@@ -547,6 +566,7 @@ struct RawAlternative {
     description: String,
     like: Option<Spanned<String>>,
     device: Option<String>,
+    scenario: Option<Spanned<String>>,
     hit_ratio: Option<Spanned<toml::Value>>,
     mixed: Option<bool>,
     #[serde(default)]
@@ -613,6 +633,8 @@ pub struct Changes {
     pub mix: Option<String>,
     /// Whether to plan from the step lists where the design names a coded application.
     pub steps: bool,
+    /// The scenario to plan, where the design has several.
+    pub scenario: Option<String>,
 }
 
 /// Popularities by workload, for designs that are read many times with small changes.
@@ -740,7 +762,45 @@ impl Design {
                 ));
             }
         }
-        Parsed::resolve(&self.file, moved)
+        let design = Parsed::resolve(&self.file, moved)?;
+        match &self.scenario {
+            Some(scenario) => design.in_scenario(scenario),
+            None => Ok(design),
+        }
+    }
+
+    /// The design with the alternatives of one scenario and those that belong to none, which belong to each;
+    /// with the mixes and published ratios that these make up, and without other scenarios.
+    ///
+    /// # Errors
+    /// Where the design has no such scenario.
+    pub fn in_scenario(&self, name: &str) -> Result<Design, miette::Report> {
+        if !self.scenarios.iter().any(|scenario| scenario == name) {
+            let known: Vec<String> = self.scenarios.iter().map(|one| format!("`{one}`")).collect();
+            let help = match known.as_slice() {
+                [] => "give alternatives one with `scenario = \"...\"`".to_string(),
+                known => format!("use {}", known.join(" or ")),
+            };
+            return Err(miette::miette!(help = help, "the design `{}` has no scenario `{name}`", self.name));
+        }
+        let mut design = self.clone();
+        design.alternatives.retain(|one| one.scenario.as_deref().is_none_or(|own| own == name));
+        for one in &mut design.alternatives {
+            one.mixed = one.mixable;
+        }
+        let kept: BTreeSet<&str> = design.alternatives.iter().map(|one| one.name.as_str()).collect();
+        design.mixes.retain(|mix| mix.fill.iter().all(|one| kept.contains(one.as_str())));
+        let mixes = design.mixes.iter().map(|mix| mix.name.as_str());
+        let kept: BTreeSet<&str> = kept.into_iter().chain(mixes).collect();
+        design.published.retain(|one| kept.contains(one.of.as_str()) && kept.contains(one.over.as_str()));
+        // What another scenario runs, this one does not.
+        if !matches!(design.runs, Runs::Best | Runs::Greedy) && !kept.contains(design.runs.name()) {
+            design.runs = Runs::Best;
+        }
+        design.notes = notes(&design.alternatives);
+        design.scenarios = Vec::new();
+        design.scenario = Some(name.to_string());
+        Ok(design)
     }
 
     /// Reads and resolves the design in a file.
@@ -797,7 +857,11 @@ impl Design {
         if !parsed.raw.object.is_empty() || parsed.raw.cache.is_some() {
             parsed.popularity = parsed.workload.as_ref().map(|workload| popularities.of(workload));
         }
-        Parsed::resolve(&Arc::new(parsed), &BTreeMap::new())
+        let design = Parsed::resolve(&Arc::new(parsed), &BTreeMap::new())?;
+        match &changes.scenario {
+            Some(scenario) => design.in_scenario(scenario),
+            None => Ok(design),
+        }
     }
 }
 
@@ -1169,7 +1233,8 @@ impl Resolver<'_> {
         let (objects, cache) = self.read_objects()?;
         let (application, times) = self.application(&objects)?;
         self.times = times;
-        let alternatives = self.read_alternatives(workload.as_ref(), &objects, application.as_ref())?;
+        let mut alternatives = self.read_alternatives(workload.as_ref(), &objects, application.as_ref())?;
+        let scenarios = self.scenarios(&mut alternatives)?;
         for mix in &self.file.raw.mix {
             for name in &mix.fill {
                 if !alternatives.iter().any(|a| a.name == *name.get_ref()) {
@@ -1241,6 +1306,8 @@ impl Resolver<'_> {
             )
         };
         Ok(Design {
+            scenarios,
+            scenario: None,
             name: raw.name.clone(),
             description: raw.description.clone(),
             device: changes.device.clone().unwrap_or_else(|| raw.device.clone()),
@@ -1301,6 +1368,58 @@ impl Resolver<'_> {
             told: self.told.take(),
             file: file.clone(),
         })
+    }
+
+    /// The names of the scenarios. Only the first is mixed until one is chosen; a mix or a published ratio
+    /// that takes alternatives of two is refused.
+    fn scenarios(&self, alternatives: &mut [Alternative]) -> Result<Vec<String>, miette::Report> {
+        let mut scenarios: Vec<String> = Vec::new();
+        for raw in &self.file.raw.alternative {
+            let Some(scenario) = &raw.get_ref().scenario else { continue };
+            if scenario.get_ref().trim().is_empty() {
+                return Err(self.error(
+                    "a scenario has no name",
+                    "say what its alternatives have in common, as in `scenario = \"3 replicas\"`",
+                    scenario.span(),
+                ));
+            }
+            if !scenarios.contains(scenario.get_ref()) {
+                scenarios.push(scenario.get_ref().clone());
+            }
+        }
+        let of: BTreeMap<&str, &str> = alternatives
+            .iter()
+            .filter_map(|one| Some((one.name.as_str(), one.scenario.as_deref()?)))
+            .collect();
+        let two = |names: &mut dyn Iterator<Item = &Spanned<String>>, what: &str| {
+            let mut first: Option<&str> = None;
+            for name in names {
+                let Some(own) = of.get(name.get_ref().as_str()) else { continue };
+                if *first.get_or_insert(own) != *own {
+                    return Err(self.error(
+                        format!(
+                            "{what} takes `{}` of scenario `{own}` together with another of scenario `{}`",
+                            name.get_ref(),
+                            first.unwrap_or_default()
+                        ),
+                        "alternatives of different scenarios promise different things; write one for each",
+                        name.span(),
+                    ));
+                }
+            }
+            Ok(())
+        };
+        for mix in &self.file.raw.mix {
+            two(&mut mix.fill.iter(), &format!("mix `{}`", mix.name))?;
+        }
+        for one in self.file.raw.clients.iter().flat_map(|clients| &clients.published) {
+            two(&mut [&one.of, &one.over].into_iter(), "the published ratio")?;
+        }
+        let first = scenarios.first().cloned();
+        for one in alternatives.iter_mut().filter(|one| one.scenario.is_some()) {
+            one.mixed &= one.scenario == first;
+        }
+        Ok(scenarios)
     }
 
     fn objective(&self, changes: &Changes) -> Result<Objective, miette::Report> {
@@ -1926,11 +2045,14 @@ impl Resolver<'_> {
                     list.push(Step::Background { steps: read.clone(), span: span.clone() });
                 }
             }
+            let mixable = given.mixed.unwrap_or(given.like.is_none()) && given.device.is_none();
             read.push(Alternative {
                 name,
                 description: given.description.clone(),
                 device: given.device.clone().or_else(|| base.device.clone()),
-                mixed: given.mixed.unwrap_or(given.like.is_none()) && given.device.is_none(),
+                mixed: mixable,
+                mixable,
+                scenario: given.scenario.as_ref().map(|name| name.get_ref().clone()),
                 rows: given.rows.clone(),
                 code: self.code(given.code.as_ref().or(base.code.as_ref()), application, &context)?,
                 operations,

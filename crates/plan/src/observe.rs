@@ -385,7 +385,7 @@ pub fn load(
         }
     }
     let recorded = observer.recorded();
-    let demand = MeanDemand::recorded(recorded.values());
+    let demand = mean_demand(&script, shares, &recorded);
     let throughput = throughput(router, &meter.seen, &meter.ended, &demand)
         .ok_or_else(|| stopped("the window is too short to count"))?;
     Ok(Loaded {
@@ -400,13 +400,42 @@ pub fn load(
             .iter()
             .enumerate()
             .filter_map(|(index, one)| {
-                let kind = recorded.get(&(index as u32))?;
-                Some((one.alternative.name.clone(), fold_of(kind, router)))
+                let programs = 0..script[index].programs.len();
+                let mut kinds = programs.filter_map(|program| recorded.get(&kind_of(index, program)));
+                let mut all = kinds.next()?.clone();
+                kinds.for_each(|kind| all.add(kind));
+                Some((one.alternative.name.clone(), fold_of(&all, router)))
             })
             .collect(),
         in_flight: tasks,
         window,
     })
+}
+
+/// What the requests of one program of an alternative are counted as.
+fn kind_of(alternative: usize, program: usize) -> u32 {
+    (alternative as u32) << 16 | program as u32
+}
+
+/// What a request of a mix demands in the mean, in the proportions in which requests are handed out.
+///
+/// Of long requests fewer have ended than were handed out, by all that are in flight when the run ends, so
+/// those that ended would show less demand than the mix has.
+fn mean_demand(script: &[Compiled], shares: &[f64], recorded: &BTreeMap<u32, Recorded>) -> MeanDemand {
+    let all: f64 = shares.iter().sum();
+    let mut weighted = Vec::new();
+    for (alternative, (one, share)) in script.iter().zip(shares).enumerate() {
+        let of: f64 = one.programs.iter().map(|(weight, _)| weight).sum();
+        for (program, (weight, _)) in one.programs.iter().enumerate() {
+            let weight = share / all * weight / of;
+            match recorded.get(&kind_of(alternative, program)) {
+                Some(kind) => weighted.push((weight, kind)),
+                None if weight > 0.0 => return MeanDemand::recorded(recorded.values()),
+                None => {}
+            }
+        }
+    }
+    MeanDemand::weighted(weighted)
 }
 
 /// Chooses what comes next and hands it out.
@@ -421,9 +450,9 @@ impl Driver {
     fn push(&mut self, now: Time) {
         let Some(shared) = self.shared.upgrade() else { return };
         let alternative = self.alternatives.next();
-        let program = self.programs[alternative].next() as u16;
-        let label = self.observer.begin(alternative as u32).value();
-        shared.push(Job { alternative: alternative as u16, program, born: now, label });
+        let program = self.programs[alternative].next();
+        let label = self.observer.begin(kind_of(alternative, program)).value();
+        shared.push(Job { alternative: alternative as u16, program: program as u16, born: now, label });
     }
 }
 

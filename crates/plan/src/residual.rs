@@ -30,31 +30,46 @@ impl Figure {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct File {
     residual: Vec<Error>,
 }
 
-#[derive(Deserialize)]
-struct Error {
-    kind: String,
-    log_error: f64,
+/// The error of one prediction, as the file has it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Error {
+    /// The evidence row that was predicted.
+    pub row: String,
+    /// What it measures.
+    pub kind: String,
+    /// Natural logarithm of predicted over published.
+    pub log_error: f64,
 }
 
 /// Errors of one kind that have to be there before they speak for it alone; with fewer, those of all kinds
 /// stand in for them.
-const FEWEST: usize = 8;
+pub const FEWEST: usize = 8;
+
+/// The errors that this repository holds.
+pub fn shipped() -> &'static [Error] {
+    static ERRORS: OnceLock<Vec<Error>> = OnceLock::new();
+    ERRORS.get_or_init(|| {
+        let text = include_str!("../../../evidence/residuals.toml");
+        toml::from_str::<File>(text).expect("the shipped errors are in order; a test reads them").residual
+    })
+}
 
 /// The sizes of the log-errors of a kind, sorted, the largest counted once more.
 pub fn sizes(figure: Figure) -> Vec<f64> {
-    static ERRORS: OnceLock<Vec<Error>> = OnceLock::new();
-    let errors = ERRORS.get_or_init(|| {
-        let text = include_str!("../../../evidence/residuals.toml");
-        toml::from_str::<File>(text).expect("the shipped errors are in order; a test reads them").residual
-    });
-    let own = errors.iter().filter(|one| one.kind == figure.kind());
-    let few = own.clone().count() < FEWEST;
-    let mut sizes: Vec<f64> =
-        errors.iter().filter(|one| few || one.kind == figure.kind()).map(|one| one.log_error.abs()).collect();
+    sizes_of(shipped().iter().map(|one| (one.kind == figure.kind(), one.log_error)))
+}
+
+/// The sizes of those of the log-errors that are of the kind in question, sorted, the largest counted once
+/// more: it stands for the error that was not seen yet.
+pub fn sizes_of(errors: impl Iterator<Item = (bool, f64)> + Clone) -> Vec<f64> {
+    let few = errors.clone().filter(|(own, _)| *own).count() < FEWEST;
+    let mut sizes: Vec<f64> = errors.filter(|(own, _)| few || *own).map(|(_, error)| error.abs()).collect();
     sizes.sort_by(f64::total_cmp);
     sizes.extend(sizes.last().copied());
     sizes

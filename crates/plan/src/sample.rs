@@ -9,12 +9,19 @@ pub const DRAWS: usize = 256;
 /// A Latin hypercube: `DRAWS` numbers from 0 to 1, one from each of as many equal strata, in an order that
 /// the seed and the dimension's name decide. A dimension more or less moves no other's draws.
 pub fn strata(seed: Seed, name: &str) -> Vec<f64> {
-    let mut draws = seed.child("sample").child(name).generator();
-    let mut order: Vec<usize> = (0..DRAWS).collect();
-    for last in (1..DRAWS).rev() {
-        order.swap(last, (unit(&mut draws) * (last + 1) as f64) as usize);
+    let mut generator = seed.child("sample").child(name).generator();
+    strata_by(DRAWS, |_| unit(&mut generator))
+}
+
+/// So many numbers from 0 to 1, one from each of as many equal strata, in an order that `unit` decides: it
+/// gives a number from 0 to 1 for each index below twice as many.
+pub fn strata_by(draws: usize, mut unit: impl FnMut(usize) -> f64) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..draws).collect();
+    for last in (1..draws).rev() {
+        order.swap(last, (unit(last) * (last + 1) as f64) as usize);
     }
-    order.into_iter().map(|stratum| (stratum as f64 + unit(&mut draws)) / DRAWS as f64).collect()
+    let within = order.into_iter().enumerate();
+    within.map(|(index, stratum)| (stratum as f64 + unit(draws + index)) / draws as f64).collect()
 }
 
 /// The value at a draw `at` from 0 to 1: half of the draws lie between `low` and `value`, the other half

@@ -6,7 +6,7 @@
 mod common;
 
 use common::*;
-use offpath_plan::advice::{Advised, Bench, Depth, RULES, Scope, advise};
+use offpath_plan::advice::{Advised, Bench, Depth, RULES, Scope, Unconfirmed, advise};
 use offpath_plan::{Changes, Design, Setting};
 use offpath_profile::{Category, Library};
 use offpath_twin::Seed;
@@ -208,6 +208,67 @@ fn the_same_seed_gives_the_same_advice() {
     let text = text("three-mistakes.toml");
     let say = || format!("{:?}", advised(&text, Depth::Promising));
     assert_eq!(say(), say());
+}
+
+#[test]
+fn a_change_that_does_not_fit_is_not_proposed() {
+    let reasons = |advised: &Advised, rule: &str| -> String {
+        let found = advised.silent.iter().find(|one| one.rule == rule);
+        found.map_or(String::new(), |one| one.reasons.join("\n"))
+    };
+    let small = format!(
+        "{COUNTERS}update = [ {{ write = \"client-soc\", bytes = \"record\", object = \"counters\" }} ]\n"
+    );
+    let spread = advised(&design("bluefield2", "", &small), Depth::Promising);
+    assert_eq!(spread.advice.first().map(|one| one.rule), Some("spread-hot-range"));
+    let cache = "[cache]\nat = \"soc\"\nbudget = \"16 GiB\"\nhottest = \"counters\"\n[[alternative]]";
+    let full = small.replace("[[alternative]]", cache);
+    let silent = advised(&design("bluefield2", "", &full), Depth::Promising);
+    let said = reasons(&silent, "spread-hot-range");
+    assert!(said.contains("do not fit at `soc`"), "{said}");
+    assert!(silent.advice.iter().all(|one| one.rule != "spread-hot-range"), "{:?}", silent.advice);
+}
+
+#[test]
+fn data_that_does_not_fit_is_not_sharded() {
+    let of = |spacing: &str| {
+        design(
+            "bluefield2",
+            "",
+            &format!(
+                "{}[object.table]\nentry = \"64 B\"\nspacing = \"{spacing}\"\n[[alternative]]\nname = \"a\"\nupdate = [ {} ]\n",
+                &COUNTERS[..COUNTERS.find("[object").expect("its object")],
+                r#"{ read = "client-host", bytes = "record", object = "table" }"#
+            ),
+        )
+    };
+    let said = |text: &str| -> String {
+        let advised = advised(text, Depth::Promising);
+        let found = advised.silent.into_iter().find(|one| one.rule == "shard-across-endpoints");
+        found.map_or(String::new(), |one| one.reasons.join("\n"))
+    };
+    // 24 entries every 1 GB are more than the SoC's memory and less than the host's.
+    let large = said(&of("1000000000 B"));
+    assert!(large.contains("do not fit at `soc`"), "{large}");
+    let small = said(&of("64 B"));
+    assert!(!small.contains("do not fit"), "{small}");
+}
+
+/// Requests that wait for 1 ms: no twin holds as many of them in flight as would fill a station.
+const MANY_WAIT: &str = r#"{ read = "client-soc", bytes = "64 B" }, { wait = "1 ms" }"#;
+
+#[test]
+fn nothing_is_measured_where_the_twin_does_not_confirm_the_mix() {
+    let text = one("bluefield2", "", MANY_WAIT);
+    for depth in [Depth::Promising, Depth::Every] {
+        let advised = advised(&text, depth);
+        let Some(Unconfirmed::Differs(gap)) = &advised.unconfirmed else {
+            panic!("{:?}", advised.unconfirmed)
+        };
+        assert!(gap.carried_per_s < 0.5 * gap.planned_per_s && gap.fullest.is_some(), "{gap:?}");
+        assert!(advised.advice.is_empty() && advised.silent.is_empty() && advised.together.is_none());
+        assert_eq!(advised.text, text);
+    }
 }
 
 #[test]

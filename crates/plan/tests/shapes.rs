@@ -274,3 +274,57 @@ fn what_cannot_be_run_is_refused_at_its_line() {
         assert!(error.contains(words), "{steps}: {error}");
     }
 }
+
+#[test]
+fn scenarios_are_planned_one_at_a_time() {
+    let text = text("redis-replication.toml");
+    let whole = parse(&text, &Changes::default());
+    assert_eq!(whole.scenarios, ["3 replicas", "5 replicas"]);
+    let names = |design: &Design, mixed: bool| -> Vec<String> {
+        let all = design.alternatives.iter().filter(|one| one.mixed || !mixed);
+        all.map(|one| one.name.clone()).collect()
+    };
+    // Until one is chosen, the mixes are those of the first.
+    assert_eq!(names(&whole, true), ["direct-3", "relayed-3"]);
+    assert_eq!(names(&whole, false).len(), 5);
+    let five = whole.in_scenario("5 replicas").expect("the design has it");
+    assert_eq!(names(&five, true), ["direct-5", "relayed-5"]);
+    assert_eq!(names(&five, false), ["direct-5", "relayed-5", "read"], "what has no scenario is in each");
+    assert!(five.published.is_empty(), "the published ratio is of the other: {:?}", five.published);
+    assert_eq!(whole.in_scenario("3 replicas").expect("the design has it").published, whole.published);
+    // The same from the start, and with numbers moved.
+    let chosen = Changes { scenario: Some("5 replicas".into()), ..Changes::default() };
+    let chosen = parse(&text, &chosen);
+    assert_eq!(names(&chosen, true), names(&five, true));
+    let moved = chosen.with_estimates(&BTreeMap::new()).expect("no number moves");
+    assert_eq!((names(&moved, false), moved.scenario.as_deref()), (names(&five, false), Some("5 replicas")));
+    let unknown = whole.in_scenario("4 replicas").expect_err("the design has none such");
+    assert!(unknown.to_string().contains("no scenario `4 replicas`"), "{unknown}");
+    // Each has the mix of its own alternatives.
+    let taken = |design: &Design| {
+        let ready = prepare(design, &setting(&[], &[])).expect("the design is in order");
+        let folds: Vec<_> = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
+        let planned = plan(design, &ready, &folds, &[], Seed::new(1)).expect("it can be planned");
+        let shares: Vec<String> = planned.optimal.shares.iter().map(|(name, _)| name.clone()).collect();
+        shares
+    };
+    assert_eq!((taken(&whole), taken(&five)), (vec!["relayed-3".to_string()], vec!["relayed-5".to_string()]));
+}
+
+#[test]
+fn a_mix_of_two_scenarios_is_refused() {
+    let refused = |from: &str, to: &str| {
+        let text = text("redis-replication.toml").replace(from, to);
+        let error = Design::parse(&text, "design.toml", &designs(), &Changes::default()).expect_err(to);
+        error.to_string()
+    };
+    let mixed = refused(
+        "[clients]",
+        "[[mix]]\nname = \"both\"\nfill = [\"direct-3\", \"read\", \"relayed-5\"]\n[clients]",
+    );
+    assert!(mixed.contains("mix `both` takes `relayed-5` of scenario `5 replicas`"), "{mixed}");
+    let published = refused("over = \"direct-3\"", "over = \"direct-5\"");
+    assert!(published.contains("the published ratio takes `direct-5`"), "{published}");
+    let unnamed = refused("scenario = \"3 replicas\"", "scenario = \" \"");
+    assert!(unnamed.contains("a scenario has no name"), "{unnamed}");
+}

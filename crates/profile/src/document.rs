@@ -552,10 +552,7 @@ impl Reader<'_> {
         let words_lacking = kind.words().iter().filter(|word| !given.has(word.name));
         let mut lacking: Vec<_> = words_lacking.map(|word| (word.name, word.example.to_string())).collect();
         let required = kind.keys().iter().filter(|entry| entry.required && !given.has(entry.name));
-        lacking.extend(required.map(|entry| {
-            let value = if entry.flag { "true".to_string() } else { quoted(entry.dimension) };
-            (entry.name, format!("{{ value = {value}, source = \"...\", provenance = \"assumed\" }}"))
-        }));
+        lacking.extend(required.map(|entry| (entry.name, guess(entry))));
         if let Some(mut missing) = self.missing(&lacking) {
             if let [(name, _)] = lacking[..]
                 && let Some(entry) = kind.keys().iter().find(|entry| entry.name == name)
@@ -605,7 +602,7 @@ impl Reader<'_> {
     fn number(&self, key: &Key, value: &Spanned<DeValue<'_>>) -> Result<Number, ProfileError> {
         let name = format!("{}.{}", self.name, key.name);
         let example = if key.flag { "true".to_string() } else { quoted(key.dimension) };
-        let whole = format!("{{ value = {example}, source = \"...\", provenance = \"assumed\" }}");
+        let whole = guess(key);
         let Some(table) = value.get_ref().as_table() else {
             return Err(self.malformed(
                 &name,
@@ -697,7 +694,7 @@ impl Reader<'_> {
             mistakes.add(lacks(
                 "rows",
                 "a fitted number names the evidence rows that it follows from: add `rows = [\"W001\"]`, or write \
-                 `provenance = \"assumed\"`"
+                 `provenance = \"assumed\"` with `low = ...` and `high = ...`"
                     .into(),
             ));
         }
@@ -815,6 +812,15 @@ fn describe(value: &DeValue<'_>) -> String {
 }
 
 /// An example of the dimension as TOML writes it.
+/// A guess of a number with every part that a guess has to have.
+fn guess(key: &Key) -> String {
+    let (value, interval) = match key.flag {
+        true => ("true".to_string(), ""),
+        false => (quoted(key.dimension), " low = ..., high = ...,"),
+    };
+    format!("{{ value = {value},{interval} source = \"...\", provenance = \"assumed\" }}")
+}
+
 fn quoted(dimension: Dimension) -> String {
     if dimension.units().is_empty() {
         dimension.example().into()

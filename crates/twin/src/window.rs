@@ -144,6 +144,21 @@ impl MeanDemand {
         mean
     }
 
+    /// The mean over kinds of requests, each with its share of all.
+    pub fn weighted<'r>(kinds: impl IntoIterator<Item = (f64, &'r Recorded)>) -> MeanDemand {
+        let mut mean = MeanDemand::default();
+        for (share, kind) in kinds {
+            for (station, moments) in &kind.time {
+                *mean.time.entry(*station).or_default() += share * moments.mean(kind.requests);
+            }
+            for (pool, moments) in &kind.pool {
+                *mean.requests.entry(*pool).or_default() += share * moments.mean(kind.requests);
+            }
+            mean.skew(&kind.banks);
+        }
+        mean
+    }
+
     fn skew(&mut self, banks: &BTreeMap<StationId, f64>) {
         for (station, hottest) in banks {
             let worst = self.banks.entry(*station).or_default();

@@ -1,10 +1,13 @@
 //! `offpath check`: what a design could do better, each remedy measured on the twin.
 
 use super::Context;
-use crate::failure::Failure;
-use crate::output::{Format, SCHEMA_VERSION, Screen, emit, round, system_line};
+use crate::failure::{Failure, NEGATIVE};
+use crate::output::{Format, SCHEMA_VERSION, Screen, emit, round, short, signed, system_line};
 use clap::Args;
-use offpath::plan::advice::{self, Advice, Advised, Bench, Depth, Edit, Gain, RULES, SEEDS, Scope};
+use offpath::plan::advice::{
+    self, Advice, Advised, Bench, Depth, Edit, Gain, RULES, SEEDS, Scope, Unconfirmed,
+};
+use offpath::plan::check::{Fullest, Gap};
 use offpath::plan::{Changes, Design, Objective, Setting};
 use offpath::quantity::{OpRate, Time};
 use offpath::twin::Seed;
@@ -81,7 +84,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         }
     };
     emit(&text)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(if advised.unconfirmed.is_some() { ExitCode::from(NEGATIVE) } else { ExitCode::SUCCESS })
 }
 
 /// Replaces a file as a whole: a reader sees the old text or the changed one, never a part.
@@ -115,11 +118,15 @@ fn page(advised: &Advised, screen: &Screen, options: &Options, fixed: bool) -> S
         .filter(|(_, share)| *share > 0.0005)
         .map(|(name, share)| format!("{:.1}% {name}", share * 100.0))
         .collect();
-    let mut text = format!(
-        "mix `{}`: {}; gains are the twin's, over {SEEDS} pairs of runs with the same seeds\n",
-        advised.runs,
-        shares.join(" + ")
-    );
+    let mix = format!("mix `{}`: {}", advised.runs, shares.join(" + "));
+    if let Some(reason) = &advised.unconfirmed {
+        return format!(
+            "{mix}\n{}\nnothing is measured: a gain over a mix that the twin does not confirm tells nothing\n\
+             next: offpath plan {shown} says what the mix rests on; `--mix NAME` checks another\n",
+            unconfirmed_text(reason)
+        );
+    }
+    let mut text = format!("{mix}; gains are the twin's, over {SEEDS} pairs of runs with the same seeds\n");
     for (number, one) in advised.advice.iter().enumerate() {
         text +=
             &screen.heading(&format!("{}. {}: {}", number + 1, one.rule, headline(one, advised.objective)));
@@ -155,6 +162,48 @@ fn page(advised: &Advised, screen: &Screen, options: &Options, fixed: bool) -> S
         }
     }
     text
+}
+
+/// Why nothing is measured, in a sentence.
+fn unconfirmed_text(reason: &Unconfirmed) -> String {
+    match reason {
+        Unconfirmed::Differs(gap) => gap_text(gap, &|rate| short(rate / 1e6), "M req/s"),
+        Unconfirmed::Unsettled { rounds, moved } => unsettled_text(*rounds, *moved),
+    }
+}
+
+/// A mix whose slots are held longer or shorter than was solved for, in a sentence.
+pub fn unsettled_text(rounds: u32, moved: f64) -> String {
+    format!(
+        "NOT SETTLED: after {rounds} rounds the slots are still held {:.1}% longer or shorter than was solved for; \
+         read the plan as no better than that",
+        moved * 100.0
+    )
+}
+
+/// Where the twin carries something else than the plan says, in a sentence.
+pub fn gap_text(gap: &Gap, rate: &dyn Fn(f64) -> String, unit: &str) -> String {
+    let off = (gap.carried_per_s / gap.planned_per_s - 1.0) * 100.0;
+    let filled = gap.fullest.as_ref().map_or_else(String::new, |full| {
+        let which = match full.machines {
+            0 | 1 => String::new(),
+            machines => format!(" of machine {} of {machines}", full.machine + 1),
+        };
+        format!(
+            "; {} ({}){which} is the fullest, busy {:.0}% of its time",
+            full.station,
+            full.meaning,
+            full.busy * 100.0
+        )
+    });
+    format!(
+        "TWIN AND PLAN DIFFER: the twin carries {} of the {} {unit} planned ({}, {:.0}% is let pass){filled}; \
+         the smaller figure is the safer one",
+        rate(gap.carried_per_s),
+        rate(gap.planned_per_s),
+        signed(off, 1),
+        gap.allowed * 100.0
+    )
 }
 
 /// What a remedy gains, for which requests.
@@ -272,6 +321,64 @@ struct Report {
     together: Option<GainReport>,
     silent: Vec<SilenceReport>,
     fixed: bool,
+    unconfirmed: Option<UnconfirmedReport>,
+}
+
+/// Why nothing was measured: what differs, or how far the mix is from settled.
+#[derive(Default, Serialize)]
+struct UnconfirmedReport {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    planned_req_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    carried_req_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    difference_percent: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allowed_percent: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fullest: Option<FullestReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rounds: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holds_moved_percent: Option<f64>,
+}
+
+impl UnconfirmedReport {
+    fn of(reason: &Unconfirmed) -> UnconfirmedReport {
+        match reason {
+            Unconfirmed::Differs(gap) => UnconfirmedReport {
+                planned_req_per_s: Some(round(gap.planned_per_s)),
+                carried_req_per_s: Some(round(gap.carried_per_s)),
+                difference_percent: Some(round((gap.carried_per_s / gap.planned_per_s - 1.0) * 100.0)),
+                allowed_percent: Some(round(gap.allowed * 100.0)),
+                fullest: gap.fullest.clone().map(FullestReport::of),
+                ..UnconfirmedReport::default()
+            },
+            Unconfirmed::Unsettled { rounds, moved } => UnconfirmedReport {
+                rounds: Some(*rounds),
+                holds_moved_percent: Some(round(moved * 100.0)),
+                ..UnconfirmedReport::default()
+            },
+        }
+    }
+}
+
+/// The fullest station in JSON.
+#[derive(Serialize)]
+pub struct FullestReport {
+    station: String,
+    meaning: String,
+    machine: u32,
+    machines: u64,
+    utilization: f64,
+}
+
+impl FullestReport {
+    /// What the answer says of it.
+    pub fn of(full: Fullest) -> FullestReport {
+        let Fullest { station, meaning, machine, machines, busy } = full;
+        FullestReport { station, meaning, machine, machines, utilization: round(busy) }
+    }
 }
 
 impl Report {
@@ -292,6 +399,7 @@ impl Report {
                 .map(|one| SilenceReport { rule: one.rule, reasons: one.reasons.clone() })
                 .collect(),
             fixed,
+            unconfirmed: advised.unconfirmed.as_ref().map(UnconfirmedReport::of),
         }
     }
 }

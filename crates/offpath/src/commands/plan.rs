@@ -4,7 +4,7 @@ mod html;
 mod report;
 
 use super::Context;
-use super::check::headline;
+use super::check::{gap_text, headline, unsettled_text};
 use crate::chart::{Scale, sparkline};
 use crate::failure::{Failure, NEGATIVE};
 use crate::output::{
@@ -13,7 +13,6 @@ use crate::output::{
 use crate::progress::Progress;
 use clap::Args;
 use offpath::plan::advice::RULES;
-use offpath::plan::check::Gap;
 use offpath::plan::coded::Agreement;
 use offpath::plan::confidence::guessed;
 use offpath::plan::study::{Ask, Changed, Study, Sweep};
@@ -195,31 +194,6 @@ fn shares_text(shares: &[(String, f64)]) -> String {
 
 fn percent(after: f64, before: f64) -> f64 {
     (after / before - 1.0) * 100.0
-}
-
-/// Where the twin carries something else than the plan says, in a sentence.
-pub(super) fn gap_text(gap: &Gap, rate: &dyn Fn(f64) -> String, unit: &str) -> String {
-    let off = (gap.carried_per_s / gap.planned_per_s - 1.0) * 100.0;
-    let filled = gap.fullest.as_ref().map_or_else(String::new, |full| {
-        let which = match full.machines {
-            0 | 1 => String::new(),
-            machines => format!(" of machine {} of {machines}", full.machine + 1),
-        };
-        format!(
-            "; {} ({}){which} is the fullest, busy {:.0}% of its time",
-            full.station,
-            full.meaning,
-            full.busy * 100.0
-        )
-    });
-    format!(
-        "TWIN AND PLAN DIFFER: the twin carries {} of the {} {unit} planned ({}, {:.0}% is let pass){filled}; \
-         the smaller figure is the safer one",
-        rate(gap.carried_per_s),
-        rate(gap.planned_per_s),
-        signed(off, 1),
-        gap.allowed * 100.0
-    )
 }
 
 /// A study as it is shown.
@@ -499,12 +473,7 @@ impl Page<'_> {
             ),
         };
         if !settled.has_settled() {
-            text += &format!(
-                "NOT SETTLED: after {} rounds the slots are still held {:.1}% longer or shorter than was solved \
-                 for; read the plan as no better than that\n",
-                settled.rounds,
-                settled.moved * 100.0
-            );
+            text += &format!("{}\n", unsettled_text(settled.rounds, settled.moved));
         }
         if let Some(gap) = &settled.gap {
             text += &format!("{}\n", gap_text(gap, &|rate| short(unit.of_rate(rate)), unit.name()));
@@ -527,6 +496,9 @@ impl Page<'_> {
     /// What gains in the mix that the design runs, in a line each.
     fn advice(&self, screen: &Screen) -> String {
         let found = &self.study.advised.advice;
+        if self.study.advised.unconfirmed.is_some() {
+            return "advice: not measured, since twin and plan differ\n".to_string();
+        }
         if found.is_empty() {
             return format!(
                 "advice: no rule improves mix `{}` ({} tried)\n",

@@ -8,12 +8,12 @@ pub use replog::{LogOptions, failed as log_failed};
 
 use super::Context;
 use crate::failure::{BAD_INPUT, Failure, NEGATIVE};
-use crate::output::{Entry, Screen, round, short, system_line};
+use crate::output::{Entry, Screen, place, round, short, system_line};
 use clap::{Args, Subcommand, ValueEnum};
 use offpath::fabric::{RoleName, RunError};
 use offpath::quantity::Time;
 use offpath::route::Router;
-use offpath::run::{Place, TAIL};
+use offpath::run::{Busiest, Place, TAIL};
 use offpath::verbs::{Verbs, VerbsError, Waiting};
 use serde::Serialize;
 use std::ffi::OsString;
@@ -333,18 +333,34 @@ const BINDS_FROM: f64 = 0.95;
 /// How many stations are shown.
 const STATIONS: usize = 5;
 
-/// A station of the twin and how busy it was.
+/// A station of the twin on the machine where it was busiest.
 #[derive(Debug, Serialize)]
 pub struct Busy {
     station: String,
+    role: String,
+    machine: u32,
+    machines: u64,
     utilization: f64,
 }
 
+impl Busy {
+    /// The station and its machine, in words.
+    fn place(&self) -> String {
+        place(&self.station, &self.role, self.machine, self.machines)
+    }
+}
+
 /// The busiest stations, and which of them binds.
-fn busiest(busy: &[(String, f64)]) -> (Vec<Busy>, Option<String>) {
-    let binding = busy.first().filter(|(_, share)| *share >= BINDS_FROM).map(|(name, _)| name.clone());
-    let of = |(station, share): &(String, f64)| Busy { station: station.clone(), utilization: round(*share) };
-    (busy.iter().filter(|(_, share)| *share > 0.0).take(STATIONS).map(of).collect(), binding)
+fn busiest(busy: &[Busiest]) -> (Vec<Busy>, Option<String>) {
+    let binding = busy.first().filter(|one| one.share >= BINDS_FROM).map(|one| one.station.clone());
+    let of = |one: &Busiest| Busy {
+        station: one.station.clone(),
+        role: one.role.clone(),
+        machine: one.machine,
+        machines: one.machines,
+        utilization: round(one.share),
+    };
+    (busy.iter().filter(|one| one.share > 0.0).take(STATIONS).map(of).collect(), binding)
 }
 
 /// What binds in a line, and the busiest stations below it.
@@ -352,12 +368,12 @@ fn stations_page(busy: &[Busy], binding: Option<&String>, screen: &Screen) -> St
     let Some(first) = busy.first() else { return String::new() };
     let percent = |share: f64| format!("{}%", short(share * 100.0));
     let mut text = screen.heading(&match binding {
-        Some(name) => format!("{name} binds"),
-        None => format!("Nothing binds; the busiest is {}, at {}", first.station, percent(first.utilization)),
+        Some(_) => format!("{} binds", first.place()),
+        None => format!("Nothing binds; the busiest is {}, at {}", first.place(), percent(first.utilization)),
     });
     let rows = busy
         .iter()
-        .map(|busy| vec![Entry::Name(busy.station.clone()), Entry::Number(percent(busy.utilization))])
+        .map(|busy| vec![Entry::Name(busy.place()), Entry::Number(percent(busy.utilization))])
         .collect();
     text += &screen.table(&["station", "busy"], rows);
     text

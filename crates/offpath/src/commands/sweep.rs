@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::failure::{Failure, unknown_path};
-use crate::output::{Entry, Format, OutputFile, SCHEMA_VERSION, percent, round, tell, unwritable};
+use crate::output::{Entry, Format, OutputFile, SCHEMA_VERSION, percent, place, round, tell, unwritable};
 use crate::progress::Progress;
 use crate::{options, output};
 use clap::Args;
@@ -133,11 +133,7 @@ impl Row {
         let share = format!("{:.0}%", self.fullest_utilization? * 100.0);
         let (role, machine, machines) =
             (self.fullest_role.as_deref()?, self.fullest_machine?, self.fullest_machines?);
-        if machines == 1 {
-            return Some(format!("{station} {share}"));
-        }
-        let part = station.strip_prefix(role).and_then(|part| part.strip_prefix('.')).unwrap_or(station);
-        Some(format!("{role} {machine} of {machines}: {part} {share}"))
+        Some(format!("{} {share}", place(station, role, machine, u64::from(machines))))
     }
 }
 

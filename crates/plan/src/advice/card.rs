@@ -64,7 +64,7 @@ fn move_background_work(look: &Look<'_>) -> Proposed {
         return Proposed::Silent("the system has no host".to_string());
     };
     let host = from.name.as_str();
-    let mut changes = Vec::new();
+    let (mut changes, mut without_room) = (Vec::new(), BTreeSet::new());
     for alternative in look.mixed() {
         for (operation, _, steps) in &alternative.operations {
             let sites: Vec<Site<'_>> =
@@ -84,7 +84,14 @@ fn move_background_work(look: &Look<'_>) -> Proposed {
                 continue;
             }
             let mut ladder = Vec::new();
+            // The other processor holds what one request moves until it is sent on.
+            let calls = sites.iter().filter_map(|site| call(site.at.clone(), site.step, look.router));
+            let held = calls.map(|call| call.bytes.get()).max().unwrap_or(0);
             for to in look.siblings(host) {
+                if let Some(reason) = look.lacks_room(to, held, &BTreeSet::new()) {
+                    without_room.insert(format!("`{operation}` of `{}`: {reason}", alternative.name));
+                    continue;
+                }
                 let plain = Path { requester: to.name.clone(), responder: host.to_string(), engine: None };
                 for mover in look.engines(&plain).into_iter().chain([plain.clone()]) {
                     let Some(lines) = moved_lines(look, &sites, to, slower(from, to), &mover) else {
@@ -100,6 +107,9 @@ fn move_background_work(look: &Look<'_>) -> Proposed {
             );
             changes.push(Proposal { why, ladder });
         }
+    }
+    if !without_room.is_empty() && changes.iter().all(|change| change.ladder.is_empty()) {
+        return Proposed::Silent(without_room.into_iter().collect::<Vec<_>>().join("; "));
     }
     proposed(changes, "the mix has no work that the host begins and ends by itself")
 }
@@ -201,15 +211,15 @@ fn shard_across_endpoints(look: &Look<'_>) -> Proposed {
         return Proposed::Silent("the design's cache already says which data the card has".to_string());
     }
     let known = known(look.design);
-    let mut changes = Vec::new();
+    let (mut changes, mut without_room) = (Vec::new(), BTreeSet::new());
     for one in look.design.alternatives.iter().filter(|one| one.mixed) {
         let (endpoints, Some(first), objects) = touched(look, one) else { continue };
         let served: Vec<&String> = endpoints.iter().filter(|name| look.apart(name, &first)).collect();
         // One endpoint serves, and the requests come from outside its machine.
         let [from] = served.as_slice() else { continue };
         let Some((_, own)) = look.endpoint(from) else { continue };
-        let size: u64 = objects.iter().map(|name| look.design.objects[*name].size.get()).sum();
-        for to in look.siblings(from).into_iter().filter(|to| size <= to.memory.capacity.get()) {
+        let size = objects.iter().map(|name| look.size_of(name)).fold(0, u64::saturating_add);
+        for to in look.siblings(from) {
             // Who wrote an alternative that `to` serves alone knows better what its processor takes.
             if served_by(look, &first).contains(&to.name) {
                 continue;
@@ -221,6 +231,10 @@ fn shard_across_endpoints(look: &Look<'_>) -> Proposed {
             if look.design.alternatives.iter().any(|other| other.name == name) {
                 continue;
             }
+            if let Some(reason) = look.lacks_room(to, size, &objects) {
+                without_room.insert(format!("objects of `{}`: {reason}", one.name));
+                continue;
+            }
             let remedy = format!("add `{name}`: a share of the requests and their data at `{}`", to.name);
             let ladder = look.mixed_again(remedy, |edit| {
                 edit.add_like(&one.name, &name, &format!("{}, served by {}", one.name, to.name), |step| {
@@ -230,6 +244,9 @@ fn shard_across_endpoints(look: &Look<'_>) -> Proposed {
             let why = format!("`{from}` alone serves `{}`, and `{}` could serve a share", one.name, to.name);
             changes.push(Proposal { why, ladder: ladder.into_iter().collect() });
         }
+    }
+    if !without_room.is_empty() && changes.iter().all(|change| change.ladder.is_empty()) {
+        return Proposed::Silent(without_room.into_iter().collect::<Vec<_>>().join("; "));
     }
     proposed(changes, "no alternative is served by one endpoint where another of its machine has room for it")
 }

@@ -246,9 +246,15 @@ impl Edit {
         description: &str,
         mut rewrite: impl FnMut(&mut dyn TableLike),
     ) -> Option<()> {
+        let own = |one: &&mut Table| text_of(*one, "name") == Some(alternative);
+        let scenario = self.alternatives()?.iter_mut().find(own)?.get("scenario").cloned();
         let mut table = self.with_steps(alternative)?.clone();
-        for key in ["rows", "hit_ratio", "mixed", "like"] {
+        for key in ["rows", "hit_ratio", "mixed", "like", "scenario"] {
             table.remove(key);
+        }
+        // Steps may be lent by an alternative of another scenario.
+        if let Some(scenario) = scenario {
+            table.insert("scenario", scenario);
         }
         table.insert("name", value(name));
         table.insert("description", value(description));

@@ -123,6 +123,39 @@ impl<'l> Look<'l> {
         })
     }
 
+    /// Why `more` bytes do not fit into an endpoint's memory beside what the design keeps there; `None` where
+    /// they do. An object in `moved` is what the bytes are for, and is not counted beside them.
+    pub fn lacks_room(&self, at: &Endpoint, more: u64, moved: &BTreeSet<&str>) -> Option<String> {
+        let capacity = at.memory.capacity.get();
+        let kept: BTreeSet<&str> = self
+            .design
+            .alternatives
+            .iter()
+            .flat_map(|one| self.calls(one))
+            .filter(|call| call.path.responder == at.name)
+            .filter_map(|call| call.object)
+            .filter(|name| !moved.contains(name))
+            .collect();
+        let objects: u64 = kept.iter().map(|name| self.size_of(name)).fold(0, u64::saturating_add);
+        let cache = self.design.cache.as_ref().filter(|cache| cache.at == at.name);
+        let taken = objects.saturating_add(cache.map_or(0, |cache| cache.budget.get()));
+        let free = capacity.saturating_sub(taken);
+        (more > free).then(|| {
+            format!(
+                "{} do not fit at `{}`: of its {} the design's other objects and cache leave {}",
+                Bytes::new(more),
+                at.name,
+                at.memory.capacity,
+                Bytes::new(free)
+            )
+        })
+    }
+
+    /// Bytes of an object with the copies of its hottest entries; 0 for one that the design has not.
+    pub fn size_of(&self, object: &str) -> u64 {
+        self.design.objects.get(object).map_or(0, |one| one.with_copies(one.spacing, one.copies, one.copied))
+    }
+
     /// The links that a path between two endpoints of one machine passes twice, once into the adapter
     /// and once out of it; none where an engine copies.
     pub fn passed_twice(&self, path: &Path) -> Vec<&'l str> {

@@ -1,5 +1,8 @@
 //! Advice: rules that find a change of a design which the twin shows to gain.
 //!
+//! Before anything is measured the mix is settled as a plan is. Where the twin does not confirm it, a gain
+//! over it would be one over a number that nothing stands behind, so none is measured.
+//!
 //! A rule looks at the design and the mix that it runs, and proposes changes of the file. Both the
 //! file as given and as changed run on the twin with the same seeds. A rule is reported only where
 //! the lower end of its gain's 95% interval is above [`LEAST_GAIN`]; what a paper recommends is the
@@ -20,6 +23,7 @@ pub use edit::{Edit, Place};
 pub use look::{Look, Site};
 pub use trial::{Added, Bench, Case, Gain, SEEDS};
 
+use crate::check::{self, Gap, settle};
 use crate::design::Objective;
 use crate::planner::Ready;
 use similar::TextDiff;
@@ -147,6 +151,37 @@ pub struct Advised {
     pub together: Option<Gain>,
     /// The file with every remedy in force.
     pub text: String,
+    /// Why nothing was measured, where the twin does not confirm the mix.
+    pub unconfirmed: Option<Unconfirmed>,
+}
+
+/// Why a mix is nothing to measure a gain on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Unconfirmed {
+    /// The twin carries something else than was planned.
+    Differs(Gap),
+    /// Solved again and again, slots are still held longer or shorter than was solved for.
+    Unsettled {
+        /// Times that it was solved.
+        rounds: u32,
+        /// By how much the holds of the last round still differed, as a share.
+        moved: f64,
+    },
+}
+
+/// Whether the twin confirms what is planned of a case's mix.
+fn unconfirmed(
+    bench: &Bench<'_>,
+    case: &Case,
+    ready: &[Ready],
+) -> Result<Option<Unconfirmed>, miette::Report> {
+    let settled = settle(&case.design, ready, check::Chosen::Held(&case.shares), bench.seed)?;
+    let unsettled = !settled.has_settled();
+    Ok(match settled.gap {
+        Some(gap) => Some(Unconfirmed::Differs(gap)),
+        None if unsettled => Some(Unconfirmed::Unsettled { rounds: settled.rounds, moved: settled.moved }),
+        None => None,
+    })
 }
 
 /// How much is run.
@@ -181,6 +216,18 @@ struct Chosen {
 /// Finds the changes of a design that gain.
 pub fn advise(bench: &Bench<'_>, text: &str, depth: Depth) -> Result<Advised, miette::Report> {
     let (first, ready) = bench.case(text, None)?;
+    if let Some(reason) = unconfirmed(bench, &first, &ready)? {
+        return Ok(Advised {
+            objective: first.design.objective,
+            runs: first.design.runs.name().to_string(),
+            shares: first.shares,
+            advice: Vec::new(),
+            silent: Vec::new(),
+            together: None,
+            text: first.text,
+            unconfirmed: Some(reason),
+        });
+    }
     let scopes = scopes(&first, &ready);
     let mut current = first.clone();
     let mut advice: Vec<Advice> = Vec::new();
@@ -242,6 +289,7 @@ pub fn advise(bench: &Bench<'_>, text: &str, depth: Depth) -> Result<Advised, mi
         together,
         text: current.text,
         advice,
+        unconfirmed: None,
     })
 }
 

@@ -59,7 +59,7 @@ fn spread_hot_range(look: &Look<'_>) -> Proposed {
             reached.insert((object, call.path.responder.clone()));
         }
     }
-    let mut changes = Vec::new();
+    let (mut changes, mut without_room) = (Vec::new(), BTreeSet::new());
     for (name, at) in reached {
         let (Some((_, endpoint)), Some(object)) = (look.endpoint(&at), look.design.objects.get(name)) else {
             continue;
@@ -75,6 +75,11 @@ fn spread_hot_range(look: &Look<'_>) -> Proposed {
             while spacing < memory.bank_stride {
                 spacing = Bytes::new((spacing.get() * 2).min(memory.bank_stride.get()));
                 if spacing > object.spacing {
+                    let more = object.with_copies(spacing, object.copies, object.copied);
+                    if let Some(reason) = look.lacks_room(endpoint, more, &BTreeSet::from([name])) {
+                        without_room.insert(format!("entries of `{name}` every {spacing}: {reason}"));
+                        break;
+                    }
                     let remedy = format!("start an entry of `{name}` every {spacing}");
                     ladder
                         .extend(look.held(remedy, |edit| edit.object(name, "spacing", spacing.to_string())));
@@ -93,6 +98,11 @@ fn spread_hot_range(look: &Look<'_>) -> Proposed {
             let copied = object.copied.max(16).min(object.entries) as i64;
             let ladder = [2, 4, 8, 16].into_iter().filter_map(|factor| {
                 let copies = object.copies.saturating_mul(factor) as i64;
+                let more = object.with_copies(object.spacing, copies.unsigned_abs(), copied.unsigned_abs());
+                if let Some(reason) = look.lacks_room(endpoint, more, &BTreeSet::from([name])) {
+                    without_room.insert(format!("{copies} copies in `{name}`: {reason}"));
+                    return None;
+                }
                 look.held(
                     format!("keep {copies} copies of the {copied} hottest entries of `{name}`"),
                     |edit| {
@@ -108,6 +118,9 @@ fn spread_hot_range(look: &Look<'_>) -> Proposed {
             );
             changes.push(Proposal { why, ladder: ladder.collect() });
         }
+    }
+    if !without_room.is_empty() && changes.iter().all(|change| change.ladder.is_empty()) {
+        return Proposed::Silent(without_room.into_iter().collect::<Vec<_>>().join("; "));
     }
     proposed(changes, "every object of the mix reaches all banks evenly, or is served by a cache")
 }

@@ -65,6 +65,11 @@ impl Moments {
         self.squares += value * value;
     }
 
+    fn join(&mut self, other: &Moments) {
+        self.sum += other.sum;
+        self.squares += other.squares;
+    }
+
     /// The mean over `count` requests; 0 for none.
     pub fn mean(&self, count: u64) -> f64 {
         self.sum / count.max(1) as f64
@@ -107,6 +112,22 @@ impl Recorded {
             time: self.time.iter().map(|(s, m)| (*s, Time::from_ps(mean(m)))).collect(),
             requests: self.pool.iter().map(|(s, m)| (*s, mean(m))).collect(),
             banks: self.banks.clone(),
+        }
+    }
+
+    /// Counts what another kind was seen to have too.
+    pub fn add(&mut self, other: &Recorded) {
+        self.requests += other.requests;
+        self.operations += other.operations;
+        for (station, moments) in &other.time {
+            self.time.entry(*station).or_default().join(moments);
+        }
+        for (pool, moments) in &other.pool {
+            self.pool.entry(*pool).or_default().join(moments);
+        }
+        for (station, hottest) in &other.banks {
+            let worst = self.banks.entry(*station).or_default();
+            *worst = worst.max(*hottest);
         }
     }
 

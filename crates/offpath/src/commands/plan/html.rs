@@ -1,7 +1,7 @@
 //! The page of `offpath plan --html`.
 
-use super::super::check::headline;
-use super::{Page, gap_text, network_saved, percent, rests_text, shares_text};
+use super::super::check::{gap_text, headline};
+use super::{Page, network_saved, percent, rests_text, shares_text};
 use crate::output::{percent as share_text, short, signed, system_line};
 use offpath::plan::Mix;
 use offpath::plan::Objective;
@@ -114,6 +114,9 @@ fn answer(page: &Page<'_>) -> Section {
 /// The advice that gains on the twin; nothing where none does.
 fn advice(page: &Page<'_>) -> Option<Section> {
     let found = &page.study.advised.advice;
+    if page.study.advised.unconfirmed.is_some() {
+        return Some(Section::new("advice", "Advice").saying("Not measured, since twin and plan differ."));
+    }
     if found.is_empty() {
         return None;
     }

@@ -1,9 +1,9 @@
 //! The JSON of `offpath plan`; docs/schemas/plan.json says what each key means.
 
-use super::super::check::AdviceReport;
+use super::super::check::{AdviceReport, FullestReport};
 use super::{NOT_MODELLED, Page, Ratio, Unit, network_saved, shares_text};
 use crate::output::{SCHEMA_VERSION, round};
-use offpath::plan::check::{Fullest, Gap};
+use offpath::plan::check::Gap;
 use offpath::plan::confidence::guessed;
 use offpath::plan::study::{Changed, Solved};
 use offpath::plan::{Mix, Ranged, Rest};
@@ -242,6 +242,7 @@ impl Page<'_> {
                 .iter()
                 .map(|one| AdviceReport::of(one, study.advised.objective))
                 .collect(),
+            advice_measured: study.advised.unconfirmed.is_none(),
         }
     }
 
@@ -282,9 +283,7 @@ fn gap_report(gap: &Gap, unit: Unit) -> GapReport {
         rates,
         share: round(gap.carried_per_s / gap.planned_per_s - 1.0),
         allowed_share: gap.allowed,
-        fullest: gap.fullest.clone().map(|Fullest { station, meaning, machine, machines, busy }| {
-            FullestReport { station, meaning, machine, machines, utilization: round(busy) }
-        }),
+        fullest: gap.fullest.clone().map(FullestReport::of),
     }
 }
 
@@ -339,6 +338,7 @@ pub(super) struct Report<'p> {
     not_modelled: [&'static str; 3],
     next_measurement: String,
     advice: Vec<AdviceReport>,
+    advice_measured: bool,
 }
 
 #[derive(Serialize)]
@@ -448,15 +448,6 @@ struct GapReport {
     share: f64,
     allowed_share: f64,
     fullest: Option<FullestReport>,
-}
-
-#[derive(Serialize)]
-struct FullestReport {
-    station: String,
-    meaning: String,
-    machine: u32,
-    machines: u64,
-    utilization: f64,
 }
 
 #[derive(Serialize)]

@@ -8,7 +8,7 @@ use clap::Args;
 use offpath::apps::kv::{self, DriveError, Fetch, KvError, Load, Placement, Report, Shared, Spread};
 use offpath::fabric::RoleName;
 use offpath::quantity::Time;
-use offpath::run::{Store, Surroundings, homes_of, play};
+use offpath::run::{Busiest, Store, Surroundings, homes_of, play};
 use offpath::workload::{Operation, Workload};
 use serde::Serialize;
 use serde_json::Value;
@@ -409,7 +409,7 @@ impl Answer {
         seed: u64,
         report: &Report,
         elapsed: Time,
-        busy: &[(String, f64)],
+        busy: &[Busiest],
     ) -> Answer {
         let seconds = report.window.as_seconds();
         let kinds = report.operations().filter_map(|(operation, operations)| {

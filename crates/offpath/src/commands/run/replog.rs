@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use offpath::apps::replog::{self, Alternative, Costs, Driven, Load, LogError};
 use offpath::fabric::RoleName;
 use offpath::quantity::{BitRate, Bytes, Time};
-use offpath::run::{Logged, Surroundings, TAIL, followers_of, play};
+use offpath::run::{Busiest, Logged, Surroundings, TAIL, followers_of, play};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -275,7 +275,7 @@ impl Answer {
         world: &WorldReport,
         driven: &Driven,
         elapsed: Time,
-        busy: &[(String, f64)],
+        busy: &[Busiest],
     ) -> Answer {
         let each = |time: Time| round(time.as_us() / driven.writes.max(1) as f64);
         let (busiest_stations, binding_station) = busiest(busy);
