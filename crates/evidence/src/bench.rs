@@ -200,6 +200,7 @@ impl Bench {
                     mode: None,
                     overlays: overlays.iter().map(String::as_str).collect(),
                     settings: set.iter().map(|(name, value)| format!("{name}={value}")).collect(),
+                    last: None,
                 };
                 let system = self.library.load(&request).map_err(refused)?;
                 self.base.borrow_mut().insert(key.clone(), system.clone());

@@ -156,6 +156,10 @@ impl std::ops::Add for Count {
 /// What all rows say together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
+    /// Measured numbers of which links alone predict something.
+    pub of_links: usize,
+    /// The median error of the predictions of those.
+    pub median_where_links: f64,
     /// Measured numbers that were predicted.
     pub measured: Count,
     /// Those of them that lie in the 80% interval of their prediction.
@@ -271,7 +275,7 @@ const MEASURED: [(&str, Option<&str>); 4] = [
 pub fn uncertain(library: &Library) -> Result<Vec<Uncertain>, ExperimentError> {
     let mut found: BTreeMap<(String, String), Uncertain> = BTreeMap::new();
     for (device, testbed) in MEASURED {
-        let request = Request { device, testbed, mode: None, overlays: Vec::new(), settings: Vec::new() };
+        let request = Request { device, testbed, ..Request::default() };
         let system = library.load(&request).map_err(|error| ExperimentError::Refused(error.to_string()))?;
         for number in system.numbers.values() {
             let (low, high) = (number.low.unwrap_or(number.value), number.high.unwrap_or(number.value));
@@ -578,7 +582,9 @@ pub fn summary(lines: &[Line]) -> Summary {
             Some(Sort::Exact) => summary.exact.count(within),
             None => {}
         }
-        if let Some((narrow, wide)) = line.covered() {
+        // A prediction without an interval covers nothing.
+        if line.sort == Some(Sort::Measured) {
+            let (narrow, wide) = line.covered().unwrap_or((false, false));
             summary.covered.count(narrow);
             summary.covered_wide.count(wide);
         }
@@ -592,6 +598,9 @@ pub fn summary(lines: &[Line]) -> Summary {
     };
     summary.numeric = numeric.len();
     summary.median_error = median_of(&|line| line.verdict.as_ref().map(|verdict| verdict.error));
+    summary.median_where_links =
+        median_of(&|line| line.null_links.and_then(|_| line.verdict.as_ref().map(|verdict| verdict.error)));
+    summary.of_links = numeric.iter().filter(|line| line.null_links.is_some()).count();
     summary.median_null_links = median_of(&|line| line.null_links);
     summary.median_null_nearest = median_of(&|line| line.null_nearest.as_ref().map(|(error, _)| *error));
     summary

@@ -3,7 +3,7 @@
 use crate::confidence::{Basis, Mechanism};
 use crate::design::{Design, Objective};
 use crate::observe::{Arrivals, Loaded, RunError, load, observe};
-use crate::planner::{Plan, Ready, at_shares, plan};
+use crate::planner::{Plan, Ready, at_shares, capacity_at, plan};
 use crate::program::Fold;
 use crate::solve::{self, Part, evaluate};
 use offpath_capacity::{Constraint, Solution};
@@ -219,7 +219,7 @@ fn gap(design: &Design, ready: &[Ready], solution: &Solution, loaded: &Loaded) -
     let Interval { mean, low, high, .. } = loaded.throughput;
     // Where few requests are counted the mean scatters; a mean that scatters by more than a tenth tells
     // nothing, and is no agreement either.
-    let scatters = (low..=high).contains(&planned_per_s) && high - low < 0.2 * mean;
+    let scatters = (low..=high).contains(&planned_per_s) && high - low < 0.1 * mean;
     if (mean / planned_per_s - 1.0).abs() <= allowed || scatters {
         return None;
     }
@@ -358,7 +358,10 @@ fn lowest_tail(
     seed: Seed,
 ) -> Result<(Vec<(String, f64)>, Loaded), miette::Report> {
     let mut candidates: Vec<Vec<(String, f64)>> = vec![base.optimal.shares.clone()];
-    let reaches = |shares: &[(String, f64)]| capacity_of(base, shares) >= offered;
+    let folds: Vec<Fold> = base.alternatives.iter().map(|one| one.demand.clone()).collect();
+    let reaches = |shares: &[(String, f64)]| {
+        capacity_at(design, ready, &folds, shares).is_ok_and(|capacity| capacity >= offered)
+    };
     if reaches(&base.greedy.shares) {
         candidates.push(base.greedy.shares.clone());
     }
@@ -406,21 +409,6 @@ fn lowest_tail(
 /// The best mix's rate and mean latency, which windows are sized by.
 fn sizes(plan: &Plan) -> (f64, f64) {
     (plan.optimal.rate.value, plan.optimal.latency_s)
-}
-
-/// The greatest total that a mix's shares allow.
-fn capacity_of(plan: &Plan, shares: &[(String, f64)]) -> f64 {
-    let mut seconds = BTreeMap::new();
-    for (name, share) in shares {
-        let Some(one) = plan.alternatives.iter().find(|one| one.name == *name) else { continue };
-        for (station, time) in &one.demand.seconds {
-            *seconds.entry(station.clone()).or_insert(0.0) += share * time;
-        }
-    }
-    seconds
-        .iter()
-        .filter_map(|(station, time)| plan.servers.get(station).map(|servers| servers / time))
-        .fold(f64::INFINITY, f64::min)
 }
 
 fn between(a: &[(String, f64)], b: &[(String, f64)], at: f64) -> Vec<(String, f64)> {

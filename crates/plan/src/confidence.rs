@@ -105,8 +105,10 @@ pub struct Rest {
     pub number: String,
     /// How it is known.
     pub origin: Origin,
-    /// Its share of all that decides the figure: its elasticity over the sum of all elasticities, without
-    /// signs. The shares of a figure sum to 1.
+    /// By how many percent one percent of it moves the figure, without its sign.
+    pub elasticity: f64,
+    /// Its share of all that is not exact: its elasticity over the sum of those of all numbers but facts of a
+    /// data sheet. The shares of a figure sum to 1; such a fact has none.
     pub weight: f64,
     /// By which share of the figure it moves it at the worse end of its interval; 0 where none is stated.
     pub moves: f64,
@@ -135,8 +137,6 @@ pub struct Influence {
 
 /// A mechanism that the evidence leaves open, with the design ready on it.
 pub struct Mechanism {
-    /// Its name.
-    pub name: String,
     /// The design on it.
     pub ready: Vec<Ready>,
     /// Its demands.
@@ -209,12 +209,9 @@ pub(crate) fn confidence(
     let usual = composition(&seen.optimal);
     let figures =
         |base: &Base<'_>, moves: &[(&Factor, Quantity)]| -> Result<Option<Figures>, miette::Report> {
-            let moved = match base.at(moves) {
-                // Numbers of the user's that the design's own rules refuse together, as objects that exceed a
-                // cache's budget, are no plan, and no reason to have none.
-                Err(_) if moves.iter().any(|(factor, _)| factor.is_estimate()) => return Ok(None),
-                moved => moved?,
-            };
+            // What the design refuses with these numbers, as a message above a smaller packet or objects that
+            // exceed a cache's budget, is no plan there, and no reason to have none.
+            let Ok(moved) = base.at(moves) else { return Ok(None) };
             let parts = base.moved_parts(&moved);
             match evaluate(design, &parts, &moved.folds, false) {
                 Ok(seen) => {
@@ -278,7 +275,7 @@ pub(crate) fn confidence(
         alone,
         latency: each(Some(Figure::Latency), point.latency.len(), &|seen, index| seen.latency[index]),
         mixes: each(rate, point.mixes.len(), &|seen, index| seen.mixes[index]),
-        greedy: ranged(mixed, &|seen| seen.greedy),
+        greedy: ranged(rate, &|seen| seen.greedy),
         optimal: ranged(mixed, &|seen| seen.optimal),
         shares: each(None, point.shares.len(), &|seen, index| seen.shares[index]),
         over: (0..point.alone.len())
@@ -324,16 +321,13 @@ fn ends_of(
         Dimension::Ratio if base == 0.0 || base == 1.0 => [base / STEP, 1.0 - base],
         _ => [base * STEP, base / STEP],
     };
-    // Beyond the range that a profile may hold there is nothing to look at: then the other side is taken.
-    for value in moved {
+    // Beyond the range that a profile may hold there is nothing to look at.
+    let look = |value: f64| -> Result<_, miette::Report> {
         let value = Quantity::from_base(value, factor.value.dimension());
-        if let Some(value) = value.filter(|value| *value != factor.value)
-            && let Ok(seen) = figures(value)
-        {
-            return Ok(Ends { low: None, high: Some((value, seen)) });
-        }
-    }
-    Ok(Ends { low: None, high: None })
+        let Some(value) = value.filter(|value| *value != factor.value) else { return Ok(None) };
+        Ok(figures(value)?.map(|seen| (value, Some(seen))))
+    };
+    Ok(Ends { low: look(moved[1])?, high: look(moved[0])? })
 }
 
 /// What a figure rests on, the heaviest first.
@@ -369,15 +363,23 @@ fn rests(
             found.push(Rest {
                 number: factor.id.clone(),
                 origin: factor.origin,
-                weight: slope,
+                elasticity: slope,
+                weight: if factor.is_fact() { 0.0 } else { slope },
                 moves,
-                own_evidence: factor.rows.iter().any(|row| rows.contains(row)),
+                own_evidence: factor.is_evidence() && factor.rows.iter().any(|row| rows.contains(row)),
             });
         }
     }
     let total: f64 = found.iter().map(|rest| rest.weight).sum();
-    found.iter_mut().for_each(|rest| rest.weight /= total);
-    found.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.number.cmp(&b.number)));
+    if total > 0.0 {
+        found.iter_mut().for_each(|rest| rest.weight /= total);
+    }
+    found.sort_by(|a, b| {
+        b.weight
+            .total_cmp(&a.weight)
+            .then(b.elasticity.total_cmp(&a.elasticity))
+            .then(a.number.cmp(&b.number))
+    });
     found
 }
 
@@ -391,6 +393,9 @@ pub fn estimated(rests: &[Rest]) -> f64 {
     rests.iter().filter(|rest| rest.origin == Origin::Yours).map(|rest| rest.weight).sum()
 }
 
+/// Below what sum of elasticities the numbers of a kind decide nothing: a tenth more of all of them moves the
+/// figure by less than 1%.
+const COUNTS: f64 = 0.1;
 /// From what share on guesses decide a figure.
 const GUESSED: f64 = 0.5;
 /// From what share on the user's numbers do.
@@ -403,13 +408,20 @@ const MOVED_BY_GUESS: f64 = 0.01;
 const MOVED_BY_RANGE: f64 = 0.05;
 
 pub(crate) fn basis_of(rests: &[Rest], without_evidence: bool) -> Basis {
-    if without_evidence || guessed(rests) >= GUESSED {
+    // Of a figure that exact facts decide, hardly anything is left to be guessed.
+    let counts = |known: &dyn Fn(&Rest) -> bool| {
+        rests.iter().filter(|rest| known(rest)).map(|rest| rest.elasticity).sum::<f64>() >= COUNTS
+    };
+    if without_evidence || guessed(rests) >= GUESSED && counts(&|rest| rest.origin.is_guess()) {
         return Basis::OrderOnly;
     }
-    if estimated(rests) >= ESTIMATED {
+    if estimated(rests) >= ESTIMATED && counts(&|rest| rest.origin == Origin::Yours) {
         return Basis::YourEstimate;
     }
-    if rests.iter().any(|rest| rest.own_evidence && rest.weight >= OWN) {
+    let most_guessed =
+        rests.iter().filter(|rest| rest.origin.is_guess()).map(|rest| rest.moves).fold(0.0, f64::max);
+    // The fit holds what was measured whatever its guesses are, as long as they stay where it was made.
+    if most_guessed <= MOVED_BY_RANGE && rests.iter().any(|rest| rest.own_evidence && rest.weight >= OWN) {
         return Basis::Fitted;
     }
     let weak = rests

@@ -5,13 +5,14 @@
 
 use crate::confidence::Origin;
 use crate::design::{Alternative, Design};
+use crate::estimate::Estimate;
 use crate::planner::Ready;
 use crate::program::{Fold, compile};
 use crate::solve::Part;
 use offpath_profile::{Number, Provenance};
 use offpath_quantity::{Dimension, Quantity};
 use offpath_route::Router;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// A number that a plan may rest on: one of a profile, wherever the systems of a plan have it, or an
@@ -39,6 +40,16 @@ pub struct Factor {
 }
 
 impl Factor {
+    /// Whether it is exact: a fact of a data sheet without an interval.
+    pub fn is_fact(&self) -> bool {
+        self.origin == Origin::Profile(Provenance::Datasheet) && !self.is_open()
+    }
+
+    /// Whether evidence fixes it.
+    pub fn is_evidence(&self) -> bool {
+        matches!(self.origin, Origin::Profile(Provenance::Fitted | Provenance::Measured))
+    }
+
     /// Whether the design gives it.
     pub fn is_estimate(&self) -> bool {
         self.names.is_empty()
@@ -143,9 +154,13 @@ impl<'a> Base<'a> {
             factor.id = shortest.cloned().unwrap_or_else(|| std::mem::take(&mut factor.id));
         }
         // What the user's design says of sizes and shares is the question, and no guess, unless the user gives
-        // an interval. Its times are guesses of the user's in any case.
+        // an interval. What it says that work takes or how fast it goes is a guess of the user's in any case.
         let estimates = self.design.estimates().iter();
-        let open = estimates.filter(|one| one.low.is_some() || one.value.dimension() == Dimension::Time);
+        let costs = |one: &Estimate| {
+            use Dimension::{BitRate, Frequency, OpRate, Time};
+            matches!(one.value.dimension(), Time | BitRate | OpRate | Frequency)
+        };
+        let open = estimates.filter(|one| one.low.is_some() || costs(one));
         factors.extend(open.map(|one| Factor {
             id: one.id.to_string(),
             value: one.value,
@@ -202,21 +217,26 @@ impl<'a> Base<'a> {
 }
 
 fn rescaled(observed: &Fold, before: &Fold, after: &Fold) -> Fold {
-    let scale =
-        |observed: f64, before: f64, after: f64| if before > 0.0 { observed * after / before } else { after };
-    let at = |map: &BTreeMap<String, f64>, key: &String| map.get(key).copied().unwrap_or(0.0);
+    let scale = |observed: f64, before: f64, after: f64| {
+        if before > 0.0 { observed * after / before } else { observed + after }
+    };
+    fn all<K: Ord + Clone>(
+        (observed, before, after): (&BTreeMap<K, f64>, &BTreeMap<K, f64>, &BTreeMap<K, f64>),
+        scale: &dyn Fn(f64, f64, f64) -> f64,
+    ) -> BTreeMap<K, f64> {
+        let at = |map: &BTreeMap<K, f64>, key: &K| map.get(key).copied().unwrap_or(0.0);
+        // What was observed and is not added up stays as it was observed.
+        let keys: BTreeSet<&K> = observed.keys().chain(after.keys()).collect();
+        keys.into_iter()
+            .map(|key| (key.clone(), scale(at(observed, key), at(before, key), at(after, key))))
+            .collect()
+    }
     Fold {
-        seconds: after
-            .seconds
-            .iter()
-            .map(|(name, value)| {
-                (name.clone(), scale(at(&observed.seconds, name), at(&before.seconds, name), *value))
-            })
-            .collect(),
-        requests: after.requests.clone(),
+        seconds: all((&observed.seconds, &before.seconds, &after.seconds), &scale),
+        requests: all((&observed.requests, &before.requests, &after.requests), &scale),
         latency: scale(observed.latency, before.latency, after.latency),
         network_bytes: after.network_bytes,
-        background: scale(observed.background, before.background, after.background),
         estimated: after.estimated.clone(),
+        background: scale(observed.background, before.background, after.background),
     }
 }

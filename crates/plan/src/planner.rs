@@ -165,6 +165,9 @@ pub struct Setting {
     pub overlays: Vec<String>,
     /// Settings as the user wrote them.
     pub settings: Vec<String>,
+    /// The overlay of a mechanism that the evidence leaves open. It is applied after the settings, so that
+    /// none of these makes half of it another mechanism.
+    pub mechanism: Option<String>,
     /// Another testbed than the design's.
     pub testbed: Option<String>,
     /// Another mode than the design's.
@@ -183,6 +186,7 @@ impl Setting {
             mode: if own { self.mode.as_deref().or(design.mode.as_deref()) } else { None },
             overlays: self.overlays.iter().map(String::as_str).collect(),
             settings,
+            last: self.mechanism.as_deref(),
         };
         if own {
             return Ok(self.library.load(&request(all().collect()))?);

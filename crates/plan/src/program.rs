@@ -911,6 +911,7 @@ mod tests {
             settings: vec![],
             testbed: None,
             mode: None,
+            mechanism: None,
         };
         let ready = prepare(&design, &setting)?.remove(0);
         Ok((ready.compiled, ready.router))

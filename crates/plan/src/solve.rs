@@ -181,6 +181,14 @@ pub(crate) fn holds(
     optimal: &Solution,
     set: &[String],
 ) -> bool {
+    // What the latency bound forbids with these numbers is not the best, however fast it is.
+    let forbidden = parts.iter().zip(folds).any(|(one, fold)| {
+        set.contains(&one.alternative.name)
+            && design.latency_bound.is_some_and(|bound| fold.latency > bound.as_seconds())
+    });
+    if forbidden {
+        return false;
+    }
     let taken = |solution: &Solution| composition(solution).iter().all(|name| set.contains(name));
     if taken(optimal) {
         return true;

@@ -59,8 +59,8 @@ pub struct Solved {
 pub struct Changed {
     /// The numbers that differ: name, before, after.
     pub numbers: Vec<(String, Quantity, Quantity)>,
-    /// The plan without the changes.
-    pub before: Solved,
+    /// The plan without the changes, or why there is none.
+    pub before: Result<Solved, String>,
 }
 
 /// The plan under a mechanism that the evidence leaves open.
@@ -70,8 +70,8 @@ pub struct Variant {
     pub overlay: String,
     /// What it says.
     pub description: String,
-    /// The plan under it.
-    pub solved: Solved,
+    /// The plan under it, or why there is none.
+    pub solved: Result<Solved, String>,
 }
 
 /// The plan at each value of the parameter that the design varies.
@@ -79,8 +79,8 @@ pub struct Variant {
 pub struct Sweep {
     /// The parameter.
     pub parameter: String,
-    /// Its values with the plans.
-    pub rows: Vec<(f64, Solved)>,
+    /// Its values with the plans, or why there is none.
+    pub rows: Vec<(f64, Result<Solved, String>)>,
 }
 
 /// Everything that a plan says of a design.
@@ -121,14 +121,6 @@ impl Study {
     /// carry the load that was asked for ([`PlanError::Capacity`]).
     pub fn of(ask: &Ask<'_>) -> Result<Study, miette::Report> {
         let design = Design::load(ask.file, ask.changes)?;
-        Study::of_design(design, ask)
-    }
-
-    /// Studies a design that is loaded already.
-    ///
-    /// # Errors
-    /// As [`Study::of`].
-    pub fn of_design(design: Design, ask: &Ask<'_>) -> Result<Study, miette::Report> {
         let ready = prepare_named(&design, ask.setting)?;
         let system = system_of(&ready);
         let plain = Setting { overlays: vec![], settings: vec![], ..ask.setting.clone() };
@@ -143,9 +135,8 @@ impl Study {
             jobs.push(Job { design: &design, setting: plain.clone() });
         }
         for (name, _) in &variants {
-            let mut overlays = ask.setting.overlays.clone();
-            overlays.push(name.clone());
-            jobs.push(Job { design: &design, setting: Setting { overlays, ..ask.setting.clone() } });
+            let mechanism = Some(name.clone());
+            jobs.push(Job { design: &design, setting: Setting { mechanism, ..ask.setting.clone() } });
         }
         jobs.extend(varied.iter().map(|(_, design)| Job { design, setting: ask.setting.clone() }));
         let settled = side_by_side(jobs.len(), |index| settled(&jobs[index], ask.seed));
@@ -153,18 +144,24 @@ impl Study {
         let mut next = || settled.next().expect("every job has an answer");
 
         let (own, _) = next()?;
-        let before = if changes { Some(next()?.1) } else { None };
+        let before = changes.then(|| next().map(|(_, solved)| solved).map_err(words));
         let (mut mechanisms, mut open) = (Vec::new(), Vec::new());
         for (index, (overlay, description)) in variants.into_iter().enumerate() {
-            let Ok((settled, solved)) = next() else { continue };
+            let answer = next();
             let job = &jobs[1 + usize::from(changes) + index];
             let ready = prepare_named(&design, &job.setting)?;
-            mechanisms.push(Mechanism { name: overlay.clone(), ready, folds: settled.folds });
+            // Where it does not carry the load, its draws say so too.
+            let added = || ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
+            let (folds, solved) = match answer {
+                Ok((settled, solved)) => (settled.folds, Ok(solved)),
+                Err(error) => (added(), Err(words(error))),
+            };
+            mechanisms.push(Mechanism { ready, folds });
             open.push(Variant { overlay: overlay.clone(), description: description.clone(), solved });
         }
         let mut rows = Vec::new();
         for (value, _) in &varied {
-            rows.push((*value, next()?.1));
+            rows.push((*value, next().map(|(_, solved)| solved).map_err(words)));
         }
         let sweep = design.sweep.as_ref().map(|(parameter, _)| Sweep { parameter: parameter.clone(), rows });
 
@@ -187,6 +184,11 @@ impl Study {
         let advised = advice::advise(&bench, &design.source.1, Depth::Promising)?;
         Ok(Study { system, checked, changed, variants: open, sweep, clients, curve, code, advised, design })
     }
+}
+
+/// What an error says, in one line.
+fn words(error: miette::Report) -> String {
+    error.to_string()
 }
 
 fn system_of(ready: &[Ready]) -> System {

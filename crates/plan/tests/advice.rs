@@ -18,7 +18,7 @@ const CARD: &str = include_str!("../../profile/tests/data/invented.toml");
 fn library() -> Setting {
     let mut library = Library::builtin();
     library.insert(Category::Device, "invented", CARD);
-    Setting { library, overlays: vec![], settings: vec![], testbed: None, mode: None }
+    Setting { library, overlays: vec![], settings: vec![], testbed: None, mode: None, mechanism: None }
 }
 
 fn advised(text: &str, depth: Depth) -> Advised {

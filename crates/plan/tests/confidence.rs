@@ -77,7 +77,8 @@ request = [ { fetch-and-add = "client-host" } ]
 "#;
 
 fn planned_on(library: Library, design: &str) -> Plan {
-    let setting = Setting { library, overlays: vec![], settings: vec![], testbed: None, mode: None };
+    let setting =
+        Setting { library, overlays: vec![], settings: vec![], testbed: None, mode: None, mechanism: None };
     planned_with(&setting, design)
 }
 
@@ -228,6 +229,7 @@ fn a_setting_is_an_estimate_and_a_setting_to_the_same_value_is_none() {
         settings: settings.iter().map(ToString::to_string).collect(),
         testbed: None,
         mode: None,
+        mechanism: None,
     };
     let plain = planned_with(&setting(&[]), DESIGN);
     let same = planned_with(&setting(&["arm.cores=16"]), DESIGN);

@@ -235,7 +235,9 @@ impl Document {
             self.headers.iter().filter_map(|header| header.word("name")).map(str::to_string).collect();
         for table in &mut self.tables {
             for (key, number) in &mut table.numbers {
-                let known = matches!(number.provenance, Provenance::Measured | Provenance::Fitted);
+                // A fact of a data sheet that names a row is about the card of that row; one of a standard is not.
+                let known = matches!(number.provenance, Provenance::Measured | Provenance::Fitted)
+                    || number.provenance == Provenance::Datasheet && !number.rows.is_empty();
                 if !known || !shipped.of_others(&own, &table.name, key, number) {
                     continue;
                 }

@@ -69,6 +69,8 @@ pub struct Request<'a> {
     pub overlays: Vec<&'a str>,
     /// Settings such as `soc.pcie_mtu=512B`, applied after the overlays, in order.
     pub settings: Vec<String>,
+    /// An overlay that is applied after the settings.
+    pub last: Option<&'a str>,
 }
 
 /// The profiles that can be asked for by name.
@@ -185,6 +187,12 @@ impl Library {
         for setting in &request.settings {
             overlay::set(&mut system, setting)?;
             system.overlays.push(setting.clone());
+        }
+        if let Some(name) = request.last {
+            let document = self.open(Category::Overlay, name, None)?;
+            overlay::apply(&mut system, &document)?;
+            overlays.push(document);
+            system.overlays.push(name.to_string());
         }
         overlay::check_counts(&system, |role| {
             overlay::counted_at(role, &request.settings, &overlays, &testbed)

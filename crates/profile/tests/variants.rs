@@ -298,7 +298,8 @@ fn a_copied_profile_carries_its_numbers_over() {
     assert!(delay.low.is_some() && delay.high.is_some());
     // The host and a data sheet's numbers are what they were.
     assert_eq!(copied.numbers["pcie0.delay"].provenance, Provenance::Fitted);
-    assert_eq!(copied.numbers["soc.cores"].provenance, Provenance::Datasheet);
+    assert_eq!(copied.numbers["pcie1.write_header"].provenance, Provenance::Datasheet, "a standard's");
+    assert_eq!(copied.numbers["soc.cores"].provenance, Provenance::CarriedOver, "row W021 is the original's");
     // A row that no shipped profile cites is the author's own evidence.
     let mine = copy.replace("rows = [\"W206\"]", "rows = [\"mine-1\"]");
     library.insert(Category::Device, "mycard", &mine);

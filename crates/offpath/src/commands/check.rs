@@ -58,6 +58,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         settings: context.system.set.clone(),
         testbed: context.system.testbed.clone(),
         mode: context.system.mode.clone(),
+        mechanism: None,
     };
     // A mix from the command line is put into the text, so that a remedy may choose another.
     let mut text = design.source.1.clone();

@@ -65,6 +65,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         settings: context.system.set.clone(),
         testbed: context.system.testbed.clone(),
         mode: context.system.mode.clone(),
+        mechanism: None,
     };
     let planned = Design::load(&file, &Changes::default()).and_then(|design| prepare(&design, &setting));
     // Most devices lack some path of the template; a file that does not plan would be no start.
@@ -176,6 +177,7 @@ mod tests {
                 settings: vec![],
                 testbed: None,
                 mode: None,
+                mechanism: None,
             };
             let design = Design::load(&file, &Changes::default()).expect("a design");
             assert_eq!(prepare(&design, &setting).expect("it compiles").len(), design.alternatives.len());

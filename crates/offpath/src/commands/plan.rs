@@ -8,13 +8,13 @@ use super::check::{gap_text, headline, unsettled_text};
 use crate::chart::{Scale, sparkline};
 use crate::failure::{Failure, NEGATIVE};
 use crate::output::{
-    Entry, Format, OutputFile, Screen, percent as share_text, round, short, signed, system_line, tell,
+    Entry, Format, OutputFile, Screen, fixed, percent as share_text, round, short, signed, system_line, tell,
 };
 use crate::progress::Progress;
 use clap::Args;
 use offpath::plan::advice::RULES;
 use offpath::plan::coded::Agreement;
-use offpath::plan::confidence::guessed;
+use offpath::plan::confidence::{Origin, guessed};
 use offpath::plan::study::{Ask, Changed, Study, Sweep};
 use offpath::plan::{Alone, Basis, Changes, Design, Mix, Objective, Plan, Ranged, Rest, Setting};
 use offpath::profile::Provenance;
@@ -54,6 +54,9 @@ pub struct Options {
     /// The load at which it is sought, as in `40M/s`
     #[arg(long, value_name = "RATE")]
     load: Option<String>,
+    /// Plan this scenario alone [default: each of the design's]
+    #[arg(long, value_name = "NAME")]
+    scenario: Option<String>,
     /// Plan from the step lists where the design names a coded application
     #[arg(long)]
     steps: bool,
@@ -83,19 +86,20 @@ impl Options {
             objective: self.goal.clone(),
             offered_load: self.load.clone(),
             steps: self.steps,
+            scenario: self.scenario.clone(),
             ..Changes::default()
         }
     }
 }
 
-/// Plans and prints.
+/// Plans and prints: a design without scenarios once, else each scenario by itself.
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let changes = options.changes();
-    let design = Design::load(&options.design, &changes).map_err(Failure::from)?;
-    for warning in &design.warnings {
+    let whole = Design::load(&options.design, &changes).map_err(Failure::from)?;
+    for warning in &whole.warnings {
         tell(&format!("warning: {warning}"));
     }
-    for note in &design.notes {
+    for note in &whole.notes {
         tell(&format!("note: {note}"));
     }
     let setting = Setting {
@@ -104,26 +108,63 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         settings: context.system.set.clone(),
         testbed: context.system.testbed.clone(),
         mode: context.system.mode.clone(),
+        mechanism: None,
     };
-    let ask = Ask {
-        file: &options.design,
-        changes: &changes,
-        setting: &setting,
-        seed: Seed::new(options.seed),
-        curve: options.curve || options.html.is_some(),
-    };
+    if options.html.is_some() && !whole.scenarios.is_empty() {
+        let first = &whole.scenarios[0];
+        return Err(Failure::input(
+            format!("a page shows one scenario, and `{}` has {}", whole.name, whole.scenarios.len()),
+            format!("choose one, as in `--scenario \"{first}\"`"),
+        ));
+    }
     let file = options.html.as_deref().map(OutputFile::create).transpose()?;
+    let parts: Vec<Option<String>> = match whole.scenarios.as_slice() {
+        [] => vec![None],
+        scenarios => scenarios.iter().cloned().map(Some).collect(),
+    };
     let progress =
         Progress::endless("solving the design on the twin, and again with every uncertain number moved");
-    let study = Study::of_design(design, &ask).map_err(unplanned)?;
-    drop(progress);
-    let page = Page { study: &study };
-    if let Some(file) = file {
-        file.write(html::page(&page).html().as_bytes())?;
+    let mut studies = Vec::new();
+    for scenario in parts {
+        let changes = match &scenario {
+            Some(_) => Changes { scenario: scenario.clone(), ..changes.clone() },
+            None => changes.clone(),
+        };
+        let ask = Ask {
+            file: &options.design,
+            changes: &changes,
+            setting: &setting,
+            seed: Seed::new(options.seed),
+            curve: options.curve || options.html.is_some(),
+        };
+        studies.push((scenario, Study::of(&ask).map_err(unplanned)?));
     }
+    drop(progress);
+    if let (Some(file), [(_, study)]) = (file, studies.as_slice()) {
+        file.write(html::page(&Page { study }).html().as_bytes())?;
+    }
+    let pages = || studies.iter().map(|(scenario, study)| (scenario, Page { study }));
     let text = match context.screen.format {
-        Format::Json => context.screen.json(&page.report(options.curve))?,
-        Format::Table | Format::Markdown => page.text(&context.screen, options.curve),
+        Format::Json => match studies.as_slice() {
+            [(None, study)] => context.screen.json(&Page { study }.report(options.curve))?,
+            _ => {
+                let pages: Vec<(&Option<String>, Page<'_>)> = pages().collect();
+                let reports = pages.iter().map(|(name, page)| report::Scenario {
+                    scenario: name.as_deref().unwrap_or(""),
+                    plan: page.report(options.curve),
+                });
+                context.screen.json(&report::Scenarios::of(reports.collect()))?
+            }
+        },
+        Format::Table | Format::Markdown => pages()
+            .map(|(scenario, page)| {
+                let head = scenario
+                    .as_ref()
+                    .map_or_else(String::new, |name| context.screen.heading(&format!("Scenario: {name}")));
+                head + &page.text(&context.screen, options.curve)
+            })
+            .collect::<Vec<String>>()
+            .join("\n"),
     };
     context.screen.emit(&text)?;
     Ok(ExitCode::SUCCESS)
@@ -405,8 +446,10 @@ impl Page<'_> {
             text += &format!("binds: {}{together}\n", bounds.join(", "));
         }
         if let Some(saved) = network_saved(&self.study.design, plan.optimal.network_bytes) {
-            text +=
-                &format!("network: the mix sends {saved:.0}% fewer payload bytes than plain copies would\n");
+            text += &format!(
+                "network: the mix sends {}% fewer payload bytes than plain copies would\n",
+                fixed(saved, 0)
+            );
         }
         text
     }
@@ -465,8 +508,8 @@ impl Page<'_> {
                 short(quantile(0.99)),
             ),
             None => format!(
-                "twin: no figure: its 95% interval is wider than its mean ({} to {} {}), since few of these \
-                 requests fit its window\n",
+                "twin: no figure: its 95% interval is wider than its mean ({} to {} {}), since too few requests \
+                 of this mix fit its window, so that it confirms nothing\n",
                 short(unit.of_rate(loaded.throughput.low)),
                 short(unit.of_rate(loaded.throughput.high)),
                 unit.name()
@@ -475,7 +518,7 @@ impl Page<'_> {
         if !settled.has_settled() {
             text += &format!("{}\n", unsettled_text(settled.rounds, settled.moved));
         }
-        if let Some(gap) = &settled.gap {
+        if let Some(gap) = settled.gap.as_ref().filter(|_| loaded.throughput.result().is_some()) {
             text += &format!("{}\n", gap_text(gap, &|rate| short(unit.of_rate(rate)), unit.name()));
         }
         if let Some((shares, tail)) = &self.study.checked.tail {
@@ -529,11 +572,14 @@ impl Page<'_> {
         if changed.numbers.len() > 8 {
             text += &format!("and {} more numbers\n", changed.numbers.len() - 8);
         }
+        let was = match &changed.before {
+            Ok(one) => {
+                format!("{} {} ({})", short(unit.of_rate(one.rate)), unit.name(), shares_text(&one.shares))
+            }
+            Err(refused) => format!("none ({refused})"),
+        };
         text += &format!(
-            "the best mix goes from {} {} ({}) to {} {}\n",
-            short(unit.of_rate(changed.before.rate)),
-            unit.name(),
-            shares_text(&changed.before.shares),
+            "the best mix goes from {was} to {} {}\n",
             short(unit.of_rate(plan.optimal.rate.value)),
             unit.name()
         );
@@ -547,9 +593,10 @@ impl Page<'_> {
     fn moved(&self, changed: &Changed) -> Vec<(String, String, String)> {
         let unit = self.unit();
         let shown = |rate: f64, binds: &str| format!("{} ({binds})", short(unit.of_rate(rate)));
-        let moved = self.plan().alternatives.iter().zip(&changed.before.alternatives).filter(
-            |(now, (_, was, binding))| (now.rate.value / was - 1.0).abs() > 5e-3 || now.binding != *binding,
-        );
+        let before = changed.before.as_ref().map_or(&[][..], |one| &one.alternatives);
+        let moved = self.plan().alternatives.iter().zip(before).filter(|(now, (_, was, binding))| {
+            (now.rate.value / was - 1.0).abs() > 5e-3 || now.binding != *binding
+        });
         moved
             .map(|(now, (_, was, binding))| {
                 (now.name.clone(), shown(*was, binding), shown(now.rate.value, &now.binding))
@@ -606,11 +653,15 @@ impl Page<'_> {
         } else {
             format!("; otherwise most often {}", others.join(", "))
         };
+        let set = recommended(&plan.optimal);
+        let picked = sure.best_sets.iter().find(|(own, _)| *own == set).map_or(0.0, |(_, share)| *share);
         text += &format!(
-            "recommendation: no mix beats {} in {:.0}% of {} joint draws of every uncertain number{others}\n",
-            recommended(&plan.optimal).join(" + "),
+            "recommendation: {} is the best set in {:.0}% of {} joint draws, and no other beats it by more than \
+             0.1% in {:.0}%{others}\n",
+            set.join(" + "),
+            picked * 100.0,
+            sure.draws,
             sure.best_in * 100.0,
-            sure.draws
         );
         if sure.carried_in < 1.0 {
             text += &format!("load: carried in {:.0}% of the draws\n", sure.carried_in * 100.0);
@@ -640,14 +691,18 @@ impl Page<'_> {
             text += &format!("turning point: {} makes it {change}\n", i.number);
         }
         for variant in &self.study.variants {
-            text += &format!(
-                "variant {}: {} -> {} {} ({})\n",
-                variant.overlay,
-                variant.description,
-                short(unit.of_rate(variant.solved.rate)),
-                unit.name(),
-                shares_text(&variant.solved.shares)
-            );
+            let gives = match &variant.solved {
+                Ok(one) => {
+                    format!(
+                        "{} {} ({})",
+                        short(unit.of_rate(one.rate)),
+                        unit.name(),
+                        shares_text(&one.shares)
+                    )
+                }
+                Err(refused) => format!("no plan: {refused}"),
+            };
+            text += &format!("variant {}: {} -> {gives}\n", variant.overlay, variant.description);
         }
         text += &format!("not modelled: {}\n", NOT_MODELLED.join(", "));
         text += &format!("next: {}\n", self.next_measurement());
@@ -656,6 +711,17 @@ impl Page<'_> {
 
     fn next_measurement(&self) -> String {
         let plan = self.plan();
+        let own = plan.recommendation.rests_on.iter().filter(|rest| rest.origin == Origin::Yours);
+        if let Some(rest) = own.max_by(|a, b| a.weight.total_cmp(&b.weight)).filter(|rest| rest.weight >= 0.1)
+        {
+            let (number, share) = (&rest.number, share_text(rest.weight, 0));
+            return match rest.moves > 0.0 {
+                true => format!("measure what narrows your `{number}`, which decides {share} of the mix"),
+                false => format!(
+                    "give your `{number}`, which decides {share} of the mix, `low` and `high`: it was not drawn"
+                ),
+            };
+        }
         match plan.influences.first() {
             Some(i) => {
                 let colon = if i.note.is_empty() { "" } else { ": " };
@@ -670,7 +736,8 @@ impl Page<'_> {
 
     fn sweep_table(&self, sweep: &Sweep, screen: &Screen) -> String {
         let unit = self.unit();
-        let Some((_, first)) = sweep.rows.first() else { return String::new() };
+        let solved = || sweep.rows.iter().filter_map(|(value, row)| Some((value, row.as_ref().ok()?)));
+        let Some((_, first)) = solved().next() else { return String::new() };
         let mut header: Vec<&str> = vec![&sweep.parameter];
         header.extend(first.alternatives.iter().map(|(name, ..)| name.as_str()));
         header.extend(first.mixes.iter().map(|(name, _)| name.as_str()));
@@ -679,9 +746,7 @@ impl Page<'_> {
             header.push("network saved");
         }
         let rate = |rate: f64| Entry::Number(short(unit.of_rate(rate)));
-        let rows = sweep
-            .rows
-            .iter()
+        let rows = solved()
             .map(|(value, row)| {
                 let mut cells = vec![Entry::Text(self.study.design.parameter_text(&sweep.parameter, *value))];
                 cells.extend(row.alternatives.iter().map(|(_, alone, _)| rate(*alone)));
@@ -689,13 +754,19 @@ impl Page<'_> {
                 cells.extend([rate(row.greedy), rate(row.rate), Entry::Text(shares_text(&row.shares))]);
                 cells.extend(
                     network_saved(&self.study.design, row.network_bytes)
-                        .map(|saved| Entry::Number(format!("{saved:.0}%"))),
+                        .map(|saved| Entry::Number(format!("{}%", fixed(saved, 0)))),
                 );
                 cells
             })
             .collect();
         let mut text = screen.table(&header, rows);
-        let unsettled = sweep.rows.iter().filter(|(_, row)| !row.settled).count();
+        for (value, row) in &sweep.rows {
+            if let Err(refused) = row {
+                let value = self.study.design.parameter_text(&sweep.parameter, *value);
+                text += &format!("{value}: no plan: {refused}\n");
+            }
+        }
+        let unsettled = solved().filter(|(_, row)| !row.settled).count();
         if unsettled > 0 {
             text += &format!("{unsettled} of these have not settled\n");
         }

@@ -397,15 +397,17 @@ fn score(seen: &Reproduced, screen: &Screen) -> String {
     );
     text += &format!(
         "\n{} rows are not modelled ({share:.1}% of the scored kinds), {} contradict others, {} are settings of the \
-         authors' experiments.\nMedian error of the {} predicted measured numbers: {:.1}%. Links alone: {:.1}%. The \
-         nearest published row: {:.1}%.\n",
+         authors' experiments.\nMedian error of the {} predicted measured numbers: {:.1}%. The nearest published \
+         row: {:.1}%. Links alone, which speak of {} of them: {:.1}%, and the model there {:.1}%.\n",
         s.not_modelled,
         s.conflicts,
         s.settings,
         s.numeric,
         100.0 * s.median_error,
-        100.0 * s.median_null_links,
         100.0 * s.median_null_nearest,
+        s.of_links,
+        100.0 * s.median_null_links,
+        100.0 * s.median_where_links,
     );
     text
 }

@@ -490,7 +490,7 @@ pub fn interval(gain: &Gain) -> String {
     // Rounding must not print a negative zero.
     let shown = |share: f64| if percent(share).abs() < 0.05 { 0.0 } else { percent(share) };
     format!(
-        "{:+.1}%, 95% {:+.1} to {:+.1}%",
+        "{:+.1}% on the twin (95% of its runs {:+.1} to {:+.1}%)",
         shown(gain.share.mean),
         shown(gain.share.low),
         shown(gain.share.high)

@@ -39,6 +39,7 @@ pub fn setting(overlays: &[&str], settings: &[&str]) -> Setting {
         settings: own(settings),
         testbed: None,
         mode: None,
+        mechanism: None,
     }
 }
 

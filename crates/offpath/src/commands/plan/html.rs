@@ -2,7 +2,7 @@
 
 use super::super::check::{gap_text, headline};
 use super::{Page, network_saved, percent, rests_text, shares_text};
-use crate::output::{percent as share_text, short, signed, system_line};
+use crate::output::{fixed, percent as share_text, short, signed, system_line};
 use offpath::plan::Mix;
 use offpath::plan::Objective;
 use offpath::plan::check::Point;
@@ -227,7 +227,8 @@ fn mixes(page: &Page<'_>) -> Section {
     }
     if let Some(saved) = network_saved(&page.study.design, plan.optimal.network_bytes) {
         notes.push(format!(
-            "The mix sends {saved:.0}% fewer payload bytes over the network than plain copies would."
+            "The mix sends {}% fewer payload bytes over the network than plain copies would.",
+            fixed(saved, 0)
         ));
     }
     if let Some((shares, tail)) = &page.study.checked.tail {
@@ -326,10 +327,11 @@ fn confidence(page: &Page<'_>) -> Section {
 
 fn by_parameter(page: &Page<'_>) -> Option<Section> {
     let sweep = page.study.sweep.as_ref()?;
-    let (_, first) = sweep.rows.first()?;
+    let first = sweep.rows.iter().find_map(|(_, row)| row.as_ref().ok())?;
     let unit = page.unit();
     let line = |name: &str, value: &dyn Fn(&Solved) -> Option<f64>| {
-        let at = |(at, row): &(f64, Solved)| Some((*at, unit.of_rate(value(row)?)));
+        let at =
+            |(at, row): &(f64, Result<Solved, String>)| Some((*at, unit.of_rate(value(row.as_ref().ok()?)?)));
         Series::line(name, sweep.rows.iter().filter_map(at).collect())
     };
     let mut series = vec![line("best mix", &|row| Some(row.rate)), line("greedy", &|row| Some(row.greedy))];
@@ -350,7 +352,8 @@ fn by_parameter(page: &Page<'_>) -> Option<Section> {
     let mut table = Table::of(&["#value", "best mix"]);
     for (value, row) in &sweep.rows {
         let value = page.study.design.parameter_text(&sweep.parameter, *value);
-        table.row(vec![value, shares_text(&row.shares)]);
+        let mix = row.as_ref().map_or_else(Clone::clone, |row| shares_text(&row.shares));
+        table.row(vec![value, mix]);
     }
     let section = Section::new("parameter", format!("By {}", sweep.parameter));
     Some(section.with(Block::Chart(chart)).with(Block::Table(table)))

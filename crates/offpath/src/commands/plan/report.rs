@@ -178,7 +178,8 @@ impl Page<'_> {
                 .map(|one| VariantReport {
                     overlay: &one.overlay,
                     description: &one.description,
-                    solved: solved(&one.solved, unit),
+                    solved: one.solved.as_ref().ok().map(|one| solved(one, unit)),
+                    refused: one.solved.as_ref().err().cloned(),
                 })
                 .collect(),
             code: study.code.as_ref().map(|code| CodeReport {
@@ -197,8 +198,12 @@ impl Page<'_> {
                     .iter()
                     .map(|(value, row)| SweepRow {
                         value: *value,
-                        network_saved_percent: network_saved(&study.design, row.network_bytes),
-                        solved: solved(row, unit),
+                        network_saved_percent: row
+                            .as_ref()
+                            .ok()
+                            .and_then(|row| network_saved(&study.design, row.network_bytes)),
+                        solved: row.as_ref().ok().map(|row| solved(row, unit)),
+                        refused: row.as_ref().err().cloned(),
                     })
                     .collect(),
             }),
@@ -248,7 +253,9 @@ impl Page<'_> {
 
     fn changed_report(&self, changed: &Changed) -> ChangedReport {
         let line = |(name, before, after): (String, String, String)| ChangeReport { name, before, after };
-        let mut rates = self.unit().one("optimal_before", changed.before.rate);
+        let before = changed.before.as_ref();
+        let mut rates =
+            before.map_or_else(|_| Keyed::new(), |one| self.unit().one("optimal_before", one.rate));
         rates.extend(self.unit().one("optimal_after", self.plan().optimal.rate.value));
         ChangedReport {
             numbers: changed
@@ -257,7 +264,7 @@ impl Page<'_> {
                 .map(|(name, before, after)| line((name.clone(), before.to_string(), after.to_string())))
                 .collect(),
             rates,
-            mix_before: shares_text(&changed.before.shares),
+            mix_before: before.map_or_else(Clone::clone, |one| shares_text(&one.shares)),
             moved: self.moved(changed).into_iter().map(line).collect(),
         }
     }
@@ -265,10 +272,11 @@ impl Page<'_> {
 
 fn rests(all: &[Rest]) -> Vec<RestReport<'_>> {
     all.iter()
-        .filter(|rest| rest.weight >= 1e-3)
+        .filter(|rest| rest.weight >= 1e-3 || rest.elasticity >= 1e-3)
         .map(|rest| RestReport {
             number: &rest.number,
             provenance: rest.origin.name(),
+            elasticity: round(rest.elasticity),
             weight: round(rest.weight),
             moves_share: round(rest.moves),
             own_evidence: rest.own_evidence,
@@ -301,6 +309,27 @@ fn solved(one: &Solved, unit: Unit) -> SolvedReport {
         mixes: named(&mut one.mixes.iter().map(|(name, rate)| (name, *rate))),
         settled: one.settled,
     }
+}
+
+/// The plans of a design's scenarios.
+#[derive(Serialize)]
+pub(super) struct Scenarios<'p> {
+    schema_version: u32,
+    scenarios: Vec<Scenario<'p>>,
+}
+
+impl<'p> Scenarios<'p> {
+    pub(super) fn of(scenarios: Vec<Scenario<'p>>) -> Scenarios<'p> {
+        Scenarios { schema_version: SCHEMA_VERSION, scenarios }
+    }
+}
+
+/// The plan of one scenario.
+#[derive(Serialize)]
+pub(super) struct Scenario<'p> {
+    pub scenario: &'p str,
+    #[serde(flatten)]
+    pub plan: Report<'p>,
 }
 
 #[derive(Serialize)]
@@ -365,6 +394,7 @@ struct AlternativeReport<'p> {
 struct RestReport<'p> {
     number: &'p str,
     provenance: &'static str,
+    elasticity: f64,
     weight: f64,
     moves_share: f64,
     own_evidence: bool,
@@ -491,7 +521,9 @@ struct VariantReport<'p> {
     overlay: &'p str,
     description: &'p str,
     #[serde(flatten)]
-    solved: SolvedReport,
+    solved: Option<SolvedReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -520,7 +552,9 @@ struct SweepReport<'p> {
 struct SweepRow {
     value: f64,
     #[serde(flatten)]
-    solved: SolvedReport,
+    solved: Option<SolvedReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     network_saved_percent: Option<f64>,
 }
