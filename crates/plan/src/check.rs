@@ -137,6 +137,17 @@ pub fn settle(
     chosen: Chosen<'_>,
     seed: Seed,
 ) -> Result<Settled, miette::Report> {
+    settle_counting(design, ready, chosen, COUNTED, seed)
+}
+
+/// [`settle`] with loaded windows of so many requests, or of fewer where they are large.
+pub fn settle_counting(
+    design: &Design,
+    ready: &[Ready],
+    chosen: Chosen<'_>,
+    counted: f64,
+    seed: Seed,
+) -> Result<Settled, miette::Report> {
     let (mut folds, sampled, widest) = observe_all(ready, seed)?;
     let parts = Part::all(ready);
     let mut first_rate = None;
@@ -150,7 +161,7 @@ pub fn settle(
         // A request is in flight until its work in the background is over too.
         let latency_s =
             solve::mean_of(&shares, &parts, |index| folds[index].latency + folds[index].background);
-        let loaded = run_mix(design, ready, &shares, (rate, latency_s), None, seed)?;
+        let loaded = run_mix(design, ready, &shares, (rate, latency_s), None, counted, seed)?;
         let (factors, moved) = holds_seen(ready, &folds, &shares, &loaded);
         if moved < SETTLED || rounds == MOST_ROUNDS {
             let gap = gap(design, ready, &solution, &loaded);
@@ -250,10 +261,15 @@ pub(crate) fn own<'r>(ready: &'r [Ready], shares: &[(String, f64)]) -> (Vec<&'r 
         .unzip()
 }
 
+/// Most requests in flight that a closed loop gets.
+const MOST_IN_FLIGHT: u32 = 4096;
+/// By how much more are tried where a closed loop fills no station.
+const MORE_IN_FLIGHT: u32 = 4;
+
 /// Requests that keep every station of a mix busy: six times what is under way unloaded. Few long
 /// transfers that share a link end together, and it is idle until all are answered; of many it is not.
 fn enough(rate: f64, latency_s: f64) -> u32 {
-    ((rate * latency_s * 6.0) as u32).clamp(32, 4096)
+    ((rate * latency_s * 6.0) as u32).clamp(32, MOST_IN_FLIGHT)
 }
 
 fn run_mix(
@@ -262,6 +278,7 @@ fn run_mix(
     shares: &[(String, f64)],
     (capacity, latency_s): (f64, f64),
     offered: Option<f64>,
+    counted: f64,
     seed: Seed,
 ) -> Result<Loaded, RunError> {
     let (own, shares) = own(ready, shares);
@@ -277,13 +294,30 @@ fn run_mix(
         .flat_map(|one| one.compiled.payloads())
         .map(|bytes| bytes.get() as f64)
         .fold(0.0, f64::max);
-    let counted = (COUNTED / (1.0 + payload / BURST)).max(400.0);
+    let counted = (counted / (1.0 + payload / BURST)).max(400.0);
     let window = Time::from_ps((counted / rate * 1e12) as u64).min(Time::from_ms(400));
-    let in_flight = enough(rate, latency_s);
-    // Queues that a closed loop fills at its start have to drain once before anything is counted.
-    let warm_up = Time::from_ps((f64::from(in_flight) / rate * 4e12) as u64 + (latency_s * 8e12) as u64);
-    let arrivals = offered.map_or(Arrivals::Closed(in_flight), Arrivals::Poisson);
-    load(&own, &shares, arrivals, warm_up, window, seed.child("load"))
+    let run = |in_flight: u32| {
+        // Queues that a closed loop fills at its start have to drain once before anything is counted.
+        let warm_up = Time::from_ps((f64::from(in_flight) / rate * 4e12) as u64 + (latency_s * 8e12) as u64);
+        let arrivals = offered.map_or(Arrivals::Closed(in_flight), Arrivals::Poisson);
+        load(&own, &shares, arrivals, warm_up, window, seed.child("load"))
+    };
+    let mut in_flight = enough(rate, latency_s);
+    let mut loaded = run(in_flight)?;
+    // Steps of very different length bunch requests, and then more of them are needed to fill a station.
+    let is_short = |loaded: &Loaded| {
+        let fullest = loaded.fullest.values().map(|(_, busy)| *busy).fold(0.0, f64::max);
+        loaded.throughput.mean < (1.0 - ALLOWED) * rate && fullest < 1.0 - ALLOWED / 2.0
+    };
+    while offered.is_none() && is_short(&loaded) && in_flight < MOST_IN_FLIGHT {
+        in_flight = (in_flight * MORE_IN_FLIGHT).min(MOST_IN_FLIGHT);
+        let more = run(in_flight)?;
+        if more.throughput.mean <= loaded.throughput.mean * (1.0 + SETTLED) {
+            break;
+        }
+        loaded = more;
+    }
+    Ok(loaded)
 }
 
 /// By which factor the loaded twin held the slots of each machine longer than `folds` say, by the names of
@@ -369,7 +403,7 @@ fn lowest_tail(
         candidates.push(vec![(one.name.clone(), 1.0)]);
     }
     let measure = |shares: &[(String, f64)]| -> Result<(Time, Loaded), RunError> {
-        let loaded = run_mix(design, ready, shares, sizes(base), Some(offered), seed)?;
+        let loaded = run_mix(design, ready, shares, sizes(base), Some(offered), COUNTED, seed)?;
         Ok((loaded.latencies.quantile(0.99).unwrap_or(Time::MAX), loaded))
     };
     let mut tried = Vec::new();
@@ -427,7 +461,8 @@ pub fn curve(design: &Design, ready: &[Ready], plan: &Plan, seed: Seed) -> Resul
         .into_iter()
         .map(|share| {
             let offered = plan.optimal.rate.value * share;
-            let loaded = run_mix(design, ready, &plan.optimal.shares, sizes(plan), Some(offered), seed)?;
+            let loaded =
+                run_mix(design, ready, &plan.optimal.shares, sizes(plan), Some(offered), COUNTED, seed)?;
             Ok(Point { offered_per_s: offered, loaded })
         })
         .collect()
