@@ -4,9 +4,7 @@ use super::Context;
 use crate::failure::{Failure, NEGATIVE};
 use crate::output::{Format, SCHEMA_VERSION, Screen, emit, round, short, signed, system_line};
 use clap::Args;
-use offpath::plan::advice::{
-    self, Advice, Advised, Bench, Depth, Edit, Gain, RULES, SEEDS, Scope, Unconfirmed,
-};
+use offpath::plan::advice::{self, Advice, Advised, Bench, Depth, Edit, Gain, RULES, SEEDS, Scope};
 use offpath::plan::check::{Fullest, Gap};
 use offpath::plan::{Changes, Design, Objective, Setting};
 use offpath::quantity::{OpRate, Time};
@@ -120,11 +118,11 @@ fn page(advised: &Advised, screen: &Screen, options: &Options, fixed: bool) -> S
         .map(|(name, share)| format!("{:.1}% {name}", share * 100.0))
         .collect();
     let mix = format!("mix `{}`: {}", advised.runs, shares.join(" + "));
-    if let Some(reason) = &advised.unconfirmed {
+    if let Some(gap) = &advised.unconfirmed {
         return format!(
             "{mix}\n{}\nnothing is measured: a gain over a mix that the twin does not confirm tells nothing\n\
              next: offpath plan {shown} says what the mix rests on; `--mix NAME` checks another\n",
-            unconfirmed_text(reason)
+            gap_text(gap, &|rate| short(rate / 1e6), "M req/s")
         );
     }
     let mut text = format!("{mix}; gains are the twin's, over {SEEDS} pairs of runs with the same seeds\n");
@@ -163,23 +161,6 @@ fn page(advised: &Advised, screen: &Screen, options: &Options, fixed: bool) -> S
         }
     }
     text
-}
-
-/// Why nothing is measured, in a sentence.
-fn unconfirmed_text(reason: &Unconfirmed) -> String {
-    match reason {
-        Unconfirmed::Differs(gap) => gap_text(gap, &|rate| short(rate / 1e6), "M req/s"),
-        Unconfirmed::Unsettled { rounds, moved } => unsettled_text(*rounds, *moved),
-    }
-}
-
-/// A mix whose slots are held longer or shorter than was solved for, in a sentence.
-pub fn unsettled_text(rounds: u32, moved: f64) -> String {
-    format!(
-        "NOT SETTLED: after {rounds} rounds the slots are still held {:.1}% longer or shorter than was solved for; \
-         read the plan as no better than that",
-        moved * 100.0
-    )
 }
 
 /// Where the twin carries something else than the plan says, in a sentence.
@@ -325,41 +306,24 @@ struct Report {
     unconfirmed: Option<UnconfirmedReport>,
 }
 
-/// Why nothing was measured: what differs, or how far the mix is from settled.
-#[derive(Default, Serialize)]
+/// What differs, where nothing was measured.
+#[derive(Serialize)]
 struct UnconfirmedReport {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    planned_req_per_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    carried_req_per_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    difference_percent: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    allowed_percent: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    planned_req_per_s: f64,
+    carried_req_per_s: f64,
+    difference_percent: f64,
+    allowed_percent: f64,
     fullest: Option<FullestReport>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rounds: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    holds_moved_percent: Option<f64>,
 }
 
 impl UnconfirmedReport {
-    fn of(reason: &Unconfirmed) -> UnconfirmedReport {
-        match reason {
-            Unconfirmed::Differs(gap) => UnconfirmedReport {
-                planned_req_per_s: Some(round(gap.planned_per_s)),
-                carried_req_per_s: Some(round(gap.carried_per_s)),
-                difference_percent: Some(round((gap.carried_per_s / gap.planned_per_s - 1.0) * 100.0)),
-                allowed_percent: Some(round(gap.allowed * 100.0)),
-                fullest: gap.fullest.clone().map(FullestReport::of),
-                ..UnconfirmedReport::default()
-            },
-            Unconfirmed::Unsettled { rounds, moved } => UnconfirmedReport {
-                rounds: Some(*rounds),
-                holds_moved_percent: Some(round(moved * 100.0)),
-                ..UnconfirmedReport::default()
-            },
+    fn of(gap: &Gap) -> UnconfirmedReport {
+        UnconfirmedReport {
+            planned_req_per_s: round(gap.planned_per_s),
+            carried_req_per_s: round(gap.carried_per_s),
+            difference_percent: round((gap.carried_per_s / gap.planned_per_s - 1.0) * 100.0),
+            allowed_percent: round(gap.allowed * 100.0),
+            fullest: gap.fullest.clone().map(FullestReport::of),
         }
     }
 }

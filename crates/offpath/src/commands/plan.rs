@@ -4,7 +4,7 @@ mod html;
 mod report;
 
 use super::Context;
-use super::check::{gap_text, headline, unsettled_text};
+use super::check::{gap_text, headline};
 use crate::chart::{Scale, sparkline};
 use crate::failure::{Failure, NEGATIVE};
 use crate::output::{
@@ -516,7 +516,12 @@ impl Page<'_> {
             ),
         };
         if !settled.has_settled() {
-            text += &format!("{}\n", unsettled_text(settled.rounds, settled.moved));
+            text += &format!(
+                "NOT SETTLED: after {} rounds the slots are still held {:.1}% longer or shorter than was solved \
+                 for; read the plan as no better than that\n",
+                settled.rounds,
+                settled.moved * 100.0
+            );
         }
         if let Some(gap) = settled.gap.as_ref().filter(|_| loaded.throughput.result().is_some()) {
             text += &format!("{}\n", gap_text(gap, &|rate| short(unit.of_rate(rate)), unit.name()));

@@ -151,37 +151,13 @@ pub struct Advised {
     pub together: Option<Gain>,
     /// The file with every remedy in force.
     pub text: String,
-    /// Why nothing was measured, where the twin does not confirm the mix.
-    pub unconfirmed: Option<Unconfirmed>,
+    /// How far the twin is from what is planned of the mix, where that is too far to measure a gain on.
+    pub unconfirmed: Option<Gap>,
 }
 
-/// Why a mix is nothing to measure a gain on.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Unconfirmed {
-    /// The twin carries something else than was planned.
-    Differs(Gap),
-    /// Solved again and again, slots are still held longer or shorter than was solved for.
-    Unsettled {
-        /// Times that it was solved.
-        rounds: u32,
-        /// By how much the holds of the last round still differed, as a share.
-        moved: f64,
-    },
-}
-
-/// Whether the twin confirms what is planned of a case's mix.
-fn unconfirmed(
-    bench: &Bench<'_>,
-    case: &Case,
-    ready: &[Ready],
-) -> Result<Option<Unconfirmed>, miette::Report> {
-    let settled = settle(&case.design, ready, check::Chosen::Held(&case.shares), bench.seed)?;
-    let unsettled = !settled.has_settled();
-    Ok(match settled.gap {
-        Some(gap) => Some(Unconfirmed::Differs(gap)),
-        None if unsettled => Some(Unconfirmed::Unsettled { rounds: settled.rounds, moved: settled.moved }),
-        None => None,
-    })
+/// How far the twin is from what is planned of a case's mix, where it does not confirm it.
+fn unconfirmed(bench: &Bench<'_>, case: &Case, ready: &[Ready]) -> Result<Option<Gap>, miette::Report> {
+    Ok(settle(&case.design, ready, check::Chosen::Held(&case.shares), bench.seed)?.gap)
 }
 
 /// How much is run.
@@ -216,7 +192,7 @@ struct Chosen {
 /// Finds the changes of a design that gain.
 pub fn advise(bench: &Bench<'_>, text: &str, depth: Depth) -> Result<Advised, miette::Report> {
     let (first, ready) = bench.case(text, None)?;
-    if let Some(reason) = unconfirmed(bench, &first, &ready)? {
+    if let Some(gap) = unconfirmed(bench, &first, &ready)? {
         return Ok(Advised {
             objective: first.design.objective,
             runs: first.design.runs.name().to_string(),
@@ -225,7 +201,7 @@ pub fn advise(bench: &Bench<'_>, text: &str, depth: Depth) -> Result<Advised, mi
             silent: Vec::new(),
             together: None,
             text: first.text,
-            unconfirmed: Some(reason),
+            unconfirmed: Some(gap),
         });
     }
     let scopes = scopes(&first, &ready);
@@ -451,8 +427,11 @@ fn best(
             None => keep(note, format!("{}: {} does not carry the load", one.why, one.tried.remedy)),
         }
     }
-    // Equal gains are taken in the order of the rules.
     gains.sort_by(|a, b| b.0.share.low.total_cmp(&a.0.share.low));
+    // Gains as good as the best are taken in the order of the rules: between them the draws decide.
+    let most = gains.first().map_or(0.0, |(gain, _)| gain.share.low);
+    let as_good = gains.iter().take_while(|(gain, _)| gain.share.low >= most - 0.005).count();
+    gains[..as_good].sort_by_key(|(_, one)| one.rule);
     for (gain, one) in gains {
         if *scope != Scope::All {
             let whole = |case: &Case| -> Result<Added, miette::Report> {
