@@ -230,7 +230,7 @@ fn gap(design: &Design, ready: &[Ready], solution: &Solution, loaded: &Loaded) -
     let Interval { mean, low, high, .. } = loaded.throughput;
     // Where few requests are counted the mean scatters; a mean that scatters by more than a tenth tells
     // nothing, and is no agreement either.
-    let scatters = (low..=high).contains(&planned_per_s) && high - low < 0.1 * mean;
+    let scatters = (low..=high).contains(&planned_per_s) && high - low < 0.2 * mean;
     if (mean / planned_per_s - 1.0).abs() <= allowed || scatters {
         return None;
     }

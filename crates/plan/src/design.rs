@@ -992,7 +992,7 @@ const MOST_MACHINES: u64 = 1024;
 /// Computing that takes longer is likely to be waiting for a device.
 pub const LONG_COMPUTE: Time = Time::from_us(5);
 /// Longer than any request, and short enough for any number of them to be simulated.
-pub(crate) const LONGEST: Time = Time::from_ms(100);
+pub(crate) const LONGEST: Time = Time::from_ms(60_000);
 /// A message carries its alternative as 8 bits, and nobody compares more.
 const MOST_ALTERNATIVES: usize = 200;
 

@@ -244,7 +244,7 @@ impl Library {
         });
         let own = match category {
             Category::Device => {
-                "; to describe one of your own, start from a printed one (`offpath device source bluefield2 > \
+                "; to describe one of your own, start from a printed one (`offpath device source NAME > \
                  my-card.toml`) and name the file, as in `my-card.toml`"
                     .to_string()
             }

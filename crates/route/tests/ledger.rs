@@ -94,10 +94,10 @@ fn the_invented_card_has_routes_on_every_path() {
         let route = router.route(&Operation::new(Verb::Read, router.path(path).unwrap(), Bytes::new(4096)));
         route.unwrap().ledger(&router).link(link)
     };
-    // Its lanes carry TLPs of 64 B to the card's processors and of 512 B to the host.
-    assert_eq!([packets("client-arm", "lane_a"), packets("client-arm", "lane_b")], [64, 64]);
-    assert_eq!([packets("client-dpa", "lane_c"), packets("client-dpa", "lane_a")], [64, 0]);
-    assert_eq!([packets("dpa-host", "lane_a"), packets("dpa-host", "lane_c")], [8, 64]);
+    // Its lanes carry TLPs of 128 B to the card's processors and of 512 B to the host.
+    assert_eq!([packets("client-arm", "lane_a"), packets("client-arm", "lane_b")], [32, 32]);
+    assert_eq!([packets("client-dpa", "lane_c"), packets("client-dpa", "lane_a")], [32, 0]);
+    assert_eq!([packets("dpa-host", "lane_a"), packets("dpa-host", "lane_c")], [8, 32]);
 }
 
 proptest! {

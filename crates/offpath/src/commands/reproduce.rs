@@ -330,7 +330,7 @@ fn standing(line: &Line) -> &'static str {
 }
 
 const HEADER: [&str; 9] =
-    ["row", "stands in", "published", "predicted", "80% interval", "error", "null error", "counts as", "is"];
+    ["row", "stands in", "published", "predicted", "interval", "error", "null error", "counts as", "is"];
 
 fn entries(line: &Line) -> Vec<Entry> {
     let (row, verdict) = (&line.row, line.verdict.as_ref());

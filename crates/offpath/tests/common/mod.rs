@@ -15,10 +15,28 @@ pub struct Answer {
 }
 
 pub fn offpath(arguments: &[&str]) -> Answer {
-    let output = cargo_bin_cmd!("offpath").args(arguments).output().expect("the program starts");
+    in_columns(arguments, None)
+}
+
+/// Runs it for a page of so many columns.
+fn in_columns(arguments: &[&str], columns: Option<&str>) -> Answer {
+    let mut command = cargo_bin_cmd!("offpath");
+    if let Some(columns) = columns {
+        command.env("COLUMNS", columns);
+    }
+    let output = command.args(arguments).output().expect("the program starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text is UTF-8");
     let code = output.status.code().expect("the program ends by itself");
     Answer { code, stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// The answer of a command line that is in order, on a page so wide that no line is broken, wherever the
+/// files lie that it names.
+#[allow(dead_code, reason = "each test uses a part")]
+pub fn wide_answer(arguments: &[&str]) -> String {
+    let answer = in_columns(arguments, Some("2000"));
+    assert_eq!(answer.code, 0, "{arguments:?}: {}", answer.stderr);
+    answer.stdout
 }
 
 /// The answer of a command line that is in order.
