@@ -240,7 +240,7 @@ fn intervals_contain_the_value() {
     assert!(number("latency_us") < number("latency_high_us"));
     assert!(number("capacity_low_mreq_per_s") <= number("capacity_mreq_per_s"));
     assert_eq!(report["latency_most_moved_by"], "network.delay");
-    assert_eq!(report["capacity_most_moved_by"], "nic.contexts");
+    assert_eq!(report["capacity_most_moved_by"], "switch.pass_time");
 }
 
 #[test]
