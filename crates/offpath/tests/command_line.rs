@@ -336,7 +336,7 @@ fn slips_are_refused_with_their_reason() {
         ),
         (vec!["plan".into(), LOG.into(), "--workload".into(), c.clone()], &["--workload", "no workload"]),
         (vec!["plan".into(), design.clone(), "--workload".into(), directory.clone()], &["is not a file"]),
-        (words("path bluefield3"), &["did you mean `bluefield2`?", "offpath device source bluefield2"]),
+        (words("path bluefield3"), &["did you mean `bluefield2`?", "offpath device source NAME"]),
         (words("device show rack"), &["`rack` is a testbed"]),
         (words("device source bluefeild2"), &["did you mean `bluefield2`?"]),
         (vec!["path".into(), design.clone()], &["is a design", "offpath plan"]),
