@@ -199,7 +199,7 @@ fn requests_and_settings_are_refused_with_the_nearest_names() {
         (Request { device: "rack", ..base.clone() }, &["`rack` is a testbed", "known: `bluefield2`"]),
         (
             Request { device: "bluefield3", ..base.clone() },
-            &["did you mean `bluefield2`?", "`offpath device source bluefield2 > my-card.toml`"],
+            &["did you mean `bluefield2`?", "`offpath device source NAME > my-card.toml`"],
         ),
         (set("arm.pcie_mtu"), &["no `=`", "soc.pcie_mtu=512B"]),
         (set("host.ddio=maybe"), &["neither `true` nor `false`"]),

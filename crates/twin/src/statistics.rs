@@ -51,8 +51,9 @@ impl Interval {
     /// Whether it is wider than its mean, so that the mean is no result: not even its order of magnitude
     /// is known. A longer window narrows it.
     pub fn is_wider_than_its_mean(&self) -> bool {
-        // Not `>`, so that what is no number is no result either.
-        !(self.high - self.low < self.mean.abs())
+        // What is no number is no result either.
+        let width = self.high - self.low;
+        width.is_nan() || self.mean.is_nan() || width >= self.mean.abs()
     }
 
     /// The mean where it may be shown as a result; `None` where its interval is wider than it.
