@@ -1445,6 +1445,7 @@ impl Resolver<'_> {
             }
             Ok(rate.get() as f64)
         };
+        #[allow(clippy::single_match, reason = "one of several objectives")]
         match (word, &changes.offered_load) {
             // A load that changes nothing would pass for one that was met.
             ("most-throughput", Some(load)) => {

@@ -220,6 +220,7 @@ fn rescaled(observed: &Fold, before: &Fold, after: &Fold) -> Fold {
     let scale = |observed: f64, before: f64, after: f64| {
         if before > 0.0 { observed * after / before } else { observed + after }
     };
+    #[allow(clippy::type_complexity, reason = "the same map three times")]
     fn all<K: Ord + Clone>(
         (observed, before, after): (&BTreeMap<K, f64>, &BTreeMap<K, f64>, &BTreeMap<K, f64>),
         scale: &dyn Fn(f64, f64, f64) -> f64,

@@ -570,6 +570,7 @@ struct Agent<F: Fabric> {
     /// Connections to the memories of endpoints on several machines that nobody uses now.
     memories: RefCell<BTreeMap<Peer, Vec<Memory<F>>>>,
     /// Connections that the tasks of initiators wait on for an answer from here.
+    #[allow(clippy::type_complexity, reason = "a key of three and its line")]
     back: RefCell<BTreeMap<(String, u16, u16), Rc<Line<F>>>>,
     /// Connections for copies of messages.
     copies: RefCell<BTreeMap<Peer, Rc<Line<F>>>>,
@@ -1103,7 +1104,7 @@ impl<F: Hint> Task<F> {
                 Reached::End => return Ok(()),
                 Reached::Left(_) => {
                     let message = self.message(|_| false).await.expect("it waits for as long as it takes");
-                    message.clone().success().map_err(Failure::Operation)?;
+                    message.success().map_err(Failure::Operation)?;
                     place = self.place(&message);
                 }
             }
@@ -1127,7 +1128,7 @@ impl<F: Hint> Task<F> {
                 None => true,
             };
             let Some(message) = self.message(over).await else { return Ok(()) };
-            message.clone().success().map_err(Failure::Operation)?;
+            message.success().map_err(Failure::Operation)?;
             place = self.place(&message);
         }
     }
