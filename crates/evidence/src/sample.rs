@@ -10,7 +10,7 @@ pub const DRAWS: usize = 48;
 
 /// A Latin hypercube over the numbers: for each draw the changes to the profiles.
 pub(crate) fn draws(uncertain: &[Uncertain]) -> Vec<Vec<Change>> {
-    let mut all = vec![Vec::with_capacity(uncertain.len()); DRAWS];
+    let mut all = vec![Vec::new(); DRAWS];
     for one in uncertain {
         for (changes, at) in all.iter_mut().zip(strata(&one.name)) {
             let value = between(one.value, one.low, one.high, at);
