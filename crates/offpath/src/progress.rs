@@ -35,7 +35,7 @@ impl Progress {
     }
 
     fn over(bar: ProgressBar, template: &str) -> Progress {
-        Progress::after(PATIENCE, bar, template, stderr().is_terminal(), || ProgressDrawTarget::stderr())
+        Progress::after(PATIENCE, bar, template, stderr().is_terminal(), ProgressDrawTarget::stderr)
     }
 
     fn after(
