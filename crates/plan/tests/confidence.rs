@@ -174,7 +174,7 @@ fn a_guess_without_room_is_a_guess() {
         .lines()
         .map(|line| match line.split_once(" = { value = ") {
             Some((key, rest)) if !rest.starts_with("true") && !rest.starts_with("false") => {
-                let (value, _) = rest.split_once(',').expect(&exact(key));
+                let (value, _) = rest.split_once(',').unwrap_or_else(|| panic!("{}", exact(key)));
                 format!("{key} = {{ value = {value}, low = {value}, high = {value}, source = \"s\", provenance = \"assumed\" }}")
             }
             _ => line.replace("\"datasheet\"", "\"assumed\""),
