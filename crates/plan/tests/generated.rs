@@ -18,11 +18,14 @@ use offpath_twin::{Interval, Seed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Designs that are always drawn: in this one a message and what a READ brings reach a task together.
+const TOLD: [u64; 1] = [222];
 
 /// The first design and how many are drawn.
 fn drawn() -> (u64, u64) {
-    let Ok(text) = std::env::var("OFFPATH_DESIGNS") else { return (0, 12) };
+    let Ok(text) = std::env::var("OFFPATH_DESIGNS") else { return (0, 10) };
     let (count, first) = text.split_once('@').unwrap_or((&text, "0"));
     let number =
         |text: &str| text.parse().unwrap_or_else(|_| panic!("OFFPATH_DESIGNS={text}: as in 2000@500"));
@@ -353,17 +356,15 @@ fn kind_of(refusal: &str) -> String {
 #[test]
 fn generated_designs_are_refused_or_run_at_their_plan() {
     let (first, count) = drawn();
-    let next = AtomicU64::new(first);
+    let seeds: Vec<u64> = TOLD.into_iter().chain(first..first + count).collect();
+    let next = AtomicUsize::new(0);
     let found = Mutex::new(BTreeMap::new());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= first + count {
-                        return;
-                    }
+                    let Some(&seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
                     let judged = std::panic::catch_unwind(|| judged(seed));
                     // A long run shows what it finds as it goes.
                     match &judged {
@@ -398,6 +399,7 @@ fn generated_designs_are_refused_or_run_at_their_plan() {
         }
     }
     refusals.iter().for_each(|(why, times)| println!("refused {times} times: {why}"));
+    let count = seeds.len();
     println!(
         "{count} designs: {planned} planned, {unsettled} of them not settled, {gaps} with a gap; \
          of the others the least carries {least:.3} of its plan"
