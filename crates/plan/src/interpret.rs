@@ -119,6 +119,8 @@ pub struct Shared {
     machines: BTreeMap<String, usize>,
     /// The first failure away from a request's initiator, with its alternative.
     broken: RefCell<Option<(u16, Failure)>>,
+    /// Lines that were made.
+    lines: Cell<u64>,
     largest: Bytes,
     largest_message: Bytes,
 }
@@ -197,6 +199,7 @@ impl Shared {
             counts: RefCell::default(),
             machines,
             broken: RefCell::default(),
+            lines: Cell::new(0),
             largest: Bytes::new(largest.get().max(64)),
             largest_message: Bytes::new(largest_message.get().max(8)),
         }))
@@ -540,6 +543,10 @@ pub fn roles<F: Hint>(
     Ok(roles)
 }
 
+/// Of so many messages on a queue pair one is asked for its completion, which frees the slots of all:
+/// asking for each would cost a poll each.
+const SIGNALED: u64 = 64;
+
 /// A queue pair that messages leave on, with how many have.
 struct Line<F: Fabric> {
     pair: F::QueuePair,
@@ -547,8 +554,12 @@ struct Line<F: Fabric> {
 }
 
 impl<F: Fabric> Line<F> {
-    fn new(pair: F::QueuePair) -> Rc<Line<F>> {
-        Rc::new(Line { pair, sent: Cell::new(0) })
+    /// Lines begin at different counts: else all ask for a completion with their first message, and a
+    /// window that is short for many of them counts more polls than go with its messages.
+    fn new(pair: F::QueuePair, shared: &Shared) -> Rc<Line<F>> {
+        let number = shared.lines.get();
+        shared.lines.set(number.wrapping_add(1));
+        Rc::new(Line { pair, sent: Cell::new(number % SIGNALED) })
     }
 }
 
@@ -589,6 +600,9 @@ struct Task<F: Fabric> {
     /// Receives that are posted and not yet used: a branch that sends nothing leaves its receive to the
     /// next message.
     posted: RefCell<BTreeMap<Inlet, F::Ticket>>,
+    /// What comes in lies apart by where it does: neither a later message nor what a verb brings may change
+    /// a message that is not looked at yet.
+    inboxes: RefCell<BTreeMap<Inlet, F::Region>>,
     /// Memories of endpoints that are on one machine.
     remote: BTreeMap<String, Memory<F>>,
     calls: RefCell<BTreeMap<Peer, Rc<Line<F>>>>,
@@ -639,7 +653,7 @@ impl<F: Hint> Agent<F> {
             let depth = inbox.max(1);
             let options =
                 QueuePairOptions { send_depth: 4096, receive_depth: depth, ..QueuePairOptions::ud() };
-            Line::new(fabric.create_queue_pair(options).expect("the world has datagrams"))
+            Line::new(fabric.create_queue_pair(options).expect("the world has datagrams"), &shared)
         });
         let agent = Rc::new(Agent {
             instance: fabric.role().instance,
@@ -724,7 +738,7 @@ impl<F: Hint> Agent<F> {
         let own = (initiates && shared.has_datagrams(&self.name)).then(|| {
             let pair = fabric.create_queue_pair(QueuePairOptions::ud()).expect("the world has datagrams");
             fabric.publish(&service_of(number), &pair).expect("a service of its own");
-            Line::new(pair)
+            Line::new(pair, shared)
         });
         Rc::new(Task {
             agent: self.clone(),
@@ -732,13 +746,14 @@ impl<F: Hint> Agent<F> {
             outbox,
             sent: Cell::new(0),
             posted: RefCell::default(),
+            inboxes: RefCell::default(),
             remote,
             calls: RefCell::new(calls),
             back,
             has_inbox: own.is_some() || matches!(duty, Duty::Inbox),
             datagrams: own.or_else(|| self.datagrams.clone()),
             caller: match duty {
-                Duty::Connection(name, pair) => Some((name, Line::new(pair))),
+                Duty::Connection(name, pair) => Some((name, Line::new(pair, shared))),
                 _ => None,
             },
             instance: self.instance as u16,
@@ -760,7 +775,7 @@ impl<F: Hint> Agent<F> {
             if service == COPY_SERVICE { QueuePairOptions { send_depth: COPIES, ..rc() } } else { rc() };
         let pair = self.fabric.create_queue_pair(options).expect("the world has connections");
         self.fabric.connect(&pair, responder, instance, service).await.expect("the responder listens");
-        Line::new(pair)
+        Line::new(pair, &self.shared)
     }
 
     async fn connect_memory(&self, responder: &str, instance: u32, scratch: &F::Region) -> Memory<F> {
@@ -902,7 +917,9 @@ async fn serve_back<F: Hint>(agent: Rc<Agent<F>>) {
             let mut bytes = [0; 8];
             region.read(0, &mut bytes).expect("8 bytes");
             let place = Place::from_bytes(bytes);
-            own.back.borrow_mut().insert((peer.role, place.instance, place.task), Line::new(pair));
+            own.back
+                .borrow_mut()
+                .insert((peer.role, place.instance, place.task), Line::new(pair, &own.shared));
         }));
     }
 }
@@ -1003,14 +1020,26 @@ impl<F: Hint> Task<F> {
     }
 
     /// Where the program stands that a message brought.
-    fn place(&self, message: &Completion) -> Place {
+    fn place(&self, inlet: &Inlet, message: &Completion) -> Place {
         if let Some(word) = message.immediate {
             let left = self.agent.shared.places.borrow_mut().remove(&word);
             return left.expect("a word is left before it is sent");
         }
         let mut bytes = [0; 8];
-        self.local.read(0, &mut bytes).expect("a message has 8 bytes");
+        self.inbox(inlet).read(0, &mut bytes).expect("a message has 8 bytes");
         Place::from_bytes(bytes)
+    }
+
+    fn inbox(&self, inlet: &Inlet) -> F::Region {
+        if let Some(region) = self.inboxes.borrow().get(inlet) {
+            return region.clone();
+        }
+        let agent = &self.agent;
+        let memory = agent.fabric.memories().first().expect("an endpoint has memory").name.clone();
+        let bytes = agent.shared.largest_message.get();
+        let region = agent.fabric.register(&memory, bytes, Access::ALL).expect("a message fits the memory");
+        self.inboxes.borrow_mut().insert(inlet.clone(), region.clone());
+        region
     }
 
     /// Posts a receive wherever a message may come in and none is posted yet; datagrams only where they
@@ -1019,7 +1048,8 @@ impl<F: Hint> Task<F> {
         let mut posted = self.posted.borrow_mut();
         let mut post = |inlet: Inlet, line: &Line<F>| -> Result<(), Failure> {
             if let std::collections::btree_map::Entry::Vacant(free) = posted.entry(inlet) {
-                free.insert(line.pair.receive(self.local.all())?);
+                let inbox = self.inbox(free.key());
+                free.insert(line.pair.receive(inbox.all())?);
             }
             Ok(())
         };
@@ -1035,8 +1065,8 @@ impl<F: Hint> Task<F> {
         self.back.iter().try_for_each(|(peer, line)| post(Inlet::Back(peer.clone()), line))
     }
 
-    /// The next message that comes in anywhere, or nothing once `over`.
-    async fn message(&self, mut over: impl FnMut(&Waker) -> bool) -> Option<Completion> {
+    /// The next message that comes in anywhere, and where, or nothing once `over`.
+    async fn message(&self, mut over: impl FnMut(&Waker) -> bool) -> Option<(Inlet, Completion)> {
         poll_fn(|context| {
             if over(context.waker()) {
                 return Poll::Ready(None);
@@ -1052,7 +1082,7 @@ impl<F: Hint> Task<F> {
             match came {
                 Some((inlet, message)) => {
                     posted.remove(&inlet);
-                    Poll::Ready(Some(message))
+                    Poll::Ready(Some((inlet, message)))
                 }
                 None => Poll::Pending,
             }
@@ -1072,11 +1102,11 @@ impl<F: Hint> Task<F> {
             if !std::mem::replace(&mut is_ready, true) {
                 ready();
             }
-            let Some(message) = self.message(|_| false).await else { return };
+            let Some((inlet, message)) = self.message(|_| false).await else { return };
             if message.status != Status::Success {
                 return;
             }
-            let place = self.place(&message);
+            let place = self.place(&inlet, &message);
             let program = shared.program(place.alternative.into(), place.program.into()).clone();
             match self.run(&program, place).await {
                 Ok(Reached::End) => {
@@ -1103,9 +1133,10 @@ impl<F: Hint> Task<F> {
             match self.run(&program, place).await? {
                 Reached::End => return Ok(()),
                 Reached::Left(_) => {
-                    let message = self.message(|_| false).await.expect("it waits for as long as it takes");
-                    message.success().map_err(Failure::Operation)?;
-                    place = self.place(&message);
+                    let (inlet, message) =
+                        self.message(|_| false).await.expect("it waits for as long as it takes");
+                    message.clone().success().map_err(Failure::Operation)?;
+                    place = self.place(&inlet, &message);
                 }
             }
         }
@@ -1127,9 +1158,9 @@ impl<F: Hint> Task<F> {
                 }
                 None => true,
             };
-            let Some(message) = self.message(over).await else { return Ok(()) };
-            message.success().map_err(Failure::Operation)?;
-            place = self.place(&message);
+            let Some((inlet, message)) = self.message(over).await else { return Ok(()) };
+            message.clone().success().map_err(Failure::Operation)?;
+            place = self.place(&inlet, &message);
         }
     }
 
@@ -1365,10 +1396,9 @@ impl<F: Hint> Task<F> {
         request: WorkRequest<F::Region>,
         place: Place,
     ) -> Result<(), Failure> {
-        // One completion in 64 frees the slots of all: asking for each would cost a poll each.
         let before = line.sent.replace(line.sent.get() + 1);
         let is_write = call.operation.verb == Verb::Write;
-        let signaled = call.signals.polled || is_write || before.is_multiple_of(64);
+        let signaled = call.signals.polled || is_write || before.is_multiple_of(SIGNALED);
         let request = if signaled { request } else { request.unsignaled() };
         let pair = self.agent.fabric.hinted(&line.pair, call, self.label(place));
         loop {

@@ -261,6 +261,14 @@ impl Calendar {
         }
     }
 
+    /// What the bank served up to `now` that hot lines are in; 0 for other stations.
+    fn served_hot(&self, now: u64) -> u64 {
+        match &self.0 {
+            State::Banks { lines, .. } => lines.first().map_or(0, |line| line.served(now)),
+            _ => 0,
+        }
+    }
+
     /// Requests that packet cores passed up to `now`, one in service as the part that is done.
     fn passed(&self, now: u64) -> f64 {
         let State::Pool { shared, reserved } = &self.0 else { return 0.0 };
@@ -450,6 +458,15 @@ impl Stations {
         let index = station.index();
         let end = self.base.get(index + 1).copied().unwrap_or(self.calendars.len());
         self.calendars[self.base[index]..end].iter().map(|calendar| Time::from_ps(calendar.served(self.now)))
+    }
+
+    /// What the banks served so far that hot lines are in, at every instance of `station`; none for
+    /// other stations.
+    pub fn served_hot(&self, station: StationId) -> Time {
+        let index = station.index();
+        let end = self.base.get(index + 1).copied().unwrap_or(self.calendars.len());
+        let all = self.calendars[self.base[index]..end].iter();
+        Time::from_ps(all.map(|calendar| calendar.served_hot(self.now)).sum())
     }
 
     /// Requests that the packet cores of `station` passed so far, at every instance; 0 for other stations.

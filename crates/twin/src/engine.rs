@@ -233,6 +233,7 @@ impl Engine {
         Snapshot {
             at: self.now(),
             served: stations().map(|station| self.stations.served(station).collect()).collect(),
+            served_hot: stations().map(|station| self.stations.served_hot(station)).collect(),
             held: stations().map(|station| self.stations.busy(station)).collect(),
             passed: stations().map(|station| self.stations.passed(station)).collect(),
             granted: stations().map(|station| self.stations.granted(station)).collect(),

@@ -22,6 +22,8 @@ pub struct Snapshot {
     pub at: Time,
     /// Server time that passed so far, by station and machine.
     pub served: Vec<Vec<Time>>,
+    /// What of it the banks served that hot lines are in, by station; none for other stations.
+    pub served_hot: Vec<Time>,
     /// How long contexts were held so far, by station; booked time for stations that are not held.
     pub held: Vec<Time>,
     /// Requests that packet cores passed so far, by station; 0 for other stations.
@@ -112,6 +114,8 @@ pub struct MeanDemand {
     time: BTreeMap<StationId, f64>,
     /// Requests to packet cores, by pool and class.
     requests: BTreeMap<(StationId, u8), f64>,
+    /// The part of it that goes to the bank of the hot line, where it is known.
+    hot: BTreeMap<StationId, f64>,
     /// The largest share of a station's server time that one bank must give.
     banks: BTreeMap<StationId, f64>,
 }
@@ -125,7 +129,20 @@ impl MeanDemand {
         for (pool, count) in &demand.requests {
             *self.requests.entry(*pool).or_default() += *count as f64 * share;
         }
+        for (station, hottest) in &demand.banks {
+            let time = demand.time.get(station).map_or(0.0, |time| time.ps() as f64);
+            *self.hot.entry(*station).or_default() += time * hottest * share;
+        }
         self.skew(&demand.banks);
+    }
+
+    /// Of banks that are reached unevenly what the bank of the hot line is asked for: while requests
+    /// gather before it the others serve more than they will once they have.
+    fn hottest(&self, router: &Router, station: StationId) -> Option<f64> {
+        let Kind::Banks(banks) = router.kind(station) else { return None };
+        let hot = *self.hot.get(&station)?;
+        let even = self.time.get(&station)? / *banks as f64;
+        (hot > even * (1.0 + 1e-9)).then_some(hot)
     }
 
     /// The mean over all requests that were recorded.
@@ -227,10 +244,13 @@ pub fn throughput(
     };
     match fullest {
         Some((index, asked)) if !matches!(router.stations()[index].kind, Kind::Contexts(_)) => {
+            let hottest = demand.hottest(router, StationId(index as u16));
+            let hot = |snapshot: &Snapshot| snapshot.served_hot[index].ps() as f64;
             let is_pool = matches!(router.stations()[index].kind, Kind::Pool { .. });
-            let passed = |from: &Snapshot, to: &Snapshot| match is_pool {
-                true => (to.passed[index] - from.passed[index]) / asked,
-                false => (served(to, index) - served(from, index)) / asked,
+            let passed = |from: &Snapshot, to: &Snapshot| match hottest {
+                Some(asked) => (hot(to) - hot(from)) / asked,
+                None if is_pool => (to.passed[index] - from.passed[index]) / asked,
+                None => (served(to, index) - served(from, index)) / asked,
             };
             of(&|_, from, to| passed(from, to), passed(first, last))
         }

@@ -62,6 +62,8 @@ struct Timed {
     bytes: Box<[u8]>,
     /// Lines that the base holds already.
     folded: u64,
+    /// When the first line that it does not hold comes.
+    next: u64,
 }
 
 /// When line `index` of `count` comes, from `start` to `end`.
@@ -69,7 +71,12 @@ fn line_time(start: u64, end: u64, index: u64, count: u64) -> u64 {
     if count <= 1 {
         return end;
     }
-    start + (u128::from(end - start) * u128::from(index) / u128::from(count - 1)) as u64
+    // Nearly all spans are short enough for the machine's own division.
+    start
+        + match (end - start).checked_mul(index) {
+            Some(product) => product / (count - 1),
+            None => (u128::from(end - start) * u128::from(index) / u128::from(count - 1)) as u64,
+        }
 }
 
 fn lines_of(offset: u64, length: u64) -> (u64, u64) {
@@ -77,6 +84,18 @@ fn lines_of(offset: u64, length: u64) -> (u64, u64) {
 }
 
 impl Timed {
+    fn new(start: u64, end: u64, offset: u64, bytes: Box<[u8]>) -> Timed {
+        let mut write = Timed { start, end, offset, bytes, folded: 0, next: 0 };
+        write.fold_to(0);
+        write
+    }
+
+    /// Says that the base holds so many lines.
+    fn fold_to(&mut self, lines: u64) {
+        self.folded = lines;
+        self.next = line_time(self.start, self.end, lines, self.lines().1);
+    }
+
     fn lines(&self) -> (u64, u64) {
         lines_of(self.offset, self.bytes.len() as u64)
     }
@@ -90,9 +109,12 @@ impl Timed {
         if at < self.start || count == 1 {
             return 0;
         }
-        let span = u128::from(self.end - self.start);
-        let seen = (u128::from(at - self.start + 1) * u128::from(count - 1)).div_ceil(span);
-        (seen as u64).min(count)
+        let (past, span) = (at - self.start + 1, self.end - self.start);
+        let seen = match past.checked_mul(count - 1) {
+            Some(product) => product.div_ceil(span),
+            None => (u128::from(past) * u128::from(count - 1)).div_ceil(u128::from(span)) as u64,
+        };
+        seen.min(count)
     }
 
     /// The bytes of lines `from` to `to`, counted from the write's first: where and what.
@@ -109,6 +131,8 @@ struct Content {
     base: Sparse,
     /// Writes that the base does not hold whole, in the order in which they were made known.
     recent: Vec<Timed>,
+    /// When the first line of `recent` that the base does not hold comes.
+    next: u64,
     /// When each reader was made known, and whether it still reads; the first one does.
     readers: VecDeque<(u64, bool)>,
     /// The number of the first of `readers`.
@@ -122,7 +146,10 @@ impl Content {
             return;
         }
         let horizon = self.readers.front().map_or(now, |(since, _)| now.min(*since));
-        let mut ready = self.recent.iter().enumerate().filter(|(_, w)| w.visible(horizon) > w.folded);
+        if horizon < self.next {
+            return;
+        }
+        let mut ready = self.recent.iter().enumerate().filter(|(_, write)| write.next <= horizon);
         let (first, second) = (ready.next(), ready.next());
         match (first, second) {
             (None, _) => return,
@@ -131,27 +158,38 @@ impl Content {
                 let upto = write.visible(horizon);
                 let (offset, bytes) = write.part(write.folded, upto);
                 self.base.write(offset, bytes);
-                write.folded = upto;
+                write.fold_to(upto);
             }
             _ => {
-                for (index, line) in self.order(0, u64::MAX, |_| horizon) {
-                    let write = &self.recent[index];
-                    let (offset, bytes) = write.part(line, line + 1);
-                    self.base.write(offset, bytes);
+                let mut order = Vec::new();
+                for (index, write) in self.recent.iter_mut().enumerate() {
+                    if write.next > horizon {
+                        continue;
+                    }
+                    let (upto, count) = (write.visible(horizon), write.lines().1);
+                    let lines = write.folded..upto;
+                    order.extend(
+                        lines.map(|line| (line_time(write.start, write.end, line, count), index, line)),
+                    );
+                    write.fold_to(upto);
                 }
-                for write in &mut self.recent {
-                    write.folded = write.visible(horizon);
+                order.sort_unstable();
+                for (_, index, line) in order {
+                    let (offset, bytes) = self.recent[index].part(line, line + 1);
+                    self.base.write(offset, bytes);
                 }
             }
         }
         self.recent.retain(|write| write.folded < write.lines().1);
+        self.next = self.recent.iter().map(|write| write.next).min().unwrap_or(u64::MAX);
     }
 
     /// Lines of recent writes in bytes `from` to `to` that are visible to who looks at a line at
-    /// `when(line)`, in the order in which they became so: which write, which of its lines.
-    fn order(&self, from: u64, to: u64, when: impl Fn(u64) -> u64) -> Vec<(usize, u64)> {
+    /// `when(line)`, at `last` at the latest, in the order in which they became so: which write, which of
+    /// its lines.
+    fn order(&self, from: u64, to: u64, last: u64, when: impl Fn(u64) -> u64) -> Vec<(usize, u64)> {
         let mut order = Vec::new();
-        for (index, write) in self.recent.iter().enumerate() {
+        for (index, write) in self.recent.iter().enumerate().filter(|(_, write)| write.next <= last) {
             let (first, count) = write.lines();
             let low = (from / LINE).saturating_sub(first).max(write.folded);
             let high = to.div_ceil(LINE).saturating_sub(first).min(count);
@@ -175,7 +213,8 @@ impl Content {
         }
         let (first, count) = lines_of(offset, into.len() as u64);
         let upto = offset + into.len() as u64;
-        for (index, line) in self.order(offset, upto, |line| line_time(start, end, line - first, count)) {
+        for (index, line) in self.order(offset, upto, end, |line| line_time(start, end, line - first, count))
+        {
             let (at, bytes) = self.recent[index].part(line, line + 1);
             let (low, high) = (at.max(offset), (at + bytes.len() as u64).min(upto));
             if low < high {
@@ -190,7 +229,12 @@ impl Content {
         if bytes.is_empty() {
             return;
         }
-        self.recent.push(Timed { start, end, offset, bytes, folded: 0 });
+        self.add(Timed::new(start, end, offset, bytes));
+    }
+
+    fn add(&mut self, write: Timed) {
+        self.next = self.next.min(write.next);
+        self.recent.push(write);
     }
 
     /// A write by a processor, whole and now.
@@ -199,7 +243,7 @@ impl Content {
         if self.recent.is_empty() && self.readers.is_empty() {
             self.base.write(offset, from);
         } else if !from.is_empty() {
-            self.recent.push(Timed { start: now, end: now, offset, bytes: from.into(), folded: 0 });
+            self.add(Timed::new(now, now, offset, from.into()));
         }
     }
 }
@@ -284,8 +328,13 @@ pub(super) fn register(
     }
     *used += length;
     let key = regions.by_key.len() as u32 + 1;
-    let content =
-        Content { base: Sparse::new(length), recent: Vec::new(), readers: VecDeque::new(), first_reader: 0 };
+    let content = Content {
+        base: Sparse::new(length),
+        recent: Vec::new(),
+        next: u64::MAX,
+        readers: VecDeque::new(),
+        first_reader: 0,
+    };
     let inner = Rc::new(Inner {
         core: Rc::downgrade(core),
         role,
@@ -490,6 +539,7 @@ mod tests {
             let mut content = Content {
                 base: Sparse::new(LENGTH),
                 recent: Vec::new(),
+                next: u64::MAX,
                 readers: VecDeque::new(),
                 first_reader: 0,
             };

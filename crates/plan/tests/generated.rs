@@ -1,0 +1,409 @@
+//! Designs that nobody wrote, on profiles that nobody has seen: each is refused with a message, or it
+//! plans, the idle twin sees what its steps add up to, and the loaded twin carries no more than its plan.
+//!
+//! `OFFPATH_DESIGNS=2000` draws so many, `OFFPATH_DESIGNS=2000@500` from the 500th on.
+
+#[path = "../../twin/tests/generated/mod.rs"]
+mod generated;
+
+use generated::{Draw, system};
+use offpath_capacity::Constraint;
+use offpath_plan::check::{Chosen, Gap, settle_counting};
+use offpath_plan::planner::make_ready;
+use offpath_plan::program::Instruction;
+use offpath_plan::solve::{activity, stations};
+use offpath_plan::{Changes, Design, Fold, Ready};
+use offpath_route::{Kind, Path, Router};
+use offpath_twin::{Interval, Seed};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Designs that are always drawn: in this one a message and what a READ brings reach a task together.
+const TOLD: [u64; 1] = [222];
+
+/// The first design and how many are drawn.
+fn drawn() -> (u64, u64) {
+    let Ok(text) = std::env::var("OFFPATH_DESIGNS") else { return (0, 10) };
+    let (count, first) = text.split_once('@').unwrap_or((&text, "0"));
+    let number =
+        |text: &str| text.parse().unwrap_or_else(|_| panic!("OFFPATH_DESIGNS={text}: as in 2000@500"));
+    (number(first), number(count))
+}
+
+/// Steps of one request, drawn on the paths of a system.
+struct Writer<'d> {
+    draw: &'d mut Draw,
+    paths: Vec<Path>,
+    machines: BTreeMap<String, usize>,
+    mtu: u64,
+}
+
+impl Writer<'_> {
+    fn pick<T: Clone>(&mut self, all: &[T]) -> T {
+        all[self.draw.within(0, all.len() as u64 - 1) as usize].clone()
+    }
+
+    fn time(&mut self, most_ns: u64) -> String {
+        let low = self.draw.within(10, most_ns);
+        match self.draw.within(0, 3) {
+            0 => format!("\"{low} ns to {} ns\"", low * 2),
+            1 => format!("{{ value = \"{low} ns\", low = \"{} ns\", high = \"{} ns\" }}", low / 2, low * 3),
+            2 => "\"service\"".to_string(),
+            _ => format!("\"{low} ns\""),
+        }
+    }
+
+    fn compute(&mut self, at: &str) -> String {
+        let time = self.time(2000);
+        format!("{{ compute = \"{at}\", time = {time} }}")
+    }
+
+    /// A step that leaves the request where it is.
+    fn local(&mut self, at: &str, depth: u32) -> String {
+        let from: Vec<Path> = self.paths.iter().filter(|path| path.requester == at).cloned().collect();
+        match self.draw.within(0, if depth == 0 { 9 } else { 6 }) {
+            0 | 1 => self.compute(at),
+            2 => {
+                let time = self.time(10_000);
+                format!("{{ wait = {time} }}")
+            }
+            3..=6 if !from.is_empty() => {
+                let path = self.pick(&from);
+                let engine = path.engine.is_some();
+                let apart = self.machines.get(&path.requester) != self.machines.get(&path.responder);
+                let to = if apart && self.draw.chance(20) {
+                    format!(", to = {}", self.draw.within(2, 4))
+                } else {
+                    String::new()
+                };
+                let bytes = self.pick(&[8u64, 64, 512, 4096, 16384]);
+                let verbs = if engine { 1 } else { 3 };
+                match self.draw.within(0, verbs) {
+                    0 => format!("{{ read = \"{path}\", bytes = \"{bytes} B\"{to} }}"),
+                    1 => format!("{{ write = \"{path}\", bytes = \"{bytes} B\"{to} }}"),
+                    2 => format!("{{ fetch-and-add = \"{path}\"{to} }}"),
+                    _ => format!("{{ compare-and-swap = \"{path}\"{to} }}"),
+                }
+            }
+            7 => {
+                let (one, other) = (self.locals(at, 1), self.locals(at, 1));
+                format!("{{ parallel = [ [{one}], [{other}] ] }}")
+            }
+            8 => {
+                let (one, other) = (self.locals(at, 1), self.locals(at, 1));
+                let share = self.pick(&["0.1", "0.5", "\"0.2 to 0.4\"", "\"share\""]);
+                format!("{{ probability = {share}, then = [{one}], otherwise = [{other}] }}")
+            }
+            9 => {
+                let steps = self.locals(at, 1);
+                let times = self.pick(&["2", "3", "\"times\""]);
+                format!("{{ repeat = {times}, steps = [{steps}] }}")
+            }
+            _ => self.compute(at),
+        }
+    }
+
+    fn locals(&mut self, at: &str, depth: u32) -> String {
+        let count = self.draw.within(1, 2);
+        (0..count).map(|_| self.local(at, depth)).collect::<Vec<_>>().join(", ")
+    }
+
+    fn message(&mut self, path: &Path, copies: bool) -> String {
+        let is_datagram = self.draw.chance(50);
+        let bytes = self.pick(&[8, 64, 256]).min(self.mtu);
+        let apart = self.machines.get(&path.requester) != self.machines.get(&path.responder);
+        let to = if apart && copies && self.draw.chance(15) {
+            format!(", to = {}", self.draw.within(2, 4))
+        } else {
+            String::new()
+        };
+        let verb = if is_datagram { "send-ud" } else { "send" };
+        format!("{{ {verb} = \"{path}\", bytes = \"{bytes} B\"{to} }}")
+    }
+
+    /// A request that begins and ends at `initiator`, passing on up to `hops` times in between, and what
+    /// follows its answer.
+    fn request(&mut self, initiator: &str) -> String {
+        let mut at = initiator.to_string();
+        let mut steps = vec![self.compute(initiator)];
+        let mut answered_at = initiator.to_string();
+        for _ in 0..self.draw.within(0, 4) {
+            if self.draw.chance(60) {
+                steps.push(self.local(&at, 0));
+            }
+            let next = self.hops(&at);
+            if next.is_empty() {
+                break;
+            }
+            let path = self.pick(&next);
+            if self.draw.chance(15) && self.hops(&path.responder).iter().any(|back| back.responder == at) {
+                // One case asks and comes back, the other does not.
+                let there = self.message(&path, false);
+                let work = self.local(&path.responder, 1);
+                let back = Path { requester: path.responder.clone(), responder: at.clone(), engine: None };
+                let back = self.message(&back, false);
+                let otherwise = self.local(&at, 1);
+                steps.push(format!(
+                    "{{ probability = 0.5, then = [{there}, {work}, {back}], otherwise = [{otherwise}] }}"
+                ));
+                continue;
+            }
+            steps.push(self.message(&path, true));
+            at = path.responder;
+        }
+        // Home by the shortest way.
+        while at != initiator {
+            steps.push(self.local(&at, 0));
+            let Some(path) = self.way(&at, initiator) else { break };
+            steps.push(self.message(&path, true));
+            answered_at.clone_from(&at);
+            at = path.responder;
+        }
+        let mut text = format!("request = [\n    {},\n]\n", steps.join(",\n    "));
+        if self.draw.chance(30) {
+            let mut steps = vec![self.local(&answered_at, 0)];
+            let onward = self.hops(&answered_at);
+            if self.draw.chance(40) && !onward.is_empty() {
+                let path = self.pick(&onward);
+                steps.push(self.message(&path, true));
+                if path.responder != initiator {
+                    steps.push(self.local(&path.responder, 0));
+                }
+            }
+            text += &format!("background = [{}]\n", steps.join(", "));
+        }
+        text
+    }
+
+    fn hops(&self, at: &str) -> Vec<Path> {
+        self.paths.iter().filter(|path| path.requester == at && path.engine.is_none()).cloned().collect()
+    }
+
+    /// The next path on the shortest way between two endpoints.
+    fn way(&self, from: &str, to: &str) -> Option<Path> {
+        let mut seen = BTreeSet::from([to.to_string()]);
+        let mut ring = vec![to.to_string()];
+        while !ring.is_empty() {
+            let mut next = Vec::new();
+            for end in &ring {
+                for path in self.paths.iter().filter(|path| path.responder == *end && path.engine.is_none()) {
+                    if path.requester == from {
+                        return Some(path.clone());
+                    }
+                    if seen.insert(path.requester.clone()) {
+                        next.push(path.requester.clone());
+                    }
+                }
+            }
+            ring = next;
+        }
+        None
+    }
+}
+
+fn design(draw: &mut Draw, router: &Router) -> String {
+    let machines = router.system().machines.iter().enumerate();
+    let machines: BTreeMap<String, usize> =
+        machines.flat_map(|(index, m)| m.endpoints.iter().map(move |e| (e.name.clone(), index))).collect();
+    let initiator = if draw.chance(85) { "client" } else { "host" };
+    let initiator = if machines.contains_key(initiator) { initiator } else { "host" };
+    let mtu = router.system().network.mtu.get();
+    let mut writer = Writer { draw, paths: router.paths(), machines, mtu };
+    let request = writer.request(initiator);
+    format!(
+        "[design]\nname = \"generated\"\ndevice = \"generated\"\nobjective = \"most-throughput\"\n\
+         rank_by = \"throughput\"\n[parameters]\nservice = \"300 ns to 900 ns\"\nshare = \"0.3 to 0.7\"\n\
+         times = {{ value = 2, low = 1, high = 3 }}\n[[alternative]]\nname = \"a\"\n{request}"
+    )
+}
+
+/// What became of one design.
+enum Outcome {
+    /// Why, in the words that its author reads.
+    Refused(String),
+    Planned(Planned),
+    Wrong(String),
+}
+
+/// What the twin says of a plan.
+struct Planned {
+    has_settled: bool,
+    /// What was carried, as a share of the plan.
+    of: f64,
+    /// What is said of it where that is too little: what fills first.
+    gap: Option<String>,
+}
+
+/// Requests in a loaded window: as many as a plan counts.
+const COUNTED: f64 = 24_000.0;
+/// A branch is seen to 1%.
+const SAMPLED: f64 = 0.012;
+/// Every so many messages on a queue pair one is asked for its completion.
+const SIGNALED: f64 = 64.0;
+
+/// The processor time that polls of completions take, by station, which steps do not say. A sample may
+/// hold twice as many, as it is short for queue pairs that few of its requests use.
+fn polls(ready: &Ready) -> BTreeMap<String, f64> {
+    let mut polls = BTreeMap::new();
+    let system = ready.router.system();
+    let code = ready.compiled.programs.iter().flat_map(|(_, program)| program.code.iter());
+    for instruction in code {
+        let Instruction::Verb(call) = instruction else { continue };
+        let requester = &call.operation.path.requester;
+        let (_, endpoint) = system.endpoint(requester).expect("a path's endpoints exist");
+        *polls.entry(format!("{requester}.cpu")).or_insert(0.0) +=
+            f64::from(call.to) * endpoint.verbs.poll_time.as_seconds() / SIGNALED;
+    }
+    polls
+}
+
+/// Where the idle twin saw something else than the steps add up to.
+fn differs(ready: &Ready, seen: &Fold) -> Option<String> {
+    let router = &ready.router;
+    let polls = polls(ready);
+    ready.compiled.fold(router).seconds.iter().find_map(|(station, added)| {
+        let seen = seen.seconds.get(station).copied().unwrap_or(0.0);
+        let kind = router.station(station).map(|id| router.kind(id));
+        // Slots wait for what a request does at the same time, and are held again as under load.
+        let is_held = matches!(kind, Some(Kind::Contexts(_)));
+        let more = seen - added - 2.0 * polls.get(station).copied().unwrap_or(0.0);
+        let less = added - seen;
+        (!is_held && less.max(more) > SAMPLED * added + 1e-15)
+            .then(|| format!("{station}: {seen:.4e} s seen, {added:.4e} s added up"))
+    })
+}
+
+fn judge(text: &str, router: &Rc<Router>) -> Outcome {
+    let parsed = Design::parse(text, "design.toml", std::path::Path::new("."), &Changes::default());
+    let (design, ready) = match parsed.and_then(|design| {
+        let ready = make_ready(&design, &design.alternatives[0], router.clone())?;
+        Ok((design, [ready]))
+    }) {
+        Ok(both) => both,
+        Err(error) => return refused(&error),
+    };
+    let settled = match settle_counting(&design, &ready, Chosen::Best, COUNTED, Seed::new(1)) {
+        Ok(settled) => settled,
+        Err(error) => return Outcome::Wrong(format!("the twin: {error}")),
+    };
+    if let Some(what) = differs(&ready[0], &settled.folds[0]) {
+        return Outcome::Wrong(what);
+    }
+    if settled.loaded.failed > 0 {
+        return Outcome::Wrong(format!("{} requests failed", settled.loaded.failed));
+    }
+    let binding = binding(&ready[0], &settled.folds[0]);
+    let slots = router.station(&binding).is_some_and(|id| matches!(router.kind(id), Kind::Contexts(_)));
+    let allowed = if slots { 0.05 } else { 0.02 };
+    let Interval { mean, low, high, .. } = settled.loaded.throughput;
+    let of = mean / settled.rate;
+    let scatters = high >= settled.rate && high - low < 0.2 * mean;
+    if of > 1.0 + allowed {
+        return Outcome::Wrong(format!("{of:.4} of the plan's {:.4e}/s, bound by {binding}", settled.rate));
+    }
+    let gap = match &settled.gap {
+        Some(Gap { fullest: Some(fullest), .. }) => Some(format!(
+            "{of:.3} of {:.4e}/s by {binding}: {} is {:.3} full, {} in flight, {} rounds",
+            settled.rate, fullest.station, fullest.busy, settled.loaded.in_flight, settled.rounds
+        )),
+        Some(_) => return Outcome::Wrong(format!("{of:.4} of the plan, and no station is named")),
+        None if of < 1.0 - allowed && !scatters => {
+            return Outcome::Wrong(format!("{of:.4} of the plan's {:.4e}/s goes unsaid", settled.rate));
+        }
+        None => None,
+    };
+    Outcome::Planned(Planned { has_settled: settled.has_settled(), of, gap })
+}
+
+/// What binds the plan.
+fn binding(ready: &Ready, fold: &Fold) -> String {
+    let mut problem = stations(&ready.router, None);
+    problem.activities.push(activity("a", fold, &ready.router));
+    let alone = problem.alone("a").ok();
+    let first = alone.and_then(|alone| alone.binding.first().map(|one| one.constraint.clone()));
+    match first {
+        Some(Constraint::Station(name)) => name,
+        other => format!("{other:?}"),
+    }
+}
+
+fn refused(error: &miette::Report) -> Outcome {
+    match (error.labels().is_some(), error.help()) {
+        (true, Some(_)) => Outcome::Refused(error.to_string()),
+        _ => Outcome::Wrong(format!("refused without a place or a remedy: {error}")),
+    }
+}
+
+/// The design of a seed with what became of it.
+fn judged(seed: u64) -> (String, Outcome) {
+    let (system, _) = system("designs", seed);
+    let router = Rc::new(Router::new(&system).expect("a generated system has routes"));
+    let mut draw = Draw::of(Seed::new(seed).child("design"));
+    let text = design(&mut draw, &router);
+    let outcome = judge(&text, &router);
+    (text, outcome)
+}
+
+/// What is refused, without the names and numbers of the case.
+fn kind_of(refusal: &str) -> String {
+    let quoted = refusal.split('`').enumerate();
+    let words = quoted.map(|(index, part)| if index % 2 == 1 { "..." } else { part });
+    words.collect::<String>().replace(|letter: char| letter.is_ascii_digit(), "#")
+}
+
+#[test]
+fn generated_designs_are_refused_or_run_at_their_plan() {
+    let (first, count) = drawn();
+    let seeds: Vec<u64> = TOLD.into_iter().chain(first..first + count).collect();
+    let next = AtomicUsize::new(0);
+    let found = Mutex::new(BTreeMap::new());
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let Some(&seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
+                    let judged = std::panic::catch_unwind(|| judged(seed));
+                    // A long run shows what it finds as it goes.
+                    match &judged {
+                        Ok((_, Outcome::Planned(Planned { gap: Some(gap), .. }))) => {
+                            println!("gap of design {seed}: {gap}");
+                        }
+                        Ok((_, Outcome::Wrong(why))) => println!("design {seed} is wrong: {why}"),
+                        _ if seed % 100 == 0 => println!("design {seed}"),
+                        _ => {}
+                    }
+                    found.lock().expect("no holder panics").insert(seed, judged);
+                }
+            });
+        }
+    });
+    let (mut planned, mut unsettled, mut gaps, mut wrong) = (0, 0, 0, Vec::new());
+    let mut refusals = BTreeMap::<String, u32>::new();
+    let mut least = f64::INFINITY;
+    for (seed, judged) in found.into_inner().expect("no holder panics") {
+        match judged {
+            Err(_) => wrong.push(format!("design {seed} panics")),
+            Ok((text, Outcome::Wrong(why))) => wrong.push(format!("design {seed}: {why}\n{text}")),
+            Ok((_, Outcome::Refused(why))) => *refusals.entry(kind_of(&why)).or_default() += 1,
+            Ok((_, Outcome::Planned(one))) => {
+                planned += 1;
+                unsettled += u32::from(!one.has_settled);
+                match one.gap {
+                    Some(_) => gaps += 1,
+                    None => least = least.min(one.of),
+                }
+            }
+        }
+    }
+    refusals.iter().for_each(|(why, times)| println!("refused {times} times: {why}"));
+    let count = seeds.len();
+    println!(
+        "{count} designs: {planned} planned, {unsettled} of them not settled, {gaps} with a gap; \
+         of the others the least carries {least:.3} of its plan"
+    );
+    assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(planned * 2 > count, "most are ordinary: {planned} of {count} are planned");
+}
