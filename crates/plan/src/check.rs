@@ -1,9 +1,9 @@
 //! The twin's cross-check of a plan, and what only the twin can answer: tails, curves, few clients.
 
-use crate::confidence::{Basis, Mechanism};
+use crate::confidence::{Doubt, Mechanism};
 use crate::design::{Design, Objective};
 use crate::observe::{Arrivals, Loaded, RunError, load, observe};
-use crate::planner::{Plan, Ready, at_shares, capacity_at, plan};
+use crate::planner::{Plan, Ready, at_shares, capacity_at, plan_doubted};
 use crate::program::Fold;
 use crate::solve::{self, Part, evaluate};
 use offpath_capacity::{Constraint, Solution};
@@ -161,10 +161,23 @@ pub fn settle_counting(
         // A request is in flight until its work in the background is over too.
         let latency_s =
             solve::mean_of(&shares, &parts, |index| folds[index].latency + folds[index].background);
-        let loaded = run_mix(design, ready, &shares, (rate, latency_s), None, counted, seed)?;
+        let run = |counted| run_mix(design, ready, &shares, (rate, latency_s), None, counted, seed);
+        let mut loaded = run(counted)?;
         let (factors, moved) = holds_seen(ready, &folds, &shares, &loaded);
         if moved < SETTLED || rounds == MOST_ROUNDS {
-            let gap = gap(design, ready, &solution, &loaded);
+            let mut compared = compared(design, ready, &solution, &loaded);
+            for more in LONGER {
+                if !matches!(compared, Compared::Unclear(_)) {
+                    break;
+                }
+                loaded = run(counted * more)?;
+                compared = self::compared(design, ready, &solution, &loaded);
+            }
+            let gap = match compared {
+                Compared::Differs(gap) => Some(gap),
+                Compared::Unclear(gap) => gap,
+                Compared::Agrees => None,
+            };
             return Ok(Settled {
                 folds,
                 shares,
@@ -191,17 +204,9 @@ pub fn plan_and_check(
     open: &[Mechanism],
     seed: Seed,
 ) -> Result<Checked, miette::Report> {
-    let mut plan = plan(design, ready, &settled.folds, open, seed)?;
-    if settled.gap.is_some() || !settled.has_settled() {
-        // What the twin does not confirm is no prediction of the mix, nor of what the mix is made of.
-        let lowered = |basis: Basis| basis.max(Basis::Weak);
-        plan.recommendation.basis = lowered(plan.recommendation.basis);
-        for (name, _) in &settled.shares {
-            for one in plan.alternatives.iter_mut().filter(|one| one.name == *name) {
-                one.basis = lowered(one.basis);
-            }
-        }
-    }
+    let doubt = Doubt { shares: &settled.shares, carried: settled.loaded.throughput.mean };
+    let doubt = (settled.gap.is_some() || !settled.has_settled()).then_some(&doubt);
+    let plan = plan_doubted(design, ready, &settled.folds, open, doubt, seed)?;
     let tail = match design.objective {
         Objective::LowestP99 { load } => Some(lowest_tail(design, ready, &plan, load, seed)?),
         _ => None,
@@ -214,8 +219,21 @@ pub fn plan_and_check(
 const ALLOWED: f64 = 0.02;
 const ALLOWED_WITH_SLOTS: f64 = 0.05;
 
-fn gap(design: &Design, ready: &[Ready], solution: &Solution, loaded: &Loaded) -> Option<Gap> {
-    let router = ready.iter().find(|one| one.alternative.device.is_none()).map(|one| &*one.router)?;
+/// How much longer a window is made that cannot tell a difference from scatter, one after the other.
+const LONGER: [f64; 2] = [4.0, 16.0];
+
+/// What the loaded twin says of a plan.
+enum Compared {
+    Agrees,
+    /// It differs, and what the plan says lies within what the twin's mean scatters by. A mean that
+    /// scatters by more than a tenth is no agreement either.
+    Unclear(Option<Gap>),
+    Differs(Gap),
+}
+
+fn compared(design: &Design, ready: &[Ready], solution: &Solution, loaded: &Loaded) -> Compared {
+    let own = ready.iter().find(|one| one.alternative.device.is_none()).map(|one| &*one.router);
+    let Some(router) = own else { return Compared::Agrees };
     let planned_per_s = match design.objective {
         Objective::MostThroughput => solution.total,
         Objective::LeastHostCpu { load } | Objective::LowestP99 { load } => load,
@@ -228,14 +246,14 @@ fn gap(design: &Design, ready: &[Ready], solution: &Solution, loaded: &Loaded) -
     });
     let allowed = if slots { ALLOWED_WITH_SLOTS } else { ALLOWED };
     let Interval { mean, low, high, .. } = loaded.throughput;
-    // Where few requests are counted the mean scatters; a mean that scatters by more than a tenth tells
-    // nothing, and is no agreement either.
-    let scatters = (low..=high).contains(&planned_per_s) && high - low < 0.2 * mean;
-    if (mean / planned_per_s - 1.0).abs() <= allowed || scatters {
-        return None;
+    if (mean / planned_per_s - 1.0).abs() <= allowed {
+        return Compared::Agrees;
     }
-    let fullest = fullest(router, loaded);
-    Some(Gap { planned_per_s, carried_per_s: loaded.throughput.mean, allowed, fullest })
+    let gap = Gap { planned_per_s, carried_per_s: mean, allowed, fullest: fullest(router, loaded) };
+    if (low..=high).contains(&planned_per_s) {
+        return Compared::Unclear((high - low >= 0.2 * mean).then_some(gap));
+    }
+    Compared::Differs(gap)
 }
 
 /// The station of one machine that was busy for the greatest share of its time.

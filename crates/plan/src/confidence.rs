@@ -12,7 +12,7 @@ use crate::program::Fold;
 use crate::residual::{Figure, sizes, widened};
 use crate::sample::{DRAWS, between, quantile, strata};
 use crate::side_by_side::side_by_side;
-use crate::solve::{Evaluation, Part, composition, evaluate, holds};
+use crate::solve::{Evaluation, Part, composition, evaluate, holds, wire_rate};
 use offpath_capacity::Solution;
 use offpath_profile::Provenance;
 use offpath_quantity::{Dimension, Quantity};
@@ -69,8 +69,13 @@ impl Ranged {
         let ends = |outside: f64| (quantile(&sample, outside / 2.0), quantile(&sample, 1.0 - outside / 2.0));
         // A value that lies outside its own sample is shown inside the interval: the sample is of other
         // mechanisms too, and the value is that of the base alone.
-        let with = |(low, high): (f64, f64)| (low.min(value), high.max(value));
-        Ranged { value, range_80: with(ends(0.2)), range_95: with(ends(0.05)) }
+        Ranged { value, range_80: ends(0.2), range_95: ends(0.05) }.including(value)
+    }
+
+    /// The same value with intervals that include another one, which was seen.
+    fn including(self, seen: f64) -> Ranged {
+        let with = |(low, high): (f64, f64)| (low.min(seen), high.max(seen));
+        Ranged { value: self.value, range_80: with(self.range_80), range_95: with(self.range_95) }
     }
 }
 
@@ -143,11 +148,21 @@ pub struct Mechanism {
     pub folds: Vec<Fold>,
 }
 
+/// What the twin does not confirm of a plan: it is no prediction of the mix, nor of what the mix is made of.
+pub(crate) struct Doubt<'a> {
+    /// The alternatives that the mix takes, with their shares.
+    pub shares: &'a [(String, f64)],
+    /// Requests per second that the twin carried.
+    pub carried: f64,
+}
+
 /// The confidence of a plan, by the positions of its alternatives and mixes.
 pub(crate) struct Confidence {
     pub rests: Vec<Vec<Rest>>,
     pub basis: Vec<Basis>,
     pub mix_rests: Vec<Rest>,
+    /// That of the best mix.
+    pub mix_basis: Basis,
     pub alone: Vec<Ranged>,
     pub latency: Vec<Ranged>,
     pub mixes: Vec<Ranged>,
@@ -169,25 +184,46 @@ pub(crate) struct Confidence {
 /// The figures of one evaluation that intervals are given of.
 #[derive(Clone, Default)]
 struct Figures {
-    alone: Vec<f64>,
+    alone: Vec<Rate>,
     latency: Vec<f64>,
-    mixes: Vec<f64>,
-    greedy: f64,
-    optimal: f64,
+    mixes: Vec<Rate>,
+    greedy: Rate,
+    optimal: Rate,
     shares: Vec<f64>,
     set: Vec<String>,
     holds: bool,
 }
 
+/// Requests per second.
+#[derive(Clone, Copy, Default)]
+struct Rate {
+    solved: f64,
+    /// What ports and links alone would carry.
+    most: f64,
+}
+
 impl Figures {
     fn of(parts: &[Part<'_>], folds: &[Fold], seen: &Evaluation, holds: bool) -> Figures {
         let share = |name: &str| seen.optimal.shares.get(name).copied().unwrap_or(0.0);
+        let all = || parts.iter().zip(folds);
+        let rate = |solution: &Solution| {
+            // A mix has alternatives of one device alone.
+            let taken = |part: &Part<'_>| solution.shares.get(&part.alternative.name).copied().unwrap_or(0.0);
+            let router = all().find(|(part, _)| taken(part) > 0.0).map(|(part, _)| part.router);
+            let asked = |wire: &str| {
+                let each = |(part, fold): (&Part<'_>, &Fold)| {
+                    taken(part) * fold.seconds.get(wire).copied().unwrap_or(0.0)
+                };
+                all().map(each).sum()
+            };
+            Rate { solved: solution.total, most: router.map_or(0.0, |router| wire_rate(router, asked)) }
+        };
         Figures {
-            alone: seen.alone.iter().map(|one| one.total).collect(),
+            alone: seen.alone.iter().map(rate).collect(),
             latency: folds.iter().map(|fold| fold.latency).collect(),
-            mixes: seen.mixes.iter().map(|one| one.total).collect(),
-            greedy: seen.greedy.total,
-            optimal: seen.optimal.total,
+            mixes: seen.mixes.iter().map(rate).collect(),
+            greedy: rate(&seen.greedy),
+            optimal: rate(&seen.optimal),
             shares: parts.iter().map(|part| share(&part.alternative.name)).collect(),
             set: composition(&seen.optimal),
             holds,
@@ -202,6 +238,7 @@ pub(crate) fn confidence(
     folds: &[Fold],
     seen: &Evaluation,
     open: &[Mechanism],
+    doubt: Option<&Doubt<'_>>,
     seed: Seed,
 ) -> Result<Confidence, miette::Report> {
     let base = Base::new(design, ready, folds);
@@ -234,18 +271,34 @@ pub(crate) fn confidence(
     let rests: Vec<Vec<Rest>> = ready
         .iter()
         .enumerate()
-        .map(|(index, one)| rests_of(&|seen: &Figures| seen.alone[index], &one.alternative.rows))
+        .map(|(index, one)| rests_of(&|seen: &Figures| seen.alone[index].solved, &one.alternative.rows))
         .collect();
-    let basis: Vec<Basis> =
-        ready.iter().zip(&rests).map(|(one, rests)| basis_of(rests, !one.compiled.has_evidence())).collect();
+    let doubted =
+        |name: &str| doubt.is_some_and(|doubt| doubt.shares.iter().any(|(taken, _)| taken == name));
+    let basis: Vec<Basis> = ready
+        .iter()
+        .zip(&rests)
+        .map(|(one, rests)| {
+            let basis = basis_of(rests, !one.compiled.has_evidence());
+            if doubted(&one.alternative.name) { basis.max(Basis::Weak) } else { basis }
+        })
+        .collect();
 
     let draws = draws(&base, &factors, open, design, seed, &figures)?;
     let carried: Vec<&Figures> = draws.iter().flatten().collect();
     let by = [Figure::Throughput, Figure::Latency, Figure::ThroughputRatio].map(|kind| (kind, sizes(kind)));
+    let errors = |kind: Option<Figure>| {
+        by.iter().find(|(known, _)| Some(*known) == kind).map_or(&[][..], |(_, sizes)| sizes)
+    };
     let ranged = |kind: Option<Figure>, figure: &dyn Fn(&Figures) -> f64| {
-        let sample: Vec<f64> = carried.iter().map(|draw| figure(draw)).collect();
-        let errors = by.iter().find(|(known, _)| Some(*known) == kind).map_or(&[][..], |(_, sizes)| sizes);
-        Ranged::of(figure(&point), widened(&sample, errors))
+        let sample: Vec<_> = carried.iter().map(|draw| (figure(draw), f64::INFINITY)).collect();
+        Ranged::of(figure(&point), widened(&sample, errors(kind)))
+    };
+    let rated = |is_predicted: bool, figure: &dyn Fn(&Figures) -> Rate| {
+        let rates = carried.iter().map(|draw| figure(draw));
+        let sample: Vec<_> = rates.map(|rate| (rate.solved, rate.most)).collect();
+        let kind = is_predicted.then_some(Figure::Throughput);
+        Ranged::of(figure(&point).solved, widened(&sample, errors(kind)))
     };
     let mut sets: BTreeMap<&[String], usize> = BTreeMap::new();
     for draw in &carried {
@@ -259,28 +312,31 @@ pub(crate) fn confidence(
         (0..count).map(|index| ranged(kind, &|seen: &Figures| figure(seen, index))).collect()
     };
     // A load that was asked for is no prediction.
-    let mixed = (design.objective == Objective::MostThroughput).then_some(Figure::Throughput);
-    let rate = Some(Figure::Throughput);
+    let is_predicted = design.objective == Objective::MostThroughput;
     // What measured this very alternative fixes its rate: errors of predictions say nothing of it.
     let alone = (0..point.alone.len())
-        .map(|index| {
-            let kind = rate.filter(|_| basis[index] != Basis::Fitted);
-            ranged(kind, &|seen: &Figures| seen.alone[index])
-        })
+        .map(|index| rated(basis[index] != Basis::Fitted, &|seen: &Figures| seen.alone[index]))
         .collect();
+    let mut optimal = rated(is_predicted, &|seen| seen.optimal);
+    if let Some(doubt) = doubt.filter(|_| is_predicted) {
+        optimal = optimal.including(doubt.carried);
+    }
+    let mix_rests = rests_of(&|seen: &Figures| seen.optimal.solved, &[]);
+    let mix_basis = mix_basis(&seen.optimal, &base.parts(), &basis, &mix_rests);
     Ok(Confidence {
+        mix_basis: if doubt.is_some() { mix_basis.max(Basis::Weak) } else { mix_basis },
         basis,
-        mix_rests: rests_of(&|seen: &Figures| seen.optimal, &[]),
+        mix_rests,
         rests,
         alone,
         latency: each(Some(Figure::Latency), point.latency.len(), &|seen, index| seen.latency[index]),
-        mixes: each(rate, point.mixes.len(), &|seen, index| seen.mixes[index]),
-        greedy: ranged(rate, &|seen| seen.greedy),
-        optimal: ranged(mixed, &|seen| seen.optimal),
+        mixes: (0..point.mixes.len()).map(|index| rated(true, &|seen| seen.mixes[index])).collect(),
+        greedy: rated(true, &|seen| seen.greedy),
+        optimal,
         shares: each(None, point.shares.len(), &|seen, index| seen.shares[index]),
         over: (0..point.alone.len())
             .map(|index| {
-                let ratio = |seen: &Figures| seen.optimal / seen.alone[index];
+                let ratio = |seen: &Figures| seen.optimal.solved / seen.alone[index].solved;
                 let above = carried.iter().filter(|draw| ratio(draw) > 1.0).count() as f64 / total;
                 (ranged(Some(Figure::ThroughputRatio), &ratio), above)
             })
@@ -453,13 +509,14 @@ fn influences(factors: &[Factor], ends: &[Ends], point: &Figures) -> Vec<Influen
             note: factor.note.clone(),
             low,
             high,
-            rate_low: sides[0].0.optimal,
-            rate_high: sides[1].0.optimal,
+            rate_low: sides[0].0.optimal.solved,
+            rate_high: sides[1].0.optimal.solved,
             changes: (!changes.is_empty()).then(|| changes.join(", ")),
         });
     }
-    let span = |i: &Influence| (i.rate_low - point.optimal).abs().max((i.rate_high - point.optimal).abs());
-    found.retain(|i| span(i) > 1e-4 * point.optimal || i.changes.is_some());
+    let usual = point.optimal.solved;
+    let span = |i: &Influence| (i.rate_low - usual).abs().max((i.rate_high - usual).abs());
+    found.retain(|i| span(i) > 1e-4 * usual || i.changes.is_some());
     found.sort_by(|a, b| span(b).total_cmp(&span(a)).then(a.number.cmp(&b.number)));
     found
 }
@@ -513,7 +570,7 @@ fn draws(
 
 /// The basis of a mix: that of the worst alternative that it takes a twentieth or more of, and never better
 /// than what its own rate rests on. No evidence is about a mix itself, so it is predicted at best.
-pub(crate) fn mix_basis(
+fn mix_basis(
     solution: &Solution,
     parts: &[Part<'_>],
     alternatives: &[Basis],

@@ -407,6 +407,9 @@ impl ObjectAccess {
     }
 }
 
+/// The objects of a design by name, and what a cache keeps of them.
+type Objects = (BTreeMap<String, ObjectAccess>, Option<CacheUse>);
+
 /// What a memory budget keeps, and what that brings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheUse {
@@ -844,6 +847,16 @@ impl Design {
                 at: error.span().map(Into::into),
             }
         })?;
+        let root = toml::de::DeTable::parse(text).expect("it was read already");
+        if let Some((character, at)) = offpath_profile::control_character(root.get_ref()) {
+            return Err(DesignError {
+                message: offpath_profile::control_character_reason(character),
+                help: Some(offpath_profile::CONTROL_CHARACTER_HELP.to_string()),
+                source_code: NamedSource::new(name, text.to_string()),
+                at: Some(at.into()),
+            }
+            .into());
+        }
         let mut parsed = Parsed {
             text: text.to_string(),
             name: name.to_string(),
@@ -1445,19 +1458,15 @@ impl Resolver<'_> {
             }
             Ok(rate.get() as f64)
         };
-        #[allow(clippy::single_match, reason = "one of several objectives")]
-        match (word, &changes.offered_load) {
-            // A load that changes nothing would pass for one that was met.
-            ("most-throughput", Some(load)) => {
-                return Err(miette::miette!(
+        match word {
+            "most-throughput" => match &changes.offered_load {
+                // A load that changes nothing would pass for one that was met.
+                Some(load) => Err(miette::miette!(
                     help = "add `--goal lowest-p99` or `--goal least-host-cpu`, or leave `--load` out",
                     "`--load {load}` has no effect on the goal `most-throughput`, which is sought at no load"
-                ));
-            }
-            _ => {}
-        }
-        match word {
-            "most-throughput" => Ok(Objective::MostThroughput),
+                )),
+                None => Ok(Objective::MostThroughput),
+            },
             "least-host-cpu" => Ok(Objective::LeastHostCpu { load: load()? }),
             "lowest-p99" => Ok(Objective::LowestP99 { load: load()? }),
             other => Err(self.error(
@@ -1639,8 +1648,7 @@ impl Resolver<'_> {
     }
 
     /// The objects, and what the cache keeps of them.
-    #[allow(clippy::type_complexity)]
-    fn read_objects(&mut self) -> Result<(BTreeMap<String, ObjectAccess>, Option<CacheUse>), miette::Report> {
+    fn read_objects(&mut self) -> Result<Objects, miette::Report> {
         let mut accesses = BTreeMap::new();
         let popularity = &self.file.popularity;
         let mut entries = BTreeMap::new();

@@ -220,10 +220,11 @@ fn rescaled(observed: &Fold, before: &Fold, after: &Fold) -> Fold {
     let scale = |observed: f64, before: f64, after: f64| {
         if before > 0.0 { observed * after / before } else { observed + after }
     };
-    #[allow(clippy::type_complexity, reason = "the same map three times")]
     fn all<K: Ord + Clone>(
-        (observed, before, after): (&BTreeMap<K, f64>, &BTreeMap<K, f64>, &BTreeMap<K, f64>),
-        scale: &dyn Fn(f64, f64, f64) -> f64,
+        observed: &BTreeMap<K, f64>,
+        before: &BTreeMap<K, f64>,
+        after: &BTreeMap<K, f64>,
+        scale: impl Fn(f64, f64, f64) -> f64,
     ) -> BTreeMap<K, f64> {
         let at = |map: &BTreeMap<K, f64>, key: &K| map.get(key).copied().unwrap_or(0.0);
         // What was observed and is not added up stays as it was observed.
@@ -233,8 +234,8 @@ fn rescaled(observed: &Fold, before: &Fold, after: &Fold) -> Fold {
             .collect()
     }
     Fold {
-        seconds: all((&observed.seconds, &before.seconds, &after.seconds), &scale),
-        requests: all((&observed.requests, &before.requests, &after.requests), &scale),
+        seconds: all(&observed.seconds, &before.seconds, &after.seconds, scale),
+        requests: all(&observed.requests, &before.requests, &after.requests, scale),
         latency: scale(observed.latency, before.latency, after.latency),
         network_bytes: after.network_bytes,
         estimated: after.estimated.clone(),

@@ -568,6 +568,9 @@ type Memory<F> = (<F as Fabric>::QueuePair, RemoteRegion);
 /// An endpoint on one of its machines.
 type Peer = (String, u32);
 
+/// A task that waits for an answer: its role, the number of its machine, and its number there.
+type Asker = (String, u16, u16);
+
 /// What one role holds.
 struct Agent<F: Fabric> {
     fabric: F,
@@ -581,8 +584,7 @@ struct Agent<F: Fabric> {
     /// Connections to the memories of endpoints on several machines that nobody uses now.
     memories: RefCell<BTreeMap<Peer, Vec<Memory<F>>>>,
     /// Connections that the tasks of initiators wait on for an answer from here.
-    #[allow(clippy::type_complexity, reason = "a key of three and its line")]
-    back: RefCell<BTreeMap<(String, u16, u16), Rc<Line<F>>>>,
+    back: RefCell<BTreeMap<Asker, Rc<Line<F>>>>,
     /// Connections for copies of messages.
     copies: RefCell<BTreeMap<Peer, Rc<Line<F>>>>,
     /// Tasks for work in the background that have none.

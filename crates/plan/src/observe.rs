@@ -253,9 +253,12 @@ fn words(failure: &Failure) -> String {
     }
 }
 
+/// Looks every 5 us, and less often the longer it takes: a request that waits for seconds ends too.
 async fn wait_for(fabric: &TwinFabric, mut done: impl FnMut() -> bool) {
+    let started = fabric.now();
     while !done() {
-        fabric.sleep(Time::from_us(5)).await;
+        let longer = Time::from_ps((fabric.now() - started).ps() / 4);
+        fabric.sleep(longer.max(Time::from_us(5))).await;
     }
 }
 

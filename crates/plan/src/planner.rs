@@ -2,7 +2,7 @@
 //! how sure that is.
 
 use crate::coded;
-use crate::confidence::{self, Basis, Influence, Mechanism, Ranged, Rest};
+use crate::confidence::{self, Basis, Doubt, Influence, Mechanism, Ranged, Rest};
 use crate::design::{Alternative, CacheUse, Design, Runs};
 use crate::program::{Compiled, Fold, compile};
 use crate::solve::{self, Part, activity, evaluate, host_seconds, main_router, stations};
@@ -338,10 +338,22 @@ pub fn plan(
     open: &[Mechanism],
     seed: Seed,
 ) -> Result<Plan, miette::Report> {
+    plan_doubted(design, ready, folds, open, None, seed)
+}
+
+/// [`plan`] of a mix of which the twin carried something else.
+pub(crate) fn plan_doubted(
+    design: &Design,
+    ready: &[Ready],
+    folds: &[Fold],
+    open: &[Mechanism],
+    doubt: Option<&Doubt<'_>>,
+    seed: Seed,
+) -> Result<Plan, miette::Report> {
     let parts = Part::all(ready);
     let main = main_router(&parts)?;
     let seen = evaluate(design, &parts, folds, true)?;
-    let sure = confidence::confidence(design, ready, folds, &seen, open, seed)?;
+    let sure = confidence::confidence(design, ready, folds, &seen, open, doubt, seed)?;
     let alternatives = ready
         .iter()
         .enumerate()
@@ -379,7 +391,7 @@ pub fn plan(
         greedy_order: seen.order.clone(),
         optimal: mix("optimal", &seen.optimal, sure.optimal),
         recommendation: Recommendation {
-            basis: confidence::mix_basis(&seen.optimal, &parts, &sure.basis, &sure.mix_rests),
+            basis: sure.mix_basis,
             rests_on: sure.mix_rests,
             draws: crate::sample::DRAWS,
             best_in: sure.recommended_best,

@@ -5,7 +5,7 @@ use crate::estimate::Share;
 use miette::NamedSource;
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{
-    Access, Advance, Cursor, Kind, Mark, Operation, Path, Posting, Route, Router, Stations, Verb,
+    Access, Advance, Cursor, Kind, Mark, Operation, Path, Posting, Route, RouteError, Router, Stations, Verb,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -628,9 +628,21 @@ impl Compiler<'_> {
                 span.clone(),
             ));
         }
-        build().map_err(|error: offpath_route::RouteError| {
-            let paths: Vec<String> = self.router.paths().iter().map(ToString::to_string).collect();
-            self.error(error.to_string(), format!("the paths here are {}", paths.join(", ")), span.clone())
+        build().map_err(|error: RouteError| {
+            let help = match &error {
+                RouteError::PayloadTooLarge { bound, .. } => {
+                    format!("`repeat` a step of at most {bound} as often as it takes to move all")
+                }
+                RouteError::EngineVerb { .. } => {
+                    "use `read` or `write`, or the path without its engine".to_string()
+                }
+                RouteError::EmptyBatch => "use `batch = 1` or more".to_string(),
+                _ => {
+                    let paths: Vec<String> = self.router.paths().iter().map(ToString::to_string).collect();
+                    format!("the paths here are {}", paths.join(", "))
+                }
+            };
+            self.error(error.to_string(), help, span.clone())
         })
     }
 }

@@ -75,13 +75,15 @@ pub fn sizes_of(errors: impl Iterator<Item = (bool, f64)> + Clone) -> Vec<f64> {
     sizes
 }
 
-/// A sample with each value moved by each error, up and down.
-pub fn widened(sample: &[f64], sizes: &[f64]) -> Vec<f64> {
+/// A sample with each value moved by each error, up and down. Each comes with the most that it can be
+/// whatever a model is wrong by: an error moves nothing beyond that.
+pub fn widened(sample: &[(f64, f64)], sizes: &[f64]) -> Vec<f64> {
     if sizes.is_empty() {
-        return sample.to_vec();
+        return sample.iter().map(|(value, _)| *value).collect();
     }
     let moves = sizes.iter().flat_map(|size| [size.exp(), (-size).exp()]);
-    moves.flat_map(|factor| sample.iter().map(move |value| value * factor)).collect()
+    let moved = |factor: f64| sample.iter().map(move |(value, most)| (value * factor).min(value.max(*most)));
+    moves.flat_map(moved).collect()
 }
 
 #[cfg(test)]
@@ -100,9 +102,17 @@ mod tests {
 
     #[test]
     fn errors_move_up_and_down_alike() {
-        let mut wide = widened(&[10.0], &[2.0f64.ln()]);
+        let mut wide = widened(&[(10.0, f64::INFINITY)], &[2.0f64.ln()]);
         wide.sort_by(f64::total_cmp);
         assert!((wide[0] - 5.0).abs() < 1e-9 && (wide[1] - 20.0).abs() < 1e-9, "{wide:?}");
-        assert_eq!(widened(&[10.0], &[]), [10.0]);
+        assert_eq!(widened(&[(10.0, 11.0)], &[]), [10.0]);
+    }
+
+    #[test]
+    fn no_error_moves_a_rate_beyond_what_wires_carry() {
+        let mut wide = widened(&[(10.0, 12.0), (20.0, 12.0)], &[2.0f64.ln()]);
+        wide.sort_by(f64::total_cmp);
+        let most: Vec<i64> = wide.iter().map(|value| value.round() as i64).collect();
+        assert_eq!(most, [5, 10, 12, 20], "a value above its own bound stays where it was solved");
     }
 }

@@ -56,6 +56,14 @@ pub fn activity(name: &str, fold: &Fold, router: &Router) -> Activity {
     activity
 }
 
+/// Requests per second that the ports and links of `router` carry, where a request asks `seconds` of a
+/// station: no error of a model makes them faster.
+pub(crate) fn wire_rate(router: &Router, seconds: impl Fn(&str) -> f64) -> f64 {
+    let wires = router.stations().iter().filter(|station| station.is_wire);
+    let rates = wires.map(|wire| wire.servers() as f64 / seconds(&wire.name));
+    rates.fold(f64::INFINITY, f64::min)
+}
+
 /// An alternative and the routes of the system that it runs on.
 #[derive(Clone, Copy)]
 pub(crate) struct Part<'a> {

@@ -87,6 +87,41 @@ impl Table {
     }
 }
 
+/// What to do about a control character.
+pub const CONTROL_CHARACTER_HELP: &str =
+    "leave it out: names and words are shown on terminals, which would act on it";
+
+/// What is wrong with it.
+pub fn control_character_reason(character: char) -> String {
+    format!("these words hold the control character U+{:04X}", u32::from(character))
+}
+
+/// The first control character in the words of a TOML file, keys included, with its place; line ends and
+/// tabs are none. What is printed must not move a reader's cursor or repaint what stands above it.
+///
+/// ```
+/// # use toml::de::DeTable;
+/// let root = DeTable::parse(r#"name = "a\u001b[2Jb""#).unwrap();
+/// let (character, at) = offpath_profile::control_character(root.get_ref()).unwrap();
+/// assert_eq!((character, at), ('\u{1b}', 7..17));
+/// ```
+pub fn control_character(table: &DeTable<'_>) -> Option<(char, Range<usize>)> {
+    fn within(text: &str) -> Option<char> {
+        text.chars().find(|one| one.is_control() && !matches!(one, '\n' | '\r' | '\t'))
+    }
+    fn of(value: &toml::Spanned<DeValue<'_>>) -> Option<(char, Range<usize>)> {
+        match value.get_ref() {
+            DeValue::String(text) => within(text).map(|character| (character, value.span())),
+            DeValue::Array(values) => values.iter().find_map(of),
+            DeValue::Table(table) => control_character(table),
+            _ => None,
+        }
+    }
+    table
+        .iter()
+        .find_map(|(key, value)| within(key.get_ref()).map(|found| (found, key.span())).or_else(|| of(value)))
+}
+
 /// A header table.
 #[derive(Clone, Debug)]
 pub(crate) struct Header {
@@ -158,6 +193,13 @@ impl Document {
                 Some((&source, error.span().unwrap_or(0..0))),
             )
         })?;
+        if let Some((character, at)) = control_character(root.get_ref()) {
+            return Err(ProfileError::new(
+                Problem::Structure { reason: control_character_reason(character) },
+                CONTROL_CHARACTER_HELP,
+                Some((&source, at)),
+            ));
+        }
         let mut document =
             Document { source: source.clone(), headers: Vec::new(), tables: Vec::new(), changes: Vec::new() };
         let mut mistakes = Mistakes::default();

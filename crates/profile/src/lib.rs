@@ -26,6 +26,7 @@ mod overlay;
 mod schema;
 mod topology;
 
+pub use document::{CONTROL_CHARACTER_HELP, control_character, control_character_reason};
 pub use error::{Problem, ProfileError};
 pub use library::{Category, Library, Listed, Request};
 pub use model::*;

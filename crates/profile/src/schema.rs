@@ -64,7 +64,9 @@ const RATE: Range = range(1e6, 1e15, "from 1 Mbit/s to 1000 Tbit/s");
 const OPERATIONS: Range = range(1.0, 1e12, "from 1 /s to 1000 G/s");
 const OPERATIONS_OR_NONE: Range = range(0.0, 1e12, "from 0 /s to 1000 G/s");
 const CLOCK: Range = range(1e6, 1e12, "from 1 MHz to 1000 GHz");
-const PACKET: Range = range(1.0, 1048576.0, "from 1 B to 1 MiB");
+/// What InfiniBand and RoCE know as path MTU.
+const PATH_MTU: Range =
+    Range { least: 256.0, most: 4096.0, power_of_two: true, words: "a power of two from 256 B to 4096 B" };
 /// What PCI Express can encode as largest payload of a packet, and as largest read request.
 const PCIE_SIZE: Range =
     Range { least: 128.0, most: 4096.0, power_of_two: true, words: "a power of two from 128 B to 4096 B" };
@@ -162,7 +164,7 @@ const ENGINE: &[Key] = &[
 ];
 const STALL: &[Key] = &[bytes("above", &SIZE), rate("rate")];
 const MACHINE: &[Key] = &[count("count"), count("available")];
-const NETWORK: &[Key] = &[time("delay"), bytes("mtu", &PACKET), bytes("packet_header", &HEADER)];
+const NETWORK: &[Key] = &[time("delay"), bytes("mtu", &PATH_MTU), bytes("packet_header", &HEADER)];
 
 impl Kind {
     pub(crate) const ALL: &[Kind] = &[

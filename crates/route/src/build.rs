@@ -48,8 +48,9 @@ impl Operation {
     }
 }
 
-/// The largest message of a reliable connection (InfiniBand: 2 GiB).
-const LARGEST_MESSAGE: Bytes = Bytes::new(1 << 31);
+/// The longest message of a reliable connection: the 1 GiB that common adapters report, half of what
+/// InfiniBand allows.
+pub const LONGEST_MESSAGE: Bytes = Bytes::new(1 << 30);
 /// What a write-combining store buffer sends in one TLP.
 const WRITE_COMBINING: Bytes = Bytes::new(64);
 /// A hop that does not cut its bytes into packets.
@@ -304,7 +305,7 @@ impl Router {
         if *posting == Posting::Batch(0) {
             return Err(RouteError::EmptyBatch);
         }
-        let bound = if *verb == Verb::SendDatagram { self.system.network.mtu } else { LARGEST_MESSAGE };
+        let bound = if *verb == Verb::SendDatagram { self.system.network.mtu } else { LONGEST_MESSAGE };
         if *payload > bound {
             let what = if *verb == Verb::SendDatagram { "a datagram" } else { "a message" };
             return Err(RouteError::PayloadTooLarge { payload: *payload, bound, what });

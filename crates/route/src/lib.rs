@@ -27,7 +27,7 @@ mod path;
 mod station;
 mod visit;
 
-pub use build::{Operation, Posting, Router};
+pub use build::{LONGEST_MESSAGE, Operation, Posting, Router};
 pub use calendar::{Calendar, Stations};
 pub use cursor::{Advance, Cursor, Marked, POSTED_CREDIT};
 pub use ledger::{Demand, Ledger, LinkPackets, Reader, Reading, Term, Unloaded};

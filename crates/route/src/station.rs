@@ -45,6 +45,8 @@ pub struct Station {
     pub instances: u64,
     /// How it serves.
     pub kind: Kind,
+    /// Whether it is one direction of a port or link: nothing crosses it faster than its rate.
+    pub is_wire: bool,
     /// What it stands for, in a few words.
     pub meaning: &'static str,
 }
@@ -84,53 +86,64 @@ fn interval(rate: offpath_quantity::OpRate) -> Option<Time> {
 pub(crate) fn stations(system: &System) -> Vec<Station> {
     let mut all = Vec::new();
     for (machine, m) in system.machines.iter().enumerate() {
-        let mut add = |name: String, kind: Kind, meaning: &'static str| {
-            all.push(Station { name, machine, instances: m.count, kind, meaning });
+        let station = |name: String, kind: Kind, meaning: &'static str| Station {
+            name,
+            machine,
+            instances: m.count,
+            kind,
+            is_wire: false,
+            meaning,
         };
+        let wire = |name, meaning| Station { is_wire: true, ..station(name, Kind::Line, meaning) };
+        let mut add = |one: Station| all.push(one);
         let shared = interval(m.nic.shared_packet_rate);
         let reserved = m.endpoints.iter().map(|_| interval(m.nic.reserved_packet_rate)).collect();
-        add(format!("{}.cores", m.nic.name), Kind::Pool { shared, reserved }, "NIC packet cores");
-        add(
+        add(station(format!("{}.cores", m.nic.name), Kind::Pool { shared, reserved }, "NIC packet cores"));
+        add(station(
             format!("{}.contexts", m.nic.name),
             Kind::Contexts(m.nic.contexts),
             "NIC contexts held during PCIe",
-        );
+        ));
         if m.nic.reserved_contexts > 0 {
             // What is reserved for the others, an endpoint cannot take.
             let others = m.nic.reserved_contexts * (m.endpoints.len() as u64 - 1);
             for e in &m.endpoints {
                 let name = format!("{}.contexts-of-{}", m.nic.name, e.name);
-                add(
+                add(station(
                     name,
                     Kind::Contexts(m.nic.contexts.saturating_sub(others).max(1)),
                     "NIC contexts open to an endpoint",
-                );
+                ));
             }
         }
-        add(format!("{}.transmit", m.nic.name), Kind::Line, "network port, outbound");
-        add(format!("{}.receive", m.nic.name), Kind::Line, "network port, inbound");
+        add(wire(format!("{}.transmit", m.nic.name), "network port, outbound"));
+        add(wire(format!("{}.receive", m.nic.name), "network port, inbound"));
         for link in m.links.iter().filter(|link| link.pcie.is_some()) {
-            add(format!("{}.up", link.name), Kind::Line, "PCIe link, towards the NIC");
-            add(format!("{}.down", link.name), Kind::Line, "PCIe link, away from the NIC");
+            add(wire(format!("{}.up", link.name), "PCIe link, towards the NIC"));
+            add(wire(format!("{}.down", link.name), "PCIe link, away from the NIC"));
         }
         for e in &m.endpoints {
-            add(format!("{}.cpu", e.name), Kind::Cores(e.cores), "processor cores");
-            add(format!("{}.memory", e.name), Kind::Line, "memory bandwidth");
+            add(station(format!("{}.cpu", e.name), Kind::Cores(e.cores), "processor cores"));
+            add(station(format!("{}.memory", e.name), Kind::Line, "memory bandwidth"));
             if !e.ddio {
-                add(format!("{}.banks", e.name), Kind::Banks(e.memory.banks), "memory banks");
+                add(station(format!("{}.banks", e.name), Kind::Banks(e.memory.banks), "memory banks"));
             }
             if e.read_path_rate.is_some() {
-                add(format!("{}.read-path", e.name), Kind::Line, "host-side read path");
+                add(station(format!("{}.read-path", e.name), Kind::Line, "host-side read path"));
             }
         }
         for engine in &m.engines {
-            add(format!("{}.requests", engine.name), Kind::Line, "copy engine, start of a request");
-            add(format!("{}.read", engine.name), Kind::Line, "copy engine, towards its endpoint");
-            add(format!("{}.write", engine.name), Kind::Line, "copy engine, away from its endpoint");
-            add(format!("{}.total", engine.name), Kind::Line, "copy engine, bytes of both directions");
+            add(station(format!("{}.requests", engine.name), Kind::Line, "copy engine, start of a request"));
+            add(station(format!("{}.read", engine.name), Kind::Line, "copy engine, towards its endpoint"));
+            add(station(format!("{}.write", engine.name), Kind::Line, "copy engine, away from its endpoint"));
+            add(station(
+                format!("{}.total", engine.name),
+                Kind::Line,
+                "copy engine, bytes of both directions",
+            ));
         }
         for stall in &m.stalls {
-            add(stall.name.clone(), Kind::Line, "regime of large transfers");
+            add(station(stall.name.clone(), Kind::Line, "regime of large transfers"));
         }
     }
     all

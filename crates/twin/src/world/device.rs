@@ -6,11 +6,11 @@
 
 use super::arena::{Arena, Key, Subject};
 use super::memory::{self, TwinRegion};
-use super::{Core, DEPTH_MAX, Deed, INLINE_MAX, LONGEST, Label, Planned, RC_MESSAGE_MAX, TwinFabric};
+use super::{Core, DEPTH_MAX, Deed, INLINE_MAX, LONGEST, Label, Planned, TwinFabric};
 use crate::engine::{Failure, Handle, Marks, Retransmission, Start};
 use offpath_fabric::*;
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{Mark, Posting, Verb};
+use offpath_route::{LONGEST_MESSAGE, Mark, Posting, Verb};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -1359,7 +1359,7 @@ impl QueuePair for TwinQueuePair {
 
     fn message_max(&self) -> u64 {
         match self.handle.options.kind {
-            Kind::Rc => RC_MESSAGE_MAX.get(),
+            Kind::Rc => LONGEST_MESSAGE.get(),
             Kind::Ud => self.handle.core.mtu.get(),
         }
     }

@@ -81,8 +81,6 @@ use network::Network;
 const INLINE_MAX: u32 = 1024;
 /// The deepest queue, as of common adapters.
 const DEPTH_MAX: u32 = 32_768;
-/// The longest RC message, 1 GiB, as of common adapters.
-const RC_MESSAGE_MAX: Bytes = Bytes::new(1 << 30);
 
 /// The longest single wait, about 3 days: longer ones are cut to it, so that sums of them stay within
 /// what a [`Time`] holds.
