@@ -48,11 +48,6 @@ impl Line {
         [self.null_links, nearest].into_iter().flatten().reduce(|a, b| if b.abs() < a.abs() { b } else { a })
     }
 
-    /// Whether the prediction is a number that has an error, and not an order or a bound.
-    pub fn is_numeric(&self) -> bool {
-        self.verdict.is_some() && self.row.published.is_some_and(|claim| !claim.is_bound())
-    }
-
     /// Whether the published number lies in the 80% and the 95% interval of its prediction; `None` where
     /// it is no prediction of a measured number.
     pub fn covered(&self) -> Option<(bool, bool)> {
@@ -153,13 +148,22 @@ impl std::ops::Add for Count {
     }
 }
 
+/// Median errors over the same predicted measured numbers, as shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Medians {
+    /// How many they are.
+    pub rows: usize,
+    /// Of offpath.
+    pub model: f64,
+    /// Of taking the nearest published row.
+    pub nearest: f64,
+    /// Of the model that has links alone; 0 where it speaks of none.
+    pub links: f64,
+}
+
 /// What all rows say together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// Measured numbers of which links alone predict something.
-    pub of_links: usize,
-    /// The median error of the predictions of those.
-    pub median_where_links: f64,
     /// Measured numbers that were predicted.
     pub measured: Count,
     /// Those of them that lie in the 80% interval of their prediction.
@@ -184,14 +188,14 @@ pub struct Summary {
     pub of_scored_kinds: usize,
     /// Settings of the authors' experiments.
     pub settings: usize,
-    /// Median error of predicted rows that have a number, as a share.
-    pub median_error: f64,
-    /// The same of the model that has links alone.
-    pub median_null_links: f64,
-    /// The same of taking the nearest published row.
-    pub median_null_nearest: f64,
-    /// How many rows these medians are over.
-    pub numeric: usize,
+    /// The errors of all measured numbers but places of a sweep, which have none.
+    pub errors: Medians,
+    /// Of those of them that links alone speak of.
+    pub where_links: Medians,
+    /// Of the others.
+    pub elsewhere: Medians,
+    /// The median of how far the 80% intervals reach to either side, as a share.
+    pub median_half_width: f64,
 }
 
 /// Runs the rows that `only` names, or all where it is empty, on so many threads, with `overlays` in
@@ -593,16 +597,26 @@ pub fn summary(lines: &[Line]) -> Summary {
         .iter()
         .filter(|line| line.sort == Some(Sort::Measured) && line.row.kind != Kind::Threshold)
         .collect();
-    let median_of = |error: &dyn Fn(&Line) -> Option<f64>| {
-        median(numeric.iter().filter_map(|line| error(line)).map(f64::abs).collect())
+    let medians = |lines: &[&Line]| {
+        let of = |error: &dyn Fn(&Line) -> Option<f64>| {
+            median(lines.iter().filter_map(|line| error(line)).map(f64::abs).collect())
+        };
+        Medians {
+            rows: lines.len(),
+            model: of(&|line| line.verdict.as_ref().map(|verdict| verdict.error)),
+            nearest: of(&|line| line.null_nearest.as_ref().map(|(error, _)| *error)),
+            links: of(&|line| line.null_links),
+        }
     };
-    summary.numeric = numeric.len();
-    summary.median_error = median_of(&|line| line.verdict.as_ref().map(|verdict| verdict.error));
-    summary.median_where_links =
-        median_of(&|line| line.null_links.and_then(|_| line.verdict.as_ref().map(|verdict| verdict.error)));
-    summary.of_links = numeric.iter().filter(|line| line.null_links.is_some()).count();
-    summary.median_null_links = median_of(&|line| line.null_links);
-    summary.median_null_nearest = median_of(&|line| line.null_nearest.as_ref().map(|(error, _)| *error));
+    let (linked, others): (Vec<&Line>, Vec<&Line>) =
+        numeric.iter().partition(|line| line.null_links.is_some());
+    (summary.errors, summary.where_links, summary.elsewhere) =
+        (medians(&numeric), medians(&linked), medians(&others));
+    let half = |line: &&Line| {
+        let ends = [line.low?, line.high?].map(|end| plain(&line.row.unit, end));
+        Some((ends[1] / ends[0]).sqrt() - 1.0)
+    };
+    summary.median_half_width = median(numeric.iter().filter_map(half).collect());
     summary
 }
 

@@ -326,8 +326,10 @@ pub fn parse(text: &str, file: &str) -> Result<Vec<Row>, RowError> {
     }
     let known: BTreeMap<&str, Role> = rows.iter().map(|row| (row.id.as_str(), row.role)).collect();
     for row in &rows {
-        if let Some(other) = row.restates.iter().find(|id| known.get(id.as_str()) != Some(&Role::Fit)) {
-            let message = format!("`restates` names {other}, which is no row of role `fit` of this file");
+        let counts = |id: &String| matches!(known.get(id.as_str()), Some(Role::Fit | Role::Predict));
+        if let Some(other) = row.restates.iter().find(|id| !counts(id)) {
+            let message =
+                format!("`restates` names {other}, which is no row of role `fit` or `predict` of this file");
             return Err(RowError::Row { file: file.to_string(), id: row.id.clone(), message });
         }
         if let Some(stranger) = row.alike.iter().find(|id| !known.contains_key(id.as_str())) {
@@ -351,14 +353,25 @@ fn spanned(text: &str) -> Result<(f64, f64), String> {
     Ok((bytes(from)?, bytes(to)?))
 }
 
-/// The fitted rows that a prediction restates: those it names, and those whose experiment runs at every
-/// place that its own does, with the same measure against the same.
+/// The rows that a prediction restates: those it names, fitted ones whose experiment runs at every place that its
+/// own does, with the same measure against the same, and predictions before it whose experiment is its own: a
+/// number that a paper gives twice counts once.
 pub fn restated(row: &Row, rows: &[Row]) -> Vec<String> {
     let mut found = row.restates.clone();
     let Some(own) = row.experiment.as_ref().filter(|_| row.role == Role::Predict) else { return found };
-    for other in rows.iter().filter(|other| other.role == Role::Fit && other.id != row.id) {
+    let mut is_before = true;
+    for other in rows {
+        if other.id == row.id {
+            is_before = false;
+            continue;
+        }
         let Some(theirs) = &other.experiment else { continue };
-        if own.repeats(theirs) && !found.contains(&other.id) {
+        let is_restated = match other.role {
+            Role::Fit => own.repeats(theirs),
+            Role::Predict => is_before && own.repeats(theirs) && theirs.repeats(own),
+            _ => false,
+        };
+        if is_restated && !found.contains(&other.id) {
             found.push(other.id.clone());
         }
     }

@@ -36,7 +36,7 @@ fn the_score_is_no_worse_than_it_was() {
     // Goals are 90% of fitted rows, 75% of measured numbers and 95% of orders; docs/validation.md has
     // the rows that miss. These are the shares that were reached.
     assert!(summary.fitted.within >= 29 && summary.fitted.percent() >= 85.0, "{summary:?}");
-    assert!(summary.measured.within >= 10 && summary.median_error < 0.14, "{summary:?}");
+    assert!(summary.measured.within >= 10 && summary.errors.model < 0.16, "{summary:?}");
     assert!(summary.orders.within >= 30 && summary.orders.percent() >= 88.0, "{summary:?}");
     assert_eq!(summary.exact.within, summary.exact.of, "{summary:?}");
     assert_eq!(summary.configured.within, summary.configured.of, "{summary:?}");
@@ -153,6 +153,8 @@ fn restatements_are_found_by_their_experiments() {
     let restates = |id: &str| restated(rows.iter().find(|row| row.id == id).expect("it is a row"), &rows);
     assert!(restates("W075").contains(&"W078".to_string()), "the same difference of the same READs");
     assert!(restates("W094").is_empty(), "both directions at once were not fitted");
+    assert_eq!(restates("W251"), ["W001"], "one number, in the abstract and in its section");
+    assert!(restates("W001").is_empty(), "it counts once");
     let mut predicted = rows.iter().find(|row| row.id == "W149").expect("it is a row").clone();
     predicted.role = Role::Predict;
     predicted.id = "X".to_string();

@@ -660,6 +660,15 @@ fn a_sweep_resumes_where_it_was_cut_off() {
     assert_eq!(other.code, 2);
     assert!(other.stderr.contains("this sweep does not have"), "{}", other.stderr);
     assert_eq!(fs::read_to_string(&file).expect("the file is there"), whole, "no row is lost");
+
+    // Notes of somebody's, with a whole line and without one.
+    for foreign in ["when,what\n", "to be done"] {
+        fs::write(&file, foreign).expect("written");
+        let refused = offpath(&[&out[..], &["--resume"]].concat());
+        assert_eq!(refused.code, 2, "{}", refused.stderr);
+        assert!(refused.stderr.contains("does not begin with the names"), "{}", refused.stderr);
+        assert_eq!(fs::read_to_string(&file).expect("the file is there"), foreign, "nothing is written over");
+    }
 }
 
 #[test]

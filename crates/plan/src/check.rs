@@ -101,6 +101,8 @@ pub struct Point {
 
 /// Requests counted in a loaded window, where each is one burst.
 const COUNTED: f64 = 24_000.0;
+/// Virtual time beyond which a window does not grow: a million seconds, of which a picosecond is counted.
+const LONGEST_WINDOW: Time = Time::from_ps(1_000_000_000_000_000_000);
 /// Payload that moves as one burst.
 pub(crate) const BURST: f64 = 16_384.0;
 
@@ -313,7 +315,8 @@ fn run_mix(
         .map(|bytes| bytes.get() as f64)
         .fold(0.0, f64::max);
     let counted = (counted / (1.0 + payload / BURST)).max(400.0);
-    let window = Time::from_ps((counted / rate * 1e12) as u64).min(Time::from_ms(400));
+    // However rarely they come: time in which nothing happens costs nothing.
+    let window = Time::from_ps((counted / rate * 1e12) as u64).min(LONGEST_WINDOW);
     let run = |in_flight: u32| {
         // Queues that a closed loop fills at its start have to drain once before anything is counted.
         let warm_up = Time::from_ps((f64::from(in_flight) / rate * 4e12) as u64 + (latency_s * 8e12) as u64);

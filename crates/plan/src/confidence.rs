@@ -12,7 +12,7 @@ use crate::program::Fold;
 use crate::residual::{Figure, sizes, widened};
 use crate::sample::{DRAWS, between, quantile, strata};
 use crate::side_by_side::side_by_side;
-use crate::solve::{Evaluation, Part, composition, evaluate, holds, wire_rate};
+use crate::solve::{Evaluation, Part, composition, evaluate, holds, wire_rate, worth};
 use offpath_capacity::Solution;
 use offpath_profile::Provenance;
 use offpath_quantity::{Dimension, Quantity};
@@ -132,10 +132,11 @@ pub struct Influence {
     pub low: Quantity,
     /// The upper end.
     pub high: Quantity,
-    /// The best mix's requests per second at the lower end.
-    pub rate_low: f64,
+    /// The best mix's worth by the design's goal at the lower end: requests per second, seconds of the host's
+    /// processors a request, or seconds of unloaded latency. Nothing where the load is not carried there.
+    pub at_low: Option<f64>,
     /// And at the upper end.
-    pub rate_high: f64,
+    pub at_high: Option<f64>,
     /// The alternatives of the best mix where they change at an end.
     pub changes: Option<String>,
 }
@@ -168,6 +169,8 @@ pub(crate) struct Confidence {
     pub mixes: Vec<Ranged>,
     pub greedy: Ranged,
     pub optimal: Ranged,
+    /// The best mix's worth by the design's goal.
+    pub worth: Ranged,
     /// Of each alternative's share of the best mix.
     pub shares: Vec<Ranged>,
     pub influences: Vec<Influence>,
@@ -189,6 +192,8 @@ struct Figures {
     mixes: Vec<Rate>,
     greedy: Rate,
     optimal: Rate,
+    /// The best mix's worth by the design's goal.
+    worth: f64,
     shares: Vec<f64>,
     set: Vec<String>,
     holds: bool,
@@ -203,7 +208,7 @@ struct Rate {
 }
 
 impl Figures {
-    fn of(parts: &[Part<'_>], folds: &[Fold], seen: &Evaluation, holds: bool) -> Figures {
+    fn of(design: &Design, parts: &[Part<'_>], folds: &[Fold], seen: &Evaluation, holds: bool) -> Figures {
         let share = |name: &str| seen.optimal.shares.get(name).copied().unwrap_or(0.0);
         let all = || parts.iter().zip(folds);
         let rate = |solution: &Solution| {
@@ -224,6 +229,7 @@ impl Figures {
             mixes: seen.mixes.iter().map(rate).collect(),
             greedy: rate(&seen.greedy),
             optimal: rate(&seen.optimal),
+            worth: worth(design, parts, folds, &seen.optimal),
             shares: parts.iter().map(|part| share(&part.alternative.name)).collect(),
             set: composition(&seen.optimal),
             holds,
@@ -253,13 +259,13 @@ pub(crate) fn confidence(
             match evaluate(design, &parts, &moved.folds, false) {
                 Ok(seen) => {
                     let holds = holds(design, &parts, &moved.folds, &seen.optimal, &usual);
-                    Ok(Some(Figures::of(&parts, &moved.folds, &seen, holds)))
+                    Ok(Some(Figures::of(design, &parts, &moved.folds, &seen, holds)))
                 }
                 // A load that the stations do not carry with these numbers is an answer.
                 Err(PlanError::Capacity(_) | PlanError::NothingAllowed { .. }) => Ok(None),
             }
         };
-    let point = Figures::of(&base.parts(), folds, seen, true);
+    let point = Figures::of(design, &base.parts(), folds, seen, true);
     let ends = side_by_side(factors.len(), |index| {
         ends_of(&factors[index], |value| figures(&base, &[(&factors[index], value)]))
     });
@@ -273,8 +279,7 @@ pub(crate) fn confidence(
         .enumerate()
         .map(|(index, one)| rests_of(&|seen: &Figures| seen.alone[index].solved, &one.alternative.rows))
         .collect();
-    let doubted =
-        |name: &str| doubt.is_some_and(|doubt| doubt.shares.iter().any(|(taken, _)| taken == name));
+    let doubted = |name: &str| doubt.is_some_and(|doubt| doubt.shares.iter().any(|(taken, _)| taken == name));
     let basis: Vec<Basis> = ready
         .iter()
         .zip(&rests)
@@ -321,7 +326,12 @@ pub(crate) fn confidence(
     if let Some(doubt) = doubt.filter(|_| is_predicted) {
         optimal = optimal.including(doubt.carried);
     }
-    let mix_rests = rests_of(&|seen: &Figures| seen.optimal.solved, &[]);
+    let worth = match design.objective {
+        Objective::MostThroughput => optimal,
+        Objective::LeastHostCpu { .. } => ranged(None, &|seen: &Figures| seen.worth),
+        Objective::LowestP99 { .. } => ranged(Some(Figure::Latency), &|seen: &Figures| seen.worth),
+    };
+    let mix_rests = rests_of(&|seen: &Figures| seen.worth, &[]);
     let mix_basis = mix_basis(&seen.optimal, &base.parts(), &basis, &mix_rests);
     Ok(Confidence {
         mix_basis: if doubt.is_some() { mix_basis.max(Basis::Weak) } else { mix_basis },
@@ -333,6 +343,7 @@ pub(crate) fn confidence(
         mixes: (0..point.mixes.len()).map(|index| rated(true, &|seen| seen.mixes[index])).collect(),
         greedy: rated(true, &|seen| seen.greedy),
         optimal,
+        worth,
         shares: each(None, point.shares.len(), &|seen, index| seen.shares[index]),
         over: (0..point.alone.len())
             .map(|index| {
@@ -491,17 +502,16 @@ fn influences(factors: &[Factor], ends: &[Ends], point: &Figures) -> Vec<Influen
     for (factor, ends) in factors.iter().zip(ends) {
         let Some((low, high)) = factor.interval else { continue };
         let at = |end: &Option<(Quantity, Option<Figures>)>| match end {
-            Some((_, Some(seen))) => seen.clone(),
-            Some((_, None)) => Figures::default(),
-            None => point.clone(),
+            Some((_, seen)) => seen.clone(),
+            None => Some(point.clone()),
         };
         let sides = [(at(&ends.low), low), (at(&ends.high), high)];
         let changes: Vec<String> = sides
             .iter()
-            .filter(|(seen, _)| !seen.holds)
-            .map(|(seen, value)| match seen.set.as_slice() {
-                [] => format!("the load not carried at {value}"),
-                set => format!("{} at {value}", set.join(" + ")),
+            .filter(|(seen, _)| seen.as_ref().is_none_or(|seen| !seen.holds))
+            .map(|(seen, value)| match seen {
+                None => format!("the load not carried at {value}"),
+                Some(seen) => format!("{} at {value}", seen.set.join(" + ")),
             })
             .collect();
         found.push(Influence {
@@ -509,13 +519,15 @@ fn influences(factors: &[Factor], ends: &[Ends], point: &Figures) -> Vec<Influen
             note: factor.note.clone(),
             low,
             high,
-            rate_low: sides[0].0.optimal.solved,
-            rate_high: sides[1].0.optimal.solved,
+            at_low: sides[0].0.as_ref().map(|seen| seen.worth),
+            at_high: sides[1].0.as_ref().map(|seen| seen.worth),
             changes: (!changes.is_empty()).then(|| changes.join(", ")),
         });
     }
-    let usual = point.optimal.solved;
-    let span = |i: &Influence| (i.rate_low - usual).abs().max((i.rate_high - usual).abs());
+    let usual = point.worth;
+    // An end at which the load is not carried is as far as can be.
+    let far = |at: Option<f64>| at.map_or(f64::INFINITY, |at| (at - usual).abs());
+    let span = |i: &Influence| far(i.at_low).max(far(i.at_high));
     found.retain(|i| span(i) > 1e-4 * usual || i.changes.is_some());
     found.sort_by(|a, b| span(b).total_cmp(&span(a)).then(a.number.cmp(&b.number)));
     found
@@ -570,12 +582,7 @@ fn draws(
 
 /// The basis of a mix: that of the worst alternative that it takes a twentieth or more of, and never better
 /// than what its own rate rests on. No evidence is about a mix itself, so it is predicted at best.
-fn mix_basis(
-    solution: &Solution,
-    parts: &[Part<'_>],
-    alternatives: &[Basis],
-    rests: &[Rest],
-) -> Basis {
+fn mix_basis(solution: &Solution, parts: &[Part<'_>], alternatives: &[Basis], rests: &[Rest]) -> Basis {
     let taken = parts
         .iter()
         .zip(alternatives)

@@ -724,11 +724,6 @@ impl Design {
         }
     }
 
-    /// A parameter's value with its unit.
-    pub fn parameter_quantity(&self, name: &str, value: f64) -> Option<Quantity> {
-        Quantity::from_base(value, *self.dimensions.get(name)?)
-    }
-
     /// The numbers that the file gives, in its order. Each is an estimate of its author, whether it has
     /// an interval or not.
     pub fn estimates(&self) -> &[Estimate] {

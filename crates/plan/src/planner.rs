@@ -130,6 +130,9 @@ pub struct Plan {
     pub greedy_order: Vec<String>,
     /// The best mix for the objective.
     pub optimal: Mix,
+    /// Its worth by the design's goal: requests per second, seconds of the host's processors a request, or
+    /// seconds of mean unloaded latency.
+    pub worth: Ranged,
     /// How sure that mix is.
     pub recommendation: Recommendation,
     /// What uncertain numbers do, the strongest first.
@@ -390,6 +393,7 @@ pub(crate) fn plan_doubted(
         greedy: mix("greedy", &seen.greedy, sure.greedy),
         greedy_order: seen.order.clone(),
         optimal: mix("optimal", &seen.optimal, sure.optimal),
+        worth: sure.worth,
         recommendation: Recommendation {
             basis: sure.mix_basis,
             rests_on: sure.mix_rests,

@@ -156,7 +156,8 @@ fn best(design: &Design, problem: &Problem, gains: bool) -> Result<Solution, Pla
             if most.unique { most } else { quickest(problem, most, gains)? }
         }
         Objective::LeastHostCpu { load } => {
-            solve(&Aim::LeastCost { cost: Cost::Resource(HOST_CPU.to_string()), load })?
+            let least = solve(&Aim::LeastCost { cost: Cost::Resource(HOST_CPU.to_string()), load })?;
+            if least.unique { least } else { quickest_of_least(problem, least, load)? }
         }
         // The mix that the twin's bisection starts from: the least mean latency at the load.
         Objective::LowestP99 { load } => {
@@ -178,6 +179,35 @@ fn quickest(problem: &Problem, most: Solution, gains: bool) -> Result<Solution, 
     let same = if gains { problem.solve_with_gains(&shares)? } else { problem.solve(&shares)? };
     // What binds is that of the greatest throughput: more of it would help whichever mix is taken.
     Ok(Solution { binding: most.binding, unique: false, ..same })
+}
+
+/// Of several mixes that take as little of the host's processors at a load, the one with the least mean
+/// unloaded latency.
+fn quickest_of_least(problem: &Problem, least: Solution, load: f64) -> Result<Solution, PlanError> {
+    let of = |name: &str| problem.activities.iter().find(|one| one.name == name);
+    let seconds = least.shares.iter().filter_map(|(name, share)| Some(share * of(name)?.resources[HOST_CPU]));
+    // A millionth more, so that rounding cannot make it infeasible.
+    let spent = load * seconds.sum::<f64>() * (1.0 + 1e-6) + 1e-9;
+    let mut problem = problem.clone();
+    let limit = problem.limits.entry(HOST_CPU.to_string()).or_insert(spent);
+    *limit = limit.min(spent);
+    match problem.solve(&Aim::LeastCost { cost: Cost::Resource(LATENCY.to_string()), load }) {
+        Ok(chosen) => {
+            Ok(Solution { binding: least.binding, objective: least.objective, unique: false, ..chosen })
+        }
+        Err(_) => Ok(least),
+    }
+}
+
+/// What a solution is worth by the design's own goal: requests per second, seconds of the host's processors a
+/// request, or seconds of mean unloaded latency.
+pub(crate) fn worth(design: &Design, parts: &[Part<'_>], folds: &[Fold], solution: &Solution) -> f64 {
+    let mean = |value: &dyn Fn(usize) -> f64| mean_of(&shares(solution), parts, value);
+    match design.objective {
+        Objective::MostThroughput => solution.total,
+        Objective::LeastHostCpu { .. } => mean(&|index| host_seconds(&folds[index], parts[index].router)),
+        Objective::LowestP99 { .. } => mean(&|index| folds[index].latency),
+    }
 }
 
 /// Whether no mix of all alternatives is better, by more than a thousandth, than the best one of those

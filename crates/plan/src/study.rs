@@ -181,7 +181,7 @@ impl Study {
         let code = coded::agreement(&design, &ready, &checked.plan)?;
         let directory = ask.file.parent().unwrap_or(Path::new("."));
         let bench = Bench::new(&design.source.0, directory, ask.changes, ask.setting, ask.seed);
-        let advised = advice::advise(&bench, &design.source.1, Depth::Promising)?;
+        let advised = advice::advise_on(&bench, &design.source.1, Depth::Promising, Some(&checked.settled))?;
         Ok(Study { system, checked, changed, variants: open, sweep, clients, curve, code, advised, design })
     }
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use offpath_plan::confidence::{Origin, guessed};
+use offpath_plan::confidence::{Origin, Ranged, guessed};
 use offpath_plan::{Basis, Changes, Design, Plan, Setting, plan, prepare_named};
 use offpath_profile::{Category, Library, Provenance, Request};
 use offpath_twin::Seed;
@@ -102,6 +102,32 @@ fn a_card_of_guesses_is_good_for_an_order_alone() {
     assert!(alone(&known, "host").basis < Basis::OrderOnly, "{:?}", alone(&known, "host").rests_on);
     // Nothing published speaks of atomics, however well the card is described.
     assert_eq!(alone(&known, "atomic").basis, Basis::OrderOnly);
+}
+
+/// What past predictions were wrong by makes no port faster, of an alternative or of a mix.
+#[test]
+fn no_interval_reaches_beyond_what_a_port_carries() {
+    const DESIGN: &str = r#"
+[design]
+name = "bulk"
+device = "bluefield2"
+objective = "most-throughput"
+rank_by = "throughput"
+[[alternative]]
+name = "out"
+request = [ { read = "client-host", bytes = "1 MiB" } ]
+[[alternative]]
+name = "in"
+request = [ { write = "client-host", bytes = "1 MiB" } ]
+"#;
+    let plan = planned_on(Library::builtin(), DESIGN);
+    let port = 200e9 / 8.0 / f64::from(1 << 20);
+    for one in &plan.alternatives {
+        assert!(one.rate.range_95.0 < 0.95 * one.rate.value, "errors widen it: {:?}", one.rate);
+        assert!(one.rate.range_95.1 <= port, "{}: {:?} of {port}", one.name, one.rate);
+    }
+    let Ranged { range_95: (_, high), .. } = plan.optimal.rate;
+    assert!(high > port && high <= 2.0 * port, "both directions carry {high} of twice {port}");
 }
 
 /// Whatever number becomes a guess, those alternatives fall that it moves, and no others.

@@ -140,17 +140,6 @@ impl System {
             .flat_map(|machine| machine.endpoints.iter().map(move |endpoint| (machine, endpoint)))
     }
 
-    /// The order in which held stations are acquired: the adapters by name.
-    ///
-    /// A request holds the contexts of one adapter, and loading refuses two adapters of one name,
-    /// so a request never waits for a pool that it holds. A request that holds several takes them
-    /// in this order, which leaves no cycle to wait in.
-    pub fn hold_order(&self) -> Vec<&str> {
-        let mut order: Vec<&str> = self.machines.iter().map(|machine| machine.nic.name.as_str()).collect();
-        order.sort_unstable();
-        order
-    }
-
     /// What the card's mode means for routes and placements, where it is not the common one.
     pub fn mode_note(&self) -> Option<&'static str> {
         match self.mode.as_str() {

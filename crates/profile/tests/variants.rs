@@ -52,7 +52,6 @@ fn an_invented_card_is_data_alone() {
     assert_eq!(backup.engine("copy").unwrap(), backup.engine("backup.copy").unwrap());
     assert_eq!(backup.engine("copy").unwrap().endpoint, "backup.arm");
     assert_eq!(backup.stalls[0].responder, "backup.dpa");
-    assert_eq!(system.hold_order(), ["backup.nic", "client.nic", "nic"]);
     assert_eq!(system.mode_note(), None);
 }
 

@@ -15,6 +15,7 @@ use clap::Args;
 use offpath::plan::advice::RULES;
 use offpath::plan::coded::Agreement;
 use offpath::plan::confidence::{Origin, guessed};
+use offpath::plan::observe::Loaded;
 use offpath::plan::study::{Ask, Changed, Study, Sweep};
 use offpath::plan::{Alone, Basis, Changes, Design, Mix, Objective, Plan, Ranged, Rest, Setting};
 use offpath::profile::Provenance;
@@ -262,6 +263,31 @@ impl Page<'_> {
         }
     }
 
+    /// What a mix is worth by the design's goal.
+    fn worth_text(&self, worth: f64) -> String {
+        match self.study.design.objective {
+            Objective::MostThroughput => {
+                format!("{} {}", short(self.unit().of_rate(worth)), self.unit().name())
+            }
+            _ => Time::from_ps((worth * 1e12) as u64).to_string(),
+        }
+    }
+
+    /// The 80% interval of the best mix's worth, where it is wider than half a percent.
+    fn worth_range(&self) -> String {
+        let Ranged { value, range_80: (low, high), .. } = self.plan().worth;
+        if high - low < 0.005 * value || high == low {
+            return String::new();
+        }
+        format!(" (80% interval {} to {})", self.worth_text(low), self.worth_text(high))
+    }
+
+    /// What a loaded twin carried; a dash where its interval is wider than itself.
+    fn carried_text(&self, loaded: &Loaded) -> String {
+        let carried = loaded.throughput.result();
+        carried.map_or_else(|| "-".to_string(), |mean| short(self.unit().of_rate(mean)))
+    }
+
     fn goal(&self) -> String {
         let rate = |load: f64| OpRate::per_second(load as u64).to_string();
         match self.study.design.objective {
@@ -418,9 +444,16 @@ impl Page<'_> {
             text += &format!("optimal: {} over greedy{single}{}\n", signed(gain, 1), self.why_better(gain));
         } else if matches!(self.study.design.objective, Objective::LeastHostCpu { .. }) {
             text += &format!(
-                "optimal: {} of host processor time a request, greedy {}\n",
-                Time::from_ps((plan.optimal.host_cpu_s * 1e12) as u64),
-                Time::from_ps((plan.greedy.host_cpu_s * 1e12) as u64)
+                "optimal: {} of host processor time a request{}, greedy {}\n",
+                self.worth_text(plan.worth.value),
+                self.worth_range(),
+                self.worth_text(plan.greedy.host_cpu_s)
+            );
+        } else {
+            text += &format!(
+                "optimal: {} of mean unloaded latency{}; no interval is known of a tail\n",
+                self.worth_text(plan.worth.value),
+                self.worth_range()
             );
         }
         if !plan.optimal.unique {
@@ -676,16 +709,10 @@ impl Page<'_> {
             .iter()
             .take(2)
             .map(|i| {
-                let at = |rate: f64| short(unit.of_rate(rate));
-                format!(
-                    "{} at {} / {} gives {} / {} {}",
-                    i.number,
-                    i.low,
-                    i.high,
-                    at(i.rate_low),
-                    at(i.rate_high),
-                    unit.name()
-                )
+                let at = |worth: Option<f64>| {
+                    worth.map_or_else(|| "a load not carried".to_string(), |worth| self.worth_text(worth))
+                };
+                format!("{} at {} / {} gives {} / {}", i.number, i.low, i.high, at(i.at_low), at(i.at_high))
             })
             .collect();
         text += &format!(
@@ -780,9 +807,7 @@ impl Page<'_> {
 
     fn clients_table(&self, screen: &Screen) -> String {
         let counts: Vec<String> = self.study.design.clients.iter().map(|n| format!("{n} clients")).collect();
-        let mut header = vec!["", ""];
-        header[0] = self.unit().name();
-        header.truncate(1);
+        let mut header = vec![self.unit().name()];
         header.extend(counts.iter().map(String::as_str));
         let rows = self
             .study
@@ -790,9 +815,7 @@ impl Page<'_> {
             .iter()
             .map(|(name, runs)| {
                 let mut cells = vec![Entry::Text(name.clone())];
-                cells.extend(
-                    runs.iter().map(|run| Entry::Number(short(self.unit().of_rate(run.throughput.mean)))),
-                );
+                cells.extend(runs.iter().map(|run| Entry::Number(self.carried_text(run))));
                 cells
             })
             .collect();
@@ -830,7 +853,7 @@ impl Page<'_> {
                 let ratios = runs(&one.of)?
                     .iter()
                     .zip(runs(&one.over)?)
-                    .map(|(a, b)| a.throughput.mean / b.throughput.mean);
+                    .filter_map(|(a, b)| Some(a.throughput.result()? / b.throughput.result()?));
                 Some(Ratio {
                     of: one.of.clone(),
                     over: one.over.clone(),
@@ -861,7 +884,7 @@ impl Page<'_> {
                 let quantile = |share| short(point.loaded.latencies.quantile(share).map_or(0.0, Time::as_us));
                 vec![
                     Entry::Number(short(unit.of_rate(point.offered_per_s))),
-                    Entry::Number(short(unit.of_rate(point.loaded.throughput.mean))),
+                    Entry::Number(self.carried_text(&point.loaded)),
                     Entry::Number(quantile(0.5)),
                     Entry::Number(quantile(0.99)),
                 ]

@@ -8,8 +8,8 @@ use crate::output::{Entry, Format, OutputFile, SCHEMA_VERSION, Screen, round, sh
 use crate::progress::Progress;
 use clap::Args;
 use offpath::evidence::{
-    Count, ExperimentError, Kind, Line, Rival, Role, Row, Summary, figures, reproduce, residual, residuals,
-    rivals, shipped, shipped_log, summary,
+    Count, ExperimentError, Kind, Line, Medians, Rival, Role, Row, Summary, figures, reproduce, residual,
+    residuals, rivals, shipped, shipped_log, summary,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -108,10 +108,23 @@ struct SummaryReport {
     not_modelled: usize,
     not_modelled_percent: f64,
     settings: usize,
-    predicted_numeric_rows: usize,
-    median_error: f64,
-    median_null_error_links: f64,
-    median_null_error_nearest_row: f64,
+    median_errors: MediansReport,
+    median_errors_where_links_speak: MediansReport,
+    median_errors_elsewhere: MediansReport,
+    median_half_width_80_share: f64,
+}
+
+#[derive(Serialize)]
+struct MediansReport {
+    rows: usize,
+    model: f64,
+    nearest_row: f64,
+    links_alone: f64,
+}
+
+fn medians(of: Medians) -> MediansReport {
+    let Medians { rows, model, nearest, links } = of;
+    MediansReport { rows, model: round(model), nearest_row: round(nearest), links_alone: round(links) }
 }
 
 #[derive(Serialize)]
@@ -232,10 +245,10 @@ fn report(seen: &Reproduced, options: &Options) -> Report {
             not_modelled: s.not_modelled,
             not_modelled_percent: round(100.0 * s.not_modelled as f64 / s.of_scored_kinds.max(1) as f64),
             settings: s.settings,
-            predicted_numeric_rows: s.numeric,
-            median_error: round(s.median_error),
-            median_null_error_links: round(s.median_null_links),
-            median_null_error_nearest_row: round(s.median_null_nearest),
+            median_errors: medians(s.errors),
+            median_errors_where_links_speak: medians(s.where_links),
+            median_errors_elsewhere: medians(s.elsewhere),
+            median_half_width_80_share: round(s.median_half_width),
         }),
         rows: seen.lines.iter().filter(chosen).map(row_report).collect(),
         rivals: seen
@@ -397,17 +410,24 @@ fn score(seen: &Reproduced, screen: &Screen) -> String {
     );
     text += &format!(
         "\n{} rows are not modelled ({share:.1}% of the scored kinds), {} contradict others, {} are settings of the \
-         authors' experiments.\nMedian error of the {} predicted measured numbers: {:.1}%. The nearest published \
-         row: {:.1}%. Links alone, which speak of {} of them: {:.1}%, and the model there {:.1}%.\n",
+         authors' experiments.\nMedian error of the {} predicted measured numbers that are no place of a sweep: \
+         {:.1}%; of taking the nearest published row: {:.1}%. Of the {} that links alone speak of: {:.1}%, nearest \
+         row {:.1}%, links alone {:.1}%. Of the {} others: {:.1}%, nearest row {:.1}%. Half of the 80% intervals \
+         reach {:.0}% or more to either side.\n",
         s.not_modelled,
         s.conflicts,
         s.settings,
-        s.numeric,
-        100.0 * s.median_error,
-        100.0 * s.median_null_nearest,
-        s.of_links,
-        100.0 * s.median_null_links,
-        100.0 * s.median_where_links,
+        s.errors.rows,
+        100.0 * s.errors.model,
+        100.0 * s.errors.nearest,
+        s.where_links.rows,
+        100.0 * s.where_links.model,
+        100.0 * s.where_links.nearest,
+        100.0 * s.where_links.links,
+        s.elsewhere.rows,
+        100.0 * s.elsewhere.model,
+        100.0 * s.elsewhere.nearest,
+        100.0 * s.median_half_width,
     );
     text
 }

@@ -159,7 +159,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let jobs = jobs(options, &systems)?;
     let (rows, kept) = match file {
         Some((path, Form::Csv)) => {
-            let known = if options.resume { read(path)? } else { BTreeMap::new() };
+            let known = if options.resume { read(path, &header(&jobs))? } else { BTreeMap::new() };
             refuse_strangers(path, &known, &jobs)?;
             let mut writer = open(path, &known)?;
             let kept = known.len();
@@ -479,8 +479,16 @@ fn entries(row: &Row) -> Vec<Entry> {
     ]
 }
 
+/// The first line of a sweep's file.
+fn header(jobs: &[Job<'_>]) -> String {
+    let mut text = csv::Writer::from_writer(Vec::new());
+    jobs.iter().take(1).for_each(|job| text.serialize(&job.row).expect("memory takes a row"));
+    let text = String::from_utf8(text.into_inner().expect("memory takes a row")).expect("rows are text");
+    text.lines().next().unwrap_or_default().to_string()
+}
+
 /// The rows of a file that an earlier sweep left. A last line that was cut off is left out.
-fn read(path: &FilePath) -> Result<BTreeMap<Key, Row>, Failure> {
+fn read(path: &FilePath, header: &str) -> Result<BTreeMap<Key, Row>, Failure> {
     let refuse = |error: &dyn std::fmt::Display| {
         Failure::input(
             format!("cannot resume from `{}`: {error}", path.display()),
@@ -491,6 +499,14 @@ fn read(path: &FilePath) -> Result<BTreeMap<Key, Row>, Failure> {
         return Ok(BTreeMap::new());
     }
     let text = std::fs::read_to_string(path).map_err(|error| refuse(&error))?;
+    // A file of something else would be written over.
+    let begins = match text.split_once('\n') {
+        Some((first, _)) => first.trim_end_matches('\r') == header,
+        None => header.starts_with(&text),
+    };
+    if !begins {
+        return Err(refuse(&"it does not begin with the names of a sweep's columns"));
+    }
     let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
     csv::Reader::from_reader(whole.as_bytes())
         .deserialize::<Row>()

@@ -23,8 +23,8 @@ pub use edit::{Edit, Place};
 pub use look::{Look, Site};
 pub use trial::{Added, Bench, Case, Gain, SEEDS};
 
-use crate::check::{self, Gap, settle};
-use crate::design::Objective;
+use crate::check::{self, Gap, Settled, settle};
+use crate::design::{Objective, Runs};
 use crate::planner::Ready;
 use similar::TextDiff;
 use std::collections::BTreeMap;
@@ -191,8 +191,22 @@ struct Chosen {
 
 /// Finds the changes of a design that gain.
 pub fn advise(bench: &Bench<'_>, text: &str, depth: Depth) -> Result<Advised, miette::Report> {
+    advise_on(bench, text, depth, None)
+}
+
+/// [`advise`] where the design's best mix has been settled already.
+pub(crate) fn advise_on(
+    bench: &Bench<'_>,
+    text: &str,
+    depth: Depth,
+    planned: Option<&Settled>,
+) -> Result<Advised, miette::Report> {
     let (first, ready) = bench.case(text, None)?;
-    if let Some(gap) = unconfirmed(bench, &first, &ready)? {
+    let gap = match planned.filter(|_| first.design.runs == Runs::Best) {
+        Some(settled) => settled.gap.clone(),
+        None => unconfirmed(bench, &first, &ready)?,
+    };
+    if let Some(gap) = gap {
         return Ok(Advised {
             objective: first.design.objective,
             runs: first.design.runs.name().to_string(),

@@ -5,7 +5,7 @@
 //! although routes may overtake one another.
 
 use super::arena::{Arena, Key, Subject};
-use super::memory::{self, TwinRegion};
+use super::memory::{self, Payload, TwinRegion};
 use super::{Core, DEPTH_MAX, Deed, INLINE_MAX, LONGEST, Label, Planned, TwinFabric};
 use crate::engine::{Failure, Handle, Marks, Retransmission, Start};
 use offpath_fabric::*;
@@ -31,7 +31,7 @@ struct Op {
     handle: Option<Handle>,
     completer: Option<Completer>,
     /// What a WRITE or SEND carries, once it was read from memory.
-    payload: Option<Box<[u8]>>,
+    payload: Option<Payload>,
     /// Where a READ reads, and its number among the readers there.
     source: Option<(TwinRegion, u64, u64)>,
     /// When the first and last lines are touched at the responder.
@@ -125,8 +125,6 @@ pub(super) struct Device {
     pairs: Vec<Option<Box<Pair>>>,
     ops: Arena<Op>,
     copies: Arena<Copy>,
-    /// The bytes of a READ between the two memories.
-    scratch: Vec<u8>,
 }
 
 const READ_MARKS: Marks = Marks::of(&[Mark::SourceStart, Mark::SourceEnd]);
@@ -156,12 +154,11 @@ fn returns_data(operation: &Operation<TwinRegion>) -> bool {
     !matches!(operation, Operation::Write { .. } | Operation::Send { .. })
 }
 
-fn bytes_of(slice: &Slice<TwinRegion>, at: Time) -> Box<[u8]> {
-    let mut bytes = vec![0; slice.length as usize];
-    if !bytes.is_empty() {
-        slice.region.sample(slice.offset, &mut bytes, at, at);
+fn payload_of(slice: &Slice<TwinRegion>, at: Time) -> Payload {
+    match slice.length {
+        0 => Payload::default(),
+        length => slice.region.take(slice.offset, length, at, at),
     }
-    bytes.into()
 }
 
 impl Device {
@@ -294,7 +291,7 @@ impl Device {
         // What lies inside the work request was read by the processor that posted it.
         let carries = matches!(operation, Operation::Write { .. } | Operation::Send { .. });
         if carries && op.payload.is_none() && local.length <= core.places[place].inline_limit.get() {
-            op.payload = Some(bytes_of(local, core.now()));
+            op.payload = Some(payload_of(local, core.now()));
         }
         core.observer.add_route(op.label, &planned, core);
         core.observer.did(op.label, || {
@@ -375,7 +372,7 @@ impl Device {
             Mark::SourceEnd if reads => op.end = at.max(op.start),
             Mark::SourceEnd if !atomic => {
                 if op.payload.is_none() {
-                    op.payload = Some(bytes_of(op.request.operation.local(), at.min(core.now())));
+                    op.payload = Some(payload_of(op.request.operation.local(), at.min(core.now())));
                 }
                 return;
             }
@@ -723,13 +720,11 @@ impl Device {
         let local = op.request.operation.local();
         if let Some((region, offset, reader)) = op.source.take() {
             // The local region may be gone by now, as may be the peer's.
-            let bytes = &mut self.scratch;
-            bytes.resize(local.length as usize, 0);
-            region.sample(offset, bytes, op.start, op.end);
+            let bytes = region.take(offset, local.length, op.start, op.end);
             region.end_reading(reader);
-            let _ = local.region.write(local.offset, bytes);
+            let _ = local.region.put(local.offset, bytes);
         } else if reads && let Some(old) = op.payload.take() {
-            let _ = local.region.write(local.offset, &old);
+            let _ = local.region.put(local.offset, old);
         }
         op.finished = true;
         let number = op.pair;
@@ -751,7 +746,7 @@ impl Device {
             instances: op.instances.clone(),
             handle: None,
             completer: None,
-            payload: Some(op.payload.clone().unwrap_or_else(|| bytes_of(op.request.operation.local(), at))),
+            payload: Some(op.payload.clone().unwrap_or_else(|| payload_of(op.request.operation.local(), at))),
             source: None,
             start: at,
             end: at,
@@ -977,10 +972,9 @@ impl Device {
         let Some(copy) = self.copies.remove(key) else { return };
         let bytes = if copy.status == Status::Success { copy.length } else { 0 };
         if let (Some((from, offset)), Some((to, to_offset))) = (&copy.from, &copy.to) {
-            let mut moved = vec![0; copy.length as usize];
-            from.sample(*offset, &mut moved, copy.start, copy.end);
+            let moved = from.take(*offset, copy.length, copy.start, copy.end);
             // A target that was deregistered meanwhile has nobody to look at it.
-            let _ = to.write(*to_offset, &moved);
+            let _ = to.put(*to_offset, moved);
         }
         if let (Some((from, _)), Some(reader)) = (&copy.from, copy.reader) {
             from.end_reading(reader);
@@ -1012,10 +1006,10 @@ fn retransmission(core: &Core, options: &QueuePairOptions) -> Retransmission {
 }
 
 /// Changes a peer's word; gives what it was.
-fn update(place: Option<(TwinRegion, u64)>, change: impl FnOnce(u64) -> u64) -> Result<Box<[u8]>, Status> {
+fn update(place: Option<(TwinRegion, u64)>, change: impl FnOnce(u64) -> u64) -> Result<Payload, Status> {
     let (region, offset) = place.ok_or(Status::RemoteAccess)?;
     let old = region.update(offset, change).map_err(|_| Status::RemoteInvalidRequest)?;
-    Ok(Box::new(old.to_le_bytes()))
+    Ok(Payload::from(Box::from(old.to_le_bytes())))
 }
 
 fn address(role: usize, number: u32) -> Address {
@@ -1214,7 +1208,7 @@ impl TwinQueuePair {
     }
 
     /// Checks what the caller could have; gives the payload where it is posted inline.
-    fn check(&self, request: &Request) -> Result<Option<Box<[u8]>>, PostError> {
+    fn check(&self, request: &Request) -> Result<Option<Payload>, PostError> {
         let QueuePairOptions { kind, inline_max, .. } = self.handle.options;
         let core = &self.handle.core;
         request.check(kind, self.message_max(), inline_max)?;
@@ -1233,12 +1227,12 @@ impl TwinQueuePair {
             0 => Ok(()),
             _ => Err(why),
         })?;
-        Ok(Some(bytes_of(local, core.now())))
+        Ok(Some(payload_of(local, core.now())))
     }
 
     fn post_all(
         &self,
-        requests: impl ExactSizeIterator<Item = (Request, Option<Box<[u8]>>)>,
+        requests: impl ExactSizeIterator<Item = (Request, Option<Payload>)>,
         mut give: impl FnMut(Ticket),
     ) -> Result<(), PostError> {
         let PairHandle { core, role, number, .. } = &*self.handle;

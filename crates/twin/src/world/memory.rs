@@ -52,6 +52,61 @@ impl Sparse {
             done += length;
         }
     }
+
+    /// Writes bytes and so many zeros after them: what was never written is 0 already.
+    fn write_part(&mut self, offset: u64, (bytes, zeros): (&[u8], u64)) {
+        self.write(offset, bytes);
+        let mut at = offset + bytes.len() as u64;
+        let end = at + zeros;
+        while at < end {
+            let next = (at / PAGE as u64 * PAGE as u64 + PAGE as u64).min(end);
+            let index = at as usize;
+            let table = self.0[index / (PAGE * PAGES)].as_mut();
+            if let Some(page) = table.and_then(|table| table[index / PAGE % PAGES].as_mut()) {
+                page[index % PAGE..index % PAGE + (next - at) as usize].fill(0);
+            }
+            at = next;
+        }
+    }
+
+    /// How many bytes from `offset` on, of `length`, may be other than 0.
+    fn extent(&self, offset: u64, length: u64) -> u64 {
+        let mut end = offset + length;
+        while end > offset {
+            let last = end as usize - 1;
+            let Some(table) = self.0[last / (PAGE * PAGES)].as_ref() else {
+                end = (last / (PAGE * PAGES) * (PAGE * PAGES)) as u64;
+                continue;
+            };
+            if table[last / PAGE % PAGES].is_some() {
+                return end - offset;
+            }
+            end = (last / PAGE * PAGE) as u64;
+        }
+        0
+    }
+}
+
+/// Bytes on their way. Large transfers of memory that nobody wrote are all zeros, which are only counted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Payload {
+    length: u64,
+    /// The first of them; those beyond are 0.
+    head: Box<[u8]>,
+}
+
+impl From<Box<[u8]>> for Payload {
+    fn from(head: Box<[u8]>) -> Payload {
+        Payload { length: head.len() as u64, head }
+    }
+}
+
+impl Payload {
+    /// Bytes `from` to `to`: those that are held, and how many zeros follow.
+    fn part(&self, from: u64, to: u64) -> (&[u8], u64) {
+        let held = self.head.len() as u64;
+        (&self.head[from.min(held) as usize..to.min(held) as usize], to.max(held) - from.max(held))
+    }
 }
 
 /// A write whose lines become visible one after the other.
@@ -59,7 +114,7 @@ struct Timed {
     start: u64,
     end: u64,
     offset: u64,
-    bytes: Box<[u8]>,
+    payload: Payload,
     /// Lines that the base holds already.
     folded: u64,
     /// When the first line that it does not hold comes.
@@ -84,8 +139,8 @@ fn lines_of(offset: u64, length: u64) -> (u64, u64) {
 }
 
 impl Timed {
-    fn new(start: u64, end: u64, offset: u64, bytes: Box<[u8]>) -> Timed {
-        let mut write = Timed { start, end, offset, bytes, folded: 0, next: 0 };
+    fn new(start: u64, end: u64, offset: u64, payload: Payload) -> Timed {
+        let mut write = Timed { start, end, offset, payload, folded: 0, next: 0 };
         write.fold_to(0);
         write
     }
@@ -97,7 +152,7 @@ impl Timed {
     }
 
     fn lines(&self) -> (u64, u64) {
-        lines_of(self.offset, self.bytes.len() as u64)
+        lines_of(self.offset, self.payload.length)
     }
 
     /// How many lines, from the first on, are visible at `at`.
@@ -118,11 +173,11 @@ impl Timed {
     }
 
     /// The bytes of lines `from` to `to`, counted from the write's first: where and what.
-    fn part(&self, from: u64, to: u64) -> (u64, &[u8]) {
+    fn part(&self, from: u64, to: u64) -> (u64, (&[u8], u64)) {
         let (first, _) = self.lines();
         let start = ((first + from) * LINE).max(self.offset);
-        let end = ((first + to) * LINE).min(self.offset + self.bytes.len() as u64);
-        (start, &self.bytes[(start - self.offset) as usize..(end - self.offset) as usize])
+        let end = ((first + to) * LINE).min(self.offset + self.payload.length);
+        (start, self.payload.part(start - self.offset, end - self.offset))
     }
 }
 
@@ -156,8 +211,8 @@ impl Content {
             (Some((index, _)), None) => {
                 let write = &mut self.recent[index];
                 let upto = write.visible(horizon);
-                let (offset, bytes) = write.part(write.folded, upto);
-                self.base.write(offset, bytes);
+                let (offset, part) = write.part(write.folded, upto);
+                self.base.write_part(offset, part);
                 write.fold_to(upto);
             }
             _ => {
@@ -175,8 +230,8 @@ impl Content {
                 }
                 order.sort_unstable();
                 for (_, index, line) in order {
-                    let (offset, bytes) = self.recent[index].part(line, line + 1);
-                    self.base.write(offset, bytes);
+                    let (offset, part) = self.recent[index].part(line, line + 1);
+                    self.base.write_part(offset, part);
                 }
             }
         }
@@ -207,29 +262,50 @@ impl Content {
     /// Reads with each line as of its own time, from `start` at the first to `end` at the last.
     fn read(&mut self, offset: u64, into: &mut [u8], start: u64, end: u64, now: u64) {
         self.fold(now);
+        let length = into.len() as u64;
+        self.read_first(offset, into, length, start, end);
+    }
+
+    /// The same of `length` bytes, without those that nobody wrote at their end.
+    fn take(&mut self, offset: u64, length: u64, start: u64, end: u64, now: u64) -> Payload {
+        self.fold(now);
+        let written = self.recent.iter().map(|write| write.offset + write.payload.head.len() as u64);
+        let recent = written.max().unwrap_or(0).saturating_sub(offset).min(length);
+        let mut head = vec![0; self.base.extent(offset, length).max(recent) as usize];
+        self.read_first(offset, &mut head, length, start, end);
+        Payload { length, head: head.into() }
+    }
+
+    /// The first of `length` bytes that are read from `start` to `end`.
+    fn read_first(&self, offset: u64, into: &mut [u8], length: u64, start: u64, end: u64) {
         self.base.read(offset, into);
         if self.recent.is_empty() || into.is_empty() {
             return;
         }
-        let (first, count) = lines_of(offset, into.len() as u64);
+        let (first, count) = lines_of(offset, length);
         let upto = offset + into.len() as u64;
         for (index, line) in self.order(offset, upto, end, |line| line_time(start, end, line - first, count))
         {
-            let (at, bytes) = self.recent[index].part(line, line + 1);
-            let (low, high) = (at.max(offset), (at + bytes.len() as u64).min(upto));
+            let (at, (bytes, zeros)) = self.recent[index].part(line, line + 1);
+            let held = at + bytes.len() as u64;
+            let (low, high) = (at.max(offset), held.min(upto));
             if low < high {
                 into[(low - offset) as usize..(high - offset) as usize]
                     .copy_from_slice(&bytes[(low - at) as usize..(high - at) as usize]);
             }
+            let (low, high) = (held.max(offset), (held + zeros).min(upto));
+            if low < high {
+                into[(low - offset) as usize..(high - offset) as usize].fill(0);
+            }
         }
     }
 
-    fn write(&mut self, offset: u64, bytes: Box<[u8]>, start: u64, end: u64, now: u64) {
+    fn write(&mut self, offset: u64, payload: Payload, start: u64, end: u64, now: u64) {
         self.fold(now);
-        if bytes.is_empty() {
+        if payload.length == 0 {
             return;
         }
-        self.add(Timed::new(start, end, offset, bytes));
+        self.add(Timed::new(start, end, offset, payload));
     }
 
     fn add(&mut self, write: Timed) {
@@ -243,7 +319,17 @@ impl Content {
         if self.recent.is_empty() && self.readers.is_empty() {
             self.base.write(offset, from);
         } else if !from.is_empty() {
-            self.add(Timed::new(now, now, offset, from.into()));
+            self.add(Timed::new(now, now, offset, Payload::from(Box::from(from))));
+        }
+    }
+
+    /// The same of a payload.
+    fn put_now(&mut self, offset: u64, payload: Payload, now: u64) {
+        self.fold(now);
+        if self.recent.is_empty() && self.readers.is_empty() {
+            self.base.write_part(offset, payload.part(0, payload.length));
+        } else if payload.length > 0 {
+            self.add(Timed::new(now, now, offset, payload));
         }
     }
 }
@@ -426,15 +512,23 @@ impl TwinRegion {
     }
 
     /// Reads a checked range with each line as of its own time between `start` and `end`.
-    pub(super) fn sample(&self, offset: u64, into: &mut [u8], start: Time, end: Time) {
+    pub(super) fn take(&self, offset: u64, length: u64, start: Time, end: Time) -> Payload {
         let now = self.now();
-        self.0.content.borrow_mut().read(offset, into, start.ps(), end.ps(), now);
+        self.0.content.borrow_mut().take(offset, length, start.ps(), end.ps(), now)
     }
 
     /// Writes a checked range whose lines become visible between `start` and `end`.
-    pub(super) fn write_timed(&self, offset: u64, bytes: Box<[u8]>, start: Time, end: Time) {
+    pub(super) fn write_timed(&self, offset: u64, payload: Payload, start: Time, end: Time) {
         let now = self.now();
-        self.0.content.borrow_mut().write(offset, bytes, start.ps(), end.ps(), now);
+        self.0.content.borrow_mut().write(offset, payload, start.ps(), end.ps(), now);
+    }
+
+    /// Writes a range now, where the region is still there for it.
+    pub(super) fn put(&self, offset: u64, payload: Payload) -> Result<(), RegionError> {
+        self.check(offset, payload.length)?;
+        let now = self.now();
+        self.0.content.borrow_mut().put_now(offset, payload, now);
+        Ok(())
     }
 
     /// Changes a word now, giving what it was.
@@ -533,6 +627,60 @@ mod tests {
     }
 
     proptest! {
+        /// A payload is what reading gives, whatever of it nobody wrote, and writing it is writing its bytes.
+        #[test]
+        fn a_payload_is_its_bytes(
+            written in proptest::collection::vec((0..5 * PAGE as u64, 1..3000u64, 0..40u64, any::<bool>()), 0..6),
+            (offset, length) in (0..4 * PAGE as u64, 1..4 * PAGE as u64),
+            span in 0..60u64,
+            onto in 0..PAGE as u64,
+        ) {
+            let bound = 8 * PAGE as u64;
+            let new = || Content {
+                base: Sparse::new(bound),
+                recent: Vec::new(),
+                next: u64::MAX,
+                readers: VecDeque::from([(0, true)]),
+                first_reader: 0,
+            };
+            let mut from = new();
+            for (index, (at, size, span, is_timed)) in written.into_iter().enumerate() {
+                let bytes = vec![index as u8 + 1; size as usize].into_boxed_slice();
+                match is_timed {
+                    true => from.write(at, bytes.into(), 5, 5 + span, 0),
+                    false => from.base.write(at, &bytes),
+                }
+            }
+            let mut seen = vec![0; length as usize];
+            from.read(offset, &mut seen, 10, 10 + span, 100);
+            let payload = from.take(offset, length, 10, 10 + span, 100);
+            prop_assert_eq!(payload.length, length);
+            let mut whole = payload.head.to_vec();
+            whole.resize(length as usize, 0);
+            prop_assert_eq!(&whole, &seen);
+
+            for is_quiet in [true, false] {
+                let (mut one, mut other) = (new(), new());
+                for content in [&mut one, &mut other] {
+                    content.base.write(0, &vec![9; 3 * PAGE]);
+                    if is_quiet {
+                        content.readers.clear();
+                    }
+                }
+                one.put_now(onto, payload.clone(), 100);
+                other.write_now(onto, &seen, 100);
+                let all = |content: &mut Content| {
+                    let mut bytes = vec![0; bound as usize];
+                    content.read(0, &mut bytes, 200, 200, 200);
+                    bytes
+                };
+                prop_assert_eq!(all(&mut one), all(&mut other));
+                one.write(onto, payload.clone(), 300, 350, 300);
+                other.write(onto, seen.clone().into_boxed_slice().into(), 300, 350, 300);
+                prop_assert_eq!(all(&mut one), all(&mut other));
+            }
+        }
+
         /// However writes and readers lie in time, a read gives what a replay of every line gives.
         #[test]
         fn every_line_is_seen_as_of_its_own_time(steps in proptest::collection::vec(step(), 1..60)) {
@@ -566,7 +714,8 @@ mod tests {
                     }
                     Step::Write { offset, length, lead, span } => {
                         let (start, end) = (now + lead, now + lead + span);
-                        content.write(offset, vec![value; length as usize].into(), start, end, now);
+                        let bytes = vec![value; length as usize].into_boxed_slice();
+                        content.write(offset, bytes.into(), start, end, now);
                         history = remember(offset, length, start, end, value);
                     }
                     Step::Read { offset, length, span } => {

@@ -64,15 +64,23 @@ fn answer(page: &Page<'_>) -> Section {
         Objective::LowestP99 { .. } => {}
     }
     let loaded = &page.study.checked.settled.loaded;
-    facts.push(Fact::new(
-        "on the loaded twin",
-        format!("{} {}", short(unit.of_rate(loaded.throughput.mean)), unit.name()),
-        format!(
-            "95% {}-{}; validates the queueing model only",
-            short(unit.of_rate(loaded.throughput.low)),
-            short(unit.of_rate(loaded.throughput.high))
+    let interval = format!(
+        "95% {}-{}",
+        short(unit.of_rate(loaded.throughput.low)),
+        short(unit.of_rate(loaded.throughput.high))
+    );
+    facts.push(match loaded.throughput.result() {
+        Some(carried) => Fact::new(
+            "on the loaded twin",
+            format!("{} {}", short(unit.of_rate(carried)), unit.name()),
+            format!("{interval}; validates the queueing model only"),
         ),
-    ));
+        None => Fact::new(
+            "on the loaded twin",
+            "no figure",
+            format!("{interval}, which is wider than its mean: it confirms nothing"),
+        ),
+    });
     if let Some(gap) = &page.study.checked.settled.gap {
         let said = gap_text(gap, &|rate| short(unit.of_rate(rate)), unit.name());
         facts.push(Fact::new(
@@ -248,7 +256,7 @@ fn load_curve(page: &Page<'_>, curve: &[Point]) -> Option<Section> {
     let line = |name: &str, share: f64| {
         let at = |point: &Point| {
             let latency = point.loaded.latencies.quantile(share)?.as_us();
-            Some((unit.of_rate(point.loaded.throughput.mean), latency))
+            Some((unit.of_rate(point.loaded.throughput.result()?), latency))
         };
         Series::line(name, curve.iter().filter_map(at).collect())
     };
@@ -294,18 +302,32 @@ fn stations(page: &Page<'_>) -> Section {
 
 fn confidence(page: &Page<'_>) -> Section {
     let (plan, unit) = (page.plan(), page.unit());
-    let value = unit.of_rate(plan.optimal.rate.value);
+    // Times are drawn in microseconds.
+    let (shown, axis): (&dyn Fn(f64) -> f64, _) = match page.study.design.objective {
+        Objective::MostThroughput => {
+            (&|worth| unit.of_rate(worth), format!("throughput of the best mix ({})", unit.name()))
+        }
+        Objective::LeastHostCpu { .. } => {
+            (&|worth| worth * 1e6, "host processor time of the best mix (us a request)".to_string())
+        }
+        Objective::LowestP99 { .. } => {
+            (&|worth| worth * 1e6, "mean unloaded latency of the best mix (us)".to_string())
+        }
+    };
+    let value = shown(plan.worth.value);
     let rows: Vec<Span> = plan
         .influences
         .iter()
         .take(12)
-        .map(|one| Span {
-            name: one.number.clone(),
-            from: unit.of_rate(one.rate_low),
-            to: unit.of_rate(one.rate_high),
-            point: Some(value),
-            text: format!("{} to {}", one.low, one.high),
-            strong: one.changes.is_some(),
+        .filter_map(|one| {
+            Some(Span {
+                name: one.number.clone(),
+                from: shown(one.at_low?),
+                to: shown(one.at_high?),
+                point: Some(value),
+                text: format!("{} to {}", one.low, one.high),
+                strong: one.changes.is_some(),
+            })
         })
         .collect();
     let mut section = Section::new("confidence", "Confidence");
@@ -315,7 +337,7 @@ fn confidence(page: &Page<'_>) -> Section {
             caption: "One number at a time, at either end of its range; the stroke is the plan. A dark span \
                       changes which alternatives to mix."
                 .into(),
-            axis: format!("throughput of the best mix ({})", unit.name()),
+            axis,
             text: "range of the number".into(),
             rows,
         }));
@@ -370,7 +392,8 @@ fn few_clients(page: &Page<'_>) -> Option<Section> {
         .iter()
         .map(|(name, runs)| {
             let points = page.study.design.clients.iter().zip(runs);
-            let points = points.map(|(count, run)| (f64::from(*count), unit.of_rate(run.throughput.mean)));
+            let points = points
+                .filter_map(|(count, run)| Some((f64::from(*count), unit.of_rate(run.throughput.result()?))));
             Series::line(name.clone(), points.collect())
         })
         .collect();

@@ -6,7 +6,7 @@ use crate::output::{SCHEMA_VERSION, round};
 use offpath::plan::check::Gap;
 use offpath::plan::confidence::guessed;
 use offpath::plan::study::{Changed, Solved};
-use offpath::plan::{Mix, Ranged, Rest};
+use offpath::plan::{Mix, Objective, Ranged, Rest};
 use offpath::quantity::Time;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -36,6 +36,17 @@ impl Unit {
 }
 
 impl Page<'_> {
+    /// A mix's worth by the design's goal.
+    fn worth_key(&self, name: &str, worth: f64) -> (String, f64) {
+        match self.study.design.objective {
+            Objective::MostThroughput => {
+                (format!("{name}_{}", self.unit().key()), round(self.unit().of_rate(worth)))
+            }
+            Objective::LeastHostCpu { .. } => (format!("{name}_host_cpu_us_per_request"), round(worth * 1e6)),
+            Objective::LowestP99 { .. } => (format!("{name}_unloaded_latency_us"), round(worth * 1e6)),
+        }
+    }
+
     /// What the page says, as data; latency over load only where it was asked for.
     pub(super) fn report(&self, curve: bool) -> Report<'_> {
         let (study, plan, unit) = (self.study, self.plan(), self.unit());
@@ -99,6 +110,18 @@ impl Page<'_> {
             optimal: mix(&plan.optimal),
             recommendation: RecommendationReport {
                 basis: sure.basis.name(),
+                worth: {
+                    let (low_80, high_80) = plan.worth.range_80;
+                    let (low_95, high_95) = plan.worth.range_95;
+                    let ends = [
+                        ("optimal", plan.worth.value),
+                        ("optimal_low_80", low_80),
+                        ("optimal_high_80", high_80),
+                        ("optimal_low_95", low_95),
+                        ("optimal_high_95", high_95),
+                    ];
+                    ends.into_iter().map(|(name, worth)| self.worth_key(name, worth)).collect()
+                },
                 guessed_share: round(guessed(&sure.rests_on)),
                 rests_on: rests(&sure.rests_on),
                 draws: sure.draws,
@@ -138,6 +161,8 @@ impl Page<'_> {
                 latency_us_p50: micros(loaded.latencies.quantile(0.5)),
                 latency_us_p99: micros(loaded.latencies.quantile(0.99)),
                 requests_in_flight: loaded.in_flight,
+                requests_completed: loaded.latencies.count(),
+                window_us: round(loaded.window.as_seconds() * 1e6),
                 failed_requests: loaded.failed,
                 rounds: settled.rounds,
                 settled: settled.has_settled(),
@@ -165,9 +190,8 @@ impl Page<'_> {
                     low: i.low.to_string(),
                     high: i.high.to_string(),
                     optimal: {
-                        let mut ends = unit.one("optimal_at_low", i.rate_low);
-                        ends.extend(unit.one("optimal_at_high", i.rate_high));
-                        ends
+                        let ends = [("optimal_at_low", i.at_low), ("optimal_at_high", i.at_high)];
+                        ends.into_iter().filter_map(|(name, at)| Some(self.worth_key(name, at?))).collect()
                     },
                     changes_recommendation: i.changes.as_deref(),
                 })
@@ -219,7 +243,8 @@ impl Page<'_> {
                             .clients
                             .iter()
                             .zip(runs)
-                            .map(|(count, run)| (count.to_string(), round(unit.of_rate(run.throughput.mean))))
+                            .filter_map(|(count, run)| Some((count.to_string(), run.throughput.result()?)))
+                            .map(|(count, carried)| (count, round(unit.of_rate(carried))))
                             .collect(),
                     )]),
                 })
@@ -232,7 +257,8 @@ impl Page<'_> {
                 .map(|point| CurveReport {
                     rates: {
                         let mut rates = unit.one("offered", point.offered_per_s);
-                        rates.extend(unit.one("throughput", point.loaded.throughput.mean));
+                        let carried = point.loaded.throughput.result();
+                        rates.extend(carried.map(|mean| unit.one("throughput", mean)).unwrap_or_default());
                         rates
                     },
                     latency_us_p50: micros(point.loaded.latencies.quantile(0.5)),
@@ -424,6 +450,8 @@ struct BindingReport {
 #[derive(Serialize)]
 struct RecommendationReport<'p> {
     basis: &'static str,
+    #[serde(flatten)]
+    worth: Keyed,
     guessed_share: f64,
     rests_on: Vec<RestReport<'p>>,
     draws: usize,
@@ -460,6 +488,8 @@ struct TwinReport {
     latency_us_p50: Option<f64>,
     latency_us_p99: Option<f64>,
     requests_in_flight: u32,
+    requests_completed: u64,
+    window_us: f64,
     failed_requests: u64,
     rounds: u32,
     settled: bool,

@@ -73,11 +73,12 @@ fn score(seen: &Reproduced) -> Section {
             fact("formulas and limits", s.exact, "on links without headers"),
             Fact::new(
                 "median error of predictions",
-                median(s.median_error),
+                median(s.errors.model),
                 format!(
-                    "links alone {}, the nearest published row {}",
-                    median(s.median_null_links),
-                    median(s.median_null_nearest)
+                    "the nearest published row {}; where links alone speak {}, links alone {}",
+                    median(s.errors.nearest),
+                    median(s.where_links.model),
+                    median(s.where_links.links)
                 ),
             ),
         ]))
