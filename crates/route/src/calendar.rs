@@ -137,10 +137,11 @@ enum State {
         free: BinaryHeap<Reverse<(u64, u64)>>,
         busy: u64,
     },
-    /// `since` is the sum of the moments at which the open ones were taken.
+    /// `since` is the sum of the moments at which the open ones were taken; so many are `waiting` for one.
     Contexts {
         capacity: usize,
         open: usize,
+        waiting: usize,
         since: u128,
         releases: BinaryHeap<Reverse<u64>>,
         busy: u64,
@@ -164,6 +165,7 @@ impl Calendar {
             Kind::Contexts(n) => State::Contexts {
                 capacity: *n as usize,
                 open: 0,
+                waiting: 0,
                 since: 0,
                 releases: BinaryHeap::new(),
                 busy: 0,
@@ -283,9 +285,9 @@ impl Calendar {
                 free.clear();
                 *busy = 0;
             }
-            State::Contexts { open, since, releases, busy, granted, .. } => {
+            State::Contexts { open, waiting, since, releases, busy, granted, .. } => {
                 releases.clear();
-                (*open, *since, *busy, *granted) = (0, 0, 0, 0);
+                (*open, *waiting, *since, *busy, *granted) = (0, 0, 0, 0, 0);
             }
             State::Pool { shared, reserved } => {
                 shared.iter_mut().chain(reserved.iter_mut().flatten()).for_each(|(_, line)| line.reset());
@@ -304,6 +306,8 @@ pub struct Stations {
     calendars: Vec<Calendar>,
     /// Factors on the time at slowed stations, which faults set; empty in almost every run.
     slowed: BTreeMap<usize, f64>,
+    /// Calendars where somebody waits for a context and a release became known.
+    released: Vec<usize>,
 }
 
 impl Stations {
@@ -323,6 +327,7 @@ impl Stations {
             machine: table.iter().map(|s| s.machine).collect(),
             calendars,
             slowed: BTreeMap::new(),
+            released: Vec::new(),
         }
     }
 
@@ -331,6 +336,7 @@ impl Stations {
         self.now = 0;
         self.calendars.iter_mut().for_each(Calendar::reset);
         self.slowed.clear();
+        self.released.clear();
     }
 
     /// The present moment.
@@ -376,23 +382,45 @@ impl Stations {
         }
     }
 
-    /// Takes a context now; false where all are held, and the caller waits in order.
+    /// Takes a context now; false where all are held or others wait already, and the caller waits behind
+    /// them. Whoever waits asks again by [`Stations::take_turn`], in the order in which it began to wait,
+    /// or says by [`Stations::leave`] that it never will.
     pub fn acquire(&mut self, slot: usize) -> bool {
+        let free = self.is_free(slot);
+        let State::Contexts { waiting, .. } = &mut self.calendars[slot].0 else {
+            unreachable!("only contexts are held, not {:?}", self.calendars[slot])
+        };
+        if *waiting > 0 || !free {
+            *waiting += 1;
+            return false;
+        }
+        self.grant(slot);
+        true
+    }
+
+    /// Takes a context for the one that has waited longest; false where all are held still.
+    pub fn take_turn(&mut self, slot: usize) -> bool {
+        let free = self.is_free(slot);
+        if free {
+            self.leave(slot);
+            self.grant(slot);
+        }
+        free
+    }
+
+    /// Says that one of those who wait for a context of `slot` waits no more.
+    pub fn leave(&mut self, slot: usize) {
+        if let State::Contexts { waiting, .. } = &mut self.calendars[slot].0 {
+            *waiting = waiting.checked_sub(1).expect("only who waits takes its turn or leaves");
+        }
+    }
+
+    fn grant(&mut self, slot: usize) {
         let now = self.now;
-        match &mut self.calendars[slot].0 {
-            State::Contexts { capacity, open, since, releases, granted, .. } => {
-                while releases.peek().is_some_and(|Reverse(at)| *at <= now) {
-                    releases.pop();
-                }
-                let free = *open + releases.len() < *capacity;
-                if free {
-                    *open += 1;
-                    *since += u128::from(now);
-                    *granted += 1;
-                }
-                free
-            }
-            other => unreachable!("only contexts are held, not {other:?}"),
+        if let State::Contexts { open, since, granted, .. } = &mut self.calendars[slot].0 {
+            *open += 1;
+            *since += u128::from(now);
+            *granted += 1;
         }
     }
 
@@ -413,11 +441,14 @@ impl Stations {
     /// Says when a context taken at `taken` is given back.
     pub fn release(&mut self, slot: usize, taken: Time, at: Time) {
         match &mut self.calendars[slot].0 {
-            State::Contexts { open, since, releases, busy, .. } => {
+            State::Contexts { open, waiting, since, releases, busy, .. } => {
                 *open -= 1;
                 *since -= u128::from(taken.ps());
                 *busy += (at.saturating_sub(taken)).ps();
                 releases.push(Reverse(at.ps()));
+                if *waiting > 0 {
+                    self.released.push(slot);
+                }
             }
             other => unreachable!("only contexts are held, not {other:?}"),
         }
@@ -450,6 +481,12 @@ impl Stations {
             State::Contexts { releases, .. } => releases.peek().map(|Reverse(at)| Time::from_ps(*at)),
             _ => None,
         }
+    }
+
+    /// A calendar where somebody waits and a release became known since this was asked last: it may come
+    /// before all that were known.
+    pub fn next_released(&mut self) -> Option<usize> {
+        self.released.pop()
     }
 
     /// Server time that passed so far at `station`, on one machine after the other: of visits that are

@@ -27,7 +27,8 @@ pub enum Advance {
         /// When.
         at: Time,
     },
-    /// A context of this calendar: the caller queues it there.
+    /// A context of this calendar: the caller queues it there, and goes on with it when its turn comes and
+    /// one is free.
     Wait(usize),
     /// It is over at the given moment.
     Done(Time),
@@ -52,6 +53,8 @@ pub struct Cursor {
     /// Whether the visit at `next` has had its turn at the border already.
     crossed: bool,
     held_time: Time,
+    /// The calendar where it waits for a context.
+    waits: Option<usize>,
 }
 
 /// A train between its bursts.
@@ -66,7 +69,15 @@ struct Moving {
 impl Cursor {
     /// An operation that starts at `now`.
     pub fn new(now: Time) -> Cursor {
-        Cursor { next: 0, clock: now, held: [None; 2], train: None, crossed: false, held_time: Time::ZERO }
+        Cursor {
+            next: 0,
+            clock: now,
+            held: [None; 2],
+            train: None,
+            crossed: false,
+            held_time: Time::ZERO,
+            waits: None,
+        }
     }
 
     /// Goes on at the visit `position` at the time `at`, as a request does that is sent again.
@@ -74,10 +85,13 @@ impl Cursor {
         *self = Cursor { next: position, held_time: self.held_time, ..Cursor::new(at) };
     }
 
-    /// Gives back what the operation holds, as a requester does that is gone.
+    /// Gives back what the operation holds, and its place among those who wait, as a requester does that is gone.
     pub fn abandon(self, stations: &mut Stations) {
         for (slot, since) in self.held.into_iter().flatten() {
             stations.release(slot, since, stations.now().max(since));
+        }
+        if let Some(slot) = self.waits {
+            stations.leave(slot);
         }
     }
 
@@ -156,7 +170,7 @@ impl Cursor {
                         return Advance::At(self.clock);
                     }
                     let slot = stations.slot(*station, instances);
-                    if !stations.acquire(slot) {
+                    if !self.take_context(slot, stations) {
                         return Advance::Wait(slot);
                     }
                     self.clock = self.clock.max(stations.now());
@@ -174,6 +188,16 @@ impl Cursor {
         Advance::Done(self.clock)
     }
 
+    /// Takes a context, in turn where it waited for it.
+    fn take_context(&mut self, slot: usize, stations: &mut Stations) -> bool {
+        let taken = match self.waits {
+            Some(_) => stations.take_turn(slot),
+            None => stations.acquire(slot),
+        };
+        self.waits = (!taken).then_some(slot);
+        taken
+    }
+
     /// What a visit to cores or contexts still needs before it can start.
     fn serve_now(&mut self, slot: usize, stations: &mut Stations, pick: Pick) -> Option<Advance> {
         if pick != Pick::Any || !stations.is_claimed(slot) {
@@ -183,7 +207,7 @@ impl Cursor {
             return Some(Advance::At(self.clock));
         }
         if stations.is_contexts(slot) {
-            if !stations.acquire(slot) {
+            if !self.take_context(slot, stations) {
                 return Some(Advance::Wait(slot));
             }
             self.clock = self.clock.max(stations.now());

@@ -12,7 +12,7 @@ use offpath_quantity::Time;
 use offpath_route::{Advance, Cursor, Mark, Marked, Route, Router, StationId, Stations, Visit};
 use rand_core::RngCore;
 use slab::Slab;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 /// An operation or timer in the engine.
@@ -153,6 +153,14 @@ struct Operation {
     applied: bool,
 }
 
+/// Those who wait for a context of one calendar, in the order in which they asked.
+#[derive(Default)]
+struct Waiting {
+    queue: VecDeque<(u32, u32)>,
+    /// When they are woken: at the first release that is known, if any is.
+    wake_at: Option<Time>,
+}
+
 /// Operations, stations and the queue of events.
 pub struct Engine {
     router: Rc<Router>,
@@ -160,9 +168,7 @@ pub struct Engine {
     queue: EventQueue<Event>,
     generation: u32,
     operations: Slab<Operation>,
-    waiting: BTreeMap<usize, VecDeque<(u32, u32)>>,
-    /// Pools where operations wait while no release is known yet: those who hold are still moving.
-    unannounced: BTreeSet<usize>,
+    waiting: BTreeMap<usize, Waiting>,
     /// Factors on processor time, by calendar.
     slowed: BTreeMap<usize, f64>,
     draws: Generator,
@@ -184,7 +190,6 @@ impl Engine {
             generation: 0,
             operations: Slab::new(),
             waiting: BTreeMap::new(),
-            unannounced: BTreeSet::new(),
             slowed: BTreeMap::new(),
             draws: seed.child("stations").generator(),
             faults: None,
@@ -375,9 +380,7 @@ impl Engine {
             if !self.scratch.is_empty() {
                 self.tell_marks(id);
             }
-            if !self.unannounced.is_empty() {
-                self.announce();
-            }
+            self.announce();
             match advance {
                 Advance::At(at) => return self.schedule(at, Event::Step(id, generation)),
                 Advance::Wait(slot) => return self.queue_at(slot, id, generation),
@@ -410,40 +413,45 @@ impl Engine {
     }
 
     fn queue_at(&mut self, slot: usize, id: u32, generation: u32) {
-        let queue = self.waiting.entry(slot).or_default();
-        queue.push_back((id, generation));
-        if queue.len() == 1 {
-            self.schedule_wake(slot);
-        }
+        self.waiting.entry(slot).or_default().queue.push_back((id, generation));
+        self.schedule_wake(slot);
     }
 
+    /// Wakes those who wait at the next release. Where none is known, whoever holds is still moving, and
+    /// [`Engine::announce`] comes back to it.
     fn schedule_wake(&mut self, slot: usize) {
-        if let Some(at) = self.stations.next_release(slot) {
-            let at = at.max(self.now());
+        let Some(at) = self.stations.next_release(slot) else { return };
+        let at = at.max(self.now());
+        let waiting = self.waiting.entry(slot).or_default();
+        if waiting.wake_at.is_none_or(|known| at < known) {
+            waiting.wake_at = Some(at);
             self.schedule(at, Event::Wake(slot as u32));
-        } else {
-            self.unannounced.insert(slot);
         }
     }
 
-    /// Looks again at pools where a release may have become known.
+    /// Looks again at pools where a release became known: it may come before those that were.
     fn announce(&mut self) {
-        for slot in std::mem::take(&mut self.unannounced) {
+        while let Some(slot) = self.stations.next_released() {
             self.schedule_wake(slot);
         }
     }
 
     /// Serves those who wait at a pool of contexts, in order, as long as there are any free.
     fn wake(&mut self, slot: usize) {
-        while let Some((id, generation)) = self.waiting.get(&slot).and_then(|queue| queue.front().copied()) {
-            if !self.stations.is_free(slot) {
-                break;
-            }
-            self.waiting.get_mut(&slot).expect("the queue was looked at").pop_front();
-            self.step(id, generation);
+        let now = self.now();
+        let Some(waiting) = self.waiting.get_mut(&slot) else { return };
+        if waiting.wake_at != Some(now) {
+            // An earlier release became known meanwhile, and they were woken then.
+            return;
         }
-        if self.waiting.get(&slot).is_some_and(|queue| !queue.is_empty()) {
-            self.schedule_wake(slot);
+        waiting.wake_at = None;
+        while let Some(&(id, generation)) = self.waiting.get(&slot).and_then(|waiting| waiting.queue.front())
+        {
+            if !self.stations.is_free(slot) {
+                return self.schedule_wake(slot);
+            }
+            self.waiting.get_mut(&slot).expect("the queue was looked at").queue.pop_front();
+            self.step(id, generation);
         }
     }
 

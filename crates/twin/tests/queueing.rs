@@ -7,6 +7,7 @@ use offpath_twin::{
     Arrivals, Crossing, Engine, Failure, Faults, Load, Occurrence, Retransmission, Rule, Seed, Tag,
     batch_means, run,
 };
+use proptest::prelude::*;
 use std::rc::Rc;
 
 fn router() -> Rc<Router> {
@@ -216,4 +217,116 @@ fn a_full_machine_is_told_from_idle_ones() {
     assert_eq!((usage.station, u64::from(machine)), (station, machines - 1));
     assert!(machines > 1 && share > 0.01 && share <= 1.0, "{usage:?}");
     assert!((usage.mean() - share / machines as f64).abs() < 1e-12, "{usage:?}");
+}
+
+/// A visit that keeps one of `nic.contexts` for `hold`, and is over once it has it.
+fn keeping(router: &Router, hold: Time) -> Visit {
+    Visit::Serve {
+        label: "a context",
+        station: router.station("nic.contexts").unwrap(),
+        pick: Pick::Any,
+        occupancy: hold,
+        latency: Time::ZERO,
+        detached: false,
+    }
+}
+
+/// A router of the card with so many contexts.
+fn with_contexts(contexts: u64) -> Rc<Router> {
+    let settings = vec![format!("nic.contexts={contexts}")];
+    let system = Library::builtin().load(&Request { device: "bluefield2", settings, ..Request::default() });
+    Rc::new(Router::new(&system.unwrap()).unwrap())
+}
+
+proptest! {
+    /// Every request has its context at the very moment at which a queue in order of arrival gives it one,
+    /// so nobody waits longer than those ahead of it hold.
+    #[test]
+    fn contexts_are_given_in_the_order_of_asking(
+        contexts in 1u64..4,
+        jobs in proptest::collection::vec((0u64..4, 1u64..8), 1..60),
+    ) {
+        let router = with_contexts(contexts);
+        let instances: Rc<[u32]> = vec![0; router.system().machines.len()].into();
+        let read = read(&router, "client-soc");
+        let mut engine = Engine::new(router.clone(), Seed::new(1));
+        let mut free = vec![0; contexts as usize];
+        let mut asked = 0;
+        let mut expected = Vec::new();
+        for (number, (gap, hold)) in jobs.into_iter().enumerate() {
+            // Whole steps of time, so that many ask at the moment of a release.
+            asked += gap;
+            let earliest = free.iter_mut().min().unwrap();
+            let granted = asked.max(*earliest);
+            *earliest = granted + hold;
+            expected.push((Tag(number as u64), Time::from_ns(granted)));
+            let delay = Visit::Delay { label: "until it asks", time: Time::from_ns(asked) };
+            let visits = vec![delay, keeping(&router, Time::from_ns(hold))];
+            let route = Rc::new(Route { visits, ..read.clone() });
+            engine.start(Tag(number as u64), route, instances.clone(), false);
+        }
+        let mut granted = Vec::new();
+        while let Some(occurrence) = engine.next() {
+            let Occurrence::Done { tag } = occurrence else { panic!("{occurrence:?}") };
+            granted.push((tag, engine.now()));
+        }
+        prop_assert_eq!(granted, expected);
+    }
+}
+
+/// One context is held by a long request, the other by a read whose release becomes known only with its last
+/// burst. Whoever waits is woken by the one that comes first, and nobody who asks later comes before it.
+#[test]
+fn a_release_that_becomes_known_late_wakes_those_who_wait() {
+    let router = with_contexts(2);
+    let instances: Rc<[u32]> = vec![0; router.system().machines.len()].into();
+    let path = router.path("client-soc").unwrap();
+    let large = Rc::new(router.route(&Operation::new(Verb::Read, path, Bytes::new(256 << 10))).unwrap());
+    let long = Time::from_ms(1);
+    let asking = |at: Time, hold: Time| {
+        let delay = Visit::Delay { label: "until it asks", time: at };
+        Rc::new(Route { visits: vec![delay, keeping(&router, hold)], ..read(&router, "client-soc") })
+    };
+    let mut engine = Engine::new(router.clone(), Seed::new(1));
+    engine.start(Tag(0), asking(Time::ZERO, long), instances.clone(), false);
+    engine.start(Tag(1), large.clone(), instances.clone(), false);
+    // Behind the read, and then one a microsecond, each of which would fill the context by itself.
+    engine.start(Tag(2), asking(Time::from_us(3), Time::from_us(1)), instances.clone(), false);
+    for number in 3..200 {
+        let ask = asking(Time::from_us(number), Time::from_us(1));
+        engine.start(Tag(number), ask, instances.clone(), false);
+    }
+    let mut granted = Vec::new();
+    while let Some(occurrence) = engine.next() {
+        let Occurrence::Done { tag } = occurrence else { panic!("{occurrence:?}") };
+        granted.push((tag.0, engine.now()));
+    }
+    let order: Vec<u64> = granted.iter().map(|(tag, _)| *tag).filter(|tag| *tag != 1).collect();
+    assert_eq!(order, [0].into_iter().chain(2..200).collect::<Vec<_>>());
+    let hold = large.demand(&router).time[&router.station("nic.contexts").unwrap()];
+    let second = granted.iter().find(|(tag, _)| *tag == 2).unwrap().1;
+    assert!(second > Time::from_us(3) && second < large.latency(&router).max(hold), "woken at {second}");
+}
+
+/// A request that is ended while it waits leaves its place to those behind it.
+#[test]
+fn who_is_gone_holds_nobody_up() {
+    let router = with_contexts(1);
+    let instances: Rc<[u32]> = vec![0; router.system().machines.len()].into();
+    let asking =
+        Rc::new(Route { visits: vec![keeping(&router, Time::from_ns(100))], ..read(&router, "client-soc") });
+    let mut engine = Engine::new(router.clone(), Seed::new(1));
+    let started: Vec<_> =
+        (0..4).map(|number| engine.start(Tag(number), asking.clone(), instances.clone(), false)).collect();
+    engine.kill(started[1]);
+    engine.kill(started[3]);
+    let mut granted = Vec::new();
+    while let Some(Occurrence::Done { tag }) = engine.next() {
+        granted.push((tag.0, engine.now()));
+    }
+    assert_eq!(granted, [(0, Time::ZERO), (2, Time::from_ns(100))]);
+    engine.timer(Tag(9), Time::from_us(1));
+    assert_eq!(engine.next(), Some(Occurrence::Timer { tag: Tag(9) }));
+    engine.start(Tag(5), asking, instances, false);
+    assert_eq!((engine.next(), engine.now()), (Some(Occurrence::Done { tag: Tag(5) }), Time::from_us(1)));
 }
