@@ -112,9 +112,13 @@ pub(super) fn resolve(
     length: u64,
     right: Access,
 ) -> Result<(LocalRegion, u64), Status> {
-    let regions = core.regions.borrow();
-    let inner = regions.by_key.get(&at.region.key).and_then(Weak::upgrade).ok_or(Status::RemoteAccess)?;
-    drop(regions);
+    let inner = core
+        .regions
+        .borrow()
+        .by_key
+        .get(&at.region.key)
+        .and_then(Weak::upgrade)
+        .ok_or(Status::RemoteAccess)?;
     let region = LocalRegion(inner);
     let inner = &region.0;
     let own = at.region.endpoint.0 as usize == inner.role && role.is_none_or(|role| role == inner.role);
