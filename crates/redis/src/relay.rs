@@ -616,13 +616,9 @@ impl Relay {
 /// 40 hexadecimal digits that another run will not have.
 fn run_id() -> String {
     use std::hash::{BuildHasher, Hasher, RandomState};
-    let words: Vec<String> = (0..3u64)
-        .map(|index| {
-            let mut hasher = RandomState::new().build_hasher();
-            hasher.write_u64(index);
-            format!("{:016x}", hasher.finish())
-        })
-        .collect();
+    // Each state is made of other random keys than the last.
+    let words: Vec<String> =
+        (0..3).map(|_| format!("{:016x}", RandomState::new().build_hasher().finish())).collect();
     words.concat()[..40].to_string()
 }
 
