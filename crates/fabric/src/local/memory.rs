@@ -167,11 +167,7 @@ impl LocalRegion {
             return Err(RegionError::Unaligned { offset });
         }
         let mut bytes = self.0.bytes.borrow_mut();
-        let bound = self.0.length;
-        let word = bytes
-            .get_mut(offset as usize..)
-            .and_then(|rest| rest.first_chunk_mut::<8>())
-            .ok_or(RegionError::OutOfRange { offset, length: 8, bound })?;
+        let word = bytes[offset as usize..].first_chunk_mut::<8>().expect("the range was checked");
         let old = u64::from_le_bytes(*word);
         *word = change(old).to_le_bytes();
         Ok(old)
