@@ -533,8 +533,13 @@ fn a_queue_pair_that_cannot_be_met_with_is_refused() {
 }
 
 #[test]
-fn a_port_is_free_again_when_its_socket_is_dropped() {
+fn ports_and_services_are_free_again_when_who_held_them_is_dropped() {
     alone(Local::new(1), |f| async move {
+        let listener = f.listen("work").unwrap();
+        let taken = ConnectError::ServiceTaken { role: f.role(), service: "work".into() };
+        assert_eq!(f.listen("work").err(), Some(taken));
+        drop(listener);
+        f.listen("work").unwrap();
         let socket = f.bind(7).unwrap();
         let taken = DatagramError::PortTaken { role: f.role(), port: 7 };
         assert_eq!(f.bind(7).err(), Some(taken));
@@ -626,4 +631,33 @@ fn what_a_role_published_ends_with_it_and_no_other() {
     });
     assert!(matches!(&seen[0], Err(ConnectError::Failed { reason, .. }) if reason == "it ended"), "{seen:?}");
     assert_eq!(seen[1].as_ref().unwrap().endpoint, Endpoint(2));
+}
+
+#[test]
+fn messages_of_one_byte_and_of_none_arrive() {
+    let server = |f: LocalFabric| async move {
+        let region = f.register("host", 1, Access::ALL).unwrap();
+        region.write(0, &[7]).unwrap();
+        let pair = accepted(&f).await;
+        let empty = f.register("host", 0, Access::READ_ONLY).unwrap();
+        pair.receive(empty.all()).unwrap().await.success().unwrap();
+        empty.deregister().unwrap();
+        let ud = f.create_queue_pair(QueuePairOptions::ud()).unwrap();
+        let to = f.resolve("client", 0, "ud", Time::from_us(9)).await.unwrap();
+        ud.send_to(region.all(), to).unwrap().await.success().unwrap();
+        std::future::pending().await
+    };
+    let seen = beside(1, server, |f| async move {
+        let region = f.register("host", 1, Access::ALL).unwrap();
+        let ud = f.create_queue_pair(QueuePairOptions::ud()).unwrap();
+        f.publish("ud", &ud).unwrap();
+        let heard = ud.receive(region.all()).unwrap();
+        let pair = connected(&f, 0, QueuePairOptions::rc()).await;
+        pair.send(region.slice(0, 0)).unwrap().await.success().unwrap();
+        let length = heard.await.success().unwrap().bytes;
+        let mut byte = [0];
+        region.read(0, &mut byte).unwrap();
+        (length, byte)
+    });
+    assert_eq!(seen, (1, [7]));
 }
