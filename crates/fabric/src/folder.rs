@@ -162,16 +162,9 @@ impl File for FolderFile {
     async fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize, FileError> {
         self.with(|file| {
             file.seek(SeekFrom::Start(offset))?;
-            let mut count = 0;
-            while count < into.len() {
-                match file.read(&mut into[count..]) {
-                    Ok(0) => break,
-                    Ok(more) => count += more,
-                    Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                    Err(e) => return Err(e),
-                }
-            }
-            Ok(count)
+            let bound = into.len() as u64;
+            let mut rest = into;
+            Ok(io::copy(&mut file.take(bound), &mut rest)? as usize)
         })
     }
 

@@ -144,7 +144,6 @@ impl Framer {
                 State::Start => {
                     self.began = self.before + at as u64;
                     at += 1;
-                    self.arguments = 0;
                     self.argument = 0;
                     self.lengths = [0; 2];
                     match byte {

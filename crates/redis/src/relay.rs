@@ -205,6 +205,14 @@ pub struct Current {
     pub failures: BTreeMap<(String, u16), (u32, Instant)>,
 }
 
+impl Current {
+    /// Replicas that were given something of the history. Those that still wait for it lose nothing when it
+    /// starts again or is renamed: that is what they wait for.
+    fn served(&self) -> impl Iterator<Item = &Rc<Replica>> {
+        self.replicas.values().filter(|replica| replica.phase.get() != Phase::Waiting)
+    }
+}
+
 /// A running relay.
 pub struct Relay {
     /// Its configuration.
@@ -330,7 +338,7 @@ impl Relay {
     /// The history starts again at a file of `id` that stands at `offset`: nobody can go on.
     pub fn restart(&self, id: ReplicationId, offset: u64) {
         let mut current = self.current.borrow_mut();
-        for replica in current.replicas.values() {
+        for replica in current.served() {
             replica.drop_for("the master began a full synchronisation");
         }
         current.id = Some(id);
@@ -359,7 +367,7 @@ impl Relay {
         current.second_id = old;
         current.second_offset = current.backlog.end();
         current.id = Some(id);
-        for replica in current.replicas.values() {
+        for replica in current.served() {
             replica.drop_for("the history has another name; it can resume");
         }
     }
@@ -616,13 +624,9 @@ impl Relay {
 /// 40 hexadecimal digits that another run will not have.
 fn run_id() -> String {
     use std::hash::{BuildHasher, Hasher, RandomState};
-    let words: Vec<String> = (0..3u64)
-        .map(|index| {
-            let mut hasher = RandomState::new().build_hasher();
-            hasher.write_u64(index);
-            format!("{:016x}", hasher.finish())
-        })
-        .collect();
+    // Each state is made of other random keys than the last.
+    let words: Vec<String> =
+        (0..3).map(|_| format!("{:016x}", RandomState::new().build_hasher().finish())).collect();
     words.concat()[..40].to_string()
 }
 
@@ -759,6 +763,22 @@ mod tests {
     fn is_woken(relay: &Relay) -> bool {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         std::pin::pin!(relay.acknowledge.notified()).poll(&mut context).is_ready()
+    }
+
+    #[test]
+    fn a_history_that_starts_again_or_is_renamed_drops_those_alone_who_have_some_of_it() {
+        let id = |digit: &str| digit.repeat(40).parse::<ReplicationId>().expect("an id");
+        for renamed in [false, true] {
+            let relay = relay(0);
+            relay.restart(id("a"), 0);
+            let all = [Phase::Waiting, Phase::Loading, Phase::Online];
+            let all = [1, 2, 3].map(|number| replica(&relay, number, all[number as usize - 1]));
+            match renamed {
+                true => relay.rename(id("b")),
+                false => relay.restart(id("b"), 0),
+            }
+            assert_eq!([0, 1, 2].map(|index: usize| all[index].dropped.get().is_some()), [false, true, true]);
+        }
     }
 
     #[test]

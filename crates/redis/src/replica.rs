@@ -213,7 +213,7 @@ impl Serving<'_> {
                     }
                 }
                 () = self.replica.wake.notified() => {
-                    // A history that starts again or is renamed is what a waiting replica waits for.
+                    // It was dropped in the moment in which the file that it was to get failed.
                     self.replica.dropped.set(None);
                 }
             }

@@ -9,7 +9,7 @@ use servers::{
     settle, tool, valkey, wait_for, write,
 };
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command};
@@ -421,31 +421,52 @@ fn a_stalled_replica_delays_no_other_and_is_dropped() {
     assert!(peak_memory(relay.pid()) < limit, "{} B of memory", peak_memory(relay.pid()));
 }
 
+/// A replica whose file of so many keys rests in a stalled link while the master wrote 16 MiB to `written`
+/// keys, which wait on the relay's disk.
+struct Resting {
+    master: Server,
+    relay: Relay,
+    link: Proxy,
+    replica: Server,
+}
+
+impl Resting {
+    fn start(program: &Path, keys: u32, written: u32) -> Resting {
+        let master = Server::start(program, &["--rdbcompression", "no"]);
+        master.client().ask(&["DEBUG", "POPULATE", &keys.to_string(), "key", "4096"]).unwrap();
+        let relay = Relay::start(&master.address(), "[limits]\nbacklog = '1MiB'\n");
+        let link = Proxy::to(&relay.address());
+        link.slow(4 << 10);
+        let replica = Server::start(program, &[]);
+        replica.follow(&link.address());
+        wait_for("the start of the file", SILENCE, || relay.number("stats", "sync_full") == 1);
+        // The file rests however long the machine takes.
+        link.stall(true);
+        let mut client = master.client();
+        let value = "v".repeat(16 << 10);
+        for index in 0..1_000 {
+            client.ask(&["SET", &format!("during{}", index % written), &value]).unwrap();
+        }
+        Resting { master, relay, link, replica }
+    }
+
+    /// Waits until the replica has everything, by the one file that it began with.
+    fn assert_caught_up(&self) {
+        settle(&self.master, &[&self.replica]);
+        assert_eq!(digest(&self.master), digest(&self.replica));
+        assert_eq!(self.relay.number("stats", "sync_full"), 1, "{}", self.relay.log());
+    }
+}
+
 #[test]
 fn memory_is_flat_while_a_replica_loads_under_load() {
     let Some(program) = redis() else { return };
-    let master = Server::start(&program, &["--rdbcompression", "no"]);
-    master.client().ask(&["DEBUG", "POPULATE", "20000", "key", "4096"]).unwrap();
-    let relay = Relay::start(&master.address(), "[limits]\nbacklog = '1MiB'\n");
-    let link = Proxy::to(&relay.address());
-    link.slow(4 << 10);
-    let replica = Server::start(&program, &[]);
-    replica.follow(&link.address());
-    wait_for("the start of the file", SILENCE, || relay.number("stats", "sync_full") == 1);
-    // The stream moves on while the file is under way, so it has to wait on disk; the file rests
-    // meanwhile, however long the machine takes.
-    link.stall(true);
-    let mut client = master.client();
-    let value = "v".repeat(16 << 10);
-    for index in 0..1_000 {
-        client.ask(&["SET", &format!("during{index}"), &value]).unwrap();
-    }
+    let resting = Resting::start(&program, 20_000, 1_000);
+    let Resting { relay, link, replica, .. } = &resting;
     assert_eq!(replica.info("replication", "master_sync_in_progress"), "1", "{}", replica.log());
     link.slow(0);
     link.stall(false);
-    settle(&master, &[&replica]);
-    assert_eq!(digest(&master), digest(&replica));
-    assert_eq!(relay.number("stats", "sync_full"), 1, "{}", relay.log());
+    resting.assert_caught_up();
     let most = (1 << 20) + (64 << 20);
     assert!(peak_memory(relay.pid()) < most, "{} B of memory", peak_memory(relay.pid()));
 }
@@ -453,20 +474,9 @@ fn memory_is_flat_while_a_replica_loads_under_load() {
 #[test]
 fn a_replica_that_has_loaded_is_handed_over_while_the_master_writes() {
     let Some(program) = redis() else { return };
-    let master = Server::start(&program, &["--rdbcompression", "no"]);
-    master.client().ask(&["DEBUG", "POPULATE", "4000", "key", "4096"]).unwrap();
-    let relay = Relay::start(&master.address(), "[limits]\nbacklog = '1MiB'\n");
-    let link = Proxy::to(&relay.address());
-    link.slow(4 << 10);
-    let replica = Server::start(&program, &[]);
-    replica.follow(&link.address());
-    wait_for("the start of the file", SILENCE, || relay.number("stats", "sync_full") == 1);
-    link.stall(true);
-    let mut client = master.client();
-    let value = "v".repeat(16 << 10);
-    for index in 0..1_000 {
-        client.ask(&["SET", &format!("during{}", index % 100), &value]).unwrap();
-    }
+    let resting = Resting::start(&program, 4_000, 100);
+    let (relay, link) = (&resting.relay, &resting.link);
+    let mut client = resting.master.client();
     // It takes up what waits on disk faster than the master writes, but never all at once.
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
@@ -486,9 +496,7 @@ fn a_replica_that_has_loaded_is_handed_over_while_the_master_writes() {
     thread::sleep(Duration::from_millis(300));
     stop.store(true, Ordering::SeqCst);
     writer.join().unwrap();
-    settle(&master, &[&replica]);
-    assert_eq!(digest(&master), digest(&replica));
-    assert_eq!(relay.number("stats", "sync_full"), 1, "{}", relay.log());
+    resting.assert_caught_up();
     assert_eq!(relay.number("stats", "client_output_buffer_limit_disconnections"), 0, "{}", relay.log());
 }
 
@@ -766,7 +774,7 @@ fn play_master(bytes: Vec<u8>) -> String {
                     let _ = stream.write_all(b"+PONG\r\n");
                 }
                 let _ = stream.write_all(&bytes);
-                thread::sleep(Duration::from_secs(3));
+                let _ = stream.read_to_end(&mut Vec::new());
             });
         }
     });
@@ -795,6 +803,98 @@ fn hostile_masters_are_cut_off() {
         assert_eq!(relay.client().text(&["PING"]).unwrap(), "PONG", "it still answers");
         assert!(peak_memory(relay.pid()) < 64 << 20);
     }
+}
+
+/// A replica that listens on port 7001, as far as it says, and asks for everything; with the answer to that.
+fn play_replica(relay: &Relay, version: Option<&str>) -> (BufReader<TcpStream>, String) {
+    let mut stream = BufReader::new(TcpStream::connect(relay.address()).unwrap());
+    stream.get_ref().set_read_timeout(Some(SILENCE)).unwrap();
+    let mut say = |words: &str| {
+        stream.get_mut().write_all(format!("{words}\r\n").as_bytes()).unwrap();
+        // Empty lines are signs of life.
+        let mut answer = String::new();
+        while answer.trim().is_empty() {
+            answer.clear();
+            assert!(stream.read_line(&mut answer).unwrap() > 0, "an answer to `{words}`");
+        }
+        answer
+    };
+    assert_eq!(say("REPLCONF listening-port 7001"), "+OK\r\n");
+    if let Some(version) = version {
+        assert_eq!(say(&format!("REPLCONF version {version}")), "+OK\r\n");
+    }
+    let answer = say("PSYNC ? -1");
+    (stream, answer)
+}
+
+const PLAYED: &str = "+FULLRESYNC 0123456789abcdef0123456789abcdef01234567 0\r\n$9\r\n";
+
+#[test]
+fn a_file_that_only_valkey_loads_is_refused_to_all_others() {
+    let relay = Relay::start(&play_master([PLAYED, "VALKEY080"].concat().into_bytes()), "");
+    for version in [None, Some("8.1.0")] {
+        let (_, answer) = play_replica(&relay, version);
+        assert!(answer.starts_with("-NOMASTERLINK the master's file is VALKEY"), "{answer}");
+    }
+    assert_eq!(
+        relay.log().matches("7001 was refused: the master's file is VALKEY").count(),
+        2,
+        "{}",
+        relay.log()
+    );
+    let (_, answer) = play_replica(&relay, Some("9.0.0"));
+    assert!(answer.starts_with("+FULLRESYNC "), "{answer}");
+}
+
+#[test]
+fn a_replica_has_to_pause_after_three_files_that_it_did_not_load() {
+    let relay = Relay::start(&play_master([PLAYED, "REDIS0011"].concat().into_bytes()), "");
+    let left = || relay.log().matches("127.0.0.1:7001 left at offset").count();
+    let get_file = |loads: bool| {
+        let before = left();
+        let (mut stream, answer) = play_replica(&relay, None);
+        assert!(answer.starts_with("+FULLRESYNC "), "{answer}");
+        let mut file = [0; 13];
+        stream.read_exact(&mut file).unwrap();
+        assert_eq!(&file, b"$9\r\nREDIS0011");
+        if loads {
+            stream.get_mut().write_all(b"REPLCONF ACK 0\r\n").unwrap();
+            wait_until_online(&relay, 1);
+        }
+        drop(stream);
+        wait_for("the replica's leave", SILENCE, || left() > before);
+    };
+    // One that loads may come and go, and clears what went wrong before.
+    for loads in [false, false, true, true, true, true, false, false] {
+        get_file(loads);
+    }
+    assert!(!relay.log().contains("without loading"), "{}", relay.log());
+    get_file(false);
+    let said = "127.0.0.1:7001 left 3 times without loading the file REDIS";
+    wait_for("the word on it", SILENCE, || relay.log().contains(said));
+    let (_, answer) = play_replica(&relay, None);
+    assert!(answer.starts_with("-NOMASTERLINK this replica failed to load"), "{answer}");
+}
+
+#[test]
+fn whoever_finds_no_room_is_told_and_counted() {
+    let relay = Relay::start(&play_master(Vec::new()), "[limits]\nconnections = 1\n");
+    let mut only = relay.client();
+    // The relay's start was waited for by a connection of its own, which may still be open.
+    wait_for("room for one", SILENCE, || {
+        only = relay.client();
+        only.text(&["PING"]).is_ok()
+    });
+    let rejected = |client: &mut Client| -> u64 {
+        client.info("stats", "rejected_connections").unwrap().unwrap().parse().unwrap()
+    };
+    let before = rejected(&mut only);
+    for _ in 0..5 {
+        let mut answer = String::new();
+        TcpStream::connect(relay.address()).unwrap().read_to_string(&mut answer).unwrap();
+        assert!(answer.contains("max number of clients"), "{answer}");
+    }
+    assert_eq!(rejected(&mut only), before + 5);
 }
 
 #[test]

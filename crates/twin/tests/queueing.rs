@@ -114,7 +114,7 @@ fn losses_are_counted() {
 #[test]
 fn a_mix_is_drawn_by_its_shares() {
     let router = router();
-    let mix = [("client-soc", 3.0), ("soc-host", 0.0), ("client-host", 1.0)];
+    let mix = [("client-soc", 3.0), ("soc-host", 0.0), ("client-host", 1.0), ("host-soc", 2.0)];
     let load = Load {
         mix: mix.iter().map(|(path, share)| (Rc::new(read(&router, path)), *share)).collect(),
         arrivals: Arrivals::Closed { in_flight: 8 },
@@ -126,9 +126,14 @@ fn a_mix_is_drawn_by_its_shares() {
     let observed = run(&router, &load).unwrap();
     let (count, of) = (observed.completed as f64, &observed.completed_of);
     assert!(count > 5000.0 && of[1] == 0, "{of:?}");
-    let share = of[0] as f64 / count;
-    let deviation = (0.75f64 * 0.25 / count).sqrt();
-    assert!((share - 0.75).abs() < 4.0 * deviation, "{share} of {count} where 0.75 are asked for");
+    for (of, (path, asked)) in of.iter().zip(mix) {
+        let (share, asked) = (*of as f64 / count, asked / 6.0);
+        let deviation = (asked * (1.0 - asked) / count).sqrt();
+        assert!(
+            (share - asked).abs() <= 4.0 * deviation,
+            "{path}: {share} of {count} where {asked} are asked for"
+        );
+    }
 }
 
 #[test]

@@ -188,11 +188,7 @@ pub(super) fn run(core: &Rc<Core>) -> Result<(), Standstill> {
             time.set(time.get() + ROUND);
         }
         let fired = fire_due(core);
-        if count > 0
-            || worked
-            || fired
-            || !executor.ready.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
-        {
+        if worked || fired || !executor.ready.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
             continue;
         }
         let Some((next, _)) = executor.timers.borrow().first_key_value().map(|(key, _)| *key) else {

@@ -112,9 +112,13 @@ pub(super) fn resolve(
     length: u64,
     right: Access,
 ) -> Result<(LocalRegion, u64), Status> {
-    let regions = core.regions.borrow();
-    let inner = regions.by_key.get(&at.region.key).and_then(Weak::upgrade).ok_or(Status::RemoteAccess)?;
-    drop(regions);
+    let inner = core
+        .regions
+        .borrow()
+        .by_key
+        .get(&at.region.key)
+        .and_then(Weak::upgrade)
+        .ok_or(Status::RemoteAccess)?;
     let region = LocalRegion(inner);
     let inner = &region.0;
     let own = at.region.endpoint.0 as usize == inner.role && role.is_none_or(|role| role == inner.role);
@@ -163,11 +167,7 @@ impl LocalRegion {
             return Err(RegionError::Unaligned { offset });
         }
         let mut bytes = self.0.bytes.borrow_mut();
-        let bound = self.0.length;
-        let word = bytes
-            .get_mut(offset as usize..)
-            .and_then(|rest| rest.first_chunk_mut::<8>())
-            .ok_or(RegionError::OutOfRange { offset, length: 8, bound })?;
+        let word = bytes[offset as usize..].first_chunk_mut::<8>().expect("the range was checked");
         let old = u64::from_le_bytes(*word);
         *word = change(old).to_le_bytes();
         Ok(old)

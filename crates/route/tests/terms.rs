@@ -1,0 +1,98 @@
+//! What single numbers of a profile cost: the visits that an operation makes because of them.
+
+use offpath_profile::{Library, Request, System};
+use offpath_quantity::{Bytes, Quantity, Time};
+use offpath_route::{Operation, Route, Router, Verb};
+
+fn system() -> System {
+    Library::builtin().load(&Request { device: "bluefield2", ..Request::default() }).unwrap()
+}
+
+fn route(router: &Router, verb: Verb, path: &str, payload: u64) -> Route {
+    router.route(&Operation::new(verb, router.path(path).unwrap(), Bytes::new(payload))).unwrap()
+}
+
+fn latency(system: &System, verb: Verb, path: &str, payload: u64) -> Time {
+    let router = Router::new(system).unwrap();
+    route(&router, verb, path, payload).latency(&router)
+}
+
+/// Server time at a station, where the operation visits it.
+fn demand(router: &Router, station: &str, verb: Verb, path: &str, payload: u64) -> Option<Time> {
+    let station = router.station(station).unwrap_or_else(|| panic!("there is no station {station}"));
+    route(router, verb, path, payload).demand(router).time.get(&station).copied()
+}
+
+#[test]
+fn the_network_is_crossed_there_and_back() {
+    let plain = system();
+    let more = Time::from_ns(100);
+    let longer = plain.clone().with("network.delay", Quantity::Time(plain.network.delay + more)).unwrap();
+    for path in ["client-host", "client-soc"] {
+        for (verb, payload) in [(Verb::Read, 0), (Verb::Read, 64), (Verb::Write, 0), (Verb::Write, 4096)] {
+            let cost = latency(&longer, verb, path, payload) - latency(&plain, verb, path, payload);
+            assert_eq!(cost, more.times(2), "{verb} of {payload} B, {path}");
+        }
+    }
+    assert_eq!(latency(&longer, Verb::Read, "soc-host", 64), latency(&plain, Verb::Read, "soc-host", 64));
+}
+
+#[test]
+fn a_packet_without_payload_takes_its_header_at_both_ports() {
+    let plain = system();
+    let (header, more) = (plain.network.packet_header, Bytes::new(1000));
+    let longer = Bytes::new(header.get() + more.get());
+    let larger = plain.clone().with("network.packet_header", Quantity::Bytes(longer)).unwrap();
+    let (client, _) = plain.endpoint("client").unwrap();
+    let (server, _) = plain.endpoint("host").unwrap();
+    let port =
+        |at: &offpath_profile::Machine| at.nic.port_rate.time_for(longer) - at.nic.port_rate.time_for(header);
+    // The request and the answer, each out of one port and into the other.
+    let cost = latency(&larger, Verb::Read, "client-host", 0) - latency(&plain, Verb::Read, "client-host", 0);
+    assert_eq!(cost, (port(client) + port(server)).times(2));
+}
+
+#[test]
+fn reads_of_the_host_pass_what_limits_its_reads() {
+    let plain = system();
+    let (_, host) = plain.endpoint("host").unwrap();
+    let interval = host.read_path_rate.expect("the host's reads are limited").interval();
+    let router = Router::new(&plain).unwrap();
+    let at = |verb, path| demand(&router, "host.read-path", verb, path, 64);
+    assert_eq!(
+        (at(Verb::Read, "client-host"), at(Verb::FetchAndAdd, "client-host")),
+        (Some(interval), Some(interval))
+    );
+    assert_eq!((at(Verb::Write, "client-host"), at(Verb::Read, "client-soc")), (None, None));
+}
+
+#[test]
+fn what_is_larger_than_a_regime_begins_is_held_to_its_rate() {
+    let plain = system();
+    let router = Router::new(&plain).unwrap();
+    let (server, _) = plain.endpoint("host").unwrap();
+    assert!(!server.stalls.is_empty());
+    for stall in &server.stalls {
+        let requester = if stall.requester == "*" { "client" } else { &stall.requester };
+        let path = format!("{requester}-{}", stall.responder);
+        for verb in [Verb::Read, Verb::Write] {
+            let above = stall.above.get();
+            assert_eq!(demand(&router, &stall.name, verb, &path, above), None, "{path} {verb}");
+            let held = demand(&router, &stall.name, verb, &path, 2 * above);
+            let slow = stall.verbs.iter().any(|slow| slow == verb.name());
+            let expected = slow.then(|| stall.rate.time_for(Bytes::new(2 * above)));
+            assert_eq!(held, expected, "{path} {verb}");
+        }
+    }
+}
+
+#[test]
+fn a_copy_reads_the_banks_it_comes_from_and_writes_those_it_goes_to() {
+    let plain = system();
+    let router = Router::new(&plain).unwrap();
+    let (_, soc) = plain.endpoint("soc").unwrap();
+    let at = |verb| demand(&router, "soc.banks", verb, "soc-host-dma", 64);
+    assert_ne!(soc.memory.bank_read_time, soc.memory.bank_write_time);
+    assert_eq!(at(Verb::Read), Some(soc.memory.bank_write_time));
+    assert_eq!(at(Verb::Write), Some(soc.memory.bank_read_time));
+}
