@@ -386,10 +386,15 @@ pub fn system_line(system: &System) -> String {
     format!("{} in testbed {}, mode {}{changed}", system.device, system.testbed, system.mode)
 }
 
-/// Rounds to 6 decimals, so that every form of an answer prints the same digits.
+/// Rounds to 6 decimals, or to 7 significant digits where those are more, so that every form of an answer prints
+/// the same digits. What is smaller than 10^-12 is what adding up leaves, and 0.
 pub fn round(value: f64) -> f64 {
-    // Adding 0 makes a negative 0 a plain one.
-    (value * 1e6).round() / 1e6 + 0.0
+    if value.abs() >= 1.0 || value.abs() < 1e-12 || !value.is_finite() {
+        // Adding 0 makes a negative 0 a plain one.
+        return (value * 1e6).round() / 1e6 + 0.0;
+    }
+    let scale = 10f64.powi(6 - value.abs().log10().floor() as i32);
+    (value * scale).round() / scale
 }
 
 /// A number with so many decimals. What rounds to 0 has no sign.
@@ -423,7 +428,7 @@ pub fn signed(percent: f64, decimals: usize) -> String {
     format!("{sign}{text}%")
 }
 
-/// A number for people: 3 or more significant digits, no more than 5 decimals.
+/// A number for people: 3 or more significant digits.
 pub fn short(value: f64) -> String {
     let decimals = match value.abs() {
         v if v >= 100.0 => 0,
@@ -432,6 +437,9 @@ pub fn short(value: f64) -> String {
         0.0 => return "0".to_string(),
         v if v >= 0.1 => 3,
         v if v >= 0.01 => 4,
+        v if v >= 0.001 => 5,
+        v if v >= 1e-9 => (2.0 - v.log10().floor()) as usize,
+        // Less is what adding up leaves.
         _ => 5,
     };
     fixed(value, decimals)
@@ -460,7 +468,9 @@ mod tests {
         assert_eq!((signed(-0.04, 1), signed(0.04, 1)), ("0.0%".to_string(), "0.0%".to_string()));
         assert_eq!((signed(-1.26, 1), signed(10.0, 1)), ("-1.3%".to_string(), "+10.0%".to_string()));
         assert_eq!(percent(-0.001, 0), "0%");
-        assert_eq!((short(-1e-9), short(-0.0), short(-2.0)), ("0.00000".into(), "0".into(), "-2.00".into()));
+        assert_eq!((short(0.000_012_34), short(2.5e-8)), ("0.0000123".into(), "0.0000000250".into()));
+        assert_eq!((round(116.812_345_678), round(2.5e-8)), (116.812_346, 2.5e-8));
+        assert_eq!((short(-1e-12), short(-0.0), short(-2.0)), ("0.00000".into(), "0".into(), "-2.00".into()));
         assert!(round(-1e-9).is_sign_positive());
     }
 

@@ -635,6 +635,17 @@ fn a_sweep_shows_no_more_than_the_capacity_and_which_machine_is_full() {
     assert!(row["throughput_unknown_because"].is_null(), "{row}");
 }
 
+/// What the README opens with is what a reader sees who types it.
+#[test]
+fn the_readme_opens_with_what_is_printed() {
+    let readme = include_str!("../../../README.md");
+    let (_, block) = readme.split_once("$ cargo run --release -- plan ").expect("it opens with a plan");
+    let (design, printed) = block.split_once('\n').expect("a command is a line");
+    let (printed, _) = printed.split_once("```").expect("the block ends");
+    let design = format!("{}/../../{design}", env!("CARGO_MANIFEST_DIR"));
+    assert_eq!(answer(&["plan", &design]), printed);
+}
+
 #[test]
 fn a_sweep_resumes_where_it_was_cut_off() {
     let directory = tempfile::tempdir().expect("a directory");

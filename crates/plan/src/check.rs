@@ -4,7 +4,7 @@ use crate::confidence::{Doubt, Mechanism};
 use crate::design::{Design, Objective};
 use crate::observe::{Arrivals, Loaded, RunError, load, observe};
 use crate::planner::{Plan, Ready, at_shares, capacity_at, plan_doubted};
-use crate::program::Fold;
+use crate::program::{Extremes, Fold};
 use crate::solve::{self, Part, evaluate};
 use offpath_capacity::{Constraint, Solution};
 use offpath_quantity::Time;
@@ -62,6 +62,9 @@ pub struct Gap {
     pub allowed: f64,
     /// The station that was busiest, on the machine where it was.
     pub fullest: Option<Fullest>,
+    /// Why a window as long as can be run does not tell, where it does not: then what the twin carried says
+    /// nothing of the plan, whether the two agree or not.
+    pub blind: Option<String>,
 }
 
 /// A station on one machine of its role.
@@ -150,7 +153,8 @@ pub fn settle_counting(
     counted: f64,
     seed: Seed,
 ) -> Result<Settled, miette::Report> {
-    let (mut folds, sampled, widest) = observe_all(ready, seed)?;
+    let (idle, sampled, widest) = observe_all(ready, seed)?;
+    let mut folds = idle.clone();
     let parts = Part::all(ready);
     let mut first_rate = None;
     for rounds in 1.. {
@@ -167,13 +171,14 @@ pub fn settle_counting(
         let mut loaded = run(counted)?;
         let (factors, moved) = holds_seen(ready, &folds, &shares, &loaded);
         if moved < SETTLED || rounds == MOST_ROUNDS {
-            let mut compared = compared(design, ready, &solution, &loaded);
+            let blind = blind(ready, &shares, &loaded, rate);
+            let mut compared = compared(design, ready, &solution, &loaded, blind.clone());
             for more in LONGER {
                 if !matches!(compared, Compared::Unclear(_)) {
                     break;
                 }
                 loaded = run(counted * more)?;
-                compared = self::compared(design, ready, &solution, &loaded);
+                compared = self::compared(design, ready, &solution, &loaded, blind.clone());
             }
             let gap = match compared {
                 Compared::Differs(gap) => Some(gap),
@@ -193,7 +198,7 @@ pub fn settle_counting(
                 widest,
             });
         }
-        hold_again(ready, &mut folds, &factors);
+        hold_again(ready, &idle, &mut folds, &shares, &factors);
     }
     unreachable!("the rounds are bounded")
 }
@@ -206,7 +211,10 @@ pub fn plan_and_check(
     open: &[Mechanism],
     seed: Seed,
 ) -> Result<Checked, miette::Report> {
-    let doubt = Doubt { shares: &settled.shares, carried: settled.loaded.throughput.mean };
+    // A figure that is not shown extends no interval.
+    let shown = settled.gap.as_ref().is_none_or(|gap| gap.blind.is_none());
+    let carried = settled.loaded.throughput.result().filter(|_| shown);
+    let doubt = Doubt { shares: &settled.shares, carried };
     let doubt = (settled.gap.is_some() || !settled.has_settled()).then_some(&doubt);
     let plan = plan_doubted(design, ready, &settled.folds, open, doubt, seed)?;
     let tail = match design.objective {
@@ -233,7 +241,45 @@ enum Compared {
     Differs(Gap),
 }
 
-fn compared(design: &Design, ready: &[Ready], solution: &Solution, loaded: &Loaded) -> Compared {
+/// Times that a rare case is taken in a window, and longest requests that fit it, for the window to tell.
+const TIMES: f64 = 8.0;
+/// Requests of a window over those that are counted usually, at most.
+const MOST_LONGER: f64 = 16.0;
+
+/// The rarest case of a mix and its longest request.
+fn extremes(ready: &[Ready], shares: &[(String, f64)]) -> Extremes {
+    let (own, shares) = own(ready, shares);
+    own.iter().zip(shares).fold(Extremes { rarest: 1.0, longest_s: 0.0 }, |all, (one, share)| {
+        let of = one.compiled.extremes();
+        // What takes next to nothing of a mix is not what the mix stands on.
+        let rarest = if share < 1e-3 { all.rarest } else { all.rarest.min(of.rarest * share) };
+        Extremes { rarest, longest_s: all.longest_s.max(of.longest_s) }
+    })
+}
+
+/// Why a window does not tell what a mix carries, where it does not.
+fn blind(ready: &[Ready], shares: &[(String, f64)], loaded: &Loaded, rate: f64) -> Option<String> {
+    let Extremes { rarest, longest_s } = extremes(ready, shares);
+    let window = loaded.window.as_seconds();
+    let taken = rarest * rate * window;
+    if taken < TIMES / 2.0 {
+        return Some(format!(
+            "a case that one request in {:.0} takes comes {taken:.1} times in its window",
+            1.0 / rarest
+        ));
+    }
+    let longest = Time::from_ps((longest_s * 1e12) as u64);
+    (window < TIMES / 2.0 * longest_s)
+        .then(|| format!("a request may take {longest}, and its window is {}", loaded.window))
+}
+
+fn compared(
+    design: &Design,
+    ready: &[Ready],
+    solution: &Solution,
+    loaded: &Loaded,
+    blind: Option<String>,
+) -> Compared {
     let own = ready.iter().find(|one| one.alternative.device.is_none()).map(|one| &*one.router);
     let Some(router) = own else { return Compared::Agrees };
     let planned_per_s = match design.objective {
@@ -248,10 +294,14 @@ fn compared(design: &Design, ready: &[Ready], solution: &Solution, loaded: &Load
     });
     let allowed = if slots { ALLOWED_WITH_SLOTS } else { ALLOWED };
     let Interval { mean, low, high, .. } = loaded.throughput;
+    let is_blind = blind.is_some();
+    let gap = Gap { planned_per_s, carried_per_s: mean, allowed, fullest: fullest(router, loaded), blind };
+    if is_blind {
+        return Compared::Differs(gap);
+    }
     if (mean / planned_per_s - 1.0).abs() <= allowed {
         return Compared::Agrees;
     }
-    let gap = Gap { planned_per_s, carried_per_s: mean, allowed, fullest: fullest(router, loaded) };
     if (low..=high).contains(&planned_per_s) {
         return Compared::Unclear((high - low >= 0.2 * mean).then_some(gap));
     }
@@ -295,13 +345,13 @@ fn enough(rate: f64, latency_s: f64) -> u32 {
 fn run_mix(
     design: &Design,
     ready: &[Ready],
-    shares: &[(String, f64)],
+    named: &[(String, f64)],
     (capacity, latency_s): (f64, f64),
     offered: Option<f64>,
     counted: f64,
     seed: Seed,
 ) -> Result<Loaded, RunError> {
-    let (own, shares) = own(ready, shares);
+    let (own, shares) = own(ready, named);
     let offered = offered.or(match design.objective {
         Objective::MostThroughput => None,
         Objective::LeastHostCpu { load } | Objective::LowestP99 { load } => Some(load),
@@ -315,11 +365,15 @@ fn run_mix(
         .map(|bytes| bytes.get() as f64)
         .fold(0.0, f64::max);
     let counted = (counted / (1.0 + payload / BURST)).max(400.0);
+    let Extremes { rarest, longest_s } = extremes(ready, named);
+    let told = (TIMES / rarest).max(TIMES * longest_s * rate).min(counted * MOST_LONGER);
+    let counted = counted.max(told);
     // However rarely they come: time in which nothing happens costs nothing.
     let window = Time::from_ps((counted / rate * 1e12) as u64).min(LONGEST_WINDOW);
     let run = |in_flight: u32| {
         // Queues that a closed loop fills at its start have to drain once before anything is counted.
-        let warm_up = Time::from_ps((f64::from(in_flight) / rate * 4e12) as u64 + (latency_s * 8e12) as u64);
+        let settling = (latency_s * 8.0).max(longest_s * 2.0).min(counted / rate);
+        let warm_up = Time::from_ps((f64::from(in_flight) / rate * 4e12) as u64 + (settling * 1e12) as u64);
         let arrivals = offered.map_or(Arrivals::Closed(in_flight), Arrivals::Poisson);
         load(&own, &shares, arrivals, warm_up, window, seed.child("load"))
     };
@@ -388,12 +442,24 @@ fn holds_seen(
     (factors, largest)
 }
 
-/// Scales the demand for slots to how long the loaded twin held them.
-fn hold_again(ready: &[Ready], folds: &mut [Fold], factors: &[(String, f64)]) {
-    for (station, factor) in factors {
-        for (one, fold) in ready.iter().zip(folds.iter_mut()) {
+/// Scales the demand for slots of what the mix takes to how long the loaded twin held them. What it does not
+/// take holds them as on an idle twin: what others wait for says nothing of it by itself, and an alternative
+/// that is thought too good is taken in the next round and then seen.
+fn hold_again(
+    ready: &[Ready],
+    idle: &[Fold],
+    folds: &mut [Fold],
+    shares: &[(String, f64)],
+    factors: &[(String, f64)],
+) {
+    for (index, one) in ready.iter().enumerate() {
+        if !shares.iter().any(|(name, _)| *name == one.alternative.name) {
+            folds[index].clone_from(&idle[index]);
+            continue;
+        }
+        for (station, factor) in factors {
             if one.alternative.device.is_none()
-                && let Some(seconds) = fold.seconds.get_mut(station)
+                && let Some(seconds) = folds[index].seconds.get_mut(station)
             {
                 *seconds *= factor;
             }

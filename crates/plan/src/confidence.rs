@@ -12,7 +12,7 @@ use crate::program::Fold;
 use crate::residual::{Figure, sizes, widened};
 use crate::sample::{DRAWS, between, quantile, strata};
 use crate::side_by_side::side_by_side;
-use crate::solve::{Evaluation, Part, composition, evaluate, holds, wire_rate, worth};
+use crate::solve::{Evaluation, Part, at_fixed, composition, evaluate, holds, shares, wire_rate, worth};
 use offpath_capacity::Solution;
 use offpath_profile::Provenance;
 use offpath_quantity::{Dimension, Quantity};
@@ -153,8 +153,8 @@ pub struct Mechanism {
 pub(crate) struct Doubt<'a> {
     /// The alternatives that the mix takes, with their shares.
     pub shares: &'a [(String, f64)],
-    /// Requests per second that the twin carried.
-    pub carried: f64,
+    /// Requests per second that the twin carried, where it tells.
+    pub carried: Option<f64>,
 }
 
 /// The confidence of a plan, by the positions of its alternatives and mixes.
@@ -189,11 +189,12 @@ pub(crate) struct Confidence {
 struct Figures {
     alone: Vec<Rate>,
     latency: Vec<f64>,
+    /// At the shares that the plan prints: the best mix, greedy, and those that the design names.
     mixes: Vec<Rate>,
-    greedy: Rate,
-    optimal: Rate,
-    /// The best mix's worth by the design's goal.
+    /// The best mix's worth by the design's goal, its shares chosen again.
     worth: f64,
+    /// The same at the shares that the plan prints.
+    worth_held: f64,
     shares: Vec<f64>,
     set: Vec<String>,
     holds: bool,
@@ -208,7 +209,14 @@ struct Rate {
 }
 
 impl Figures {
-    fn of(design: &Design, parts: &[Part<'_>], folds: &[Fold], seen: &Evaluation, holds: bool) -> Figures {
+    fn of(
+        design: &Design,
+        parts: &[Part<'_>],
+        folds: &[Fold],
+        seen: &Evaluation,
+        held: &[Solution],
+        holds: bool,
+    ) -> Figures {
         let share = |name: &str| seen.optimal.shares.get(name).copied().unwrap_or(0.0);
         let all = || parts.iter().zip(folds);
         let rate = |solution: &Solution| {
@@ -226,10 +234,9 @@ impl Figures {
         Figures {
             alone: seen.alone.iter().map(rate).collect(),
             latency: folds.iter().map(|fold| fold.latency).collect(),
-            mixes: seen.mixes.iter().map(rate).collect(),
-            greedy: rate(&seen.greedy),
-            optimal: rate(&seen.optimal),
+            mixes: held.iter().map(rate).collect(),
             worth: worth(design, parts, folds, &seen.optimal),
+            worth_held: worth(design, parts, folds, &held[0]),
             shares: parts.iter().map(|part| share(&part.alternative.name)).collect(),
             set: composition(&seen.optimal),
             holds,
@@ -250,6 +257,8 @@ pub(crate) fn confidence(
     let base = Base::new(design, ready, folds);
     let factors = base.factors();
     let usual = composition(&seen.optimal);
+    let planned: Vec<&Solution> = [&seen.optimal, &seen.greedy].into_iter().chain(&seen.mixes).collect();
+    let deployed: Vec<Vec<(String, f64)>> = planned.iter().map(|solution| shares(solution)).collect();
     let figures =
         |base: &Base<'_>, moves: &[(&Factor, Quantity)]| -> Result<Option<Figures>, miette::Report> {
             // What the design refuses with these numbers, as a message above a smaller packet or objects that
@@ -259,13 +268,16 @@ pub(crate) fn confidence(
             match evaluate(design, &parts, &moved.folds, false) {
                 Ok(seen) => {
                     let holds = holds(design, &parts, &moved.folds, &seen.optimal, &usual);
-                    Ok(Some(Figures::of(design, &parts, &moved.folds, &seen, holds)))
+                    let held = deployed.iter().map(|shares| at_fixed(design, &parts, &moved.folds, shares));
+                    let Ok(held) = held.collect::<Result<Vec<_>, _>>() else { return Ok(None) };
+                    Ok(Some(Figures::of(design, &parts, &moved.folds, &seen, &held, holds)))
                 }
                 // A load that the stations do not carry with these numbers is an answer.
                 Err(PlanError::Capacity(_) | PlanError::NothingAllowed { .. }) => Ok(None),
             }
         };
-    let point = Figures::of(design, &base.parts(), folds, seen, true);
+    let held: Vec<Solution> = planned.iter().map(|solution| (*solution).clone()).collect();
+    let point = Figures::of(design, &base.parts(), folds, seen, &held, true);
     let ends = side_by_side(factors.len(), |index| {
         ends_of(&factors[index], |value| figures(&base, &[(&factors[index], value)]))
     });
@@ -319,17 +331,31 @@ pub(crate) fn confidence(
     // A load that was asked for is no prediction.
     let is_predicted = design.objective == Objective::MostThroughput;
     // What measured this very alternative fixes its rate: errors of predictions say nothing of it.
-    let alone = (0..point.alone.len())
+    let alone: Vec<Ranged> = (0..point.alone.len())
         .map(|index| rated(basis[index] != Basis::Fitted, &|seen: &Figures| seen.alone[index]))
         .collect();
-    let mut optimal = rated(is_predicted, &|seen| seen.optimal);
-    if let Some(doubt) = doubt.filter(|_| is_predicted) {
-        optimal = optimal.including(doubt.carried);
+    let mixes: Vec<Ranged> = deployed
+        .iter()
+        .enumerate()
+        .map(|(index, shares)| match shares.as_slice() {
+            // Nobody chooses its load: it is what was asked for.
+            _ if !is_predicted && index == 0 => Ranged::of(point.mixes[0].solved, Vec::new()),
+            // A mix of one is that one.
+            [(name, _)] if is_predicted => {
+                let own = ready.iter().position(|one| one.alternative.name == *name);
+                alone[own.expect("a mix names alternatives")]
+            }
+            _ => rated(true, &|seen: &Figures| seen.mixes[index]),
+        })
+        .collect();
+    let mut optimal = mixes[0];
+    if let Some(carried) = doubt.and_then(|doubt| doubt.carried).filter(|_| is_predicted) {
+        optimal = optimal.including(carried);
     }
     let worth = match design.objective {
         Objective::MostThroughput => optimal,
-        Objective::LeastHostCpu { .. } => ranged(None, &|seen: &Figures| seen.worth),
-        Objective::LowestP99 { .. } => ranged(Some(Figure::Latency), &|seen: &Figures| seen.worth),
+        Objective::LeastHostCpu { .. } => ranged(None, &|seen: &Figures| seen.worth_held),
+        Objective::LowestP99 { .. } => ranged(Some(Figure::Latency), &|seen: &Figures| seen.worth_held),
     };
     let mix_rests = rests_of(&|seen: &Figures| seen.worth, &[]);
     let mix_basis = mix_basis(&seen.optimal, &base.parts(), &basis, &mix_rests);
@@ -340,14 +366,14 @@ pub(crate) fn confidence(
         rests,
         alone,
         latency: each(Some(Figure::Latency), point.latency.len(), &|seen, index| seen.latency[index]),
-        mixes: (0..point.mixes.len()).map(|index| rated(true, &|seen| seen.mixes[index])).collect(),
-        greedy: rated(true, &|seen| seen.greedy),
+        greedy: mixes[1],
+        mixes: mixes[2..].to_vec(),
         optimal,
         worth,
         shares: each(None, point.shares.len(), &|seen, index| seen.shares[index]),
         over: (0..point.alone.len())
             .map(|index| {
-                let ratio = |seen: &Figures| seen.optimal.solved / seen.alone[index].solved;
+                let ratio = |seen: &Figures| seen.mixes[0].solved / seen.alone[index].solved;
                 let above = carried.iter().filter(|draw| ratio(draw) > 1.0).count() as f64 / total;
                 (ranged(Some(Figure::ThroughputRatio), &ratio), above)
             })

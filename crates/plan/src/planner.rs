@@ -5,8 +5,8 @@ use crate::coded;
 use crate::confidence::{self, Basis, Doubt, Influence, Mechanism, Ranged, Rest};
 use crate::design::{Alternative, CacheUse, Design, Runs};
 use crate::program::{Compiled, Fold, compile};
-use crate::solve::{self, Part, activity, evaluate, host_seconds, main_router, stations};
-use offpath_capacity::{CapacityError, Constraint, Objective as Aim, Solution};
+use crate::solve::{self, Part, evaluate, host_seconds, main_router};
+use offpath_capacity::{CapacityError, Constraint, Solution};
 use offpath_profile::{Library, Request, System};
 use offpath_route::{Kind, Router};
 use offpath_twin::Seed;
@@ -318,15 +318,7 @@ pub(crate) fn at_shares(
     folds: &[Fold],
     shares: &[(String, f64)],
 ) -> Result<Solution, PlanError> {
-    let main = main_router(&Part::all(ready))?;
-    let mut problem = stations(main, design.host_cpu_share);
-    for (one, fold) in ready.iter().zip(folds) {
-        if shares.iter().any(|(name, _)| *name == one.alternative.name) {
-            problem.activities.push(activity(&one.alternative.name, fold, main));
-        }
-    }
-    let aim = Aim::Shares(shares.iter().cloned().collect());
-    Ok(problem.solve(&aim)?)
+    solve::at_fixed(design, &Part::all(ready), folds, shares)
 }
 
 /// Plans a design whose alternatives demand `folds`, observed or added up.

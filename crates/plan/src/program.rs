@@ -597,6 +597,30 @@ impl Compiler<'_> {
         Ok(())
     }
 
+    /// Refuses what would not fit the memories that it moves between. Every connection that a message may come
+    /// in on keeps a buffer for it.
+    fn room(&self, call: &Call, span: &Range<usize>) -> Result<(), miette::Report> {
+        let Operation { verb, path, payload, .. } = &call.operation;
+        let part = if verb.is_message() { 1024 } else { 4 };
+        for endpoint in [&path.requester, &path.responder] {
+            let Ok((_, at)) = self.router.system().endpoint(endpoint) else { continue };
+            let most = Bytes::new(at.memory.capacity.get() / part);
+            if *payload > most {
+                let help = match verb.is_message() {
+                    true => "WRITE the payload and send a short message, or `repeat` smaller ones",
+                    false => "`repeat` a step that moves less",
+                };
+                let why = format!(
+                    "a payload of {payload} is above {most}, which is as much as `{endpoint}` with its {} can \
+                     keep for each",
+                    at.memory.capacity
+                );
+                return Err(self.error(why, help, span.clone()));
+            }
+        }
+        Ok(())
+    }
+
     #[allow(clippy::too_many_arguments, reason = "they are the parts of a step")]
     fn call(
         &self,
@@ -628,7 +652,7 @@ impl Compiler<'_> {
                 span.clone(),
             ));
         }
-        build().map_err(|error: RouteError| {
+        let call = build().map_err(|error: RouteError| {
             let help = match &error {
                 RouteError::PayloadTooLarge { bound, .. } => {
                     format!("`repeat` a step of at most {bound} as often as it takes to move all")
@@ -643,7 +667,9 @@ impl Compiler<'_> {
                 }
             };
             self.error(error.to_string(), help, span.clone())
-        })
+        })?;
+        self.room(&call, span)?;
+        Ok(call)
     }
 }
 
@@ -754,6 +780,71 @@ impl Compiled {
         }
         fold
     }
+}
+
+/// What a run has to be long enough for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Extremes {
+    /// The least share of requests that take one of its cases.
+    pub rarest: f64,
+    /// The longest that a request computes and waits, in seconds, whichever cases it takes.
+    pub longest_s: f64,
+}
+
+impl Compiled {
+    /// Its rarest case and its longest request.
+    pub fn extremes(&self) -> Extremes {
+        let mut extremes = Extremes { rarest: 1.0, longest_s: 0.0 };
+        for (share, program) in &self.programs {
+            extremes.rarest = extremes.rarest.min(*share);
+            let longest = extremes_of(program, 0, u16::MAX, *share, &mut extremes.rarest);
+            let after = program
+                .background
+                .map_or(0.0, |start| extremes_of(program, start, u16::MAX, *share, &mut extremes.rarest));
+            extremes.longest_s = extremes.longest_s.max(longest + after);
+        }
+        extremes
+    }
+}
+
+/// The longest that the instructions from `at` to `stop` or an `End` compute and wait; `reach` is the share of
+/// requests that come there.
+fn extremes_of(program: &Program, mut at: u16, stop: u16, reach: f64, rarest: &mut f64) -> f64 {
+    let mut longest = 0.0;
+    while at < stop {
+        match &program.code[usize::from(at)] {
+            Instruction::End => return longest,
+            Instruction::Jump(to) => {
+                at = *to;
+                continue;
+            }
+            Instruction::Compute { time, .. } | Instruction::Wait(time) => longest += time.as_seconds(),
+            Instruction::Verb(_) => {}
+            Instruction::Branch { probability, otherwise } => {
+                let Instruction::Jump(join) = program.code[usize::from(*otherwise) - 1] else {
+                    unreachable!("a branch is compiled with its jump")
+                };
+                let cases = [(at + 1, *otherwise - 1, *probability), (*otherwise, join, 1.0 - *probability)];
+                let mut most = 0.0f64;
+                for (start, end, share) in cases.into_iter().filter(|(start, end, p)| start < end && *p > 0.0)
+                {
+                    *rarest = rarest.min(reach * share);
+                    most = most.max(extremes_of(program, start, end, reach * share, rarest));
+                }
+                longest += most;
+                at = join;
+                continue;
+            }
+            Instruction::Parallel { starts, next } => {
+                let parts = starts.iter().map(|start| extremes_of(program, *start, *next, reach, rarest));
+                longest += parts.fold(0.0, f64::max);
+                at = *next;
+                continue;
+            }
+        }
+        at += 1;
+    }
+    longest
 }
 
 /// Adds up the instructions from `at` to `stop` or an `End`, `place` being where the request is, and

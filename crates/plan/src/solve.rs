@@ -56,6 +56,23 @@ pub fn activity(name: &str, fold: &Fold, router: &Router) -> Activity {
     activity
 }
 
+/// The solution at fixed shares of alternatives on the design's own device.
+pub(crate) fn at_fixed(
+    design: &Design,
+    parts: &[Part<'_>],
+    folds: &[Fold],
+    shares: &[(String, f64)],
+) -> Result<Solution, PlanError> {
+    let main = main_router(parts)?;
+    let mut problem = stations(main, design.host_cpu_share);
+    for (one, fold) in parts.iter().zip(folds) {
+        if shares.iter().any(|(name, _)| *name == one.alternative.name) {
+            problem.activities.push(activity(&one.alternative.name, fold, main));
+        }
+    }
+    Ok(problem.solve(&Aim::Shares(shares.iter().cloned().collect()))?)
+}
+
 /// Requests per second that the ports and links of `router` carry, where a request asks `seconds` of a
 /// station: no error of a model makes them faster.
 pub(crate) fn wire_rate(router: &Router, seconds: impl Fn(&str) -> f64) -> f64 {

@@ -270,8 +270,9 @@ impl Document {
     /// Marks what was measured or fitted for another profile and taken over into this one.
     ///
     /// A copy of a shipped profile under another name still cites the rows and sources of the original,
-    /// which say nothing about the copy. Its interval is widened by half, since none was stated for it.
-    pub(crate) fn carry_over(&mut self, shipped: &Shipped) {
+    /// which say nothing about the copy. Its interval is widened by half, since none was stated for it. In a
+    /// user's own file (`is_own_file`) the same holds under the shipped name where the number was changed.
+    pub(crate) fn carry_over(&mut self, shipped: &Shipped, is_own_file: bool) {
         const WIDER: f64 = 1.5;
         let own: Vec<String> =
             self.headers.iter().filter_map(|header| header.word("name")).map(str::to_string).collect();
@@ -280,7 +281,8 @@ impl Document {
                 // A fact of a data sheet that names a row is about the card of that row; one of a standard is not.
                 let known = matches!(number.provenance, Provenance::Measured | Provenance::Fitted)
                     || number.provenance == Provenance::Datasheet && !number.rows.is_empty();
-                if !known || !shipped.of_others(&own, &table.name, key, number) {
+                let is_edited = is_own_file && shipped.is_edited(&own, &table.name, key, number);
+                if !known || !(shipped.of_others(&own, &table.name, key, number) || is_edited) {
                     continue;
                 }
                 number.provenance = Provenance::CarriedOver;
@@ -364,6 +366,8 @@ impl Document {
 #[derive(Debug, Default)]
 pub(crate) struct Shipped {
     rows: BTreeMap<String, BTreeSet<String>>,
+    /// The value of each number, by the profile's name and the number's.
+    values: BTreeMap<(String, String), Quantity>,
     sources: BTreeMap<(String, String), BTreeSet<String>>,
 }
 
@@ -376,10 +380,27 @@ impl Shipped {
                 for row in &number.rows {
                     self.rows.entry(row.clone()).or_default().extend(names());
                 }
-                let at = (format!("{}.{key}", table.name), number.source.clone());
+                let full = format!("{}.{key}", table.name);
+                self.values.extend(names().map(|name| ((name, full.clone()), number.value)));
+                let at = (full, number.source.clone());
                 self.sources.entry(at).or_default().extend(names());
             }
         }
+    }
+
+    /// Whether a number of a profile with a shipped one's name cites what that cites, and is another one: what
+    /// the citation says is not what the number is.
+    fn is_edited(&self, own: &[String], table: &str, key: &str, number: &Number) -> bool {
+        let full = format!("{table}.{key}");
+        let cites = |name: &String| {
+            let about = |names: Option<&BTreeSet<String>>| names.is_some_and(|names| names.contains(name));
+            number.rows.iter().any(|row| about(self.rows.get(row)))
+                || about(self.sources.get(&(full.clone(), number.source.clone())))
+        };
+        own.iter().any(|name| {
+            let shipped = self.values.get(&(name.clone(), full.clone()));
+            shipped.is_some_and(|shipped| *shipped != number.value) && cites(name)
+        })
     }
 
     /// Whether all that a number cites is about shipped profiles of other names than `own`.

@@ -213,7 +213,7 @@ impl Library {
             let path = base.map_or_else(|| PathBuf::from(name), |base| base.join(name));
             let mut document = Document::parse(read(&path, asked)?)?;
             document.require(category)?;
-            document.carry_over(shipped());
+            document.carry_over(shipped(), true);
             return Ok(document);
         }
         let Some(source) = self.sources.get(&(category, name.to_string())) else {
@@ -229,7 +229,7 @@ impl Library {
                 Some((&document.source, header.span_of("name"))),
             ));
         }
-        document.carry_over(shipped());
+        document.carry_over(shipped(), false);
         Ok(document)
     }
 

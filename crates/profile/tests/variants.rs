@@ -306,6 +306,25 @@ fn a_copied_profile_carries_its_numbers_over() {
     assert_eq!(system.numbers["nic.shared_packet_rate"].provenance, Provenance::Fitted);
 }
 
+/// What a user changes in a copy that keeps its name is no longer what its rows say.
+#[test]
+fn an_edited_number_keeps_no_evidence_under_the_shipped_name() {
+    let library = Library::builtin();
+    let text = library.source(Category::Device, "bluefield2").unwrap();
+    let shipped = library.load(&Request { device: "bluefield2", ..Request::default() }).unwrap();
+    let contexts = shipped.numbers["nic.contexts"].value.to_string();
+    let edited = text.replace(&format!("contexts = {{ value = {contexts},"), "contexts = { value = 500,");
+    assert_ne!(edited, text);
+    let file = std::env::temp_dir().join(format!("offpath-edited-{}.toml", std::process::id()));
+    std::fs::write(&file, &edited).unwrap();
+    let system = library.load(&Request { device: file.to_str().unwrap(), ..Request::default() });
+    std::fs::remove_file(&file).unwrap();
+    let system = system.unwrap();
+    assert_eq!(system.numbers["nic.contexts"].provenance, Provenance::CarriedOver);
+    assert_eq!(system.numbers["switch.pass_time"].provenance, shipped.numbers["switch.pass_time"].provenance);
+    assert_eq!(system.numbers["nic.pass_time"], shipped.numbers["nic.pass_time"], "what is left is left");
+}
+
 /// A setting to the value that is there claims nothing: the number keeps its origin and its interval.
 #[test]
 fn a_setting_that_changes_nothing_leaves_the_number() {

@@ -165,6 +165,9 @@ fn page(advised: &Advised, screen: &Screen, options: &Options, fixed: bool) -> S
 
 /// Where the twin carries something else than the plan says, in a sentence.
 pub fn gap_text(gap: &Gap, rate: &dyn Fn(f64) -> String, unit: &str) -> String {
+    if let Some(why) = &gap.blind {
+        return format!("THE TWIN CONFIRMS NOTHING: {why}; the plan rests on adding up its steps alone");
+    }
     let off = (gap.carried_per_s / gap.planned_per_s - 1.0) * 100.0;
     let filled = gap.fullest.as_ref().map_or_else(String::new, |full| {
         let which = match full.machines {
@@ -314,6 +317,7 @@ struct UnconfirmedReport {
     difference_percent: f64,
     allowed_percent: f64,
     fullest: Option<FullestReport>,
+    blind_because: Option<String>,
 }
 
 impl UnconfirmedReport {
@@ -324,6 +328,7 @@ impl UnconfirmedReport {
             difference_percent: round((gap.carried_per_s / gap.planned_per_s - 1.0) * 100.0),
             allowed_percent: round(gap.allowed * 100.0),
             fullest: gap.fullest.clone().map(FullestReport::of),
+            blind_because: gap.blind.clone(),
         }
     }
 }

@@ -318,6 +318,7 @@ fn gap_report(gap: &Gap, unit: Unit) -> GapReport {
         share: round(gap.carried_per_s / gap.planned_per_s - 1.0),
         allowed_share: gap.allowed,
         fullest: gap.fullest.clone().map(FullestReport::of),
+        blind_because: gap.blind.clone(),
     }
 }
 
@@ -508,6 +509,7 @@ struct GapReport {
     share: f64,
     allowed_share: f64,
     fullest: Option<FullestReport>,
+    blind_because: Option<String>,
 }
 
 #[derive(Serialize)]
