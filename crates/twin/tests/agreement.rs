@@ -128,8 +128,9 @@ fn saturating(
             in_flight += 50.0 * servers;
         }
     }
-    // Ten turns at least.
-    let operations = (10.0 * in_flight).max(2000.0);
+    // Ends just outside the window are at most those of one turn: of ten, and where it has to be told more
+    // closely of as many as run in a few seconds.
+    let operations = (times * in_flight).min(400_000.0).max(10.0 * in_flight).max(2000.0);
     // Until all requests have gathered before the station that binds, others carry more than it does, and
     // what they carry more gathers there. Then each request has to have waited in the whole queue once. Of a
     // hot bank both take the longer, the fewer of all requests go to it.
