@@ -5,8 +5,8 @@ mod generated;
 
 use generated::{Draw, system};
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{Access, Kind, Operation, Posting, Reader, Route, Router, StationId, Verb, Visit};
-use offpath_twin::{Arrivals, Engine, Load, Observed, Occurrence, Seed, Tag, run};
+use offpath_route::{Access, Kind, Operation, Posting, Reader, Route, Router, StationId, Verb};
+use offpath_twin::{Arrivals, Engine, Load, Observed, Occurrence, Seed, Snapshot, Tag, run};
 use std::rc::Rc;
 
 /// The first profile and how many are drawn: `OFFPATH_PROFILES=5000` or `OFFPATH_PROFILES=5000@200`
@@ -46,8 +46,9 @@ fn operation(router: &Router, draw: &mut Draw) -> Operation {
     operation
 }
 
-/// Latencies of `count` operations one after another, each on stations that are idle again.
-fn idle_twin(router: &Rc<Router>, route: &Rc<Route>, count: u64) -> Vec<Time> {
+/// Latencies of `count` operations one after another, each on stations that are idle again, and the stations
+/// after them.
+fn idle_twin(router: &Rc<Router>, route: &Rc<Route>, count: u64) -> (Vec<Time>, Snapshot) {
     let instances: Rc<[u32]> = vec![0; router.system().machines.len()].into();
     let mut engine = Engine::new(router.clone(), Seed::new(1));
     let mut latencies = Vec::new();
@@ -64,68 +65,83 @@ fn idle_twin(router: &Rc<Router>, route: &Rc<Route>, count: u64) -> Vec<Time> {
         engine.timer(Tag(u64::MAX), engine.now() + Time::from_ms(1));
         assert_eq!(engine.next(), Some(Occurrence::Timer { tag: Tag(u64::MAX) }));
     }
-    latencies
+    let stations = engine.snapshot();
+    (latencies, stations)
 }
 
-/// How long each visit of a route keeps a station.
-fn visits_to(route: &Route, wanted: StationId) -> Vec<Time> {
-    let mut times = Vec::new();
-    for visit in &route.visits {
-        match visit {
-            Visit::Serve { station, occupancy, .. } if *station == wanted => times.push(*occupancy),
-            Visit::Train(train) => {
-                let hops = train.hops.iter().filter(|hop| hop.station == wanted);
-                times.extend(hops.map(|hop| hop.time(train.bytes)));
-                let requests = train.requests.iter().filter(|requests| requests.station == wanted);
-                times.extend(requests.map(|requests| requests.time(train.bytes)));
-            }
-            _ => {}
+/// Where stations served something else than `count` times the demand.
+fn work_and_demand_differ(router: &Router, route: &Route, count: u64, after: &Snapshot) -> Vec<String> {
+    let demand = route.demand(router);
+    let mut wrong = Vec::new();
+    for (index, station) in router.stations().iter().enumerate() {
+        let id = router.station(&station.name).expect("every station has its name");
+        let (asked, served) = if matches!(station.kind, Kind::Pool { .. }) {
+            let requests: u64 =
+                demand.requests.iter().filter(|((pool, _), _)| *pool == id).map(|(_, count)| *count).sum();
+            ((requests * count) as f64, after.passed[index])
+        } else {
+            let time = demand.time.get(&id).copied().unwrap_or_default();
+            (time.times(count).ps() as f64, after.held[index].ps() as f64)
+        };
+        if (asked - served).abs() > 1e-6 {
+            wrong.push(format!("{} is asked for {asked} and served {served}", station.name));
         }
     }
-    times.retain(|time| *time > Time::ZERO);
-    times
+    wrong
 }
 
-/// Requests in flight that saturate, and the load that shows it.
+/// How far the rest of a route could carry more than its capacity, as a factor: what the stations but the
+/// one that binds allow, and what the requests in flight can fill.
+fn slack(router: &Router, route: &Route, (capacity, station): (f64, StationId), in_flight: f64) -> f64 {
+    let mut others = route.demand(router);
+    others.time.remove(&station);
+    others.requests.retain(|(pool, _), _| *pool != station);
+    let others = others.capacity(router).map_or(f64::INFINITY, |(most, _)| most / capacity);
+    others.min(in_flight / (capacity * route.latency(router).as_seconds()))
+}
+
+/// Requests in flight that saturate by Little's law, and the load that shows it.
 ///
-/// All begin together, so those that visit the station that binds several times go through it in
-/// phases, the first visits of all, then the second of all. Between two phases it is idle for the rest
-/// of the way unless the visits of all requests outlast that: with `every_phase` there are as many as
-/// the shortest visit needs.
+/// As many as are under way on an idle system at the capacity would do, were they evenly spread. All
+/// begin together, though, and may stay together: then they pass the station that binds in turns, which
+/// last as long as it needs for all of them, and it may be idle for a latency in each. Of `times` as many
+/// as Little's law asks for, one turn in `times` is lost at most.
 fn saturating(
     router: &Router,
     route: &Route,
     (capacity, station): (f64, StationId),
-    every_phase: bool,
+    times: f64,
 ) -> (u32, Load) {
     let latency = route.latency(router);
-    let mut in_flight = 3.0 * capacity * latency.as_seconds() + 64.0;
-    let visits = visits_to(route, station);
-    if let (true, Some(shortest)) = (every_phase, visits.iter().min()) {
-        let phases = visits.iter().copied().sum::<Time>().as_seconds() / shortest.as_seconds();
-        in_flight = (in_flight * phases.clamp(2.0, 8.0)).max(in_flight);
-    }
-    for (station, time) in &route.demand(router).time {
-        // Chance must not leave a bank idle where banks are what binds.
+    let mut in_flight = times * capacity * latency.as_seconds() + 64.0;
+    let demand = route.demand(router);
+    let is_even = |station: StationId| match router.kind(station) {
+        Kind::Banks(banks) => {
+            demand.banks.get(&station).is_none_or(|hottest| hottest * *banks as f64 <= 1.0 + 1e-9)
+        }
+        _ => false,
+    };
+    for (station, time) in &demand.time {
+        // Chance must not leave a bank idle where banks that are reached evenly are what binds.
         let servers = router.stations()[station.index()].servers() as f64;
-        if matches!(router.kind(*station), Kind::Banks(_)) && capacity * time.as_seconds() > 0.5 * servers {
+        if is_even(*station) && capacity * time.as_seconds() > 0.5 * servers {
             in_flight += 50.0 * servers;
         }
     }
+    // Ends just outside the window are at most those of one turn: of ten, and where it has to be told more
+    // closely of as many as run in a few seconds.
+    let operations = (times * in_flight).min(400_000.0).max(10.0 * in_flight).max(2000.0);
+    // Until all requests have gathered before the station that binds, others carry more than it does, and
+    // what they carry more gathers there. Then each request has to have waited in the whole queue once. Of a
+    // hot bank both take the longer, the fewer of all requests go to it.
+    let more = slack(router, route, (capacity, station), in_flight) - 1.0;
+    let share = match demand.banks.get(&station) {
+        Some(hottest) if !is_even(station) => *hottest,
+        _ => 1.0,
+    };
+    let gathered = if more > 0.02 { 1.0 / more } else { 0.0 };
+    let warm_up = 2.0 + (2.0 + gathered) / share;
     let in_flight = in_flight.ceil() as u32;
-    // The second look also lasts long enough for what the window's edges and chance explain.
-    let (least, most) = if every_phase { (16_000.0, 120_000.0) } else { (2000.0, 40_000.0) };
-    let operations = (10.0 * f64::from(in_flight)).clamp(least, most);
-    let mut warm_up: f64 = if every_phase { 8.0 } else { 5.0 };
-    if let (Kind::Banks(banks), Some(hottest)) =
-        (router.kind(station), route.demand(router).banks.get(&station))
-    {
-        // The less a bank's share is above the others', the longer requests take to gather before it.
-        let above = (hottest * *banks as f64 - 1.0).max(0.0);
-        if above > 0.01 {
-            warm_up = warm_up.max(2.0 + 2.0 / above);
-        }
-    }
     let load = Load {
         mix: vec![(Rc::new(route.clone()), 1.0)],
         arrivals: Arrivals::Closed { in_flight },
@@ -177,11 +193,9 @@ fn check_saturated(
     let mut wrong = Vec::new();
     let Arrivals::Closed { in_flight } = load.arrivals else { unreachable!("the load is a closed loop") };
     let observed = run(router, load).unwrap();
-    let expected = capacity * load.window.as_seconds();
-    let ratio = observed.completed as f64 / expected;
-    let most = observed.throughput_per_s / capacity;
-    if most > 1.0 + ABOVE + luck(router, &load.mix[0].0, station, &observed) {
-        wrong.push(format!("{name}: the twin shows {most:.6} of the capacity"));
+    let ratio = observed.throughput_per_s / capacity;
+    if ratio > 1.0 + ABOVE + luck(router, &load.mix[0].0, station, &observed) {
+        wrong.push(format!("{name}: the twin shows {ratio:.6} of the capacity"));
     }
     wrong.extend(work_and_ends_differ(&observed, load).map(|what| format!("{name}: {what}")));
     let full = full_contexts(router, &observed);
@@ -196,9 +210,14 @@ fn check_saturated(
     }
     let [started, done, failed, under_way] = observed.balance;
     assert_eq!((started, failed, under_way), (done + failed + under_way, 0, u64::from(in_flight)), "{name}");
-    // Little: requests under way = throughput x mean latency.
+    // Little: requests under way = throughput x mean latency. Of a hot bank, chance decides how many of those
+    // that ended it served, and with that how long they took in the mean: there the ends are the throughput.
+    // Elsewhere the work is, since many may end together just outside the window.
+    let by_chance = luck(router, &load.mix[0].0, station, &observed) > 0.0;
+    let ended_per_s = observed.completed as f64 / load.window.as_seconds();
+    let per_s = if by_chance { ended_per_s } else { observed.throughput_per_s };
     let mean = observed.latencies.mean().unwrap_or_default().as_seconds();
-    let little = observed.throughput_per_s * mean / observed.mean_in_flight;
+    let little = per_s * mean / observed.mean_in_flight;
     if (little - 1.0).abs() > 0.02 {
         wrong.push(format!("{name}: Little's law gives {little:.4}"));
     }
@@ -231,7 +250,9 @@ fn the_readings_agree_on_generated_profiles() {
             }
             let reading = reader.read(&route);
             assert_eq!((reading.latency, &reading.demand), (latency, &route.demand(&router)), "{name}");
-            let idle = idle_twin(&router, &route, 3);
+            let (idle, after) = idle_twin(&router, &route, 3);
+            let differ = work_and_demand_differ(&router, &route, 3, &after);
+            failures.extend(differ.into_iter().map(|what| format!("{name}: {what}")));
             if idle != vec![latency; 3] {
                 failures.push(format!("{name}: the idle twin takes {idle:?}, the sum is {latency}"));
             }
@@ -239,7 +260,7 @@ fn the_readings_agree_on_generated_profiles() {
         let operation = operation(&router, &mut draw);
         let route = router.route(&operation).unwrap();
         let Some((capacity, station)) = route.demand(&router).capacity(&router) else { continue };
-        let (in_flight, load) = saturating(&router, &route, (capacity, station), false);
+        let (in_flight, load) = saturating(&router, &route, (capacity, station), 3.0);
         let at = &router.stations()[station.index()];
         *binding.entry(at.meaning).or_default() += 1;
         let name = |in_flight: u32| {
@@ -249,21 +270,13 @@ fn the_readings_agree_on_generated_profiles() {
         let binds = (capacity, station);
         let mut wrong = check_saturated(&router, &load, binds, &name(in_flight), seed % 10 == 0);
         if !wrong.is_empty() {
-            let (in_flight, load) = saturating(&router, &route, binds, true);
+            // Three times Little's law are enough for most and fifty for all; they cost as much more.
+            let (in_flight, load) = saturating(&router, &route, binds, 50.0);
             wrong = check_saturated(&router, &load, binds, &name(in_flight), false);
         }
         failures.append(&mut wrong);
     }
     println!("what bound: {binding:?}");
-    // A WRITE of 512 KiB through a link that fills to 96% at any load; why is open. It is printed, and any other
-    // profile fails.
-    failures.retain(|one| {
-        let known = one.starts_with("profile 5, host-client write 512 KiB");
-        if known {
-            println!("known to fall short: {one}");
-        }
-        !known
-    });
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
 }
 
