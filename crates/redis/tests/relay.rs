@@ -922,6 +922,12 @@ fn what_came_from_the_master_is_counted() {
         Relay::start(&play_master([PLAYED, "REDIS0011*1\r\n$4\r\nPING\r\n"].concat().into_bytes()), "");
     wait_for("the stream", SILENCE, || relay.number("replication", "master_repl_offset") == 14);
     assert_eq!(relay.number("stats", "total_net_repl_input_bytes"), 9 + 14, "the file and the stream");
+    let (mut stream, _) = play_replica(&relay, None);
+    stream.read_exact(&mut [0; 4 + 9]).unwrap();
+    stream.get_mut().write_all(b"REPLCONF ACK 0\r\n").unwrap();
+    stream.read_exact(&mut [0; 14]).unwrap();
+    drop(stream);
+    wait_for("the replica's leave", SILENCE, || relay.log().contains("7001 left at offset 14:"));
 }
 
 #[test]
