@@ -492,7 +492,7 @@ fn a_replica_that_has_loaded_is_handed_over_while_the_master_writes() {
     });
     link.slow(64 << 10);
     link.stall(false);
-    wait_until_online(&relay, 1);
+    wait_until_online(relay, 1);
     thread::sleep(Duration::from_millis(300));
     stop.store(true, Ordering::SeqCst);
     writer.join().unwrap();
