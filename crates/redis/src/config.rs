@@ -438,6 +438,11 @@ mod tests {
         let checked = config.check().unwrap();
         assert_eq!((checked.backlog, checked.behind), (64 << 20, 64 << 20));
         assert_eq!(checked.gather, Duration::from_micros(500));
+        // Port 0 leaves the choice to the system, where the relay listens and nowhere else.
+        config.listen.address = "h:0".into();
+        config.metrics.address = Some("h:0".into());
+        config.check().unwrap();
+        assert!(Config::of("h:0", "h:2").check().is_err());
         let error = Config::parse("[master]\naddress = 'h:1'\nport = 1\n[listen]\naddress = 'h:2'\n");
         assert!(error.unwrap_err().to_string().contains("port"));
     }

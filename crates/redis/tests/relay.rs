@@ -13,8 +13,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -492,7 +492,7 @@ fn a_replica_that_has_loaded_is_handed_over_while_the_master_writes() {
     });
     link.slow(64 << 10);
     link.stall(false);
-    wait_until_online(&relay, 1);
+    wait_until_online(relay, 1);
     thread::sleep(Duration::from_millis(300));
     stop.store(true, Ordering::SeqCst);
     writer.join().unwrap();
@@ -874,6 +874,60 @@ fn a_replica_has_to_pause_after_three_files_that_it_did_not_load() {
     wait_for("the word on it", SILENCE, || relay.log().contains(said));
     let (_, answer) = play_replica(&relay, None);
     assert!(answer.starts_with("-NOMASTERLINK this replica failed to load"), "{answer}");
+}
+
+/// Plays a master that sends a file and `stream`, then ends the connection; with what it was asked for.
+fn play_ending_master(stream: &'static [u8]) -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let asks = asked.clone();
+    thread::spawn(move || {
+        for connection in listener.incoming() {
+            let mut connection = connection.unwrap();
+            let (mut seen, mut piece) = (String::new(), [0; 4096]);
+            while !seen.contains("PSYNC") {
+                let Ok(count @ 1..) = connection.read(&mut piece) else { break };
+                seen += &String::from_utf8_lossy(&piece[..count]);
+                if !seen.contains("PSYNC") {
+                    let _ = connection.write_all(b"+PONG\r\n");
+                }
+            }
+            let words = seen.split("PSYNC").nth(1).unwrap_or_default().to_string();
+            let _ = connection.write_all(&[PLAYED.as_bytes(), b"REDIS0011", stream].concat());
+            asks.lock().unwrap().push(words);
+        }
+    });
+    (address, asked)
+}
+
+#[test]
+fn a_stream_that_was_none_is_not_gone_on_from() {
+    for (stream, next) in [
+        (&b"*1\r\n$4\r\nPING\r\n"[..], "$40\r\n0123456789abcdef0123456789abcdef01234567\r\n$2\r\n15"),
+        (b"*1\r\n$4\r\nPING\r\n\x00\x01", "$1\r\n?\r\n$2\r\n-1"),
+    ] {
+        let (master, asked) = play_ending_master(stream);
+        let relay = Relay::start(&master, "");
+        wait_for("a second link", SILENCE, || asked.lock().unwrap().len() > 1);
+        let asked = asked.lock().unwrap().clone();
+        assert!(asked[0].contains("$1\r\n?\r\n$2\r\n-1"), "{asked:?}");
+        assert!(asked[1].contains(next), "{asked:?}: {}", relay.log());
+    }
+}
+
+#[test]
+fn what_came_from_the_master_is_counted() {
+    let relay =
+        Relay::start(&play_master([PLAYED, "REDIS0011*1\r\n$4\r\nPING\r\n"].concat().into_bytes()), "");
+    wait_for("the stream", SILENCE, || relay.number("replication", "master_repl_offset") == 14);
+    assert_eq!(relay.number("stats", "total_net_repl_input_bytes"), 9 + 14, "the file and the stream");
+    let (mut stream, _) = play_replica(&relay, None);
+    stream.read_exact(&mut [0; 4 + 9]).unwrap();
+    stream.get_mut().write_all(b"REPLCONF ACK 0\r\n").unwrap();
+    stream.read_exact(&mut [0; 14]).unwrap();
+    drop(stream);
+    wait_for("the replica's leave", SILENCE, || relay.log().contains("7001 left at offset 14:"));
 }
 
 #[test]

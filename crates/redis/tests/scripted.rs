@@ -42,6 +42,8 @@ struct Cluster {
     failed: usize,
     /// A node that says that the cluster is down.
     down: Option<usize>,
+    /// How many requests are answered by the end of the connection.
+    hang_ups: usize,
 }
 
 fn id(node: usize) -> String {
@@ -190,7 +192,13 @@ fn serve(mut stream: TcpStream, cluster: &Mutex<Cluster>, asked: usize) {
             input.drain(..taken);
             let words: Vec<&str> =
                 request.iter().map(|word| std::str::from_utf8(word).expect("text")).collect();
-            let answer = cluster.lock().expect("no panic").answer(asked, &words, &mut entered);
+            let mut cluster = cluster.lock().expect("no panic");
+            if cluster.hang_ups > 0 {
+                cluster.hang_ups -= 1;
+                return;
+            }
+            let answer = cluster.answer(asked, &words, &mut entered);
+            drop(cluster);
             if stream.write_all(answer.as_bytes()).is_err() {
                 return;
             }
@@ -385,4 +393,16 @@ fn a_client_of_a_node_that_is_down_learns_the_owner_from_another() {
     alone.lock().unwrap().nodes[1].owner.fill(0);
     let error = get(&mut client).unwrap_err();
     assert!(error.contains("redirected 32 times"), "{error}");
+}
+
+#[test]
+fn a_connection_that_broke_is_made_anew() {
+    let cluster = play(SLOTS, &[]);
+    let address = cluster.lock().unwrap().nodes[0].address.clone();
+    let mut client = ClusterClient::connect(&address, Access::default()).unwrap();
+    let mut get = || client.ask(b"key", &[b"GET", b"key"]).ok();
+    assert_eq!(get(), Some(Value::Bulk(b"0".to_vec())));
+    cluster.lock().unwrap().hang_ups = 1;
+    assert_eq!(get(), None);
+    assert_eq!(get(), Some(Value::Bulk(b"0".to_vec())));
 }

@@ -1,0 +1,64 @@
+//! What only the loaded twin answers: tails, and latency over offered load.
+
+mod common;
+
+use common::*;
+use offpath_plan::check::{Chosen, curve, plan_and_check, settle};
+use offpath_plan::observe::{Arrivals, load};
+use offpath_plan::{Changes, plan, prepare};
+use offpath_quantity::Time;
+use offpath_twin::Seed;
+
+#[test]
+fn a_curve_goes_from_a_tenth_of_the_best_mix_to_nearly_all() {
+    let design = parse(&small("kv-ycsb-c.toml"), &Changes::default());
+    let ready = prepare(&design, &setting(&[], &[])).expect("the design is in order");
+    let plan = plan(&design, &ready, &folds(&ready), &[], Seed::new(1)).expect("there is a plan");
+    let points = curve(&design, &ready, &plan, Seed::new(3)).expect("the twin runs it");
+    let offered: Vec<f64> =
+        points.iter().map(|point| point.offered_per_s / plan.optimal.rate.value).collect();
+    assert!(offered.is_sorted() && offered.len() >= 8, "{offered:?}");
+    near("the least load", offered[0], 0.1, 1e-9);
+    near("the most load", offered[offered.len() - 1], 0.95, 1e-9);
+    for point in &points {
+        // Arrivals in a window of some 24,000 vary by 0.65%.
+        near("what is carried", point.loaded.throughput.mean, point.offered_per_s, 0.03);
+    }
+    let mean = |index: usize| points[index].loaded.latencies.mean().expect("requests ended").as_seconds();
+    near("hardly anybody waits at a tenth", mean(0), plan.optimal.latency_s, 0.05);
+    assert!(mean(points.len() - 1) > 1.05 * mean(0), "{} and {}", mean(0), mean(points.len() - 1));
+}
+
+#[test]
+fn no_alternative_alone_has_a_lower_tail_than_the_mix_that_was_asked_to_have_the_lowest() {
+    let offered = 20e6;
+    let changes = Changes {
+        objective: Some("lowest-p99".into()),
+        offered_load: Some("20 M/s".into()),
+        ..Changes::default()
+    };
+    let design = parse(&small("kv-ycsb-c.toml"), &changes);
+    let ready = prepare(&design, &setting(&[], &[])).expect("the design is in order");
+    let settled = settle(&design, &ready, Chosen::Best, Seed::new(17)).expect("the twin runs it");
+    let checked = plan_and_check(&design, &ready, settled, &[], Seed::new(17)).expect("there is a plan");
+    let (shares, loaded) = checked.tail.expect("a mix is found");
+    let found = loaded.latencies.quantile(0.99).expect("requests ended");
+    let mut alone = Vec::new();
+    for one in &ready {
+        let name = &one.alternative.name;
+        let planned = checked.plan.alternatives.iter().find(|planned| planned.name == *name);
+        if planned.is_some_and(|planned| planned.mixed && planned.rate.value > 1.05 * offered) {
+            let (warm_up, window) = (Time::from_us(100), Time::from_us(1200));
+            let seen = load(&[one], &[1.0], Arrivals::Poisson(offered), warm_up, window, Seed::new(17));
+            let tail = seen.expect("the twin runs it").latencies.quantile(0.99).expect("requests ended");
+            alone.push((name.clone(), tail));
+        }
+    }
+    assert!(alone.len() >= 3, "{alone:?}");
+    for (name, tail) in &alone {
+        // Windows of their own differ by chance.
+        assert!(found.as_seconds() <= 1.03 * tail.as_seconds(), "{shares:?}: {found}, {name} alone: {tail}");
+    }
+    let worst = alone.iter().map(|(_, tail)| *tail).max().expect("some can carry it");
+    assert!(worst.as_seconds() > 1.05 * found.as_seconds(), "nothing was to choose: {alone:?}, {found}");
+}
