@@ -594,7 +594,8 @@ impl One<'_> {
                 let loaded =
                     load(&used, &weights, clients, span(20.0), span(100.0), Seed::new(1).child("clients"))
                         .map_err(refused)?;
-                Ok((loaded.throughput.mean * bits(design)? / 1e9, None))
+                let per_request = design.unit.map_or(1e-6, |unit| unit.get() as f64 * 8.0 / 1e9);
+                Ok((loaded.throughput.mean * per_request, None))
             }
             _ => {
                 let (_, total, binding) = self.shares(design, ready)?;

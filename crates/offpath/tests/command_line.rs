@@ -644,6 +644,14 @@ fn the_readme_opens_with_what_is_printed() {
     let (printed, _) = printed.split_once("```").expect("the block ends");
     let design = format!("{}/../../{design}", env!("CARGO_MANIFEST_DIR"));
     assert_eq!(answer(&["plan", &design]), printed);
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("card.svg");
+    answer(&["device", "show", "bluefield2", "--svg", file.to_str().expect("a UTF-8 path")]);
+    let drawn = fs::read_to_string(file).expect("it was drawn");
+    assert!(
+        drawn == include_str!("../../../docs/pictures/bluefield2.svg"),
+        "draw docs/pictures/bluefield2.svg again"
+    );
 }
 
 #[test]

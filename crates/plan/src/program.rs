@@ -464,7 +464,11 @@ impl Compiler<'_> {
             Some(at) if at == endpoint => Ok(()),
             Some(at) => Err(self.error(
                 format!("this step runs at `{endpoint}`, and the request is at `{at}` here"),
-                format!("send a message from `{at}` to `{endpoint}` before it"),
+                match self.initiator.as_ref() == Some(at) && self.answers.iter().any(|(_, by)| by.is_some()) {
+                    // The answer has come: nothing at the responder is part of the request any more.
+                    true => "put what follows the answer into `background = [...]`".to_string(),
+                    false => format!("send a message from `{at}` to `{endpoint}` before it"),
+                },
                 span.clone(),
             )),
         }
