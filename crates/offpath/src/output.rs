@@ -471,7 +471,7 @@ mod tests {
         assert_eq!((short(0.000_012_34), short(2.5e-8)), ("0.0000123".into(), "0.0000000250".into()));
         assert_eq!((round(116.812_345_678), round(2.5e-8)), (116.812_346, 2.5e-8));
         assert_eq!((short(-1e-12), short(-0.0), short(-2.0)), ("0.00000".into(), "0".into(), "-2.00".into()));
-        assert!(round(-1e-9).is_sign_positive());
+        assert!(round(-1e-13).is_sign_positive());
     }
 
     #[test]

@@ -269,7 +269,7 @@ fn blind(ready: &[Ready], shares: &[(String, f64)], loaded: &Loaded, rate: f64) 
         ));
     }
     let longest = Time::from_ps((longest_s * 1e12) as u64);
-    (window < TIMES / 2.0 * longest_s)
+    (window < 2.0 * longest_s)
         .then(|| format!("a request may take {longest}, and its window is {}", loaded.window))
 }
 

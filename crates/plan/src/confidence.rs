@@ -350,7 +350,8 @@ pub(crate) fn confidence(
         .collect();
     let mut optimal = mixes[0];
     if let Some(carried) = doubt.and_then(|doubt| doubt.carried).filter(|_| is_predicted) {
-        optimal = optimal.including(carried);
+        // The smaller figure is the safer one; what was carried above a capacity is none.
+        optimal = optimal.including(carried.min(optimal.value));
     }
     let worth = match design.objective {
         Objective::MostThroughput => optimal,

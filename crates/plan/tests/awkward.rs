@@ -1,0 +1,141 @@
+//! Designs in which something is rare, slow, large, or not taken: what is said of them holds for all of it.
+
+mod common;
+
+use common::*;
+use offpath_plan::check::{Chosen, Settled, settle};
+use offpath_plan::observe::observe;
+use offpath_plan::study::{Ask, Study};
+use offpath_plan::{Basis, Changes, Design, Plan, Ready, prepare};
+use offpath_twin::Seed;
+
+const MOST: &str = "objective = \"most-throughput\"";
+
+fn design(goal: &str, alternatives: &[(&str, &str)]) -> Design {
+    let alternatives = alternatives
+        .iter()
+        .map(|(name, steps)| format!("[[alternative]]\nname = \"{name}\"\nrequest = [ {steps} ]\n"));
+    let alternatives: String = alternatives.collect();
+    let head = "[design]\nname = \"awkward\"\ndevice = \"bluefield2\"\nrank_by = \"throughput\"\n";
+    parse(&format!("{head}{goal}\n{alternatives}"), &Changes::default())
+}
+
+fn made_ready(design: &Design) -> Vec<Ready> {
+    prepare(design, &setting(&[], &[])).expect("the design is in order")
+}
+
+fn settled(design: &Design, ready: &[Ready], seed: u64) -> Settled {
+    settle(design, ready, Chosen::Best, Seed::new(seed)).expect("the twin runs it")
+}
+
+/// What `plan` prints of a design.
+fn studied(design: &Design) -> Plan {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("design.toml");
+    std::fs::write(&file, &design.source.1).expect("written");
+    let (changes, setting) = (Changes::default(), setting(&[], &[]));
+    let ask = Ask { file: &file, changes: &changes, setting: &setting, seed: Seed::new(1), curve: false };
+    Study::of(&ask).expect("it is planned").checked.plan
+}
+
+/// One request in 10,000 takes 10 ms of a core: 1 us each, three times what all the others take together.
+#[test]
+fn a_rare_case_is_demanded() {
+    let rare = |share: f64| {
+        let branch = format!(
+            "{{ probability = {share}, then = [{{ compute = \"soc\", time = \"10 ms\" }}], otherwise = [] }}"
+        );
+        format!(
+            "{{ send = \"client-soc\", bytes = \"64 B\" }}, {branch}, {{ send = \"soc-client\", bytes = \"64 B\" }}"
+        )
+    };
+    let design = design(MOST, &[("a", &rare(0.0001))]);
+    let ready = made_ready(&design);
+    let seen = observe(&ready[0], Seed::new(3)).expect("the idle twin runs it").fold;
+    let added = ready[0].compiled.fold(&ready[0].router);
+    near("the SoC's cores", seen.seconds["soc.cpu"], added.seconds["soc.cpu"], 0.02);
+    near("latency", seen.latency, added.latency, 0.02);
+    near("the plan", settled(&design, &ready, 1).rate, 8.0 / added.seconds["soc.cpu"], 0.02);
+}
+
+/// A window in which a case hardly comes says nothing of the plan, whatever it carried.
+#[test]
+fn what_a_window_does_not_hold_confirms_nothing() {
+    let steps = "{ compute = \"host\", time = \"1 us\" }, { probability = 0.0000001, then = [{ compute = \"host\", time = \"1 us\" }], otherwise = [] }";
+    let design = design(MOST, &[("a", steps)]);
+    let found = settled(&design, &made_ready(&design), 1);
+    let why = found.gap.and_then(|gap| gap.blind).expect("it is said");
+    assert!(why.contains("one request in 10000000 takes"), "{why}");
+}
+
+/// What an alternative does alone does not depend on one that the mix leaves out.
+#[test]
+fn an_alternative_that_is_not_taken_moves_no_other() {
+    let (read, other) =
+        ("{ read = \"client-host\", bytes = \"64 B\" }", "{ read = \"client-soc\", bytes = \"64 B\" }");
+    let both = studied(&design(MOST, &[("A", read), ("B", other)]));
+    let own = studied(&design(MOST, &[("A", read)]));
+    let left_out = both.optimal.shares.iter().all(|(name, _)| name != "A");
+    assert!(left_out, "{:?}", both.optimal.shares);
+    near("A alone", alone(&both, "A").rate.value, alone(&own, "A").rate.value, 0.01);
+}
+
+/// Of mixes that take as little of the host the quickest is taken, as is said.
+#[test]
+fn a_tie_in_host_time_is_broken_by_latency() {
+    let one = "{ read = \"client-soc\", bytes = \"64 B\" }";
+    let two = format!("{one}, {one}");
+    let goal = "objective = \"least-host-cpu\"\noffered_load = \"10 M/s\"";
+    let plan = studied(&design(goal, &[("two", &two), ("one", one)]));
+    assert!(!plan.optimal.unique);
+    assert!(
+        plan.optimal.shares.iter().all(|(name, share)| name == "one" || *share < 1e-6),
+        "{:?}",
+        plan.optimal.shares
+    );
+}
+
+/// At a load the answer is what the goal is about, and rests on what decides that.
+#[test]
+fn a_goal_at_a_load_rests_on_what_decides_it() {
+    let steps = "{ send = \"client-host\", bytes = \"64 B\" }, \
+                 { compute = \"host\", time = { value = \"1 us\", low = \"0.5 us\", high = \"8 us\" } }, \
+                 { send = \"host-client\", bytes = \"64 B\" }";
+    let goal = "objective = \"least-host-cpu\"\noffered_load = \"1 M/s\"";
+    let plan = studied(&design(goal, &[("rpc", steps)]));
+    let heaviest = &plan.recommendation.rests_on[0];
+    assert!(heaviest.number.contains("time") && heaviest.weight > 0.5, "{heaviest:?}");
+    assert_eq!(plan.recommendation.basis, Basis::YourEstimate);
+    assert!(plan.worth.range_80.1 > 3.0 * plan.worth.value, "{:?}", plan.worth);
+    let (low, high) = (plan.influences[0].at_low, plan.influences[0].at_high);
+    assert!(low < Some(plan.worth.value) && Some(plan.worth.value) < high, "{low:?} {high:?}");
+}
+
+/// However rarely requests come, as many are counted.
+#[test]
+fn a_low_rate_is_told_as_well_as_a_high_one() {
+    let steps = "{ send = \"client-host\", bytes = \"64 B\" }, { compute = \"host\", time = \"1 ms\" }, \
+                 { send = \"host-client\", bytes = \"64 B\" }";
+    let design = design("objective = \"least-host-cpu\"\noffered_load = \"500/s\"", &[("a", steps)]);
+    let ready = made_ready(&design);
+    for seed in 1..4 {
+        let found = settled(&design, &ready, seed);
+        assert_eq!(found.gap, None, "seed {seed}");
+        near("what is carried", found.loaded.throughput.mean, 500.0, 0.02);
+    }
+}
+
+/// Payloads that fill a good part of a memory run, and those that do not fit are refused with their place.
+#[test]
+fn large_payloads_run_or_are_refused() {
+    let read = "{ probability = 0.01, then = [{ read = \"client-host\", bytes = \"1 GiB\" }], \
+                otherwise = [{ read = \"client-host\", bytes = \"64 B\" }] }";
+    let large = design(MOST, &[("a", read)]);
+    assert_eq!(settled(&large, &made_ready(&large), 1).loaded.failed, 0);
+    let message = design(
+        MOST,
+        &[("a", "{ send = \"client-soc\", bytes = \"1 GiB\" }, { send = \"soc-client\", bytes = \"64 B\" }")],
+    );
+    let refused = prepare(&message, &setting(&[], &[])).expect_err("no connection has such a buffer");
+    assert!(refused.to_string().contains("above 96 MiB") && refused.labels().is_some(), "{refused}");
+}
