@@ -704,6 +704,8 @@ impl<F: Hint> Agent<F> {
         let memory = fabric.memories().first().expect("an endpoint has memory").name.clone();
         // What one-sided requests move is nobody's to read, so all tasks of an endpoint move the same.
         let local = self.region.clone();
+        // What tasks tell each other while they connect is read, so each has room of its own for that.
+        let hello_room = fabric.register(&memory, 64, Access::ALL).expect("64 bytes fit the memory");
         // Messages overlap but for the first 8 bytes of each, which are all that is read of them.
         let outbox = fabric
             .register(&memory, shared.largest_message.get() + 8 * (OUTBOX + 1), Access::ALL)
@@ -711,7 +713,7 @@ impl<F: Hint> Agent<F> {
         let mut remote = BTreeMap::new();
         for responder in shared.reaches(&self.name) {
             if let [instance] = self.machines_of(&responder)[..] {
-                let memory = self.connect_memory(&responder, instance, &local).await;
+                let memory = self.connect_memory(&responder, instance, &hello_room).await;
                 remote.insert(responder, memory);
             }
         }
@@ -731,8 +733,8 @@ impl<F: Hint> Agent<F> {
             for instance in self.machines_of(&endpoint) {
                 let line = self.connect(&endpoint, instance, BACK_SERVICE).await;
                 let place = Place { instance: self.instance as u16, task: number, ..Place::NOWHERE };
-                local.write(0, &place.to_bytes()).expect("a message has 8 bytes");
-                let hello = line.pair.post(WorkRequest::send(local.slice(0, 8))).expect("a send fits");
+                hello_room.write(0, &place.to_bytes()).expect("a message has 8 bytes");
+                let hello = line.pair.post(WorkRequest::send(hello_room.slice(0, 8))).expect("a send fits");
                 hello.await.success().expect("the peer waits for it");
                 back.insert((endpoint.clone(), instance), line);
             }

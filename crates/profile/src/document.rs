@@ -103,7 +103,7 @@ pub fn control_character_reason(character: char) -> String {
 /// # use toml::de::DeTable;
 /// let root = DeTable::parse(r#"name = "a\u001b[2Jb""#).unwrap();
 /// let (character, at) = offpath_profile::control_character(root.get_ref()).unwrap();
-/// assert_eq!((character, at), ('\u{1b}', 7..17));
+/// assert_eq!((character, at), ('\u{1b}', 7..20));
 /// ```
 pub fn control_character(table: &DeTable<'_>) -> Option<(char, Range<usize>)> {
     fn within(text: &str) -> Option<char> {

@@ -313,7 +313,7 @@ fn an_edited_number_keeps_no_evidence_under_the_shipped_name() {
     let text = library.source(Category::Device, "bluefield2").unwrap();
     let shipped = library.load(&Request { device: "bluefield2", ..Request::default() }).unwrap();
     let contexts = shipped.numbers["nic.contexts"].value.to_string();
-    let edited = text.replace(&format!("contexts = {{ value = {contexts},"), "contexts = { value = 500,");
+    let edited = text.replace(&format!("contexts = {{ value = {contexts},"), "contexts = { value = 145,");
     assert_ne!(edited, text);
     let file = std::env::temp_dir().join(format!("offpath-edited-{}.toml", std::process::id()));
     std::fs::write(&file, &edited).unwrap();

@@ -155,7 +155,12 @@ fn report(line: &Line, inside: &Inside, fitted: Vec<String>) -> Report {
         states: row.states.clone(),
         unit: row.unit.clone(),
         published: row.published.map(|claim| claim.to_string()),
-        tolerance_percent: round(100.0 * offpath::evidence::judge::tolerance(row.kind, row.published)),
+        tolerance_percent: round(
+            100.0
+                * row
+                    .tolerance
+                    .unwrap_or_else(|| offpath::evidence::judge::tolerance(row.kind, row.published)),
+        ),
         predicted: verdict.map(|v| round(v.predicted)),
         low: line.low.map(round),
         high: line.high.map(round),
@@ -202,7 +207,8 @@ fn page(line: &Line, inside: &Inside, fitted: &[String], context: &Context) -> S
         if verdict.from != verdict.to {
             text += &format!("; over the sweep {} to {}", figure(verdict.from), figure(verdict.to));
         }
-        let tolerance = offpath::evidence::judge::tolerance(row.kind, row.published);
+        let tolerance =
+            row.tolerance.unwrap_or_else(|| offpath::evidence::judge::tolerance(row.kind, row.published));
         text += &format!(
             ".\nError {} with a tolerance of {}%: {}.\n",
             signed(100.0 * verdict.error, 1),
