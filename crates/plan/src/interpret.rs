@@ -1139,7 +1139,7 @@ impl<F: Hint> Task<F> {
                 Reached::Left(_) => {
                     let (inlet, message) =
                         self.message(|_| false).await.expect("it waits for as long as it takes");
-                    message.clone().success().map_err(Failure::Operation)?;
+                    message.success().map_err(Failure::Operation)?;
                     place = self.place(&inlet, &message);
                 }
             }
@@ -1163,7 +1163,7 @@ impl<F: Hint> Task<F> {
                 None => true,
             };
             let Some((inlet, message)) = self.message(over).await else { return Ok(()) };
-            message.clone().success().map_err(Failure::Operation)?;
+            message.success().map_err(Failure::Operation)?;
             place = self.place(&inlet, &message);
         }
     }
