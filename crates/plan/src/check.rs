@@ -3,7 +3,7 @@
 use crate::confidence::{Doubt, Mechanism};
 use crate::design::{Design, Objective};
 use crate::observe::{Arrivals, Loaded, RunError, load, observe};
-use crate::planner::{Plan, Ready, at_shares, capacity_at, plan_doubted};
+use crate::planner::{Plan, Ready, capacity_at, plan_doubted};
 use crate::program::{Extremes, Fold};
 use crate::solve::{self, Part, evaluate};
 use offpath_capacity::{Constraint, Solution};
@@ -104,7 +104,7 @@ pub struct Point {
 
 /// Requests counted in a loaded window, where each is one burst.
 const COUNTED: f64 = 24_000.0;
-/// Virtual time beyond which a window does not grow: a million seconds, of which a picosecond is counted.
+/// Virtual time beyond which a window does not grow, a million seconds: 64 bits of picoseconds hold 18 of them.
 const LONGEST_WINDOW: Time = Time::from_ps(1_000_000_000_000_000_000);
 /// Payload that moves as one burst.
 pub(crate) const BURST: f64 = 16_384.0;
@@ -160,7 +160,7 @@ pub fn settle_counting(
     for rounds in 1.. {
         let solution = match chosen {
             Chosen::Best => evaluate(design, &parts, &folds, false)?.optimal,
-            Chosen::Held(shares) => at_shares(design, ready, &folds, shares)?,
+            Chosen::Held(shares) => solve::at_fixed(design, &parts, &folds, shares)?,
         };
         let (shares, rate) = (solve::shares(&solution), solution.total);
         let first_rate = *first_rate.get_or_insert(rate);

@@ -308,17 +308,7 @@ pub fn capacity_at(
     folds: &[Fold],
     shares: &[(String, f64)],
 ) -> Result<f64, miette::Report> {
-    Ok(at_shares(design, ready, folds, shares)?.total)
-}
-
-/// The solution at fixed shares.
-pub(crate) fn at_shares(
-    design: &Design,
-    ready: &[Ready],
-    folds: &[Fold],
-    shares: &[(String, f64)],
-) -> Result<Solution, PlanError> {
-    solve::at_fixed(design, &Part::all(ready), folds, shares)
+    Ok(solve::at_fixed(design, &Part::all(ready), folds, shares)?.total)
 }
 
 /// Plans a design whose alternatives demand `folds`, observed or added up.

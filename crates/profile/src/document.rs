@@ -96,18 +96,20 @@ pub fn control_character_reason(character: char) -> String {
     format!("these words hold the control character U+{:04X}", u32::from(character))
 }
 
-/// The first control character in the words of a TOML file, keys included, with its place; line ends and
-/// tabs are none. What is printed must not move a reader's cursor or repaint what stands above it.
+/// The first control character in the words of a TOML file, keys included, with its place; tabs and line ends are
+/// none, and a carriage return is one where no line ends after it. What is printed must not move a reader's cursor or repaint what stands above it.
 ///
 /// ```
 /// # use toml::de::DeTable;
 /// let root = DeTable::parse(r#"name = "a\u001b[2Jb""#).unwrap();
 /// let (character, at) = offpath_profile::control_character(root.get_ref()).unwrap();
 /// assert_eq!((character, at), ('\u{1b}', 7..20));
+/// let back = DeTable::parse(r#"name = "a\rb""#).unwrap();
+/// assert!(offpath_profile::control_character(back.get_ref()).is_some(), "it would write over the line");
 /// ```
 pub fn control_character(table: &DeTable<'_>) -> Option<(char, Range<usize>)> {
     fn within(text: &str) -> Option<char> {
-        text.chars().find(|one| one.is_control() && !matches!(one, '\n' | '\r' | '\t'))
+        text.replace("\r\n", "\n").chars().find(|one| one.is_control() && !matches!(one, '\n' | '\t'))
     }
     fn of(value: &toml::Spanned<DeValue<'_>>) -> Option<(char, Range<usize>)> {
         match value.get_ref() {
