@@ -335,6 +335,10 @@ pub(crate) fn own<'r>(ready: &'r [Ready], shares: &[(String, f64)]) -> (Vec<&'r 
 const MOST_IN_FLIGHT: u32 = 4096;
 /// By how much more are tried where a closed loop fills no station.
 const MORE_IN_FLIGHT: u32 = 4;
+/// How often as many requests as are in flight end before a closed loop is counted, usually and where it
+/// fills no station.
+const ROUNDS: f64 = 4.0;
+const MORE_ROUNDS: f64 = 16.0;
 
 /// Requests that keep every station of a mix busy: six times what is under way unloaded. Few long
 /// transfers that share a link end together, and it is idle until all are answered; of many it is not.
@@ -370,23 +374,25 @@ fn run_mix(
     let counted = counted.max(told);
     // However rarely they come: time in which nothing happens costs nothing.
     let window = Time::from_ps((counted / rate * 1e12) as u64).min(LONGEST_WINDOW);
-    let run = |in_flight: u32| {
+    let run = |in_flight: u32, rounds: f64| {
         // Queues that a closed loop fills at its start have to drain once before anything is counted.
         let settling = (latency_s * 8.0).max(longest_s * 2.0).min(counted / rate);
-        let warm_up = Time::from_ps((f64::from(in_flight) / rate * 4e12) as u64 + (settling * 1e12) as u64);
+        let warm_up = f64::from(in_flight) / rate * rounds + settling;
         let arrivals = offered.map_or(Arrivals::Closed(in_flight), Arrivals::Poisson);
-        load(&own, &shares, arrivals, warm_up, window, seed.child("load"))
+        load(&own, &shares, arrivals, Time::from_ps((warm_up * 1e12) as u64), window, seed.child("load"))
     };
     let mut in_flight = enough(rate, latency_s);
-    let mut loaded = run(in_flight)?;
-    // Steps of very different length bunch requests, and then more of them are needed to fill a station.
+    let mut rounds = ROUNDS;
+    let mut loaded = run(in_flight, rounds)?;
+    // Steps of very different length bunch requests: then more of them are needed to fill a station, and it
+    // takes longer until they have spread.
     let is_short = |loaded: &Loaded| {
         let fullest = loaded.fullest.values().map(|(_, busy)| *busy).fold(0.0, f64::max);
         loaded.throughput.mean < (1.0 - ALLOWED) * rate && fullest < 1.0 - ALLOWED / 2.0
     };
-    while offered.is_none() && is_short(&loaded) && in_flight < MOST_IN_FLIGHT {
-        in_flight = (in_flight * MORE_IN_FLIGHT).min(MOST_IN_FLIGHT);
-        let more = run(in_flight)?;
+    while offered.is_none() && is_short(&loaded) && (in_flight, rounds) != (MOST_IN_FLIGHT, MORE_ROUNDS) {
+        (in_flight, rounds) = ((in_flight * MORE_IN_FLIGHT).min(MOST_IN_FLIGHT), MORE_ROUNDS);
+        let more = run(in_flight, rounds)?;
         if more.throughput.mean <= loaded.throughput.mean * (1.0 + SETTLED) {
             break;
         }

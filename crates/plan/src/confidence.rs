@@ -281,7 +281,7 @@ pub(crate) fn confidence(
     let ends = side_by_side(factors.len(), |index| {
         ends_of(&factors[index], |value| figures(&base, &[(&factors[index], value)]))
     });
-    let ends: Vec<Ends> = ends.into_iter().collect::<Result<_, _>>()?;
+    let ends: Vec<Ends<Figures>> = ends.into_iter().collect::<Result<_, _>>()?;
 
     let rests_of = |figure: &dyn Fn(&Figures) -> f64, rows: &[String]| -> Vec<Rest> {
         rests(&factors, &ends, figure(&point), figure, rows)
@@ -387,22 +387,22 @@ pub(crate) fn confidence(
 }
 
 /// The figures with one number at other values.
-struct Ends {
+pub(crate) struct Ends<F> {
     /// At the ends of its interval, or a small step away where none is stated: the values, and the figures
     /// there where the load is carried.
-    low: Option<(Quantity, Option<Figures>)>,
-    high: Option<(Quantity, Option<Figures>)>,
+    low: Option<(Quantity, Option<F>)>,
+    high: Option<(Quantity, Option<F>)>,
 }
 
 /// The step by which a number without an interval is moved, to see whether a figure rests on it.
 const STEP: f64 = 1.05;
 
-fn ends_of(
+pub(crate) fn ends_of<F, E>(
     factor: &Factor,
-    figures: impl Fn(Quantity) -> Result<Option<Figures>, miette::Report>,
-) -> Result<Ends, miette::Report> {
+    figures: impl Fn(Quantity) -> Result<Option<F>, E>,
+) -> Result<Ends<F>, E> {
     if let Some((low, high)) = factor.interval.filter(|(low, high)| low != high) {
-        let end = |value: Quantity| -> Result<_, miette::Report> {
+        let end = |value: Quantity| -> Result<_, E> {
             if value == factor.value { Ok(None) } else { Ok(Some((value, figures(value)?))) }
         };
         return Ok(Ends { low: end(low)?, high: end(high)? });
@@ -416,7 +416,7 @@ fn ends_of(
         _ => [base * STEP, base / STEP],
     };
     // Beyond the range that a profile may hold there is nothing to look at.
-    let look = |value: f64| -> Result<_, miette::Report> {
+    let look = |value: f64| -> Result<_, E> {
         let value = Quantity::from_base(value, factor.value.dimension());
         let Some(value) = value.filter(|value| *value != factor.value) else { return Ok(None) };
         Ok(figures(value)?.map(|seen| (value, Some(seen))))
@@ -425,11 +425,11 @@ fn ends_of(
 }
 
 /// What a figure rests on, the heaviest first.
-fn rests(
+pub(crate) fn rests<F>(
     factors: &[Factor],
-    ends: &[Ends],
+    ends: &[Ends<F>],
     value: f64,
-    figure: &dyn Fn(&Figures) -> f64,
+    figure: &dyn Fn(&F) -> f64,
     rows: &[String],
 ) -> Vec<Rest> {
     let mut found = Vec::new();
@@ -524,7 +524,7 @@ pub(crate) fn basis_of(rests: &[Rest], without_evidence: bool) -> Basis {
     if weak { Basis::Weak } else { Basis::Predicted }
 }
 
-fn influences(factors: &[Factor], ends: &[Ends], point: &Figures) -> Vec<Influence> {
+fn influences(factors: &[Factor], ends: &[Ends<Figures>], point: &Figures) -> Vec<Influence> {
     let mut found = Vec::new();
     for (factor, ends) in factors.iter().zip(ends) {
         let Some((low, high)) = factor.interval else { continue };

@@ -55,6 +55,11 @@ impl Factor {
         self.names.is_empty()
     }
 
+    /// The names that it has in the system at a position.
+    pub(crate) fn names(&self, system: usize) -> &[String] {
+        self.names.get(system).map_or(&[], Vec::as_slice)
+    }
+
     /// Whether an interval is stated that leaves room.
     pub fn is_open(&self) -> bool {
         self.interval.is_some_and(|(low, high)| low != high)
@@ -115,44 +120,9 @@ impl<'a> Base<'a> {
         parts.map(|(alternative, system)| Part { alternative, router: &moved.systems[*system] }).collect()
     }
 
-    /// Every number of the systems, in the order of names.
+    /// Every number of the systems and every estimate of the design, in the order of names.
     pub fn factors(&self) -> Vec<Factor> {
-        let mut found: BTreeMap<(&str, &str), Factor> = BTreeMap::new();
-        for (index, router) in self.systems.iter().enumerate() {
-            // How many machines take part is part of the question, not of what is known.
-            let roles = router.system().machines.iter();
-            let setup: Vec<String> = roles
-                .flat_map(|machine| ["count", "available"].map(|key| format!("{}.{key}", machine.role)))
-                .collect();
-            for (name, number) in &router.system().numbers {
-                if setup.contains(name) {
-                    continue;
-                }
-                let Number { file, key, value, low, high, provenance, rows, note, .. } = &**number;
-                let factor = found.entry((file, key)).or_insert_with(|| Factor {
-                    id: match index {
-                        0 => name.clone(),
-                        _ => format!("{}:{name}", router.system().device),
-                    },
-                    value: *value,
-                    interval: (*low).zip(*high),
-                    origin: match provenance {
-                        Provenance::Set => Origin::Yours,
-                        known => Origin::Profile(*known),
-                    },
-                    rows: rows.clone(),
-                    note: note.clone(),
-                    names: vec![Vec::new(); self.systems.len()],
-                });
-                factor.names[index].push(name.clone());
-            }
-        }
-        let mut factors: Vec<Factor> = found.into_values().collect();
-        for factor in &mut factors {
-            // Of the machines that share a number, the server's names have no role in front.
-            let shortest = factor.names[0].iter().min_by_key(|name| (name.len(), name.as_str()));
-            factor.id = shortest.cloned().unwrap_or_else(|| std::mem::take(&mut factor.id));
-        }
+        let mut factors = factors_of(&self.systems);
         // What the user's design says of sizes and shares is the question, and no guess, unless the user gives
         // an interval. What it says that work takes or how fast it goes is a guess of the user's in any case.
         let estimates = self.design.estimates().iter();
@@ -181,8 +151,7 @@ impl<'a> Base<'a> {
         let mut systems = Vec::with_capacity(self.systems.len());
         for (index, router) in self.systems.iter().enumerate() {
             let named = moves.iter().flat_map(|(factor, value)| {
-                let names = factor.names.get(index).into_iter().flatten();
-                names.map(move |name| (name.as_str(), *value))
+                factor.names(index).iter().map(move |name| (name.as_str(), *value))
             });
             let system = router.system().with_all(named)?;
             systems.push(Router::new(&system).map_err(|error| miette::miette!("{error}"))?);
@@ -214,6 +183,48 @@ impl<'a> Base<'a> {
         }
         Ok(Moved { systems, folds })
     }
+}
+
+/// Every number of some systems, in the order of names.
+pub(crate) fn factors_of(systems: &[&Router]) -> Vec<Factor> {
+    let mut found: BTreeMap<(&str, &str), Factor> = BTreeMap::new();
+    for (index, router) in systems.iter().enumerate() {
+        // How many machines take part is part of the question, not of what is known.
+        let roles = router.system().machines.iter();
+        let setup: Vec<String> = roles
+            .flat_map(|machine| ["count", "available"].map(|key| format!("{}.{key}", machine.role)))
+            .collect();
+        for (name, number) in &router.system().numbers {
+            if setup.contains(name) {
+                continue;
+            }
+            let Number { file, key, value, low, high, provenance, rows, note, .. } = &**number;
+            let factor = found.entry((file, key)).or_insert_with(|| Factor {
+                id: match index {
+                    0 => name.clone(),
+                    _ => format!("{}:{name}", router.system().device),
+                },
+                value: *value,
+                interval: (*low).zip(*high),
+                origin: match provenance {
+                    Provenance::Set => Origin::Yours,
+                    known => Origin::Profile(*known),
+                },
+                rows: rows.clone(),
+                note: note.clone(),
+                names: vec![Vec::new(); systems.len()],
+            });
+            factor.names[index].push(name.clone());
+        }
+    }
+    let mut factors: Vec<Factor> = found.into_values().collect();
+    for factor in &mut factors {
+        // Of the machines that share a number, the server's names have no role in front.
+        let shortest = factor.names[0].iter().min_by_key(|name| (name.len(), name.as_str()));
+        factor.id = shortest.cloned().unwrap_or_else(|| std::mem::take(&mut factor.id));
+    }
+    factors.sort_by(|a, b| a.id.cmp(&b.id));
+    factors
 }
 
 fn rescaled(observed: &Fold, before: &Fold, after: &Fold) -> Fold {

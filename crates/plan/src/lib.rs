@@ -12,6 +12,7 @@ pub mod design;
 pub mod estimate;
 pub mod factor;
 pub mod interpret;
+pub mod known;
 pub mod observe;
 pub mod planner;
 pub mod program;

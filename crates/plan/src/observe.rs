@@ -334,6 +334,7 @@ pub fn load(
     *driver.borrow_mut() = Some(Driver {
         shared: Rc::downgrade(&shared),
         observer: observer.clone(),
+        begun: 0,
         alternatives: Proportions::new(shares.iter().copied()),
         programs: script
             .iter()
@@ -367,7 +368,9 @@ pub fn load(
                                 let unit = (arrive.random_u64() >> 11) as f64 / (1u64 << 53) as f64;
                                 at += Time::from_ps((-(1.0 - unit).ln() / rate * 1e12).round() as u64);
                                 arrive.sleep_until(at).await;
-                                driver.borrow_mut().as_mut().expect("the driver is set").push(at);
+                                let mut driver = driver.borrow_mut();
+                                let Some(driver) = driver.as_mut() else { return };
+                                driver.push(at);
                             }
                         }));
                     }
@@ -376,6 +379,15 @@ pub fn load(
                     fabric.sleep_until(edge).await;
                     meter.borrow_mut().seen.push(fabric.snapshot());
                 }
+                // Of long requests fewer have ended than began: what begins no more is let end, so that what
+                // requests are seen to ask for is that of all.
+                let begun = driver.borrow_mut().take().map_or(0, |driver| driver.begun);
+                let most = fabric.now() + window;
+                wait_for(&fabric, || {
+                    let meter = meter.borrow();
+                    meter.done == begun || fabric.now() > most || shared.broken().is_some()
+                })
+                .await;
             })
         }
     };
@@ -402,7 +414,7 @@ pub fn load(
         }
     }
     let recorded = observer.recorded();
-    let demand = mean_demand(&script, shares, &recorded);
+    let demand = mean_demand(&script, shares, &recorded, router);
     let throughput = throughput(router, &meter.seen, &meter.ended, &demand)
         .ok_or_else(|| stopped("the window is too short to count"))?;
     Ok(Loaded {
@@ -435,30 +447,38 @@ fn kind_of(alternative: usize, program: usize) -> u32 {
 }
 
 /// What a request of a mix demands in the mean, in the proportions in which requests are handed out.
-///
-/// Of long requests fewer have ended than were handed out, by all that are in flight when the run ends, so
-/// those that ended would show less demand than the mix has.
-fn mean_demand(script: &[Compiled], shares: &[f64], recorded: &BTreeMap<u32, Recorded>) -> MeanDemand {
+fn mean_demand(
+    script: &[Compiled],
+    shares: &[f64],
+    recorded: &BTreeMap<u32, Recorded>,
+    router: &Router,
+) -> MeanDemand {
     let all: f64 = shares.iter().sum();
-    let mut weighted = Vec::new();
+    let mut mean = MeanDemand::default();
     for (alternative, (one, share)) in script.iter().zip(shares).enumerate() {
         let of: f64 = one.programs.iter().map(|(weight, _)| weight).sum();
-        for (program, (weight, _)) in one.programs.iter().enumerate() {
-            let weight = share / all * weight / of;
-            match recorded.get(&kind_of(alternative, program)) {
-                Some(kind) => weighted.push((weight, kind)),
-                None if weight > 0.0 => return MeanDemand::recorded(recorded.values()),
-                None => {}
-            }
+        for (index, (weight, program)) in one.programs.iter().enumerate() {
+            let fold = program.fold(router);
+            let expected = MeanDemand::of_steps(
+                fold.seconds.iter().filter_map(|(name, seconds)| Some((router.station(name)?, *seconds))),
+                fold.requests.iter().filter_map(|((pool, class), requests)| {
+                    let pool = router.station(pool)?;
+                    Some(((pool, router.class_of(pool, class)?), *requests))
+                }),
+            );
+            let seen = recorded.get(&kind_of(alternative, index));
+            mean.add_seen(share / all * weight / of, &expected, seen, router);
         }
     }
-    MeanDemand::weighted(weighted)
+    mean
 }
 
 /// Chooses what comes next and hands it out.
 struct Driver {
     shared: std::rc::Weak<Shared>,
     observer: Observer,
+    /// Requests handed out so far.
+    begun: u64,
     alternatives: Proportions,
     programs: Vec<Proportions>,
 }
@@ -468,6 +488,7 @@ impl Driver {
         let Some(shared) = self.shared.upgrade() else { return };
         let alternative = self.alternatives.next();
         let program = self.programs[alternative].next();
+        self.begun += 1;
         let label = self.observer.begin(kind_of(alternative, program)).value();
         shared.push(Job { alternative: alternative as u16, program: program as u16, born: now, label });
     }
@@ -482,6 +503,8 @@ struct Meter {
     ended: [u64; BATCHES as usize],
     latencies: Latencies,
     failed: u64,
+    /// Requests of the whole run that are over, work in the background included.
+    done: u64,
 }
 
 impl Meter {
@@ -496,6 +519,7 @@ impl Meter {
     }
 
     fn done(&mut self) {
+        self.done += 1;
         let batch = self.seen.len().wrapping_sub(1);
         if let Some(ended) = self.ended.get_mut(batch) {
             *ended += 1;

@@ -772,15 +772,21 @@ impl Compiled {
     /// repeated for every uncertain number of a profile.
     pub fn fold(&self, router: &Router) -> Fold {
         let mut fold = Fold::default();
-        for (share, program) in &self.programs {
-            let mut place = program.initiator.as_str();
-            fold.add(&fold_part(program, 0, u16::MAX, &mut place, router), *share);
-            if let Some(start) = program.background {
-                let mut place = program.answered_at();
-                let mut after = fold_part(program, start, u16::MAX, &mut place, router);
-                after.background = std::mem::take(&mut after.latency);
-                fold.add(&after, *share);
-            }
+        self.programs.iter().for_each(|(share, program)| fold.add(&program.fold(router), *share));
+        fold
+    }
+}
+
+impl Program {
+    /// The demand of a request by adding up its steps.
+    pub(crate) fn fold(&self, router: &Router) -> Fold {
+        let mut place = self.initiator.as_str();
+        let mut fold = fold_part(self, 0, u16::MAX, &mut place, router);
+        if let Some(start) = self.background {
+            let mut place = self.answered_at();
+            let mut after = fold_part(self, start, u16::MAX, &mut place, router);
+            after.background = std::mem::take(&mut after.latency);
+            fold.add(&after, 1.0);
         }
         fold
     }

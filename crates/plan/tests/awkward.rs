@@ -139,3 +139,19 @@ fn large_payloads_run_or_are_refused() {
     let refused = prepare(&message, &setting(&[], &[])).expect_err("no connection has such a buffer");
     assert!(refused.to_string().contains("above 96 MiB") && refused.labels().is_some(), "{refused}");
 }
+
+/// While long requests are under way short ones end, and those that have ended ask for less than all that
+/// began: what is carried is told from all of them.
+#[test]
+fn long_requests_that_have_not_ended_are_asked_for_too() {
+    let steps = "{ send = \"client-soc\", bytes = \"64 B\" }, \
+                 { probability = 0.02, then = [{ compute = \"soc\", time = \"200 us\" }, { wait = \"3 ms\" }, \
+                 { compute = \"soc\", time = \"200 us\" }], otherwise = [{ compute = \"soc\", time = \"1 us\" }] }, \
+                 { send = \"soc-client\", bytes = \"64 B\" }";
+    let design = design(MOST, &[("a", steps)]);
+    let ready = made_ready(&design);
+    for seed in 1..4 {
+        let found = settled(&design, &ready, seed);
+        near("what is carried", found.loaded.throughput.mean, found.rate, 0.01);
+    }
+}

@@ -198,6 +198,12 @@ impl Router {
         &self.system.machines[self.stations[pool.index()].machine].endpoints[usize::from(class)].name
     }
 
+    /// The class of a pool's requests that serve an endpoint; `None` where its machine lacks it.
+    pub fn class_of(&self, pool: StationId, endpoint: &str) -> Option<u8> {
+        let endpoints = &self.system.machines[self.stations[pool.index()].machine].endpoints;
+        endpoints.iter().position(|one| one.name == endpoint).map(|class| class as u8)
+    }
+
     /// The position of the machine that an endpoint belongs to.
     pub fn machine_of(&self, endpoint: &str) -> Option<usize> {
         self.system.machines.iter().position(|m| m.endpoints.iter().any(|e| e.name == endpoint))

@@ -1,10 +1,10 @@
 //! What stations show between two moments: how busy each machine's were, and what passed.
 
 use crate::statistics::{Interval, batch_means};
-use crate::world::Recorded;
+use crate::world::{Moments, Recorded};
 use offpath_quantity::Time;
 use offpath_route::{Demand, Kind, Router, StationId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Batches of a window for the interval of its rate.
 pub const BATCHES: u32 = 20;
@@ -107,6 +107,9 @@ impl Usage {
     }
 }
 
+/// By how many times half its 95% interval a mean may be off before it is no longer scatter.
+const SCATTER: f64 = 1.5;
+
 /// What a request demands in the mean.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeanDemand {
@@ -145,35 +148,52 @@ impl MeanDemand {
         (hot > even * (1.0 + 1e-9)).then_some(hot)
     }
 
-    /// The mean over all requests that were recorded.
-    pub fn recorded<'r>(all: impl Iterator<Item = &'r Recorded> + Clone) -> MeanDemand {
-        let count = all.clone().map(|kind| kind.requests).sum::<u64>().max(1) as f64;
-        let mut mean = MeanDemand::default();
-        for kind in all {
-            for (station, moments) in &kind.time {
-                *mean.time.entry(*station).or_default() += moments.sum / count;
-            }
-            for (pool, moments) in &kind.pool {
-                *mean.requests.entry(*pool).or_default() += moments.sum / count;
-            }
-            mean.skew(&kind.banks);
+    /// Adds a kind of request, `share` of all, that its steps expect to ask for `expected` and of which `seen`
+    /// were run.
+    ///
+    /// Where a station is full it serves what it can, whichever cases the requests of a window happened to
+    /// take, so what a request asks for in the long run is what tells how many pass: the expected mean
+    /// wherever the seen one is no further from it than it scatters, and the seen one elsewhere. How long
+    /// contexts are held is seen alone.
+    pub fn add_seen(&mut self, share: f64, expected: &MeanDemand, seen: Option<&Recorded>, router: &Router) {
+        let none = Recorded::default();
+        let seen = seen.unwrap_or(&none);
+        let mean = |expected: f64, moments: Option<&Moments>| {
+            let moments = moments.copied().unwrap_or_default();
+            let mean = moments.mean(seen.requests);
+            let is_scatter = (mean - expected).abs() <= SCATTER * moments.half_width(seen.requests);
+            if seen.requests == 0 || is_scatter { expected } else { mean }
+        };
+        let stations: BTreeSet<StationId> = expected.time.keys().chain(seen.time.keys()).copied().collect();
+        for station in stations {
+            let expected = expected.time.get(&station).copied().unwrap_or(0.0);
+            let moments = seen.time.get(&station);
+            let asked = match (router.kind(station), moments) {
+                (Kind::Contexts(_), Some(moments)) => moments.mean(seen.requests),
+                _ => mean(expected, moments),
+            };
+            *self.time.entry(station).or_default() += share * asked;
         }
-        mean
+        let pools: BTreeSet<(StationId, u8)> =
+            expected.requests.keys().chain(seen.pool.keys()).copied().collect();
+        for pool in pools {
+            let expected = expected.requests.get(&pool).copied().unwrap_or(0.0);
+            *self.requests.entry(pool).or_default() += share * mean(expected, seen.pool.get(&pool));
+        }
+        self.skew(&seen.banks);
     }
 
-    /// The mean over kinds of requests, each with its share of all.
-    pub fn weighted<'r>(kinds: impl IntoIterator<Item = (f64, &'r Recorded)>) -> MeanDemand {
-        let mut mean = MeanDemand::default();
-        for (share, kind) in kinds {
-            for (station, moments) in &kind.time {
-                *mean.time.entry(*station).or_default() += share * moments.mean(kind.requests);
-            }
-            for (pool, moments) in &kind.pool {
-                *mean.requests.entry(*pool).or_default() += share * moments.mean(kind.requests);
-            }
-            mean.skew(&kind.banks);
+    /// What requests ask for by their steps: server time in seconds by station, and requests by pool and
+    /// class.
+    pub fn of_steps(
+        seconds: impl IntoIterator<Item = (StationId, f64)>,
+        requests: impl IntoIterator<Item = ((StationId, u8), f64)>,
+    ) -> MeanDemand {
+        MeanDemand {
+            time: seconds.into_iter().map(|(station, seconds)| (station, seconds * 1e12)).collect(),
+            requests: requests.into_iter().collect(),
+            ..MeanDemand::default()
         }
-        mean
     }
 
     fn skew(&mut self, banks: &BTreeMap<StationId, f64>) {

@@ -8,9 +8,11 @@ use crate::failure::{Failure, unknown_path};
 use crate::options;
 use crate::output::{Entry, Format, OutputFile, SCHEMA_VERSION, Screen, percent, round, short, system_line};
 use clap::Args;
+use offpath::plan::known::{Known, known};
 use offpath::profile::System;
 use offpath::quantity::Bytes;
 use offpath::route::{Demand, Operation, Path, Posting, RouteError, Router, StationId, Verb};
+use offpath::twin::Seed;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -62,18 +64,20 @@ struct Report {
     posting: String,
     latency_ends: &'static str,
     latency_us: f64,
-    latency_low_us: f64,
-    latency_high_us: f64,
+    latency_low_80_us: f64,
+    latency_high_80_us: f64,
+    latency_basis: &'static str,
     latency_most_moved_by: Option<String>,
     echo_latency_us: Option<f64>,
     terms: Vec<TermReport>,
     capacity_mreq_per_s: f64,
-    capacity_low_mreq_per_s: f64,
-    capacity_high_mreq_per_s: f64,
+    capacity_low_80_mreq_per_s: f64,
+    capacity_high_80_mreq_per_s: f64,
+    capacity_basis: &'static str,
     capacity_most_moved_by: Option<String>,
     capacity_gbit_per_s: f64,
-    capacity_low_gbit_per_s: f64,
-    capacity_high_gbit_per_s: f64,
+    capacity_low_80_gbit_per_s: f64,
+    capacity_high_80_gbit_per_s: f64,
     binding_station: String,
     binding_station_meaning: &'static str,
     contexts_held: Vec<HeldReport>,
@@ -155,6 +159,9 @@ struct Reports {
     paths: Vec<Report>,
 }
 
+/// What decides the draws behind intervals.
+const SEED: u64 = 1;
+
 /// Latency and capacity of an operation.
 struct Cost {
     latency_us: f64,
@@ -196,7 +203,8 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         Some(name) => {
             let path = router.path(name).map_err(|error| unknown_path(&router, name, error))?;
             let operation = operation(path);
-            let report = report(&router, &operation)?;
+            let known = known(&router, std::slice::from_ref(&operation), Seed::new(SEED))?.remove(0);
+            let report = report(&router, &operation, &known)?;
             if let Some(file) = html.take() {
                 file.write(html::one(&report, options, &router, &operation)?.html().as_bytes())?;
             }
@@ -206,19 +214,21 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             }
         }
         None => {
-            let (mut reports, mut operations) = (Vec::new(), Vec::new());
+            let mut operations = Vec::new();
             for path in router.paths().into_iter().filter(|path| touches_device(&system, path)) {
                 let operation = operation(path);
-                match report(&router, &operation) {
-                    Ok(report) => {
-                        reports.push(report);
-                        operations.push(operation);
-                    }
+                match router.route(&operation) {
+                    Ok(_) => operations.push(operation),
                     // A copy engine has reads and writes only; its line is left out for other verbs.
                     Err(RouteError::EngineVerb { .. }) => {}
                     Err(error) => return Err(error.into()),
                 }
             }
+            let known = known(&router, &operations, Seed::new(SEED))?;
+            let reports = operations.iter().zip(&known);
+            let reports: Vec<Report> = reports
+                .map(|(operation, known)| report(&router, operation, known))
+                .collect::<Result<_, _>>()?;
             if let Some(file) = html.take() {
                 file.write(html::all(&reports, options, &router, &operations)?.html().as_bytes())?;
             }
@@ -239,7 +249,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn report(router: &Router, operation: &Operation) -> Result<Report, RouteError> {
+fn report(router: &Router, operation: &Operation, known: &Known) -> Result<Report, RouteError> {
     let system = router.system();
     let route = router.route(operation)?;
     let unloaded = route.unloaded(router);
@@ -257,11 +267,8 @@ fn report(router: &Router, operation: &Operation) -> Result<Report, RouteError> 
         None
     };
     let ranged_numbers = ranged(router, operation)?;
-    let latencies = || ranged_numbers.iter().flat_map(|r| [r.latency_at_low_us, r.latency_at_high_us]);
-    let capacities =
-        || ranged_numbers.iter().flat_map(|r| [r.capacity_at_low_mreq_per_s, r.capacity_at_high_mreq_per_s]);
-    let capacity_low_mreq_per_s = capacities().fold(capacity_mreq_per_s, f64::min);
-    let capacity_high_mreq_per_s = capacities().fold(capacity_mreq_per_s, f64::max);
+    let ends_us = [known.latency_s.range_80.0, known.latency_s.range_80.1].map(|end| round(end * 1e6));
+    let ends_mreq_per_s = [known.rate.range_80.0, known.rate.range_80.1].map(|end| round(end / 1e6));
     let most = |span: fn(&RangedReport) -> f64| {
         let moved = ranged_numbers.iter().filter(|number| span(number) > 0.0);
         moved.max_by(|a, b| span(a).total_cmp(&span(b))).map(|number| number.name.clone())
@@ -284,8 +291,9 @@ fn report(router: &Router, operation: &Operation) -> Result<Report, RouteError> 
             "the requester's program sees the completion"
         },
         latency_us,
-        latency_low_us: latencies().fold(latency_us, f64::min),
-        latency_high_us: latencies().fold(latency_us, f64::max),
+        latency_low_80_us: ends_us[0],
+        latency_high_80_us: ends_us[1],
+        latency_basis: known.latency_basis.name(),
         latency_most_moved_by: most(|r| (r.latency_at_high_us - r.latency_at_low_us).abs()),
         echo_latency_us,
         terms: unloaded
@@ -298,14 +306,15 @@ fn report(router: &Router, operation: &Operation) -> Result<Report, RouteError> 
             })
             .collect(),
         capacity_mreq_per_s,
-        capacity_low_mreq_per_s,
-        capacity_high_mreq_per_s,
+        capacity_low_80_mreq_per_s: ends_mreq_per_s[0],
+        capacity_high_80_mreq_per_s: ends_mreq_per_s[1],
+        capacity_basis: known.rate_basis.name(),
         capacity_most_moved_by: most(|r| {
             (r.capacity_at_high_mreq_per_s - r.capacity_at_low_mreq_per_s).abs()
         }),
         capacity_gbit_per_s: gbit_per_s(capacity_mreq_per_s, payload),
-        capacity_low_gbit_per_s: gbit_per_s(capacity_low_mreq_per_s, payload),
-        capacity_high_gbit_per_s: gbit_per_s(capacity_high_mreq_per_s, payload),
+        capacity_low_80_gbit_per_s: gbit_per_s(ends_mreq_per_s[0], payload),
+        capacity_high_80_gbit_per_s: gbit_per_s(ends_mreq_per_s[1], payload),
         binding_station: name(binding),
         binding_station_meaning: router.stations()[binding.index()].meaning,
         contexts_held: unloaded
@@ -430,9 +439,8 @@ fn curve(router: &Router, operation: &Operation) -> Result<Vec<PointReport>, Rou
     Ok(points)
 }
 
-/// `low to high`, or that nothing is known: a value without a range is not thereby certain.
 fn interval(low: f64, high: f64) -> String {
-    if low == high { "not known".to_string() } else { format!("{} to {}", short(low), short(high)) }
+    format!("{} to {}", short(low), short(high))
 }
 
 fn one(report: &Report, system: &System, screen: &Screen) -> String {
@@ -451,7 +459,8 @@ fn one(report: &Report, system: &System, screen: &Screen) -> String {
     let mut summary = vec![vec![
         Entry::Strong("unloaded latency".into()),
         Entry::Number(format!("{} us", short(report.latency_us))),
-        Entry::Text(interval(report.latency_low_us, report.latency_high_us)),
+        Entry::Text(interval(report.latency_low_80_us, report.latency_high_80_us)),
+        Entry::Text(report.latency_basis.into()),
         Entry::Text(moved_by(&report.latency_most_moved_by)),
     ]];
     if let Some(echo) = report.echo_latency_us {
@@ -460,22 +469,25 @@ fn one(report: &Report, system: &System, screen: &Screen) -> String {
             Entry::Number(format!("{} us", short(echo))),
             Entry::Text("-".into()),
             Entry::Text("-".into()),
+            Entry::Text("-".into()),
         ]);
     }
     summary.push(vec![
         Entry::Strong("capacity".into()),
         Entry::Number(format!("{} Mreq/s", short(report.capacity_mreq_per_s))),
-        Entry::Text(interval(report.capacity_low_mreq_per_s, report.capacity_high_mreq_per_s)),
+        Entry::Text(interval(report.capacity_low_80_mreq_per_s, report.capacity_high_80_mreq_per_s)),
+        Entry::Text(report.capacity_basis.into()),
         Entry::Text(moved_by(&report.capacity_most_moved_by)),
     ]);
     summary.push(vec![
         Entry::Text("".into()),
         Entry::Number(format!("{} Gbit/s", short(report.capacity_gbit_per_s))),
-        Entry::Text(interval(report.capacity_low_gbit_per_s, report.capacity_high_gbit_per_s)),
+        Entry::Text(interval(report.capacity_low_80_gbit_per_s, report.capacity_high_80_gbit_per_s)),
+        Entry::Text("".into()),
         Entry::Text("".into()),
     ]);
     text += "\n";
-    text += &screen.table(&["", "value", "interval", "most moved by"], summary);
+    text += &screen.table(&["", "value", "80% interval", "basis", "most moved by"], summary);
     text += &format!(
         "\nBinds: {} ({}). The latency ends where {}.\n",
         report.binding_station,
@@ -593,7 +605,7 @@ fn all(reports: &[Report], options: &Options, system: &System, screen: &Screen) 
     if message {
         header.push("echo us");
     }
-    header.extend(["capacity Mreq/s", "interval", "Gbit/s", "binds"]);
+    header.extend(["capacity Mreq/s", "80% interval", "basis", "Gbit/s", "binds"]);
     let own_machines = system.machines.iter().filter(|machine| machine.prefix.is_empty());
     let own_links = own_machines.flat_map(|machine| &machine.links).filter(|link| link.pcie.is_some());
     let own_links: Vec<&str> = own_links.map(|link| link.name.as_str()).collect();
@@ -606,7 +618,8 @@ fn all(reports: &[Report], options: &Options, system: &System, screen: &Screen) 
         }
         row.extend([
             Entry::Number(short(report.capacity_mreq_per_s)),
-            Entry::Name(interval(report.capacity_low_mreq_per_s, report.capacity_high_mreq_per_s)),
+            Entry::Name(interval(report.capacity_low_80_mreq_per_s, report.capacity_high_80_mreq_per_s)),
+            Entry::Text(report.capacity_basis.into()),
             Entry::Number(short(report.capacity_gbit_per_s)),
             Entry::Name(report.binding_station.clone()),
         ]);

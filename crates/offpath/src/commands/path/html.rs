@@ -137,22 +137,22 @@ pub fn one(
     operation: &Operation,
 ) -> Result<Page, RouteError> {
     let system = router.system();
-    let known = |low: f64, high: f64| format!("interval: {}", interval(low, high));
+    let known = |basis: &str, low: f64, high: f64| format!("{basis}; 80% interval: {}", interval(low, high));
     let mut facts = vec![
         Fact::new(
             "unloaded latency",
             format!("{} us", short(report.latency_us)),
-            known(report.latency_low_us, report.latency_high_us),
+            known(report.latency_basis, report.latency_low_80_us, report.latency_high_80_us),
         ),
         Fact::new(
             "capacity",
             format!("{} Mreq/s", short(report.capacity_mreq_per_s)),
-            known(report.capacity_low_mreq_per_s, report.capacity_high_mreq_per_s),
+            known(report.capacity_basis, report.capacity_low_80_mreq_per_s, report.capacity_high_80_mreq_per_s),
         ),
         Fact::new(
             "of payload",
             format!("{} Gbit/s", short(report.capacity_gbit_per_s)),
-            known(report.capacity_low_gbit_per_s, report.capacity_high_gbit_per_s),
+            known(report.capacity_basis, report.capacity_low_80_gbit_per_s, report.capacity_high_80_gbit_per_s),
         ),
         Fact::new("binds", &*report.binding_station, report.binding_station_meaning),
     ];
@@ -280,9 +280,10 @@ pub fn all(
     let mut table = Table::of(&[
         "path",
         "#latency (us)",
-        "#interval",
+        "#80% interval",
         "#capacity (Mreq/s)",
-        "#interval",
+        "#80% interval",
+        "basis",
         "#capacity (Gbit/s)",
         "binds",
         "what it is",
@@ -291,9 +292,10 @@ pub fn all(
         table.row(vec![
             report.path.clone(),
             short(report.latency_us),
-            interval(report.latency_low_us, report.latency_high_us),
+            interval(report.latency_low_80_us, report.latency_high_80_us),
             short(report.capacity_mreq_per_s),
-            interval(report.capacity_low_mreq_per_s, report.capacity_high_mreq_per_s),
+            interval(report.capacity_low_80_mreq_per_s, report.capacity_high_80_mreq_per_s),
+            report.capacity_basis.to_string(),
             short(report.capacity_gbit_per_s),
             report.binding_station.clone(),
             report.binding_station_meaning.to_string(),

@@ -1,0 +1,136 @@
+//! How well the cost of one operation is known, without a design around it.
+
+use crate::confidence::{Basis, Ends, Ranged, Rest, basis_of, ends_of, rests};
+use crate::factor::{Factor, factors_of};
+use crate::residual::{Figure, sizes, widened};
+use crate::sample::{DRAWS, between, strata};
+use crate::side_by_side::side_by_side;
+use crate::solve::wire_rate;
+use offpath_quantity::Quantity;
+use offpath_route::{Operation, RouteError, Router};
+use offpath_twin::Seed;
+
+/// What is known of one operation: its unloaded latency and what one machine of each role carries of it.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// Seconds until it ends when nothing else runs.
+    pub latency_s: Ranged,
+    /// How well that is known.
+    pub latency_basis: Basis,
+    /// What it rests on, the heaviest first.
+    pub latency_rests_on: Vec<Rest>,
+    /// Operations per second that the stations carry.
+    pub rate: Ranged,
+    /// How well that is known.
+    pub rate_basis: Basis,
+    /// What it rests on, the heaviest first.
+    pub rate_rests_on: Vec<Rest>,
+}
+
+/// The cost of one operation on one system.
+#[derive(Clone, Copy)]
+struct Cost {
+    latency_s: f64,
+    rate: f64,
+    /// What ports and links alone would carry.
+    most: f64,
+}
+
+impl Cost {
+    fn of(router: &Router, operation: &Operation) -> Result<Cost, RouteError> {
+        let route = router.route(operation)?;
+        let demand = route.demand(router);
+        let rate = demand.capacity(router).map_or(f64::INFINITY, |(rate, _)| rate);
+        let asked = |wire: &str| {
+            let time = router.station(wire).and_then(|station| demand.time.get(&station));
+            time.map_or(0.0, |time| time.as_seconds())
+        };
+        Ok(Cost { latency_s: route.latency(router).as_seconds(), rate, most: wire_rate(router, asked) })
+    }
+}
+
+/// How well the costs of `operations` are known: by one joint sample, which `seed` decides, of every number of
+/// the system that is known as an interval, widened by what past predictions of the kind were wrong by, as
+/// in a plan ([`crate::confidence`]).
+///
+/// It ignores the mechanisms that the evidence leaves open, and no evidence is named as being about this very
+/// operation: a figure is predicted at best.
+///
+/// # Errors
+///
+/// As [`Router::route`] of each operation.
+///
+/// ```
+/// use offpath_plan::known::known;
+/// use offpath_profile::{Library, Request};
+/// use offpath_quantity::Bytes;
+/// use offpath_route::{Operation, Router, Verb};
+///
+/// let system = Library::shipped().load(&Request::new("bluefield2")).unwrap();
+/// let router = Router::new(&system).unwrap();
+/// let read = Operation::new(Verb::Read, "client-soc".parse().unwrap(), Bytes::new(64));
+/// let known = known(&router, &[read], offpath_twin::Seed::new(1)).unwrap();
+/// let (low, high) = known[0].rate.range_80;
+/// assert!(low <= known[0].rate.value && known[0].rate.value <= high);
+/// ```
+pub fn known(router: &Router, operations: &[Operation], seed: Seed) -> Result<Vec<Known>, RouteError> {
+    let costs = |router: &Router| -> Result<Vec<Cost>, RouteError> {
+        operations.iter().map(|operation| Cost::of(router, operation)).collect()
+    };
+    let point = costs(router)?;
+    let factors = factors_of(&[router]);
+    // Where the system is none with these numbers, or refuses the operation, there is nothing to look at.
+    let moved = |moves: &[(&Factor, Quantity)]| -> Option<Vec<Cost>> {
+        let named = moves
+            .iter()
+            .flat_map(|(factor, value)| factor.names(0).iter().map(move |name| (name.as_str(), *value)));
+        let system = router.system().with_all(named).ok()?;
+        costs(&Router::new(&system).ok()?).ok()
+    };
+    let ends: Vec<Ends<Vec<Cost>>> = side_by_side(factors.len(), |index| {
+        ends_of(&factors[index], |value| Ok::<_, RouteError>(moved(&[(&factors[index], value)])))
+    })
+    .into_iter()
+    .collect::<Result<_, _>>()?;
+    let open: Vec<(&Factor, Vec<f64>)> = factors
+        .iter()
+        .filter(|factor| factor.is_open())
+        .map(|factor| (factor, strata(seed, &factor.id)))
+        .collect();
+    let draws: Vec<Vec<Cost>> = side_by_side(DRAWS, |index| {
+        let moves: Vec<(&Factor, Quantity)> = open
+            .iter()
+            .filter_map(|(factor, strata)| {
+                let (low, high) = factor.interval?;
+                Some((*factor, between(factor.value, low, high, strata[index])))
+            })
+            .collect();
+        moved(&moves)
+    })
+    .into_iter()
+    .flatten()
+    .collect();
+    let (of_rates, of_latencies) = (sizes(Figure::Throughput), sizes(Figure::Latency));
+    Ok(operations
+        .iter()
+        .enumerate()
+        .map(|(index, operation)| {
+            let value = point[index];
+            let has_evidence = operation.verb.is_published();
+            let on = |figure: &dyn Fn(&Cost) -> f64| {
+                rests(&factors, &ends, figure(&value), &|seen: &Vec<Cost>| figure(&seen[index]), &[])
+            };
+            let rates: Vec<_> = draws.iter().map(|draw| (draw[index].rate, draw[index].most)).collect();
+            let times: Vec<_> = draws.iter().map(|draw| (draw[index].latency_s, f64::INFINITY)).collect();
+            let (rate_rests_on, latency_rests_on) = (on(&|cost| cost.rate), on(&|cost| cost.latency_s));
+            Known {
+                latency_s: Ranged::of(value.latency_s, widened(&times, &of_latencies)),
+                latency_basis: basis_of(&latency_rests_on, !has_evidence),
+                latency_rests_on,
+                rate: Ranged::of(value.rate, widened(&rates, &of_rates)),
+                rate_basis: basis_of(&rate_rests_on, !has_evidence),
+                rate_rests_on,
+            }
+        })
+        .collect())
+}
