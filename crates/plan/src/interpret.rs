@@ -117,6 +117,8 @@ pub struct Shared {
     counts: RefCell<BTreeMap<usize, u32>>,
     /// The machine of each endpoint, by position.
     machines: BTreeMap<String, usize>,
+    /// The memory of each endpoint on each of its machines.
+    regions: RefCell<BTreeMap<Peer, RemoteRegion>>,
     /// The first failure away from a request's initiator, with its alternative.
     broken: RefCell<Option<(u16, Failure)>>,
     /// Lines that were made.
@@ -198,6 +200,7 @@ impl Shared {
             waiting_for_free: RefCell::default(),
             counts: RefCell::default(),
             machines,
+            regions: RefCell::default(),
             broken: RefCell::default(),
             lines: Cell::new(0),
             largest: Bytes::new(largest.get().max(64)),
@@ -651,6 +654,8 @@ impl<F: Hint> Agent<F> {
         let region = fabric
             .register(&memory, shared.largest.get(), Access::ALL)
             .expect("the largest payload fits the memory");
+        let own = (name.clone(), fabric.role().instance);
+        shared.regions.borrow_mut().insert(own, region.remote());
         let datagrams = shared.has_datagrams(&name).then(|| {
             let depth = inbox.max(1);
             let options =
@@ -713,7 +718,7 @@ impl<F: Hint> Agent<F> {
         let mut remote = BTreeMap::new();
         for responder in shared.reaches(&self.name) {
             if let [instance] = self.machines_of(&responder)[..] {
-                let memory = self.connect_memory(&responder, instance, &hello_room).await;
+                let memory = self.connect_memory(&(responder.clone(), instance)).await;
                 remote.insert(responder, memory);
             }
         }
@@ -782,15 +787,14 @@ impl<F: Hint> Agent<F> {
         Line::new(pair, &self.shared)
     }
 
-    async fn connect_memory(&self, responder: &str, instance: u32, scratch: &F::Region) -> Memory<F> {
+    async fn connect_memory(&self, peer: &Peer) -> Memory<F> {
         let pair = self.fabric.create_queue_pair(rc()).expect("the world has connections");
-        let hello = pair.receive(scratch.slice(0, RemoteRegion::BYTES as u64)).expect("a receive fits");
-        let connected = self.fabric.connect(&pair, responder, instance, MEMORY_SERVICE).await;
+        let connected = self.fabric.connect(&pair, &peer.0, peer.1, MEMORY_SERVICE).await;
         connected.expect("the responder listens");
-        hello.await.success().expect("the responder names its region");
-        let mut bytes = [0; RemoteRegion::BYTES];
-        scratch.read(0, &mut bytes).expect("within the region");
-        (pair, RemoteRegion::from_bytes(&bytes).expect("24 bytes"))
+        // It was named before the responder listened. A message that named it would take time of processors
+        // while the first requests run.
+        let region = self.shared.regions.borrow()[peer];
+        (pair, region)
     }
 
     /// A connection to the memory of an endpoint on one of several machines.
@@ -798,14 +802,7 @@ impl<F: Hint> Agent<F> {
         let free = self.memories.borrow_mut().get_mut(peer).and_then(Vec::pop);
         match free {
             Some(memory) => memory,
-            None => {
-                let name = self.fabric.memories().first().expect("an endpoint has memory").name.clone();
-                let scratch = self
-                    .fabric
-                    .register(&name, RemoteRegion::BYTES as u64, Access::ALL)
-                    .expect("24 bytes fit the memory");
-                self.connect_memory(&peer.0, peer.1, &scratch).await
-            }
+            None => self.connect_memory(peer).await,
         }
     }
 
@@ -875,16 +872,9 @@ async fn serve_memory<F: Hint>(agent: Rc<Agent<F>>) {
     let mut kept = Vec::new();
     loop {
         let pair = agent.fabric.create_queue_pair(rc()).expect("the world has connections");
-        if listener.accept(&pair).await.is_err() {
-            continue;
+        if listener.accept(&pair).await.is_ok() {
+            kept.push(pair);
         }
-        let own = agent.fabric.clone();
-        let region = own
-            .register(&own.memories()[0].name, RemoteRegion::BYTES as u64, Access::ALL)
-            .expect("24 bytes fit the memory");
-        region.write(0, &agent.region.remote().to_bytes()).expect("24 bytes");
-        let hello = pair.send(region.all());
-        kept.push((pair, region, hello));
     }
 }
 

@@ -66,7 +66,7 @@ impl Cost {
 /// use offpath_quantity::Bytes;
 /// use offpath_route::{Operation, Router, Verb};
 ///
-/// let system = Library::shipped().load(&Request::new("bluefield2")).unwrap();
+/// let system = Library::builtin().load(&Request { device: "bluefield2", ..Request::default() }).unwrap();
 /// let router = Router::new(&system).unwrap();
 /// let read = Operation::new(Verb::Read, "client-soc".parse().unwrap(), Bytes::new(64));
 /// let known = known(&router, &[read], offpath_twin::Seed::new(1)).unwrap();

@@ -358,7 +358,16 @@ pub fn load(
                 };
                 let from = fabric.now() + warm_up;
                 match arrivals {
-                    Arrivals::Closed(in_flight) => (0..in_flight).for_each(|_| push()),
+                    // Those that began together would go on from station to station together.
+                    Arrivals::Closed(in_flight) => {
+                        let began = fabric.now();
+                        for index in 0..in_flight {
+                            let part = u128::from(warm_up.ps() / 4) * u128::from(index);
+                            let after = part / u128::from(in_flight);
+                            fabric.sleep_until(began + Time::from_ps(after as u64)).await;
+                            push();
+                        }
+                    }
                     Arrivals::Poisson(rate) => {
                         let arrive = fabric.clone();
                         let driver = driver.clone();
