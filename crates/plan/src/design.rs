@@ -668,6 +668,9 @@ impl Design {
     /// A refusal of the library, pointing at the device in the design where it points nowhere yet.
     pub(crate) fn about_device(&self, device: &str, error: miette::Report) -> miette::Report {
         let (name, text) = &self.source;
+        // A file is named from the design's folder there.
+        let folder = Path::new(name).parent().unwrap_or(Path::new(""));
+        let device = Path::new(device).strip_prefix(folder).ok().and_then(Path::to_str).unwrap_or(device);
         let at = text.find(&format!("\"{device}\""));
         match at {
             Some(at) if error.labels().is_none() => DesignError {
@@ -858,6 +861,7 @@ impl Design {
             raw,
             workload: None,
             popularity: None,
+            directory: directory.to_path_buf(),
             changes: changes.clone(),
         };
         parsed.workload = parsed.read_workload(directory)?;
@@ -882,10 +886,19 @@ struct Parsed {
     workload: Option<Workload>,
     /// How popular the workload's records are, where an object or a cache needs it.
     popularity: Option<Popularity>,
+    directory: PathBuf,
     changes: Changes,
 }
 
 impl Parsed {
+    /// A device as a library finds it: files are named from the design's own folder.
+    fn device(&self, name: &str) -> String {
+        match name.ends_with(".toml") {
+            true => self.directory.join(name).display().to_string(),
+            false => name.to_string(),
+        }
+    }
+
     fn resolve(file: &Arc<Parsed>, moved: &BTreeMap<String, Quantity>) -> Result<Design, miette::Report> {
         Resolver {
             file,
@@ -1318,7 +1331,7 @@ impl Resolver<'_> {
             scenario: None,
             name: raw.name.clone(),
             description: raw.description.clone(),
-            device: changes.device.clone().unwrap_or_else(|| raw.device.clone()),
+            device: changes.device.clone().unwrap_or_else(|| self.file.device(&raw.device)),
             testbed: raw.testbed.clone(),
             mode: raw.mode.clone(),
             set: raw.set.clone(),
@@ -1433,12 +1446,20 @@ impl Resolver<'_> {
     fn objective(&self, changes: &Changes) -> Result<Objective, miette::Report> {
         let raw = &self.file.raw.design;
         let word = changes.objective.as_deref().unwrap_or(raw.objective.get_ref());
+        // What the command line gives stands on no line of the file.
+        let refuse = |flag: Option<String>, message: String, help: &str, at: Range<usize>| match flag {
+            Some(flag) => miette::miette!(help = help.to_string(), "`{flag}`: {message}"),
+            None => self.error(message, help, at),
+        };
+        let goal_given = || changes.objective.as_ref().map(|word| format!("--goal {word}"));
+        let load_given = || changes.offered_load.as_ref().map(|load| format!("--load {load}"));
         let load = || -> Result<f64, miette::Report> {
             let given = match (&changes.offered_load, &raw.offered_load) {
                 (Some(text), _) => Spanned::new(raw.objective.span(), text.clone()),
                 (None, Some(load)) => load.clone(),
                 (None, None) => {
-                    return Err(self.error(
+                    return Err(refuse(
+                        goal_given(),
                         format!("objective `{word}` needs the load at which it is sought"),
                         "add `offered_load = \"40 M/s\"` to [design], or `--load 40M/s`",
                         raw.objective.span(),
@@ -1446,10 +1467,11 @@ impl Resolver<'_> {
                 }
             };
             let rate: OpRate = given.get_ref().parse().map_err(|error: offpath_quantity::ParseError| {
-                self.error(error.to_string(), "as in `40 M/s`", given.span())
+                refuse(load_given(), error.to_string(), "as in `40 M/s`", given.span())
             })?;
             if rate.get() == 0 {
-                return Err(self.error("the offered load is 0", "as in `40 M/s`", given.span()));
+                let message = "the offered load is 0".to_string();
+                return Err(refuse(load_given(), message, "as in `40 M/s`", given.span()));
             }
             Ok(rate.get() as f64)
         };
@@ -1464,7 +1486,8 @@ impl Resolver<'_> {
             },
             "least-host-cpu" => Ok(Objective::LeastHostCpu { load: load()? }),
             "lowest-p99" => Ok(Objective::LowestP99 { load: load()? }),
-            other => Err(self.error(
+            other => Err(refuse(
+                goal_given(),
                 format!("`{other}` is no objective"),
                 "use `most-throughput`, `least-host-cpu` or `lowest-p99`",
                 raw.objective.span(),
@@ -2053,7 +2076,11 @@ impl Resolver<'_> {
             read.push(Alternative {
                 name,
                 description: given.description.clone(),
-                device: given.device.clone().or_else(|| base.device.clone()),
+                device: given
+                    .device
+                    .as_ref()
+                    .map(|name| self.file.device(name))
+                    .or_else(|| base.device.clone()),
                 mixed: mixable,
                 mixable,
                 scenario: given.scenario.as_ref().map(|name| name.get_ref().clone()),

@@ -101,14 +101,17 @@ struct Row {
     testbed: String,
     mode: String,
     overlays: String,
+    /// Of the names and values of the profile's numbers, which a device's name alone does not tell.
+    profile_crc32: String,
 }
 
 /// What makes a row the row that it is: two sweeps with equal keys give equal rows.
-type Key = (String, String, u64, u32, u32, u64, String, u32, [String; 4]);
+type Key = (String, String, u64, u32, u32, u64, String, u32, [String; 5]);
 
 impl Row {
     fn key(&self) -> Key {
-        let system = [&self.device, &self.testbed, &self.mode, &self.overlays].map(String::clone);
+        let profile = &self.profile_crc32;
+        let system = [&self.device, &self.testbed, &self.mode, &self.overlays, profile].map(String::clone);
         let posting = self.posting.clone();
         let (clients, in_flight) = (self.clients, self.in_flight);
         let names = (self.verb.clone(), self.path.clone());
@@ -185,7 +188,11 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
                     let reasons: BTreeSet<&str> =
                         rows.iter().filter_map(|row| row.throughput_unknown_because.as_deref()).collect();
                     let reasons = reasons.iter().map(|reason| format!("\nNo throughput where {reason}.\n"));
-                    reasons.fold(table, |table, reason| table + &reason)
+                    let told = reasons.fold(table, |table, reason| table + &reason);
+                    match options.verb.iter().all(|verb| verb.is_published()) {
+                        true => told,
+                        false => told + UNPUBLISHED,
+                    }
                 }
             })?;
             (rows, 0)
@@ -309,6 +316,7 @@ fn jobs<'a>(options: &Options, (plain, others): &'a Systems) -> Result<Vec<Job<'
                         testbed: system.testbed.clone(),
                         mode: system.mode.clone(),
                         overlays: system.overlays.join(" "),
+                        profile_crc32: digest(system),
                     };
                     if named.insert(row.key()) {
                         jobs.push(Job { system, operation, row });
@@ -318,6 +326,11 @@ fn jobs<'a>(options: &Options, (plain, others): &'a Systems) -> Result<Vec<Job<'
         }
     }
     Ok(jobs)
+}
+
+fn digest(system: &System) -> String {
+    let numbers = system.numbers.iter().map(|(name, number)| format!("{name}={}\n", number.value));
+    format!("{:08x}", crc32fast::hash(numbers.collect::<String>().as_bytes()))
 }
 
 /// Runs the jobs that `known` lacks on all threads; `done` sees each new row, in the jobs' order.
@@ -439,6 +452,10 @@ fn observe(job: &Job<'_>) -> Result<Row, Failure> {
     Ok(row)
 }
 
+/// What a sweep of atomics has to say of itself.
+const UNPUBLISHED: &str = "\nNothing is published of atomics, so they are priced as READs of 8 B, and several on one \
+    word are not held up by each other: order only.\n";
+
 /// Why a row has no throughput.
 const TOO_WIDE: &str =
     "its 95% interval is wider than its mean: raise --operations for a longer window, or lower --in-flight";
@@ -520,6 +537,10 @@ fn refuse_strangers(path: &FilePath, known: &BTreeMap<Key, Row>, jobs: &[Job<'_>
     let stranger = known.iter().find(|(key, _)| !named.contains(key));
     match stranger {
         None => Ok(()),
+        Some((_, row)) if jobs.iter().any(|job| is_other_profile(&job.row, row)) => Err(Failure::input(
+            format!("the rows of `{}` were made from other numbers of `{}`", path.display(), row.device),
+            "the profile was changed since; write to another file, so that no two cards are in one",
+        )),
         Some((_, row)) => Err(Failure::input(
             format!(
                 "`{}` has a row that this sweep does not have: {} on {} of {}, {} clients, {} under way, seed {}",
@@ -534,6 +555,12 @@ fn refuse_strangers(path: &FilePath, known: &BTreeMap<Key, Row>, jobs: &[Job<'_>
             "repeat the options of the sweep that wrote it (you may add to its lists), or choose another file",
         )),
     }
+}
+
+/// Whether two rows would be one but for the numbers of their profile.
+fn is_other_profile(one: &Row, other: &Row) -> bool {
+    one.profile_crc32 != other.profile_crc32
+        && one.key() == Row { profile_crc32: one.profile_crc32.clone(), ..other.clone() }.key()
 }
 
 /// A CSV file that grows row by row.
