@@ -3,7 +3,7 @@
 use crate::bench::Change;
 use crate::reproduce::Uncertain;
 use offpath_plan::sample::{between, strata_by};
-use offpath_twin::Seed;
+use offpath_twin::{Seed, unit_of};
 
 /// Draws of a joint sample. Residuals widen each, so that fewer are enough than where they stand alone.
 pub const DRAWS: usize = 48;
@@ -23,7 +23,7 @@ pub(crate) fn draws(uncertain: &[Uncertain]) -> Vec<Vec<Change>> {
 /// A number from 0 to 1 of each of [`DRAWS`] equal strata, in an order that the name decides.
 fn strata(name: &str) -> Vec<f64> {
     let seed = Seed::new(1).child("sample").child(name);
-    strata_by(DRAWS, |index| (seed.index(index as u64).value() >> 11) as f64 / (1u64 << 53) as f64)
+    strata_by(DRAWS, |index| unit_of(seed.index(index as u64).value()))
 }
 
 #[cfg(test)]

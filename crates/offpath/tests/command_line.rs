@@ -713,7 +713,8 @@ fn rows_of_two_cards_are_not_put_into_one_file() {
 fn a_design_names_the_device_beside_it() {
     let directory = tempfile::tempdir().expect("a directory");
     let place = |name: &str| directory.path().join(name);
-    fs::write(place("card.toml"), include_str!("../../../profiles/devices/bluefield2.toml")).expect("written");
+    fs::write(place("card.toml"), include_str!("../../../profiles/devices/bluefield2.toml"))
+        .expect("written");
     let design = "[design]\nname = \"own\"\ndevice = \"card.toml\"\nobjective = \"most-throughput\"\n\
                   rank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\n\
                   request = [{ read = \"client-soc\", bytes = \"64 B\" }]\n";
@@ -725,6 +726,23 @@ fn a_design_names_the_device_beside_it() {
     let refused = plan();
     assert_eq!(refused.code, 2, "{}", refused.stderr);
     assert!(refused.stderr.contains(":3:10]"), "it points at the device: {}", refused.stderr);
+}
+
+/// What a twin shows that confirms nothing is not shown beside the plan.
+#[test]
+fn a_twin_that_confirms_nothing_gives_no_figure() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("design.toml");
+    let design = "[design]\nname = \"rare\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
+                  rank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\nrequest = [\n\
+                  { compute = \"host\", time = \"1 us\" },\n{ probability = 0.0000001, \
+                  then = [{ compute = \"host\", time = \"1 us\" }], otherwise = [] },\n]\n";
+    fs::write(&path, design).expect("written");
+    let said = answer(&["plan", path.to_str().expect("a UTF-8 path")]);
+    assert!(said.contains("THE TWIN CONFIRMS NOTHING"), "{said}");
+    assert!(said.contains("advice: not measured, since the twin confirms nothing"), "{said}");
+    assert!(!said.contains("twin: "), "{said}");
+    assert_eq!(said.lines().nth(1), Some("goal: most throughput"), "no workload is named");
 }
 
 #[test]

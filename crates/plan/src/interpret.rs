@@ -16,6 +16,7 @@ use offpath_fabric::{
 };
 use offpath_quantity::{Bytes, Time};
 use offpath_route::Verb;
+use offpath_twin::unit_of;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::poll_fn;
@@ -293,7 +294,7 @@ impl Shared {
 
     fn takes(&self, at: (u16, u16, u16), probability: f64, draw: impl Fn() -> u64) -> bool {
         match self.chance {
-            Chance::Random => ((draw() >> 11) as f64 / (1u64 << 53) as f64) < probability,
+            Chance::Random => unit_of(draw()) < probability,
             Chance::Proportional => {
                 let mut taken = self.taken.borrow_mut();
                 let owed = taken.entry(at).or_insert(0.5);

@@ -8,7 +8,7 @@ use offpath_fabric::{Fabric, LocalBoxFuture, World};
 use offpath_quantity::Time;
 use offpath_route::{Kind, Posting, Router};
 use offpath_twin::world::{Label, Observer, Recorded, Snapshot, TwinFabric, TwinQueuePair, TwinWorld};
-use offpath_twin::{BATCHES, Interval, Latencies, MeanDemand, Seed, edges, throughput};
+use offpath_twin::{BATCHES, Interval, Latencies, MeanDemand, Seed, edges, throughput, unit_of};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -374,7 +374,7 @@ pub fn load(
                         fabric.spawn_task(Box::pin(async move {
                             let mut at = arrive.now();
                             loop {
-                                let unit = (arrive.random_u64() >> 11) as f64 / (1u64 << 53) as f64;
+                                let unit = unit_of(arrive.random_u64());
                                 at += Time::from_ps((-(1.0 - unit).ln() / rate * 1e12).round() as u64);
                                 arrive.sleep_until(at).await;
                                 let mut driver = driver.borrow_mut();

@@ -1,8 +1,7 @@
 //! Faults as values: what may happen to a crossing between machines, by a seeded schedule.
 
-use crate::seed::{Generator, Seed};
+use crate::seed::{Generator, Seed, unit};
 use offpath_quantity::Time;
-use rand_core::RngCore;
 
 /// A crossing that a fault may befall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +70,7 @@ impl Faults {
             if !between || fault.at < rule.from || fault.at >= rule.until {
                 continue;
             }
-            let unit = (self.draws.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+            let unit = unit(&mut self.draws);
             if unit < rule.probability {
                 return rule.crossing;
             }

@@ -16,7 +16,7 @@ pub use engine::{Engine, Failure, Handle, Marks, Occurrence, Retransmission, Sta
 pub use fault::{Crossing, Fault, Faults, Rule};
 pub use load::{Arrivals, Load, LoadError, Observed, run};
 pub use queue::EventQueue;
-pub use seed::{Generator, Seed, unit};
+pub use seed::{Generator, Seed, unit, unit_of};
 pub use statistics::{Interval, Latencies, batch_means};
 pub use window::{BATCHES, MeanDemand, Snapshot, Usage, edges, throughput};
 pub use world::{TwinFabric, TwinWorld};

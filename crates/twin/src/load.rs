@@ -2,12 +2,11 @@
 
 use crate::engine::{Engine, Occurrence, Tag};
 use crate::fault::Faults;
-use crate::seed::{Generator, Seed};
+use crate::seed::{Generator, Seed, unit};
 use crate::statistics::{Interval, Latencies};
 use crate::window::{BATCHES, MeanDemand, Usage, edges, throughput};
 use offpath_quantity::Time;
 use offpath_route::{Route, Router};
-use rand_core::RngCore;
 use std::rc::Rc;
 
 /// How requests come.
@@ -168,13 +167,9 @@ impl<'l> Run<'l> {
         }
     }
 
-    fn unit(generator: &mut Generator) -> f64 {
-        (generator.next_u64() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
     /// Draws an operation of the mix.
     fn draw(&mut self) -> usize {
-        let mut at = Run::unit(&mut self.draws) * self.total;
+        let mut at = unit(&mut self.draws) * self.total;
         let mut chosen = 0;
         for (index, (_, share)) in self.load.mix.iter().enumerate() {
             if *share > 0.0 {
@@ -280,7 +275,7 @@ impl<'l> Run<'l> {
                     let chosen = self.draw();
                     self.start(engine, None, chosen);
                     if let Arrivals::Poisson { rate_per_s } = self.load.arrivals {
-                        let gap = -(1.0 - Run::unit(&mut self.gaps)).ln() / rate_per_s;
+                        let gap = -(1.0 - unit(&mut self.gaps)).ln() / rate_per_s;
                         engine.timer(ARRIVAL, now + Time::from_ps((gap * 1e12).round() as u64));
                     }
                 }

@@ -44,7 +44,12 @@ impl Seed {
 
 /// A number from 0 up to, and without, 1.
 pub fn unit(generator: &mut Generator) -> f64 {
-    (generator.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    unit_of(generator.next_u64())
+}
+
+/// The number from 0 up to, and without, 1 that 64 random bits stand for.
+pub fn unit_of(bits: u64) -> f64 {
+    (bits >> 11) as f64 / (1u64 << 53) as f64
 }
 
 fn mix(mut x: u64) -> u64 {

@@ -182,7 +182,8 @@ fn unplanned(error: miette::Report) -> Failure {
 }
 
 /// What no model speaks of, whatever the design.
-const NOT_MODELLED: [&str; 3] = ["very many connections", "pause frames", "tails without evidence"];
+const NOT_MODELLED: [&str; 4] =
+    ["very many connections", "pause frames", "atomics that meet on one word", "tails without evidence"];
 
 fn network_saved(design: &Design, bytes_per_request: f64) -> Option<f64> {
     design.network_baseline.map(|bytes| round((1.0 - bytes_per_request / bytes.get() as f64) * 100.0))
@@ -319,7 +320,9 @@ impl Page<'_> {
     fn text(&self, screen: &Screen, curve: bool) -> String {
         let (plan, unit) = (self.plan(), self.unit());
         let mut text = format!("{} on {}\n", self.study.design.name, system_line(&self.study.system));
-        text += &format!("{}; goal: {}{}\n", self.study.design.workload, self.goal(), self.constraints());
+        let workload = &self.study.design.workload;
+        let workload = if workload.is_empty() { String::new() } else { format!("{workload}; ") };
+        text += &format!("{workload}goal: {}{}\n", self.goal(), self.constraints());
         if let Some(cache) = &plan.cache {
             text += &format!(
                 "cache: {} of {} memory hold {} of objects kept whole and the hottest {:.0}% of `{}`: {:.1}% of requests hit\n",
@@ -530,6 +533,12 @@ impl Page<'_> {
         } else {
             String::new()
         };
+        let gap = settled.gap.as_ref();
+        let said = gap.map(|gap| gap_text(gap, &|rate| short(unit.of_rate(rate)), unit.name()) + "\n");
+        if let (Some(_), Some(said)) = (gap.and_then(|gap| gap.blind.as_ref()), &said) {
+            // A figure beside it would be read as a confirmation.
+            return said.clone();
+        }
         let mut text = match loaded.throughput.result() {
             Some(mean) => format!(
                 "twin: {} {} (95% {}-{}), p50 {} us, p99 {} us with {how}{rounds}\n      validates the queueing model only; hardware accuracy rests on the evidence\n",
@@ -556,8 +565,8 @@ impl Page<'_> {
                 settled.moved * 100.0
             );
         }
-        if let Some(gap) = settled.gap.as_ref().filter(|_| loaded.throughput.result().is_some()) {
-            text += &format!("{}\n", gap_text(gap, &|rate| short(unit.of_rate(rate)), unit.name()));
+        if loaded.throughput.result().is_some() {
+            text += &said.unwrap_or_default();
         }
         if let Some((shares, tail)) = &self.study.checked.tail {
             let shares: Vec<String> = shares
@@ -574,11 +583,17 @@ impl Page<'_> {
         text
     }
 
+    /// Why no advice was measured, where none was.
+    fn unmeasured(&self) -> Option<&'static str> {
+        let gap = self.study.advised.unconfirmed.as_ref()?;
+        Some(if gap.blind.is_some() { "the twin confirms nothing" } else { "twin and plan differ" })
+    }
+
     /// What gains in the mix that the design runs, in a line each.
     fn advice(&self, screen: &Screen) -> String {
         let found = &self.study.advised.advice;
-        if self.study.advised.unconfirmed.is_some() {
-            return "advice: not measured, since twin and plan differ\n".to_string();
+        if let Some(why) = self.unmeasured() {
+            return format!("advice: not measured, since {why}\n");
         }
         if found.is_empty() {
             return format!(

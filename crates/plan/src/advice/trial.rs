@@ -9,7 +9,7 @@ use crate::program::{Fold, Instruction};
 use crate::side_by_side::side_by_side;
 use crate::solve::host_seconds;
 use offpath_quantity::Time;
-use offpath_twin::{Interval, Seed, batch_means};
+use offpath_twin::{Interval, Seed, batch_means, unit_of};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -291,7 +291,7 @@ fn sample(
     let warm_up = span(passing / rate * 4.0 + added.latency_s * 8.0);
     // Where in a round of the clients the window begins decides what its edges cut off. Each seed
     // begins elsewhere, so that the interval knows of it.
-    let phase = (seed.child("phase").value() >> 11) as f64 / (1u64 << 53) as f64;
+    let phase = unit_of(seed.child("phase").value());
     let warm_up = warm_up + span(phase * (passing / rate).max(added.latency_s));
     let loaded = load(&own, &shares, arrivals, warm_up, span(counted / rate), seed)?;
     let host = own[0].router.host_processor().map(|id| &own[0].router.stations()[id.index()]);

@@ -147,12 +147,20 @@ pub fn one(
         Fact::new(
             "capacity",
             format!("{} Mreq/s", short(report.capacity_mreq_per_s)),
-            known(report.capacity_basis, report.capacity_low_80_mreq_per_s, report.capacity_high_80_mreq_per_s),
+            known(
+                report.capacity_basis,
+                report.capacity_low_80_mreq_per_s,
+                report.capacity_high_80_mreq_per_s,
+            ),
         ),
         Fact::new(
             "of payload",
             format!("{} Gbit/s", short(report.capacity_gbit_per_s)),
-            known(report.capacity_basis, report.capacity_low_80_gbit_per_s, report.capacity_high_80_gbit_per_s),
+            known(
+                report.capacity_basis,
+                report.capacity_low_80_gbit_per_s,
+                report.capacity_high_80_gbit_per_s,
+            ),
         ),
         Fact::new("binds", &*report.binding_station, report.binding_station_meaning),
     ];

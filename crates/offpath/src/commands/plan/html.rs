@@ -24,7 +24,10 @@ pub fn page(page: &Page<'_>) -> Html {
     sections.extend(few_clients(page));
     Html {
         title: format!("{} on {}", page.study.design.name, page.study.system.device),
-        subtitle: format!("{}; {}", page.study.design.workload, system_line(&page.study.system)),
+        subtitle: match page.study.design.workload.as_str() {
+            "" => system_line(&page.study.system),
+            workload => format!("{workload}; {}", system_line(&page.study.system)),
+        },
         sections,
     }
 }
@@ -69,7 +72,14 @@ fn answer(page: &Page<'_>) -> Section {
         short(unit.of_rate(loaded.throughput.low)),
         short(unit.of_rate(loaded.throughput.high))
     );
+    let gap = page.study.checked.settled.gap.as_ref();
+    let blind = gap.and_then(|gap| gap.blind.as_ref());
     facts.push(match loaded.throughput.result() {
+        // A figure would be read as a confirmation.
+        Some(_) if blind.is_some() => {
+            let why = blind.map_or("", String::as_str);
+            Fact::new("on the loaded twin", "no figure", format!("it confirms nothing: {why}"))
+        }
         Some(carried) => Fact::new(
             "on the loaded twin",
             format!("{} {}", short(unit.of_rate(carried)), unit.name()),
@@ -81,7 +91,7 @@ fn answer(page: &Page<'_>) -> Section {
             format!("{interval}, which is wider than its mean: it confirms nothing"),
         ),
     });
-    if let Some(gap) = &page.study.checked.settled.gap {
+    if let Some(gap) = gap.filter(|gap| gap.blind.is_none()) {
         let said = gap_text(gap, &|rate| short(unit.of_rate(rate)), unit.name());
         facts.push(Fact::new(
             "twin and plan differ",
@@ -122,8 +132,8 @@ fn answer(page: &Page<'_>) -> Section {
 /// The advice that gains on the twin; nothing where none does.
 fn advice(page: &Page<'_>) -> Option<Section> {
     let found = &page.study.advised.advice;
-    if page.study.advised.unconfirmed.is_some() {
-        return Some(Section::new("advice", "Advice").saying("Not measured, since twin and plan differ."));
+    if let Some(why) = page.unmeasured() {
+        return Some(Section::new("advice", "Advice").saying(format!("Not measured, since {why}.")));
     }
     if found.is_empty() {
         return None;
