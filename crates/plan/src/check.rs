@@ -250,7 +250,7 @@ const MOST_LONGER: f64 = 16.0;
 fn extremes(ready: &[Ready], shares: &[(String, f64)]) -> Extremes {
     let (own, shares) = own(ready, shares);
     own.iter().zip(shares).fold(Extremes { rarest: 1.0, longest_s: 0.0 }, |all, (one, share)| {
-        let of = one.compiled.extremes();
+        let of = one.compiled.extremes(&one.router);
         // What takes next to nothing of a mix is not what the mix stands on.
         let rarest = if share < 1e-3 { all.rarest } else { all.rarest.min(of.rarest * share) };
         Extremes { rarest, longest_s: all.longest_s.max(of.longest_s) }
@@ -294,9 +294,8 @@ fn compared(
     });
     let allowed = if slots { ALLOWED_WITH_SLOTS } else { ALLOWED };
     let Interval { mean, low, high, .. } = loaded.throughput;
-    let is_blind = blind.is_some();
     let gap = Gap { planned_per_s, carried_per_s: mean, allowed, fullest: fullest(router, loaded), blind };
-    if is_blind {
+    if gap.blind.is_some() {
         return Compared::Differs(gap);
     }
     if (mean / planned_per_s - 1.0).abs() <= allowed {

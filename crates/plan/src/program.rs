@@ -780,15 +780,22 @@ impl Compiled {
 impl Program {
     /// The demand of a request by adding up its steps.
     pub(crate) fn fold(&self, router: &Router) -> Fold {
-        let mut place = self.initiator.as_str();
-        let mut fold = fold_part(self, 0, u16::MAX, &mut place, router);
+        self.walk(router, &mut 1.0).fold
+    }
+
+    /// Its steps from first to last; `rarest` becomes the share of requests that take its rarest case, if that
+    /// is less.
+    fn walk(&self, router: &Router, rarest: &mut f64) -> Walked {
+        let (mut place, share) = (self.initiator.as_str(), *rarest);
+        let mut walked = walk(self, 0..u16::MAX, &mut place, router, share, rarest);
         if let Some(start) = self.background {
             let mut place = self.answered_at();
-            let mut after = fold_part(self, start, u16::MAX, &mut place, router);
-            after.background = std::mem::take(&mut after.latency);
-            fold.add(&after, 1.0);
+            let mut after = walk(self, start..u16::MAX, &mut place, router, share, rarest);
+            after.fold.background = std::mem::take(&mut after.fold.latency);
+            walked.fold.add(&after.fold, 1.0);
+            walked.longest_s += after.longest_s;
         }
-        fold
+        walked
     }
 }
 
@@ -797,73 +804,47 @@ impl Program {
 pub struct Extremes {
     /// The least share of requests that take one of its cases.
     pub rarest: f64,
-    /// The longest that a request computes and waits, in seconds, whichever cases it takes.
+    /// The longest that a request takes unloaded, in seconds, whichever cases it takes.
     pub longest_s: f64,
 }
 
 impl Compiled {
     /// Its rarest case and its longest request.
-    pub fn extremes(&self) -> Extremes {
+    pub fn extremes(&self, router: &Router) -> Extremes {
         let mut extremes = Extremes { rarest: 1.0, longest_s: 0.0 };
         for (share, program) in &self.programs {
-            extremes.rarest = extremes.rarest.min(*share);
-            let longest = extremes_of(program, 0, u16::MAX, *share, &mut extremes.rarest);
-            let after = program
-                .background
-                .map_or(0.0, |start| extremes_of(program, start, u16::MAX, *share, &mut extremes.rarest));
-            extremes.longest_s = extremes.longest_s.max(longest + after);
+            let mut rarest = *share;
+            extremes.longest_s = extremes.longest_s.max(program.walk(router, &mut rarest).longest_s);
+            extremes.rarest = extremes.rarest.min(rarest);
         }
         extremes
     }
 }
 
-/// The longest that the instructions from `at` to `stop` or an `End` compute and wait; `reach` is the share of
-/// requests that come there.
-fn extremes_of(program: &Program, mut at: u16, stop: u16, reach: f64, rarest: &mut f64) -> f64 {
-    let mut longest = 0.0;
-    while at < stop {
-        match &program.code[usize::from(at)] {
-            Instruction::End => return longest,
-            Instruction::Jump(to) => {
-                at = *to;
-                continue;
-            }
-            Instruction::Compute { time, .. } | Instruction::Wait(time) => longest += time.as_seconds(),
-            Instruction::Verb(_) => {}
-            Instruction::Branch { probability, otherwise } => {
-                let Instruction::Jump(join) = program.code[usize::from(*otherwise) - 1] else {
-                    unreachable!("a branch is compiled with its jump")
-                };
-                let cases = [(at + 1, *otherwise - 1, *probability), (*otherwise, join, 1.0 - *probability)];
-                let mut most = 0.0f64;
-                for (start, end, share) in cases.into_iter().filter(|(start, end, p)| start < end && *p > 0.0)
-                {
-                    *rarest = rarest.min(reach * share);
-                    most = most.max(extremes_of(program, start, end, reach * share, rarest));
-                }
-                longest += most;
-                at = join;
-                continue;
-            }
-            Instruction::Parallel { starts, next } => {
-                let parts = starts.iter().map(|start| extremes_of(program, *start, *next, reach, rarest));
-                longest += parts.fold(0.0, f64::max);
-                at = *next;
-                continue;
-            }
-        }
-        at += 1;
-    }
-    longest
+/// What instructions ask of a request in the mean, and how long they take at most.
+#[derive(Default)]
+struct Walked {
+    fold: Fold,
+    longest_s: f64,
 }
 
-/// Adds up the instructions from `at` to `stop` or an `End`, `place` being where the request is, and
-/// moves `place` along. Each instruction is visited once.
-fn fold_part<'p>(program: &'p Program, mut at: u16, stop: u16, place: &mut &'p str, router: &Router) -> Fold {
-    let mut fold = Fold::default();
+/// Adds up the instructions of a range, or until an `End`, `place` being where the request is, and moves `place`
+/// along. `reach` is the share of requests that come there, and `rarest` the least of any case. Each
+/// instruction is visited once.
+fn walk<'p>(
+    program: &'p Program,
+    range: Range<u16>,
+    place: &mut &'p str,
+    router: &Router,
+    reach: f64,
+    rarest: &mut f64,
+) -> Walked {
+    let (mut at, stop) = (range.start, range.end);
+    let Walked { mut fold, mut longest_s } = Walked::default();
     while at < stop {
+        let before = fold.latency;
         match &program.code[usize::from(at)] {
-            Instruction::End => return fold,
+            Instruction::End => break,
             Instruction::Jump(to) => {
                 at = *to;
                 continue;
@@ -898,28 +879,44 @@ fn fold_part<'p>(program: &'p Program, mut at: u16, stop: u16, place: &mut &'p s
                     unreachable!("a branch is compiled with its jump")
                 };
                 let mut first = *place;
-                fold.add(&fold_part(program, at + 1, *otherwise - 1, &mut first, router), *probability);
+                let mut most = 0.0f64;
+                let mut case = |range: Range<u16>, place: &mut &'p str, probability: f64| {
+                    let share = reach * probability;
+                    if !range.is_empty() && share > 0.0 {
+                        *rarest = rarest.min(share);
+                    }
+                    let case = walk(program, range, place, router, share, rarest);
+                    fold.add(&case.fold, probability);
+                    if probability > 0.0 {
+                        most = most.max(case.longest_s);
+                    }
+                };
+                case(at + 1..*otherwise - 1, &mut first, *probability);
                 // Both cases end at the same endpoint, so the second may leave its place.
-                fold.add(&fold_part(program, *otherwise, join, place, router), 1.0 - probability);
+                case(*otherwise..join, place, 1.0 - probability);
+                longest_s += most;
                 at = join;
                 continue;
             }
             Instruction::Parallel { starts, next } => {
-                let mut longest = 0.0f64;
+                let (mut latency, mut most) = (0.0f64, 0.0f64);
                 for start in starts {
                     let mut here = *place;
-                    let mut part = fold_part(program, *start, *next, &mut here, router);
-                    longest = longest.max(std::mem::take(&mut part.latency));
-                    fold.add(&part, 1.0);
+                    let mut part = walk(program, *start..*next, &mut here, router, reach, rarest);
+                    latency = latency.max(std::mem::take(&mut part.fold.latency));
+                    most = most.max(part.longest_s);
+                    fold.add(&part.fold, 1.0);
                 }
-                fold.latency += longest;
+                fold.latency += latency;
+                longest_s += most;
                 at = *next;
                 continue;
             }
         }
+        longest_s += fold.latency - before;
         at += 1;
     }
-    fold
+    Walked { fold, longest_s }
 }
 
 /// How long its requester's processor takes to post a call.
