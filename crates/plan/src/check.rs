@@ -37,6 +37,8 @@ pub struct Settled {
     pub sampled: u64,
     /// The widest 95% interval of an observed demand, as a share of it.
     pub widest: f64,
+    /// What a request of each alternative demands on the idle twin.
+    idle: Vec<Fold>,
 }
 
 impl Settled {
@@ -104,6 +106,8 @@ pub struct Point {
 
 /// Requests counted in a loaded window, where each is one burst.
 const COUNTED: f64 = 24_000.0;
+/// The same where only the mean time is wanted that slots are held.
+const COUNTED_ALONE: f64 = 4_000.0;
 /// Virtual time beyond which a window does not grow, a million seconds: 64 bits of picoseconds hold 18 of them.
 const LONGEST_WINDOW: Time = Time::from_ps(1_000_000_000_000_000_000);
 /// Payload that moves as one burst.
@@ -154,7 +158,62 @@ pub fn settle_counting(
     seed: Seed,
 ) -> Result<Settled, miette::Report> {
     let (idle, sampled, widest) = observe_all(ready, seed)?;
-    let mut folds = idle.clone();
+    let load = offered(design);
+    let mut held = hold(design, ready, &idle, chosen, (load, counted), seed)?;
+    let blind = blind(ready, &held.shares, &held.loaded, held.solution.total);
+    let mut compared = compared(design, ready, &held.solution, &held.loaded, blind.clone());
+    for more in LONGER {
+        if !matches!(compared, Compared::Unclear(_)) {
+            break;
+        }
+        held.loaded = run_mix(ready, &held.shares, held.sizes, load, counted * more, seed)?;
+        compared = self::compared(design, ready, &held.solution, &held.loaded, blind.clone());
+    }
+    let gap = match compared {
+        Compared::Differs(gap) => Some(gap),
+        Compared::Unclear(gap) => gap,
+        Compared::Agrees => None,
+    };
+    let Held { folds, shares, solution, first_rate, rounds, moved, loaded, .. } = held;
+    Ok(Settled {
+        folds,
+        shares,
+        rate: solution.total,
+        first_rate,
+        rounds,
+        moved,
+        loaded,
+        gap,
+        sampled,
+        widest,
+        idle,
+    })
+}
+
+/// A mix whose slots are held as long as was solved for.
+struct Held {
+    folds: Vec<Fold>,
+    shares: Vec<(String, f64)>,
+    solution: Solution,
+    first_rate: f64,
+    rounds: u32,
+    moved: f64,
+    loaded: Loaded,
+    /// Its rate and latency, which windows are sized by.
+    sizes: (f64, f64),
+}
+
+/// Solves a mix, runs it at a load or saturated, and solves it again until its slots are held as long as was
+/// solved for.
+fn hold(
+    design: &Design,
+    ready: &[Ready],
+    idle: &[Fold],
+    chosen: Chosen<'_>,
+    (load, counted): (Option<f64>, f64),
+    seed: Seed,
+) -> Result<Held, miette::Report> {
+    let mut folds = idle.to_vec();
     let parts = Part::all(ready);
     let mut first_rate = None;
     for rounds in 1.. {
@@ -167,40 +226,58 @@ pub fn settle_counting(
         // A request is in flight until its work in the background is over too.
         let latency_s =
             solve::mean_of(&shares, &parts, |index| folds[index].latency + folds[index].background);
-        let run = |counted| run_mix(design, ready, &shares, (rate, latency_s), None, counted, seed);
-        let mut loaded = run(counted)?;
+        let sizes = (rate, latency_s);
+        let loaded = run_mix(ready, &shares, sizes, load, counted, seed)?;
         let (factors, moved) = holds_seen(ready, &folds, &shares, &loaded);
         if moved < SETTLED || rounds == MOST_ROUNDS {
-            let blind = blind(ready, &shares, &loaded, rate);
-            let mut compared = compared(design, ready, &solution, &loaded, blind.clone());
-            for more in LONGER {
-                if !matches!(compared, Compared::Unclear(_)) {
-                    break;
-                }
-                loaded = run(counted * more)?;
-                compared = self::compared(design, ready, &solution, &loaded, blind.clone());
-            }
-            let gap = match compared {
-                Compared::Differs(gap) => Some(gap),
-                Compared::Unclear(gap) => gap,
-                Compared::Agrees => None,
-            };
-            return Ok(Settled {
-                folds,
-                shares,
-                rate,
-                first_rate,
-                rounds,
-                moved,
-                loaded,
-                gap,
-                sampled,
-                widest,
-            });
+            return Ok(Held { folds, shares, solution, first_rate, rounds, moved, loaded, sizes });
         }
-        hold_again(ready, &idle, &mut folds, &shares, &factors);
+        hold_again(ready, idle, &mut folds, &shares, &factors);
     }
     unreachable!("the rounds are bounded")
+}
+
+/// The load that a design's goal is sought at.
+fn offered(design: &Design) -> Option<f64> {
+    match design.objective {
+        Objective::MostThroughput => None,
+        Objective::LeastHostCpu { load } | Objective::LowestP99 { load } => Some(load),
+    }
+}
+
+/// Finds how long the alternatives of a settled design hold slots when nothing else is mixed in, and notes it
+/// in their demands: in a mix they also wait there for what the others do.
+///
+/// Those that no slots bind alone, and the one that the mix is made of, are as they are.
+pub fn settle_alone(
+    design: &Design,
+    ready: &[Ready],
+    settled: &mut Settled,
+    seed: Seed,
+) -> Result<(), miette::Report> {
+    let parts = Part::all(ready);
+    let alone = evaluate(design, &parts, &settled.idle, false)?.alone;
+    for (index, one) in ready.iter().enumerate() {
+        let name = &one.alternative.name;
+        let is_slot = |station: &str| {
+            let station = one.router.station(station);
+            matches!(station.map(|id| one.router.kind(id)), Some(Kind::Contexts(_)))
+        };
+        let is_bound = alone[index]
+            .binding
+            .iter()
+            .any(|bound| matches!(&bound.constraint, Constraint::Station(station) if is_slot(station)));
+        let is_mix = offered(design).is_none() && matches!(&settled.shares[..], [(only, _)] if only == name);
+        if one.alternative.device.is_some() || !is_bound || is_mix {
+            continue;
+        }
+        let shares = [(name.clone(), 1.0)];
+        let held = hold(design, ready, &settled.idle, Chosen::Held(&shares), (None, COUNTED_ALONE), seed)?;
+        let seconds = &held.folds[index].seconds;
+        let slots = seconds.iter().filter(|(station, _)| is_slot(station));
+        settled.folds[index].slots_alone = slots.map(|(name, seconds)| (name.clone(), *seconds)).collect();
+    }
+    Ok(())
 }
 
 /// Plans a design that has settled, and holds the plan to the loaded twin.
@@ -282,10 +359,7 @@ fn compared(
 ) -> Compared {
     let own = ready.iter().find(|one| one.alternative.device.is_none()).map(|one| &*one.router);
     let Some(router) = own else { return Compared::Agrees };
-    let planned_per_s = match design.objective {
-        Objective::MostThroughput => solution.total,
-        Objective::LeastHostCpu { load } | Objective::LowestP99 { load } => load,
-    };
+    let planned_per_s = offered(design).unwrap_or(solution.total);
     let slots = solution.binding.iter().any(|bound| match &bound.constraint {
         Constraint::Station(name) => {
             matches!(router.station(name).map(|id| router.kind(id)), Some(Kind::Contexts(_)))
@@ -346,7 +420,6 @@ fn enough(rate: f64, latency_s: f64) -> u32 {
 }
 
 fn run_mix(
-    design: &Design,
     ready: &[Ready],
     named: &[(String, f64)],
     (capacity, latency_s): (f64, f64),
@@ -355,10 +428,6 @@ fn run_mix(
     seed: Seed,
 ) -> Result<Loaded, RunError> {
     let (own, shares) = own(ready, named);
-    let offered = offered.or(match design.objective {
-        Objective::MostThroughput => None,
-        Objective::LeastHostCpu { load } | Objective::LowestP99 { load } => Some(load),
-    });
     let rate = offered.unwrap_or(capacity);
     // A large payload costs the twin an event a burst, so fewer requests are counted; their
     // throughput varies less.
@@ -495,7 +564,7 @@ fn lowest_tail(
         candidates.push(vec![(one.name.clone(), 1.0)]);
     }
     let measure = |shares: &[(String, f64)]| -> Result<(Time, Loaded), RunError> {
-        let loaded = run_mix(design, ready, shares, sizes(base), Some(offered), COUNTED, seed)?;
+        let loaded = run_mix(ready, shares, sizes(base), Some(offered), COUNTED, seed)?;
         Ok((loaded.latencies.quantile(0.99).unwrap_or(Time::MAX), loaded))
     };
     let mut tried = Vec::new();
@@ -548,13 +617,12 @@ fn between(a: &[(String, f64)], b: &[(String, f64)], at: f64) -> Vec<(String, f6
 }
 
 /// Latency over offered load: the best mix at shares of its capacity.
-pub fn curve(design: &Design, ready: &[Ready], plan: &Plan, seed: Seed) -> Result<Vec<Point>, RunError> {
+pub fn curve(ready: &[Ready], plan: &Plan, seed: Seed) -> Result<Vec<Point>, RunError> {
     [0.1, 0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 0.95]
         .into_iter()
         .map(|share| {
             let offered = plan.optimal.rate.value * share;
-            let loaded =
-                run_mix(design, ready, &plan.optimal.shares, sizes(plan), Some(offered), COUNTED, seed)?;
+            let loaded = run_mix(ready, &plan.optimal.shares, sizes(plan), Some(offered), COUNTED, seed)?;
             Ok(Point { offered_per_s: offered, loaded })
         })
         .collect()

@@ -375,8 +375,11 @@ pub(crate) fn confidence(
         over: (0..point.alone.len())
             .map(|index| {
                 let ratio = |seen: &Figures| seen.mixes[0].solved / seen.alone[index].solved;
-                let above = carried.iter().filter(|draw| ratio(draw) > 1.0).count() as f64 / total;
-                (ranged(Some(Figure::ThroughputRatio), &ratio), above)
+                // Counted over what the interval is made of, so that both say the same.
+                let sample: Vec<_> = carried.iter().map(|draw| (ratio(draw), f64::INFINITY)).collect();
+                let sample = widened(&sample, errors(Some(Figure::ThroughputRatio)));
+                let above = sample.iter().filter(|ratio| **ratio > 1.0).count() as f64;
+                (Ranged::of(ratio(&point), sample.clone()), above / sample.len().max(1) as f64)
             })
             .collect(),
         influences: influences(&factors, &ends, &point),
@@ -449,7 +452,8 @@ pub(crate) fn rests<F>(
             let moved = (at.base() / factor.value.base()).ln().abs();
             // A number of 0 has no ratio to move by: its whole interval counts as one step.
             slope = slope.max(if moved.is_finite() && moved > 0.0 { change / moved } else { change });
-            if factor.is_open() {
+            // A guess that claims to be exact moves a figure by as much as one that does not say how far.
+            if factor.is_open() || factor.origin.is_guess() {
                 moves = moves.max((figure(seen) / value - 1.0).abs());
             }
         }
@@ -610,6 +614,11 @@ fn draws(
 /// The basis of a mix: that of the worst alternative that it takes a twentieth or more of, and never better
 /// than what its own rate rests on. No evidence is about a mix itself, so it is predicted at best.
 fn mix_basis(solution: &Solution, parts: &[Part<'_>], alternatives: &[Basis], rests: &[Rest]) -> Basis {
+    // A mix of one is that one.
+    if let [(only, _)] = &shares(solution)[..] {
+        let index = parts.iter().position(|one| one.alternative.name == *only);
+        return alternatives[index.expect("a mix names alternatives")];
+    }
     let taken = parts
         .iter()
         .zip(alternatives)

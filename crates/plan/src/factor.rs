@@ -244,7 +244,12 @@ fn rescaled(observed: &Fold, before: &Fold, after: &Fold) -> Fold {
             .map(|key| (key.clone(), scale(at(observed, key), at(before, key), at(after, key))))
             .collect()
     }
+    let held = observed.slots_alone.iter().map(|(name, seconds)| {
+        let of = |fold: &Fold| fold.seconds.get(name).copied().unwrap_or(0.0);
+        (name.clone(), scale(*seconds, of(before), of(after)))
+    });
     Fold {
+        slots_alone: held.collect(),
         seconds: all(&observed.seconds, &before.seconds, &after.seconds, scale),
         requests: all(&observed.requests, &before.requests, &after.requests, scale),
         latency: scale(observed.latency, before.latency, after.latency),

@@ -142,6 +142,8 @@ pub struct Compiled {
 pub struct Fold {
     /// Seconds of server time by station.
     pub seconds: BTreeMap<String, f64>,
+    /// The same of in-flight slots when nothing else is mixed in, where that was seen apart.
+    pub slots_alone: BTreeMap<String, f64>,
     /// Requests by pool and class.
     pub requests: BTreeMap<(String, String), f64>,
     /// Unloaded latency in seconds.
@@ -159,6 +161,13 @@ impl Fold {
     /// What one operation on `route` asks.
     pub fn of(route: &Route, router: &Router) -> Fold {
         fold_route(route, router)
+    }
+
+    /// The demand when nothing else is mixed in.
+    pub fn alone(&self) -> Fold {
+        let mut alone = self.clone();
+        alone.seconds.extend(std::mem::take(&mut alone.slots_alone));
+        alone
     }
 
     /// Adds `weight` times another's.

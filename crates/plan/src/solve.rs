@@ -124,7 +124,7 @@ pub(crate) fn evaluate(
     let mut alone = Vec::new();
     for (one, fold) in parts.iter().zip(folds) {
         let mut problem = stations(one.router, design.host_cpu_share);
-        problem.activities.push(activity(&one.alternative.name, fold, one.router));
+        problem.activities.push(activity(&one.alternative.name, &fold.alone(), one.router));
         alone.push(problem.alone(&one.alternative.name)?);
     }
     let main = main_router(parts)?;
@@ -132,9 +132,17 @@ pub(crate) fn evaluate(
     for (one, fold) in parts.iter().zip(folds).filter(|(one, _)| one.alternative.device.is_none()) {
         all.activities.push(activity(&one.alternative.name, fold, main));
     }
+    // A mix of one is that one.
+    let or_alone = |solution: Solution| match &shares(&solution)[..] {
+        [(only, _)] => {
+            let index = parts.iter().position(|one| one.alternative.name == *only);
+            index.map_or(solution, |index| alone[index].clone())
+        }
+        _ => solution,
+    };
     let mut mixes = Vec::new();
     for mix in &design.mixes {
-        mixes.push(solve(&all, &Aim::Greedy(mix.fill.clone()))?);
+        mixes.push(or_alone(solve(&all, &Aim::Greedy(mix.fill.clone()))?));
     }
     let allowed: Vec<usize> = (0..parts.len())
         .filter(|&i| parts[i].alternative.mixed)
@@ -159,7 +167,7 @@ pub(crate) fn evaluate(
     // Alternatives that a criterion does not tell apart are filled fastest first.
     order.sort_by(|&a, &b| key(a).total_cmp(&key(b)).then(alone[b].total.total_cmp(&alone[a].total)));
     let order: Vec<String> = order.into_iter().map(|i| parts[i].alternative.name.clone()).collect();
-    let greedy = solve(&problem, &Aim::Greedy(order.clone()))?;
+    let greedy = or_alone(solve(&problem, &Aim::Greedy(order.clone()))?);
     let optimal = best(design, &problem, gains)?;
     Ok(Evaluation { alone, mixes, greedy, order, optimal })
 }

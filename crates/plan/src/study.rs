@@ -6,7 +6,7 @@
 //! that changes nothing changes no digit.
 
 use crate::advice::{self, Advised, Bench, Depth};
-use crate::check::{self, Checked, Chosen, Point, Settled, plan_and_check, settle};
+use crate::check::{self, Checked, Chosen, Point, Settled, plan_and_check, settle, settle_alone};
 use crate::coded::{self, Agreement};
 use crate::confidence::Mechanism;
 use crate::design::{Changes, Design};
@@ -139,7 +139,9 @@ impl Study {
             jobs.push(Job { design: &design, setting: Setting { mechanism, ..ask.setting.clone() } });
         }
         jobs.extend(varied.iter().map(|(_, design)| Job { design, setting: ask.setting.clone() }));
-        let settled = side_by_side(jobs.len(), |index| settled(&jobs[index], ask.seed));
+        // What the page compares alternatives alone by is that of the first two.
+        let compared = 1 + usize::from(changes);
+        let settled = side_by_side(jobs.len(), |index| settled(&jobs[index], index < compared, ask.seed));
         let mut settled = settled.into_iter();
         let mut next = || settled.next().expect("every job has an answer");
 
@@ -175,7 +177,7 @@ impl Study {
             false => check::few_clients(&design, &ready, &checked.plan, ask.seed)?,
         };
         let curve = match ask.curve {
-            true => check::curve(&design, &ready, &checked.plan, ask.seed)?,
+            true => check::curve(&ready, &checked.plan, ask.seed)?,
             false => Vec::new(),
         };
         let code = coded::agreement(&design, &ready, &checked.plan)?;
@@ -207,9 +209,12 @@ fn varied(design: &Design, ask: &Ask<'_>) -> Result<Vec<(f64, Design)>, miette::
     values.iter().map(one).collect()
 }
 
-fn settled(job: &Job<'_>, seed: Seed) -> Result<(Settled, Solved), miette::Report> {
+fn settled(job: &Job<'_>, alone: bool, seed: Seed) -> Result<(Settled, Solved), miette::Report> {
     let ready = prepare(job.design, &job.setting)?;
-    let settled = settle(job.design, &ready, Chosen::Best, seed)?;
+    let mut settled = settle(job.design, &ready, Chosen::Best, seed)?;
+    if alone {
+        settle_alone(job.design, &ready, &mut settled, seed)?;
+    }
     let solved = solved(job.design, &ready, &settled.folds, settled.has_settled())?;
     Ok((settled, solved))
 }

@@ -368,8 +368,8 @@ impl Document {
 #[derive(Debug, Default)]
 pub(crate) struct Shipped {
     rows: BTreeMap<String, BTreeSet<String>>,
-    /// The value of each number, by the profile's name and the number's.
-    values: BTreeMap<(String, String), Quantity>,
+    /// Each number with its ends, by the profile's name and the number's.
+    values: BTreeMap<(String, String), [Option<Quantity>; 3]>,
     sources: BTreeMap<(String, String), BTreeSet<String>>,
 }
 
@@ -383,7 +383,7 @@ impl Shipped {
                     self.rows.entry(row.clone()).or_default().extend(names());
                 }
                 let full = format!("{}.{key}", table.name);
-                self.values.extend(names().map(|name| ((name, full.clone()), number.value)));
+                self.values.extend(names().map(|name| ((name, full.clone()), said(number))));
                 let at = (full, number.source.clone());
                 self.sources.entry(at).or_default().extend(names());
             }
@@ -399,9 +399,10 @@ impl Shipped {
             number.rows.iter().any(|row| about(self.rows.get(row)))
                 || about(self.sources.get(&(full.clone(), number.source.clone())))
         };
+        // A component that the shipped profile lacks says nothing that its citations say.
         own.iter().any(|name| {
             let shipped = self.values.get(&(name.clone(), full.clone()));
-            shipped.is_some_and(|shipped| *shipped != number.value) && cites(name)
+            shipped.is_none_or(|shipped| *shipped != said(number)) && cites(name)
         })
     }
 
@@ -415,6 +416,11 @@ impl Shipped {
         }
         number.rows.iter().all(|row| others(self.rows.get(row)))
     }
+}
+
+/// What a number says: its value and the ends of its interval.
+fn said(number: &Number) -> [Option<Quantity>; 3] {
+    [Some(number.value), number.low, number.high]
 }
 
 /// What is wrong with a file, collected so that its author learns of all of it at once.

@@ -3,7 +3,7 @@
 use crate::document::{Document, Shipped};
 use crate::error::{Place, ProfileError, Source, suggestion};
 use crate::{Problem, System, assemble, builtin, overlay};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -77,6 +77,8 @@ pub struct Request<'a> {
 #[derive(Clone, Debug)]
 pub struct Library {
     sources: BTreeMap<(Category, String), Arc<Source>>,
+    /// Those that a user's directory holds.
+    own: BTreeSet<(Category, String)>,
 }
 
 impl Library {
@@ -91,7 +93,7 @@ impl Library {
                 )
             })
             .collect();
-        Library { sources }
+        Library { sources, own: BTreeSet::new() }
     }
 
     /// The builtin profiles, shadowed and extended by `devices/*.toml`, `hosts/*.toml`,
@@ -113,6 +115,7 @@ impl Library {
                 let file = entry.map_err(|error| unreadable(&directory, &error, None))?.path();
                 let stem = file.file_stem().and_then(|stem| stem.to_str()).map(str::to_string);
                 if let (Some(stem), Some("toml")) = (stem, file.extension().and_then(|end| end.to_str())) {
+                    library.own.insert((category, stem.clone()));
                     library.sources.insert((category, stem), read(&file, None)?);
                 }
             }
@@ -229,7 +232,8 @@ impl Library {
                 Some((&document.source, header.span_of("name"))),
             ));
         }
-        document.carry_over(shipped(), false);
+        let is_own_file = self.own.contains(&(category, name.to_string()));
+        document.carry_over(shipped(), is_own_file);
         Ok(document)
     }
 

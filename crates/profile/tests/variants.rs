@@ -326,6 +326,26 @@ fn an_edited_number_keeps_no_evidence_under_the_shipped_name() {
     assert_eq!((is.value, is.low, is.high, is.provenance), (was.value, was.low, was.high, was.provenance));
 }
 
+/// The same in a directory of one's own, for an interval that was narrowed, and for a component that is new.
+#[test]
+fn what_was_changed_keeps_no_evidence_wherever_it_lies() {
+    let shipped = include_str!("../../../profiles/devices/bluefield2.toml");
+    let line = shipped.lines().find(|line| line.starts_with("read_latency = ")).expect("the SoC has one");
+    let narrowed = line.replacen(r#"low = "163 ns", high = "199 ns""#, r#"low = "196 ns", high = "196 ns""#, 1);
+    assert_ne!(narrowed, line);
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join("devices")).unwrap();
+    let file = directory.path().join("devices/bluefield2.toml");
+    let read_latency = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let library = Library::with_directory(directory.path()).unwrap();
+        let system = library.load(&Request { device: "bluefield2", ..Request::default() }).unwrap();
+        system.numbers["soc.read_latency"].provenance
+    };
+    assert_eq!(read_latency(shipped), Provenance::Fitted);
+    assert_eq!(read_latency(&shipped.replacen(line, &narrowed, 1)), Provenance::CarriedOver);
+}
+
 /// A setting to the value that is there claims nothing: the number keeps its origin and its interval.
 #[test]
 fn a_setting_that_changes_nothing_leaves_the_number() {
