@@ -366,9 +366,15 @@ pub fn restated(row: &Row, rows: &[Row]) -> Vec<String> {
             continue;
         }
         let Some(theirs) = &other.experiment else { continue };
+        // One published number given twice is one, also where one place of a sweep repeats the sweep.
+        let (part, whole) = (own.repeats(theirs), theirs.repeats(own));
+        let is_copy = row.alike.contains(&other.id) && row.published == other.published && !whole;
+        let is_order = |one: &Row| one.kind == Kind::Ordering;
         let is_restated = match other.role {
-            Role::Fit => own.repeats(theirs),
-            Role::Predict => is_before && own.repeats(theirs) && theirs.repeats(own),
+            Role::Fit => part,
+            // What an order foretold is measured all the same.
+            Role::Predict if is_order(other) && !is_order(row) => false,
+            Role::Predict => part && (is_before && whole || is_copy),
             _ => false,
         };
         if is_restated && !found.contains(&other.id) {

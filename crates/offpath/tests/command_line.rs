@@ -169,8 +169,9 @@ fn a_check_of_a_mix_that_the_twin_does_not_confirm_measures_nothing() {
     let path = file.to_str().expect("a UTF-8 path");
     let said = offpath(&["check", path, "--fix"]);
     assert_eq!(said.code, 1, "{}{}", said.stdout, said.stderr);
-    for part in ["TWIN AND PLAN DIFFER", "is the fullest, busy", "nothing is measured", "next: offpath plan"]
-    {
+    let words =
+        ["THE TWIN CONFIRMS NOTHING", "it takes about 142318 requests under way", "nothing is measured"];
+    for part in words.into_iter().chain(["next: offpath plan"]) {
         assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
     }
     assert_eq!(fs::read_to_string(&file).expect("it is there"), text, "nothing is written");
@@ -182,7 +183,8 @@ fn a_check_of_a_mix_that_the_twin_does_not_confirm_measures_nothing() {
     assert!(reason["carried_req_per_s"].as_f64() < reason["planned_req_per_s"].as_f64(), "{reason}");
     assert!(reason["fullest"]["station"].is_string(), "{reason}");
     let plan = offpath(&["plan", path]);
-    assert!(plan.stdout.contains("advice: not measured, since twin and plan differ"), "{}", plan.stdout);
+    assert!(plan.stdout.contains("advice: not measured, since the twin confirms nothing"), "{}", plan.stdout);
+    assert!(!plan.stdout.contains("p99"), "no latency of a run that its own cap decided: {}", plan.stdout);
 }
 
 #[test]
@@ -634,6 +636,28 @@ fn a_sweep_shows_no_more_than_the_capacity_and_which_machine_is_full() {
     assert!((0.97..=1.0).contains(&share), "{share} of the capacity: {row}");
     assert!(number("fullest_utilization") <= 1.0 && number("fullest_utilization") > 0.97, "{row}");
     assert!(row["throughput_unknown_because"].is_null(), "{row}");
+}
+
+/// The README's score is that of the validation page.
+#[test]
+fn the_readme_has_the_score() {
+    let counts = |text: &str, name: &str| {
+        let line = text.lines().find(|line| line.starts_with(&format!("| {name}"))).unwrap_or_default();
+        let words: Vec<&str> = line.split([' ', ';']).collect();
+        let of = words.iter().position(|word| *word == "of").unwrap_or_else(|| panic!("{name}: {line}"));
+        (words[of - 1].to_string(), words[of + 1].to_string())
+    };
+    let (readme, page) = (include_str!("../../../README.md"), include_str!("../../../docs/validation.md"));
+    let names =
+        ["predicted: measured numbers", "predicted: orders and bounds", "restated:", "fitted", "formulas"];
+    for name in names {
+        assert_eq!(counts(readme, name), counts(page, name), "{name}");
+    }
+    let (_, median) = page.split_once("Median error of ").expect("the page has it");
+    for figure in median.split_whitespace().filter(|word| word.contains('%')).take(8) {
+        let figure = figure.trim_end_matches(['.', ',', ';', ':']);
+        assert!(readme.contains(figure), "{figure} of the page's medians");
+    }
 }
 
 /// What the README opens with is what a reader sees who types it.

@@ -2,7 +2,7 @@
 
 use crate::confidence::{Doubt, Mechanism};
 use crate::design::{Design, Objective};
-use crate::observe::{Arrivals, Loaded, RunError, load, observe};
+use crate::observe::{Arrivals, Loaded, OPEN_LOOP_TASKS, RunError, load, observe};
 use crate::planner::{Plan, Ready, capacity_at, plan_doubted};
 use crate::program::{Extremes, Fold};
 use crate::solve::{self, Part, evaluate};
@@ -106,8 +106,8 @@ pub struct Point {
 
 /// Requests counted in a loaded window, where each is one burst.
 const COUNTED: f64 = 24_000.0;
-/// The same where only the mean time is wanted that slots are held.
-const COUNTED_ALONE: f64 = 4_000.0;
+/// Verbs that a request has, of which as many are counted.
+const VERBS: f64 = 16.0;
 /// Virtual time beyond which a window does not grow, a million seconds: 64 bits of picoseconds hold 18 of them.
 const LONGEST_WINDOW: Time = Time::from_ps(1_000_000_000_000_000_000);
 /// Payload that moves as one burst.
@@ -160,7 +160,7 @@ pub fn settle_counting(
     let (idle, sampled, widest) = observe_all(ready, seed)?;
     let load = offered(design);
     let mut held = hold(design, ready, &idle, chosen, (load, counted), seed)?;
-    let blind = blind(ready, &held.shares, &held.loaded, held.solution.total);
+    let blind = blind(ready, &held.shares, &held.loaded, held.sizes, load);
     let mut compared = compared(design, ready, &held.solution, &held.loaded, blind.clone());
     for more in LONGER {
         if !matches!(compared, Compared::Unclear(_)) {
@@ -272,7 +272,7 @@ pub fn settle_alone(
             continue;
         }
         let shares = [(name.clone(), 1.0)];
-        let held = hold(design, ready, &settled.idle, Chosen::Held(&shares), (None, COUNTED_ALONE), seed)?;
+        let held = hold(design, ready, &settled.idle, Chosen::Held(&shares), (None, COUNTED), seed)?;
         let seconds = &held.folds[index].seconds;
         let slots = seconds.iter().filter(|(station, _)| is_slot(station));
         settled.folds[index].slots_alone = slots.map(|(name, seconds)| (name.clone(), *seconds)).collect();
@@ -295,7 +295,7 @@ pub fn plan_and_check(
     let doubt = (settled.gap.is_some() || !settled.has_settled()).then_some(&doubt);
     let plan = plan_doubted(design, ready, &settled.folds, open, doubt, seed)?;
     let tail = match design.objective {
-        Objective::LowestP99 { load } => Some(lowest_tail(design, ready, &plan, load, seed)?),
+        Objective::LowestP99 { load } if shown => Some(lowest_tail(design, ready, &plan, load, seed)?),
         _ => None,
     };
     Ok(Checked { plan, settled, tail })
@@ -335,7 +335,21 @@ fn extremes(ready: &[Ready], shares: &[(String, f64)]) -> Extremes {
 }
 
 /// Why a window does not tell what a mix carries, where it does not.
-fn blind(ready: &[Ready], shares: &[(String, f64)], loaded: &Loaded, rate: f64) -> Option<String> {
+fn blind(
+    ready: &[Ready],
+    shares: &[(String, f64)],
+    loaded: &Loaded,
+    (rate, latency_s): (f64, f64),
+    load: Option<f64>,
+) -> Option<String> {
+    let (needed, most) = match load {
+        None => (rate * latency_s, MOST_IN_FLIGHT),
+        // Where all are taken, requests wait for one and for no station.
+        Some(load) => ((load * latency_s).max(loaded.mean_in_flight) * 1.25, OPEN_LOOP_TASKS),
+    };
+    if needed > f64::from(most) {
+        return Some(format!("it takes about {needed:.0} requests under way, and the twin runs {most}"));
+    }
     let Extremes { rarest, longest_s } = extremes(ready, shares);
     let window = loaded.window.as_seconds();
     let taken = rarest * rate * window;
@@ -436,7 +450,9 @@ fn run_mix(
         .flat_map(|one| one.compiled.payloads())
         .map(|bytes| bytes.get() as f64)
         .fold(0.0, f64::max);
-    let counted = (counted / (1.0 + payload / BURST)).max(400.0);
+    // So does a request of many steps, event by event.
+    let verbs = own.iter().map(|one| one.compiled.routes().count() as f64).fold(0.0, f64::max);
+    let counted = (counted / (1.0 + payload / BURST) / (verbs / VERBS).max(1.0)).max(400.0);
     let Extremes { rarest, longest_s } = extremes(ready, named);
     let told = (TIMES / rarest).max(TIMES * longest_s * rate).min(counted * MOST_LONGER);
     let counted = counted.max(told);

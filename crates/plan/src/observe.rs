@@ -105,7 +105,7 @@ const MOST: u64 = 8192;
 /// something: twice what a sample may be off by.
 const UNSEEN: f64 = 0.02;
 /// Requests that an open loop may have under way before arrivals wait at the clients.
-const OPEN_LOOP_TASKS: u32 = 2048;
+pub(crate) const OPEN_LOOP_TASKS: u32 = 2048;
 
 #[derive(Default)]
 struct Ended {

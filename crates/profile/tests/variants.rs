@@ -331,7 +331,8 @@ fn an_edited_number_keeps_no_evidence_under_the_shipped_name() {
 fn what_was_changed_keeps_no_evidence_wherever_it_lies() {
     let shipped = include_str!("../../../profiles/devices/bluefield2.toml");
     let line = shipped.lines().find(|line| line.starts_with("read_latency = ")).expect("the SoC has one");
-    let narrowed = line.replacen(r#"low = "163 ns", high = "199 ns""#, r#"low = "196 ns", high = "196 ns""#, 1);
+    let narrowed =
+        line.replacen(r#"low = "163 ns", high = "199 ns""#, r#"low = "196 ns", high = "196 ns""#, 1);
     assert_ne!(narrowed, line);
     let directory = tempfile::tempdir().unwrap();
     std::fs::create_dir(directory.path().join("devices")).unwrap();

@@ -181,6 +181,9 @@ fn unplanned(error: miette::Report) -> Failure {
     }
 }
 
+/// From which share of its time on a station's queue takes longer to settle than a window lasts.
+const NEAR: f64 = 0.95;
+
 /// What no model speaks of, whatever the design.
 const NOT_MODELLED: [&str; 4] =
     ["very many connections", "pause frames", "atomics that meet on one word", "tails without evidence"];
@@ -365,6 +368,7 @@ impl Page<'_> {
         if curve {
             text +=
                 &screen.heading("Latency over load of the mix, on the twin (tails: no evidence backs them)");
+            text += "percentiles of payloads above a packet are too high where links differ in rate\n";
             text += &self.curve_table(screen);
         }
         text
@@ -383,6 +387,14 @@ impl Page<'_> {
             plan.recommendation.basis.name()
         );
         if self.study.design.objective == Objective::MostThroughput {
+            let refused = 1.0 - plan.recommendation.carried_in;
+            if refused > 0.0 {
+                text += &format!(
+                    "REFUSED in {:.0}% of the draws: the design cannot run with what its numbers may be there, and \
+                     all intervals are of the others\n",
+                    refused * 100.0
+                );
+            }
             for over in &plan.recommendation.over {
                 let change = |ratio: f64| (ratio - 1.0) * 100.0;
                 text += &format!(
@@ -465,6 +477,10 @@ impl Page<'_> {
         let at_load = self.study.design.objective != Objective::MostThroughput;
         if let Some((station, share)) = self.busiest().filter(|_| at_load) {
             text += &format!("busiest at this load: {station}, {:.0}% of its time\n", share * 100.0);
+            if share > NEAR {
+                text += "near capacity: queues there grow for longer than the twin looks, so its percentiles are \
+                         too low\n";
+            }
         }
         let bounds: Vec<String> = self
             .bounds()
@@ -575,7 +591,8 @@ impl Page<'_> {
                 .map(|(name, share)| format!("{:.1}% {name}", share * 100.0))
                 .collect();
             text += &format!(
-                "lowest p99 found: {} us with {}\n",
+                "lowest p99 found: {} us with {}\n      percentiles of payloads above a packet are too high where links \
+                 differ in rate\n",
                 short(tail.latencies.quantile(0.99).map_or(0.0, Time::as_us)),
                 shares.join(" + ")
             );
@@ -716,8 +733,11 @@ impl Page<'_> {
             sure.draws,
             sure.best_in * 100.0,
         );
-        if sure.carried_in < 1.0 {
-            text += &format!("load: carried in {:.0}% of the draws\n", sure.carried_in * 100.0);
+        if sure.carried_in < 1.0 && self.study.design.objective != Objective::MostThroughput {
+            text += &format!(
+                "load: carried in {:.0}% of the draws, and intervals are of these\n",
+                sure.carried_in * 100.0
+            );
         }
         let moves: Vec<String> = plan
             .influences
@@ -735,7 +755,7 @@ impl Page<'_> {
             if moves.is_empty() { "no uncertain number moves it".to_string() } else { moves.join("; ") }
         );
         if let Some((i, change)) = plan.influences.iter().find_map(|i| i.changes.as_ref().map(|c| (i, c))) {
-            text += &format!("turning point: {} makes it {change}\n", i.number);
+            text += &format!("turning point: within its interval {} makes it {change}\n", i.number);
         }
         for variant in &self.study.variants {
             let gives = match &variant.solved {
