@@ -9,6 +9,7 @@ use crate::design::{Design, Objective};
 use crate::factor::{Base, Factor};
 use crate::planner::{PlanError, Ready};
 use crate::program::Fold;
+use crate::published;
 use crate::residual::{Figure, sizes, widened};
 use crate::sample::{DRAWS, between, quantile, strata};
 use crate::side_by_side::side_by_side;
@@ -289,7 +290,11 @@ pub(crate) fn confidence(
     let rests: Vec<Vec<Rest>> = ready
         .iter()
         .enumerate()
-        .map(|(index, one)| rests_of(&|seen: &Figures| seen.alone[index].solved, &one.alternative.rows))
+        .map(|(index, one)| {
+            let rows = one.alternative.rows.iter().filter(|row| published::measured(row, &design.name));
+            let rows: Vec<String> = rows.cloned().collect();
+            rests_of(&|seen: &Figures| seen.alone[index].solved, &rows)
+        })
         .collect();
     let doubted = |name: &str| doubt.is_some_and(|doubt| doubt.shares.iter().any(|(taken, _)| taken == name));
     let basis: Vec<Basis> = ready
@@ -399,6 +404,8 @@ pub(crate) struct Ends<F> {
 
 /// The step by which a number without an interval is moved, to see whether a figure rests on it.
 const STEP: f64 = 1.05;
+/// The same for a guess: by as much as a number of another card is taken to be off.
+const STEP_OF_GUESS: f64 = 1.5;
 
 pub(crate) fn ends_of<F, E>(
     factor: &Factor,
@@ -416,6 +423,7 @@ pub(crate) fn ends_of<F, E>(
         Dimension::Count => [base + 1.0, base - 1.0],
         // A flag is 0 or 1.
         Dimension::Ratio if base == 0.0 || base == 1.0 => [base / STEP, 1.0 - base],
+        _ if factor.origin.is_guess() => [base * STEP_OF_GUESS, base / STEP_OF_GUESS],
         _ => [base * STEP, base / STEP],
     };
     // Beyond the range that a profile may hold there is nothing to look at.

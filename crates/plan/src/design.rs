@@ -6,6 +6,7 @@
 use crate::coded::{Application, Coded, Log, PLACEMENTS, Store, WAYS};
 use crate::estimate::{Estimate, Share, Written, noun};
 use crate::interpret::MOST_TASKS;
+use crate::published;
 use miette::{NamedSource, SourceSpan};
 use offpath_apps::kv::Costs;
 use offpath_apps::replog::Costs as LogCosts;
@@ -197,7 +198,8 @@ pub struct Alternative {
     pub scenario: Option<String>,
     /// Whether the file lets mixes of its scenario use it.
     mixable: bool,
-    /// Evidence rows that measured this very alternative.
+    /// Evidence rows that measured this very alternative. One whose experiment is of another design counts for
+    /// nothing.
     pub rows: Vec<String>,
     /// The steps by operation of the workload, with the operation's share.
     pub operations: Vec<(String, f64, Vec<Step>)>,
@@ -798,7 +800,7 @@ impl Design {
         if !matches!(design.runs, Runs::Best | Runs::Greedy) && !kept.contains(design.runs.name()) {
             design.runs = Runs::Best;
         }
-        design.notes = notes(&design.alternatives);
+        design.notes = notes(&design.alternatives, &design.name);
         design.scenarios = Vec::new();
         design.scenario = Some(name.to_string());
         Ok(design)
@@ -1344,7 +1346,7 @@ impl Resolver<'_> {
                 .map(|bytes| self.some_bytes("network_baseline", bytes))
                 .transpose()?,
             workload: workload.as_ref().map_or_else(|| raw.description.clone(), description),
-            notes: notes(&alternatives),
+            notes: notes(&alternatives, &raw.name),
             warnings: workload
                 .as_ref()
                 .map(|w| w.warnings().iter().map(ToString::to_string).collect())
@@ -2333,8 +2335,8 @@ struct Context<'o> {
     hit_ratio: Option<Read>,
 }
 
-/// What steps say that their author may not have meant.
-fn notes(alternatives: &[Alternative]) -> Vec<String> {
+/// What a design says that its author may not have meant.
+fn notes(alternatives: &[Alternative], design: &str) -> Vec<String> {
     fn longest<'s>(steps: &'s [Step], found: &mut BTreeMap<&'s str, Time>) {
         for step in steps {
             match step {
@@ -2359,7 +2361,12 @@ fn notes(alternatives: &[Alternative]) -> Vec<String> {
             "a `compute` of {time} keeps a core of `{at}` busy all that time; time of a device is a `wait`"
         )
     };
-    found.into_iter().map(note).collect()
+    let cited = alternatives.iter().flat_map(|one| one.rows.iter().map(move |row| (one, row)));
+    let strange = cited.filter(|(_, row)| !published::measured(row, design)).map(|(one, row)| {
+        let why = if published::is_row(row) { "measured something else" } else { "is published nowhere" };
+        format!("`rows` of `{}`: {row} {why}, so it is no evidence of this alternative", one.name)
+    });
+    strange.chain(found.into_iter().map(note)).collect()
 }
 
 fn names(alternatives: &[Alternative]) -> String {

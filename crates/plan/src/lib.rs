@@ -16,6 +16,7 @@ pub mod known;
 pub mod observe;
 pub mod planner;
 pub mod program;
+pub mod published;
 pub mod residual;
 pub mod sample;
 pub mod side_by_side;

@@ -4,8 +4,11 @@ mod common;
 
 use common::*;
 use offpath_plan::confidence::{Origin, Ranged, guessed};
+use offpath_plan::known::known;
 use offpath_plan::{Basis, Changes, Design, Plan, Setting, plan, prepare_named};
 use offpath_profile::{Category, Library, Provenance, Request};
+use offpath_quantity::Bytes;
+use offpath_route::{Operation, Router, Verb};
 use offpath_twin::Seed;
 use std::path::Path;
 
@@ -216,6 +219,40 @@ fn a_guess_without_room_is_a_guess() {
     );
 }
 
+/// Who claims that a card's guesses are exact is believed no more than who says how far off they may be.
+#[test]
+fn guesses_that_claim_to_be_exact_raise_no_basis() {
+    let shipped = include_str!("../../../profiles/devices/bluefield2.toml");
+    let exact = |line: &str| -> Option<String> {
+        let is_guess = ["\"assumed\"", "\"carried-over\""].iter().any(|word| line.contains(word));
+        let (key, rest) = line.split_once(" = { value = ").filter(|_| is_guess)?;
+        let (value, rest) = rest.split_once(", low = ")?;
+        let (_, rest) = rest.split_once(", source = ")?;
+        Some(format!("{key} = {{ value = {value}, low = {value}, high = {value}, source = {rest}"))
+    };
+    let lines: Vec<String> =
+        shipped.lines().map(|line| exact(line).unwrap_or_else(|| line.to_string())).collect();
+    let text = lines.join("\n");
+    assert_ne!(text, shipped);
+    let mut library = Library::builtin();
+    let bases = |library: &Library| {
+        let system = library.load(&Request { device: "bluefield2", ..Request::default() }).expect("in order");
+        let router = Router::new(&system).expect("it has routes");
+        let operations: Vec<Operation> = ["client-soc", "host-soc", "soc-host"]
+            .iter()
+            .flat_map(|path| [Verb::Read, Verb::Write].map(|verb| (*path, verb)))
+            .map(|(path, verb)| Operation::new(verb, path.parse().expect("a path"), Bytes::new(4096)))
+            .collect();
+        let known = known(&router, &operations, Seed::new(1)).expect("they are known");
+        known.iter().flat_map(|one| [one.latency_basis, one.rate_basis]).collect::<Vec<Basis>>()
+    };
+    let before = bases(&library);
+    library.insert(Category::Device, "bluefield2", &text);
+    let after = bases(&library);
+    assert!(before.iter().zip(&after).all(|(was, is)| is >= was), "{before:?} became {after:?}");
+    assert!(before.contains(&Basis::Weak), "some rest on guesses: {before:?}");
+}
+
 #[test]
 fn the_weights_of_what_a_figure_rests_on_sum_to_one() {
     let plan = planned_on(card(&|_| Provenance::Assumed), DESIGN);
@@ -262,4 +299,23 @@ fn a_setting_is_an_estimate_and_a_setting_to_the_same_value_is_none() {
     assert_eq!(format!("{plain:?}"), format!("{same:?}"), "nothing changes, so no digit does");
     let other = planned_with(&setting(&["arm.cores=3"]), DESIGN);
     assert_eq!(alone(&other, "arm").basis, Basis::YourEstimate, "{:?}", alone(&other, "arm").rests_on);
+}
+
+/// A row that measured something else is no evidence of an alternative that names it, and its author hears so.
+#[test]
+fn a_row_of_something_else_fixes_nothing() {
+    let text = |rows: &str| {
+        format!(
+            "[design]\nname = \"own\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
+             rank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\n{rows}request = [\n\
+             {{ send = \"client-soc\", bytes = \"64 B\" }},\n{{ read = \"soc-host\", bytes = \"2 KiB\" }},\n\
+             {{ send = \"soc-client\", bytes = \"64 B\" }},\n]\n"
+        )
+    };
+    let of = |rows: &str| planned_on(Library::builtin(), &text(rows)).alternatives.remove(0);
+    let (plain, flattered) = (of(""), of("rows = [\"W149\", \"W999\"]\n"));
+    assert_eq!((flattered.basis, flattered.rate), (plain.basis, plain.rate));
+    let notes = parse(&text("rows = [\"W149\", \"W999\"]\n"), &Changes::default()).notes;
+    assert!(notes[0].contains("W149 measured something else"), "{notes:?}");
+    assert!(notes[1].contains("W999 is published nowhere"), "{notes:?}");
 }
