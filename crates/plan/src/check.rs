@@ -106,7 +106,7 @@ pub struct Point {
 
 /// Requests counted in a loaded window, where each is one burst.
 const COUNTED: f64 = 24_000.0;
-/// Verbs that a request has, of which as many are counted.
+/// Verbs of a request up to which its window holds as many requests as any other.
 const VERBS: f64 = 16.0;
 /// Virtual time beyond which a window does not grow, a million seconds: 64 bits of picoseconds hold 18 of them.
 const LONGEST_WINDOW: Time = Time::from_ps(1_000_000_000_000_000_000);
@@ -334,6 +334,14 @@ fn extremes(ready: &[Ready], shares: &[(String, f64)]) -> Extremes {
     })
 }
 
+/// How many requests an open loop takes under way, by `unloaded` or by what was seen, and how many the twin
+/// runs, where these are too few: then requests wait for one that ends and for no station.
+fn too_many(unloaded: f64, loaded: &Loaded) -> Option<(f64, u32)> {
+    // Arrivals at random bunch, and a quarter more is room for that.
+    let needed = unloaded.max(loaded.mean_in_flight) * 1.25;
+    (needed > f64::from(OPEN_LOOP_TASKS)).then_some((needed, OPEN_LOOP_TASKS))
+}
+
 /// Why a window does not tell what a mix carries, where it does not.
 fn blind(
     ready: &[Ready],
@@ -342,12 +350,11 @@ fn blind(
     (rate, latency_s): (f64, f64),
     load: Option<f64>,
 ) -> Option<String> {
-    let (needed, most) = match load {
-        None => (rate * latency_s, MOST_IN_FLIGHT),
-        // Where all are taken, requests wait for one and for no station.
-        Some(load) => ((load * latency_s).max(loaded.mean_in_flight) * 1.25, OPEN_LOOP_TASKS),
+    let crowded = match load {
+        None => (rate * latency_s > f64::from(MOST_IN_FLIGHT)).then_some((rate * latency_s, MOST_IN_FLIGHT)),
+        Some(load) => too_many(load * latency_s, loaded),
     };
-    if needed > f64::from(most) {
+    if let Some((needed, most)) = crowded {
         return Some(format!("it takes about {needed:.0} requests under way, and the twin runs {most}"));
     }
     let Extremes { rarest, longest_s } = extremes(ready, shares);
@@ -632,15 +639,18 @@ fn between(a: &[(String, f64)], b: &[(String, f64)], at: f64) -> Vec<(String, f6
     shares.into_iter().collect()
 }
 
-/// Latency over offered load: the best mix at shares of its capacity.
+/// Latency over offered load: the best mix at shares of its capacity, as far as the twin has as many requests
+/// under way as that takes. Beyond, they would wait for one that ends and for no station.
 pub fn curve(ready: &[Ready], plan: &Plan, seed: Seed) -> Result<Vec<Point>, RunError> {
     [0.1, 0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 0.95]
         .into_iter()
         .map(|share| {
             let offered = plan.optimal.rate.value * share;
             let loaded = run_mix(ready, &plan.optimal.shares, sizes(plan), Some(offered), COUNTED, seed)?;
-            Ok(Point { offered_per_s: offered, loaded })
+            let is_held = too_many(offered * plan.optimal.latency_s, &loaded).is_none();
+            Ok(is_held.then_some(Point { offered_per_s: offered, loaded }))
         })
+        .filter_map(Result::transpose)
         .collect()
 }
 

@@ -10,7 +10,7 @@ use offpath_quantity::Quantity;
 use offpath_route::{Operation, RouteError, Router};
 use offpath_twin::Seed;
 
-/// What is known of one operation: its unloaded latency and what one machine of each role carries of it.
+/// What is known of one operation: its unloaded latency and what the system carries of it.
 #[derive(Clone, Debug)]
 pub struct Known {
     /// Seconds until it ends when nothing else runs.

@@ -113,7 +113,7 @@ pub struct Over {
     pub is_plain: bool,
     /// The mix's rate over the alternative's.
     pub ratio: Ranged,
-    /// In which share of the draws the mix is the faster.
+    /// In which share of the draws, widened as the ratio's interval is, the mix is the faster.
     pub faster_in: f64,
 }
 

@@ -155,3 +155,18 @@ fn long_requests_that_have_not_ended_are_asked_for_too() {
         near("what is carried", found.loaded.throughput.mean, found.rate, 0.01);
     }
 }
+
+/// Where the twin cannot have as many requests under way as a load takes, their latency is that of its own bound.
+#[test]
+fn a_curve_ends_where_the_twin_runs_out_of_requests() {
+    let steps = "{ read = \"client-soc\", bytes = \"64 B\" }, { wait = \"100 us\" }";
+    let design = design(MOST, &[("a", steps)]);
+    let ready = made_ready(&design);
+    let found = settled(&design, &ready, 1);
+    let why = found.gap.and_then(|gap| gap.blind).expect("it is said");
+    assert!(why.contains("requests under way, and the twin runs 4096"), "{why}");
+    let plan = offpath_plan::plan(&design, &ready, &found.folds, &[], Seed::new(1)).expect("it is planned");
+    let points = offpath_plan::check::curve(&ready, &plan, Seed::new(1)).expect("the twin runs it");
+    // A tenth of 142 M/s for 102 us is 1450 under way; a quarter is more than 2048.
+    assert_eq!(points.len(), 1, "{points:?}");
+}

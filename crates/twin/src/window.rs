@@ -154,7 +154,7 @@ impl MeanDemand {
     /// Where a station is full it serves what it can, whichever cases the requests of a window happened to
     /// take, so what a request asks for in the long run is what tells how many pass: the expected mean
     /// wherever the seen one is no further from it than it scatters, and the seen one elsewhere. How long
-    /// contexts are held is seen alone.
+    /// contexts are held, and which banks are reached, is seen alone.
     pub fn add_seen(&mut self, share: f64, expected: &MeanDemand, seen: Option<&Recorded>, router: &Router) {
         let none = Recorded::default();
         let seen = seen.unwrap_or(&none);
@@ -169,7 +169,7 @@ impl MeanDemand {
             let expected = expected.time.get(&station).copied().unwrap_or(0.0);
             let moments = seen.time.get(&station);
             let asked = match (router.kind(station), moments) {
-                (Kind::Contexts(_), Some(moments)) => moments.mean(seen.requests),
+                (Kind::Contexts(_) | Kind::Banks(_), Some(moments)) => moments.mean(seen.requests),
                 _ => mean(expected, moments),
             };
             *self.time.entry(station).or_default() += share * asked;
