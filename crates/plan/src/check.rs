@@ -33,6 +33,8 @@ pub struct Settled {
     pub loaded: Loaded,
     /// Where the twin carries something else than the mix was solved for.
     pub gap: Option<Gap>,
+    /// By how much the twin may carry less or more, as a share of the rate.
+    pub allowed: f64,
     /// Requests sampled on the idle twin, over all alternatives.
     pub sampled: u64,
     /// The widest 95% interval of an observed demand, as a share of it.
@@ -104,8 +106,25 @@ pub struct Point {
     pub loaded: Loaded,
 }
 
-/// Requests counted in a loaded window, where each is one burst.
-const COUNTED: f64 = 24_000.0;
+/// What of a loaded run is counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counted {
+    /// Requests, where each is one burst and its rare cases and long requests do not ask for more.
+    pub(crate) requests: f64,
+    /// Where in a round of the clients the window begins, as a share of it: that decides what its edges cut
+    /// off.
+    pub(crate) phase: f64,
+}
+
+impl Counted {
+    /// So many, from the beginning of a round on.
+    const fn requests(requests: f64) -> Counted {
+        Counted { requests, phase: 0.0 }
+    }
+}
+
+/// What a plan's run counts.
+const COUNTED: Counted = Counted::requests(24_000.0);
 /// Verbs of a request up to which its window holds as many requests as any other.
 const VERBS: f64 = 16.0;
 /// Virtual time beyond which a window does not grow, a million seconds: 64 bits of picoseconds hold 18 of them.
@@ -146,7 +165,7 @@ pub fn settle(
     chosen: Chosen<'_>,
     seed: Seed,
 ) -> Result<Settled, miette::Report> {
-    settle_counting(design, ready, chosen, COUNTED, seed)
+    settle_counting(design, ready, chosen, COUNTED.requests, seed)
 }
 
 /// [`settle`] with loaded windows of so many requests, or of fewer where they are large.
@@ -159,14 +178,15 @@ pub fn settle_counting(
 ) -> Result<Settled, miette::Report> {
     let (idle, sampled, widest) = observe_all(ready, seed)?;
     let load = offered(design);
-    let mut held = hold(design, ready, &idle, chosen, (load, counted), seed)?;
+    let mut held = hold(design, ready, &idle, chosen, (load, Counted::requests(counted)), seed)?;
     let blind = blind(ready, &held.shares, &held.loaded, held.sizes, load);
     let mut compared = compared(design, ready, &held.solution, &held.loaded, blind.clone());
     for more in LONGER {
         if !matches!(compared, Compared::Unclear(_)) {
             break;
         }
-        held.loaded = run_mix(ready, &held.shares, held.sizes, load, counted * more, seed)?;
+        let counted = Counted::requests(counted * more);
+        held.loaded = run_mix(ready, &held.shares, held.sizes, load, counted, seed)?;
         compared = self::compared(design, ready, &held.solution, &held.loaded, blind.clone());
     }
     let gap = match compared {
@@ -179,6 +199,7 @@ pub fn settle_counting(
         folds,
         shares,
         rate: solution.total,
+        allowed: allowed(ready, &solution),
         first_rate,
         rounds,
         moved,
@@ -210,7 +231,7 @@ fn hold(
     ready: &[Ready],
     idle: &[Fold],
     chosen: Chosen<'_>,
-    (load, counted): (Option<f64>, f64),
+    (load, counted): (Option<f64>, Counted),
     seed: Seed,
 ) -> Result<Held, miette::Report> {
     let mut folds = idle.to_vec();
@@ -371,6 +392,42 @@ fn blind(
         .then(|| format!("a request may take {longest}, and its window is {}", loaded.window))
 }
 
+/// How far runs of a settled mix that carried so much in the mean are from what it was confirmed by, where
+/// that is more than it may be.
+pub(crate) fn differs(
+    design: &Design,
+    ready: &[Ready],
+    settled: &Settled,
+    carried_per_s: f64,
+) -> Option<Gap> {
+    let router = own_router(ready)?;
+    let planned_per_s = offered(design).unwrap_or(settled.rate);
+    let allowed = settled.allowed;
+    let fullest = fullest(router, &settled.loaded);
+    let gap = Gap { planned_per_s, carried_per_s, allowed, fullest, blind: None };
+    ((carried_per_s / planned_per_s - 1.0).abs() > allowed).then_some(gap)
+}
+
+/// The routes of the system that a design's own alternatives run on.
+fn own_router(ready: &[Ready]) -> Option<&Router> {
+    ready.iter().find(|one| one.alternative.device.is_none()).map(|one| &*one.router)
+}
+
+/// By how much a twin may carry less or more than what was solved.
+fn allowed(ready: &[Ready], solution: &Solution) -> f64 {
+    let is_slot = |name: &str| {
+        let router = own_router(ready);
+        router.is_some_and(|router| {
+            matches!(router.station(name).map(|id| router.kind(id)), Some(Kind::Contexts(_)))
+        })
+    };
+    let slots = solution
+        .binding
+        .iter()
+        .any(|bound| matches!(&bound.constraint, Constraint::Station(name) if is_slot(name)));
+    if slots { ALLOWED_WITH_SLOTS } else { ALLOWED }
+}
+
 fn compared(
     design: &Design,
     ready: &[Ready],
@@ -378,16 +435,9 @@ fn compared(
     loaded: &Loaded,
     blind: Option<String>,
 ) -> Compared {
-    let own = ready.iter().find(|one| one.alternative.device.is_none()).map(|one| &*one.router);
-    let Some(router) = own else { return Compared::Agrees };
+    let Some(router) = own_router(ready) else { return Compared::Agrees };
     let planned_per_s = offered(design).unwrap_or(solution.total);
-    let slots = solution.binding.iter().any(|bound| match &bound.constraint {
-        Constraint::Station(name) => {
-            matches!(router.station(name).map(|id| router.kind(id)), Some(Kind::Contexts(_)))
-        }
-        _ => false,
-    });
-    let allowed = if slots { ALLOWED_WITH_SLOTS } else { ALLOWED };
+    let allowed = allowed(ready, solution);
     let Interval { mean, low, high, .. } = loaded.throughput;
     let gap = Gap { planned_per_s, carried_per_s: mean, allowed, fullest: fullest(router, loaded), blind };
     if gap.blind.is_some() {
@@ -440,12 +490,14 @@ fn enough(rate: f64, latency_s: f64) -> u32 {
     ((rate * latency_s * 6.0) as u32).clamp(32, MOST_IN_FLIGHT)
 }
 
-fn run_mix(
+/// Runs a mix at a load, or saturated: then with as many requests under way as fill a station, and counted
+/// once their queues have settled.
+pub(crate) fn run_mix(
     ready: &[Ready],
     named: &[(String, f64)],
     (capacity, latency_s): (f64, f64),
     offered: Option<f64>,
-    counted: f64,
+    Counted { requests: counted, phase }: Counted,
     seed: Seed,
 ) -> Result<Loaded, RunError> {
     let (own, shares) = own(ready, named);
@@ -468,7 +520,8 @@ fn run_mix(
     let run = |in_flight: u32, rounds: f64| {
         // Queues that a closed loop fills at its start have to drain once before anything is counted.
         let settling = (latency_s * 8.0).max(longest_s * 2.0).min(counted / rate);
-        let warm_up = f64::from(in_flight) / rate * rounds + settling;
+        let round = if offered.is_none() { f64::from(in_flight) / rate } else { latency_s };
+        let warm_up = f64::from(in_flight) / rate * rounds + settling + phase * round.max(latency_s);
         let arrivals = offered.map_or(Arrivals::Closed(in_flight), Arrivals::Poisson);
         load(&own, &shares, arrivals, Time::from_ps((warm_up * 1e12) as u64), window, seed.child("load"))
     };

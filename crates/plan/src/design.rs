@@ -2310,7 +2310,7 @@ impl Resolver<'_> {
                 kinds.iter().filter(|(_, _, keys)| keys.contains(&key)).map(|(name, ..)| *name).collect();
             let takes = if own.is_empty() { "no other key".to_string() } else { own.join(", ") };
             return Err(self.error(
-                format!("a `{kind}` step has no `{key}`"),
+                format!("a `{kind}` step takes no `{key}`"),
                 format!("`{kind}` takes {takes}; `{key}` belongs to {}", owners.join(", ")),
                 span,
             ));
@@ -2395,10 +2395,10 @@ mod tests {
     #[test]
     fn what_no_step_uses_is_refused_by_name() {
         for (steps, words) in [
-            (r#"{ write = "host-backup", bytes = "1 B", time = "5 ns" }"#, "a `write` step has no `time`"),
-            (r#"{ read = "host-backup", bytes = "1 B", hit = [] }"#, "a `read` step has no `hit`"),
-            (r#"{ compute = "host", time = "5 ns", batch = 2 }"#, "a `compute` step has no `batch`"),
-            (r#"{ parallel = [], steps = [] }"#, "a `parallel` step has no `steps`"),
+            (r#"{ write = "host-backup", bytes = "1 B", time = "5 ns" }"#, "a `write` step takes no `time`"),
+            (r#"{ read = "host-backup", bytes = "1 B", hit = [] }"#, "a `read` step takes no `hit`"),
+            (r#"{ compute = "host", time = "5 ns", batch = 2 }"#, "a `compute` step takes no `batch`"),
+            (r#"{ parallel = [], steps = [] }"#, "a `parallel` step takes no `steps`"),
             (r#"{ read = "soc-host-dma", bytes = "1 B", batch = 2 }"#, "a copy engine has no doorbell"),
             (r#"{ repeat = 3000000000, steps = [] }"#, "a repeat of 0 steps"),
         ] {

@@ -97,7 +97,8 @@ pub struct Shared {
     pub chance: Chance,
     /// Requests that wait for a task, by initiator.
     queues: RefCell<BTreeMap<String, VecDeque<Job>>>,
-    waiting: RefCell<BTreeMap<String, VecDeque<Waker>>>,
+    /// Tasks without a request, by initiator and machine.
+    waiting: RefCell<BTreeMap<String, BTreeMap<u32, VecDeque<Waker>>>>,
     /// Called when a request is answered, or with the failure.
     ended: Box<Ended>,
     /// Called when nothing of a request is left to do.
@@ -209,12 +210,18 @@ impl Shared {
         }))
     }
 
-    /// Hands a request to the next free task of its initiator.
-    pub fn push(&self, job: Job) {
+    /// Hands a request to a free task of its initiator, on the machine that the random bits `draw` choose
+    /// among those that have one: users come to every client alike.
+    pub fn push(&self, job: Job, draw: u64) {
         let initiator = &self.program(job.alternative, job.program).initiator;
         self.queues.borrow_mut().entry(initiator.clone()).or_default().push_back(job);
-        let waker = self.waiting.borrow_mut().get_mut(initiator).and_then(VecDeque::pop_front);
-        if let Some(waker) = waker {
+        let mut waiting = self.waiting.borrow_mut();
+        let Some(machines) = waiting.get_mut(initiator) else { return };
+        let free: Vec<u32> =
+            machines.iter().filter(|(_, tasks)| !tasks.is_empty()).map(|(machine, _)| *machine).collect();
+        let chosen = (unit_of(draw) * free.len() as f64) as usize;
+        if let Some(waker) = free.get(chosen).and_then(|machine| machines.get_mut(machine)?.pop_front()) {
+            drop(waiting);
             waker.wake();
         }
     }
@@ -277,14 +284,15 @@ impl Shared {
         &self.script[usize::from(alternative)].programs[usize::from(program)].1
     }
 
-    async fn next(&self, initiator: &str) -> Job {
+    async fn next(&self, initiator: &str, machine: u32) -> Job {
         poll_fn(|context| {
             let job = self.queues.borrow_mut().get_mut(initiator).and_then(VecDeque::pop_front);
             match job {
                 Some(job) => Poll::Ready(job),
                 None => {
                     let mut waiting = self.waiting.borrow_mut();
-                    waiting.entry(initiator.to_string()).or_default().push_back(context.waker().clone());
+                    let machines = waiting.entry(initiator.to_string()).or_default();
+                    machines.entry(machine).or_default().push_back(context.waker().clone());
                     Poll::Pending
                 }
             }
@@ -963,7 +971,7 @@ async fn initiate<F: Hint>(agent: Rc<Agent<F>>, number: u16) {
     let shared = agent.shared.clone();
     shared.connected.set(shared.connected.get() + 1);
     loop {
-        let job = shared.next(&agent.name).await;
+        let job = shared.next(&agent.name, agent.instance).await;
         let place = Place {
             alternative: job.alternative as u8,
             program: job.program as u8,

@@ -8,7 +8,8 @@ use offpath_fabric::{Fabric, LocalBoxFuture, World};
 use offpath_quantity::Time;
 use offpath_route::{Kind, Posting, Router};
 use offpath_twin::world::{Label, Observer, Recorded, Snapshot, TwinFabric, TwinQueuePair, TwinWorld};
-use offpath_twin::{BATCHES, Interval, Latencies, MeanDemand, Seed, edges, throughput, unit_of};
+use offpath_twin::{BATCHES, Generator, Interval, Latencies, MeanDemand, Seed, edges, throughput, unit_of};
+use rand_core::RngCore;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -198,7 +199,7 @@ pub fn observe(one: &Ready, seed: Seed) -> Result<Observed, RunError> {
                         let before = ended.borrow().count;
                         let label = observer.begin(0).value();
                         let program = next.next() as u16;
-                        shared.push(Job { alternative: 0, program, born: fabric.now(), label });
+                        shared.push(Job { alternative: 0, program, born: fabric.now(), label }, 0);
                         wait_for(&fabric, || ended.borrow().count > before || shared.broken().is_some())
                             .await;
                     }
@@ -340,6 +341,7 @@ pub fn load(
             .iter()
             .map(|one| Proportions::new(one.programs.iter().map(|(share, _)| *share)))
             .collect(),
+        machines: seed.child("machines").generator(),
     });
     let tasks = match arrivals {
         Arrivals::Closed(in_flight) => in_flight,
@@ -490,6 +492,8 @@ struct Driver {
     begun: u64,
     alternatives: Proportions,
     programs: Vec<Proportions>,
+    /// On which machine each request begins.
+    machines: Generator,
 }
 
 impl Driver {
@@ -499,7 +503,8 @@ impl Driver {
         let program = self.programs[alternative].next();
         self.begun += 1;
         let label = self.observer.begin(kind_of(alternative, program)).value();
-        shared.push(Job { alternative: alternative as u16, program: program as u16, born: now, label });
+        let job = Job { alternative: alternative as u16, program: program as u16, born: now, label };
+        shared.push(job, self.machines.next_u64());
     }
 }
 

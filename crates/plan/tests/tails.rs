@@ -26,7 +26,8 @@ fn a_curve_goes_from_a_tenth_of_the_best_mix_to_nearly_all() {
     }
     let mean = |index: usize| points[index].loaded.latencies.mean().expect("requests ended").as_seconds();
     near("hardly anybody waits at a tenth", mean(0), plan.optimal.latency_s, 0.05);
-    assert!(mean(points.len() - 1) > 1.05 * mean(0), "{} and {}", mean(0), mean(points.len() - 1));
+    // The packet cores that bind serve within nanoseconds, so even at 95% they hold up by little.
+    assert!(mean(points.len() - 1) > 1.01 * mean(0), "{} and {}", mean(0), mean(points.len() - 1));
 }
 
 #[test]
@@ -61,4 +62,47 @@ fn no_alternative_alone_has_a_lower_tail_than_the_mix_that_was_asked_to_have_the
     }
     let worst = alone.iter().map(|(_, tail)| *tail).max().expect("some can carry it");
     assert!(worst.as_seconds() > 1.05 * found.as_seconds(), "nothing was to choose: {alone:?}, {found}");
+}
+
+/// Users come to every client machine alike: were they sent to one after the other, its port, half as fast
+/// as the server's, would hold them up long before the server's is full.
+#[test]
+fn requests_at_random_wait_as_in_m_d_1_at_the_port_that_is_full_first() {
+    let text = r#"
+        [design]
+        name = "read"
+        description = "READs of 4 KiB"
+        device = "bluefield2"
+        testbed = "rack"
+        mode = "separated-host"
+        objective = "most-throughput"
+        rank_by = "unloaded-latency"
+        [[alternative]]
+        name = "READ"
+        request = [{ read = "client-host", bytes = "4 KiB" }]
+    "#;
+    let ready = prepare(&parse(text, &Changes::default()), &setting(&[], &[])).expect("it is in order");
+    let fold = &folds(&ready)[0];
+    let port = fold.seconds["nic.transmit"];
+    let clients = ready[0].router.system().machine("client").expect("there are clients").count as f64;
+    let client_port = fold.seconds["client.nic.receive"];
+    assert!(client_port > 1.9 * port && clients > 10.0, "{client_port} {port} {clients}");
+    // Pollaczek and Khinchine, for a service of constant time.
+    let wait = |service: f64, busy: f64| busy * service / (2.0 * (1.0 - busy));
+    let mut before = Time::ZERO;
+    for part in [0.5, 0.8, 0.9] {
+        let arrivals = Arrivals::Poisson(part / port);
+        let (warm_up, window) = (Time::from_us(200), Time::from_ms(8));
+        let ready: Vec<_> = ready.iter().collect();
+        let seen = load(&ready, &[1.0], arrivals, warm_up, window, Seed::new(5)).expect("the twin runs it");
+        let mean = seen.latencies.mean().expect("requests ended").as_seconds() - fold.latency;
+        // Stations of constant time in a row hold up as their slowest does; what comes through it is more
+        // even than what comes at random, so at a client's port they wait at most as long as that.
+        let least = wait(port, part);
+        let most = least + wait(client_port, part * client_port / port / clients);
+        assert!((0.9 * least..=1.1 * most).contains(&mean), "at {part}: {mean}, not {least} to {most}");
+        let median = seen.latencies.quantile(0.5).expect("requests ended");
+        assert!(median >= before, "p50 {median} at {part} of the load, {before} below it");
+        before = median;
+    }
 }

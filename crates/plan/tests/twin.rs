@@ -223,7 +223,7 @@ fn the_same_interpreter_serves_every_request_on_the_local_world() {
                 }
                 for number in 0..all {
                     let alternative = (number % 3) as u16;
-                    shared.push(Job { alternative, program: 0, born: fabric.now(), label: 0 });
+                    shared.push(Job { alternative, program: 0, born: fabric.now(), label: 0 }, 0);
                 }
                 let until = fabric.now() + Time::from_ms(1_000);
                 while ended.borrow().iter().sum::<u32>() < all && fabric.now() < until {

@@ -368,7 +368,6 @@ impl Page<'_> {
         if curve {
             text +=
                 &screen.heading("Latency over load of the mix, on the twin (tails: no evidence backs them)");
-            text += "percentiles of payloads above a packet are too high where links differ in rate\n";
             text += &self.curve_table(screen);
         }
         text
@@ -591,8 +590,7 @@ impl Page<'_> {
                 .map(|(name, share)| format!("{:.1}% {name}", share * 100.0))
                 .collect();
             text += &format!(
-                "lowest p99 found: {} us with {}\n      percentiles of payloads above a packet are too high where links \
-                 differ in rate\n",
+                "lowest p99 found: {} us with {}\n",
                 short(tail.latencies.quantile(0.99).map_or(0.0, Time::as_us)),
                 shares.join(" + ")
             );

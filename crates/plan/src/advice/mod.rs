@@ -155,11 +155,6 @@ pub struct Advised {
     pub unconfirmed: Option<Gap>,
 }
 
-/// How far the twin is from what is planned of a case's mix, where it does not confirm it.
-fn unconfirmed(bench: &Bench<'_>, case: &Case, ready: &[Ready]) -> Result<Option<Gap>, miette::Report> {
-    Ok(settle(&case.design, ready, check::Chosen::Held(&case.shares), bench.seed)?.gap)
-}
-
 /// How much is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
@@ -179,7 +174,6 @@ const MOST_RUNGS: usize = 3;
 struct Tried {
     remedy: String,
     case: Case,
-    added: Added,
 }
 
 /// A change with the way that was chosen.
@@ -202,21 +196,26 @@ pub(crate) fn advise_on(
     planned: Option<&Settled>,
 ) -> Result<Advised, miette::Report> {
     let (first, ready) = bench.case(text, None)?;
-    let gap = match planned.filter(|_| first.design.runs == Runs::Best) {
-        Some(settled) => settled.gap.clone(),
-        None => unconfirmed(bench, &first, &ready)?,
+    let own;
+    let settled = match planned.filter(|_| first.design.runs == Runs::Best) {
+        Some(settled) => settled,
+        None => {
+            own = settle(&first.design, &ready, check::Chosen::Held(&first.shares), bench.seed)?;
+            &own
+        }
     };
-    if let Some(gap) = gap {
-        return Ok(Advised {
-            objective: first.design.objective,
-            runs: first.design.runs.name().to_string(),
-            shares: first.shares,
-            advice: Vec::new(),
-            silent: Vec::new(),
-            together: None,
-            text: first.text,
-            unconfirmed: Some(gap),
-        });
+    let refused = |gap: Gap| Advised {
+        objective: first.design.objective,
+        runs: first.design.runs.name().to_string(),
+        shares: first.shares.clone(),
+        advice: Vec::new(),
+        silent: Vec::new(),
+        together: None,
+        text: first.text.clone(),
+        unconfirmed: Some(gap),
+    };
+    if let Some(gap) = &settled.gap {
+        return Ok(refused(gap.clone()));
     }
     let scopes = scopes(&first, &ready);
     let mut current = first.clone();
@@ -243,7 +242,7 @@ pub(crate) fn advise_on(
                     }
                 }
             }
-            match best(bench, (&current, &given), chosen, scope, &mut reasons)? {
+            match best(bench, &current, chosen, scope, &mut reasons)? {
                 Some((found, case)) => {
                     advice.push(found);
                     current = case;
@@ -252,16 +251,17 @@ pub(crate) fn advise_on(
             }
         }
     }
+    // Gains were measured on runs of their own, which have to carry what the plan was confirmed by.
+    if let Some(carried) = bench.carried(&first)
+        && let Some(gap) = check::differs(&first.design, &ready, settled, carried)
+    {
+        return Ok(refused(gap));
+    }
     let together = match advice.as_slice() {
         [] => None,
         [one] if one.scope == Scope::All => Some(one.gain),
         _ if depth == Depth::Promising => None,
-        _ => {
-            let (_, changed) = bench.case(&current.text, Some(&current.shares))?;
-            let sides =
-                (trial::added(&first, &ready, &Scope::All)?, trial::added(&current, &changed, &Scope::All)?);
-            bench.gain((&first, &sides.0), (&current, &sides.1), &Scope::All)?
-        }
+        _ => bench.gain(&first, &current, &Scope::All)?,
     };
     Ok(Advised {
         objective: first.design.objective,
@@ -346,7 +346,7 @@ fn choose(
                 Some(reason) => refused = format!("{} {reason}", rung.remedy),
                 None => {
                     let gain = expected(objective, base, &added);
-                    open.push((gain, Tried { remedy: rung.remedy, case, added }));
+                    open.push((gain, Tried { remedy: rung.remedy, case }));
                 }
             },
         }
@@ -371,8 +371,7 @@ fn choose(
     if open.len() == 1 || most < LEAST_GAIN {
         return Ok(Ok(open.swap_remove(0).1));
     }
-    let jobs: Vec<(&Case, &Scope, u32)> =
-        open.iter().map(|(_, tried)| (&tried.case, scope, bench.in_flight(base, &tried.added))).collect();
+    let jobs: Vec<(&Case, &Scope)> = open.iter().map(|(_, tried)| (&tried.case, scope)).collect();
     let samples = bench.run(&jobs, 1)?;
     let score = |index: usize| {
         let value = samples[index][0].value(objective);
@@ -418,22 +417,19 @@ fn broken(case: &Case, base: &Added, changed: &Added) -> Option<String> {
 /// The change that gains most, measured, with the changed design.
 fn best(
     bench: &Bench<'_>,
-    (current, given): (&Case, &Added),
+    current: &Case,
     chosen: Vec<Chosen>,
     scope: &Scope,
     reasons: &mut BTreeMap<usize, Vec<String>>,
 ) -> Result<Option<(Advice, Case)>, miette::Report> {
     // All runs are asked for at once, so that every core has work.
-    let mut jobs: Vec<(&Case, &Scope, u32)> = Vec::new();
-    for one in &chosen {
-        let in_flight = bench.in_flight(given, &one.tried.added);
-        jobs.extend([(current, scope, in_flight), (&one.tried.case, scope, in_flight)]);
-    }
+    let jobs: Vec<(&Case, &Scope)> =
+        chosen.iter().flat_map(|one| [(current, scope), (&one.tried.case, scope)]).collect();
     bench.run(&jobs, SEEDS)?;
     let mut gains: Vec<(Gain, Chosen)> = Vec::new();
     for one in chosen {
         let note = reasons.entry(one.rule).or_default();
-        match bench.gain((current, given), (&one.tried.case, &one.tried.added), scope)? {
+        match bench.gain(current, &one.tried.case, scope)? {
             Some(gain) if gain.share.low > LEAST_GAIN => gains.push((gain, one)),
             Some(gain) => {
                 keep(note, format!("{}: {} gains nothing ({})", one.why, one.tried.remedy, interval(&gain)))

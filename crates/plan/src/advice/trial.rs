@@ -1,11 +1,11 @@
 //! Measuring a remedy: the design as given and as changed, on the twin, with the same seeds.
 
 use super::Scope;
-use crate::check::{BURST, own};
+use crate::check::{Counted, run_mix};
 use crate::design::{Changes, Design, Objective, Popularities};
-use crate::observe::{Arrivals, RunError, load};
+use crate::observe::RunError;
 use crate::planner::{Ready, Setting, capacity_at, prepare, shares_run};
-use crate::program::{Fold, Instruction};
+use crate::program::Fold;
 use crate::side_by_side::side_by_side;
 use crate::solve::host_seconds;
 use offpath_quantity::Time;
@@ -32,14 +32,12 @@ pub struct Bench<'b> {
     popularities: Popularities,
 }
 
-type Key = (String, String, Scope, u32, u64);
+type Key = (String, String, Scope, u64);
 
 /// Pairs of runs that a gain rests on. Each has a seed of its own, the same as given and as changed.
 pub const SEEDS: u64 = 4;
-/// Requests under way, as a multiple of those that are under way unloaded at the capacity.
-const UNDER_WAY: f64 = 3.0;
-/// Moves that one run counts: a request's verbs, each as many bursts as its payload is.
-const MOVES: f64 = 30_000.0;
+/// Requests that one run counts, of such as are one burst.
+const REQUESTS: f64 = 8_000.0;
 
 /// A design with the mix that is looked at.
 #[derive(Clone, Debug)]
@@ -63,10 +61,6 @@ pub struct Added {
     pub longest_s: f64,
     /// Host processor seconds a request.
     pub host_cpu_s: f64,
-    /// Moves a request.
-    moves: f64,
-    /// Share of the requests that are of the program which moves most in all.
-    largest: f64,
 }
 
 /// What one run shows.
@@ -146,9 +140,7 @@ pub fn added(case: &Case, ready: &[Ready], scope: &Scope) -> Result<Added, miett
     let folds: Vec<Fold> = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
     let capacity = capacity_at(&case.design, &ready, &folds, &case.shares)?;
     let share = |name: &str| case.shares.iter().find(|(own, _)| own == name).map_or(0.0, |(_, share)| *share);
-    let mut sum =
-        Added { capacity, latency_s: 0.0, longest_s: 0.0, host_cpu_s: 0.0, moves: 0.0, largest: 1.0 };
-    let mut most = 0.0;
+    let mut sum = Added { capacity, latency_s: 0.0, longest_s: 0.0, host_cpu_s: 0.0 };
     for (one, fold) in ready.iter().zip(&folds) {
         let share = share(&one.alternative.name);
         if share <= 0.0 {
@@ -157,17 +149,6 @@ pub fn added(case: &Case, ready: &[Ready], scope: &Scope) -> Result<Added, miett
         sum.latency_s += share * fold.latency;
         sum.longest_s = sum.longest_s.max(fold.latency);
         sum.host_cpu_s += share * host_seconds(fold, &one.router);
-        for (weight, program) in &one.compiled.programs {
-            let moves = program.code.iter().map(|instruction| match instruction {
-                Instruction::Verb(call) => 1.0 + call.operation.payload.get() as f64 / BURST,
-                _ => 0.0,
-            });
-            let moves = share * weight * moves.sum::<f64>();
-            sum.moves += moves;
-            if moves > most {
-                (most, sum.largest) = (moves, share * weight);
-            }
-        }
     }
     Ok(sum)
 }
@@ -212,89 +193,69 @@ impl<'b> Bench<'b> {
         Ok((Case { text: text.to_string(), design, shares }, ready))
     }
 
-    /// Clients for both sides of a comparison: enough to saturate the one that needs more of them.
-    /// Where that is hardly more than the other's, comparisons share the runs of the design as given.
-    pub fn in_flight(&self, given: &Added, changed: &Added) -> u32 {
-        let need = |one: &Added| ((one.capacity * one.latency_s * UNDER_WAY) as u32).clamp(4, 4096);
-        let (own, other) = (need(given), need(changed));
-        if other > own + own / 2 { other } else { own }
-    }
-
     /// Runs cases side by side, `seeds` times each. A run depends on its seed alone, so the answer
     /// does not depend on the number of threads.
-    pub fn run(&self, jobs: &[(&Case, &Scope, u32)], seeds: u64) -> Result<Vec<Vec<Sample>>, RunError> {
-        let key = |(case, scope, in_flight): &(&Case, &Scope, u32), seed: u64| -> Key {
-            (case.text.clone(), format!("{:?}", case.shares), (*scope).clone(), *in_flight, seed)
-        };
-        let mut open: Vec<(Key, &Case, &Scope, u32, u64)> = Vec::new();
+    pub fn run(&self, jobs: &[(&Case, &Scope)], seeds: u64) -> Result<Vec<Vec<Sample>>, RunError> {
+        let mut open: Vec<(Key, &Case, &Scope, u64)> = Vec::new();
         for job in jobs {
             for seed in 0..seeds {
-                let key = key(job, seed);
+                let key = key(job.0, job.1, seed);
                 let known = self.samples.borrow().contains_key(&key);
                 if !known && !open.iter().any(|other| other.0 == key) {
-                    open.push((key, job.0, job.1, job.2, seed));
+                    open.push((key, job.0, job.1, seed));
                 }
             }
         }
         let (setting, root) = (self.setting, self.seed);
         let results = side_by_side(open.len(), |index| {
-            let (_, case, scope, in_flight, seed) = &open[index];
-            sample(case, scope, *in_flight, root.index(*seed), setting)
+            let (_, case, scope, seed) = &open[index];
+            sample(case, scope, root.index(*seed), setting)
         });
         let mut samples = self.samples.borrow_mut();
         for ((key, ..), result) in open.into_iter().zip(results) {
             samples.insert(key, result?);
         }
-        Ok(jobs.iter().map(|job| (0..seeds).map(|seed| samples[&key(job, seed)]).collect()).collect())
+        Ok(jobs
+            .iter()
+            .map(|job| (0..seeds).map(|seed| samples[&key(job.0, job.1, seed)]).collect())
+            .collect())
+    }
+
+    /// Mean throughput of the runs of a case with all its requests; `None` where it was not run.
+    pub(super) fn carried(&self, case: &Case) -> Option<f64> {
+        let samples = self.samples.borrow();
+        let key = |seed| key(case, &Scope::All, seed);
+        let seen: Vec<f64> =
+            (0..SEEDS).filter_map(|seed| Some(samples.get(&key(seed))?.throughput)).collect();
+        (!seen.is_empty()).then(|| seen.iter().sum::<f64>() / seen.len() as f64)
     }
 
     /// What `changed` gains over `given`.
-    pub fn gain(
-        &self,
-        given: (&Case, &Added),
-        changed: (&Case, &Added),
-        scope: &Scope,
-    ) -> Result<Option<Gain>, RunError> {
-        let in_flight = self.in_flight(given.1, changed.1);
-        let runs = self.run(&[(given.0, scope, in_flight), (changed.0, scope, in_flight)], SEEDS)?;
-        Ok(Gain::of(given.0.design.objective, &runs[0], &runs[1]))
+    pub fn gain(&self, given: &Case, changed: &Case, scope: &Scope) -> Result<Option<Gain>, RunError> {
+        let runs = self.run(&[(given, scope), (changed, scope)], SEEDS)?;
+        Ok(Gain::of(given.design.objective, &runs[0], &runs[1]))
     }
 }
 
+fn key(case: &Case, scope: &Scope, seed: u64) -> Key {
+    (case.text.clone(), format!("{:?}", case.shares), scope.clone(), seed)
+}
+
 /// One run of a case's mix, saturated where throughput is sought and else at the load.
-fn sample(
-    case: &Case,
-    scope: &Scope,
-    in_flight: u32,
-    seed: Seed,
-    setting: &Setting,
-) -> Result<Sample, RunError> {
+fn sample(case: &Case, scope: &Scope, seed: Seed, setting: &Setting) -> Result<Sample, RunError> {
     let stopped = |error: miette::Report| RunError::World { reason: error.to_string() };
     let ready = prepare(&case.design, setting).map_err(stopped)?;
     let added = added(case, &ready, scope).map_err(stopped)?;
     let ready = within(&ready, scope);
-    let (own, shares) = own(&ready, &case.shares);
-    let (arrivals, rate) = match case.design.objective {
-        Objective::MostThroughput => (Arrivals::Closed(in_flight), added.capacity),
-        Objective::LeastHostCpu { load } | Objective::LowestP99 { load } => (Arrivals::Poisson(load), load),
+    let offered = match case.design.objective {
+        Objective::MostThroughput => None,
+        Objective::LeastHostCpu { load } | Objective::LowestP99 { load } => Some(load),
     };
-    // A window has to be long beside the time that what is under way takes to pass, and to have enough
-    // of those requests that make up most of the work.
-    let passing = match arrivals {
-        Arrivals::Closed(in_flight) => f64::from(in_flight),
-        Arrivals::Poisson(_) => 0.0,
-    };
-    let counted =
-        (MOVES / added.moves.max(1.0)).clamp(64.0, 8_000.0).max(8.0 * passing).max(64.0 / added.largest);
-    let span = |seconds: f64| Time::from_ps((seconds * 1e12) as u64);
-    // Queues that a closed loop fills at its start have to drain before anything is counted.
-    let warm_up = span(passing / rate * 4.0 + added.latency_s * 8.0);
-    // Where in a round of the clients the window begins decides what its edges cut off. Each seed
-    // begins elsewhere, so that the interval knows of it.
-    let phase = unit_of(seed.child("phase").value());
-    let warm_up = warm_up + span(phase * (passing / rate).max(added.latency_s));
-    let loaded = load(&own, &shares, arrivals, warm_up, span(counted / rate), seed)?;
-    let host = own[0].router.host_processor().map(|id| &own[0].router.stations()[id.index()]);
+    // Each seed begins at another moment of a round, so that the interval knows what the edges cut off.
+    let counted = Counted { requests: REQUESTS, phase: unit_of(seed.child("phase").value()) };
+    let loaded = run_mix(&ready, &case.shares, (added.capacity, added.latency_s), offered, counted, seed)?;
+    let router = &ready[0].router;
+    let host = router.host_processor().map(|id| &router.stations()[id.index()]);
     let servers = host.map_or(0, |station| station.servers());
     let busy = host.and_then(|station| loaded.utilization.get(&station.name)).copied().unwrap_or(0.0);
     Ok(Sample {
