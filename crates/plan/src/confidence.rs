@@ -427,10 +427,14 @@ pub(crate) fn ends_of<F, E>(
         _ => [base * STEP, base / STEP],
     };
     // Beyond the range that a profile may hold there is nothing to look at.
+    let is_share = factor.value.dimension() == Dimension::Ratio && base <= 1.0;
     let look = |value: f64| -> Result<_, E> {
-        let value = Quantity::from_base(value, factor.value.dimension());
+        let value =
+            Quantity::from_base(if is_share { value.min(1.0) } else { value }, factor.value.dimension());
         let Some(value) = value.filter(|value| *value != factor.value) else { return Ok(None) };
-        Ok(figures(value)?.map(|seen| (value, Some(seen))))
+        // The same holds for what the user's design may not hold.
+        let seen = if factor.is_estimate() { figures(value).ok().flatten() } else { figures(value)? };
+        Ok(seen.map(|seen| (value, Some(seen))))
     };
     Ok(Ends { low: look(moved[1])?, high: look(moved[0])? })
 }

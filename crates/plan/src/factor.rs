@@ -123,14 +123,19 @@ impl<'a> Base<'a> {
     /// Every number of the systems and every estimate of the design, in the order of names.
     pub fn factors(&self) -> Vec<Factor> {
         let mut factors = factors_of(&self.systems);
-        // What the user's design says of sizes and shares is the question, and no guess, unless the user gives
-        // an interval. What it says that work takes or how fast it goes is a guess of the user's in any case.
-        let estimates = self.design.estimates().iter();
-        let costs = |one: &Estimate| {
-            use Dimension::{BitRate, Frequency, OpRate, Time};
-            matches!(one.value.dimension(), Time | BitRate | OpRate | Frequency)
+        // What the user's design says of sizes and numbers is the question, and no guess, unless the user gives
+        // an interval; so is what it plans at one value after the other. What it says that work takes, how
+        // fast it goes or how often something happens is a guess of the user's in any case.
+        let swept = self.design.sweep.as_ref().map(|(name, _)| format!("parameters.{name}"));
+        let guessed = |one: &Estimate| match one.value.dimension() {
+            Dimension::Time | Dimension::BitRate | Dimension::OpRate | Dimension::Frequency => true,
+            Dimension::Ratio => one.value.base().fract() != 0.0,
+            Dimension::Bytes | Dimension::Count => false,
         };
-        let open = estimates.filter(|one| one.low.is_some() || costs(one));
+        let is_open = |one: &&Estimate| {
+            one.low.is_some() || guessed(one) && swept.as_deref().is_none_or(|swept| *one.id != *swept)
+        };
+        let open = self.design.estimates().iter().filter(is_open);
         factors.extend(open.map(|one| Factor {
             id: one.id.to_string(),
             value: one.value,

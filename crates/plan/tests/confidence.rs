@@ -284,6 +284,43 @@ fn a_guessed_processor_time_is_called_the_users_estimate() {
     assert!(high / low > 3.0, "{low} to {high}");
 }
 
+/// How often something happens is guessed as how long it takes is. What is planned at one value after the
+/// other is the question, and so is a share of nothing or of all.
+#[test]
+fn a_guessed_share_is_called_the_users_estimate() {
+    let of = |head: &str, alternative: &str| {
+        let text = format!(
+            "[design]\nname = \"own\"\ndevice = \"invented\"\nobjective = \"most-throughput\"\n\
+             rank_by = \"throughput\"\n{head}\n[[alternative]]\nname = \"a\"\n{alternative}\n"
+        );
+        planned_on(card(&|_| Provenance::Datasheet), &text).alternatives.remove(0).basis
+    };
+    let branch = |probability: &str| {
+        format!(
+            "request = [{{ send = \"client-host\", bytes = \"64 B\" }}, {{ probability = {probability}, then = \
+             [{{ read = \"host-arm\", bytes = \"64 KiB\" }}], otherwise = [] }}, \
+             {{ send = \"host-client\", bytes = \"64 B\" }}]"
+        )
+    };
+    let parameter = "[parameters]\nshare = 0.3";
+    assert_eq!(of("", &branch("0.3")), Basis::YourEstimate);
+    assert_eq!(of(parameter, &branch("\"share\"")), Basis::YourEstimate);
+    assert_eq!(of("", &branch("1.0")), Basis::Predicted);
+    let swept = "[sweep]\nparameter = \"share\"\nvalues = [0.1, 0.3]";
+    assert_eq!(of(&format!("{parameter}\n{swept}"), &branch("\"share\"")), Basis::Predicted);
+    let cache = "[object.values]\nentry = \"64 KiB\"\n[workload]\nycsb = \"../../workloads/workloadc\"\nset = { recordcount \
+                 = 1000 }\n[cache]\nat = \"arm\"\nbudget = \"16 MiB\"\nhottest = \"values\"";
+    let cached = |ratio: &str| {
+        format!(
+            "hit_ratio = {ratio}\nread = [{{ send = \"client-host\", bytes = \"64 B\" }}, {{ cached = \"values\", hit \
+             = [], miss = [{{ read = \"host-arm\", bytes = \"64 KiB\" }}] }}, \
+             {{ send = \"host-client\", bytes = \"64 B\" }}]"
+        )
+    };
+    assert_eq!(of(cache, &cached("0.7")), Basis::YourEstimate);
+    assert_eq!(of(cache, &cached("0.0")), Basis::Predicted);
+}
+
 #[test]
 fn a_setting_is_an_estimate_and_a_setting_to_the_same_value_is_none() {
     let setting = |settings: &[&str]| Setting {
