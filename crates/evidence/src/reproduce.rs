@@ -27,6 +27,8 @@ pub struct Line {
     pub high: Option<f64>,
     /// The ends of the 95% interval.
     pub wide: Option<(f64, f64)>,
+    /// The ends of the 80% interval by the profiles' numbers alone, without what past predictions were wrong by.
+    pub bare: Option<(f64, f64)>,
     /// Which part of the score it counts in.
     pub sort: Option<Sort>,
     /// The fitted rows that it restates.
@@ -60,6 +62,14 @@ impl Line {
         let within = |low: f64, high: f64| low <= published && published <= high;
         let (low, high) = self.wide?;
         Some((within(self.low?, self.high?), within(low, high)))
+    }
+
+    /// Whether the published number lies in the 80% interval by the profiles' numbers alone; `None` as for
+    /// [`Line::covered`], and where they were not drawn.
+    pub fn covered_by_numbers(&self) -> Option<bool> {
+        self.covered()?;
+        let (published, (low, high)) = (self.verdict.as_ref()?.published?, self.bare?);
+        Some(low <= published && published <= high)
     }
 
     /// Whether it counts and lies within its tolerance; `None` where it does not count.
@@ -111,7 +121,7 @@ impl Sort {
             _ if is_theoretical(row) => Some(Sort::Exact),
             _ if !row.scored => None,
             Role::Fit => Some(Sort::Fitted),
-            Role::Predict if row.decides.is_some() || !restates.is_empty() => Some(Sort::Restated),
+            Role::Predict if row.no_prediction(restates).is_some() => Some(Sort::Restated),
             Role::Predict if row.kind == Kind::Ordering => Some(Sort::Order),
             Role::Predict if row.published.is_none_or(|claim| claim.is_bound()) => Some(Sort::Order),
             Role::Predict => Some(Sort::Measured),
@@ -170,9 +180,13 @@ pub struct Summary {
     pub covered: Count,
     /// Those in the 95% interval.
     pub covered_wide: Count,
+    /// Those that lie in the 80% interval by the profiles' numbers alone, of those where these were drawn.
+    pub covered_by_numbers: Count,
+    /// Those that rest on times that were measured here, within their tolerance.
+    pub measured_here: Count,
     /// Orders and bounds that were predicted.
     pub orders: Count,
-    /// Predictions that restate fitted rows, or whose row decided a number.
+    /// Rows of role `predict` that are no predictions ([`Row::no_prediction`]).
     pub restated: Count,
     /// Scored rows that were fitted.
     pub fitted: Count,
@@ -331,6 +345,7 @@ impl<'u> Benches<'u> {
             low: None,
             high: None,
             wide: None,
+            bare: None,
             sort: Sort::of(row, &restates),
             restates,
             moved_by: Vec::new(),
@@ -358,6 +373,10 @@ impl<'u> Benches<'u> {
                 let sizes = if widened { spread(residuals, row, rows) } else { Vec::new() };
                 let [low, high, lower, higher] = interval(&row.unit, &drawn, &sizes);
                 (line.low, line.high, line.wide) = (Some(low), Some(high), Some((lower, higher)));
+                if drawn.len() > 1 {
+                    let [low, high, ..] = interval(&row.unit, &drawn, &[]);
+                    line.bare = Some((low, high));
+                }
             }
             if has_links_model(experiment) && row.published.is_some_and(|claim| !claim.is_bound()) {
                 // Where no link is passed, that model has nothing to say.
@@ -591,6 +610,12 @@ pub fn summary(lines: &[Line]) -> Summary {
             let (narrow, wide) = line.covered().unwrap_or((false, false));
             summary.covered.count(narrow);
             summary.covered_wide.count(wide);
+            line.covered_by_numbers()
+                .into_iter()
+                .for_each(|covered| summary.covered_by_numbers.count(covered));
+            if line.row.measured_here.is_some() {
+                summary.measured_here.count(within);
+            }
         }
     }
     let numeric: Vec<&Line> = lines

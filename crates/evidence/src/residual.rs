@@ -102,8 +102,7 @@ pub fn is_measured(row: &Row, rows: &[Row]) -> bool {
         && row.role == Role::Predict
         && matches!(row.kind, Kind::Measurement | Kind::Ratio)
         && row.published.is_some_and(|claim| !claim.is_bound())
-        && row.decides.is_none()
-        && restated(row, rows).is_empty()
+        && row.no_prediction(&restated(row, rows)).is_none()
 }
 
 /// Whether a row speaks of links without headers or of packets at a given bandwidth: arithmetic, in which

@@ -218,6 +218,10 @@ pub struct Row {
     pub restates: Vec<String>,
     /// The number that was chosen with this row in view, where one was: it is no prediction either.
     pub decides: Option<String>,
+    /// Why no number could make it fail, where that is so: it is no prediction either.
+    pub foregone: Option<String>,
+    /// What its prediction rests on that was measured here, on other machines than the paper's.
+    pub measured_here: Option<String>,
     /// Its own tolerance as a share, where the usual one does not fit; the reason says why.
     pub tolerance: Option<f64>,
     /// Whether it counts in the score.
@@ -226,6 +230,19 @@ pub struct Row {
     pub experiment: Option<Experiment>,
     /// For a `config` row, the profile's number and its value as published.
     pub number: Option<ProfileValue>,
+}
+
+impl Row {
+    /// Why a row of role `predict` is no prediction, where it is none: for what it `restates`, as [`restated`] finds
+    /// that, or for what it says of itself.
+    pub fn no_prediction(&self, restates: &[String]) -> Option<String> {
+        if self.role != Role::Predict {
+            return None;
+        }
+        let restated = (!restates.is_empty()).then(|| format!("it restates {}", restates.join(", ")));
+        let decided = self.decides.as_ref().map(|number| format!("it decided {number}"));
+        restated.or(decided).or_else(|| self.foregone.clone())
+    }
 }
 
 /// A number that a profile has to hold.
@@ -273,6 +290,8 @@ struct RawRow {
     #[serde(default)]
     restates: Vec<String>,
     decides: Option<String>,
+    foregone: Option<String>,
+    measured_here: Option<String>,
     tolerance: Option<f64>,
     experiment: Option<toml::Table>,
     number: Option<ProfileValue>,
@@ -391,9 +410,10 @@ fn finish(raw: RawRow) -> Result<Row, String> {
     if raw.tolerance.is_some() && raw.reason.is_empty() {
         return Err("has a tolerance of its own, but lacks `reason`: say where it comes from".to_string());
     }
-    if (!raw.restates.is_empty() || raw.decides.is_some()) && raw.role != Role::Predict {
-        return Err("`restates` and `decides` speak of predictions; remove them or make its role `predict`"
-            .to_string());
+    let speaks = !raw.restates.is_empty() || raw.decides.is_some() || raw.foregone.is_some();
+    if speaks && raw.role != Role::Predict {
+        let what = "`restates`, `decides` and `foregone` speak of predictions; remove them or make its role `predict`";
+        return Err(what.to_string());
     }
     let case_study =
         ["§5", "§6", "Fig 13", "Fig 15", "Fig 17", "Fig 18"].iter().any(|s| raw.source.contains(s));
@@ -436,6 +456,8 @@ fn finish(raw: RawRow) -> Result<Row, String> {
         spans,
         restates: raw.restates,
         decides: raw.decides,
+        foregone: raw.foregone,
+        measured_here: raw.measured_here,
         tolerance: raw.tolerance,
         scored,
         experiment,

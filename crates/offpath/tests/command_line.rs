@@ -649,7 +649,7 @@ fn the_readme_has_the_score() {
     };
     let (readme, page) = (include_str!("../../../README.md"), include_str!("../../../docs/validation.md"));
     let names =
-        ["predicted: measured numbers", "predicted: orders and bounds", "restated:", "fitted", "formulas"];
+        ["predicted: measured numbers", "predicted: orders and bounds", "no predictions:", "fitted", "formulas"];
     for name in names {
         assert_eq!(counts(readme, name), counts(page, name), "{name}");
     }

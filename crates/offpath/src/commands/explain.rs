@@ -218,6 +218,12 @@ fn page(line: &Line, inside: &Inside, fitted: &[String], context: &Context) -> S
     }
     text += &format!("Role: {}", row.role.name().replace('_', " "));
     text += &if row.reason.is_empty() { ".\n".to_string() } else { format!("; {}.\n", row.reason) };
+    if let Some(what) = &row.measured_here {
+        text += &format!("Its prediction rests on what was measured here: {what}.\n");
+    }
+    if let Some(why) = row.no_prediction(&line.restates) {
+        text += &format!("It counts as no prediction: {why}.\n");
+    }
     if !fitted.is_empty() {
         text += &format!("Numbers that name it as their evidence: {}.\n", fitted.join(", "));
     }

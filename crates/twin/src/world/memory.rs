@@ -12,16 +12,34 @@ const PAGES: usize = 512;
 /// What becomes visible at one moment.
 const LINE: u64 = 64;
 
-type Page = Box<[u8; PAGE]>;
+type Page = Box<[u8]>;
+type Table = Box<[Option<Page>]>;
 
-/// Bytes that take no space before they are written.
-struct Sparse(Vec<Option<Box<[Option<Page>; PAGES]>>>);
+/// Bytes that take no space before they are written. The last page and the last table are no longer than the
+/// bytes: a run under load has many thousands of regions of a few bytes.
+struct Sparse {
+    length: usize,
+    directory: Vec<Option<Table>>,
+}
 
 impl Sparse {
     fn new(length: u64) -> Sparse {
         let mut directory = Vec::new();
         directory.resize_with(length.div_ceil((PAGE * PAGES) as u64) as usize, || None);
-        Sparse(directory)
+        Sparse { length: length as usize, directory }
+    }
+
+    /// The page that the byte `at` lies on, made where there is none.
+    fn page(&mut self, at: usize) -> &mut Page {
+        let first = at / (PAGE * PAGES) * (PAGE * PAGES);
+        let pages = (self.length - first).div_ceil(PAGE).min(PAGES);
+        let bytes = (self.length - at / PAGE * PAGE).min(PAGE);
+        let table = self.directory[at / (PAGE * PAGES)].get_or_insert_with(|| {
+            let mut table = Vec::new();
+            table.resize_with(pages, || None);
+            table.into_boxed_slice()
+        });
+        table[at / PAGE % PAGES].get_or_insert_with(|| vec![0; bytes].into_boxed_slice())
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) {
@@ -31,7 +49,7 @@ impl Sparse {
             let within = at % PAGE;
             let length = (PAGE - within).min(into.len() - done);
             let part = &mut into[done..done + length];
-            let table = self.0[at / (PAGE * PAGES)].as_ref();
+            let table = self.directory[at / (PAGE * PAGES)].as_ref();
             match table.and_then(|table| table[at / PAGE % PAGES].as_ref()) {
                 Some(page) => part.copy_from_slice(&page[within..within + length]),
                 None => part.fill(0),
@@ -46,8 +64,7 @@ impl Sparse {
             let at = offset as usize + done;
             let within = at % PAGE;
             let length = (PAGE - within).min(from.len() - done);
-            let table = self.0[at / (PAGE * PAGES)].get_or_insert_with(|| Box::new([const { None }; PAGES]));
-            let page = table[at / PAGE % PAGES].get_or_insert_with(|| Box::new([0; PAGE]));
+            let page = self.page(at);
             page[within..within + length].copy_from_slice(&from[done..done + length]);
             done += length;
         }
@@ -61,7 +78,7 @@ impl Sparse {
         while at < end {
             let next = (at / PAGE as u64 * PAGE as u64 + PAGE as u64).min(end);
             let index = at as usize;
-            let table = self.0[index / (PAGE * PAGES)].as_mut();
+            let table = self.directory[index / (PAGE * PAGES)].as_mut();
             if let Some(page) = table.and_then(|table| table[index / PAGE % PAGES].as_mut()) {
                 page[index % PAGE..index % PAGE + (next - at) as usize].fill(0);
             }
@@ -74,7 +91,7 @@ impl Sparse {
         let mut end = offset + length;
         while end > offset {
             let last = end as usize - 1;
-            let Some(table) = self.0[last / (PAGE * PAGES)].as_ref() else {
+            let Some(table) = self.directory[last / (PAGE * PAGES)].as_ref() else {
                 end = (last / (PAGE * PAGES) * (PAGE * PAGES)) as u64;
                 continue;
             };
@@ -624,6 +641,16 @@ mod tests {
             }),
             (range, 0..100u64).prop_map(|((offset, length), span)| Step::Read { offset, length, span }),
         ]
+    }
+
+    /// A plan under load has hundreds of thousands of regions of a few bytes.
+    #[test]
+    fn a_small_region_takes_its_own_bytes_and_no_page() {
+        let mut small = Sparse::new(24);
+        small.write(8, &[7; 8]);
+        assert_eq!((small.page(8).len(), small.directory[0].as_ref().map(|table| table.len())), (24, Some(1)));
+        let mut large = Sparse::new((PAGE * PAGES + PAGE + 1) as u64);
+        assert_eq!((large.page(0).len(), large.page(PAGE * PAGES + PAGE).len()), (PAGE, 1));
     }
 
     proptest! {
