@@ -648,8 +648,13 @@ fn the_readme_has_the_score() {
         (words[of - 1].to_string(), words[of + 1].to_string())
     };
     let (readme, page) = (include_str!("../../../README.md"), include_str!("../../../docs/validation.md"));
-    let names =
-        ["predicted: measured numbers", "predicted: orders and bounds", "no predictions:", "fitted", "formulas"];
+    let names = [
+        "predicted: measured numbers",
+        "predicted: orders and bounds",
+        "no predictions:",
+        "fitted",
+        "formulas",
+    ];
     for name in names {
         assert_eq!(counts(readme, name), counts(page, name), "{name}");
     }
@@ -1159,4 +1164,21 @@ fn a_program_without_rdma_says_so() {
         refused.stderr
     );
     assert!(refused.stderr.contains("twin:DEVICE"), "{}", refused.stderr);
+}
+
+/// What the twin does not confirm at a value of a varied parameter stands beneath the table, not only on the
+/// page of a plan at that value.
+#[test]
+fn a_plan_by_a_parameter_says_where_the_twin_differs() {
+    let design = format!("{}/../../designs/replication.toml", env!("CARGO_MANIFEST_DIR"));
+    let page: serde_json::Value =
+        serde_json::from_str(&answer(&["plan", &design, "--format", "json"])).expect("it is JSON");
+    let text = answer(&["plan", &design]);
+    let rows = page["sweep"]["rows"].as_array().expect("the design varies a parameter");
+    let differs = |row: &&serde_json::Value| row["difference"].is_object();
+    assert!(rows.iter().any(|row| differs(&row)) && !rows.iter().all(|row| differs(&row)), "{rows:?}");
+    for row in rows {
+        let said = text.contains(&format!("optimal at {}: the twin carries", row["value"].as_f64().unwrap()));
+        assert_eq!(said, differs(&row), "{row}\n{text}");
+    }
 }

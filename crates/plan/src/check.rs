@@ -7,7 +7,7 @@ use crate::planner::{Plan, Ready, capacity_at, plan_doubted};
 use crate::program::{Extremes, Fold};
 use crate::solve::{self, Part, evaluate};
 use offpath_capacity::{Constraint, Solution};
-use offpath_quantity::Time;
+use offpath_quantity::{Bytes, Time};
 use offpath_route::{Kind, Router};
 use offpath_twin::{Interval, Seed};
 use std::collections::BTreeMap;
@@ -125,8 +125,14 @@ impl Counted {
 
 /// What a plan's run counts.
 const COUNTED: Counted = Counted::requests(24_000.0);
-/// Verbs of a request up to which its window holds as many requests as any other.
-const VERBS: f64 = 16.0;
+/// Moves of a request (its verbs, each as many bursts as its payload is) up to which its window holds as many
+/// requests as any other.
+const MOVES: f64 = 16.0;
+/// Requests that a window holds at least, and those where one makes more moves than [`MOST_MOVES`].
+const FEWEST: f64 = 400.0;
+const VERY_FEWEST: f64 = 64.0;
+/// Moves of a request up to which a window holds [`FEWEST`]: beyond, one alone goes through all stations often.
+const MOST_MOVES: f64 = 1_000.0;
 /// Virtual time beyond which a window does not grow, a million seconds: 64 bits of picoseconds hold 18 of them.
 const LONGEST_WINDOW: Time = Time::from_ps(1_000_000_000_000_000_000);
 /// Payload that moves as one burst.
@@ -363,6 +369,13 @@ fn too_many(unloaded: f64, loaded: &Loaded) -> Option<(f64, u32)> {
     (needed > f64::from(OPEN_LOOP_TASKS)).then_some((needed, OPEN_LOOP_TASKS))
 }
 
+/// How many requests a mix has under way when its stations are busy, and how many the twin runs, where these are
+/// too few: then it shows less than the stations carry.
+pub(crate) fn crowded(rate: f64, latency_s: f64) -> Option<(f64, u32)> {
+    let needed = rate * latency_s;
+    (needed > f64::from(MOST_IN_FLIGHT)).then_some((needed, MOST_IN_FLIGHT))
+}
+
 /// Why a window does not tell what a mix carries, where it does not.
 fn blind(
     ready: &[Ready],
@@ -372,7 +385,7 @@ fn blind(
     load: Option<f64>,
 ) -> Option<String> {
     let crowded = match load {
-        None => (rate * latency_s > f64::from(MOST_IN_FLIGHT)).then_some((rate * latency_s, MOST_IN_FLIGHT)),
+        None => self::crowded(rate, latency_s),
         Some(load) => too_many(load * latency_s, loaded),
     };
     if let Some((needed, most)) = crowded {
@@ -392,20 +405,16 @@ fn blind(
         .then(|| format!("a request may take {longest}, and its window is {}", loaded.window))
 }
 
-/// How far runs of a settled mix that carried so much in the mean are from what it was confirmed by, where
-/// that is more than it may be.
-pub(crate) fn differs(
-    design: &Design,
-    ready: &[Ready],
-    settled: &Settled,
-    carried_per_s: f64,
-) -> Option<Gap> {
+/// How far runs of a settled mix that carried so much are from what it was confirmed by, where that is more than
+/// it may be and no scatter.
+pub(crate) fn differs(design: &Design, ready: &[Ready], settled: &Settled, carried: Interval) -> Option<Gap> {
     let router = own_router(ready)?;
     let planned_per_s = offered(design).unwrap_or(settled.rate);
     let allowed = settled.allowed;
     let fullest = fullest(router, &settled.loaded);
-    let gap = Gap { planned_per_s, carried_per_s, allowed, fullest, blind: None };
-    ((carried_per_s / planned_per_s - 1.0).abs() > allowed).then_some(gap)
+    let gap = Gap { planned_per_s, carried_per_s: carried.mean, allowed, fullest, blind: None };
+    let scatters = (carried.low..=carried.high).contains(&planned_per_s);
+    ((carried.mean / planned_per_s - 1.0).abs() > allowed && !scatters).then_some(gap)
 }
 
 /// The routes of the system that a design's own alternatives run on.
@@ -483,11 +492,19 @@ const MORE_IN_FLIGHT: u32 = 4;
 /// fills no station.
 const ROUNDS: f64 = 4.0;
 const MORE_ROUNDS: f64 = 16.0;
+/// Requests that end before the more are counted, where they are so many that this is fewer rounds.
+const SPREAD: f64 = 2_048.0;
+/// The least of them: in the first half they begin.
+const FEWEST_ROUNDS: f64 = 2.0;
 
-/// Requests that keep every station of a mix busy: six times what is under way unloaded. Few long
-/// transfers that share a link end together, and it is idle until all are answered; of many it is not.
+/// Requests that keep every station of a mix busy: six times what is under way unloaded where these are few, and
+/// twice where they are many. Few long transfers that share a link end together, and it is idle until all are
+/// answered; of many it is not.
 fn enough(rate: f64, latency_s: f64) -> u32 {
-    ((rate * latency_s * 6.0) as u32).clamp(32, MOST_IN_FLIGHT)
+    const FEW: f64 = 64.0;
+    let unloaded = rate * latency_s;
+    let times = 2.0 + 4.0 * (FEW / unloaded).min(1.0);
+    ((unloaded * times) as u32).clamp(32, MOST_IN_FLIGHT)
 }
 
 /// Runs a mix at a load, or saturated: then with as many requests under way as fill a station, and counted
@@ -502,16 +519,13 @@ pub(crate) fn run_mix(
 ) -> Result<Loaded, RunError> {
     let (own, shares) = own(ready, named);
     let rate = offered.unwrap_or(capacity);
-    // A large payload costs the twin an event a burst, so fewer requests are counted; their
-    // throughput varies less.
-    let payload = own
-        .iter()
-        .flat_map(|one| one.compiled.payloads())
-        .map(|bytes| bytes.get() as f64)
-        .fold(0.0, f64::max);
-    // So does a request of many steps, event by event.
-    let verbs = own.iter().map(|one| one.compiled.routes().count() as f64).fold(0.0, f64::max);
-    let counted = (counted / (1.0 + payload / BURST) / (verbs / VERBS).max(1.0)).max(400.0);
+    // A large payload costs the twin an event a burst, and a request of many steps events for each, so fewer are
+    // counted; their throughput varies less.
+    let bursts = |bytes: Bytes| 1.0 + bytes.get() as f64 / BURST;
+    let payload = own.iter().flat_map(|one| one.compiled.payloads()).map(bursts).fold(1.0, f64::max);
+    let moves = own.iter().map(|one| one.compiled.payloads().map(bursts).sum::<f64>()).fold(0.0, f64::max);
+    let fewest = (FEWEST * MOST_MOVES / moves).clamp(VERY_FEWEST, FEWEST);
+    let counted = (counted / payload.max(moves / MOVES)).max(fewest);
     let Extremes { rarest, longest_s } = extremes(ready, named);
     let told = (TIMES / rarest).max(TIMES * longest_s * rate).min(counted * MOST_LONGER);
     let counted = counted.max(told);
@@ -526,7 +540,8 @@ pub(crate) fn run_mix(
         load(&own, &shares, arrivals, Time::from_ps((warm_up * 1e12) as u64), window, seed.child("load"))
     };
     let mut in_flight = enough(rate, latency_s);
-    let mut rounds = ROUNDS;
+    // One request of many moves passes by itself where others pass in turn.
+    let mut rounds = (ROUNDS / (moves / MOVES).max(1.0)).max(FEWEST_ROUNDS);
     let mut loaded = run(in_flight, rounds)?;
     // Steps of very different length bunch requests: then more of them are needed to fill a station, and it
     // takes longer until they have spread.
@@ -534,8 +549,9 @@ pub(crate) fn run_mix(
         let fullest = loaded.fullest.values().map(|(_, busy)| *busy).fold(0.0, f64::max);
         loaded.throughput.mean < (1.0 - ALLOWED) * rate && fullest < 1.0 - ALLOWED / 2.0
     };
-    while offered.is_none() && is_short(&loaded) && (in_flight, rounds) != (MOST_IN_FLIGHT, MORE_ROUNDS) {
-        (in_flight, rounds) = ((in_flight * MORE_IN_FLIGHT).min(MOST_IN_FLIGHT), MORE_ROUNDS);
+    while offered.is_none() && is_short(&loaded) && in_flight < MOST_IN_FLIGHT {
+        in_flight = (in_flight * MORE_IN_FLIGHT).min(MOST_IN_FLIGHT);
+        rounds = (SPREAD / f64::from(in_flight)).clamp(ROUNDS, MORE_ROUNDS);
         let more = run(in_flight, rounds)?;
         if more.throughput.mean <= loaded.throughput.mean * (1.0 + SETTLED) {
             break;

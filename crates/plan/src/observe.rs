@@ -364,7 +364,7 @@ pub fn load(
                     Arrivals::Closed(in_flight) => {
                         let began = fabric.now();
                         for index in 0..in_flight {
-                            let part = u128::from(warm_up.ps() / 4) * u128::from(index);
+                            let part = u128::from(warm_up.ps() / 2) * u128::from(index);
                             let after = part / u128::from(in_flight);
                             fabric.sleep_until(began + Time::from_ps(after as u64)).await;
                             push();

@@ -6,13 +6,12 @@
 //! that changes nothing changes no digit.
 
 use crate::advice::{self, Advised, Bench, Depth};
-use crate::check::{self, Checked, Chosen, Point, Settled, plan_and_check, settle, settle_alone};
+use crate::check::{self, Checked, Chosen, Gap, Point, Settled, plan_and_check, settle, settle_alone};
 use crate::coded::{self, Agreement};
 use crate::confidence::Mechanism;
 use crate::design::{Changes, Design};
 use crate::observe::Loaded;
 use crate::planner::{PlanError, Ready, Setting, prepare, prepare_named};
-use crate::program::Fold;
 use crate::side_by_side::side_by_side;
 use crate::solve::{self, Part, evaluate, mean_of};
 use offpath_profile::System;
@@ -52,6 +51,8 @@ pub struct Solved {
     pub mixes: Vec<(String, f64)>,
     /// Whether it settled.
     pub settled: bool,
+    /// Where the twin carries something else, or confirms nothing.
+    pub gap: Option<Gap>,
 }
 
 /// What overlays and settings changed.
@@ -215,11 +216,12 @@ fn settled(job: &Job<'_>, alone: bool, seed: Seed) -> Result<(Settled, Solved), 
     if alone {
         settle_alone(job.design, &ready, &mut settled, seed)?;
     }
-    let solved = solved(job.design, &ready, &settled.folds, settled.has_settled())?;
+    let solved = solved(job.design, &ready, &settled)?;
     Ok((settled, solved))
 }
 
-fn solved(design: &Design, ready: &[Ready], folds: &[Fold], settled: bool) -> Result<Solved, PlanError> {
+fn solved(design: &Design, ready: &[Ready], settled: &Settled) -> Result<Solved, PlanError> {
+    let folds = &settled.folds;
     let parts = Part::all(ready);
     let seen = evaluate(design, &parts, folds, false)?;
     let shares = solve::shares(&seen.optimal);
@@ -244,7 +246,8 @@ fn solved(design: &Design, ready: &[Ready], folds: &[Fold], settled: bool) -> Re
             .map(|mix| mix.name.clone())
             .zip(seen.mixes.iter().map(|mix| mix.total))
             .collect(),
-        settled,
+        settled: settled.has_settled(),
+        gap: settled.gap.clone(),
     })
 }
 

@@ -318,3 +318,18 @@ fn gains_are_measured_on_what_the_plan_was_confirmed_by() {
         near(&text, mean, settled.rate, settled.allowed);
     }
 }
+
+/// A design that the twin can hold may have a remedy that it cannot: run all the same, it would show how many
+/// requests the twin has and not what the remedy gains.
+#[test]
+fn a_remedy_beyond_what_the_twin_holds_is_not_measured() {
+    let steps = r#"{ send-ud = "client-soc", bytes = "16 B" }, { wait = "150 us" },
+        { send-ud = "soc-client", bytes = "64 B" }"#;
+    let advised = advised(&one("bluefield2", "", steps), Depth::Every);
+    assert!(advised.unconfirmed.is_none(), "{:?}", advised.unconfirmed);
+    let reasons: Vec<&String> = advised.silent.iter().flat_map(|silence| &silence.reasons).collect();
+    assert!(
+        reasons.iter().any(|reason| reason.contains("requests under way, and the twin runs 4096")),
+        "{reasons:#?}"
+    );
+}

@@ -13,10 +13,11 @@ use crate::output::{
 use crate::progress::Progress;
 use clap::Args;
 use offpath::plan::advice::RULES;
+use offpath::plan::check::Gap;
 use offpath::plan::coded::Agreement;
 use offpath::plan::confidence::{Origin, guessed};
 use offpath::plan::observe::Loaded;
-use offpath::plan::study::{Ask, Changed, Study, Sweep};
+use offpath::plan::study::{Ask, Changed, Solved, Study, Sweep};
 use offpath::plan::{Alone, Basis, Changes, Design, Mix, Objective, Plan, Ranged, Rest, Setting};
 use offpath::profile::Provenance;
 use offpath::quantity::{Bytes, OpRate, Time};
@@ -641,9 +642,7 @@ impl Page<'_> {
             text += &format!("and {} more numbers\n", changed.numbers.len() - 8);
         }
         let was = match &changed.before {
-            Ok(one) => {
-                format!("{} {} ({})", short(unit.of_rate(one.rate)), unit.name(), shares_text(&one.shares))
-            }
+            Ok(one) => self.solved_text(one),
             Err(refused) => format!("none ({refused})"),
         };
         text += &format!(
@@ -655,6 +654,27 @@ impl Page<'_> {
             text += &format!("{name}: {before} -> {after}\n");
         }
         text
+    }
+
+    /// A solution beside the plan, with what the twin says of it where that is something else.
+    fn solved_text(&self, one: &Solved) -> String {
+        let unit = self.unit();
+        let mut text =
+            format!("{} {} ({})", short(unit.of_rate(one.rate)), unit.name(), shares_text(&one.shares));
+        text.extend(one.gap.as_ref().map(|gap| format!("; {}", self.doubt_text(gap))));
+        text
+    }
+
+    /// What the twin says of a solution that it does not confirm, in a few words.
+    fn doubt_text(&self, gap: &Gap) -> String {
+        match gap.blind {
+            Some(_) => "the twin confirms nothing of it".to_string(),
+            None => format!(
+                "the twin carries {} {} of it",
+                short(self.unit().of_rate(gap.carried_per_s)),
+                self.unit().name()
+            ),
+        }
     }
 
     /// The alternatives that a change moves by more than half a percent or that another station binds.
@@ -673,7 +693,7 @@ impl Page<'_> {
     }
 
     fn confidence(&self) -> String {
-        let (plan, unit) = (self.plan(), self.unit());
+        let plan = self.plan();
         let sure = &plan.recommendation;
         let count = |basis: Basis| plan.alternatives.iter().filter(|one| one.basis == basis).count();
         let counted = [Basis::Fitted, Basis::Predicted, Basis::Weak, Basis::YourEstimate, Basis::OrderOnly]
@@ -757,14 +777,7 @@ impl Page<'_> {
         }
         for variant in &self.study.variants {
             let gives = match &variant.solved {
-                Ok(one) => {
-                    format!(
-                        "{} {} ({})",
-                        short(unit.of_rate(one.rate)),
-                        unit.name(),
-                        shares_text(&one.shares)
-                    )
-                }
+                Ok(one) => self.solved_text(one),
                 Err(refused) => format!("no plan: {refused}"),
             };
             text += &format!("variant {}: {} -> {gives}\n", variant.overlay, variant.description);
@@ -829,6 +842,12 @@ impl Page<'_> {
             if let Err(refused) = row {
                 let value = self.study.design.parameter_text(&sweep.parameter, *value);
                 text += &format!("{value}: no plan: {refused}\n");
+            }
+        }
+        for (value, row) in solved() {
+            if let Some(gap) = &row.gap {
+                let value = self.study.design.parameter_text(&sweep.parameter, *value);
+                text += &format!("optimal at {value}: {}\n", self.doubt_text(gap));
             }
         }
         let unsettled = solved().filter(|(_, row)| !row.settled).count();

@@ -410,8 +410,14 @@ fn broken(case: &Case, base: &Added, changed: &Added) -> Option<String> {
     if design.host_cpu_share.is_some() && changed.host_cpu_s > base.host_cpu_s * (1.0 + 1e-9) {
         return Some("takes more of the host's processor, which the design limits".to_string());
     }
-    (changed.capacity.is_nan() || changed.capacity < 1.0)
-        .then(|| "leaves nothing within the design's constraints".to_string())
+    if changed.capacity.is_nan() || changed.capacity < 1.0 {
+        return Some("leaves nothing within the design's constraints".to_string());
+    }
+    // What the twin cannot hold it would show to carry less than it does.
+    let (needed, most) = (design.objective == Objective::MostThroughput)
+        .then(|| check::crowded(changed.capacity, changed.latency_s))
+        .flatten()?;
+    Some(format!("takes about {needed:.0} requests under way, and the twin runs {most}"))
 }
 
 /// The change that gains most, measured, with the changed design.

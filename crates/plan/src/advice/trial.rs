@@ -68,6 +68,8 @@ pub struct Added {
 pub struct Sample {
     /// Requests per second.
     pub throughput: f64,
+    /// The upper end of its 95% interval: arrivals at random are more or fewer in a window.
+    pub throughput_high: f64,
     /// The 99th percentile of latency in seconds.
     pub p99_s: f64,
     /// Host processor seconds a request.
@@ -107,7 +109,12 @@ impl Gain {
             .map(|(before, after)| {
                 let (old, new) = (before.value(objective), after.value(objective));
                 // A mix that does not carry the load has a low latency for few.
-                let carries = most || after.throughput >= 0.97 * before.throughput;
+                let carries = match objective {
+                    Objective::MostThroughput => true,
+                    Objective::LeastHostCpu { load } | Objective::LowestP99 { load } => {
+                        after.throughput_high >= 0.97 * load
+                    }
+                };
                 let share = if most { new / old - 1.0 } else { 1.0 - new / old };
                 (old > 0.0 && carries && share.is_finite()).then_some(share)
             })
@@ -221,13 +228,14 @@ impl<'b> Bench<'b> {
             .collect())
     }
 
-    /// Mean throughput of the runs of a case with all its requests; `None` where it was not run.
-    pub(super) fn carried(&self, case: &Case) -> Option<f64> {
+    /// Throughput of the runs of a case with all its requests, with the 95% interval of its mean; `None` where it
+    /// was not run often enough to have one.
+    pub(super) fn carried(&self, case: &Case) -> Option<Interval> {
         let samples = self.samples.borrow();
         let key = |seed| key(case, &Scope::All, seed);
         let seen: Vec<f64> =
             (0..SEEDS).filter_map(|seed| Some(samples.get(&key(seed))?.throughput)).collect();
-        (!seen.is_empty()).then(|| seen.iter().sum::<f64>() / seen.len() as f64)
+        batch_means(&seen)
     }
 
     /// What `changed` gains over `given`.
@@ -260,6 +268,7 @@ fn sample(case: &Case, scope: &Scope, seed: Seed, setting: &Setting) -> Result<S
     let busy = host.and_then(|station| loaded.utilization.get(&station.name)).copied().unwrap_or(0.0);
     Ok(Sample {
         throughput: loaded.throughput.mean,
+        throughput_high: loaded.throughput.high,
         p99_s: loaded.latencies.quantile(0.99).map_or(f64::INFINITY, Time::as_seconds),
         host_cpu_s: busy * servers as f64 / loaded.throughput.mean.max(1.0),
     })

@@ -648,7 +648,10 @@ mod tests {
     fn a_small_region_takes_its_own_bytes_and_no_page() {
         let mut small = Sparse::new(24);
         small.write(8, &[7; 8]);
-        assert_eq!((small.page(8).len(), small.directory[0].as_ref().map(|table| table.len())), (24, Some(1)));
+        assert_eq!(
+            (small.page(8).len(), small.directory[0].as_ref().map(|table| table.len())),
+            (24, Some(1))
+        );
         let mut large = Sparse::new((PAGE * PAGES + PAGE + 1) as u64);
         assert_eq!((large.page(0).len(), large.page(PAGE * PAGES + PAGE).len()), (PAGE, 1));
     }

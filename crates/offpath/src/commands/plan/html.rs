@@ -384,7 +384,7 @@ fn by_parameter(page: &Page<'_>) -> Option<Section> {
     let mut table = Table::of(&["#value", "best mix"]);
     for (value, row) in &sweep.rows {
         let value = page.study.design.parameter_text(&sweep.parameter, *value);
-        let mix = row.as_ref().map_or_else(Clone::clone, |row| shares_text(&row.shares));
+        let mix = row.as_ref().map_or_else(Clone::clone, |row| page.solved_text(row));
         table.row(vec![value, mix]);
     }
     let section = Section::new("parameter", format!("By {}", sweep.parameter));

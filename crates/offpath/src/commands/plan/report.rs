@@ -335,6 +335,7 @@ fn solved(one: &Solved, unit: Unit) -> SolvedReport {
         alternatives: named(&mut one.alternatives.iter().map(|(name, rate, _)| (name, *rate))),
         mixes: named(&mut one.mixes.iter().map(|(name, rate)| (name, *rate))),
         settled: one.settled,
+        difference: one.gap.as_ref().map(|gap| gap_report(gap, unit)),
     }
 }
 
@@ -546,6 +547,7 @@ struct SolvedReport {
     alternatives: BTreeMap<String, BTreeMap<String, f64>>,
     mixes: BTreeMap<String, BTreeMap<String, f64>>,
     settled: bool,
+    difference: Option<GapReport>,
 }
 
 #[derive(Serialize)]
