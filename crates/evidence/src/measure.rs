@@ -3,7 +3,7 @@
 use crate::bench::{Bench, ExperimentError, SystemKey, lacks, refused};
 use crate::experiment::{Axis, Flow, Measure, Plain, Sharing};
 use offpath_capacity::Objective;
-use offpath_plan::observe::{Arrivals as DesignArrivals, load};
+use offpath_plan::check::of_clients;
 use offpath_plan::planner::Ready;
 use offpath_plan::solve::{activity, host_seconds, stations};
 use offpath_plan::{Design, Fold};
@@ -584,18 +584,14 @@ impl One<'_> {
             }
             Measure::DesignClients => {
                 let clients = self.place.clients.ok_or_else(|| lacks("clients"))?;
-                let (shares, _, _) = self.shares(design, ready)?;
+                let (shares, capacity, _) = self.shares(design, ready)?;
                 let used: Vec<&Ready> = shares.keys().map(|name| named(name)).collect::<Result<_, _>>()?;
                 let weights: Vec<f64> = shares.values().copied().collect();
-                let slowest =
-                    used.iter().map(|one| one.compiled.fold(&one.router).latency).fold(0.0, f64::max);
-                let span = |times: f64| Time::from_ps((slowest * times * 1e12) as u64);
-                let clients = DesignArrivals::Closed(u32::try_from(clients).unwrap_or(u32::MAX));
-                let loaded =
-                    load(&used, &weights, clients, span(20.0), span(100.0), Seed::new(1).child("clients"))
-                        .map_err(refused)?;
+                let clients = u32::try_from(clients).unwrap_or(u32::MAX);
+                let carried =
+                    of_clients(&used, &weights, clients, capacity, Seed::new(1)).map_err(refused)?;
                 let per_request = design.unit.map_or(1e-6, |unit| unit.get() as f64 * 8.0 / 1e9);
-                Ok((loaded.throughput.mean * per_request, None))
+                Ok((carried.mean * per_request, None))
             }
             _ => {
                 let (_, total, binding) = self.shares(design, ready)?;

@@ -9,7 +9,7 @@ use crate::solve::{self, Part, evaluate};
 use offpath_capacity::{Constraint, Solution};
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{Kind, Router};
-use offpath_twin::{Interval, Seed};
+use offpath_twin::{Interval, Seed, batch_means};
 use std::collections::BTreeMap;
 
 /// A solution of a design that went through the twin: demands observed when nothing else runs, then solved,
@@ -723,48 +723,63 @@ pub fn curve(ready: &[Ready], plan: &Plan, seed: Seed) -> Result<Vec<Point>, Run
         .collect()
 }
 
-/// Throughput with few clients, each with one request under way, by alternative and named mix.
+/// Runs that a figure of few clients is the mean of. In each they begin at other moments: what few clients do in
+/// turn, they go on doing in that order.
+const PHASES: u64 = 4;
+/// Requests of each run, and rounds of the clients at least.
+const OF_CLIENTS: f64 = 200.0;
+const FEWEST_OF_CLIENTS: f64 = 20.0;
+
+/// Requests per second of so many clients with one request under way each, which run a mix in `shares`: the mean
+/// over [`PHASES`] runs in which they begin at other moments, with its 95% interval by Student's t over them.
+/// `capacity` is what the stations carry, by which windows are sized.
+///
+/// It ignores what clients do between requests.
+///
+/// # Errors
+/// As [`load`].
+pub fn of_clients(
+    ready: &[&Ready],
+    shares: &[f64],
+    clients: u32,
+    capacity: f64,
+    seed: Seed,
+) -> Result<Interval, RunError> {
+    let slowest = ready.iter().map(|one| one.compiled.fold(&one.router).latency).fold(0.0, f64::max);
+    // Where the clients are many, they wait for each other, and a round takes longer.
+    let round = slowest.max(f64::from(clients) / capacity);
+    let rounds = (OF_CLIENTS / f64::from(clients)).max(FEWEST_OF_CLIENTS);
+    let span = |times: f64| Time::from_ps((round * times * 1e12) as u64);
+    let mut carried = Vec::new();
+    for phase in 0..PHASES {
+        let arrivals = Arrivals::Closed(clients);
+        let seed = seed.child("clients").index(phase);
+        let loaded = load(ready, shares, arrivals, span(FEWEST_OF_CLIENTS), span(rounds), seed)?;
+        carried.push(loaded.throughput.mean);
+    }
+    Ok(batch_means(&carried).expect("there are several phases"))
+}
+
+/// Throughput with few clients ([`of_clients`]), by alternative and named mix.
 pub fn few_clients(
     design: &Design,
     ready: &[Ready],
     plan: &Plan,
     seed: Seed,
-) -> Result<Vec<(String, Vec<Loaded>)>, RunError> {
-    let mut rows: Vec<(String, Vec<(String, f64)>)> = design
-        .alternatives
-        .iter()
-        .filter(|one| one.device.is_none() && one.mixed)
-        .map(|one| (one.name.clone(), vec![(one.name.clone(), 1.0)]))
-        .collect();
-    rows.extend(plan.mixes.iter().map(|mix| (mix.name.clone(), mix.shares.clone())));
-    let rate_of = |name: &str| {
-        let alone = plan.alternatives.iter().filter(|one| one.name == name).map(|one| one.rate.value);
-        let mixes = plan.mixes.iter().filter(|mix| mix.name == name).map(|mix| mix.rate.value);
-        alone.chain(mixes).next().unwrap_or(f64::INFINITY)
+) -> Result<Vec<(String, Vec<Interval>)>, RunError> {
+    let is_own = |name: &str| {
+        design.alternatives.iter().any(|one| one.name == name && one.device.is_none() && one.mixed)
     };
-    rows.into_iter()
-        .map(|(name, shares)| {
+    let alone = plan.alternatives.iter().filter(|one| is_own(&one.name));
+    let alone = alone.map(|one| (&one.name, vec![(one.name.clone(), 1.0)], one.rate.value));
+    let mixes = plan.mixes.iter().map(|mix| (&mix.name, mix.shares.clone(), mix.rate.value));
+    alone
+        .chain(mixes)
+        .map(|(name, shares, capacity)| {
             let (own, weights) = own(ready, &shares);
-            let slowest: f64 =
-                own.iter().map(|one| one.compiled.fold(&one.router).latency).fold(0.0, f64::max);
-            let runs = design
-                .clients
-                .iter()
-                .map(|clients| {
-                    // Where the clients are many, they wait for each other, and a round takes longer.
-                    let round = slowest.max(f64::from(*clients) / rate_of(&name));
-                    let span = |times: f64| Time::from_ps((round * times * 1e12) as u64);
-                    load(
-                        &own,
-                        &weights,
-                        Arrivals::Closed(*clients),
-                        span(20.0),
-                        span(100.0),
-                        seed.child("clients"),
-                    )
-                })
-                .collect::<Result<_, _>>()?;
-            Ok((name, runs))
+            let runs = design.clients.iter();
+            let runs = runs.map(|clients| of_clients(&own, &weights, *clients, capacity, seed));
+            Ok((name.clone(), runs.collect::<Result<_, _>>()?))
         })
         .collect()
 }

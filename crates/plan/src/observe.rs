@@ -363,9 +363,11 @@ pub fn load(
                     // Those that began together would go on from station to station together.
                     Arrivals::Closed(in_flight) => {
                         let began = fabric.now();
-                        for index in 0..in_flight {
-                            let part = u128::from(warm_up.ps() / 2) * u128::from(index);
-                            let after = part / u128::from(in_flight);
+                        let half = (warm_up.ps() / 2) as f64;
+                        let mut starts: Vec<f64> =
+                            (0..in_flight).map(|_| unit_of(fabric.random_u64()) * half).collect();
+                        starts.sort_by(f64::total_cmp);
+                        for after in starts {
                             fabric.sleep_until(began + Time::from_ps(after as u64)).await;
                             push();
                         }

@@ -10,13 +10,12 @@ use crate::check::{self, Checked, Chosen, Gap, Point, Settled, plan_and_check, s
 use crate::coded::{self, Agreement};
 use crate::confidence::Mechanism;
 use crate::design::{Changes, Design};
-use crate::observe::Loaded;
 use crate::planner::{PlanError, Ready, Setting, prepare, prepare_named};
 use crate::side_by_side::side_by_side;
 use crate::solve::{self, Part, evaluate, mean_of};
 use offpath_profile::System;
 use offpath_quantity::Quantity;
-use offpath_twin::Seed;
+use offpath_twin::{Interval, Seed};
 use std::path::Path;
 
 /// What a study is asked to look at.
@@ -99,7 +98,7 @@ pub struct Study {
     /// The plan at each value of a varied parameter, where the design varies one.
     pub sweep: Option<Sweep>,
     /// Throughput with few clients, by alternative and named mix.
-    pub clients: Vec<(String, Vec<Loaded>)>,
+    pub clients: Vec<(String, Vec<Interval>)>,
     /// Latency over load, where it was asked for.
     pub curve: Vec<Point>,
     /// How far step lists are from the code that was planned, where code was.

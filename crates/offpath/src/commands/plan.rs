@@ -16,12 +16,11 @@ use offpath::plan::advice::RULES;
 use offpath::plan::check::Gap;
 use offpath::plan::coded::Agreement;
 use offpath::plan::confidence::{Origin, guessed};
-use offpath::plan::observe::Loaded;
 use offpath::plan::study::{Ask, Changed, Solved, Study, Sweep};
 use offpath::plan::{Alone, Basis, Changes, Design, Mix, Objective, Plan, Ranged, Rest, Setting};
 use offpath::profile::Provenance;
 use offpath::quantity::{Bytes, OpRate, Time};
-use offpath::twin::Seed;
+use offpath::twin::{Interval, Seed};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -288,9 +287,8 @@ impl Page<'_> {
     }
 
     /// What a loaded twin carried; a dash where its interval is wider than itself.
-    fn carried_text(&self, loaded: &Loaded) -> String {
-        let carried = loaded.throughput.result();
-        carried.map_or_else(|| "-".to_string(), |mean| short(self.unit().of_rate(mean)))
+    fn carried_text(&self, carried: Interval) -> String {
+        carried.result().map_or_else(|| "-".to_string(), |mean| short(self.unit().of_rate(mean)))
     }
 
     fn goal(&self) -> String {
@@ -867,7 +865,7 @@ impl Page<'_> {
             .iter()
             .map(|(name, runs)| {
                 let mut cells = vec![Entry::Text(name.clone())];
-                cells.extend(runs.iter().map(|run| Entry::Number(self.carried_text(run))));
+                cells.extend(runs.iter().map(|carried| Entry::Number(self.carried_text(*carried))));
                 cells
             })
             .collect();
@@ -905,7 +903,7 @@ impl Page<'_> {
                 let ratios = runs(&one.of)?
                     .iter()
                     .zip(runs(&one.over)?)
-                    .filter_map(|(a, b)| Some(a.throughput.result()? / b.throughput.result()?));
+                    .filter_map(|(a, b)| Some(a.result()? / b.result()?));
                 Some(Ratio {
                     of: one.of.clone(),
                     over: one.over.clone(),
@@ -936,7 +934,7 @@ impl Page<'_> {
                 let quantile = |share| short(point.loaded.latencies.quantile(share).map_or(0.0, Time::as_us));
                 vec![
                     Entry::Number(short(unit.of_rate(point.offered_per_s))),
-                    Entry::Number(self.carried_text(&point.loaded)),
+                    Entry::Number(self.carried_text(point.loaded.throughput)),
                     Entry::Number(quantile(0.5)),
                     Entry::Number(quantile(0.99)),
                 ]

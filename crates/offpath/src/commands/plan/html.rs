@@ -403,7 +403,7 @@ fn few_clients(page: &Page<'_>) -> Option<Section> {
         .map(|(name, runs)| {
             let points = page.study.design.clients.iter().zip(runs);
             let points = points
-                .filter_map(|(count, run)| Some((f64::from(*count), unit.of_rate(run.throughput.result()?))));
+                .filter_map(|(count, carried)| Some((f64::from(*count), unit.of_rate(carried.result()?))));
             Series::line(name.clone(), points.collect())
         })
         .collect();

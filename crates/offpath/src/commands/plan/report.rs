@@ -243,7 +243,7 @@ impl Page<'_> {
                             .clients
                             .iter()
                             .zip(runs)
-                            .filter_map(|(count, run)| Some((count.to_string(), run.throughput.result()?)))
+                            .filter_map(|(count, carried)| Some((count.to_string(), carried.result()?)))
                             .map(|(count, carried)| (count, round(unit.of_rate(carried))))
                             .collect(),
                     )]),
