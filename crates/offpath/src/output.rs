@@ -144,6 +144,25 @@ fn widths(header: &[&str], rows: &[Vec<Entry>], page: usize) -> Vec<usize> {
     widths
 }
 
+/// Markdown in which each line stays one: a line below a table would be its last row, and lines below each other
+/// one paragraph.
+fn paragraphs(text: &str) -> String {
+    let mut page = String::with_capacity(text.len());
+    let (mut before, mut drawn) = ("", false);
+    for line in text.lines() {
+        let is_plain = |line: &str| !line.is_empty() && !line.starts_with(['|', '#', '-', '`', ' ']);
+        let ends_table = before.starts_with('|') && !line.is_empty() && !line.starts_with('|');
+        if !drawn && (ends_table || is_plain(before) && is_plain(line)) {
+            page.push('\n');
+        }
+        drawn ^= line.starts_with("```");
+        page += line;
+        page.push('\n');
+        before = line;
+    }
+    page
+}
+
 impl Screen {
     /// The screen that the options ask for.
     pub fn new(options: OutputOptions) -> Screen {
@@ -177,8 +196,10 @@ impl Screen {
     /// Breaks sentences at words, so that a page fits its screen. Lines that start with a blank or a stroke
     /// are tables, which are laid out already, and what is [verbatim](Screen::verbatim) stays as it is.
     pub fn prose(&self, text: &str) -> String {
-        if self.format != Format::Table {
-            return text.to_string();
+        match self.format {
+            Format::Table => {}
+            Format::Markdown => return paragraphs(text),
+            Format::Json => return text.to_string(),
         }
         let options = textwrap::Options::new(self.width)
             .subsequent_indent("  ")
@@ -526,6 +547,9 @@ mod tests {
         assert!(lines[2].starts_with("  "));
         let markdown = Screen { format: Format::Markdown, ..screen };
         assert_eq!(markdown.prose(sentence), sentence);
+        let page = "one\ntwo\n\n| a |\n| b |\nthree\n```text\nfour\nfive\n```\n- six\n- seven\n";
+        let kept = "one\n\ntwo\n\n| a |\n| b |\n\nthree\n```text\nfour\nfive\n```\n- six\n- seven\n";
+        assert_eq!(markdown.prose(page), kept, "a line is a line, and a table ends where it ends");
     }
 
     #[test]

@@ -839,7 +839,13 @@ impl Design {
         popularities: &Popularities,
     ) -> Result<Design, miette::Report> {
         let raw: RawFile = toml::from_str(text).map_err(|error| {
-            let help = "see `offpath new` for a commented design with every key".to_string();
+            let help = "see `offpath new` for a commented design with every key";
+            let values = [("rank_by", RANKS), ("objective", OBJECTIVES)];
+            let missing = values.iter().find(|(key, _)| error.message() == format!("missing field `{key}`"));
+            let help = match missing {
+                Some((key, values)) => format!("{key}: {values}; {help}"),
+                None => help.to_string(),
+            };
             DesignError {
                 message: error.message().to_string(),
                 help: Some(help),
@@ -1011,7 +1017,7 @@ impl Read {
 /// The name that stands for the workload's mean record.
 const RECORD: &str = "record";
 /// Machines that one message goes to; more are a network's business.
-const MOST_MACHINES: u64 = 1024;
+const MOST_MACHINES: u64 = 64;
 /// Computing that takes longer is likely to be waiting for a device.
 pub const LONG_COMPUTE: Time = Time::from_us(5);
 /// Longer than any request, and short enough for any number of them to be simulated.
@@ -1021,6 +1027,11 @@ const MOST_ALTERNATIVES: usize = 200;
 
 /// What a verb's step may say beside its path.
 const VERB_KEYS: [&str; 4] = ["bytes", "object", "batch", "to"];
+/// An atomic is of 8 B.
+const ATOMIC_KEYS: [&str; 3] = ["object", "batch", "to"];
+/// What a design may seek, and what a greedy mix is filled by, as messages list them.
+const OBJECTIVES: &str = "use `most-throughput`, `least-host-cpu` or `lowest-p99`";
+const RANKS: &str = "use `unloaded-latency`, `network-saved`, `throughput` or `host-cpu`";
 
 const VERBS: [offpath_route::Verb; 6] = [
     offpath_route::Verb::Read,
@@ -1284,7 +1295,7 @@ impl Resolver<'_> {
             other => {
                 return Err(self.error(
                     format!("`{other}` is nothing that greedy ranks by"),
-                    "use `unloaded-latency`, `network-saved`, `throughput` or `host-cpu`",
+                    RANKS,
                     raw.rank_by.span(),
                 ));
             }
@@ -1491,7 +1502,7 @@ impl Resolver<'_> {
             other => Err(refuse(
                 goal_given(),
                 format!("`{other}` is no objective"),
-                "use `most-throughput`, `least-host-cpu` or `lowest-p99`",
+                OBJECTIVES,
                 raw.objective.span(),
             )),
         }
@@ -2273,8 +2284,8 @@ impl Resolver<'_> {
             ("write", step.write.is_some(), &VERB_KEYS),
             ("send", step.send.is_some(), &VERB_KEYS),
             ("send-ud", step.send_ud.is_some(), &VERB_KEYS),
-            ("compare-and-swap", step.compare_and_swap.is_some(), &VERB_KEYS),
-            ("fetch-and-add", step.fetch_and_add.is_some(), &VERB_KEYS),
+            ("compare-and-swap", step.compare_and_swap.is_some(), &ATOMIC_KEYS),
+            ("fetch-and-add", step.fetch_and_add.is_some(), &ATOMIC_KEYS),
             ("compute", step.compute.is_some(), &["time", "bytes", "rate"]),
             ("wait", step.wait.is_some(), &[]),
             ("background", step.background.is_some(), &[]),
@@ -2399,6 +2410,10 @@ mod tests {
             (r#"{ read = "host-backup", bytes = "1 B", hit = [] }"#, "a `read` step takes no `hit`"),
             (r#"{ compute = "host", time = "5 ns", batch = 2 }"#, "a `compute` step takes no `batch`"),
             (r#"{ parallel = [], steps = [] }"#, "a `parallel` step takes no `steps`"),
+            (
+                r#"{ fetch-and-add = "host-backup", bytes = "1 B" }"#,
+                "a `fetch-and-add` step takes no `bytes`",
+            ),
             (r#"{ read = "soc-host-dma", bytes = "1 B", batch = 2 }"#, "a copy engine has no doorbell"),
             (r#"{ repeat = 3000000000, steps = [] }"#, "a repeat of 0 steps"),
         ] {

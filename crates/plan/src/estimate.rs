@@ -181,7 +181,10 @@ fn parsed(text: &str, dimension: Option<Dimension>) -> Result<Quantity, (String,
             // A unit that is left out is missed as one of bytes, which most parameters are.
             Err(error) if dimension == Dimension::Bytes => return Err(refused(error, dimension)),
             // What is no number is none in any unit; what is out of range has the unit.
-            Err(error @ offpath_quantity::ParseError::OutOfRange { .. }) => {
+            Err(
+                error @ (offpath_quantity::ParseError::OutOfRange { .. }
+                | offpath_quantity::ParseError::TooFine { .. }),
+            ) => {
                 return Err(refused(error, dimension));
             }
             Err(_) => {}

@@ -127,6 +127,16 @@ pub enum ParseError {
         /// What was expected.
         dimension: Dimension,
     },
+    /// There is no such part of the base unit.
+    #[error("`{text}` is finer than {dimension} is counted, in whole {unit}")]
+    TooFine {
+        /// What was written.
+        text: String,
+        /// What was expected.
+        dimension: Dimension,
+        /// The unit that it is counted in.
+        unit: &'static str,
+    },
     /// The number is negative, not finite, or beyond what an integer of the base unit holds.
     #[error("`{text}` is outside the range of {dimension}: from 0 to {bound}")]
     OutOfRange {
@@ -170,11 +180,18 @@ impl Quantity {
                 .map(|(_, scale)| *scale)
                 .ok_or_else(|| ParseError::UnknownUnit { unit: unit.to_string(), dimension })?
         };
-        Quantity::from_base(value * scale, dimension).ok_or_else(|| ParseError::OutOfRange {
+        let read = Quantity::from_base(value * scale, dimension).ok_or_else(|| ParseError::OutOfRange {
             text: text.to_string(),
             dimension,
             bound: Quantity::from_base(9e18, dimension).map_or_else(String::new, |q| q.to_string()),
-        })
+        })?;
+        // Rounding is meant where it changes a digit that nobody wrote, as in `4.7 GiB`.
+        const ROUNDED: f64 = 1e-3;
+        let unit = units.first().map_or("ones", |(unit, _)| *unit);
+        if (read.base() - value * scale).abs() > ROUNDED * value * scale {
+            return Err(ParseError::TooFine { text: text.to_string(), dimension, unit });
+        }
+        Ok(read)
     }
 
     /// A quantity from a number of base units (ps, B, bit/s, 1/s, Hz), rounded to the nearest
@@ -269,6 +286,9 @@ mod tests {
         assert!(error("-3 ns", Dimension::Time).contains("outside the range"));
         assert!(error("fast", Dimension::BitRate).contains("does not start with a number"));
         assert!(error("2.5", Dimension::Count).contains("outside the range"));
+        assert!(error("0.5 B", Dimension::Bytes).contains("finer than bytes is counted, in whole B"));
+        assert!(error("0.4 ps", Dimension::Time).contains("in whole ps"));
+        assert!(Quantity::parse("4.7 GiB", Dimension::Bytes).is_ok());
     }
 
     #[test]
