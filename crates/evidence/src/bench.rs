@@ -5,6 +5,7 @@ use crate::experiment::{Axis, Compare, Experiment, Keep, Measure, Plain, Which};
 use crate::measure::{One, Place, places};
 use exmex::Express;
 use offpath_plan::planner::{Ready, make_ready};
+use offpath_plan::published::design as shipped;
 use offpath_plan::{Changes, Design};
 use offpath_profile::{Library, Provenance, Request, System};
 use offpath_quantity::{BitRate, Bytes, Quantity, Time};
@@ -105,14 +106,6 @@ pub struct Bench {
     pub(crate) links_alone: bool,
 }
 
-const DESIGNS: [(&str, &str); 5] = [
-    ("kv-ycsb-c", include_str!("../../../designs/kv-ycsb-c.toml")),
-    ("mongo-sharding", include_str!("../../../designs/mongo-sharding.toml")),
-    ("redis-replication", include_str!("../../../designs/redis-replication.toml")),
-    ("redis-sharding", include_str!("../../../designs/redis-sharding.toml")),
-    ("replication", include_str!("../../../designs/replication.toml")),
-];
-
 const WORKLOADS: [(&str, &str); 2] = [
     ("../workloads/workloada", include_str!("../../../workloads/workloada")),
     ("../workloads/workloadc", include_str!("../../../workloads/workloadc")),
@@ -208,13 +201,12 @@ impl Bench {
             }
         };
         for change in &self.changes {
-            let suffix = format!(".{}", change.key);
             let names: Vec<String> = system
                 .numbers
                 .iter()
                 // What an overlay or a setting holds stays: it is the experiment's own.
                 .filter(|(_, number)| number.file == change.file && number.provenance != Provenance::Set)
-                .filter(|(name, _)| **name == change.key || name.ends_with(&suffix))
+                .filter(|(_, number)| number.key == change.key)
                 .map(|(name, _)| name.clone())
                 .collect();
             for name in names {
@@ -406,9 +398,7 @@ impl Bench {
             return Ok(design.clone());
         }
         let (name, parameters, steps, without_engine) = key;
-        let (_, text) = DESIGNS
-            .iter()
-            .find(|(own, _)| own == name)
+        let text = shipped(name)
             .ok_or_else(|| ExperimentError::Incomplete(format!("names `{name}`, which is no design here")))?;
         let changes = Changes {
             parameters: parameters.iter().cloned().collect(),

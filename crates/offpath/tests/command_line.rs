@@ -1182,3 +1182,15 @@ fn a_plan_by_a_parameter_says_where_the_twin_differs() {
         assert_eq!(said, differs(&row), "{row}\n{text}");
     }
 }
+
+/// A variant says what a mechanism that is not known would change. What the user set is known.
+#[test]
+fn a_variant_does_not_change_what_the_user_set() {
+    let design = format!("{}/../../designs/replication.toml", env!("CARGO_MANIFEST_DIR"));
+    let plain = answer(&["plan", &design]);
+    assert!(plain.contains("variant reserved-contexts"), "{plain}");
+    let set = answer(&["plan", &design, "--set", "nic.contexts=150"]);
+    assert!(!set.contains("variant reserved-contexts"), "{set}");
+    let other = answer(&["plan", &design, "--set", "soc.read_latency=300ns"]);
+    assert!(other.contains("variant reserved-contexts"), "{other}");
+}

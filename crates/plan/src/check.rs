@@ -527,7 +527,9 @@ pub(crate) fn run_mix(
     let fewest = (FEWEST * MOST_MOVES / moves).clamp(VERY_FEWEST, FEWEST);
     let counted = (counted / payload.max(moves / MOVES)).max(fewest);
     let Extremes { rarest, longest_s } = extremes(ready, named);
-    let told = (TIMES / rarest).max(TIMES * longest_s * rate).min(counted * MOST_LONGER);
+    let told = (TIMES / rarest)
+        .max(TIMES * longest_s * rate)
+        .min(COUNTED.requests * MOST_LONGER / payload.max(moves / MOVES));
     let counted = counted.max(told);
     // However rarely they come: time in which nothing happens costs nothing.
     let window = Time::from_ps((counted / rate * 1e12) as u64).min(LONGEST_WINDOW);

@@ -9,7 +9,6 @@ use crate::design::{Design, Objective};
 use crate::factor::{Base, Factor};
 use crate::planner::{PlanError, Ready};
 use crate::program::Fold;
-use crate::published;
 use crate::residual::{Figure, sizes, widened};
 use crate::sample::{DRAWS, between, quantile, strata};
 use crate::side_by_side::side_by_side;
@@ -291,8 +290,9 @@ pub(crate) fn confidence(
         .iter()
         .enumerate()
         .map(|(index, one)| {
-            let rows = one.alternative.rows.iter().filter(|row| published::measured(row, &design.name));
-            let rows: Vec<String> = rows.cloned().collect();
+            let rows = one.alternative.rows.iter().filter(|(_, objection)| objection.is_none());
+            // A row that follows from two names both.
+            let rows: Vec<String> = rows.flat_map(|(row, _)| row.split('/')).map(str::to_string).collect();
             rests_of(&|seen: &Figures| seen.alone[index].solved, &rows)
         })
         .collect();

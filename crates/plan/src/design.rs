@@ -6,7 +6,7 @@
 use crate::coded::{Application, Coded, Log, PLACEMENTS, Store, WAYS};
 use crate::estimate::{Estimate, Share, Written, noun};
 use crate::interpret::MOST_TASKS;
-use crate::published;
+use crate::published::Given;
 use miette::{NamedSource, SourceSpan};
 use offpath_apps::kv::Costs;
 use offpath_apps::replog::Costs as LogCosts;
@@ -198,9 +198,8 @@ pub struct Alternative {
     pub scenario: Option<String>,
     /// Whether the file lets mixes of its scenario use it.
     mixable: bool,
-    /// Evidence rows that measured this very alternative. One whose experiment is of another design counts for
-    /// nothing.
-    pub rows: Vec<String>,
+    /// Evidence rows that its author says measured it, each with why it did not, where it did not.
+    pub rows: Vec<(String, Option<&'static str>)>,
     /// The steps by operation of the workload, with the operation's share.
     pub operations: Vec<(String, f64, Vec<Step>)>,
     /// What it is called in the coded application, whose demands then take the place of the steps'.
@@ -800,7 +799,7 @@ impl Design {
         if !matches!(design.runs, Runs::Best | Runs::Greedy) && !kept.contains(design.runs.name()) {
             design.runs = Runs::Best;
         }
-        design.notes = notes(&design.alternatives, &design.name);
+        design.notes = notes(&design.alternatives);
         design.scenarios = Vec::new();
         design.scenario = Some(name.to_string());
         Ok(design)
@@ -1270,6 +1269,13 @@ impl Resolver<'_> {
         let mut alternatives = self.read_alternatives(workload.as_ref(), &objects, application.as_ref())?;
         let scenarios = self.scenarios(&mut alternatives)?;
         for mix in &self.file.raw.mix {
+            if mix.fill.is_empty() {
+                return Err(self.error(
+                    format!("mix `{}` fills nothing", mix.name),
+                    format!("name the alternatives that it fills in order, of {}", names(&alternatives)),
+                    0..0,
+                ));
+            }
             for name in &mix.fill {
                 if !alternatives.iter().any(|a| a.name == *name.get_ref()) {
                     return Err(self.error(
@@ -1357,7 +1363,7 @@ impl Resolver<'_> {
                 .map(|bytes| self.some_bytes("network_baseline", bytes))
                 .transpose()?,
             workload: workload.as_ref().map_or_else(|| raw.description.clone(), description),
-            notes: notes(&alternatives, &raw.name),
+            notes: notes(&alternatives),
             warnings: workload
                 .as_ref()
                 .map(|w| w.warnings().iter().map(ToString::to_string).collect())
@@ -2097,13 +2103,20 @@ impl Resolver<'_> {
                 mixed: mixable,
                 mixable,
                 scenario: given.scenario.as_ref().map(|name| name.get_ref().clone()),
-                rows: given.rows.clone(),
+                rows: self.cited(&given.rows, given.name.get_ref()),
                 code: self.code(given.code.as_ref().or(base.code.as_ref()), application, &context)?,
                 operations,
                 span: given.name.span(),
             });
         }
         Ok(read)
+    }
+
+    /// The rows that an alternative cites, each with why it is no evidence of it, where it is none.
+    fn cited(&self, rows: &[String], alternative: &str) -> Vec<(String, Option<&'static str>)> {
+        let text = self.file.changes.parameters.is_empty().then_some(self.file.text.as_str());
+        let given = Given { design: &self.file.raw.design.name, text, alternative };
+        rows.iter().map(|row| (row.clone(), given.objection(row))).collect()
     }
 
     /// The steps of the list that stands at `id`.
@@ -2347,7 +2360,7 @@ struct Context<'o> {
 }
 
 /// What a design says that its author may not have meant.
-fn notes(alternatives: &[Alternative], design: &str) -> Vec<String> {
+fn notes(alternatives: &[Alternative]) -> Vec<String> {
     fn longest<'s>(steps: &'s [Step], found: &mut BTreeMap<&'s str, Time>) {
         for step in steps {
             match step {
@@ -2373,9 +2386,9 @@ fn notes(alternatives: &[Alternative], design: &str) -> Vec<String> {
         )
     };
     let cited = alternatives.iter().flat_map(|one| one.rows.iter().map(move |row| (one, row)));
-    let strange = cited.filter(|(_, row)| !published::measured(row, design)).map(|(one, row)| {
-        let why = if published::is_row(row) { "measured something else" } else { "is published nowhere" };
-        format!("`rows` of `{}`: {row} {why}, so it is no evidence of this alternative", one.name)
+    let strange = cited.filter_map(|(one, (row, objection))| {
+        let why = (*objection)?;
+        Some(format!("`rows` of `{}`: {row} {why}, so it is no evidence of this alternative", one.name))
     });
     strange.chain(found.into_iter().map(note)).collect()
 }
@@ -2435,6 +2448,7 @@ mod tests {
             ("", "", "[sweep]\nparameter = \"chunk\"\nvalues = [4]", "is a size, and this has no unit"),
             ("", "", "[sweep]\nparameter = \"chunk\"\nvalues = []", "the sweep of `chunk` has no values"),
             ("", "", many.as_str(), "201 alternatives"),
+            ("", "", "[[mix]]\nname = \"none\"\nfill = []", "mix `none` fills nothing"),
         ] {
             let error = parse(&text(design, parameters, WRITE, more), &[]).expect_err(words).to_string();
             assert!(error.contains(words), "{words}: {error}");

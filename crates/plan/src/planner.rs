@@ -178,31 +178,35 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Loads `device` for a design. What-if settings that name a component which another device
-    /// does not have are left out for that device only.
+    /// Loads `device` for a design. Of the settings, another device takes those of numbers that both have: a
+    /// testbed's or a client's. Its own numbers of the same name are others.
     pub fn system(&self, design: &Design, device: &str) -> Result<System, miette::Report> {
-        let own = device == design.device;
-        let all = || design.set.iter().chain(&self.settings).cloned();
-        let request = |settings: Vec<String>| Request {
-            device,
-            testbed: self.testbed.as_deref().or(design.testbed.as_deref()),
-            mode: if own { self.mode.as_deref().or(design.mode.as_deref()) } else { None },
-            overlays: self.overlays.iter().map(String::as_str).collect(),
-            settings,
-            last: self.mechanism.as_deref(),
+        let request = |device: &str, settings: Vec<String>| {
+            let own = device == design.device;
+            self.library.load(&Request {
+                device,
+                testbed: self.testbed.as_deref().or(design.testbed.as_deref()),
+                mode: if own { self.mode.as_deref().or(design.mode.as_deref()) } else { None },
+                overlays: self.overlays.iter().map(String::as_str).collect(),
+                settings,
+                last: self.mechanism.as_deref(),
+            })
         };
-        if own {
-            return Ok(self.library.load(&request(all().collect()))?);
+        let all = || design.set.iter().chain(&self.settings).cloned();
+        if device == design.device || all().next().is_none() {
+            return Ok(request(device, all().collect())?);
         }
-        let mut kept = Vec::new();
-        for setting in all() {
-            let mut with = kept.clone();
-            with.push(setting.clone());
-            if self.library.load(&request(with)).is_ok() {
-                kept.push(setting);
-            }
-        }
-        Ok(self.library.load(&request(kept))?)
+        let (own, other) = (request(&design.device, Vec::new())?, request(device, Vec::new())?);
+        let is_shared = |setting: &String| {
+            let name = setting.split('=').next().unwrap_or_default().trim();
+            let at = |system: &System| {
+                system.numbers.get(name).map(|number| (number.file.clone(), number.key.clone()))
+            };
+            // A pattern means every number that it matches.
+            let is_pattern = name.contains('*') && request(device, vec![setting.clone()]).is_ok();
+            is_pattern || at(&own).is_some_and(|number| at(&other) == Some(number))
+        };
+        Ok(request(device, all().filter(is_shared).collect())?)
     }
 }
 

@@ -1,4 +1,5 @@
-//! Which published rows measured a design, so that no other row is taken for evidence of it.
+//! Which published rows measured an alternative, so that no other row is taken for evidence of it; and the
+//! designs that rows were measured of.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -19,38 +20,147 @@ struct Row {
 #[derive(Deserialize)]
 struct Experiment {
     design: Option<String>,
+    alternative: Option<toml::Value>,
 }
 
-/// The design that each published row measured; none where it measured something else.
-fn designs() -> &'static BTreeMap<String, Option<String>> {
-    static DESIGNS: OnceLock<BTreeMap<String, Option<String>>> = OnceLock::new();
-    DESIGNS.get_or_init(|| {
+/// The designs that this repository ships, by name.
+pub const DESIGNS: [(&str, &str); 7] = [
+    ("kv-batching", include_str!("../../../designs/kv-batching.toml")),
+    ("kv-ycsb-c", include_str!("../../../designs/kv-ycsb-c.toml")),
+    ("mongo-sharding", include_str!("../../../designs/mongo-sharding.toml")),
+    ("redis-replication", include_str!("../../../designs/redis-replication.toml")),
+    ("redis-sharding", include_str!("../../../designs/redis-sharding.toml")),
+    ("replication", include_str!("../../../designs/replication.toml")),
+    ("three-mistakes", include_str!("../../../designs/three-mistakes.toml")),
+];
+
+/// The text of a shipped design.
+pub fn design(name: &str) -> Option<&'static str> {
+    DESIGNS.iter().find(|(own, _)| *own == name).map(|(_, text)| *text)
+}
+
+/// What each published row measured.
+fn rows() -> &'static BTreeMap<String, Option<Experiment>> {
+    static ROWS: OnceLock<BTreeMap<String, Option<Experiment>>> = OnceLock::new();
+    ROWS.get_or_init(|| {
         let files = [include_str!("../../../evidence/wei.toml"), include_str!("../../../evidence/sun.toml")];
         let rows = files.into_iter().flat_map(|text| {
             toml::from_str::<File>(text).expect("the shipped rows are in order; a test reads them").row
         });
-        rows.map(|row| (row.id, row.experiment.and_then(|experiment| experiment.design))).collect()
+        rows.map(|row| (row.id, row.experiment)).collect()
     })
 }
 
-/// Whether a published row of this name measured the design of this name.
-pub fn measured(row: &str, design: &str) -> bool {
-    designs().get(row).is_some_and(|of| of.as_deref() == Some(design))
+/// An alternative as a design file has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Given<'w> {
+    /// The design's name.
+    pub design: &'w str,
+    /// The file's text; `None` where parameters are changed besides.
+    pub text: Option<&'w str>,
+    /// The alternative's name.
+    pub alternative: &'w str,
 }
 
-/// Whether a row of this name is published.
-pub fn is_row(row: &str) -> bool {
-    designs().contains_key(row)
+impl Given<'_> {
+    /// Why a row is no evidence of it; `None` where it is.
+    ///
+    /// A row is where it measured the alternative of that name of the design of that name, and both stand in the file
+    /// as they are shipped: a design that was copied and changed is another.
+    pub fn objection(self, row: &str) -> Option<&'static str> {
+        let Some(measured) = rows().get(row) else { return Some("is published nowhere") };
+        let is_own = measured.as_ref().is_some_and(|one| {
+            one.design.as_deref() == Some(self.design)
+                && match &one.alternative {
+                    Some(toml::Value::String(name)) => name == self.alternative,
+                    Some(toml::Value::Array(names)) => {
+                        names.iter().any(|name| name.as_str() == Some(self.alternative))
+                    }
+                    _ => false,
+                }
+        });
+        if !is_own {
+            return Some("measured something else");
+        }
+        let is_shipped = self.text.zip(design(self.design)).is_some_and(|(own, shipped)| {
+            let read = |text: &str| text.parse::<toml::Table>().unwrap_or_default();
+            is_as_shipped(&read(own), &read(shipped), self.alternative)
+        });
+        (!is_shipped).then_some("measured the shipped design, from which this one differs")
+    }
+}
+
+/// What of a design says what its requests do and on what.
+const TABLES: [&str; 5] = ["workload", "parameters", "object", "cache", "application"];
+const OF_DESIGN: [&str; 4] = ["testbed", "mode", "set", "unit"];
+
+fn is_as_shipped(own: &toml::Table, shipped: &toml::Table, alternative: &str) -> bool {
+    let of_design = |file: &toml::Table, key: &str| file.get("design")?.get(key).cloned();
+    TABLES.iter().all(|key| own.get(*key) == shipped.get(*key))
+        && OF_DESIGN.iter().all(|key| of_design(own, key) == of_design(shipped, key))
+        && steps(own, alternative) == steps(shipped, alternative)
+}
+
+/// The tables of an alternative and of those that it is like, without what is said about them.
+fn steps(file: &toml::Table, alternative: &str) -> Vec<toml::Table> {
+    let all = file.get("alternative").and_then(toml::Value::as_array);
+    let find = |name: &str| {
+        let named = |one: &&toml::Value| one.get("name").and_then(toml::Value::as_str) == Some(name);
+        all?.iter().find(named)?.as_table().cloned()
+    };
+    let mut found = Vec::new();
+    let mut next = Some(alternative.to_string());
+    while let Some(mut table) = next.take().and_then(|name| find(&name)) {
+        ["description", "rows"].iter().for_each(|key| drop(table.remove(*key)));
+        next = table.get("like").and_then(toml::Value::as_str).map(str::to_string);
+        // An alternative that is like itself is refused before.
+        if found.contains(&table) {
+            break;
+        }
+        found.push(table);
+    }
+    found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn objection(text: Option<&str>, design: &str, alternative: &str, row: &str) -> Option<&'static str> {
+        Given { design, text, alternative }.objection(row)
+    }
+
     #[test]
-    fn a_row_is_about_the_design_that_it_measured() {
-        assert!(measured("W273", "kv-ycsb-c") && measured("S134", "redis-replication"));
-        assert!(is_row("W149") && !measured("W149", "kv-ycsb-c"));
-        assert!(!is_row("W999"));
+    fn a_row_is_about_the_alternative_that_it_measured() {
+        let text = design("kv-ycsb-c").expect("it is shipped");
+        let of = |alternative, row| objection(Some(text), "kv-ycsb-c", alternative, row);
+        assert_eq!(of("A1", "W273/W275"), None);
+        for (alternative, row) in [("A4", "W273/W275"), ("A1", "W273"), ("A1", "W149")] {
+            assert_eq!(of(alternative, row), Some("measured something else"), "{alternative} {row}");
+        }
+        assert_eq!(of("A1", "W999"), Some("is published nowhere"));
+        let redis = design("redis-replication");
+        assert_eq!(objection(redis, "redis-replication", "relayed-3", "S134"), None);
+    }
+
+    #[test]
+    fn a_design_that_was_changed_was_not_measured() {
+        let text = design("kv-ycsb-c").expect("it is shipped");
+        let of = |text: &str| objection(Some(text), "kv-ycsb-c", "A1", "W273/W275");
+        assert_eq!(
+            of(&text.replace("a disaggregated", "another")),
+            None,
+            "what is said about it is no change"
+        );
+        for (old, new) in [
+            ("bucket = \"64 B\"", "bucket = \"256 B\""),
+            ("read = \"client-host\", bytes = \"bucket\"", "read = \"client-soc\", bytes = \"bucket\""),
+            ("budget = \"4 GiB\"", "budget = \"8 GiB\""),
+            ("fieldlength = 64", "fieldlength = 640"),
+        ] {
+            assert!(text.contains(old), "{old}");
+            assert!(of(&text.replacen(old, new, 1)).is_some(), "{new}");
+        }
+        assert!(objection(None, "kv-ycsb-c", "A1", "W273/W275").is_some(), "parameters are changed");
     }
 }

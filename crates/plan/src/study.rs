@@ -125,8 +125,13 @@ impl Study {
         let system = system_of(&ready);
         let plain = Setting { overlays: vec![], settings: vec![], ..ask.setting.clone() };
         let changes = !ask.setting.overlays.is_empty() || !ask.setting.settings.is_empty();
-        let variants: Vec<&(String, String)> =
-            system.rivals.iter().filter(|(name, _)| !ask.setting.overlays.contains(name)).collect();
+        let variants: Vec<&(String, String)> = system
+            .rivals
+            .iter()
+            .filter(|(name, _)| {
+                !ask.setting.overlays.contains(name) && leaves_settings(&design, ask, &system, name)
+            })
+            .collect();
         let varied = varied(&design, ask)?;
 
         // The design as it is, then without the changes, then on each open mechanism, then at each value.
@@ -186,6 +191,16 @@ impl Study {
         let advised = advice::advise_on(&bench, &design.source.1, Depth::Promising, Some(&checked.settled))?;
         Ok(Study { system, checked, changed, variants: open, sweep, clients, curve, code, advised, design })
     }
+}
+
+/// Whether a variant leaves the numbers that the user set as they are: what is set is not open.
+fn leaves_settings(design: &Design, ask: &Ask<'_>, system: &System, variant: &str) -> bool {
+    let setting = Setting { mechanism: Some(variant.to_string()), ..ask.setting.clone() };
+    let Ok(other) = setting.system(design, &design.device) else { return true };
+    let set = design.set.iter().chain(&ask.setting.settings);
+    let names = set.filter_map(|setting| Some(setting.split_once('=')?.0.trim()));
+    let value = |of: &System, name: &str| of.numbers.get(name).map(|number| number.value);
+    names.into_iter().all(|name| value(system, name) == value(&other, name))
 }
 
 /// What an error says, in one line.

@@ -333,3 +333,25 @@ fn a_remedy_beyond_what_the_twin_holds_is_not_measured() {
         "{reasons:#?}"
     );
 }
+
+/// The same time is scaled by as much to another processor's, however it is written.
+#[test]
+fn a_time_is_scaled_however_it_is_written() {
+    let gain = |head: &str, time: &str| {
+        let steps = SERVED.replace("\"800 ns\"", time).replace("host", "soc");
+        let text =
+            one("bluefield2", "", &steps).replace("[[alternative]]", &format!("{head}\n[[alternative]]"));
+        let found = advised(&text, Depth::Every);
+        let share = found.advice.iter().find(|advice| advice.rule == "shard-across-endpoints");
+        share.unwrap_or_else(|| panic!("{text}")).gain.share.mean
+    };
+    let plain = gain("", "\"3 us\"");
+    for (head, time) in [
+        ("", "\"3 us to 3 us\""),
+        ("", "{ value = \"3 us\", low = \"2 us\", high = \"4 us\" }"),
+        ("[parameters]\nservice = \"3 us\"", "\"service\""),
+        ("[parameters]\nservice = \"1 us\"", "\"service * 3\""),
+    ] {
+        near(time, gain(head, time), plain, 0.02);
+    }
+}

@@ -170,3 +170,20 @@ fn a_curve_ends_where_the_twin_runs_out_of_requests() {
     // A tenth of 142 M/s for 102 us is 1450 under way; a quarter is more than 2048.
     assert_eq!(points.len(), 1, "{points:?}");
 }
+
+/// How often a case comes among few samples is not how often it comes: a rare wait weighs by its probability.
+#[test]
+fn a_rare_wait_takes_its_share_of_the_latency() {
+    let of = |rare: &str| {
+        let steps = format!(
+            "{{ send-ud = \"client-soc\", bytes = \"64 B\" }}, {{ compute = \"soc\", time = \"3 us\" }}, \
+             {rare} {{ send-ud = \"soc-client\", bytes = \"64 B\" }}"
+        );
+        let design = design(MOST, &[("a", &steps)]);
+        let ready = made_ready(&design);
+        settled(&design, &ready, 1).folds[0].latency
+    };
+    let (plain, rare) =
+        (of(""), of("{ probability = 0.002, then = [{ wait = \"5 ms\" }], otherwise = [] },"));
+    near("a wait of 5 ms in one of 500", rare - plain, 0.002 * 5e-3, 0.01);
+}

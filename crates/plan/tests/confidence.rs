@@ -338,6 +338,23 @@ fn a_setting_is_an_estimate_and_a_setting_to_the_same_value_is_none() {
     assert_eq!(alone(&other, "arm").basis, Basis::YourEstimate, "{:?}", alone(&other, "arm").rests_on);
 }
 
+/// A number of the card is none of the plain NIC's, though both call it by one name.
+#[test]
+fn a_setting_of_the_card_leaves_the_plain_nic_as_it_is() {
+    let design = parse(&small("kv-ycsb-c.toml"), &Changes { steps: true, ..Changes::default() });
+    let rates = |settings: &[&str]| {
+        let plan = planned(&design, &[], settings);
+        (alone(&plan, "rnic").rate.value, alone(&plan, "A1").rate.value)
+    };
+    let (rnic, card) = rates(&[]);
+    let (same, slower) = rates(&["nic.shared_packet_rate=10M/s"]);
+    assert_eq!(same, rnic);
+    assert!(slower < 0.5 * card, "{slower} and {card}");
+    // The clients are the same ones.
+    let (behind, too) = rates(&["client.nic.port_rate=1Gbit/s"]);
+    assert!(behind < 0.5 * rnic && too < 0.5 * card, "{behind} {too}");
+}
+
 /// A row that measured something else is no evidence of an alternative that names it, and its author hears so.
 #[test]
 fn a_row_of_something_else_fixes_nothing() {
@@ -352,6 +369,10 @@ fn a_row_of_something_else_fixes_nothing() {
     let of = |rows: &str| planned_on(Library::builtin(), &text(rows)).alternatives.remove(0);
     let (plain, flattered) = (of(""), of("rows = [\"W149\", \"W999\"]\n"));
     assert_eq!((flattered.basis, flattered.rate), (plain.basis, plain.rate));
+    // Under the name of the design that a row measured it is another all the same.
+    let text = |rows: &str| text(rows).replace("\"own\"", "\"kv-ycsb-c\"").replace("\"a\"", "\"A1\"");
+    let copied = planned_on(Library::builtin(), &text("rows = [\"W273/W275\"]\n")).alternatives.remove(0);
+    assert_eq!((copied.basis, copied.rate), (plain.basis, plain.rate));
     let notes = parse(&text("rows = [\"W149\", \"W999\"]\n"), &Changes::default()).notes;
     assert!(notes[0].contains("W149 measured something else"), "{notes:?}");
     assert!(notes[1].contains("W999 is published nowhere"), "{notes:?}");

@@ -185,10 +185,9 @@ impl Quantity {
             dimension,
             bound: Quantity::from_base(9e18, dimension).map_or_else(String::new, |q| q.to_string()),
         })?;
-        // Rounding is meant where it changes a digit that nobody wrote, as in `4.7 GiB`.
-        const ROUNDED: f64 = 1e-3;
+        // `51.2 B` is rounded, and so is `4.7 GiB`; half a byte would be none or twice as many.
         let unit = units.first().map_or("ones", |(unit, _)| *unit);
-        if (read.base() - value * scale).abs() > ROUNDED * value * scale {
+        if value * scale < 1.0 && read.base() != value * scale {
             return Err(ParseError::TooFine { text: text.to_string(), dimension, unit });
         }
         Ok(read)

@@ -234,7 +234,7 @@ fn report(seen: &Reproduced, options: &Options) -> Report {
     Report {
         schema_version: SCHEMA_VERSION,
         summary: whole.then(|| SummaryReport {
-            predicted: count(s.measured + s.orders + s.restated),
+            predicted: count(s.measured + s.orders),
             measured: count(s.measured),
             covered_80: count(s.covered),
             covered_95: count(s.covered_wide),

@@ -151,13 +151,30 @@ fn rename(step: &mut dyn TableLike, from: &str, to: &str, factor: f64) {
         return;
     }
     step.insert("compute", value(to));
-    let text = |step: &dyn TableLike, key: &str| step.get(key).and_then(Item::as_str).map(str::to_string);
-    if let Some(time) = text(step, "time").and_then(|text| text.parse::<Time>().ok()) {
-        step.insert("time", value(time.scaled(factor).to_string()));
-    }
-    if let Some(rate) = text(step, "rate").and_then(|text| text.parse::<BitRate>().ok()) {
-        let rate = rate.bits_per_second() as f64 / factor;
-        step.insert("rate", value(format!("{:.3} Mbit/s", rate / 1e6)));
+    let time = |text: &str| Some(text.parse::<Time>().ok()?.scaled(factor).to_string());
+    let rate = |text: &str| {
+        let rate = text.parse::<BitRate>().ok()?.bits_per_second() as f64 / factor;
+        Some(format!("{:.3} Mbit/s", rate / 1e6))
+    };
+    scale(step, "time", factor, &time);
+    scale(step, "rate", 1.0 / factor, &rate);
+}
+
+/// Scales a number of a step however it is written: as one, as an interval, as a table of both, or by names of
+/// parameters, which others may use as well. `scaled` gives the text of one number, where it is one.
+fn scale(step: &mut dyn TableLike, key: &str, factor: f64, scaled: &dyn Fn(&str) -> Option<String>) {
+    let Some(item) = step.get_mut(key) else { return };
+    if let Some(table) = item.as_table_like_mut() {
+        for part in ["value", "low", "high"] {
+            scale(table, part, factor, scaled);
+        }
+    } else if let Some(text) = item.as_str() {
+        let ends = text.split_once(" to ").map(|(low, high)| (scaled(low), scaled(high)));
+        let new = match ends {
+            Some((Some(low), Some(high))) => format!("{low} to {high}"),
+            _ => scaled(text).unwrap_or_else(|| format!("{text} * {factor:.4}")),
+        };
+        step.insert(key, value(new));
     }
 }
 
