@@ -528,3 +528,32 @@ fn grid(vary: &BTreeMap<String, Axis>) -> Vec<Vec<(String, &Axis, usize)>> {
     }
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Machines name a host's numbers after their role: in a file `host.read_latency` is the clients' as well.
+    #[test]
+    fn a_number_of_a_file_moves_wherever_a_system_has_it() {
+        let text = "measure = \"latency\"\npath = \"client-host\"\nverb = \"read\"\npayload = \"64 B\"";
+        let plain = Experiment::parse(text.parse().expect("it is TOML")).expect("it is an experiment").plain;
+        let bench = Bench::new(Library::builtin());
+        let system = bench.router_of(&plain).expect("it has routes").system().clone();
+        let mut named: BTreeMap<(&str, &str), Vec<&String>> = BTreeMap::new();
+        for (name, number) in &system.numbers {
+            if let Quantity::Time(_) = number.value {
+                named.entry((&number.file, &number.key)).or_default().push(name);
+            }
+        }
+        assert!(named.values().any(|names| names.len() > 1), "machines share files");
+        for ((file, key), names) in named {
+            let value = Quantity::Time(Time::from_ns(1234));
+            let moved = bench.with(vec![Change { file: file.to_string(), key: key.to_string(), value }]);
+            let router = moved.router_of(&plain).expect("it has routes");
+            for (name, number) in &router.system().numbers {
+                assert_eq!(number.value == value, names.contains(&name), "{file} {key}: {name}");
+            }
+        }
+    }
+}
