@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use offpath_plan::check::{Chosen, curve, plan_and_check, settle};
-use offpath_plan::observe::{Arrivals, load};
+use offpath_plan::observe::{Arrivals, Loaded, load};
 use offpath_plan::{Changes, plan, prepare};
 use offpath_quantity::Time;
 use offpath_twin::Seed;
@@ -105,4 +105,24 @@ fn requests_at_random_wait_as_in_m_d_1_at_the_port_that_is_full_first() {
         assert!(median >= before, "p50 {median} at {part} of the load, {before} below it");
         before = median;
     }
+}
+
+/// The mix of least mean latency fills a station; one that leaves it room has the lower tail.
+#[test]
+fn the_lowest_tail_is_not_that_of_a_full_station() {
+    let changes = Changes {
+        objective: Some("lowest-p99".into()),
+        offered_load: Some("60 M/s".into()),
+        ..Changes::default()
+    };
+    let design = parse(&small("kv-batching.toml"), &changes);
+    let ready = prepare(&design, &setting(&[], &[])).expect("the design is in order");
+    let settled = settle(&design, &ready, Chosen::Best, Seed::new(17)).expect("the twin runs it");
+    let checked = plan_and_check(&design, &ready, settled, &[], Seed::new(17)).expect("there is a plan");
+    let busy = |loaded: &Loaded| loaded.fullest.values().map(|(_, busy)| *busy).fold(0.0, f64::max);
+    let p99 = |loaded: &Loaded| loaded.latencies.quantile(0.99).expect("requests ended");
+    assert!(busy(&checked.settled.loaded) > 0.99, "least latency fills a station");
+    let (shares, found) = checked.tail.expect("a mix is found");
+    assert!(busy(&found) < 0.97, "{shares:?}: {}", busy(&found));
+    assert!(p99(&found).as_seconds() < 0.97 * p99(&checked.settled.loaded).as_seconds(), "{shares:?}");
 }
