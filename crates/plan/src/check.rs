@@ -755,7 +755,7 @@ const OF_CLIENTS: f64 = 200.0;
 const FEWEST_OF_CLIENTS: f64 = 20.0;
 
 /// Requests per second of so many clients with one request under way each, which run a mix in `shares`: the mean
-/// over [`PHASES`] runs in which they begin at other moments, with its 95% interval by Student's t over them.
+/// over four runs in which they begin at other moments, with its 95% interval by Student's t over them.
 /// `capacity` is what the stations carry, by which windows are sized.
 ///
 /// It ignores what clients do between requests.
