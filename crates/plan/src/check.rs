@@ -799,6 +799,8 @@ pub fn few_clients(
     let mixes = plan.mixes.iter().map(|mix| (&mix.name, mix.shares.clone(), mix.rate.value));
     alone
         .chain(mixes)
+        // What the design's constraints forbid, no client runs.
+        .filter(|(_, _, capacity)| *capacity > 0.0)
         .map(|(name, shares, capacity)| {
             let (own, weights) = own(ready, &shares);
             let runs = design.clients.iter();

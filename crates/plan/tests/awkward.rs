@@ -187,3 +187,20 @@ fn a_rare_wait_takes_its_share_of_the_latency() {
         (of(""), of("{ probability = 0.002, then = [{ wait = \"5 ms\" }], otherwise = [] },"));
     near("a wait of 5 ms in one of 500", rare - plain, 0.002 * 5e-3, 0.01);
 }
+
+/// What the design's constraints forbid carries nothing, and no number of clients runs it.
+#[test]
+fn few_clients_run_nothing_that_is_forbidden() {
+    let read = "{ read = \"client-host\", bytes = \"64 B\" }";
+    let served = "{ send = \"client-host\", bytes = \"64 B\" }, { compute = \"host\", time = \"1 us\" }, \
+                  { send = \"host-client\", bytes = \"64 B\" }";
+    let text = design(MOST, &[("read", read), ("served", served)]).source.1;
+    let text = format!("{text}[constraints]\nhost_cpu_share = 0.0\n[clients]\ncounts = [1, 2]\n");
+    let design = parse(&text, &Changes::default());
+    let ready = made_ready(&design);
+    let plan = studied(&design);
+    let rows =
+        offpath_plan::check::few_clients(&design, &ready, &plan, Seed::new(1)).expect("the twin runs it");
+    let names: Vec<&str> = rows.iter().map(|(name, _)| name.as_str()).collect();
+    assert!(names.contains(&"read") && !names.contains(&"served"), "{names:?}");
+}
