@@ -2,7 +2,7 @@
 
 use crate::path::{Path, RouteError, Verb};
 use crate::station::{Kind, Station, StationId, stations};
-use crate::visit::{Access, Hop, Mark, Pick, Requests, Route, Train, Visit};
+use crate::visit::{Access, Contexts, Hop, Mark, Pick, Requests, Route, Train, Visit};
 use offpath_profile::{Direction, Endpoint, Engine, Machine, Pcie, System};
 use offpath_quantity::{BitRate, Bytes, Time};
 use std::collections::BTreeMap;
@@ -664,7 +664,7 @@ impl<'r> Build<'r> {
         &mut self,
         hops: Vec<Hop>,
         requests: Vec<Requests>,
-        release: Option<(usize, Time, StationId)>,
+        release: Option<(usize, Time)>,
         settle: Time,
     ) {
         let segment = hops.iter().map(|hop| hop.mtu).filter(|mtu| *mtu < NO_PACKETS).max();
@@ -724,11 +724,7 @@ impl<'r> Build<'r> {
             self.answer();
             return self.complete();
         }
-        let contexts = to.stations.contexts;
-        // Where contexts are reserved, an endpoint's own limit comes first, then the whole pool: one
-        // order for all, so that holds never wait in a circle.
-        self.visits.extend(to.own().contexts.map(Visit::Acquire));
-        self.visits.push(Visit::Acquire(contexts));
+        self.acquire(None);
         self.pass(to);
         self.delay("request to memory", to.down().delay());
         if let (Some(rate), Some(station)) = (to.endpoint.read_path_rate, to.own().read_path) {
@@ -743,7 +739,7 @@ impl<'r> Build<'r> {
         let tail = self.fetch_hops(to, to.up(), &mut hops);
         self.stall_hop(&mut hops);
         let pass = to.at.nic.pass_time;
-        let release = Some((hops.len() - 1, tail + pass, contexts));
+        let release = Some((hops.len() - 1, tail + pass));
         let mut delay = tail + pass;
         if self.remote() {
             self.port_hops(to, from, delay, &mut hops);
@@ -792,9 +788,11 @@ impl<'r> Build<'r> {
         inline
     }
 
-    fn keep_context(&mut self, label: &'static str, time: Time) {
-        for station in self.to.own().contexts.into_iter().chain([self.to.stations.contexts]) {
-            self.serve(label, station, Pick::Any, time, Time::ZERO);
+    /// Takes a context of the responder's adapter, for `time` or until the train releases it.
+    fn acquire(&mut self, time: Option<Time>) {
+        if time != Some(Time::ZERO) {
+            let contexts = Contexts { pool: self.to.stations.contexts, own: self.to.own().contexts };
+            self.visits.push(Visit::Acquire { contexts, time });
         }
     }
 
@@ -803,7 +801,7 @@ impl<'r> Build<'r> {
         self.travel(true);
         let to = self.to;
         if self.payload > Bytes::ZERO {
-            self.keep_context("WRITE keeps a context", to.endpoint.verbs.write_context_time);
+            self.acquire(Some(to.endpoint.verbs.write_context_time));
         }
         self.pass(to);
         if self.payload > Bytes::ZERO {
@@ -828,7 +826,7 @@ impl<'r> Build<'r> {
         }
         self.travel(true);
         let to = self.to;
-        self.keep_context("receive request keeps a context", to.endpoint.verbs.receive_context_time);
+        self.acquire(Some(to.endpoint.verbs.receive_context_time));
         self.pass(to);
         self.bank(to, true);
         let down = to.down();

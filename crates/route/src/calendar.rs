@@ -1,7 +1,7 @@
 //! What keeps the stations' time: when each server is free, and for whom.
 
 use crate::station::{Kind, Station, StationId};
-use crate::visit::Pick;
+use crate::visit::{Contexts, Pick};
 use offpath_quantity::Time;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -142,6 +142,8 @@ enum State {
         capacity: usize,
         open: usize,
         waiting: usize,
+        /// Of a pool, the limits of its own that those who wait are under too.
+        limits: Vec<usize>,
         since: u128,
         releases: BinaryHeap<Reverse<u64>>,
         busy: u64,
@@ -166,6 +168,7 @@ impl Calendar {
                 capacity: *n as usize,
                 open: 0,
                 waiting: 0,
+                limits: Vec::new(),
                 since: 0,
                 releases: BinaryHeap::new(),
                 busy: 0,
@@ -285,8 +288,9 @@ impl Calendar {
                 free.clear();
                 *busy = 0;
             }
-            State::Contexts { open, waiting, since, releases, busy, granted, .. } => {
+            State::Contexts { open, waiting, limits, since, releases, busy, granted, .. } => {
                 releases.clear();
+                limits.clear();
                 (*open, *waiting, *since, *busy, *granted) = (0, 0, 0, 0, 0);
             }
             State::Pool { shared, reserved } => {
@@ -294,6 +298,21 @@ impl Calendar {
             }
             State::Banks { lines, .. } => lines.iter_mut().for_each(Line::reset),
         }
+    }
+}
+
+/// The calendars where an operation takes its context: of [`Contexts`] on one machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContextSlots {
+    /// Of the pool.
+    pub pool: usize,
+    /// Of the limit of its own.
+    pub own: Option<usize>,
+}
+
+impl ContextSlots {
+    fn each(self) -> impl Iterator<Item = usize> {
+        [Some(self.pool), self.own].into_iter().flatten()
     }
 }
 
@@ -382,50 +401,89 @@ impl Stations {
         }
     }
 
-    /// Takes a context now; false where all are held or others wait already, and the caller waits behind
-    /// them. Whoever waits asks again by [`Stations::take_turn`], in the order in which it began to wait,
-    /// or says by [`Stations::leave`] that it never will.
-    pub fn acquire(&mut self, slot: usize) -> bool {
-        let free = self.is_free(slot);
-        let State::Contexts { waiting, .. } = &mut self.calendars[slot].0 else {
-            unreachable!("only contexts are held, not {:?}", self.calendars[slot])
-        };
-        if *waiting > 0 || !free {
-            *waiting += 1;
-            return false;
-        }
-        self.grant(slot);
-        true
+    /// The calendars of `contexts` on the machine instances that `instances` gives by machine.
+    pub fn context_slots(&self, contexts: Contexts, instances: &[u32]) -> ContextSlots {
+        let slot = |station| self.slot(station, instances);
+        ContextSlots { pool: slot(contexts.pool), own: contexts.own.map(slot) }
     }
 
-    /// Takes a context for the one that has waited longest; false where all are held still.
-    pub fn take_turn(&mut self, slot: usize) -> bool {
-        let free = self.is_free(slot);
+    /// Takes a context now; false where all that the caller may have are held, or one that could have it
+    /// waits already, and the caller waits behind. Whoever waits asks again by [`Stations::take_turn`], in
+    /// the order in which it began to wait among those that may have one, or says by [`Stations::leave`]
+    /// that it never will.
+    pub fn acquire(&mut self, slots: ContextSlots) -> bool {
+        if self.is_free(slots) && !self.waits_for_turn(slots) {
+            self.grant(slots);
+            return true;
+        }
+        for slot in slots.each() {
+            *self.waiting(slot) += 1;
+        }
+        if let (Some(own), State::Contexts { limits, .. }) = (slots.own, &mut self.calendars[slots.pool].0)
+            && !limits.contains(&own)
+        {
+            limits.push(own);
+        }
+        false
+    }
+
+    /// Takes a context for the one that has waited longest of those that may have one; false where none may.
+    pub fn take_turn(&mut self, slots: ContextSlots) -> bool {
+        let free = self.is_free(slots);
         if free {
-            self.leave(slot);
-            self.grant(slot);
+            self.leave(slots);
+            self.grant(slots);
         }
         free
     }
 
-    /// Says that one of those who wait for a context of `slot` waits no more.
-    pub fn leave(&mut self, slot: usize) {
-        if let State::Contexts { waiting, .. } = &mut self.calendars[slot].0 {
+    /// Says that one of those who wait for a context of `slots` waits no more.
+    pub fn leave(&mut self, slots: ContextSlots) {
+        for slot in slots.each() {
+            let waiting = self.waiting(slot);
             *waiting = waiting.checked_sub(1).expect("only who waits takes its turn or leaves");
         }
     }
 
-    fn grant(&mut self, slot: usize) {
-        let now = self.now;
-        if let State::Contexts { open, since, granted, .. } = &mut self.calendars[slot].0 {
-            *open += 1;
-            *since += u128::from(now);
-            *granted += 1;
+    fn waiting(&mut self, slot: usize) -> &mut usize {
+        match &mut self.calendars[slot].0 {
+            State::Contexts { waiting, .. } => waiting,
+            other => unreachable!("only contexts are waited for, not {other:?}"),
         }
     }
 
-    /// Whether a context of `slot` is free now.
-    pub fn is_free(&mut self, slot: usize) -> bool {
+    /// Whether somebody waits who could have the context that is free: whoever asks now comes after.
+    fn waits_for_turn(&mut self, slots: ContextSlots) -> bool {
+        match slots.own {
+            None => *self.waiting(slots.pool) > 0,
+            Some(_) => self.waited_limits(slots.pool).into_iter().any(|own| self.has_room(own)),
+        }
+    }
+
+    /// The limits of its own that somebody who waits at `pool` is under.
+    fn waited_limits(&mut self, pool: usize) -> Vec<usize> {
+        let State::Contexts { waiting: 1.., limits, .. } = &self.calendars[pool].0 else { return Vec::new() };
+        let limits = limits.clone();
+        limits.into_iter().filter(|&own| *self.waiting(own) > 0).collect()
+    }
+
+    fn grant(&mut self, slots: ContextSlots) {
+        let now = self.now;
+        for slot in slots.each() {
+            if let State::Contexts { open, since, granted, .. } = &mut self.calendars[slot].0 {
+                *open += 1;
+                *since += u128::from(now);
+                *granted += 1;
+            }
+        }
+    }
+
+    /// Whether a context of `slots` is free now.
+    pub fn is_free(&mut self, slots: ContextSlots) -> bool {
+        slots.each().all(|slot| self.has_room(slot))
+    }
+
+    fn has_room(&mut self, slot: usize) -> bool {
         let now = self.now;
         match &mut self.calendars[slot].0 {
             State::Contexts { capacity, open, releases, .. } => {
@@ -439,18 +497,20 @@ impl Stations {
     }
 
     /// Says when a context taken at `taken` is given back.
-    pub fn release(&mut self, slot: usize, taken: Time, at: Time) {
-        match &mut self.calendars[slot].0 {
-            State::Contexts { open, waiting, since, releases, busy, .. } => {
-                *open -= 1;
-                *since -= u128::from(taken.ps());
-                *busy += (at.saturating_sub(taken)).ps();
-                releases.push(Reverse(at.ps()));
-                if *waiting > 0 {
-                    self.released.push(slot);
+    pub fn release(&mut self, slots: ContextSlots, taken: Time, at: Time) {
+        for slot in slots.each() {
+            match &mut self.calendars[slot].0 {
+                State::Contexts { open, since, releases, busy, .. } => {
+                    *open -= 1;
+                    *since -= u128::from(taken.ps());
+                    *busy += (at.saturating_sub(taken)).ps();
+                    releases.push(Reverse(at.ps()));
                 }
+                other => unreachable!("only contexts are held, not {other:?}"),
             }
-            other => unreachable!("only contexts are held, not {other:?}"),
+        }
+        if *self.waiting(slots.pool) > 0 {
+            self.released.push(slots.pool);
         }
     }
 
@@ -465,22 +525,23 @@ impl Stations {
         self.calendars[self.base[index]..end].iter().map(granted).sum()
     }
 
-    /// Whether `slot` is a pool of contexts.
-    pub(crate) fn is_contexts(&self, slot: usize) -> bool {
-        matches!(self.calendars[slot].0, State::Contexts { .. })
-    }
-
     /// Whether servers of `slot` are claimed on arrival instead of booked ahead.
     pub(crate) fn is_claimed(&self, slot: usize) -> bool {
-        matches!(self.calendars[slot].0, State::Contexts { .. } | State::Cores { .. })
+        matches!(self.calendars[slot].0, State::Cores { .. })
     }
 
-    /// The next moment at which a context of `slot` is given back, where one is known.
-    pub fn next_release(&self, slot: usize) -> Option<Time> {
-        match &self.calendars[slot].0 {
+    /// The next moment at which somebody who waits at `pool` may have a context, where one is known: the
+    /// first release of the pool, or where that has room, of a limit that somebody waits for.
+    pub fn next_release(&mut self, pool: usize) -> Option<Time> {
+        let first = |slot: usize, stations: &Stations| match &stations.calendars[slot].0 {
             State::Contexts { releases, .. } => releases.peek().map(|Reverse(at)| Time::from_ps(*at)),
             _ => None,
+        };
+        let limits = self.waited_limits(pool);
+        if limits.is_empty() || !self.has_room(pool) {
+            return first(pool, self);
         }
+        limits.into_iter().filter_map(|own| first(own, self)).min()
     }
 
     /// A calendar where somebody waits and a release became known since this was asked last: it may come
@@ -572,12 +633,13 @@ mod tests {
         assert_eq!(any(&mut stations, 91, 50), 95, "the second again");
         assert_eq!(served(&mut stations, "cores", 92), 92 + 10 + 2);
         assert_eq!(served(&mut stations, "cores", 200), 165);
-        assert!(stations.acquire(1) && stations.acquire(1) && !stations.acquire(1));
+        let slots = ContextSlots { pool: 1, own: None };
+        assert!(stations.acquire(slots) && stations.acquire(slots) && !stations.acquire(slots));
         assert_eq!(served(&mut stations, "contexts", 210), 20, "two are held");
-        stations.release(1, Time::from_ps(200), Time::from_ps(230));
+        stations.release(slots, Time::from_ps(200), Time::from_ps(230));
         assert_eq!(served(&mut stations, "contexts", 220), 40, "one of them is given back later");
         assert_eq!(served(&mut stations, "contexts", 250), 30 + 50);
-        stations.release(1, Time::from_ps(200), Time::from_ps(250));
+        stations.release(slots, Time::from_ps(200), Time::from_ps(250));
         assert_eq!(served(&mut stations, "contexts", 300), 80);
         assert_eq!(stations.busy(StationId(1)).ps(), 80);
     }

@@ -1,6 +1,6 @@
 //! The execution of a route: the one place where visits become time.
 
-use crate::calendar::Stations;
+use crate::calendar::{ContextSlots, Stations};
 use crate::visit::{Mark, Pick, Route, Train, Visit};
 use offpath_quantity::{Bytes, Time};
 
@@ -27,9 +27,8 @@ pub enum Advance {
         /// When.
         at: Time,
     },
-    /// A context of this calendar: the caller queues it there, and goes on with it when its turn comes and
-    /// one is free.
-    Wait(usize),
+    /// A context: the caller queues it there, and goes on with it when its turn comes and one is free.
+    Wait(ContextSlots),
     /// It is over at the given moment.
     Done(Time),
 }
@@ -48,13 +47,13 @@ pub struct Marked {
 pub struct Cursor {
     next: usize,
     clock: Time,
-    held: [Option<(usize, Time)>; 2],
+    held: Option<(ContextSlots, Time)>,
     train: Option<Box<Moving>>,
     /// Whether the visit at `next` has had its turn at the border already.
     crossed: bool,
     held_time: Time,
-    /// The calendar where it waits for a context.
-    waits: Option<usize>,
+    /// Where it waits for a context.
+    waits: Option<ContextSlots>,
 }
 
 /// A train between its bursts.
@@ -72,7 +71,7 @@ impl Cursor {
         Cursor {
             next: 0,
             clock: now,
-            held: [None; 2],
+            held: None,
             train: None,
             crossed: false,
             held_time: Time::ZERO,
@@ -87,11 +86,11 @@ impl Cursor {
 
     /// Gives back what the operation holds, and its place among those who wait, as a requester does that is gone.
     pub fn abandon(self, stations: &mut Stations) {
-        for (slot, since) in self.held.into_iter().flatten() {
-            stations.release(slot, since, stations.now().max(since));
+        if let Some((slots, since)) = self.held {
+            stations.release(slots, since, stations.now().max(since));
         }
-        if let Some(slot) = self.waits {
-            stations.leave(slot);
+        if let Some(slots) = self.waits {
+            stations.leave(slots);
         }
     }
 
@@ -148,34 +147,31 @@ impl Cursor {
                 }
                 Visit::Serve { station, pick, occupancy, latency, detached, .. } => {
                     let slot = stations.slot(*station, instances);
-                    // Lines and pools are booked ahead; cores and contexts are shared by whoever
-                    // comes first, so an operation claims them only once its time has come.
-                    if let Some(need) = self.serve_now(slot, stations, *pick) {
-                        return need;
+                    // Lines and packet cores are booked ahead; processors' cores go to whoever comes
+                    // first, so an operation claims one only once its time has come.
+                    if stations.is_claimed(slot) && self.clock > stations.now() {
+                        return Advance::At(self.clock);
                     }
-                    let start = if *pick == Pick::Any && stations.is_contexts(slot) {
-                        stations.release(slot, self.clock, self.clock + *occupancy);
-                        self.clock
-                    } else {
-                        stations.serve(slot, self.clock, *occupancy, *pick, draw)
-                    };
+                    let start = stations.serve(slot, self.clock, *occupancy, *pick, draw);
                     self.clock = if *detached {
                         self.clock.max(start.saturating_sub(POSTED_CREDIT))
                     } else {
                         start + *latency
                     };
                 }
-                Visit::Acquire(station) => {
+                Visit::Acquire { contexts, time } => {
                     if self.clock > stations.now() {
                         return Advance::At(self.clock);
                     }
-                    let slot = stations.slot(*station, instances);
-                    if !self.take_context(slot, stations) {
-                        return Advance::Wait(slot);
+                    let slots = stations.context_slots(*contexts, instances);
+                    if !self.take_context(slots, stations) {
+                        return Advance::Wait(slots);
                     }
                     self.clock = self.clock.max(stations.now());
-                    let place = usize::from(self.held[0].is_some());
-                    self.held[place] = Some((slot, self.clock));
+                    match time {
+                        Some(time) => stations.release(slots, self.clock, self.clock + *time),
+                        None => self.held = Some((slots, self.clock)),
+                    }
                 }
                 Visit::Train(train) => {
                     if let Some(next) = self.burst(train, stations, instances, draw, marked) {
@@ -189,30 +185,13 @@ impl Cursor {
     }
 
     /// Takes a context, in turn where it waited for it.
-    fn take_context(&mut self, slot: usize, stations: &mut Stations) -> bool {
+    fn take_context(&mut self, slots: ContextSlots, stations: &mut Stations) -> bool {
         let taken = match self.waits {
-            Some(_) => stations.take_turn(slot),
-            None => stations.acquire(slot),
+            Some(_) => stations.take_turn(slots),
+            None => stations.acquire(slots),
         };
-        self.waits = (!taken).then_some(slot);
+        self.waits = (!taken).then_some(slots);
         taken
-    }
-
-    /// What a visit to cores or contexts still needs before it can start.
-    fn serve_now(&mut self, slot: usize, stations: &mut Stations, pick: Pick) -> Option<Advance> {
-        if pick != Pick::Any || !stations.is_claimed(slot) {
-            return None;
-        }
-        if self.clock > stations.now() {
-            return Some(Advance::At(self.clock));
-        }
-        if stations.is_contexts(slot) {
-            if !self.take_context(slot, stations) {
-                return Some(Advance::Wait(slot));
-            }
-            self.clock = self.clock.max(stations.now());
-        }
-        None
     }
 
     /// Moves one burst; returns when the next may start, or `None` after the last.
@@ -270,15 +249,13 @@ impl Cursor {
             } else {
                 serial_tail = end;
             }
-            if let Some((at, extra, _)) = train.release
+            if let Some((at, extra)) = train.release
                 && at == index
                 && last
             {
-                if let Some((_, since)) = self.held[0] {
+                if let Some((slots, since)) = self.held.take() {
                     self.held_time += end + extra - since;
-                }
-                for (held, since) in std::mem::take(&mut self.held).into_iter().flatten() {
-                    stations.release(held, since, end + extra);
+                    stations.release(slots, since, end + extra);
                 }
             }
             if index + 1 == train.hops.len() && train.marks_target {

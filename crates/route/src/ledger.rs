@@ -144,7 +144,9 @@ impl Route {
                 }
             }
             match visit {
-                Visit::Acquire(station) => held.push((*station, Time::ZERO)),
+                Visit::Acquire { contexts, time: None } => {
+                    held.extend(contexts.stations().map(|station| (station, Time::ZERO)));
+                }
                 Visit::Train(Train { release: Some(_), .. }) => {
                     held.iter_mut().for_each(|(_, time)| *time = cursor.held_time());
                 }
@@ -166,7 +168,7 @@ impl Route {
     /// The demand: server time by station, requests by pool. Contexts count the time that they are
     /// held on idle stations; under load they are held longer, which the twin observes.
     pub fn demand(&self, router: &Router) -> Demand {
-        let holds = self.visits.iter().any(|visit| matches!(visit, Visit::Acquire(_)));
+        let holds = self.visits.iter().any(|visit| matches!(visit, Visit::Acquire { time: None, .. }));
         self.folded(if holds { Reader::new(router).run(self).held_time() } else { Time::ZERO })
     }
 
@@ -189,7 +191,9 @@ impl Route {
                         *worst = worst.max(*hottest);
                     }
                 }
-                Visit::Acquire(station) => add(*station, held),
+                Visit::Acquire { contexts, time } => {
+                    contexts.stations().for_each(|station| add(station, time.unwrap_or(held)));
+                }
                 Visit::Train(train) => {
                     for hop in &train.hops {
                         add(hop.station, hop.whole);
@@ -254,7 +258,7 @@ fn push_terms(visit: &Visit, time: Time, router: &Router, terms: &mut Vec<Term>)
                 terms.push(Term { label, station: Some(hop.station), time: time - passes });
             }
         }
-        Visit::Acquire(_) | Visit::Mark(..) | Visit::Cross { .. } => {}
+        Visit::Acquire { .. } | Visit::Mark(..) | Visit::Cross { .. } => {}
     }
 }
 

@@ -28,9 +28,9 @@ mod station;
 mod visit;
 
 pub use build::{LONGEST_MESSAGE, Operation, Posting, Router};
-pub use calendar::{Calendar, Stations};
+pub use calendar::{Calendar, ContextSlots, Stations};
 pub use cursor::{Advance, Cursor, Marked, POSTED_CREDIT};
 pub use ledger::{Demand, Ledger, LinkPackets, Reader, Reading, Term, Unloaded};
 pub use path::{Path, RouteError, Verb};
 pub use station::{Kind, Station, StationId};
-pub use visit::{Access, Hop, Mark, Pick, Requests, Route, Train, Visit};
+pub use visit::{Access, Contexts, Hop, Mark, Pick, Requests, Route, Train, Visit};

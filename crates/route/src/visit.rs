@@ -126,7 +126,7 @@ pub struct Train {
     /// Read requests beside it.
     pub requests: Vec<Requests>,
     /// The hop after which the context is released, and the delay until then.
-    pub release: Option<(usize, Time, StationId)>,
+    pub release: Option<(usize, Time)>,
     /// The unit in which hops overlap: the largest packet of any hop.
     pub segment: Bytes,
     /// Whether the bytes leave the source memory at the first hop.
@@ -167,6 +167,24 @@ impl Train {
     }
 }
 
+/// Where an operation takes its context: of the adapter's pool, and where a part of the pool is reserved
+/// for other endpoints, within the limit of its own. It takes both at one moment, so that nobody holds
+/// a place of the one while it waits for the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contexts {
+    /// All contexts of the adapter.
+    pub pool: StationId,
+    /// Those that its endpoint may have at once.
+    pub own: Option<StationId>,
+}
+
+impl Contexts {
+    /// The pool, then the limit.
+    pub fn stations(self) -> impl Iterator<Item = StationId> {
+        [Some(self.pool), self.own].into_iter().flatten()
+    }
+}
+
 /// One visit of a route.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Visit {
@@ -193,8 +211,14 @@ pub enum Visit {
         /// Whether the operation goes on without waiting: demand and queue only.
         detached: bool,
     },
-    /// Takes a context, which later visits keep until the train's release.
-    Acquire(StationId),
+    /// Takes a context and keeps it for `time`, or where that follows from later visits, until the
+    /// train's release.
+    Acquire {
+        /// Where it is taken.
+        contexts: Contexts,
+        /// How long it is kept, where that is known.
+        time: Option<Time>,
+    },
     /// The payload moves.
     Train(Train),
     /// A moment that a world acts on, `after` the operation's own clock.

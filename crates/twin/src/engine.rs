@@ -9,7 +9,7 @@ use crate::queue::EventQueue;
 use crate::seed::{Generator, Seed};
 use crate::window::Snapshot;
 use offpath_quantity::Time;
-use offpath_route::{Advance, Cursor, Mark, Marked, Route, Router, StationId, Stations, Visit};
+use offpath_route::{Advance, ContextSlots, Cursor, Mark, Marked, Route, Router, StationId, Stations, Visit};
 use rand_core::RngCore;
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
@@ -153,10 +153,20 @@ struct Operation {
     applied: bool,
 }
 
-/// Those who wait for a context of one calendar, in the order in which they asked.
+/// An operation that waits for a context, and its number in the order of asking.
+struct Asked {
+    number: u64,
+    slots: ContextSlots,
+    id: u32,
+    generation: u32,
+}
+
+/// Those who wait for a context of one pool: a queue for each limit within the pool, in the order in which
+/// they asked.
 #[derive(Default)]
 struct Waiting {
-    queue: VecDeque<(u32, u32)>,
+    queues: BTreeMap<Option<usize>, VecDeque<Asked>>,
+    asked: u64,
     /// When they are woken: at the first release that is known, if any is.
     wake_at: Option<Time>,
 }
@@ -383,7 +393,7 @@ impl Engine {
             self.announce();
             match advance {
                 Advance::At(at) => return self.schedule(at, Event::Step(id, generation)),
-                Advance::Wait(slot) => return self.queue_at(slot, id, generation),
+                Advance::Wait(slots) => return self.queue_at(slots, id, generation),
                 Advance::Cross { from, to, at } => {
                     if !self.cross(id, generation, from, to, at) {
                         return;
@@ -412,47 +422,57 @@ impl Engine {
         }
     }
 
-    fn queue_at(&mut self, slot: usize, id: u32, generation: u32) {
-        self.waiting.entry(slot).or_default().queue.push_back((id, generation));
-        self.schedule_wake(slot);
+    fn queue_at(&mut self, slots: ContextSlots, id: u32, generation: u32) {
+        let waiting = self.waiting.entry(slots.pool).or_default();
+        waiting.asked += 1;
+        let asked = Asked { number: waiting.asked, slots, id, generation };
+        waiting.queues.entry(slots.own).or_default().push_back(asked);
+        self.schedule_wake(slots.pool);
     }
 
     /// Wakes those who wait at the next release. Where none is known, whoever holds is still moving, and
     /// [`Engine::announce`] comes back to it.
-    fn schedule_wake(&mut self, slot: usize) {
-        let Some(at) = self.stations.next_release(slot) else { return };
+    fn schedule_wake(&mut self, pool: usize) {
+        let Some(at) = self.stations.next_release(pool) else { return };
         let at = at.max(self.now());
-        let waiting = self.waiting.entry(slot).or_default();
+        let waiting = self.waiting.entry(pool).or_default();
         if waiting.wake_at.is_none_or(|known| at < known) {
             waiting.wake_at = Some(at);
-            self.schedule(at, Event::Wake(slot as u32));
+            self.schedule(at, Event::Wake(pool as u32));
         }
     }
 
     /// Looks again at pools where a release became known: it may come before those that were.
     fn announce(&mut self) {
-        while let Some(slot) = self.stations.next_released() {
-            self.schedule_wake(slot);
+        while let Some(pool) = self.stations.next_released() {
+            self.schedule_wake(pool);
         }
     }
 
-    /// Serves those who wait at a pool of contexts, in order, as long as there are any free.
-    fn wake(&mut self, slot: usize) {
+    /// Serves those who wait at a pool of contexts, in order, as long as one of them may have one.
+    fn wake(&mut self, pool: usize) {
         let now = self.now();
-        let Some(waiting) = self.waiting.get_mut(&slot) else { return };
+        let Some(waiting) = self.waiting.get_mut(&pool) else { return };
         if waiting.wake_at != Some(now) {
             // An earlier release became known meanwhile, and they were woken then.
             return;
         }
         waiting.wake_at = None;
-        while let Some(&(id, generation)) = self.waiting.get(&slot).and_then(|waiting| waiting.queue.front())
-        {
-            if !self.stations.is_free(slot) {
-                return self.schedule_wake(slot);
-            }
-            self.waiting.get_mut(&slot).expect("the queue was looked at").queue.pop_front();
+        while let Some(Asked { id, generation, .. }) = self.next_in_turn(pool) {
             self.step(id, generation);
         }
+        if self.waiting[&pool].queues.values().any(|queue| !queue.is_empty()) {
+            self.schedule_wake(pool);
+        }
+    }
+
+    /// Of those who wait at `pool` and may have a context now, the one that asked first.
+    fn next_in_turn(&mut self, pool: usize) -> Option<Asked> {
+        let (waiting, stations) = (self.waiting.get_mut(&pool)?, &mut self.stations);
+        let heads = waiting.queues.iter().filter_map(|(own, queue)| Some((own, queue.front()?)));
+        let open = heads.filter(|(_, asked)| stations.is_free(asked.slots));
+        let own = *open.min_by_key(|(_, asked)| asked.number)?.0;
+        waiting.queues.get_mut(&own)?.pop_front()
     }
 
     /// Decides about a crossing; false where the operation does not go on now.

@@ -2,7 +2,7 @@
 
 use offpath_profile::{Library, Request};
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{Operation, Pick, Route, Router, Verb, Visit};
+use offpath_route::{Contexts, Operation, Pick, Route, Router, Verb, Visit};
 use offpath_twin::{
     Arrivals, Crossing, Engine, Failure, Faults, Load, Occurrence, Retransmission, Rule, Seed, Tag,
     batch_means, run,
@@ -224,16 +224,10 @@ fn a_full_machine_is_told_from_idle_ones() {
     assert!((usage.mean() - share / machines as f64).abs() < 1e-12, "{usage:?}");
 }
 
-/// A visit that keeps one of `nic.contexts` for `hold`, and is over once it has it.
+/// A visit that keeps one of `nic.contexts` for `hold`; the operation goes on once it has it.
 fn keeping(router: &Router, hold: Time) -> Visit {
-    Visit::Serve {
-        label: "a context",
-        station: router.station("nic.contexts").unwrap(),
-        pick: Pick::Any,
-        occupancy: hold,
-        latency: Time::ZERO,
-        detached: false,
-    }
+    let contexts = Contexts { pool: router.station("nic.contexts").unwrap(), own: None };
+    Visit::Acquire { contexts, time: Some(hold) }
 }
 
 /// A router of the card with so many contexts.
@@ -274,6 +268,61 @@ proptest! {
         while let Some(occurrence) = engine.next() {
             let Occurrence::Done { tag } = occurrence else { panic!("{occurrence:?}") };
             granted.push((tag, engine.now()));
+        }
+        prop_assert_eq!(granted, expected);
+    }
+}
+
+proptest! {
+    /// Where a part of the pool is reserved, a request has its context at the first moment at which the pool
+    /// and its endpoint's limit both have room and nobody who asked before it could have that context: those
+    /// that their own limit holds up hold up nobody else, and keep nothing of the pool meanwhile.
+    #[test]
+    fn limits_within_a_pool_hold_up_their_own_endpoint_alone(
+        contexts in 2u64..6,
+        reserved in 1u64..3,
+        jobs in proptest::collection::vec((0u64..3, 1u64..8, 0usize..2), 1..60),
+    ) {
+        prop_assume!(reserved < contexts);
+        let settings = vec![format!("nic.contexts={contexts}"), format!("nic.reserved_contexts={reserved}")];
+        let request = Request { device: "bluefield2", settings, ..Request::default() };
+        let router = Rc::new(Router::new(&Library::builtin().load(&request).unwrap()).unwrap());
+        let station = |name: &str| router.station(name).unwrap();
+        let owns = ["nic.contexts-of-host", "nic.contexts-of-soc"].map(station);
+        let instances: Rc<[u32]> = vec![0; router.system().machines.len()].into();
+        let read = read(&router, "client-soc");
+        let mut engine = Engine::new(router.clone(), Seed::new(1));
+        let mut asked = 0;
+        let mut queue = Vec::new();
+        for (number, (gap, hold, class)) in jobs.into_iter().enumerate() {
+            asked += gap;
+            queue.push((asked, hold, class, number as u64));
+            let contexts = Contexts { pool: station("nic.contexts"), own: Some(owns[class]) };
+            let delay = Visit::Delay { label: "until it asks", time: Time::from_ns(asked) };
+            let visits = vec![delay, Visit::Acquire { contexts, time: Some(Time::from_ns(hold)) }];
+            engine.start(Tag(number as u64), Rc::new(Route { visits, ..read.clone() }), instances.clone(), false);
+        }
+        let mut expected = std::collections::BTreeSet::new();
+        let mut held: Vec<(u64, usize)> = Vec::new();
+        for now in 0.. {
+            if queue.is_empty() {
+                break;
+            }
+            held.retain(|(until, _)| *until > now);
+            queue.retain(|&(asked, hold, class, number)| {
+                let own = held.iter().filter(|(_, other)| *other == class).count() as u64;
+                let granted = asked <= now && own < contexts - reserved && (held.len() as u64) < contexts;
+                if granted {
+                    held.push((now + hold, class));
+                    expected.insert((number, Time::from_ns(now)));
+                }
+                !granted
+            });
+        }
+        let mut granted = std::collections::BTreeSet::new();
+        while let Some(occurrence) = engine.next() {
+            let Occurrence::Done { tag } = occurrence else { panic!("{occurrence:?}") };
+            granted.insert((tag.0, engine.now()));
         }
         prop_assert_eq!(granted, expected);
     }
