@@ -7,7 +7,7 @@
 
 use crate::bench::{Bench, Change, ExperimentError, Outcome, Point};
 use crate::identify;
-use crate::judge::{judge, plain, tolerance};
+use crate::judge::{allowed, judge, plain};
 use crate::quadratic::{Limit, minimise};
 use crate::row::{Claim, Role, Row};
 use crate::specification::{End, Parameter, Place, Specification};
@@ -239,7 +239,7 @@ pub fn readable(rows: &[Row]) -> (Vec<&Row>, Vec<(String, String)>) {
 /// The gauges of a row whose sweep has so many places.
 fn gauges(index: usize, row: &Row, places: usize, weight: f64, set_aside: &[End]) -> Vec<Gauge> {
     let Some(claim) = row.published else { return Vec::new() };
-    let share = row.tolerance.unwrap_or_else(|| tolerance(row.kind, row.published));
+    let share = allowed(row);
     let plain = |value: f64| plain(&row.unit, value);
     let exact = |pick: Pick, value: f64, weight: f64| {
         let value = plain(value);

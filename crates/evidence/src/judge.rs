@@ -3,9 +3,10 @@
 //! Tolerances: a measured or threshold value 5%, one printed with "about" 15%, a ratio 10%, the ends
 //! of a range and "up to" 10% of the bound, a formula or a configured number 0.1%, an order or a
 //! bound not at all. A change in percent is compared as the ratio that it stands for, and besides
-//! the change itself must have the sign of the published one and between half and twice its size, at
-//! both ends of a range that a sweep fills: 10% of a ratio would let a small effect pass by predicting
-//! none. A row may state a tolerance of its own, with the reason.
+//! the change itself, or of a ratio what it is more or less than 1, must have the sign of the published
+//! one and between half and twice its size, at both ends of a range that a sweep fills: 10% of a ratio
+//! would let a small effect pass by predicting none. A row may state a tolerance of its own, with the
+//! reason.
 
 use crate::bench::{Outcome, Point};
 use crate::row::{Claim, Kind, Row};
@@ -67,6 +68,11 @@ pub fn tolerance(kind: Kind, claim: Option<Claim>) -> f64 {
     }
 }
 
+/// The tolerance that a row is held to: its own, or the usual one.
+pub fn allowed(row: &Row) -> f64 {
+    row.tolerance.unwrap_or_else(|| tolerance(row.kind, row.published))
+}
+
 /// A value as the ratio that it stands for where it is a change in percent.
 pub fn plain(unit: &str, value: f64) -> f64 {
     if unit == "%" { 1.0 + value / 100.0 } else { value }
@@ -83,7 +89,7 @@ pub fn judge(row: &Row, outcome: &Outcome) -> Option<Verdict> {
     let points = &outcome.points;
     let values = || points.iter().map(|point| point.value);
     let (from, to) = (values().reduce(f64::min)?, values().reduce(f64::max)?);
-    let tolerance = row.tolerance.unwrap_or_else(|| tolerance(row.kind, row.published));
+    let tolerance = allowed(row);
     let pick = |statistic: Statistic, published: f64| -> (Statistic, f64, f64) {
         let value = statistic.of(points).unwrap_or(f64::NAN);
         (statistic, published, distance(&row.unit, value, published))
@@ -122,22 +128,27 @@ pub fn judge(row: &Row, outcome: &Outcome) -> Option<Verdict> {
     if claim.is_bound() && within {
         error = 0.0;
     }
-    if row.unit == "%" && !claim.is_bound() {
-        within &= effect_is_seen(claim, from, to, points.len());
+    // Where a page says "about 1", or what is like a change is a size, none is an answer.
+    let is_change = row.unit == "%" || (row.unit == "x" && row.kind == Kind::Ratio);
+    if is_change && !claim.is_bound() && !matches!(claim, Claim::About(_)) {
+        let nothing = if row.unit == "%" { 0.0 } else { 1.0 };
+        within &= effect_is_seen(claim, nothing, (from, to), points.len());
     }
     Some(verdict(points, (from, to), statistic, published, error, within))
 }
 
-/// Whether a sweep's changes have the sign of the published change and about its size: of a range that
-/// a sweep fills, at both ends.
-fn effect_is_seen(claim: Claim, from: f64, to: f64, places: usize) -> bool {
-    let about = |seen: f64, published: f64| published == 0.0 || (0.5..=2.0).contains(&(seen / published));
+/// Whether a sweep's changes from `nothing` have the sign of the published change and about its size: of a
+/// range that a sweep fills, at both ends.
+fn effect_is_seen(claim: Claim, nothing: f64, (from, to): (f64, f64), places: usize) -> bool {
+    let about = |seen: f64, published: f64| {
+        published == nothing || (0.5..=2.0).contains(&((seen - nothing) / (published - nothing)))
+    };
     match claim {
         Claim::Range(low, high) if places > 1 => about(from, low) && about(to, high),
         _ => {
             let (low, high) = claim.ends();
-            let published = if low.abs() > high.abs() { low } else { high };
-            about(if published > 0.0 { to } else { from }, published)
+            let published = if (low - nothing).abs() > (high - nothing).abs() { low } else { high };
+            about(if published > nothing { to } else { from }, published)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::bench::{Bench, Change, ExperimentError, Outcome};
 use crate::experiment::{Compare, Experiment, Measure};
-use crate::judge::{Verdict, distance, judge, plain};
+use crate::judge::{Verdict, allowed, distance, judge, plain};
 use crate::residual::{Metric, Residual, is_measured, is_theoretical, shipped_residuals, spread};
 use crate::row::{Kind, Role, Row, restated};
 use crate::sample::draws;
@@ -182,6 +182,8 @@ pub struct Summary {
     pub covered_wide: Count,
     /// Those that lie in the 80% interval by the profiles' numbers alone, of those where these were drawn.
     pub covered_by_numbers: Count,
+    /// Measured predictions that the nearest published row would have within tolerance, of those that have one.
+    pub nearest_within: Count,
     /// Those that rest on times that were measured here, within their tolerance.
     pub measured_here: Count,
     /// Orders and bounds that were predicted.
@@ -360,6 +362,11 @@ impl<'u> Benches<'u> {
         let outcome = self.own.run(experiment)?;
         line.verdict = judge(row, &outcome);
         if let Some(verdict) = &line.verdict {
+            // Where no link is passed, links alone have nothing to say.
+            let links = has_links_model(experiment).then(|| self.links.run(experiment).ok()).flatten();
+            // No error of a model makes a rate greater than what links carry of the payload alone.
+            let most = links.as_ref().filter(|_| is_rate(experiment.plain.measure) && !is_ratio(&row.unit));
+            let most = most.and_then(|links| verdict.statistic.of(&links.points)).unwrap_or(f64::INFINITY);
             let widened = is_measured(row, rows);
             let mut drawn = vec![verdict.predicted];
             if is_moved(row, experiment) {
@@ -371,16 +378,14 @@ impl<'u> Benches<'u> {
             }
             if widened || drawn.len() > 1 {
                 let sizes = if widened { spread(residuals, row, rows) } else { Vec::new() };
-                let [low, high, lower, higher] = interval(&row.unit, &drawn, &sizes);
+                let [low, high, lower, higher] = interval(&row.unit, &drawn, &sizes, most);
                 (line.low, line.high, line.wide) = (Some(low), Some(high), Some((lower, higher)));
                 if drawn.len() > 1 {
-                    let [low, high, ..] = interval(&row.unit, &drawn, &[]);
+                    let [low, high, ..] = interval(&row.unit, &drawn, &[], most);
                     line.bare = Some((low, high));
                 }
             }
-            if has_links_model(experiment) && row.published.is_some_and(|claim| !claim.is_bound()) {
-                // Where no link is passed, that model has nothing to say.
-                let links = self.links.run(experiment).ok();
+            if row.published.is_some_and(|claim| !claim.is_bound()) {
                 line.null_links = links.and_then(|links| judge(row, &links)).map(|verdict| verdict.error);
             }
         }
@@ -415,14 +420,16 @@ impl<'u> Benches<'u> {
     }
 }
 
-/// The ends of the 80% and of the 95% interval: every draw with every error in both directions.
-fn interval(unit: &str, drawn: &[f64], sizes: &[f64]) -> [f64; 4] {
+/// The ends of the 80% and of the 95% interval: every draw with every error in both directions, none of which
+/// moves it beyond `most`.
+fn interval(unit: &str, drawn: &[f64], sizes: &[f64], most: f64) -> [f64; 4] {
     let mut all: Vec<f64> = Vec::with_capacity(drawn.len() * (2 * sizes.len()).max(1));
     for value in drawn.iter().map(|value| plain(unit, *value)) {
         if sizes.is_empty() {
             all.push(value);
         }
-        all.extend(sizes.iter().flat_map(|size| [value * (-size).exp(), value * size.exp()]));
+        let moved = sizes.iter().flat_map(|size| [value * (-size).exp(), value * size.exp()]);
+        all.extend(moved.map(|moved| moved.min(value.max(most))));
     }
     all.sort_by(f64::total_cmp);
     let printed = |value: f64| if unit == "%" { 100.0 * (value - 1.0) } else { value };
@@ -472,6 +479,10 @@ fn has_links_model(experiment: &Experiment) -> bool {
             | Measure::DesignRate
             | Measure::DesignBandwidth
     )
+}
+
+fn is_rate(measure: Measure) -> bool {
+    !matches!(measure, Measure::Latency) && !matches!(measure, Measure::Packets)
 }
 
 /// The nearest other row that publishes the same kind of figure, and the error of taking its value.
@@ -613,6 +624,9 @@ pub fn summary(lines: &[Line]) -> Summary {
             line.covered_by_numbers()
                 .into_iter()
                 .for_each(|covered| summary.covered_by_numbers.count(covered));
+            if let Some((error, _)) = &line.null_nearest {
+                summary.nearest_within.count(error.abs() <= allowed(row));
+            }
             if line.row.measured_here.is_some() {
                 summary.measured_here.count(within);
             }
@@ -662,6 +676,8 @@ pub struct Rival {
     pub overlay: String,
     /// What it says.
     pub description: String,
+    /// Measured predictions within their tolerance with it.
+    pub measured: Count,
     /// Rows that hold without it and not with it, each with both errors.
     pub refuted_by: Vec<Moved>,
     /// Rows that hold with it and not without it.
@@ -681,6 +697,9 @@ pub struct Moved {
     pub with: f64,
     /// The unit of both.
     pub unit: String,
+    /// Whether it is a prediction. A row that was fitted, that restates one, or that decided between the
+    /// mechanisms cannot speak for or against the one that it chose.
+    pub is_prediction: bool,
 }
 
 /// Runs the scored rows and the conflicts under each mechanism that the first measured device names
@@ -697,6 +716,7 @@ pub fn rivals(library: &Library, lines: &[Line]) -> Result<Vec<Rival>, Experimen
         let mut rival = Rival {
             overlay: overlay.clone(),
             description: description.clone(),
+            measured: Count::default(),
             refuted_by: Vec::new(),
             favoured_by: Vec::new(),
         };
@@ -710,6 +730,9 @@ pub fn rivals(library: &Library, lines: &[Line]) -> Result<Vec<Rival>, Experimen
                 ExperimentError::Refused(format!("row {} under {overlay}: {error}", row.id))
             })?;
             let Some(under) = judge(row, &outcome) else { continue };
+            if line.sort == Some(Sort::Measured) {
+                rival.measured.count(under.within);
+            }
             if under.within == verdict.within {
                 continue;
             }
@@ -719,6 +742,7 @@ pub fn rivals(library: &Library, lines: &[Line]) -> Result<Vec<Rival>, Experimen
                 without: verdict.predicted,
                 with: under.predicted,
                 unit: row.unit.clone(),
+                is_prediction: matches!(line.sort, Some(Sort::Measured | Sort::Order)),
             };
             if under.within { rival.favoured_by.push(moved) } else { rival.refuted_by.push(moved) }
         }

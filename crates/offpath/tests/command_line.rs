@@ -658,6 +658,15 @@ fn the_readme_has_the_score() {
     for name in names {
         assert_eq!(counts(readme, name), counts(page, name), "{name}");
     }
+    for (name, on_page) in [
+        ("the nearest published row", "- the nearest published row"),
+        ("inside 80% intervals", "- inside 80% intervals"),
+    ] {
+        assert_eq!(counts(readme, name), counts(page, on_page), "{name}");
+    }
+    let (variant, _) = page.split_once(" measured predictions within tolerance with it").expect("a rival");
+    let variant = variant.rsplit(": ").next().expect("a count").replace(" of ", " of the ");
+    assert!(readme.contains(&format!("`reserved-contexts` {variant} are met")), "{variant} with the variant");
     let (_, median) = page.split_once("Median error of ").expect("the page has it");
     for figure in median.split_whitespace().filter(|word| word.contains('%')).take(9) {
         let figure = figure.trim_end_matches(['.', ',', ';', ':']);

@@ -12,7 +12,9 @@ use crate::program::Fold;
 use crate::residual::{Figure, sizes, widened};
 use crate::sample::{DRAWS, between, quantile, strata};
 use crate::side_by_side::side_by_side;
-use crate::solve::{Evaluation, Part, at_fixed, composition, evaluate, holds, shares, wire_rate, worth};
+use crate::solve::{
+    Evaluation, Part, at_fixed, composition, each_alone, evaluate, holds, shares, wire_rate, worth,
+};
 use offpath_capacity::Solution;
 use offpath_profile::Provenance;
 use offpath_quantity::{Dimension, Quantity};
@@ -198,6 +200,9 @@ struct Figures {
     shares: Vec<f64>,
     set: Vec<String>,
     holds: bool,
+    /// Whether a mix carries the load that the design asks for; else only the figures of each alternative
+    /// alone are filled in, and what a mix is worth is no number.
+    is_carried: bool,
 }
 
 /// Requests per second.
@@ -210,37 +215,53 @@ struct Rate {
 
 impl Figures {
     fn of(
-        design: &Design,
+        base: &Base<'_>,
         parts: &[Part<'_>],
         folds: &[Fold],
         seen: &Evaluation,
         held: &[Solution],
         holds: bool,
     ) -> Figures {
+        let design = base.design;
         let share = |name: &str| seen.optimal.shares.get(name).copied().unwrap_or(0.0);
-        let all = || parts.iter().zip(folds);
-        let rate = |solution: &Solution| {
-            // A mix has alternatives of one device alone.
-            let taken = |part: &Part<'_>| solution.shares.get(&part.alternative.name).copied().unwrap_or(0.0);
-            let router = all().find(|(part, _)| taken(part) > 0.0).map(|(part, _)| part.router);
-            let asked = |wire: &str| {
-                let each = |(part, fold): (&Part<'_>, &Fold)| {
-                    taken(part) * fold.seconds.get(wire).copied().unwrap_or(0.0)
-                };
-                all().map(each).sum()
-            };
-            Rate { solved: solution.total, most: router.map_or(0.0, |router| wire_rate(router, asked)) }
-        };
+        let rate = |solution: &Solution| Rate::of(solution, base, parts, folds);
         Figures {
-            alone: seen.alone.iter().map(rate).collect(),
-            latency: folds.iter().map(|fold| fold.latency).collect(),
             mixes: held.iter().map(rate).collect(),
             worth: worth(design, parts, folds, &seen.optimal),
             worth_held: worth(design, parts, folds, &held[0]),
             shares: parts.iter().map(|part| share(&part.alternative.name)).collect(),
             set: composition(&seen.optimal),
             holds,
+            is_carried: true,
+            ..Figures::of_each(base, parts, folds, &seen.alone)
         }
+    }
+
+    /// Those of each alternative alone, where no mix carries the load.
+    fn of_each(base: &Base<'_>, parts: &[Part<'_>], folds: &[Fold], alone: &[Solution]) -> Figures {
+        Figures {
+            alone: alone.iter().map(|solution| Rate::of(solution, base, parts, folds)).collect(),
+            latency: folds.iter().map(|fold| fold.latency).collect(),
+            worth: f64::NAN,
+            worth_held: f64::NAN,
+            ..Figures::default()
+        }
+    }
+}
+
+impl Rate {
+    fn of(solution: &Solution, base: &Base<'_>, parts: &[Part<'_>], folds: &[Fold]) -> Rate {
+        let taken = |part: &Part<'_>| solution.shares.get(&part.alternative.name).copied().unwrap_or(0.0);
+        // A mix has alternatives of one device alone.
+        let router = parts.iter().find(|part| taken(part) > 0.0).map(|part| part.router);
+        let payload = |wire: &str| {
+            let each = |(index, (part, fold)): (usize, (&Part<'_>, &Fold))| {
+                let seconds = fold.seconds.get(wire).copied().unwrap_or(0.0);
+                taken(part) * base.payload_seconds(index, wire, seconds)
+            };
+            parts.iter().zip(folds).enumerate().map(each).sum()
+        };
+        Rate { solved: solution.total, most: router.map_or(0.0, |router| wire_rate(router, payload)) }
     }
 }
 
@@ -270,14 +291,17 @@ pub(crate) fn confidence(
                     let holds = holds(design, &parts, &moved.folds, &seen.optimal, &usual);
                     let held = deployed.iter().map(|shares| at_fixed(design, &parts, &moved.folds, shares));
                     let Ok(held) = held.collect::<Result<Vec<_>, _>>() else { return Ok(None) };
-                    Ok(Some(Figures::of(design, &parts, &moved.folds, &seen, &held, holds)))
+                    Ok(Some(Figures::of(base, &parts, &moved.folds, &seen, &held, holds)))
                 }
                 // A load that the stations do not carry with these numbers is an answer.
-                Err(PlanError::Capacity(_) | PlanError::NothingAllowed { .. }) => Ok(None),
+                Err(PlanError::Capacity(_) | PlanError::NothingAllowed { .. }) => {
+                    let alone = each_alone(design, &parts, &moved.folds);
+                    Ok(alone.ok().map(|alone| Figures::of_each(base, &parts, &moved.folds, &alone)))
+                }
             }
         };
     let held: Vec<Solution> = planned.iter().map(|solution| (*solution).clone()).collect();
-    let point = Figures::of(design, &base.parts(), folds, seen, &held, true);
+    let point = Figures::of(&base, &base.parts(), folds, seen, &held, true);
     let ends = side_by_side(factors.len(), |index| {
         ends_of(&factors[index], |value| figures(&base, &[(&factors[index], value)]))
     });
@@ -307,17 +331,18 @@ pub(crate) fn confidence(
         .collect();
 
     let draws = draws(&base, &factors, open, design, seed, &figures)?;
-    let carried: Vec<&Figures> = draws.iter().flatten().collect();
+    let told: Vec<&Figures> = draws.iter().flatten().collect();
+    let carried: Vec<&Figures> = told.iter().copied().filter(|draw| draw.is_carried).collect();
     let by = [Figure::Throughput, Figure::Latency, Figure::ThroughputRatio].map(|kind| (kind, sizes(kind)));
     let errors = |kind: Option<Figure>| {
         by.iter().find(|(known, _)| Some(*known) == kind).map_or(&[][..], |(_, sizes)| sizes)
     };
-    let ranged = |kind: Option<Figure>, figure: &dyn Fn(&Figures) -> f64| {
-        let sample: Vec<_> = carried.iter().map(|draw| (figure(draw), f64::INFINITY)).collect();
+    let ranged = |draws: &[&Figures], kind: Option<Figure>, figure: &dyn Fn(&Figures) -> f64| {
+        let sample: Vec<_> = draws.iter().map(|draw| (figure(draw), f64::INFINITY)).collect();
         Ranged::of(figure(&point), widened(&sample, errors(kind)))
     };
-    let rated = |is_predicted: bool, figure: &dyn Fn(&Figures) -> Rate| {
-        let rates = carried.iter().map(|draw| figure(draw));
+    let rated = |draws: &[&Figures], is_predicted: bool, figure: &dyn Fn(&Figures) -> Rate| {
+        let rates = draws.iter().map(|draw| figure(draw));
         let sample: Vec<_> = rates.map(|rate| (rate.solved, rate.most)).collect();
         let kind = is_predicted.then_some(Figure::Throughput);
         Ranged::of(figure(&point).solved, widened(&sample, errors(kind)))
@@ -330,14 +355,11 @@ pub(crate) fn confidence(
     let mut best_sets: Vec<(Vec<String>, f64)> =
         sets.into_iter().map(|(set, count)| (set.to_vec(), count as f64 / total)).collect();
     best_sets.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    let each = |kind: Option<Figure>, count: usize, figure: &dyn Fn(&Figures, usize) -> f64| -> Vec<Ranged> {
-        (0..count).map(|index| ranged(kind, &|seen: &Figures| figure(seen, index))).collect()
-    };
     // A load that was asked for is no prediction.
     let is_predicted = design.objective == Objective::MostThroughput;
     // What measured this very alternative fixes its rate: errors of predictions say nothing of it.
     let alone: Vec<Ranged> = (0..point.alone.len())
-        .map(|index| rated(basis[index] != Basis::Fitted, &|seen: &Figures| seen.alone[index]))
+        .map(|index| rated(&told, basis[index] != Basis::Fitted, &|seen: &Figures| seen.alone[index]))
         .collect();
     let mixes: Vec<Ranged> = deployed
         .iter()
@@ -350,7 +372,7 @@ pub(crate) fn confidence(
                 let own = ready.iter().position(|one| one.alternative.name == *name);
                 alone[own.expect("a mix names alternatives")]
             }
-            _ => rated(true, &|seen: &Figures| seen.mixes[index]),
+            _ => rated(&carried, true, &|seen: &Figures| seen.mixes[index]),
         })
         .collect();
     let mut optimal = mixes[0];
@@ -360,10 +382,13 @@ pub(crate) fn confidence(
     }
     let worth = match design.objective {
         Objective::MostThroughput => optimal,
-        Objective::LeastHostCpu { .. } => ranged(None, &|seen: &Figures| seen.worth_held),
-        Objective::LowestP99 { .. } => ranged(Some(Figure::Latency), &|seen: &Figures| seen.worth_held),
+        Objective::LeastHostCpu { .. } => ranged(&carried, None, &|seen: &Figures| seen.worth_held),
+        Objective::LowestP99 { .. } => {
+            ranged(&carried, Some(Figure::Latency), &|seen: &Figures| seen.worth_held)
+        }
     };
-    let mix_rests = rests_of(&|seen: &Figures| seen.worth, &[]);
+    // At the shares that are printed: where several mixes are as good, others would rest on other numbers.
+    let mix_rests = rests_of(&|seen: &Figures| seen.worth_held, &[]);
     let mix_basis = mix_basis(&seen.optimal, &base.parts(), &basis, &mix_rests);
     Ok(Confidence {
         mix_basis: if doubt.is_some() { mix_basis.max(Basis::Weak) } else { mix_basis },
@@ -371,12 +396,16 @@ pub(crate) fn confidence(
         mix_rests,
         rests,
         alone,
-        latency: each(Some(Figure::Latency), point.latency.len(), &|seen, index| seen.latency[index]),
+        latency: (0..point.latency.len())
+            .map(|index| ranged(&told, Some(Figure::Latency), &|seen: &Figures| seen.latency[index]))
+            .collect(),
         greedy: mixes[1],
         mixes: mixes[2..].to_vec(),
         optimal,
         worth,
-        shares: each(None, point.shares.len(), &|seen, index| seen.shares[index]),
+        shares: (0..point.shares.len())
+            .map(|index| ranged(&carried, None, &|seen: &Figures| seen.shares[index]))
+            .collect(),
         over: (0..point.alone.len())
             .map(|index| {
                 let ratio = |seen: &Figures| seen.mixes[0].solved / seen.alone[index].solved;
@@ -404,7 +433,9 @@ pub(crate) struct Ends<F> {
 
 /// The step by which a number without an interval is moved, to see whether a figure rests on it.
 const STEP: f64 = 1.05;
-/// The same for a guess: by as much as a number of another card is taken to be off.
+/// The same for a guess, and for what a design states without an interval: by as much as a number of another
+/// card is taken to be off. What binds only beyond a small step would else pass for a figure that rests on
+/// nobody's guess.
 const STEP_OF_GUESS: f64 = 1.5;
 
 pub(crate) fn ends_of<F, E>(
@@ -423,7 +454,9 @@ pub(crate) fn ends_of<F, E>(
         Dimension::Count => [base + 1.0, base - 1.0],
         // A flag is 0 or 1.
         Dimension::Ratio if base == 0.0 || base == 1.0 => [base / STEP, 1.0 - base],
-        _ if factor.origin.is_guess() => [base * STEP_OF_GUESS, base / STEP_OF_GUESS],
+        _ if factor.origin.is_guess() || factor.origin == Origin::Yours => {
+            [base * STEP_OF_GUESS, base / STEP_OF_GUESS]
+        }
         _ => [base * STEP, base / STEP],
     };
     // Beyond the range that a profile may hold there is nothing to look at.
@@ -452,7 +485,7 @@ pub(crate) fn rests<F>(
         let mut slope = 0.0f64;
         let mut moves = 0.0f64;
         for (at, seen) in [&ends.low, &ends.high].into_iter().flatten() {
-            let Some(seen) = seen else {
+            let Some(seen) = seen.as_ref().filter(|seen| !figure(seen).is_nan()) else {
                 // With this value the load is not carried at all.
                 (slope, moves) = (slope.max(1.0), moves.max(1.0));
                 continue;
@@ -545,7 +578,7 @@ fn influences(factors: &[Factor], ends: &[Ends<Figures>], point: &Figures) -> Ve
     for (factor, ends) in factors.iter().zip(ends) {
         let Some((low, high)) = factor.interval else { continue };
         let at = |end: &Option<(Quantity, Option<Figures>)>| match end {
-            Some((_, seen)) => seen.clone(),
+            Some((_, seen)) => seen.clone().filter(|seen| seen.is_carried),
             None => Some(point.clone()),
         };
         let sides = [(at(&ends.low), low), (at(&ends.high), high)];

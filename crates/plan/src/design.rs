@@ -14,7 +14,7 @@ use offpath_profile::System;
 use offpath_quantity::{Bytes, Dimension, OpRate, Quantity, Time};
 use offpath_workload::{Popularity, Workload};
 use serde::Deserialize;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -914,6 +914,8 @@ impl Parsed {
             times: BTreeMap::new(),
             estimates: RefCell::default(),
             told: RefCell::default(),
+            used: RefCell::default(),
+            asked_hits: Cell::default(),
             hit_ratio: None,
             cache_object: None,
         }
@@ -982,6 +984,10 @@ struct Resolver<'t> {
     estimates: RefCell<BTreeMap<Arc<str>, Estimate>>,
     /// Those that the coded application is told.
     told: RefCell<BTreeSet<Arc<str>>>,
+    /// The parameters that something is said by.
+    used: RefCell<BTreeSet<String>>,
+    /// Whether anything asked which share of requests the cache answers.
+    asked_hits: Cell<bool>,
     /// Share of the requests that find what they read in the cache.
     hit_ratio: Option<Read>,
     cache_object: Option<String>,
@@ -1094,6 +1100,7 @@ impl Resolver<'_> {
             let time = self.times.get(factor).filter(|_| dimension == Dimension::Time);
             let read = match time.or_else(|| self.names.get(factor)) {
                 Some(named) if named.dimension == dimension || named.dimension == Dimension::Ratio => {
+                    self.used.borrow_mut().insert(factor.to_string());
                     with_unit += usize::from(named.dimension == dimension);
                     named.read.clone()
                 }
@@ -1316,10 +1323,30 @@ impl Resolver<'_> {
                 share.span(),
             ));
         }
-        let sweep = self.sweep()?;
         fn of<T>(names: &BTreeMap<String, Named>, what: &dyn Fn(&Named) -> Option<T>) -> BTreeMap<String, T> {
             let own = names.iter().filter(|(name, _)| *name != RECORD);
             own.filter_map(|(name, named)| Some((name.clone(), what(named)?))).collect()
+        }
+        let latency_bound = constraints.latency_bound.as_ref().map(|bound| {
+            let read = self.product(None, bound.get_ref(), Dimension::Time, bound.span())?;
+            match self.quantity(&read, Dimension::Time, bound.span())? {
+                Quantity::Time(time) => Ok::<_, miette::Report>(time),
+                other => unreachable!("{other} is read as a time"),
+            }
+        });
+        let latency_bound = latency_bound.transpose()?;
+        let clients = self.clients()?;
+        let published = self.published(&alternatives_and_mixes)?;
+        let sweep = self.sweep()?;
+        let mut warnings: Vec<String> = workload
+            .as_ref()
+            .map(|w| w.warnings().iter().map(ToString::to_string).collect())
+            .unwrap_or_default();
+        if let (Some(load), Objective::MostThroughput) = (&raw.offered_load, objective) {
+            warnings.push(format!(
+                "`offered_load = \"{}\"` has no effect on the goal `most-throughput`, which is sought at no load",
+                load.get_ref()
+            ));
         }
         let mut estimates: Vec<Estimate> = self.estimates.take().into_values().collect();
         estimates.sort_by_key(|one| one.span.start);
@@ -1364,10 +1391,7 @@ impl Resolver<'_> {
                 .transpose()?,
             workload: workload.as_ref().map_or_else(|| raw.description.clone(), description),
             notes: notes(&alternatives),
-            warnings: workload
-                .as_ref()
-                .map(|w| w.warnings().iter().map(ToString::to_string).collect())
-                .unwrap_or_default(),
+            warnings,
             mixes: self
                 .file
                 .raw
@@ -1384,25 +1408,15 @@ impl Resolver<'_> {
             objects,
             cache,
             host_cpu_share: constraints.host_cpu_share.as_ref().map(|share| *share.get_ref()),
-            latency_bound: constraints
-                .latency_bound
-                .as_ref()
-                .map(|bound| {
-                    let read = self.product(None, bound.get_ref(), Dimension::Time, bound.span())?;
-                    match self.quantity(&read, Dimension::Time, bound.span())? {
-                        Quantity::Time(time) => Ok::<_, miette::Report>(time),
-                        other => unreachable!("{other} is read as a time"),
-                    }
-                })
-                .transpose()?,
+            latency_bound,
             parameters: of(&self.names, &|named| Some(named.read.base)),
             dimensions: of(&self.names, &|named| Some(named.dimension)),
             sizes: of(&self.names, &|named| (named.dimension == Dimension::Bytes).then_some(()))
                 .into_keys()
                 .collect(),
             sweep,
-            clients: self.clients()?,
-            published: self.published(&alternatives_and_mixes)?,
+            clients,
+            published,
             source: (file.name.clone(), file.text.clone()),
             estimates,
             told: self.told.take(),
@@ -1597,6 +1611,13 @@ impl Resolver<'_> {
                 sweep.parameter.span(),
             ));
         };
+        if !self.used.borrow().contains(name) {
+            return Err(self.error(
+                format!("nothing of this design is said by `{name}`: every value of it would plan the same"),
+                "write it where a step, an object or the application gives a number, or sweep another",
+                sweep.parameter.span(),
+            ));
+        }
         if sweep.values.is_empty() {
             return Err(self.error(
                 format!("the sweep of `{name}` has no values"),
@@ -1974,6 +1995,7 @@ impl Resolver<'_> {
 
     /// The share of an alternative's requests that find what they read in the cache.
     fn hits(&self, context: &Context<'_>) -> Read {
+        self.asked_hits.set(true);
         context.hit_ratio.clone().or_else(|| self.hit_ratio.clone()).unwrap_or_default()
     }
 
@@ -2039,6 +2061,7 @@ impl Resolver<'_> {
                 .as_ref()
                 .map(|ratio| self.share("hit_ratio", &format!("alternative.{name}.hit_ratio"), ratio));
             let context = Context { objects, hit_ratio: hit_ratio.transpose()? };
+            self.asked_hits.set(false);
             let mut operations = Vec::new();
             if let Some(steps) = &base.request {
                 operations.push((
@@ -2090,6 +2113,13 @@ impl Resolver<'_> {
                 for (_, _, list) in &mut operations {
                     list.push(Step::Background { steps: read.clone(), span: span.clone() });
                 }
+            }
+            if let Some(ratio) = given.hit_ratio.as_ref().filter(|_| !self.asked_hits.get()) {
+                return Err(self.error(
+                    format!("no step of `{name}` asks the cache, so that its `hit_ratio` has no effect"),
+                    "write `{ cached = \"hit\", hit = [ ... ], miss = [ ... ] }` where hits and misses part, or leave it out",
+                    ratio.span(),
+                ));
             }
             let mixable = given.mixed.unwrap_or(given.like.is_none()) && given.device.is_none();
             read.push(Alternative {
@@ -2447,12 +2477,36 @@ mod tests {
             ("", "", "[clients]\ncounts = [70000]", "70000 clients"),
             ("", "", "[sweep]\nparameter = \"chunk\"\nvalues = [4]", "is a size, and this has no unit"),
             ("", "", "[sweep]\nparameter = \"chunk\"\nvalues = []", "the sweep of `chunk` has no values"),
+            (
+                "",
+                "",
+                "[sweep]\nparameter = \"ratio\"\nvalues = [1]",
+                "nothing of this design is said by `ratio`",
+            ),
+            (
+                "",
+                "",
+                "[[alternative]]\nname = \"b\"\nlike = \"a\"\nhit_ratio = 0.5",
+                "no step of `b` asks the cache",
+            ),
             ("", "", many.as_str(), "201 alternatives"),
             ("", "", "[[mix]]\nname = \"none\"\nfill = []", "mix `none` fills nothing"),
         ] {
             let error = parse(&text(design, parameters, WRITE, more), &[]).expect_err(words).to_string();
             assert!(error.contains(words), "{words}: {error}");
         }
+    }
+
+    #[test]
+    fn a_load_that_changes_nothing_is_told() {
+        let design =
+            parse(&text("offered_load = \"1 M/s\"", "", WRITE, ""), &[]).expect("it may be for `--goal`");
+        assert!(
+            design.warnings[0].contains("has no effect on the goal `most-throughput`"),
+            "{:?}",
+            design.warnings
+        );
+        assert!(parse(&text("", "", WRITE, ""), &[]).expect("in order").warnings.is_empty());
     }
 
     #[test]

@@ -76,6 +76,8 @@ pub(crate) struct Base<'a> {
     observed: &'a [Fold],
     /// The demands added up with every number at its value.
     added: Vec<Fold>,
+    /// Of each alternative, the seconds that its payload alone asks of each station; none where that is not known.
+    payload: Vec<Option<BTreeMap<String, f64>>>,
 }
 
 /// The systems and demands of a design with some numbers moved.
@@ -98,13 +100,34 @@ impl<'a> Base<'a> {
         for one in ready {
             of.extend(systems.iter().position(|known| Rc::ptr_eq(known, &one.router)));
         }
+        let added: Vec<Fold> = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
+        let ideal: Vec<Option<Router>> =
+            systems.iter().map(|router| Router::new(&router.system().without_headers()).ok()).collect();
+        let payload = (0..ready.len()).map(|index| {
+            let bare = ideal[of[index]]
+                .as_ref()
+                .and_then(|ideal| Some(compile(design, &ready[index].alternative, ideal).ok()?.fold(ideal)));
+            bare.map(|bare| bare.seconds)
+        });
         Base {
             design,
+            payload: payload.collect(),
             of,
             systems: systems.into_iter().map(|router| &**router).collect(),
             alternatives: ready.iter().map(|one| &one.alternative).collect(),
-            added: ready.iter().map(|one| one.compiled.fold(&one.router)).collect(),
+            added,
             observed,
+        }
+    }
+
+    /// The least that the payload of the alternative at a position can ask of a wire of whose time all of it
+    /// asks `drawn` seconds with some numbers moved. Smaller headers make no payload faster, so it never falls
+    /// below what the payload asks with every number at its value, unless all of it does.
+    pub fn payload_seconds(&self, alternative: usize, wire: &str, drawn: f64) -> f64 {
+        let whole = self.observed[alternative].seconds.get(wire).copied().unwrap_or(0.0);
+        match self.payload[alternative].as_ref().and_then(|seconds| seconds.get(wire)) {
+            Some(bare) if whole > 0.0 => bare.max(drawn * bare / whole).min(drawn),
+            Some(_) | None => drawn,
         }
     }
 

@@ -7,7 +7,7 @@ use crate::sample::{DRAWS, between, strata};
 use crate::side_by_side::side_by_side;
 use crate::solve::wire_rate;
 use offpath_quantity::Quantity;
-use offpath_route::{Operation, RouteError, Router};
+use offpath_route::{Demand, Operation, RouteError, Router, StationId};
 use offpath_twin::Seed;
 
 /// What is known of one operation: its unloaded latency and what the system carries of it.
@@ -37,13 +37,19 @@ struct Cost {
 }
 
 impl Cost {
-    fn of(router: &Router, operation: &Operation) -> Result<Cost, RouteError> {
+    /// `payload` gives the seconds that the payload alone asks of a wire of whose time all of it asks so many.
+    fn of(
+        router: &Router,
+        operation: &Operation,
+        payload: impl Fn(StationId, f64) -> f64,
+    ) -> Result<Cost, RouteError> {
         let route = router.route(operation)?;
         let demand = route.demand(router);
         let rate = demand.capacity(router).map_or(f64::INFINITY, |(rate, _)| rate);
         let asked = |wire: &str| {
-            let time = router.station(wire).and_then(|station| demand.time.get(&station));
-            time.map_or(0.0, |time| time.as_seconds())
+            let station = router.station(wire);
+            let time = station.and_then(|station| Some((station, demand.time.get(&station)?)));
+            time.map_or(0.0, |(station, time)| payload(station, time.as_seconds()))
         };
         Ok(Cost { latency_s: route.latency(router).as_seconds(), rate, most: wire_rate(router, asked) })
     }
@@ -74,8 +80,24 @@ impl Cost {
 /// assert!(low <= known[0].rate.value && known[0].rate.value <= high);
 /// ```
 pub fn known(router: &Router, operations: &[Operation], seed: Seed) -> Result<Vec<Known>, RouteError> {
+    // Stations are in the order of the profile, so that both systems number them alike.
+    let ideal = Router::new(&router.system().without_headers())?;
+    let demands = |router: &Router| -> Result<Vec<Demand>, RouteError> {
+        operations.iter().map(|operation| Ok(router.route(operation)?.demand(router))).collect()
+    };
+    let (whole, bare) = (demands(router)?, demands(&ideal)?);
     let costs = |router: &Router| -> Result<Vec<Cost>, RouteError> {
-        operations.iter().map(|operation| Cost::of(router, operation)).collect()
+        let each = operations.iter().enumerate().map(|(index, operation)| {
+            let time =
+                |demand: &Demand, station| demand.time.get(&station).map_or(0.0, |time| time.as_seconds());
+            // Smaller headers make no payload faster; what goes on faster wires does.
+            let payload = |station, drawn: f64| {
+                let (bare, whole) = (time(&bare[index], station), time(&whole[index], station));
+                if whole > 0.0 { bare.max(drawn * bare / whole).min(drawn) } else { drawn }
+            };
+            Cost::of(router, operation, payload)
+        });
+        each.collect()
     };
     let point = costs(router)?;
     let factors = factors_of(&[router]);

@@ -73,8 +73,8 @@ pub(crate) fn at_fixed(
     Ok(problem.solve(&Aim::Shares(shares.iter().cloned().collect()))?)
 }
 
-/// Requests per second that the ports and links of `router` carry, where a request asks `seconds` of a
-/// station: no error of a model makes them faster.
+/// Requests per second that the ports and links of `router` carry, where the payload of a request asks
+/// `seconds` of a station: no error of a model makes them faster. Headers are part of the model.
 pub(crate) fn wire_rate(router: &Router, seconds: impl Fn(&str) -> f64) -> f64 {
     let wires = router.stations().iter().filter(|station| station.is_wire);
     let rates = wires.map(|wire| wire.servers() as f64 / seconds(&wire.name));
@@ -112,6 +112,20 @@ pub(crate) fn main_router<'a>(parts: &[Part<'a>]) -> Result<&'a Router, PlanErro
         .ok_or_else(|| PlanError::NothingAllowed { reason: "all run on other devices".to_string() })
 }
 
+/// Each alternative with nothing beside it, whatever load the design asks for.
+pub(crate) fn each_alone(
+    design: &Design,
+    parts: &[Part<'_>],
+    folds: &[Fold],
+) -> Result<Vec<Solution>, PlanError> {
+    let alone = parts.iter().zip(folds).map(|(one, fold)| {
+        let mut problem = stations(one.router, design.host_cpu_share);
+        problem.activities.push(activity(&one.alternative.name, &fold.alone(), one.router));
+        Ok(problem.alone(&one.alternative.name)?)
+    });
+    alone.collect()
+}
+
 pub(crate) fn evaluate(
     design: &Design,
     parts: &[Part<'_>],
@@ -121,12 +135,7 @@ pub(crate) fn evaluate(
     let solve = |problem: &Problem, aim: &Aim| {
         if gains { problem.solve_with_gains(aim) } else { problem.solve(aim) }
     };
-    let mut alone = Vec::new();
-    for (one, fold) in parts.iter().zip(folds) {
-        let mut problem = stations(one.router, design.host_cpu_share);
-        problem.activities.push(activity(&one.alternative.name, &fold.alone(), one.router));
-        alone.push(problem.alone(&one.alternative.name)?);
-    }
+    let alone = each_alone(design, parts, folds)?;
     let main = main_router(parts)?;
     let mut all = stations(main, design.host_cpu_share);
     for (one, fold) in parts.iter().zip(folds).filter(|(one, _)| one.alternative.device.is_none()) {

@@ -8,7 +8,7 @@ mod common;
 use common::*;
 use offpath_plan::advice::{Advised, Bench, Depth, RULES, SEEDS, Scope, advise};
 use offpath_plan::check::{Chosen, settle};
-use offpath_plan::{Changes, Design, Setting};
+use offpath_plan::{Basis, Changes, Design, Setting};
 use offpath_profile::{Category, Library};
 use offpath_twin::Seed;
 use std::collections::BTreeSet;
@@ -353,5 +353,20 @@ fn a_time_is_scaled_however_it_is_written() {
         ("[parameters]\nservice = \"1 us\"", "\"service * 3\""),
     ] {
         near(time, gain(head, time), plain, 0.02);
+    }
+}
+
+/// What other cores take is nobody's measurement of this system: the changed design says so by an interval,
+/// and what rests on it is an estimate.
+#[test]
+fn what_other_cores_take_is_an_estimate_with_an_interval() {
+    for time in ["\"3 us\"", "\"2 us to 4 us\""] {
+        let text = one("bluefield2", "", &SERVED.replace("\"800 ns\"", time));
+        let changed = advised(&text, Depth::Every).text;
+        let plan = planned(&parse(&changed, &Changes::default()), &[], &[]);
+        let added = alone(&plan, "a on soc");
+        assert_eq!(added.basis, Basis::YourEstimate, "{changed}");
+        let (low, high) = added.rate.range_80;
+        assert!(high / low > 2.0, "{:?} of\n{changed}", added.rate);
     }
 }

@@ -161,6 +161,25 @@ fn full_contexts(router: &Router, observed: &Observed) -> Option<f64> {
     (fullest > 0.98).then_some(fullest)
 }
 
+/// The least that a load carries where contexts are full: those who hold one are a closed loop of so many through
+/// the other stations, and wait at each for no more than all others that hold one, as in the balanced bound of
+/// closed queueing networks.
+fn least_through_contexts(router: &Router, route: &Route) -> f64 {
+    let mut others = route.demand(router);
+    let mut held: Vec<(f64, f64)> = Vec::new();
+    others.time.retain(|station, time| {
+        let is_contexts = matches!(router.kind(*station), Kind::Contexts(_));
+        if is_contexts {
+            let servers = router.stations()[station.index()].servers() as f64;
+            held.push((servers, time.as_seconds()));
+        }
+        !is_contexts
+    });
+    let others = others.capacity(router).map_or(f64::INFINITY, |(most, _)| most);
+    let each = held.into_iter().map(|(contexts, hold)| contexts / (hold + (contexts - 1.0) / others));
+    each.fold(f64::INFINITY, f64::min)
+}
+
 /// The share by which chance may put fewer requests on the hottest bank than its share: four standard
 /// deviations. Where all banks are equally likely none is above the rest, and the sum of all decides.
 fn luck(router: &Router, route: &Route, station: StationId, observed: &Observed) -> f64 {
@@ -204,7 +223,15 @@ fn check_saturated(
         // Full contexts are the capacity at the holds that the load brings; at those of an idle
         // system, which the capacity counts, it is out of reach.
         match full {
-            Some(full) => println!("{what}, its contexts {full:.3} full: queues inside lengthen the hold"),
+            Some(full) => {
+                let least = least_through_contexts(router, &load.mix[0].0);
+                let what = format!("{what}, its contexts {full:.3} full: queues inside lengthen the hold");
+                if observed.throughput_per_s < 0.95 * least {
+                    wrong.push(format!("{what} beyond the {:.3} M/s that they leave", least / 1e6));
+                } else {
+                    println!("{what}");
+                }
+            }
             None => wrong.push(what),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::failure::{Failure, NEGATIVE};
-use crate::output::{Format, SCHEMA_VERSION, Screen, emit, round, short, signed, system_line};
+use crate::output::{Format, SCHEMA_VERSION, Screen, emit, replace, round, short, signed, system_line};
 use clap::Args;
 use offpath::plan::advice::{self, Advice, Advised, Bench, Depth, Edit, Gain, RULES, SEEDS, Scope};
 use offpath::plan::check::{Fullest, Gap};
@@ -11,7 +11,6 @@ use offpath::quantity::{OpRate, Time};
 use offpath::twin::Seed;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -73,7 +72,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let system = setting.system(&design, &design.device)?;
     let fixed = options.fix && !advised.advice.is_empty();
     if fixed {
-        write(&options.design, &advised.text)?;
+        write(&options.design, &design.source.1, &advised.text)?;
     }
     let text = match context.screen.format {
         Format::Json => context.screen.json(&Report::of(&design, &system.device, &advised, fixed))?,
@@ -86,27 +85,26 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     Ok(if advised.unconfirmed.is_some() { ExitCode::from(NEGATIVE) } else { ExitCode::SUCCESS })
 }
 
-/// Replaces a file as a whole: a reader sees the old text or the changed one, never a part.
-fn write(file: &Path, text: &str) -> Result<(), Failure> {
+/// Writes the changed design where nobody wrote another one meanwhile, its lines ending as they did.
+fn write(file: &Path, given: &str, changed: &str) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
         Failure::input(
             format!("`{}` cannot be written: {error}", file.display()),
             "check that the file and its folder may be written, or leave `--fix` out and change it by hand",
         )
     };
+    if std::fs::read_to_string(file).map_err(failed)? != given {
+        return Err(Failure::input(
+            format!("`{}` was changed while it was checked, and is left as it is", file.display()),
+            "run it again on the file as it is now",
+        ));
+    }
+    let changed = match given.contains("\r\n") {
+        true => changed.replace("\r\n", "\n").replace('\n', "\r\n"),
+        false => changed.to_string(),
+    };
     // What a link names is replaced, not the link.
-    let file = file.canonicalize().map_err(failed)?;
-    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let beside = file.with_file_name(format!(".{name}.{}.new", std::process::id()));
-    let written = std::fs::File::create(&beside)
-        .and_then(|mut open| open.write_all(text.as_bytes()).and_then(|()| open.sync_all()))
-        .and_then(|()| std::fs::set_permissions(&beside, std::fs::metadata(&file)?.permissions()))
-        .and_then(|()| std::fs::rename(&beside, &file));
-    written.map_err(|error| {
-        // What is left of a failed attempt would only be in the way.
-        let _ = std::fs::remove_file(&beside);
-        failed(error)
-    })
+    replace(&file.canonicalize().map_err(failed)?, changed.as_bytes()).map_err(failed)
 }
 
 fn page(advised: &Advised, screen: &Screen, options: &Options, fixed: bool) -> String {
@@ -371,5 +369,23 @@ impl Report {
             fixed,
             unconfirmed: advised.unconfirmed.as_ref().map(UnconfirmedReport::of),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::write;
+    use std::fs;
+
+    /// An editor that saved while the twin ran has the last word, and lines end as they did.
+    #[test]
+    fn a_file_is_written_as_it_was_found_or_not_at_all() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("design.toml");
+        fs::write(&file, "a = 1\r\nb = 2\r\n").expect("it can be written");
+        write(&file, "a = 1\r\nb = 2\r\n", "a = 1\nb = 3\n").unwrap_or_else(|_| panic!("nobody changed it"));
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), "a = 1\r\nb = 3\r\n");
+        assert!(write(&file, "a = 1\r\nb = 2\r\n", "a = 1\nb = 4\n").is_err(), "it was changed");
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), "a = 1\r\nb = 3\r\n");
     }
 }

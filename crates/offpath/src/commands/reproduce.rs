@@ -101,6 +101,8 @@ struct SummaryReport {
     covered_95: CountReport,
     covered_80_by_numbers: CountReport,
     measured_here: CountReport,
+    /// What the nearest published row would have within tolerance.
+    nearest_row: CountReport,
     orders: CountReport,
     restated: CountReport,
     fitted: CountReport,
@@ -133,8 +135,12 @@ fn medians(of: Medians) -> MediansReport {
 struct RivalReport {
     overlay: String,
     description: String,
+    /// Measured predictions within their tolerance with it.
+    measured: CountReport,
     refuted_by: Vec<String>,
     favoured_by: Vec<String>,
+    no_predictions_against: Vec<String>,
+    no_predictions_for: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -230,7 +236,9 @@ fn report(seen: &Reproduced, options: &Options) -> Report {
     let chosen = |line: &&Line| options.rows.is_empty() || options.rows.contains(&line.row.id);
     let s = &seen.summary;
     let whole = options.rows.is_empty();
-    let names = |moved: &[offpath::evidence::reproduce::Moved]| moved.iter().map(|m| m.id.clone()).collect();
+    let names = |moved: &[offpath::evidence::reproduce::Moved], predictions: bool| {
+        moved.iter().filter(|m| m.is_prediction == predictions).map(|m| m.id.clone()).collect()
+    };
     Report {
         schema_version: SCHEMA_VERSION,
         summary: whole.then(|| SummaryReport {
@@ -240,6 +248,7 @@ fn report(seen: &Reproduced, options: &Options) -> Report {
             covered_95: count(s.covered_wide),
             covered_80_by_numbers: count(s.covered_by_numbers),
             measured_here: count(s.measured_here),
+            nearest_row: count(s.nearest_within),
             orders: count(s.orders),
             restated: count(s.restated),
             fitted: count(s.fitted),
@@ -261,8 +270,11 @@ fn report(seen: &Reproduced, options: &Options) -> Report {
             .map(|rival| RivalReport {
                 overlay: rival.overlay.clone(),
                 description: rival.description.clone(),
-                refuted_by: names(&rival.refuted_by),
-                favoured_by: names(&rival.favoured_by),
+                measured: count(rival.measured),
+                refuted_by: names(&rival.refuted_by, true),
+                favoured_by: names(&rival.favoured_by, true),
+                no_predictions_against: names(&rival.refuted_by, false),
+                no_predictions_for: names(&rival.favoured_by, false),
             })
             .collect(),
     }
@@ -407,6 +419,7 @@ fn score(seen: &Reproduced, screen: &Screen) -> String {
             row("- inside their 95% interval", s.covered_wide, "90% to 98%"),
             row("- inside 80% intervals without past errors", s.covered_by_numbers, ""),
             row("- of them on times that were measured here", s.measured_here, ""),
+            row("- the nearest published row instead", s.nearest_within, ""),
             row("predicted: orders and bounds", s.orders, "95%"),
             row("no predictions: restate others, decided a number, cannot fail", s.restated, ""),
             row("fitted", s.fitted, "90%"),
@@ -441,9 +454,10 @@ fn score(seen: &Reproduced, screen: &Screen) -> String {
 fn rival_text(seen: &Reproduced, screen: &Screen) -> String {
     let mut text = String::new();
     for rival in &seen.rivals {
-        let list = |moved: &[offpath::evidence::reproduce::Moved]| {
+        let list = |moved: &[offpath::evidence::reproduce::Moved], predictions: bool| {
             let words: Vec<String> = moved
                 .iter()
+                .filter(|m| m.is_prediction == predictions)
                 .map(|m| {
                     format!(
                         "{} ({} {} published, {} becomes {})",
@@ -459,11 +473,18 @@ fn rival_text(seen: &Reproduced, screen: &Screen) -> String {
         };
         let start = if screen.format == Format::Markdown { "- " } else { "" };
         text += &format!(
-            "{start}{} ({}): refuted by {}; favoured by {}.\n",
+            "{start}{} ({}): {} of {} measured predictions within tolerance with it, {} without. Against it: {}; for \
+             it: {}. Of the rows that were fitted or decided between the two, which cannot speak for the one that \
+             they chose, against it: {}; for it: {}.\n",
             rival.overlay,
             rival.description,
-            list(&rival.refuted_by),
-            list(&rival.favoured_by)
+            rival.measured.within,
+            rival.measured.of,
+            seen.summary.measured.within,
+            list(&rival.refuted_by, true),
+            list(&rival.favoured_by, true),
+            list(&rival.refuted_by, false),
+            list(&rival.favoured_by, false),
         );
     }
     text

@@ -1,13 +1,15 @@
 //! Rules about what the card's own processors and memories are for.
 
+use super::edit::Edit;
 use super::look::{Look, Site, call, collect, known, proposed, signature};
 use super::{Level, Proposal, Proposed, Rule};
 use crate::design::{Alternative, Runs, Step};
+use crate::estimate::Written;
 use offpath_profile::Endpoint;
-use offpath_quantity::{BitRate, Time};
+use offpath_quantity::{Dimension, Quantity};
 use offpath_route::{Path, Verb};
 use std::collections::BTreeSet;
-use toml_edit::{Item, TableLike, value};
+use toml_edit::{InlineTable, Item, TableLike, value};
 
 /// Work that dedicated hardware of the card could do.
 pub const USE_ACCELERATOR: Rule = Rule {
@@ -53,10 +55,67 @@ fn use_accelerator(look: &Look<'_>) -> Proposed {
     ))
 }
 
-/// How much longer a processor takes for what another does: the ratio of their clocks, which is all
-/// that profiles say of cores.
-fn slower(from: &Endpoint, to: &Endpoint) -> f64 {
-    from.frequency.hz() as f64 / to.frequency.hz().max(1) as f64
+/// By how much longer a core of a card takes than a core of a host at equal clocks: the geometric mean of the 15
+/// processor benchmarks of sun2023 Table 2 (S060 to S089) and the range that 13 of them lie in, which were
+/// run at 2.75 and 2.3 GHz. No profile says more of cores than their clocks.
+const CARD_OVER_HOST: Span = Span { value: 2.55, low: 1.33, high: 4.47 };
+
+/// What the design says of such a parameter.
+const WHENCE: &str = "sun2023 Table 2 (S060 to S089) times the ratio of the clocks";
+
+/// A number with the range that it is known within.
+#[derive(Clone, Copy)]
+struct Span {
+    value: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Span {
+    fn times(self, by: f64) -> Span {
+        Span { value: self.value * by, low: self.low * by, high: self.high * by }
+    }
+
+    fn inverse(self) -> Span {
+        Span { value: 1.0 / self.value, low: 1.0 / self.high, high: 1.0 / self.low }
+    }
+}
+
+/// By how much longer one processor takes for what another does, as a parameter of the design: its user may
+/// know better, and the plan then rests on an estimate, as it should.
+#[derive(Clone)]
+struct Slower {
+    /// The name of the parameter for times, as in `soc-over-host`, and of that for rates.
+    names: [String; 2],
+    times: Span,
+}
+
+impl Slower {
+    fn of(from: &Endpoint, to: &Endpoint) -> Slower {
+        let clocks = from.frequency.hz() as f64 / to.frequency.hz().max(1) as f64;
+        let cores = match (from.is_host, to.is_host) {
+            (true, false) => CARD_OVER_HOST,
+            (false, true) => CARD_OVER_HOST.inverse(),
+            _ => Span { value: 1.0, low: 1.0, high: 1.0 },
+        };
+        let over = |one: &Endpoint, other: &Endpoint| format!("{}-over-{}", one.name, other.name);
+        Slower { names: [over(to, from), over(from, to)], times: cores.times(clocks) }
+    }
+
+    /// States the parameter that `steps` name, where one does and the design has none of that name yet.
+    fn declare(&self, edit: &mut Edit) {
+        let text = edit.text();
+        for (name, span) in self.names.iter().zip([self.times, self.times.inverse()]) {
+            if text.contains(&format!("* {name}")) {
+                edit.parameter(name, [span.value, span.low, span.high], WHENCE);
+            }
+        }
+    }
+
+    /// The text of a number that is `times` as long: a name or a number times the parameter.
+    fn scaled(&self, text: &str, which: usize) -> String {
+        format!("{text} * {}", self.names[which])
+    }
 }
 
 fn move_background_work(look: &Look<'_>) -> Proposed {
@@ -92,13 +151,18 @@ fn move_background_work(look: &Look<'_>) -> Proposed {
                     without_room.insert(format!("`{operation}` of `{}`: {reason}", alternative.name));
                     continue;
                 }
+                let slower = Slower::of(from, to);
                 let plain = Path { requester: to.name.clone(), responder: host.to_string(), engine: None };
                 for mover in look.engines(&plain).into_iter().chain([plain.clone()]) {
-                    let Some(lines) = moved_lines(look, &sites, to, slower(from, to), &mover) else {
+                    let Some(lines) = moved_lines(look, &sites, to, &slower, &mover) else {
                         continue;
                     };
                     let remedy = format!("let `{}` do it, moving the bytes on `{mover}`", to.name);
-                    ladder.extend(look.held(remedy, |edit| edit.replace_steps(&sites[0].at, &lines)));
+                    ladder.extend(look.held(remedy, |edit| {
+                        edit.replace_steps(&sites[0].at, &lines)?;
+                        slower.declare(edit);
+                        Some(())
+                    }));
                 }
             }
             let why = format!(
@@ -119,14 +183,15 @@ fn moved_lines(
     look: &Look<'_>,
     sites: &[Site<'_>],
     to: &Endpoint,
-    factor: f64,
+    slower: &Slower,
     mover: &Path,
 ) -> Option<Vec<String>> {
     let edit = look.edit()?;
     let mut lines = Vec::new();
     for site in sites {
         if let Step::Compute { time, .. } = site.step {
-            lines.push(format!("{{ compute = \"{}\", time = \"{}\" }}", to.name, time.scaled(factor)));
+            let time = slower.scaled(&time.to_string(), 0);
+            lines.push(format!("{{ compute = \"{}\", time = \"{time}\" }}", to.name));
             continue;
         }
         let call = call(site.at.clone(), site.step, look.router)?;
@@ -142,8 +207,8 @@ fn moved_lines(
     Some(lines)
 }
 
-/// Lets a step's keys name another endpoint, its computing taking `factor` times as long.
-fn rename(step: &mut dyn TableLike, from: &str, to: &str, factor: f64) {
+/// Lets a step's keys name another endpoint, whose computing takes as much longer as `slower` says.
+fn rename(step: &mut dyn TableLike, from: &str, to: &str, slower: &Slower) {
     if let Some((verb, path)) = super::edit::path_of(step) {
         step.insert(verb, value(renamed(&path, from, to)));
     }
@@ -151,31 +216,38 @@ fn rename(step: &mut dyn TableLike, from: &str, to: &str, factor: f64) {
         return;
     }
     step.insert("compute", value(to));
-    let time = |text: &str| Some(text.parse::<Time>().ok()?.scaled(factor).to_string());
-    let rate = |text: &str| {
-        let rate = text.parse::<BitRate>().ok()?.bits_per_second() as f64 / factor;
-        Some(format!("{:.3} Mbit/s", rate / 1e6))
-    };
-    scale(step, "time", factor, &time);
-    scale(step, "rate", 1.0 / factor, &rate);
+    scale(step, "time", Dimension::Time, slower, 0);
+    scale(step, "rate", Dimension::BitRate, slower, 1);
 }
 
-/// Scales a number of a step however it is written: as one, as an interval, as a table of both, or by names of
-/// parameters, which others may use as well. `scaled` gives the text of one number, where it is one.
-fn scale(step: &mut dyn TableLike, key: &str, factor: f64, scaled: &dyn Fn(&str) -> Option<String>) {
+/// Scales a number of a step by the parameter of `slower` for times or for rates: one number, or a product with
+/// names of parameters. No parameter multiplies an interval, so that of one the ends are moved.
+fn scale(step: &mut dyn TableLike, key: &str, dimension: Dimension, slower: &Slower, which: usize) {
     let Some(item) = step.get_mut(key) else { return };
-    if let Some(table) = item.as_table_like_mut() {
-        for part in ["value", "low", "high"] {
-            scale(table, part, factor, scaled);
+    match item.as_str().filter(|text| !Written::is_interval(text)) {
+        Some(text) => {
+            let new = slower.scaled(text, which);
+            step.insert(key, value(new));
         }
-    } else if let Some(text) = item.as_str() {
-        let ends = text.split_once(" to ").map(|(low, high)| (scaled(low), scaled(high)));
-        let new = match ends {
-            Some((Some(low), Some(high))) => format!("{low} to {high}"),
-            _ => scaled(text).unwrap_or_else(|| format!("{text} * {factor:.4}")),
-        };
-        step.insert(key, value(new));
+        None => {
+            let span = if which == 0 { slower.times } else { slower.times.inverse() };
+            if let Some(table) = scaled_interval(item, dimension, span) {
+                step.insert(key, value(table));
+            }
+        }
     }
+}
+
+fn scaled_interval(item: &Item, dimension: Dimension, by: Span) -> Option<InlineTable> {
+    let given: toml::Table = format!("number = {}", item.to_string().trim()).parse().ok()?;
+    let written = Written::read(&given["number"], Some(dimension)).ok()?;
+    let parts =
+        [("value", written.value, by.value), ("low", written.low?, by.low), ("high", written.high?, by.high)];
+    let mut table = InlineTable::new();
+    for (name, number, by) in parts {
+        table.insert(name, Quantity::from_base(number.base() * by, dimension)?.to_string().into());
+    }
+    Some(table)
 }
 
 fn renamed(path: &str, from: &str, to: &str) -> String {
@@ -254,9 +326,12 @@ fn shard_across_endpoints(look: &Look<'_>) -> Proposed {
             }
             let remedy = format!("add `{name}`: a share of the requests and their data at `{}`", to.name);
             let ladder = look.mixed_again(remedy, |edit| {
+                let slower = Slower::of(own, to);
                 edit.add_like(&one.name, &name, &format!("{}, served by {}", one.name, to.name), |step| {
-                    rename(step, from, &to.name, slower(own, to));
-                })
+                    rename(step, from, &to.name, &slower);
+                })?;
+                slower.declare(edit);
+                Some(())
             });
             let why = format!("`{from}` alone serves `{}`, and `{}` could serve a share", one.name, to.name);
             changes.push(Proposal { why, ladder: ladder.into_iter().collect() });
@@ -302,9 +377,12 @@ fn no_nic_side_cache(look: &Look<'_>) -> Proposed {
                     if edit.keep_case(&site.at, kept[0]).is_none() {
                         edit.keep_case(&site.at, kept[1])?;
                     }
+                    let slower = Slower::of(card, host);
                     edit.rewrite(&alternative.name, |step| {
-                        rename(step, &card.name, &host.name, slower(card, host));
-                    })
+                        rename(step, &card.name, &host.name, &slower);
+                    })?;
+                    slower.declare(edit);
+                    Some(())
                 });
                 let why = format!(
                     "`{}` asks `{}`, which fetches from `{}` what it has not got",

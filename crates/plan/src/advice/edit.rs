@@ -229,6 +229,21 @@ impl Edit {
         Some(())
     }
 
+    /// States a plain number of `[parameters]` with the ends of its interval and where it comes from, where
+    /// there is none of that name yet.
+    pub fn parameter(&mut self, name: &str, [number, low, high]: [f64; 3], whence: &str) {
+        let parameters = self.0.entry("parameters").or_insert_with(toml_edit::table);
+        let Some(parameters) = parameters.as_table_like_mut() else { return };
+        if parameters.get(name).is_none() {
+            let mut table = InlineTable::new();
+            for (key, number) in [("value", number), ("low", low), ("high", high)] {
+                table.insert(key, ((number * 1e3).round() / 1e3).into());
+            }
+            table.decor_mut().set_suffix(format!(" # {whence}"));
+            parameters.insert(name, value(table));
+        }
+    }
+
     /// Lets a named mix be filled in another order.
     pub fn fill(&mut self, mix: &str, order: &[String]) -> Option<()> {
         let mixes = self.0.get_mut("mix")?.as_array_of_tables_mut()?;
