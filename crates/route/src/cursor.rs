@@ -252,11 +252,10 @@ impl Cursor {
             if let Some((at, extra)) = train.release
                 && at == index
                 && last
+                && let Some((slots, since)) = self.held.take()
             {
-                if let Some((slots, since)) = self.held.take() {
-                    self.held_time += end + extra - since;
-                    stations.release(slots, since, end + extra);
-                }
+                self.held_time += end + extra - since;
+                stations.release(slots, since, end + extra);
             }
             if index + 1 == train.hops.len() && train.marks_target {
                 if sent == Bytes::ZERO {
