@@ -83,7 +83,11 @@ fn the_fit_gives_the_shipped_profiles_byte_for_byte() {
     let missed: Vec<&str> =
         fitted.rows.iter().filter(|row| !row.within).map(|row| row.row.id.as_str()).collect();
     // The network binds W082 to W084 and W103 from 256 B on, inline sends W068; contexts bind W174.
-    assert_eq!(missed, ["W068", "W082", "W083", "W084", "W103", "W174"], "the rows that no parameter reaches");
+    assert_eq!(
+        missed,
+        ["W068", "W082", "W083", "W084", "W103", "W174"],
+        "the rows that no parameter reaches"
+    );
     assert!(fitted.rows.iter().all(|row| row.left_out == LeftOut::NotAsked));
 }
 

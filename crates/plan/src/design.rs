@@ -1029,6 +1029,8 @@ pub const LONG_COMPUTE: Time = Time::from_us(5);
 pub(crate) const LONGEST: Time = Time::from_ms(60_000);
 /// A message carries its alternative as 8 bits, and nobody compares more.
 const MOST_ALTERNATIVES: usize = 200;
+/// What a queue pair has room for unless a program asks for more ([`offpath_fabric::QueuePairOptions`]).
+const MOST_BRANCHES: usize = 128;
 
 /// What a verb's step may say beside its path.
 const VERB_KEYS: [&str; 4] = ["bytes", "object", "batch", "to"];
@@ -2288,6 +2290,16 @@ impl Resolver<'_> {
             });
         }
         if let Some(branches) = &step.parallel {
+            if branches.len() > MOST_BRANCHES {
+                return Err(self.error(
+                    format!(
+                        "{} branches begin at once, and the send queue of a connection holds {MOST_BRANCHES}",
+                        branches.len()
+                    ),
+                    "let several `parallel` steps follow each other, or let one step of more bytes stand for many alike",
+                    spanned.span(),
+                ));
+            }
             let numbered = branches.iter().enumerate();
             let read: Result<Vec<_>, _> = numbered
                 .map(|(index, steps)| self.steps(steps, context, &format!("{id}.parallel.{}", index + 1)))
@@ -2448,10 +2460,12 @@ mod tests {
 
     #[test]
     fn what_no_step_uses_is_refused_by_name() {
+        let many = format!("{{ parallel = [{}] }}", format!("[{WRITE}],").repeat(129));
         for (steps, words) in [
             (r#"{ write = "host-backup", bytes = "1 B", time = "5 ns" }"#, "a `write` step takes no `time`"),
             (r#"{ read = "host-backup", bytes = "1 B", hit = [] }"#, "a `read` step takes no `hit`"),
             (r#"{ compute = "host", time = "5 ns", batch = 2 }"#, "a `compute` step takes no `batch`"),
+            (many.as_str(), "129 branches begin at once"),
             (r#"{ parallel = [], steps = [] }"#, "a `parallel` step takes no `steps`"),
             (
                 r#"{ fetch-and-add = "host-backup", bytes = "1 B" }"#,
