@@ -36,13 +36,21 @@ fn the_score_is_no_worse_than_it_was() {
     println!("{summary:#?}");
     // Goals are 90% of fitted rows, 75% of measured numbers and 95% of orders; docs/validation.md has
     // the rows that miss. These are the shares that were reached.
-    assert!(summary.fitted.within >= 29 && summary.fitted.percent() >= 85.0, "{summary:?}");
+    assert!(summary.fitted.within >= 28 && summary.fitted.percent() >= 82.0, "{summary:?}");
     assert!(summary.measured.within >= 3 && summary.errors.model < 0.18, "{summary:?}");
     // No row leaves the predictions unnoticed; of the orders that could fail none holds.
     assert_eq!((summary.measured.of, summary.orders.of), (17, 5), "{summary:?}");
     assert_eq!(summary.exact.within, summary.exact.of, "{summary:?}");
     assert_eq!(summary.configured.within, summary.configured.of, "{summary:?}");
     assert!((summary.not_modelled as f64) < 0.1 * summary.of_scored_kinds as f64, "{summary:?}");
+}
+
+/// A ratio may be within its tolerance of 1.08 by predicting 1.00: what it is more than 1 is then not seen.
+#[test]
+fn a_ratio_that_predicts_no_difference_does_not_pass() {
+    let verdict = line("W103").verdict.as_ref().expect("it is run");
+    assert!(verdict.error.abs() < 0.10 && verdict.from < 1.01, "{verdict:?}");
+    assert!(!verdict.within, "{verdict:?}");
 }
 
 #[test]

@@ -2035,6 +2035,13 @@ impl Resolver<'_> {
         for raw in all {
             let given = raw.get_ref();
             let name = given.name.get_ref().clone();
+            if name.trim().is_empty() {
+                return Err(self.error(
+                    "an alternative has an empty name",
+                    "name it, as in `name = \"A1\"`: answers call it so",
+                    given.name.span(),
+                ));
+            }
             if read.iter().any(|a| a.name == name) {
                 return Err(self.error(
                     format!("two alternatives are named `{name}`"),
@@ -2503,6 +2510,7 @@ mod tests {
                 "[[alternative]]\nname = \"b\"\nlike = \"a\"\nhit_ratio = 0.5",
                 "no step of `b` asks the cache",
             ),
+            ("", "", "[[alternative]]\nname = \" \"\nlike = \"a\"", "an alternative has an empty name"),
             ("", "", many.as_str(), "201 alternatives"),
             ("", "", "[[mix]]\nname = \"none\"\nfill = []", "mix `none` fills nothing"),
         ] {

@@ -154,8 +154,10 @@ pub enum PlanError {
         reason: String,
     },
     /// The stations cannot carry it.
-    #[error("{0}")]
-    #[diagnostic(help("a mix needs verbs or compute that stations bound, and a load that they carry"))]
+    #[error(transparent)]
+    #[diagnostic(help(
+        "plan with `most-throughput` for what can be carried; a mix needs steps that stations bound"
+    ))]
     Capacity(#[from] CapacityError),
 }
 

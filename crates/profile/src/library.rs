@@ -100,10 +100,20 @@ impl Library {
     /// `testbeds/*.toml` and `overlays/*.toml` below `path`. A file is asked for by its name without
     /// `.toml`.
     ///
-    /// Refused where a directory or file cannot be read; a file's contents are checked on use.
+    /// Refused where a directory or file cannot be read, and where `path` has none of those directories; a
+    /// file's contents are checked on use.
     pub fn with_directory(path: &Path) -> Result<Library, ProfileError> {
         let mut library = Library::builtin();
         std::fs::read_dir(path).map_err(|error| unreadable(path, &error, None))?;
+        if !Category::ALL.iter().any(|category| path.join(category.directory()).is_dir()) {
+            let wanted: Vec<String> =
+                Category::ALL.iter().map(|category| format!("{}/", category.directory())).collect();
+            return Err(ProfileError::new(
+                Problem::Structure { reason: format!("`{}` has no profiles", path.display()) },
+                format!("name a directory that has one or more of {}", wanted.join(", ")),
+                None,
+            ));
+        }
         for category in Category::ALL {
             let directory = path.join(category.directory());
             if !directory.is_dir() {

@@ -226,6 +226,8 @@ fn users_own_directory_shadows_and_adds() {
     let system = library.load(&Request { device: "invented", ..Request::default() }).unwrap();
     assert_eq!(system.network.mtu, Bytes::new(2048));
     assert!(Library::with_directory(&directory.path().join("absent")).is_err());
+    // A directory that has profiles of none of the kinds is another than was meant.
+    assert!(Library::with_directory(&directory.path().join("devices")).is_err());
 }
 
 #[test]

@@ -43,6 +43,25 @@ fn answer(page: &Page<'_>) -> Section {
         format!("80% interval {range}; {}", shares_text(&optimal.shares))
     };
     let mut facts = vec![Fact::new("best mix", rate(optimal), note)];
+    let sure = &plan.recommendation;
+    for over in &sure.over {
+        let change = |ratio: f64| signed((ratio - 1.0) * 100.0, 1);
+        let (low, high) = over.ratio.range_80;
+        let said = format!(
+            "80% interval {} to {}; {} on {} reaches {} {}; faster in {:.0}% of {} draws",
+            change(low),
+            change(high),
+            over.name,
+            over.device,
+            short(unit.of_rate(optimal.rate.value / over.ratio.value)),
+            unit.name(),
+            over.faster_in * 100.0,
+            sure.draws
+        );
+        let title =
+            if over.is_plain { "over the plain NIC".to_string() } else { format!("over {}", over.device) };
+        facts.push(Fact::new(title, change(over.ratio.value), said));
+    }
     match page.study.design.objective {
         Objective::MostThroughput => {
             let gain = percent(optimal.rate.value, plan.greedy.rate.value);
@@ -98,13 +117,6 @@ fn answer(page: &Page<'_>) -> Section {
             signed((gap.carried_per_s / gap.planned_per_s - 1.0) * 100.0, 1),
             said,
         ));
-    }
-    let sure = &plan.recommendation;
-    for over in &sure.over {
-        let change = |ratio: f64| signed((ratio - 1.0) * 100.0, 1);
-        let (low, high) = over.ratio.range_80;
-        let said = format!("80% interval {} to {}; {} alone", change(low), change(high), over.name);
-        facts.push(Fact::new(format!("over {}", over.device), change(over.ratio.value), said));
     }
     facts.push(Fact::new(
         "basis",
