@@ -5,30 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-/// What each crate may use of ours; a crate that is not listed is refused until its place is decided.
-const MAY_USE: &[(&str, &[&str])] = &[
-    ("quantity", &[]),
-    ("profile", &["quantity"]),
-    ("route", &["quantity", "profile"]),
-    ("capacity", &[]),
-    ("fabric", &["quantity"]),
-    ("conformance", &["quantity", "fabric"]),
-    ("verbs", &["quantity", "fabric"]),
-    ("workload", &["quantity"]),
-    ("apps", &["quantity", "fabric", "workload"]),
-    ("twin", &["quantity", "profile", "route", "fabric"]),
-    ("plan", &["quantity", "profile", "route", "capacity", "fabric", "twin", "workload", "apps"]),
-    ("evidence", &["quantity", "profile", "route", "capacity", "twin", "plan"]),
-    ("redis", &["quantity"]),
-    ("mongo", &["workload"]),
-    (
-        "offpath",
-        &[
-            "quantity", "profile", "route", "capacity", "fabric", "apps", "verbs", "twin", "workload",
-            "plan", "evidence", "redis", "mongo",
-        ],
-    ),
-];
+/// What each crate may use of ours, as the table of ARCHITECTURE.md says: the first column names the crate, the
+/// last what it may use. A crate that is not there is refused until its place is decided.
+fn may_use() -> BTreeMap<&'static str, Vec<&'static str>> {
+    let quoted = |cell: &'static str| cell.split('`').skip(1).step_by(2);
+    let rows = include_str!("../../../ARCHITECTURE.md").lines().filter_map(move |line| {
+        let cells: Vec<&str> = line.strip_prefix("| `")?.trim_end_matches(" |").split(" | ").collect();
+        let [name, _, used] = cells[..] else { return None };
+        Some((name.trim_end_matches('`'), quoted(used).collect()))
+    });
+    rows.collect()
+}
 
 /// What tests alone may use beside: applications never know their world, but their tests run in one, and so do
 /// those of a world that runs them.
@@ -146,11 +133,13 @@ fn ours(table: &toml::Table, key: &str) -> BTreeSet<String> {
 
 #[test]
 fn crates_use_only_what_lies_below_them() {
-    let may_use: BTreeMap<&str, &[&str]> = MAY_USE.iter().copied().collect();
+    let may_use = may_use();
     let mut wrong = Vec::new();
     for (folder, manifest) in manifests() {
         let Some(allowed) = may_use.get(folder.as_str()) else {
-            wrong.push(format!("crates/{folder} has no place in MAY_USE; decide what it may use"));
+            wrong.push(format!(
+                "crates/{folder} has no place in the table of ARCHITECTURE.md; decide what it may use"
+            ));
             continue;
         };
         let name = manifest["package"]["name"].as_str().unwrap_or_default();
