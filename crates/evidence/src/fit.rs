@@ -53,6 +53,16 @@ pub struct FittedParameter {
     pub free: Interval,
 }
 
+impl FittedParameter {
+    /// Whether rows hold an end of it. One that moves from bound to bound of the specification with every row that is
+    /// met still met is assumed, whichever of its values the rows prefer.
+    pub fn is_identified(&self) -> bool {
+        let written = |base: f64| self.parameter.written(base);
+        written(self.alone.low) != written(self.parameter.low)
+            || written(self.alone.high) != written(self.parameter.high)
+    }
+}
+
 /// What the rows leave of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interval {

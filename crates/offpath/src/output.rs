@@ -330,6 +330,26 @@ pub struct OutputFile {
 }
 
 impl OutputFile {
+    /// The same for a page or a picture: what is there and is none stays, since it may well be the design, the
+    /// profile or the workload that the page is about.
+    pub fn create_page(file: &Path) -> Result<OutputFile, Failure> {
+        let mut head = [0; 64];
+        let read = File::open(file).and_then(|mut open| std::io::Read::read(&mut open, &mut head));
+        let is_file = std::fs::metadata(file).is_ok_and(|known| known.is_file());
+        if let Ok(read @ 1..) = read
+            && is_file
+            && !["<!doctype html", "<svg", "<?xml"]
+                .iter()
+                .any(|start| String::from_utf8_lossy(&head[..read]).to_lowercase().starts_with(start))
+        {
+            return Err(Failure::input(
+                format!("`{}` is there, and is no page or picture of an earlier run", file.display()),
+                "name another file, or remove this one first",
+            ));
+        }
+        OutputFile::create(file)
+    }
+
     /// Makes sure that the file can be written.
     pub fn create(file: &Path) -> Result<OutputFile, Failure> {
         let failed = |error: std::io::Error| unwritable(file, &error);
@@ -569,6 +589,10 @@ mod tests {
         assert_eq!(std::fs::read(&file).expect("it is there"), b"two");
         assert!(std::fs::symlink_metadata(&link).expect("it is there").is_symlink());
         assert_eq!(names(), 2);
+        assert!(OutputFile::create_page(&file).is_err(), "it is no page");
+        std::fs::write(&file, "<!DOCTYPE html><p>").expect("it can be written");
+        OutputFile::create_page(&file).expect("an earlier page");
+        OutputFile::create_page(&folder.path().join("new.svg")).expect("nothing is there");
         assert!(OutputFile::create(folder.path()).is_err(), "a directory");
         assert!(OutputFile::create(&folder.path().join("none/page.html")).is_err());
         OutputFile::create(Path::new("/dev/null")).expect("a device").write(b"three").expect("it takes all");

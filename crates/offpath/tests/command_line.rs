@@ -492,11 +492,11 @@ fn pages_fit_the_screen() {
 fn a_refused_run_leaves_the_file_that_was_there() {
     let folder = tempfile::tempdir().expect("a folder");
     let page = folder.path().join("page.html");
-    fs::write(&page, "mine").expect("it is written");
+    fs::write(&page, "<!DOCTYPE html>mine").expect("it is written");
     let name = page.to_str().expect("a UTF-8 path");
     refuses(&["path", "bluefield2", "--path", "client-sco", "--html", name], &["client-soc"]);
     refuses(&["reproduce", "--overlay", "none", "--html", name], &["`none`"]);
-    assert_eq!(fs::read_to_string(&page).expect("it is there"), "mine");
+    assert_eq!(fs::read_to_string(&page).expect("it is there"), "<!DOCTYPE html>mine");
     answer(&["path", "bluefield2", "--path", "client-soc", "--html", name]);
     assert!(fs::read_to_string(&page).expect("it is there").contains("</html>"));
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "nothing else is left");
@@ -1202,4 +1202,31 @@ fn a_variant_does_not_change_what_the_user_set() {
     assert!(!set.contains("variant reserved-contexts"), "{set}");
     let other = answer(&["plan", &design, "--set", "soc.read_latency=300ns"]);
     assert!(other.contains("variant reserved-contexts"), "{other}");
+    assert!(set.contains(" 1 set by you") && !plain.contains("set by you"), "{set}");
+    // A setting to the value that is there is none: every figure stays.
+    let figures = |text: &str| -> Vec<String> {
+        text.lines().filter(|line| line.contains(|c: char| c.is_ascii_digit())).map(str::to_string).collect()
+    };
+    let same = figures(&answer(&["plan", &design, "--set", "nic.contexts=142"]));
+    for line in figures(&plain).iter().skip(1) {
+        assert!(same.contains(line), "{line}\n{same:#?}");
+    }
+}
+
+/// A page takes the place of a page, and of nothing that was written by hand.
+#[test]
+fn a_page_never_takes_the_place_of_what_it_is_about() {
+    let (_folder, file) = copy(MISTAKES);
+    let path = file.to_str().expect("a UTF-8 path");
+    let before = fs::read_to_string(&file).expect("it is there");
+    for arguments in [
+        vec!["plan", path, "--html", path],
+        vec!["path", "bluefield2", "--path", "client-soc", "--verb", "read", "--size", "64B", "--html", path],
+        vec!["device", "show", "bluefield2", "--svg", path],
+    ] {
+        let refused = offpath(&arguments);
+        assert_eq!(refused.code, 2, "{arguments:?}: {}", refused.stderr);
+        assert!(refused.stderr.contains("is no page or picture of an earlier run"), "{}", refused.stderr);
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), before, "{arguments:?}");
+    }
 }

@@ -356,8 +356,10 @@ fn extremes(ready: &[Ready], shares: &[(String, f64)]) -> Extremes {
     own.iter().zip(shares).fold(Extremes { rarest: 1.0, longest_s: 0.0 }, |all, (one, share)| {
         let of = one.compiled.extremes(&one.router);
         // What takes next to nothing of a mix is not what the mix stands on.
-        let rarest = if share < 1e-3 { all.rarest } else { all.rarest.min(of.rarest * share) };
-        Extremes { rarest, longest_s: all.longest_s.max(of.longest_s) }
+        if share < 1e-3 {
+            return all;
+        }
+        Extremes { rarest: all.rarest.min(of.rarest * share), longest_s: all.longest_s.max(of.longest_s) }
     })
 }
 
@@ -415,6 +417,13 @@ pub(crate) fn differs(design: &Design, ready: &[Ready], settled: &Settled, carri
     let gap = Gap { planned_per_s, carried_per_s: carried.mean, allowed, fullest, blind: None };
     let scatters = (carried.low..=carried.high).contains(&planned_per_s);
     ((carried.mean / planned_per_s - 1.0).abs() > allowed && !scatters).then_some(gap)
+}
+
+/// How many requests the run of a settled mix counts, where its rare cases or long requests ask for more than are
+/// counted usually.
+pub(crate) fn stretched(design: &Design, settled: &Settled) -> Option<f64> {
+    let counted = settled.loaded.window.as_seconds() * offered(design).unwrap_or(settled.rate);
+    (counted > 1.2 * COUNTED.requests).then_some(counted)
 }
 
 /// The routes of the system that a design's own alternatives run on.

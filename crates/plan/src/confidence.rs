@@ -389,7 +389,14 @@ pub(crate) fn confidence(
     };
     // At the shares that are printed: where several mixes are as good, others would rest on other numbers.
     let mix_rests = rests_of(&|seen: &Figures| seen.worth_held, &[]);
-    let mix_basis = mix_basis(&seen.optimal, &base.parts(), &basis, &mix_rests);
+    let mix_basis = match design.objective {
+        Objective::MostThroughput => mix_basis(&seen.optimal, &base.parts(), &basis, &mix_rests),
+        // How well their rates are known says nothing of latency or of the host's time.
+        Objective::LeastHostCpu { .. } | Objective::LowestP99 { .. } => {
+            let unknown = |one: &Ready| usual.contains(&one.alternative.name) && !one.compiled.has_evidence();
+            basis_of(&mix_rests, ready.iter().any(unknown))
+        }
+    };
     Ok(Confidence {
         mix_basis: if doubt.is_some() { mix_basis.max(Basis::Weak) } else { mix_basis },
         basis,
@@ -576,7 +583,7 @@ pub(crate) fn basis_of(rests: &[Rest], without_evidence: bool) -> Basis {
 fn influences(factors: &[Factor], ends: &[Ends<Figures>], point: &Figures) -> Vec<Influence> {
     let mut found = Vec::new();
     for (factor, ends) in factors.iter().zip(ends) {
-        let Some((low, high)) = factor.interval else { continue };
+        let Some((low, high)) = factor.interval.filter(|(low, high)| low != high) else { continue };
         let at = |end: &Option<(Quantity, Option<Figures>)>| match end {
             Some((_, seen)) => seen.clone().filter(|seen| seen.is_carried),
             None => Some(point.clone()),

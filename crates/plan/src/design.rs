@@ -6,7 +6,7 @@
 use crate::coded::{Application, Coded, Log, PLACEMENTS, Store, WAYS};
 use crate::estimate::{Estimate, Share, Written, noun};
 use crate::interpret::MOST_TASKS;
-use crate::published::Given;
+use crate::published::{Given, is_shipped_workload};
 use miette::{NamedSource, SourceSpan};
 use offpath_apps::kv::Costs;
 use offpath_apps::replog::Costs as LogCosts;
@@ -948,18 +948,7 @@ impl Parsed {
             }
             None => Workload::load(&path)?,
         };
-        let overrides = raw
-            .set
-            .iter()
-            .map(|(key, value)| {
-                let text = match value {
-                    toml::Value::String(text) => text.clone(),
-                    other => other.to_string(),
-                };
-                (key.clone(), text)
-            })
-            .collect();
-        Ok(Some(workload.with_overrides(overrides)?))
+        Ok(Some(workload.with_overrides(overrides_of(raw))?))
     }
 
     fn error(&self, message: impl Into<String>, help: impl Into<String>, at: Range<usize>) -> miette::Report {
@@ -971,6 +960,15 @@ impl Parsed {
         }
         .into()
     }
+}
+
+/// What a design changes in its workload file.
+fn overrides_of(raw: &RawWorkload) -> BTreeMap<String, String> {
+    let text = |value: &toml::Value| match value {
+        toml::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    raw.set.iter().map(|(key, value)| (key.clone(), text(value))).collect()
 }
 
 struct Resolver<'t> {
@@ -2153,7 +2151,12 @@ impl Resolver<'_> {
 
     /// The rows that an alternative cites, each with why it is no evidence of it, where it is none.
     fn cited(&self, rows: &[String], alternative: &str) -> Vec<(String, Option<&'static str>)> {
-        let text = self.file.changes.parameters.is_empty().then_some(self.file.text.as_str());
+        let raw = self.file.raw.workload.as_ref();
+        let is_own_workload = raw.zip(self.file.workload.as_ref()).is_some_and(|(raw, workload)| {
+            !is_shipped_workload(raw.ycsb.get_ref(), overrides_of(raw), workload)
+        });
+        let is_given = self.file.changes.parameters.is_empty() && !is_own_workload;
+        let text = is_given.then_some(self.file.text.as_str());
         let given = Given { design: &self.file.raw.design.name, text, alternative };
         rows.iter().map(|row| (row.clone(), given.objection(row))).collect()
     }

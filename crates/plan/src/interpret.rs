@@ -138,6 +138,8 @@ struct Open {
     turn: u32,
     /// Who waits for its end.
     waker: Option<Waker>,
+    /// How much of the request is not over yet: what its initiator waits for, and the work in the background.
+    left: Rc<Cell<u8>>,
 }
 
 /// What hears of a request's end: the request, when, and how.
@@ -376,7 +378,9 @@ impl Shared {
     fn begin(&self, place: Place, job: Job) {
         let mut turns = self.turns.borrow_mut();
         let turn = turns.entry((place.alternative, place.program)).or_default();
-        let open = Open { job, home: place.instance.into(), turn: *turn, waker: None };
+        let has_background = self.program(job.alternative, job.program).background.is_some();
+        let left = Rc::new(Cell::new(1 + u8::from(has_background)));
+        let open = Open { job, home: place.instance.into(), turn: *turn, waker: None, left };
         *turn = turn.wrapping_add(1);
         self.open.borrow_mut().insert(place.start(), open);
     }
@@ -399,11 +403,19 @@ impl Shared {
         .await;
         let detached = Place { instance: DETACHED, task, ..place };
         let mut open = self.open.borrow_mut();
-        if let Some(Open { job, home, turn, .. }) = open.get(&place.start()) {
-            let own = Open { job: *job, home: *home, turn: *turn, waker: None };
+        if let Some(Open { job, home, turn, left, .. }) = open.get(&place.start()) {
+            let own = Open { job: *job, home: *home, turn: *turn, waker: None, left: left.clone() };
             open.insert(detached.start(), own);
         }
         detached
+    }
+
+    /// Ends what the initiator of a request waits for.
+    fn end_request(&self, place: Place, at: Time) {
+        let open = self.open.borrow().get(&place.start()).map(|open| (open.job, open.left.clone()));
+        if let Some((job, left)) = open {
+            self.over(job, &left, at);
+        }
     }
 
     /// Ends work in the background.
@@ -416,7 +428,15 @@ impl Shared {
         if let Some(waker) = self.waiting_for_free.borrow_mut().pop_front() {
             waker.wake();
         }
-        (self.done)(open.job, at);
+        self.over(open.job, &open.left, at);
+    }
+
+    /// Says that a part of a request is over; with the last one the request is, whichever that is.
+    fn over(&self, job: Job, left: &Cell<u8>, at: Time) {
+        left.set(left.get() - 1);
+        if left.get() == 0 {
+            (self.done)(job, at);
+        }
     }
 
     /// Keeps where a program stands until the word that is given comes with its message.
@@ -991,10 +1011,10 @@ async fn initiate<F: Hint>(agent: Rc<Agent<F>>, number: u16) {
             let detached = shared.detach(place).await;
             agent.detach(program.clone(), Place { position: at, ..detached });
         }
-        let is_done = program.background.is_none() && result.is_ok();
+        let is_answered = result.is_ok();
         (shared.ended)(job, agent.fabric.now(), result);
-        if is_done {
-            (shared.done)(job, agent.fabric.now());
+        if is_answered {
+            shared.end_request(place, agent.fabric.now());
         }
     }
 }

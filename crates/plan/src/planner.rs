@@ -8,6 +8,7 @@ use crate::program::{Compiled, Fold, compile};
 use crate::solve::{self, Part, evaluate, host_seconds, main_router};
 use offpath_capacity::{CapacityError, Constraint, Solution};
 use offpath_profile::{Library, Request, System};
+use offpath_quantity::Quantity;
 use offpath_route::{Kind, Router};
 use offpath_twin::Seed;
 use std::collections::BTreeMap;
@@ -212,6 +213,29 @@ impl Setting {
     }
 }
 
+impl Setting {
+    /// Whether what is asked for beside the design makes its system another one: then no row measured it.
+    fn changes_system(&self, design: &Design) -> Result<bool, miette::Report> {
+        let plain = Setting {
+            overlays: Vec::new(),
+            settings: Vec::new(),
+            testbed: None,
+            mode: None,
+            library: self.library.clone(),
+            mechanism: self.mechanism.clone(),
+        };
+        let given = [self.overlays.is_empty(), self.settings.is_empty()];
+        if given == [true; 2] && self.testbed.is_none() && self.mode.is_none() {
+            return Ok(false);
+        }
+        let (own, shipped) = (self.system(design, &design.device)?, plain.system(design, &design.device)?);
+        let values = |system: &System| -> Vec<(String, Quantity)> {
+            system.numbers.iter().map(|(name, number)| (name.clone(), number.value)).collect()
+        };
+        Ok(own.mode != shipped.mode || values(&own) != values(&shipped))
+    }
+}
+
 /// An alternative ready to be run.
 #[derive(Clone, Debug)]
 pub struct Ready {
@@ -257,6 +281,12 @@ fn prepare_by(design: &Design, setting: &Setting, follow: Follow<'_>) -> Result<
         };
         let observed = follow(design, alternative, &router)?;
         ready.push(ready_as(design, alternative, observed, router)?);
+    }
+    if setting.changes_system(design)? {
+        let rows = ready.iter_mut().flat_map(|one| &mut one.alternative.rows);
+        rows.for_each(|(_, objection)| {
+            *objection = objection.or(Some("measured the system as it is shipped"))
+        });
     }
     Ok(ready)
 }
@@ -360,7 +390,7 @@ pub(crate) fn plan_doubted(
                 latency_s: sure.latency[index],
                 binding: binding.as_ref().map_or_else(|| "nothing".to_string(), ToString::to_string),
                 meaning: binding.as_ref().map_or_else(String::new, |c| meaning(c, &one.router)),
-                reason: binding.map_or_else(String::new, |c| reason(&c, &one.router, &folds[index])),
+                reason: binding.map_or_else(String::new, |c| reason(&c, &one.router, &folds[index].alone())),
                 basis: sure.basis[index],
                 rests_on,
                 host_cpu_s: host_seconds(&folds[index], &one.router),

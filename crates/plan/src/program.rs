@@ -208,6 +208,7 @@ pub fn compile(
             answered: BTreeSet::new(),
             unanswered: BTreeSet::new(),
             answers: BTreeSet::new(),
+            superseded: BTreeSet::new(),
             in_background: false,
             is_over: None,
             busy: Time::ZERO,
@@ -274,6 +275,8 @@ struct Compiler<'d> {
     unanswered: BTreeSet<u16>,
     /// From where, and by which message, the request may have been answered last.
     answers: BTreeSet<(String, Option<u16>)>,
+    /// Messages that answer it on some way before another one does.
+    superseded: BTreeSet<Option<u16>>,
     in_background: bool,
     /// Where the last step of the background has sent copies, after which nothing can follow.
     is_over: Option<String>,
@@ -314,6 +317,17 @@ impl Compiler<'_> {
                     "the request is answered at `{first}` or at `{other}`, and its background begins at one"
                 ),
                 "answer from one endpoint on every way, or make two alternatives of it",
+                span.clone(),
+            ));
+        }
+        // Who sends a message cannot know which way its receiver will take.
+        if self.answers.iter().any(|(_, message)| self.superseded.contains(message)) {
+            return Err(self.error(
+                format!(
+                    "the request is answered last by one message or by another after it, and its background begins \
+                     where `{first}` sends the last"
+                ),
+                "let every way of the branch end with a message of its own, or make two alternatives of it",
                 span.clone(),
             ));
         }
@@ -435,7 +449,9 @@ impl Compiler<'_> {
         }
         self.frames = next;
         if is_initiator {
-            self.answers = [(requester, Some(position))].into();
+            let last = [(requester, Some(position))].into();
+            let before = std::mem::replace(&mut self.answers, last);
+            self.superseded.extend(before.into_iter().map(|(_, message)| message));
         }
         self.at = Some(responder);
         Ok(())

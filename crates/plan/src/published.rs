@@ -1,6 +1,7 @@
 //! Which published rows measured an alternative, so that no other row is taken for evidence of it; and the
 //! designs that rows were measured of.
 
+use offpath_workload::Workload;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -33,6 +34,21 @@ pub const DESIGNS: [(&str, &str); 7] = [
     ("replication", include_str!("../../../designs/replication.toml")),
     ("three-mistakes", include_str!("../../../designs/three-mistakes.toml")),
 ];
+
+/// The workload files that shipped designs name.
+const WORKLOADS: [(&str, &str); 3] = [
+    ("workloada", include_str!("../../../workloads/workloada")),
+    ("workloadb", include_str!("../../../workloads/workloadb")),
+    ("workloadc", include_str!("../../../workloads/workloadc")),
+];
+
+/// Whether a workload is the shipped one of the file's name with these changes: no row measured another.
+pub(crate) fn is_shipped_workload(file: &str, set: BTreeMap<String, String>, workload: &Workload) -> bool {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    let text = WORKLOADS.iter().find(|(own, _)| *own == name).map(|(_, text)| *text);
+    let shipped = text.and_then(|text| Workload::parse(text, name).ok()?.with_overrides(set).ok());
+    shipped.is_some_and(|shipped| shipped.properties().eq(workload.properties()))
+}
 
 /// The text of a shipped design.
 pub fn design(name: &str) -> Option<&'static str> {

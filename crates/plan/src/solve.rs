@@ -176,9 +176,49 @@ pub(crate) fn evaluate(
     // Alternatives that a criterion does not tell apart are filled fastest first.
     order.sort_by(|&a, &b| key(a).total_cmp(&key(b)).then(alone[b].total.total_cmp(&alone[a].total)));
     let order: Vec<String> = order.into_iter().map(|i| parts[i].alternative.name.clone()).collect();
-    let greedy = or_alone(solve(&problem, &Aim::Greedy(order.clone()))?);
-    let optimal = best(design, &problem, gains)?;
+    let fill = |problem: &Problem| {
+        let known = |name: &&String| problem.activities.iter().any(|one| one.name == **name);
+        Ok(solve(problem, &Aim::Greedy(order.iter().filter(known).cloned().collect()))?)
+    };
+    let greedy = or_alone(without_slivers(design, &problem, fill)?);
+    let optimal = without_slivers(design, &problem, |problem| best(design, problem, gains))?;
     Ok(Evaluation { alone, mixes, greedy, order, optimal })
+}
+
+/// A solution that takes no alternative for next to nothing: one whose removal costs less than a thousandth is
+/// removed, since nobody would build it for that, and its rarest request would decide how well the mix is known.
+fn without_slivers(
+    design: &Design,
+    problem: &Problem,
+    solve: impl Fn(&Problem) -> Result<Solution, PlanError>,
+) -> Result<Solution, PlanError> {
+    const SLIVER: f64 = 0.02;
+    const COSTS: f64 = 1e-3;
+    let full = solve(problem)?;
+    let mut kept = full.clone();
+    let mut problem = problem.clone();
+    loop {
+        let taken = shares(&kept);
+        let small = taken.iter().rev().take_while(|(_, share)| *share < SLIVER);
+        let mut next = None;
+        for (name, _) in small.take(taken.len() - 1) {
+            let mut fewer = problem.clone();
+            fewer.activities.retain(|activity| activity.name != *name);
+            let Ok(without) = solve(&fewer) else { continue };
+            let is_as_good = match design.objective {
+                Objective::MostThroughput => without.total >= full.total * (1.0 - COSTS),
+                _ => without.objective <= full.objective * (1.0 + COSTS) + 1e-12,
+            };
+            if is_as_good {
+                next = Some((fewer, without));
+                break;
+            }
+        }
+        match next {
+            Some((fewer, without)) => (problem, kept) = (fewer, without),
+            None => return Ok(kept),
+        }
+    }
 }
 
 /// The best mix of a problem's activities for the design's objective.

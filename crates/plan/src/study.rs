@@ -13,7 +13,7 @@ use crate::design::{Changes, Design};
 use crate::planner::{PlanError, Ready, Setting, prepare, prepare_named};
 use crate::side_by_side::side_by_side;
 use crate::solve::{self, Part, evaluate, mean_of};
-use offpath_profile::System;
+use offpath_profile::{Provenance, System};
 use offpath_quantity::Quantity;
 use offpath_twin::{Interval, Seed};
 use std::path::Path;
@@ -197,10 +197,10 @@ impl Study {
 fn leaves_settings(design: &Design, ask: &Ask<'_>, system: &System, variant: &str) -> bool {
     let setting = Setting { mechanism: Some(variant.to_string()), ..ask.setting.clone() };
     let Ok(other) = setting.system(design, &design.device) else { return true };
-    let set = design.set.iter().chain(&ask.setting.settings);
-    let names = set.filter_map(|setting| Some(setting.split_once('=')?.0.trim()));
+    // A setting to the value that is there is none.
+    let set = system.numbers.iter().filter(|(_, number)| number.provenance == Provenance::Set);
     let value = |of: &System, name: &str| of.numbers.get(name).map(|number| number.value);
-    names.into_iter().all(|name| value(system, name) == value(&other, name))
+    set.into_iter().all(|(name, number)| value(&other, name) == Some(number.value))
 }
 
 /// What an error says, in one line.

@@ -362,7 +362,15 @@ fn a_time_is_scaled_however_it_is_written() {
 fn what_other_cores_take_is_an_estimate_with_an_interval() {
     for time in ["\"3 us\"", "\"2 us to 4 us\""] {
         let text = one("bluefield2", "", &SERVED.replace("\"800 ns\"", time));
-        let changed = advised(&text, Depth::Every).text;
+        let found = advised(&text, Depth::Every);
+        let share = found.advice.iter().find(|advice| advice.rule == "shard-across-endpoints").unwrap();
+        let brings = share.brings.as_ref().expect("the remedy states what the other cores take");
+        assert_eq!(brings.numbers, ["parameters.soc-over-host"]);
+        assert!(
+            brings.least < 0.0 && brings.most > 0.05,
+            "with slow cores the advised shares lose: {brings:?}"
+        );
+        let changed = found.text;
         let plan = planned(&parse(&changed, &Changes::default()), &[], &[]);
         let added = alone(&plan, "a on soc");
         assert_eq!(added.basis, Basis::YourEstimate, "{changed}");

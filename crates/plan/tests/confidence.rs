@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use offpath_plan::confidence::{Origin, Ranged, guessed};
 use offpath_plan::known::known;
-use offpath_plan::{Basis, Changes, Design, Plan, Setting, plan, prepare_named};
+use offpath_plan::{Basis, Changes, Design, Plan, Setting, plan, prepare, prepare_named};
 use offpath_profile::{Category, Library, Provenance, Request};
 use offpath_quantity::Bytes;
 use offpath_route::{Operation, Router, Verb};
@@ -380,6 +380,66 @@ fn a_setting_is_an_estimate_and_a_setting_to_the_same_value_is_none() {
     assert_eq!(format!("{plain:?}"), format!("{same:?}"), "nothing changes, so no digit does");
     let other = planned_with(&setting(&["arm.cores=3"]), DESIGN);
     assert_eq!(alone(&other, "arm").basis, Basis::YourEstimate, "{:?}", alone(&other, "arm").rests_on);
+}
+
+/// What changes the system beside the design changes what was measured of it, however it is asked for.
+#[test]
+fn no_flag_keeps_evidence_of_another_system() {
+    let text = text("kv-ycsb-c.toml");
+    let of = |changes: Changes, overlays: &[&str], settings: &[&str], mode: Option<&str>| {
+        let setting = Setting { mode: mode.map(str::to_string), ..setting(overlays, settings) };
+        let design = parse(&text, &Changes { steps: true, ..changes });
+        let ready = prepare(&design, &setting).expect("the design is in order");
+        let own = ready.iter().find(|one| one.alternative.name == "A1").expect("it is there");
+        own.alternative.rows.iter().all(|(_, objection)| objection.is_none())
+    };
+    let none = Changes::default;
+    assert!(of(none(), &[], &[], None), "as it is shipped");
+    assert!(of(none(), &[], &["nic.contexts=142"], Some("separated-host")), "to what is there already");
+    assert!(!of(none(), &[], &["network.mtu=256B"], None));
+    assert!(!of(none(), &["ideal-links"], &[], None));
+    assert!(!of(none(), &[], &[], Some("embedded-cpu")));
+    let folder = tempfile::tempdir().expect("a folder");
+    let other = folder.path().join("workloadc");
+    let file = std::fs::read_to_string(designs().join("../workloads/workloadc")).expect("it is there");
+    std::fs::write(&other, file.replace("zipfian", "uniform")).expect("it can be written");
+    assert!(!of(Changes { workload: Some(other), ..none() }, &[], &[], None));
+}
+
+/// An alternative that a mix takes for next to nothing would decide how well all of it is known.
+#[test]
+fn a_mix_takes_no_sliver() {
+    let text = |slow: &str| {
+        format!(
+            "[design]\nname = \"own\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
+             rank_by = \"unloaded-latency\"\n[[alternative]]\nname = \"fast\"\n\
+             request = [{{ read = \"client-host\", bytes = \"64 B\" }}]\n{slow}"
+        )
+    };
+    let slow = "[[alternative]]\nname = \"slow\"\nrequest = [{ send = \"client-host\", bytes = \"64 B\" }, \
+                { compute = \"host\", time = \"2 ms\" }, { send = \"host-client\", bytes = \"64 B\" }]\n";
+    let (plain, both) =
+        (planned_on(Library::builtin(), &text("")), planned_on(Library::builtin(), &text(slow)));
+    assert_eq!(both.optimal.shares, [("fast".to_string(), 1.0)]);
+    assert_eq!(both.greedy.shares, both.optimal.shares);
+    assert_eq!(both.recommendation.basis, plain.recommendation.basis);
+    assert_eq!(both.optimal.latency_s, plain.optimal.latency_s);
+}
+
+/// At a load the question is latency or the host's time: how well rates are known says nothing of it.
+#[test]
+fn at_a_load_the_basis_is_that_of_what_is_asked() {
+    let of = |goal: &str| {
+        let text = format!(
+            "[design]\nname = \"own\"\ndevice = \"bluefield2\"\n{goal}\nrank_by = \"unloaded-latency\"\n\
+             [[alternative]]\nname = \"a\"\nrequest = [{{ read = \"client-host\", bytes = \"1 MiB\" }}, \
+             {{ wait = \"200 us\" }}]\n"
+        );
+        planned_on(Library::builtin(), &text).recommendation
+    };
+    assert_ne!(of("objective = \"most-throughput\"").basis, Basis::YourEstimate);
+    let loaded = of("objective = \"lowest-p99\"\noffered_load = \"1 k/s\"");
+    assert_eq!(loaded.basis, Basis::YourEstimate, "{:?}", loaded.rests_on);
 }
 
 /// A number of the card is none of the plain NIC's, though both call it by one name.

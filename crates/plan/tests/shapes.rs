@@ -176,6 +176,28 @@ fn work_after_the_answer_costs_stations_and_no_latency() {
     own.holds(0.02);
 }
 
+/// A request is over when its answer is used and its work in the background is done, whichever comes last: else
+/// what it does after the background's end is counted for nobody.
+#[test]
+fn a_request_is_over_with_its_last_part() {
+    let request = r#"request = [
+            { send = "client-host", bytes = "8 B" },
+            { send = "host-client", bytes = "8 B" },
+            { write = "client-host", bytes = "16 KiB" },
+        ]"#;
+    let plain = shape(request);
+    let quick = shape(&format!("{request}\nbackground = [ {{ wait = \"300 ns\" }} ]"));
+    near("the rate", quick.rate(), plain.rate(), 1e-3);
+    let (alone, beside) = (plain.holds(0.1), quick.holds(0.1));
+    near("what is carried", beside.throughput.mean, alone.throughput.mean, 0.02);
+    assert!(
+        beside.throughput.high - beside.throughput.low < 0.02 * beside.throughput.mean,
+        "{:?}",
+        beside.throughput
+    );
+    near("requests under way", beside.mean_in_flight, alone.mean_in_flight, 0.2);
+}
+
 #[test]
 fn one_message_goes_out_to_several_machines() {
     let asked = |out: &str| {
@@ -247,6 +269,14 @@ fn what_cannot_be_run_is_refused_at_its_line() {
         (r#"request = [{ read = "client-host", bytes = "64 B", to = 0 }]"#, "`to` is 0"),
         (r#"request = [{ read = "soc-host", bytes = "64 B", to = 2 }]"#, "both ends are in one machine"),
         (r#"request = [{ read = "soc-host-dma", bytes = "64 B", to = 2 }]"#, "within one machine"),
+        (
+            // Whether the host's message is the last one is decided at the client, after it.
+            r#"request = [{ send = "client-host", bytes = "8 B" }, { send = "host-client", bytes = "8 B" },
+               { probability = 0.5, then = [{ send = "client-host", bytes = "8 B" },
+               { send = "host-client", bytes = "8 B" }], otherwise = [] }]
+               background = [{ wait = "1 us" }]"#,
+            "answered last by one message or by another after it",
+        ),
         (
             r#"request = [{ background = [] }, { compute = "host", time = "1 us" }]"#,
             "`background` stands at the end",

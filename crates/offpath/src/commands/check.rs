@@ -191,7 +191,15 @@ pub fn gap_text(gap: &Gap, rate: &dyn Fn(f64) -> String, unit: &str) -> String {
 
 /// What a remedy gains, for which requests.
 pub fn headline(one: &Advice, objective: Objective) -> String {
-    let gain = measured(&one.gain, objective);
+    let mut gain = measured(&one.gain, objective);
+    if let Some(brings) = &one.brings {
+        gain += &format!(
+            "; {} to {} over the interval of {} (your estimate), which the remedy states",
+            signed(brings.least * 100.0, 1),
+            signed(brings.most * 100.0, 1),
+            brings.numbers.join(" and ")
+        );
+    }
     match &one.scope {
         Scope::Operation(name) => format!("`{name}` alone {gain}"),
         Scope::All => gain,
@@ -262,7 +270,17 @@ pub struct AdviceReport {
     diff: String,
     operation: Option<String>,
     gain: GainReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    brings: Option<BringsReport>,
     page: String,
+}
+
+/// Numbers that a remedy states itself, and the gain at the ends of their intervals.
+#[derive(Serialize)]
+struct BringsReport {
+    numbers: Vec<String>,
+    gain_percent_least: f64,
+    gain_percent_most: f64,
 }
 
 impl AdviceReport {
@@ -280,6 +298,11 @@ impl AdviceReport {
                 Scope::All => None,
             },
             gain: GainReport::of(&one.gain, objective),
+            brings: one.brings.as_ref().map(|brings| BringsReport {
+                numbers: brings.numbers.clone(),
+                gain_percent_least: round(brings.least * 100.0),
+                gain_percent_most: round(brings.most * 100.0),
+            }),
             page: format!("docs/advice/{}.md", one.rule),
         }
     }

@@ -82,7 +82,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             let library = context.system.library()?;
             let system = context.system.load(&library, &show.device, &[])?;
             if let Some(file) = &show.svg {
-                OutputFile::create(file)?.write(Topology::file(&system).as_bytes())?;
+                OutputFile::create_page(file)?.write(Topology::file(&system).as_bytes())?;
             }
             match context.screen.format {
                 Format::Json => context.screen.json(&report(&system))?,

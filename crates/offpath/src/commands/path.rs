@@ -198,7 +198,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let router = Router::new(&system)?;
     let operation = |path: Path| Operation::new(options.verb, path, options.size).posted(options.post);
     let screen = &context.screen;
-    let mut html = options.html.as_deref().map(OutputFile::create).transpose()?;
+    let mut html = options.html.as_deref().map(OutputFile::create_page).transpose()?;
     let text = match &options.path {
         Some(name) => {
             let path = router.path(name).map_err(|error| unknown_path(&router, name, error))?;

@@ -118,7 +118,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             format!("choose one, as in `--scenario \"{first}\"`"),
         ));
     }
-    let file = options.html.as_deref().map(OutputFile::create).transpose()?;
+    let file = options.html.as_deref().map(OutputFile::create_page).transpose()?;
     let parts: Vec<Option<String>> = match whole.scenarios.as_slice() {
         [] => vec![None],
         scenarios => scenarios.iter().cloned().map(Some).collect(),
@@ -397,7 +397,7 @@ impl Page<'_> {
                 let change = |ratio: f64| (ratio - 1.0) * 100.0;
                 text += &format!(
                     "{}: {} on {} reaches {} {}; the card's mix is {} (80% interval {} to {}), faster in {:.0}% of \
-                     {} draws\n",
+                     {} draws widened by past errors\n",
                     if over.is_plain { "plain NIC" } else { "beside" },
                     over.name,
                     over.device,
@@ -598,7 +598,10 @@ impl Page<'_> {
     }
 
     /// Why no advice was measured, where none was.
-    fn unmeasured(&self) -> Option<&'static str> {
+    fn unmeasured(&self) -> Option<&str> {
+        if let Some(why) = &self.study.advised.postponed {
+            return Some(why);
+        }
         let gap = self.study.advised.unconfirmed.as_ref()?;
         Some(if gap.blind.is_some() { "the twin confirms nothing" } else { "twin and plan differ" })
     }
@@ -703,13 +706,15 @@ impl Page<'_> {
             .collect();
         let numbers = self.study.system.numbers.values();
         let guesses = numbers.clone().filter(|n| n.provenance.is_guess()).count();
-        let fitted = numbers.clone().filter(|n| n.provenance == Provenance::Fitted).count();
+        let of = |provenance: Provenance| numbers.clone().filter(|n| n.provenance == provenance).count();
+        let (fitted, set) = (of(Provenance::Fitted), of(Provenance::Set));
+        let yours = if set > 0 { format!(", {set} set by you") } else { String::new() };
         let mut text = format!(
             "basis: {} of {} alternatives; model parameters: {fitted} fitted, {guesses} guessed (assumed or carried \
-             over), {} from data sheets and measurements\n",
+             over), {} from data sheets and measurements{yours}\n",
             counted.join(", "),
             plan.alternatives.len(),
-            numbers.len() - fitted - guesses
+            numbers.len() - fitted - guesses - set
         );
         text += &format!(
             "optimal rests on: {}; guesses decide {} of it\n",
@@ -771,7 +776,7 @@ impl Page<'_> {
             if moves.is_empty() { "no uncertain number moves it".to_string() } else { moves.join("; ") }
         );
         if let Some((i, change)) = plan.influences.iter().find_map(|i| i.changes.as_ref().map(|c| (i, c))) {
-            text += &format!("turning point: within its interval {} makes it {change}\n", i.number);
+            text += &format!("turning point: somewhere within its interval {} makes it {change}\n", i.number);
         }
         for variant in &self.study.variants {
             let gives = match &variant.solved {

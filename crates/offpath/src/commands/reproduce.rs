@@ -208,7 +208,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     known(&options.rows, &rows())?;
     // The page's figures stand beside all rows.
     let only = if options.html.is_some() { &[] } else { options.rows.as_slice() };
-    let page = options.html.as_deref().map(OutputFile::create).transpose()?;
+    let page = options.html.as_deref().map(OutputFile::create_page).transpose()?;
     let residuals_file = options.residuals.as_deref().map(OutputFile::create).transpose()?;
     let progress = Progress::endless("predicting the published rows");
     let seen = reproduced(context, only, options.threads)?;

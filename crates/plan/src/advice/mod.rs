@@ -25,7 +25,7 @@ pub use trial::{Added, Bench, Case, Gain, SEEDS};
 
 use crate::check::{self, Gap, Settled, settle};
 use crate::design::{Objective, Runs};
-use crate::planner::Ready;
+use crate::planner::{Ready, prepare};
 use similar::TextDiff;
 use std::collections::BTreeMap;
 
@@ -123,6 +123,20 @@ pub struct Advice {
     pub scope: Scope,
     /// What it gains, with the remedies before it in force.
     pub gain: Gain,
+    /// What that rests on besides, where the remedy itself states numbers that nobody measured of this system.
+    pub brings: Option<Brings>,
+}
+
+/// Numbers that a remedy states with an interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Brings {
+    /// Their places in the changed design, as in `parameters.soc-over-host`.
+    pub numbers: Vec<String>,
+    /// The gain at the worse end of one of their intervals, as a share, at the shares that are advised and by
+    /// demands that are added up.
+    pub least: f64,
+    /// The same at the better end.
+    pub most: f64,
 }
 
 /// A rule that says nothing, and why.
@@ -153,6 +167,8 @@ pub struct Advised {
     pub text: String,
     /// How far the twin is from what is planned of the mix, where that is too far to measure a gain on.
     pub unconfirmed: Option<Gap>,
+    /// Why nothing was measured at this depth, where each run would take too long for a first look.
+    pub postponed: Option<String>,
 }
 
 /// How much is run.
@@ -204,7 +220,7 @@ pub(crate) fn advise_on(
             &own
         }
     };
-    let refused = |gap: Gap| Advised {
+    let unmeasured = |gap: Option<Gap>, postponed: Option<String>| Advised {
         objective: first.design.objective,
         runs: first.design.runs.name().to_string(),
         shares: first.shares.clone(),
@@ -212,10 +228,20 @@ pub(crate) fn advise_on(
         silent: Vec::new(),
         together: None,
         text: first.text.clone(),
-        unconfirmed: Some(gap),
+        unconfirmed: gap,
+        postponed,
     };
+    let refused = |gap: Gap| unmeasured(Some(gap), None);
     if let Some(gap) = &settled.gap {
         return Ok(refused(gap.clone()));
+    }
+    if depth == Depth::Promising
+        && let Some(counted) = check::stretched(&first.design, settled)
+    {
+        let why = format!(
+            "a run has to count {counted:.0} requests for what few of them do: `offpath check` measures it"
+        );
+        return Ok(unmeasured(None, Some(why)));
     }
     let scopes = scopes(&first, &ready);
     let mut current = first.clone();
@@ -280,6 +306,7 @@ pub(crate) fn advise_on(
         text: current.text,
         advice,
         unconfirmed: None,
+        postponed: None,
     })
 }
 
@@ -466,6 +493,7 @@ fn best(
                 continue;
             }
         }
+        let brings = brings(bench, current, &one.tried.case, scope)?;
         let found = Advice {
             rule: RULES[one.rule].name,
             why: one.why,
@@ -473,10 +501,34 @@ fn best(
             diff: diff(&current.text, &one.tried.case.text),
             scope: scope.clone(),
             gain,
+            brings,
         };
         return Ok(Some((found, one.tried.case)));
     }
     Ok(None)
+}
+
+/// What a remedy is worth at the ends of the numbers that it states itself.
+fn brings(
+    bench: &Bench<'_>,
+    given: &Case,
+    changed: &Case,
+    scope: &Scope,
+) -> Result<Option<Brings>, miette::Report> {
+    let known = |id: &str| given.design.estimates().iter().any(|one| &*one.id == id);
+    let added = |case: &Case| trial::added(case, &prepare(&case.design, bench.setting)?, scope);
+    let before = added(given)?;
+    let mut found = Brings { numbers: Vec::new(), least: f64::INFINITY, most: f64::NEG_INFINITY };
+    for one in changed.design.estimates().iter().filter(|one| one.low != one.high && !known(&one.id)) {
+        for end in [one.low, one.high].into_iter().flatten() {
+            let moved = [(one.id.to_string(), end)].into();
+            let case = Case { design: changed.design.with_estimates(&moved)?, ..changed.clone() };
+            let gain = expected(given.design.objective, &before, &added(&case)?);
+            (found.least, found.most) = (found.least.min(gain), found.most.max(gain));
+        }
+        found.numbers.push(one.id.to_string());
+    }
+    Ok((!found.numbers.is_empty()).then_some(found))
 }
 
 /// A gain's interval in words.
