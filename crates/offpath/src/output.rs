@@ -8,7 +8,7 @@ use comfy_table::{
 use offpath::profile::System;
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
+use std::io::{ErrorKind, IsTerminal, Read, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 use terminal_size::terminal_size_of;
 use textwrap::core::display_width;
@@ -333,15 +333,13 @@ impl OutputFile {
     /// The same for a page or a picture: what is there and is none stays, since it may well be the design, the
     /// profile or the workload that the page is about.
     pub fn create_page(file: &Path) -> Result<OutputFile, Failure> {
-        let mut head = [0; 64];
-        let read = File::open(file).and_then(|mut open| std::io::Read::read(&mut open, &mut head));
+        // A pipe is not opened for reading: that would wait for whoever writes to it.
         let is_file = std::fs::metadata(file).is_ok_and(|known| known.is_file());
-        if let Ok(read @ 1..) = read
-            && is_file
-            && !["<!doctype html", "<svg", "<?xml"]
-                .iter()
-                .any(|start| String::from_utf8_lossy(&head[..read]).to_lowercase().starts_with(start))
-        {
+        let mut head = [0; 64];
+        let read = |head: &mut [u8]| File::open(file).and_then(|mut open| open.read(head));
+        let length = if is_file { read(&mut head).unwrap_or(0) } else { 0 };
+        let starts = String::from_utf8_lossy(&head[..length]).to_lowercase();
+        if length > 0 && !["<!doctype html", "<svg", "<?xml"].iter().any(|start| starts.starts_with(start)) {
             return Err(Failure::input(
                 format!("`{}` is there, and is no page or picture of an earlier run", file.display()),
                 "name another file, or remove this one first",

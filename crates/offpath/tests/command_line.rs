@@ -1013,7 +1013,9 @@ fn a_run_takes_the_best_mix_of_a_plan() {
     for (shares, words) in [
         (r#"{"A5-read": 0.7, "rnic": 0.3}"#, ["`rnic`", "A5-send"]),
         (r#"{"A1": 0.7, "A4": 0.3}"#, ["A4", "another placement"]),
-        (r#"{"A4": -1.0}"#, ["empty", "offpath plan"]),
+        (r#"{"A4": 0.0}"#, ["empty", "offpath plan"]),
+        (r#"{"A5-read": -5.0, "A5-send": 0.2}"#, ["`A5-read` is -5.0", "from 0 to 1"]),
+        (r#"{"A5-read": 0.5}"#, ["add up to 0.5", "offpath plan"]),
         ("3", ["optimal.shares", "offpath plan"]),
     ] {
         write(shares);

@@ -360,12 +360,16 @@ fn a_time_is_scaled_however_it_is_written() {
 /// and what rests on it is an estimate.
 #[test]
 fn what_other_cores_take_is_an_estimate_with_an_interval() {
-    for time in ["\"3 us\"", "\"2 us to 4 us\""] {
+    for (time, number) in [
+        ("\"3 us\"", "parameters.soc-over-host"),
+        // No parameter multiplies an interval: the step has one of its own.
+        ("\"2 us to 4 us\"", "alternative.a on soc.request.2.time"),
+    ] {
         let text = one("bluefield2", "", &SERVED.replace("\"800 ns\"", time));
         let found = advised(&text, Depth::Every);
         let share = found.advice.iter().find(|advice| advice.rule == "shard-across-endpoints").unwrap();
         let brings = share.brings.as_ref().expect("the remedy states what the other cores take");
-        assert_eq!(brings.numbers, ["parameters.soc-over-host"]);
+        assert_eq!(brings.numbers, [number]);
         assert!(
             brings.least < 0.0 && brings.most > 0.05,
             "with slow cores the advised shares lose: {brings:?}"

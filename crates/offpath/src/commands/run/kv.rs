@@ -265,8 +265,8 @@ fn planned(file: &Path, workload: &Workload) -> Result<Vec<(Placement, f64)>, Fa
     };
     let mut found = Vec::new();
     for (name, share) in shares {
-        let Some(share) = share.as_f64() else {
-            return Err(refuse(format!("the share of `{name}` is {share}")));
+        let Some(share) = share.as_f64().filter(|share| (0.0..=1.0).contains(share)) else {
+            return Err(refuse(format!("the share of `{name}` is {share}, and a share lies from 0 to 1")));
         };
         if share > 0.0 {
             found.push((placement_named(name).map_err(refuse)?, share));
@@ -274,6 +274,10 @@ fn planned(file: &Path, workload: &Workload) -> Result<Vec<(Placement, f64)>, Fa
     }
     if found.is_empty() {
         return Err(refuse("its best mix is empty".to_string()));
+    }
+    let all: f64 = found.iter().map(|(_, share)| share).sum();
+    if (all - 1.0).abs() > 1e-3 {
+        return Err(refuse(format!("its shares add up to {all}, and those of a mix to 1")));
     }
     if let Some(warning) = strange(&plan, file, workload) {
         tell(&warning);
