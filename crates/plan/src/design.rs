@@ -2124,7 +2124,7 @@ impl Resolver<'_> {
             if let Some(ratio) = given.hit_ratio.as_ref().filter(|_| !self.asked_hits.get()) {
                 return Err(self.error(
                     format!("no step of `{name}` asks the cache, so that its `hit_ratio` has no effect"),
-                    "write `{ cached = \"hit\", hit = [ ... ], miss = [ ... ] }` where hits and misses part, or leave it out",
+                    "write `{ cached = \"OBJECT\", hit = [ ... ], miss = [ ... ] }` where hits and misses part, or leave it out",
                     ratio.span(),
                 ));
             }

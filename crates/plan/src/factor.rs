@@ -8,7 +8,7 @@ use crate::design::{Alternative, Design};
 use crate::estimate::Estimate;
 use crate::planner::Ready;
 use crate::program::{Fold, compile};
-use crate::solve::Part;
+use crate::solve::{Part, payload_of};
 use offpath_profile::{Number, Provenance};
 use offpath_quantity::{Dimension, Quantity};
 use offpath_route::Router;
@@ -126,8 +126,8 @@ impl<'a> Base<'a> {
     pub fn payload_seconds(&self, alternative: usize, wire: &str, drawn: f64) -> f64 {
         let whole = self.observed[alternative].seconds.get(wire).copied().unwrap_or(0.0);
         match self.payload[alternative].as_ref().and_then(|seconds| seconds.get(wire)) {
-            Some(bare) if whole > 0.0 => bare.max(drawn * bare / whole).min(drawn),
-            Some(_) | None => drawn,
+            Some(bare) => payload_of(drawn, whole, *bare),
+            None => drawn,
         }
     }
 

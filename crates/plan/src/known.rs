@@ -5,7 +5,7 @@ use crate::factor::{Factor, factors_of};
 use crate::residual::{Figure, sizes, widened};
 use crate::sample::{DRAWS, between, strata};
 use crate::side_by_side::side_by_side;
-use crate::solve::wire_rate;
+use crate::solve::{payload_of, wire_rate};
 use offpath_quantity::Quantity;
 use offpath_route::{Demand, Operation, RouteError, Router, StationId};
 use offpath_twin::Seed;
@@ -90,10 +90,9 @@ pub fn known(router: &Router, operations: &[Operation], seed: Seed) -> Result<Ve
         let each = operations.iter().enumerate().map(|(index, operation)| {
             let time =
                 |demand: &Demand, station| demand.time.get(&station).map_or(0.0, |time| time.as_seconds());
-            // Smaller headers make no payload faster; what goes on faster wires does.
             let payload = |station, drawn: f64| {
                 let (bare, whole) = (time(&bare[index], station), time(&whole[index], station));
-                if whole > 0.0 { bare.max(drawn * bare / whole).min(drawn) } else { drawn }
+                payload_of(drawn, whole, bare)
             };
             Cost::of(router, operation, payload)
         });

@@ -81,6 +81,12 @@ pub(crate) fn wire_rate(router: &Router, seconds: impl Fn(&str) -> f64) -> f64 {
     rates.fold(f64::INFINITY, f64::min)
 }
 
+/// What of `drawn` seconds at a wire the payload alone asks, where with every number at its value it asks `bare` of
+/// `whole`: smaller headers make no payload faster, so no less than `bare`, and never more than all of `drawn`.
+pub(crate) fn payload_of(drawn: f64, whole: f64, bare: f64) -> f64 {
+    if whole > 0.0 { bare.max(drawn * bare / whole).min(drawn) } else { drawn }
+}
+
 /// An alternative and the routes of the system that it runs on.
 #[derive(Clone, Copy)]
 pub(crate) struct Part<'a> {
