@@ -95,6 +95,17 @@ impl Drop for KeyGuard<'_> {
     }
 }
 
+/// One task at a time, in no order.
+#[derive(Default)]
+pub(crate) struct Turn(KeyLocks);
+
+impl Turn {
+    /// Waits until nobody has the turn, and has it until the guard is dropped.
+    pub(crate) async fn take(&self) -> KeyGuard<'_> {
+        self.0.lock(0).await
+    }
+}
+
 /// A value that one task waits for and another gives.
 pub(crate) struct Promise<T>(RefCell<(Option<T>, Option<Waker>)>);
 

@@ -187,6 +187,25 @@ fn digestion_goes_on_after_a_restart_and_the_log_is_truncated_behind_it() {
     assert!(matches!(opened(directory.path()), Err(LogError::Truncated { sequence: 1, .. })));
 }
 
+/// Whoever digests as fast as there is something sleeps in between, and no next write has to come for it to wake.
+#[test]
+fn an_idle_digester_hears_of_the_next_write() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = Options { digestion: Digestion::Keep, ..alone() };
+    on_files(directory.path(), move |fabric| {
+        let options = options.clone();
+        async move {
+            let primary = Primary::open(&fabric, &options).await.expect("it opens");
+            for write in 0..3u8 {
+                primary.write_file("one", 0, &[write; 50]).await.expect("it writes");
+                let there = primary.until_digested(primary.last());
+                let ended = fabric.timeout(Time::from_ms(1000), there).await;
+                assert_eq!(ended, Some(Ok(())), "write {write}");
+            }
+        }
+    });
+}
+
 #[test]
 fn a_load_on_real_files_ends_and_every_replica_has_it() {
     let directory = tempfile::tempdir().expect("a directory");

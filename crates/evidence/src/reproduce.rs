@@ -39,6 +39,8 @@ pub struct Line {
     pub null_links: Option<f64>,
     /// Error of taking the nearest published row, and that row.
     pub null_nearest: Option<(f64, String)>,
+    /// Error of predicting no difference, where the row compares two things.
+    pub null_no_change: Option<f64>,
     /// What a configured number is in the profile, and whether it agrees.
     pub configured: Option<(String, bool)>,
 }
@@ -53,12 +55,16 @@ impl Line {
     /// Whether the published number lies in the 80% and the 95% interval of its prediction; `None` where
     /// it is no prediction of a measured number.
     pub fn covered(&self) -> Option<(bool, bool)> {
-        let (Some(Sort::Measured), Some(verdict)) = (self.sort, &self.verdict) else { return None };
+        if self.sort == Some(Sort::Measured) { self.lies() } else { None }
+    }
+
+    /// [`Line::covered`] of a row of any sort.
+    fn lies(&self) -> Option<(bool, bool)> {
         // A threshold is a place of a sweep: no error widens it.
         if self.row.kind == Kind::Threshold {
             return None;
         }
-        let published = verdict.published?;
+        let published = self.verdict.as_ref()?.published?;
         let within = |low: f64, high: f64| low <= published && published <= high;
         let (low, high) = self.wide?;
         Some((within(self.low?, self.high?), within(low, high)))
@@ -169,6 +175,8 @@ pub struct Medians {
     pub nearest: f64,
     /// Of the model that has links alone; 0 where it speaks of none.
     pub links: f64,
+    /// Of predicting that two things do not differ; 0 where no row compares two.
+    pub no_change: f64,
 }
 
 /// What all rows say together.
@@ -192,6 +200,8 @@ pub struct Summary {
     pub restated: Count,
     /// Scored rows that were fitted.
     pub fitted: Count,
+    /// Those of them that have an 80% interval and lie in it.
+    pub covered_fitted: Count,
     /// Formula rows and limits, which must be exact.
     pub exact: Count,
     /// Numbers that the profiles hold.
@@ -210,6 +220,8 @@ pub struct Summary {
     pub where_links: Medians,
     /// Of the others.
     pub elsewhere: Medians,
+    /// Of those that compare two things.
+    pub of_ratios: Medians,
     /// The median of how far the 80% intervals reach to either side, as a share.
     pub median_half_width: f64,
 }
@@ -353,6 +365,7 @@ impl<'u> Benches<'u> {
             moved_by: Vec::new(),
             null_links: None,
             null_nearest: None,
+            null_no_change: None,
             configured: None,
         };
         if let Some(number) = &row.number {
@@ -387,6 +400,7 @@ impl<'u> Benches<'u> {
             }
             if row.published.is_some_and(|claim| !claim.is_bound()) {
                 line.null_links = links.and_then(|links| judge(row, &links)).map(|verdict| verdict.error);
+                line.null_no_change = no_change(row, verdict.published);
             }
         }
         line.outcome = Some(outcome);
@@ -523,6 +537,12 @@ fn nearest(line: &Line, rows: &[Row]) -> Option<(f64, String)> {
     Some((distance(&row.unit, value, verdict.published?), other.id.clone()))
 }
 
+/// The error of predicting that two things do not differ.
+fn no_change(row: &Row, published: Option<f64>) -> Option<f64> {
+    let none = if row.unit == "%" { 0.0 } else { 1.0 };
+    is_ratio(&row.unit).then_some(distance(&row.unit, none, published?))
+}
+
 /// Whether a unit is that of one number over another.
 fn is_ratio(unit: &str) -> bool {
     matches!(unit, "%" | "x")
@@ -616,6 +636,9 @@ pub fn summary(lines: &[Line]) -> Summary {
             Some(Sort::Exact) => summary.exact.count(within),
             None => {}
         }
+        if line.sort == Some(Sort::Fitted) {
+            line.lies().into_iter().for_each(|(narrow, _)| summary.covered_fitted.count(narrow));
+        }
         // A prediction without an interval covers nothing.
         if line.sort == Some(Sort::Measured) {
             let (narrow, wide) = line.covered().unwrap_or((false, false));
@@ -645,12 +668,15 @@ pub fn summary(lines: &[Line]) -> Summary {
             model: of(&|line| line.verdict.as_ref().map(|verdict| verdict.error)),
             nearest: of(&|line| line.null_nearest.as_ref().map(|(error, _)| *error)),
             links: of(&|line| line.null_links),
+            no_change: of(&|line| line.null_no_change),
         }
     };
     let (linked, others): (Vec<&Line>, Vec<&Line>) =
         numeric.iter().partition(|line| line.null_links.is_some());
     (summary.errors, summary.where_links, summary.elsewhere) =
         (medians(&numeric), medians(&linked), medians(&others));
+    let ratios: Vec<&Line> = numeric.iter().copied().filter(|line| line.null_no_change.is_some()).collect();
+    summary.of_ratios = medians(&ratios);
     let half = |line: &&Line| {
         let ends = [line.low?, line.high?].map(|end| plain(&line.row.unit, end));
         Some((ends[1] / ends[0]).sqrt() - 1.0)

@@ -339,3 +339,59 @@ fn code_meets_the_rows_that_its_step_lists_meet_but_for_those_named() {
     // coded host sends and takes one message a chunk in every alternative.
     assert_eq!(differ, ["W228", "W229", "W242"]);
 }
+
+/// Numbers in a cell of a page, each with its decimals; those of fewer than two digits tell nothing.
+fn figures_in(cell: &str) -> Vec<(f64, usize)> {
+    let is_part = |c: char| c.is_ascii_digit() || c == '.';
+    let runs = cell.split(|c: char| !is_part(c)).map(|run| run.trim_matches('.'));
+    runs.filter(|run| run.chars().filter(char::is_ascii_digit).count() >= 2)
+        .filter_map(|run| {
+            let decimals = run.split_once('.').map_or(0, |(_, after)| after.len());
+            Some((run.parse().ok()?, decimals))
+        })
+        .collect()
+}
+
+/// What a model page says of a row beside its published value is what the row's experiment gives: at least one
+/// figure of the line has to be.
+#[test]
+fn the_models_pages_say_what_is_computed() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/models");
+    let mut pages: Vec<_> =
+        std::fs::read_dir(folder).expect("the pages").map(|e| e.expect("a page").path()).collect();
+    pages.sort();
+    let (mut held, mut stale) = (0, Vec::new());
+    for page in pages {
+        let text = std::fs::read_to_string(&page).expect("a page is text");
+        for row in text.lines().filter(|line| line.starts_with('|')) {
+            let cells: Vec<&str> = row.trim_matches('|').split('|').collect();
+            let is_id = |word: &&str| word.len() == 4 && lines().iter().any(|line| line.row.id == **word);
+            let words = cells[0].split(|c: char| !c.is_ascii_alphanumeric());
+            let cited: Vec<&Line> = words.filter(is_id).map(line).collect();
+            let written: Vec<(f64, usize)> = cells.iter().skip(2).flat_map(|cell| figures_in(cell)).collect();
+            // A line of its own sums, such as that of squared errors, begins with no row.
+            let begins = cells[0].trim().get(..4).is_some_and(|word| is_id(&word));
+            if !begins || written.is_empty() {
+                continue;
+            }
+            let outcomes = cited.iter().filter_map(|line| line.outcome.as_ref());
+            let points = outcomes
+                .flat_map(|one| one.points.iter().chain(&one.own).chain(one.against.iter().flatten()));
+            let values: Vec<f64> = points.map(|point| point.value).collect();
+            // A share may be written as a change in percent, and a rate in millions.
+            let as_written =
+                |value: f64| [value, 100.0 * (value - 1.0), value / 1e6, value / 1e9, value / 1e3];
+            let is_computed = |(figure, decimals): &(f64, usize)| {
+                let unit = 10f64.powi(-(*decimals as i32));
+                let near = |value: f64| (value.abs() - figure).abs() <= 0.501 * unit;
+                values.iter().any(|value| as_written(*value).into_iter().any(near))
+            };
+            match written.iter().any(is_computed) {
+                true => held += 1,
+                false => stale.push(format!("{}: {row}: {values:?}", page.display())),
+            }
+        }
+    }
+    assert!(stale.is_empty(), "{} lines:\n{}", stale.len(), stale.join("\n"));
+    assert!(held >= 30, "only {held} lines were compared");
+}

@@ -338,6 +338,7 @@ fn slips_are_refused_with_their_reason() {
         ),
         (vec!["plan".into(), LOG.into(), "--workload".into(), c.clone()], &["--workload", "no workload"]),
         (vec!["plan".into(), design.clone(), "--workload".into(), directory.clone()], &["is not a file"]),
+        (words("path bluefield2 --verb fetch-and-add --size 64B"), &["`--size 64 B`", "moves 8 B"]),
         (words("path bluefield3"), &["did you mean `bluefield2`?", "offpath device source NAME"]),
         (words("device show rack"), &["`rack` is a testbed"]),
         (words("device source bluefeild2"), &["did you mean `bluefield2`?"]),
@@ -666,9 +667,10 @@ fn the_readme_has_the_score() {
     }
     let (variant, _) = page.split_once(" measured predictions within tolerance with it").expect("a rival");
     let variant = variant.rsplit(": ").next().expect("a count").replace(" of ", " of the ");
-    assert!(readme.contains(&format!("`reserved-contexts` {variant} are met")), "{variant} with the variant");
+    let words = readme.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(&format!("`reserved-contexts` {variant} are met")), "{variant} with the variant");
     let (_, median) = page.split_once("Median error of ").expect("the page has it");
-    for figure in median.split_whitespace().filter(|word| word.contains('%')).take(9) {
+    for figure in median.split_whitespace().filter(|word| word.contains('%')).take(12) {
         let figure = figure.trim_end_matches(['.', ',', ';', ':']);
         assert!(readme.contains(figure), "{figure} of the page's medians");
     }
@@ -718,6 +720,21 @@ fn a_sweep_resumes_where_it_was_cut_off() {
     assert_eq!(other.code, 2);
     assert!(other.stderr.contains("this sweep does not have"), "{}", other.stderr);
     assert_eq!(fs::read_to_string(&file).expect("the file is there"), whole, "no row is lost");
+
+    // A measured figure of the first row that is kept, and a computed one of another.
+    let mut rows: Vec<Vec<String>> =
+        whole.lines().map(|line| line.split(',').map(str::to_string).collect()).collect();
+    let column = |name: &str| rows[0].iter().position(|own| own == name).expect("a column");
+    for (line, column) in [(1, column("latency_us_p99")), (3, column("capacity_mreq_per_s"))] {
+        let kept = std::mem::replace(&mut rows[line][column], "123.0".to_string());
+        let text = rows.iter().take(5).map(|line| line.join(",") + "\n").collect::<String>();
+        fs::write(&file, &text).expect("written");
+        let refused = offpath(&[&out[..], &["--resume"]].concat());
+        assert_eq!(refused.code, 2, "{}", refused.stderr);
+        assert!(refused.stderr.contains("this offpath does not get"), "{}", refused.stderr);
+        assert_eq!(fs::read_to_string(&file).expect("the file is there"), text, "nothing is written over");
+        rows[line][column] = kept;
+    }
 
     // Notes of somebody's, with a whole line and without one.
     for foreign in ["when,what\n", "to be done"] {
@@ -996,7 +1013,9 @@ fn a_run_takes_the_best_mix_of_a_plan() {
     let plan = folder.path().join("plan.json");
     let file = plan.to_str().expect("a name in UTF-8");
     let write = |shares: &str| {
-        let text = format!("{{\"schema_version\": 2, \"optimal\": {{\"shares\": {shares}}}}}");
+        let text = format!(
+            "{{\"schema_version\": 2, \"workload_properties\": {{}}, \"optimal\": {{\"shares\": {shares}}}}}"
+        );
         fs::write(&plan, text).expect("it is written");
     };
     let c = workload('c');
@@ -1023,6 +1042,9 @@ fn a_run_takes_the_best_mix_of_a_plan() {
     }
     fs::write(&plan, "{").expect("it is written");
     refuses(&arguments, &["no JSON", "plan.json"]);
+    fs::write(&plan, "{\"schema_version\": 2, \"optimal\": {\"shares\": {\"A4\": 1}}}")
+        .expect("it is written");
+    refuses(&arguments, &["workload_properties", "another version"]);
 }
 
 /// A plan's shares are the best for the requests that it was made for.
@@ -1045,20 +1067,35 @@ fn a_run_says_that_a_plan_is_for_other_requests() {
             other.stderr
         );
     }
-    let text = |workload: &str| {
-        format!(
-            "{{\"schema_version\": 2, \"workload\": \"{workload}\", \"optimal\": {{\"shares\": {{\"A4\": 1}}}}}}"
-        )
+    // Of a plan whose workload is workloadc but for one property.
+    let write = |key: &str, value: &str| {
+        let mut properties = std::collections::BTreeMap::from([
+            ("recordcount", "1000"),
+            ("readproportion", "1"),
+            ("updateproportion", "0"),
+            ("requestdistribution", "zipfian"),
+        ]);
+        properties.insert(key, value);
+        let text = serde_json::json!({
+            "schema_version": 2,
+            "workload_properties": properties,
+            "optimal": { "shares": { "A4": 1 } },
+        });
+        fs::write(&plan, text.to_string()).expect("it is written");
     };
-    fs::write(&plan, text("YCSB workloadc: 100% read, zipfian over 1000 records of 1000 B"))
-        .expect("written");
-    assert_eq!(offpath(&store_on_twin(&c, &["--mix", file])).stderr, "");
-    for (workload, difference) in [
-        ("YCSB w: 100% read, zipfian over 1000 records of 64 B", "records of 64 B"),
-        ("YCSB w: 50% read, 50% update, zipfian over 1000 records of 1000 B", "50% update"),
-        ("YCSB w: 100% read, uniform over 1000 records of 1000 B", "uniform"),
+    // A run of another length, and a default that is written out, is no other workload.
+    for (key, value) in [("operationcount", "7"), ("fieldcount", "10"), ("label", "mine")] {
+        write(key, value);
+        assert_eq!(offpath(&store_on_twin(&c, &["--mix", file])).stderr, "", "{key}");
+    }
+    for (key, value, difference) in [
+        ("fieldlength", "64", "fieldlength 64 B, other 100 B"),
+        ("updateproportion", "1", "update 50.0000%, other 0.0000%"),
+        ("requestdistribution", "uniform", "requestdistribution Uniform, other Zipfian"),
+        // The sentence of both is the same.
+        ("readallfields", "false", "readallfields false, other true"),
     ] {
-        fs::write(&plan, text(workload)).expect("it is written");
+        write(key, value);
         let warned = offpath(&store_on_twin(&c, &["--mix", file]));
         assert_eq!(warned.code, 0, "{}", warned.stderr);
         assert!(
@@ -1116,6 +1153,10 @@ fn runs_that_cannot_be_are_refused_with_a_next_step() {
     for (arguments, words) in cases {
         refuses(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), words);
     }
+    // No figure stands for a window in which nothing ended.
+    let none = offpath(&store_on_twin(&c, &["--window", "1ns"]));
+    assert_eq!((none.code, none.stdout.as_str()), (1, ""), "{}", none.stderr);
+    assert!(none.stderr.contains("no operation ended within the 1 ns"), "{}", none.stderr);
     let log = ["run", "replog", "--on", "twin:bluefield2"];
     for (more, words) in [
         (&["--placement", "A4"][..], &["A4", "A2+A3"][..]),

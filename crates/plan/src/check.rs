@@ -457,17 +457,35 @@ fn compared(
     let planned_per_s = offered(design).unwrap_or(solution.total);
     let allowed = allowed(ready, solution);
     let Interval { mean, low, high, .. } = loaded.throughput;
+    let told = told(planned_per_s, allowed, &loaded.throughput);
     let gap = Gap { planned_per_s, carried_per_s: mean, allowed, fullest: fullest(router, loaded), blind };
     if gap.blind.is_some() {
         return Compared::Differs(gap);
     }
-    if (mean / planned_per_s - 1.0).abs() <= allowed {
-        return Compared::Agrees;
+    match told {
+        Told::Agrees => Compared::Agrees,
+        Told::Unclear => Compared::Unclear((high - low >= 0.2 * mean).then_some(gap)),
+        Told::Differs => Compared::Differs(gap),
     }
-    if (low..=high).contains(&planned_per_s) {
-        return Compared::Unclear((high - low >= 0.2 * mean).then_some(gap));
+}
+
+/// What a window tells of a planned rate.
+#[derive(Debug, PartialEq)]
+enum Told {
+    Agrees,
+    Unclear,
+    Differs,
+}
+
+fn told(planned_per_s: f64, allowed: f64, carried: &Interval) -> Told {
+    let Interval { mean, low, high, .. } = *carried;
+    let is_near = (mean / planned_per_s - 1.0).abs() <= allowed;
+    match is_near {
+        // A mean that scatters by more than may differ is near by chance.
+        true if high - low <= 2.0 * allowed * planned_per_s => Told::Agrees,
+        false if !(low..=high).contains(&planned_per_s) => Told::Differs,
+        _ => Told::Unclear,
     }
-    Compared::Differs(gap)
 }
 
 /// The station of one machine that was busy for the greatest share of its time.
@@ -817,4 +835,26 @@ pub fn few_clients(
             Ok((name.clone(), runs.collect::<Result<_, _>>()?))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Told, told};
+    use offpath_twin::Interval;
+
+    #[test]
+    fn a_mean_that_is_near_by_chance_agrees_with_nothing() {
+        let carried = |mean, half| Interval { mean, low: mean - half, high: mean + half };
+        for (mean, half, says) in [
+            (100.0, 1.0, Told::Agrees),
+            (101.9, 1.9, Told::Agrees),
+            (100.0, 2.1, Told::Unclear),
+            (100.0, 60.0, Told::Unclear),
+            (95.0, 6.0, Told::Unclear),
+            (95.0, 1.0, Told::Differs),
+            (105.0, 1.0, Told::Differs),
+        ] {
+            assert_eq!(told(100.0, 0.02, &carried(mean, half)), says, "{mean} by {half}");
+        }
+    }
 }

@@ -317,6 +317,8 @@ pub struct Design {
     pub network_baseline: Option<Bytes>,
     /// The workload in a line.
     pub workload: String,
+    /// The properties of its file and of the design, by key.
+    pub workload_properties: BTreeMap<String, String>,
     /// Warnings about the workload file.
     pub warnings: Vec<String>,
     /// What its author may not have meant.
@@ -1351,26 +1353,9 @@ impl Resolver<'_> {
         let mut estimates: Vec<Estimate> = self.estimates.take().into_values().collect();
         estimates.sort_by_key(|one| one.span.start);
         let description = |workload: &Workload| {
-            let mix = &workload.mix;
-            let shares: Vec<String> = offpath_workload::Operation::ALL
-                .into_iter()
-                .filter(|operation| mix.share(*operation) > 0.0)
-                .map(|operation| format!("{:.0}% {}", mix.share(operation) * 100.0, operation.name()))
-                .collect();
-            format!(
-                "YCSB {}: {}, {} over {} records of {} B",
-                Path::new(self.file.raw.workload.as_ref().map_or("", |w| w.ycsb.get_ref()))
-                    .file_name()
-                    .map(|name| name.to_string_lossy().into_owned())
-                    .unwrap_or_default(),
-                shares.join(", "),
-                workload
-                    .properties()
-                    .find(|(key, _)| *key == "requestdistribution")
-                    .map_or("uniform", |(_, value)| value),
-                workload.record_count,
-                workload.mean_record_bytes(),
-            )
+            let file = Path::new(self.file.raw.workload.as_ref().map_or("", |w| w.ycsb.get_ref()));
+            let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
+            format!("YCSB {}: {}", name.unwrap_or_default(), workload.description())
         };
         Ok(Design {
             scenarios,
@@ -1390,6 +1375,11 @@ impl Resolver<'_> {
                 .map(|bytes| self.some_bytes("network_baseline", bytes))
                 .transpose()?,
             workload: workload.as_ref().map_or_else(|| raw.description.clone(), description),
+            workload_properties: workload
+                .iter()
+                .flat_map(|workload| workload.properties())
+                .map(|(key, value)| (key.to_string(), value.to_string()))
+                .collect(),
             notes: notes(&alternatives),
             warnings,
             mixes: self

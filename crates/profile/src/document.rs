@@ -153,8 +153,19 @@ pub(crate) enum Bare {
 pub(crate) struct Change {
     pub pattern: String,
     pub pattern_span: Range<usize>,
-    pub value: Bare,
+    pub value: Changed,
     pub value_span: Range<usize>,
+}
+
+/// What an overlay gives a number.
+#[derive(Clone, Debug)]
+pub(crate) enum Changed {
+    Value(Bare),
+    /// So many times what a number is before the overlay: that of the name, or the one changed.
+    Times {
+        times: f64,
+        of: Option<String>,
+    },
 }
 
 /// A checked file.
@@ -801,22 +812,51 @@ impl Reader<'_> {
         in_order(table)
             .into_iter()
             .map(|(key, value)| {
-                let bare = bare(value.get_ref()).ok_or_else(|| {
-                    self.malformed(
-                        key.get_ref(),
-                        format!("an overlay sets plain values, not {}", describe(value.get_ref())),
-                        "write names that contain dots in quotes, as in `\"soc.pcie_mtu\" = \"512 B\"`",
-                        value.span(),
-                    )
-                })?;
                 Ok(Change {
                     pattern: key.get_ref().to_string(),
                     pattern_span: key.span(),
-                    value: bare,
+                    value: self.changed(key.get_ref(), value)?,
                     value_span: value.span(),
                 })
             })
             .collect()
+    }
+}
+
+impl Reader<'_> {
+    fn changed(&self, name: &str, value: &Spanned<DeValue<'_>>) -> Result<Changed, ProfileError> {
+        if let Some(plain) = bare(value.get_ref()) {
+            return Ok(Changed::Value(plain));
+        }
+        let refuse = |reason: String| {
+            let help = "write a plain value, as in `\"soc.pcie_mtu\" = \"512 B\"` with the name in quotes, or what the \
+                        profile's own is multiplied by: `{ times = 1.5 }`, `{ times = 0.5, of = \"nic.contexts\" }`";
+            self.malformed(name, reason, help, value.span())
+        };
+        let DeValue::Table(table) = value.get_ref() else {
+            let found = describe(value.get_ref());
+            return Err(refuse(format!("expected a plain value or `{{ times = FACTOR }}`, found {found}")));
+        };
+        if let Some(unknown) =
+            table.keys().map(|key| key.get_ref()).find(|key| !["times", "of"].contains(&key.as_ref()))
+        {
+            return Err(refuse(format!("a changed number has no `{unknown}`")));
+        }
+        let times = table.get("times").and_then(|times| match times.get_ref() {
+            DeValue::Integer(number) if number.radix() == 10 => number.as_str().parse::<f64>().ok(),
+            DeValue::Float(number) => number.as_str().parse().ok(),
+            _ => None,
+        });
+        let times = times.filter(|times| times.is_finite() && *times >= 0.0);
+        let times = times.ok_or_else(|| refuse("`times` is no number of at least 0".into()))?;
+        let of = match table.get("of").map(|of| of.get_ref()) {
+            None => None,
+            Some(DeValue::String(of)) => Some(of.to_string()),
+            Some(other) => {
+                return Err(refuse(format!("`of` is {}, not the name of a number", describe(other))));
+            }
+        };
+        Ok(Changed::Times { times, of })
     }
 }
 

@@ -1,10 +1,11 @@
 //! Changing numbers of a loaded system: overlays, settings, and one number at a time.
 
-use crate::document::{Bare, Change, Document, check_range, read};
+use crate::document::{Bare, Change, Changed, Document, check_range, read};
 use crate::error::{Place, ProfileError, Source, did_you_mean, list, nearest};
 use crate::schema::{Component, Key, Kind};
 use crate::{Category, Number, Problem, Provenance, System};
-use offpath_quantity::Quantity;
+use offpath_quantity::{Dimension, Quantity};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -71,12 +72,14 @@ impl System {
         for change in &overlay.changes {
             let named = self.numbers.keys().filter(|name| matches(&change.pattern, name));
             for name in named {
-                let key = self.key_of(name, None).and_then(|key| {
-                    read(key, name, &change.value)
+                let value = self.key_of(name, None).and_then(|key| {
+                    changed_value(key, name, &change.value, &self.numbers)
                         .map_err(|(problem, help)| ProfileError::new(problem, help, None))
                 });
-                changed
-                    .put(name, key.unwrap_or_else(|error| panic!("a built-in overlay is refused: {error}")));
+                changed.put(
+                    name,
+                    value.unwrap_or_else(|error| panic!("a built-in overlay is refused: {error}")),
+                );
             }
         }
         changed
@@ -197,6 +200,8 @@ fn set_number(name: &str, value: Quantity, source: &str, file: &str) -> Arc<Numb
 pub(crate) fn apply(system: &mut System, overlay: &Document) -> Result<(), ProfileError> {
     let name = overlay.header(Category::Overlay).and_then(|header| header.word("name")).unwrap_or_default();
     let source = format!("overlay {name}");
+    // Factors are those of what stood before the overlay, in whichever order its lines come.
+    let before = system.numbers.clone();
     for change in &overlay.changes {
         let mut names: Vec<String> =
             system.numbers.keys().filter(|name| matches(&change.pattern, name)).cloned().collect();
@@ -231,7 +236,7 @@ pub(crate) fn apply(system: &mut System, overlay: &Document) -> Result<(), Profi
         }
         for name in names {
             let key = system.key_of(&name, Some(pattern_place.clone()))?;
-            let value = read(key, &name, &change.value).map_err(|(problem, help)| {
+            let value = changed_value(key, &name, &change.value, &before).map_err(|(problem, help)| {
                 ProfileError::new(problem, help, Some((&overlay.source, change.value_span.clone())))
             })?;
             if system.numbers.get(&name).is_none_or(|number| number.value != value) {
@@ -242,6 +247,45 @@ pub(crate) fn apply(system: &mut System, overlay: &Document) -> Result<(), Profi
         }
     }
     Ok(())
+}
+
+/// What a line of an overlay makes of a number; problem and next step where it is refused.
+fn changed_value(
+    key: &Key,
+    name: &str,
+    changed: &Changed,
+    before: &BTreeMap<String, Arc<Number>>,
+) -> Result<Quantity, (Problem, String)> {
+    let (times, of) = match changed {
+        Changed::Value(bare) => return read(key, name, bare),
+        Changed::Times { times, of } => (times, of.as_deref().unwrap_or(name)),
+    };
+    let refuse = |reason: String, help: String| (Problem::Malformed { name: name.into(), reason }, help);
+    let Some(number) = before.get(of) else {
+        let names: Vec<&str> = before.keys().map(String::as_str).collect();
+        let near = did_you_mean(of, &names);
+        return Err(refuse(
+            format!("there is no number `{of}` to multiply"),
+            format!("{near}name one of this system, or write the value itself"),
+        ));
+    };
+    let base = number.value.base();
+    if number.value.dimension() != key.dimension {
+        return Err(refuse(
+            format!("`{of}` is a {}, but a {} is needed", number.value.dimension(), key.dimension),
+            "multiply a number of the same dimension, or write the value itself".into(),
+        ));
+    }
+    let product = match key.dimension {
+        Dimension::Ratio => base * times,
+        _ => (base * times).round(),
+    };
+    let value = Quantity::from_base(key.range.nearest(product), key.dimension).ok_or_else(|| {
+        let value = number.value;
+        refuse(format!("{times} times {value} is too large"), "lower the factor".into())
+    })?;
+    check_range(key, name, value)?;
+    Ok(value)
 }
 
 /// Applies a setting such as `soc.pcie_mtu=512B`.

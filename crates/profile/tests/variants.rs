@@ -115,6 +115,43 @@ fn overlays_match_in_every_machine_and_are_recorded() {
 }
 
 #[test]
+fn an_overlay_may_multiply_what_was_there() {
+    let of = |lines: &str| {
+        let mut library = library();
+        let text = format!("[overlay]\nname = \"mine\"\ndescription = \"d\"\n[set]\n{lines}");
+        library.insert(Category::Overlay, "mine", &text);
+        let settings = vec!["nic.contexts=100".into()];
+        library.load(&Request { device: "invented", overlays: vec!["mine"], settings, ..Request::default() })
+    };
+    // Each line multiplies what stood before the overlay, whichever comes first, and settings come last.
+    let lines = [
+        "\"nic.contexts\" = { times = 1.5 }\n",
+        "\"nic.reserved_contexts\" = { times = 0.331, of = \"nic.contexts\" }\n",
+    ];
+    for lines in [lines.concat(), [lines[1], lines[0]].concat()] {
+        let system = of(&lines).expect("it loads");
+        assert_eq!(system.numbers["nic.reserved_contexts"].value, Quantity::Count(85), "0.331 of 256");
+        assert_eq!(system.numbers["nic.contexts"].value, Quantity::Count(100), "the setting");
+        assert_eq!(system.numbers["nic.contexts"].provenance, Provenance::Set);
+    }
+    for (line, says) in [
+        ("\"nic.contexts\" = { times = 1.5, of = \"nic.context\" }", "no number `nic.context`"),
+        ("\"nic.contexts\" = { times = 1.5, of = \"nic.pass_time\" }", "`nic.pass_time` is a time"),
+        ("\"nic.contexts\" = { times = -1 }", "`times` is no number of at least 0"),
+        ("\"nic.contexts\" = { of = \"nic.contexts\" }", "`times` is no number"),
+        ("\"nic.contexts\" = { times = 1.5, off = 1 }", "no `off`"),
+        ("\"nic.contexts\" = { times = 1e9 }", "from 1 to 1000000"),
+        ("\"nic.contexts\" = { times = 0.0 }", "from 1 to 1000000"),
+        ("\"nic.contexts\" = { times = 1e300 }", "too large"),
+        ("\"nic.contexts\" = [1]", "found a list"),
+    ] {
+        let error = of(line).unwrap_err();
+        assert!(error.to_string().contains(says), "{line}: {error}");
+        assert_eq!(error.place().expect("it has a place").0, "overlays/mine.toml");
+    }
+}
+
+#[test]
 fn a_later_setting_wins_and_counts_are_checked_at_the_end() {
     let settings = vec!["client.count=50".into(), "client.available=60".into(), "client.count=40".into()];
     assert_eq!(load(Request { settings, ..Request::default() }).machine("client").unwrap().count, 40);
@@ -126,7 +163,7 @@ fn overlays_that_do_nothing_are_refused() {
         ("[set]\n\"*.nothing\" = 1\n", "`*.nothing`"),
         ("[set]\n\"arm.corse\" = 1\n", "`arm.corse`"),
         ("[set]\n\"*.encoding\" = \"1 ns\"\n", "encoding"),
-        ("[set]\narm.cores = 4\n", "plain values"),
+        ("[set]\narm.cores = 4\n", "no `cores`"),
         ("[set]\n\"*.cores\" = 0\n", "cores` is 0"),
         ("", "lacks `[set]`"),
     ] {

@@ -316,7 +316,7 @@ impl Router {
             let what = if *verb == Verb::SendDatagram { "a datagram" } else { "a message" };
             return Err(RouteError::PayloadTooLarge { payload: *payload, bound, what });
         }
-        let payload = if verb.is_atomic() { Bytes::new(8) } else { *payload };
+        let payload = verb.own_payload().unwrap_or(*payload);
         let mut build = Build {
             router: self,
             from,

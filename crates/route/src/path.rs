@@ -95,6 +95,11 @@ impl Verb {
     pub fn is_atomic(self) -> bool {
         matches!(self, Verb::CompareAndSwap | Verb::FetchAndAdd)
     }
+
+    /// The payload that it always has, whatever is asked for: 8 B for atomics.
+    pub fn own_payload(self) -> Option<Bytes> {
+        self.is_atomic().then_some(Bytes::new(8))
+    }
 }
 
 impl FromStr for Verb {

@@ -472,6 +472,80 @@ impl Workload {
         Reader { properties: &properties, text: &self.text }.workload(warnings)
     }
 
+    /// The workload of these properties; `file_name` is what messages call it.
+    ///
+    /// Errors: those of [`Workload::parse`].
+    ///
+    /// ```
+    /// use offpath_workload::Workload;
+    /// let file = Workload::parse("recordcount=1000\nfieldlength=8", "mine").unwrap();
+    /// let again = Workload::of_properties(file.properties(), "again").unwrap();
+    /// assert_eq!(file.differences(&again), Vec::<String>::new());
+    /// ```
+    pub fn of_properties<'p>(
+        properties: impl IntoIterator<Item = (&'p str, &'p str)>,
+        file_name: &str,
+    ) -> Result<Workload, WorkloadError> {
+        let lines = properties.into_iter().map(|(key, value)| properties::write_property(key, value));
+        Workload::parse(&lines.collect::<String>(), file_name)
+    }
+
+    /// The workload in a line: its operations, which records they go to, and how large those are.
+    ///
+    /// ```
+    /// let workload = offpath_workload::Workload::parse("recordcount=9", "mine").unwrap();
+    /// assert_eq!(workload.description(), "95% read, 5% update, uniform over 9 records of 1000 B");
+    /// ```
+    pub fn description(&self) -> String {
+        let shares = Operation::ALL.into_iter().filter(|operation| self.mix.share(*operation) > 0.0);
+        let shares = shares
+            .map(|operation| format!("{:.0}% {}", self.mix.share(operation) * 100.0, operation.name()))
+            .collect::<Vec<_>>();
+        format!(
+            "{}, {} over {} records of {} B",
+            shares.join(", "),
+            self.properties.get("requestdistribution").map_or("uniform", |property| &property.value),
+            self.record_count,
+            self.mean_record_bytes()
+        )
+    }
+
+    /// In which properties the requests of two workloads differ, as `key VALUE, other VALUE`: operations,
+    /// records, their sizes, and which of them requests go to. How many operations run, in how many threads
+    /// and at what rate is a load and no property of a request.
+    pub fn differences(&self, other: &Workload) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut compare = |key: &str, own: String, others: String| {
+            if own != others {
+                found.push(format!("{key} {own}, other {others}"));
+            }
+        };
+        let scans = |workload: &Workload| {
+            let is_scanned = workload.mix.share(Operation::Scan) > 0.0;
+            let (least, most) = (workload.min_scan_length, workload.max_scan_length);
+            format!("{:?}", is_scanned.then_some((least, most, workload.scan_length_distribution)))
+        };
+        let fields = |workload: &Workload| match workload.field_length_distribution {
+            FieldLengthDistribution::Constant => format!("{} B", workload.field_length_bytes),
+            varied => {
+                format!("{} to {} B {varied:?}", workload.min_field_length_bytes, workload.field_length_bytes)
+            }
+        };
+        for operation in Operation::ALL {
+            let share = |of: &Workload| format!("{:.4}%", of.mix.share(operation) * 100.0);
+            compare(operation.name(), share(self), share(other));
+        }
+        let distribution = |of: &Workload| format!("{:?}", of.request_distribution);
+        compare("requestdistribution", distribution(self), distribution(other));
+        compare("recordcount", self.record_count.to_string(), other.record_count.to_string());
+        compare("fieldcount", self.field_count.to_string(), other.field_count.to_string());
+        compare("fieldlength", fields(self), fields(other));
+        compare("readallfields", self.read_all_fields.to_string(), other.read_all_fields.to_string());
+        compare("writeallfields", self.write_all_fields.to_string(), other.write_all_fields.to_string());
+        compare("scanlength", scans(self), scans(other));
+        found
+    }
+
     /// What in the file is probably a mistake.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings

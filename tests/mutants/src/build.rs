@@ -355,7 +355,12 @@ impl Scratch {
     /// Cargo in the copy.
     pub fn cargo(&self, words: &[&str]) -> Command {
         let mut command = Command::new("cargo");
-        command.args(words).current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target);
+        // A mutant that overflows or divides by zero is a fault for the tests to find, not for the compiler, which
+        // refuses it only after `cargo check` let it pass.
+        let flags =
+            std::env::var("RUSTFLAGS").unwrap_or_default() + " -Aarithmetic_overflow -Aunconditional_panic";
+        command.args(words).current_dir(&self.root);
+        command.env("CARGO_TARGET_DIR", &self.target).env("RUSTFLAGS", flags);
         command
     }
 

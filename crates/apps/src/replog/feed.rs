@@ -2,7 +2,7 @@
 
 use super::{Costs, LogError, Options, Planted, at_rate};
 use crate::alive::{outlive, probe};
-use crate::pool::{Change, KeyLocks, Pool, Promise};
+use crate::pool::{Change, Pool, Promise, Turn};
 use offpath_fabric::{
     Access, Endpoint, Fabric, QueuePair, QueuePairOptions, Region, RemoteRegion, RoleName, Status, Work,
 };
@@ -498,7 +498,7 @@ pub(super) struct Downstream<F: Fabric> {
     pub(super) options: Options,
     pub(super) peer: RoleName,
     pub(super) feed: RefCell<Option<Rc<Feed<F>>>>,
-    pub(super) turn: KeyLocks,
+    pub(super) turn: Turn,
     pub(super) progress: Rc<Progress>,
 }
 
@@ -509,7 +509,7 @@ impl<F: Fabric> Downstream<F> {
             options: options.clone(),
             peer,
             feed: RefCell::new(None),
-            turn: KeyLocks::default(),
+            turn: Turn::default(),
             progress: Rc::default(),
         })
     }
@@ -526,7 +526,7 @@ impl<F: Fabric> Downstream<F> {
         open: impl Fn() -> Open,
         fresh: impl Fn(&Rc<Feed<F>>, Hello) -> Result<(), LogError>,
     ) -> Result<Rc<Feed<F>>, LogError> {
-        let _turn = self.turn.lock(0).await;
+        let _turn = self.turn.take().await;
         loop {
             if let Some(feed) = self.present() {
                 return Ok(feed);

@@ -1,7 +1,7 @@
 //! The log in files: segments of checked frames, of which a crash may tear the last.
 
 use super::{Digestion, LogError, Options, Planted, SyncPolicy};
-use crate::pool::KeyLocks;
+use crate::pool::Turn;
 use offpath_fabric::{Fabric, File, FileError, FileMode};
 use offpath_quantity::Time;
 use std::cell::{Cell, RefCell};
@@ -52,7 +52,7 @@ pub struct Log<F: Fabric> {
     /// Entries that were removed from the front.
     removed: Cell<u64>,
     unsynced: Cell<u32>,
-    turn: KeyLocks,
+    turn: Turn,
 }
 
 fn half(bytes: &[u8], at: usize) -> u32 {
@@ -100,7 +100,7 @@ impl<F: Fabric> Log<F> {
             places: RefCell::default(),
             removed: Cell::new(0),
             unsynced: Cell::new(0),
-            turn: KeyLocks::default(),
+            turn: Turn::default(),
         };
         let names = fabric.list(PREFIX).await?;
         let last = names.len().saturating_sub(1);
@@ -214,7 +214,7 @@ impl<F: Fabric> Log<F> {
 
     /// Appends `payload` and, as the policy says, makes it survive a crash. Gives its number.
     pub async fn append(&self, payload: &[u8]) -> Result<u64, LogError> {
-        let _turn = self.turn.lock(0).await;
+        let _turn = self.turn.take().await;
         let sequence = self.last() + 1;
         self.append_in_turn(sequence, payload).await?;
         Ok(sequence)
@@ -222,7 +222,7 @@ impl<F: Fabric> Log<F> {
 
     /// Appends entry `sequence` unless the log has it; refused where one before it is missing.
     pub async fn append_as(&self, sequence: u64, payload: &[u8]) -> Result<(), LogError> {
-        let _turn = self.turn.lock(0).await;
+        let _turn = self.turn.take().await;
         if sequence <= self.last() && !self.plants(Planted::NoDuplicateCheck) {
             return Ok(());
         }
@@ -308,7 +308,7 @@ impl<F: Fabric> Log<F> {
 
     /// Cuts off every entry after `last`. Refused where entry `last` itself was removed.
     pub async fn truncate_after(&self, last: u64) -> Result<(), LogError> {
-        let _turn = self.turn.lock(0).await;
+        let _turn = self.turn.take().await;
         if last + 1 < self.first() {
             return Err(LogError::Truncated { sequence: last + 1, first: self.first() });
         }
@@ -344,7 +344,7 @@ impl<F: Fabric> Log<F> {
 
     /// Removes the segments whose entries are all up to `digested`, but never the one of the last entry.
     pub async fn truncate_before(&self, digested: u64) -> Result<(), LogError> {
-        let _turn = self.turn.lock(0).await;
+        let _turn = self.turn.take().await;
         loop {
             let gone = {
                 let segments = self.segments.borrow();

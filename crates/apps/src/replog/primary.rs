@@ -4,7 +4,7 @@ use super::digest::{Confirmed, Record, Store, digest_log, keep_numbers, kept_num
 use super::feed::{Chunk, Downstream, Feed, Hello, Lineage, Open, Opener, Progress, Taken, no_region};
 use super::log::Log;
 use super::{Alternative, Digestion, LogError, Options, Planted, at_rate};
-use crate::pool::{Change, KeyLocks};
+use crate::pool::{Change, Turn};
 use offpath_fabric::{Fabric, RoleName, Work};
 use offpath_quantity::Time;
 use std::cell::{Cell, RefCell};
@@ -50,7 +50,7 @@ struct Inner<F: Fabric> {
     /// What makes further writes pointless.
     failed: RefCell<Option<LogError>>,
     /// Keeps the entries of one write together.
-    turn: KeyLocks,
+    turn: Turn,
     parts: Cell<Parts>,
     by_card: Cell<u64>,
     by_host: Cell<u64>,
@@ -87,7 +87,7 @@ impl<F: Fabric> Primary<F> {
             acknowledged: RefCell::new(acknowledged),
             change: Change::default(),
             failed: RefCell::default(),
-            turn: KeyLocks::default(),
+            turn: Turn::default(),
             parts: Cell::default(),
             by_card: Cell::default(),
             by_host: Cell::default(),
@@ -173,7 +173,7 @@ impl<F: Fabric> Primary<F> {
         let mut under_way = Vec::new();
         let (mut first, mut last) = (0, 0);
         {
-            let _turn = inner.turn.lock(0).await;
+            let _turn = inner.turn.take().await;
             for payload in entries {
                 inner.failure()?;
                 let began = inner.fabric.now();

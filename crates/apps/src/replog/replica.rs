@@ -8,7 +8,7 @@ use super::feed::{
 use super::log::Log;
 use super::primary::LINEAGE;
 use super::{Alternative, Digestion, LogError, Options, Planted, at_rate};
-use crate::pool::{Change, KeyLocks, Together};
+use crate::pool::{Change, Together, Turn};
 use offpath_fabric::{
     Access, Fabric, Listener, LocalBoxFuture, MemoryAt, QueuePair, QueuePairOptions, Region, RemoteRegion,
     Status, Work, WorkRequest,
@@ -36,7 +36,7 @@ struct Replica<F: Fabric> {
     lineage: RefCell<Lineage>,
     arrived: RefCell<BTreeMap<u64, Vec<u8>>>,
     change: Change,
-    turn: KeyLocks,
+    turn: Turn,
     /// Entries that are on their way to the next backup.
     forwarding: RefCell<BTreeSet<u64>>,
     /// Entries that the rest of the chain has.
@@ -63,7 +63,7 @@ pub async fn backup<F: Fabric>(fabric: F, options: Options) -> Result<(), LogErr
         lineage: RefCell::new(Lineage::from_numbers(&kept_numbers(&fabric, LINEAGE).await?)),
         arrived: RefCell::default(),
         change: Change::default(),
-        turn: KeyLocks::default(),
+        turn: Turn::default(),
         forwarding: RefCell::default(),
         confirmed: RefCell::new(Confirmed::upto(store.as_ref().map_or(0, Store::digested))),
         store,
@@ -229,7 +229,7 @@ impl<F: Fabric> Replica<F> {
     /// Follows the log of who comes before: incarnations that are new here cut what the primary lost.
     /// False for one that is over.
     async fn follow(&self, open: Open) -> Result<bool, LogError> {
-        let _turn = self.turn.lock(0).await;
+        let _turn = self.turn.take().await;
         let (known, told) = (self.epoch(), open.lineage.epoch());
         if told <= known {
             return Ok(told == known);
@@ -318,7 +318,7 @@ impl<F: Fabric> Replica<F> {
 
     /// Appends what is next, in order.
     async fn append_arrived(self: &Rc<Self>, epoch: u64) -> Result<(), LogError> {
-        let _turn = self.turn.lock(0).await;
+        let _turn = self.turn.take().await;
         let anyhow = self.options.plants(Planted::NoOrder) || self.options.plants(Planted::NoDuplicateCheck);
         while self.epoch() == epoch {
             let next = self.log.last() + 1;

@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::failure::{Failure, NEGATIVE};
-use crate::output::{Format, SCHEMA_VERSION, Screen, emit, replace, round, short, signed, system_line};
+use crate::output::{Format, SCHEMA_VERSION, Screen, replace, round, short, signed, system_line};
 use clap::Args;
 use offpath::plan::advice::{self, Advice, Advised, Bench, Depth, Edit, Gain, RULES, SEEDS, Scope};
 use offpath::plan::check::{Fullest, Gap};
@@ -81,7 +81,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             head + &page(&advised, &context.screen, options, fixed)
         }
     };
-    emit(&text)?;
+    context.screen.emit(&text)?;
     Ok(if advised.unconfirmed.is_some() { ExitCode::from(NEGATIVE) } else { ExitCode::SUCCESS })
 }
 

@@ -39,15 +39,21 @@ pub struct Options {
     /// What the operation does
     #[arg(long, default_value = "read", value_parser = options::verb())]
     verb: Verb,
-    /// Payload, from 0B to 1GiB
-    #[arg(long, default_value = "64B", value_parser = options::payload)]
-    size: Bytes,
+    /// Payload, from 0B to 1GiB [default: 64B; an atomic has its own 8B]
+    #[arg(long, value_parser = options::payload)]
+    size: Option<Bytes>,
     /// How requests reach the NIC: `single`, or `batch:16` for 16 behind one doorbell
     #[arg(long, default_value = "single", value_parser = options::posting)]
     post: Posting,
     /// Also write a page with charts to this file: latency and capacity against payload, the topology
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+}
+
+impl Options {
+    fn payload(&self) -> Bytes {
+        self.verb.own_payload().or(self.size).unwrap_or(Bytes::new(64))
+    }
 }
 
 /// One path's answer; the JSON has these keys in this order.
@@ -196,7 +202,14 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let library = context.system.library()?;
     let system = context.system.load(&library, &options.device, &[])?;
     let router = Router::new(&system)?;
-    let operation = |path: Path| Operation::new(options.verb, path, options.size).posted(options.post);
+    let size = options.payload();
+    if let Some(given) = options.size.filter(|given| *given != size) {
+        return Err(Failure::input(
+            format!("`--size {given}`: a {} always moves {size}", options.verb),
+            "leave `--size` out",
+        ));
+    }
+    let operation = |path: Path| Operation::new(options.verb, path, size).posted(options.post);
     let screen = &context.screen;
     let mut html = options.html.as_deref().map(OutputFile::create_page).transpose()?;
     let text = match &options.path {
@@ -596,7 +609,7 @@ fn all(reports: &[Report], options: &Options, system: &System, screen: &Screen) 
     let mut text = format!(
         "{} of {}, posted {}, on every path: {}\n\n",
         options.verb.name().to_uppercase(),
-        options.size,
+        options.payload(),
         options::posting_name(options.post),
         system_line(system),
     );

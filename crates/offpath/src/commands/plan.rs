@@ -524,10 +524,16 @@ impl Page<'_> {
         let first = plan.greedy.shares.first().map_or("", |(name, _)| name);
         let spent = plan.greedy.bounds.first().map_or("", |bound| &bound.name);
         let fills = plan.greedy_order.first().map_or(first, |name| name);
-        format!(
-            "; greedy fills {fills} first and spends {spent} on it, the best mix weighs {} against each other",
-            plan.optimal.bounds.iter().map(|bound| bound.name.as_str()).collect::<Vec<_>>().join(" and ")
-        )
+        let bounds: Vec<&str> = self.bounds().map(|bound| bound.name.as_str()).collect();
+        match &bounds[..] {
+            [] => format!("; greedy fills {fills} first and spends {spent} on it"),
+            bounds => {
+                format!(
+                    "; greedy fills {fills} first and spends {spent} on it, the best mix fills {}",
+                    bounds.join(" and ")
+                )
+            }
+        }
     }
 
     fn twin(&self) -> String {

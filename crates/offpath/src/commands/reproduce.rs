@@ -106,6 +106,7 @@ struct SummaryReport {
     orders: CountReport,
     restated: CountReport,
     fitted: CountReport,
+    fitted_covered_80: CountReport,
     exact: CountReport,
     configured: CountReport,
     conflicts: usize,
@@ -115,6 +116,7 @@ struct SummaryReport {
     median_errors: MediansReport,
     median_errors_where_links_speak: MediansReport,
     median_errors_elsewhere: MediansReport,
+    median_errors_of_ratios: MediansReport,
     median_half_width_80_share: f64,
 }
 
@@ -124,11 +126,13 @@ struct MediansReport {
     model: f64,
     nearest_row: f64,
     links_alone: f64,
+    no_change: f64,
 }
 
 fn medians(of: Medians) -> MediansReport {
-    let Medians { rows, model, nearest, links } = of;
-    MediansReport { rows, model: round(model), nearest_row: round(nearest), links_alone: round(links) }
+    let Medians { rows, model, nearest, links, no_change } = of;
+    let [model, nearest_row, links_alone, no_change] = [model, nearest, links, no_change].map(round);
+    MediansReport { rows, model, nearest_row, links_alone, no_change }
 }
 
 #[derive(Serialize)]
@@ -252,6 +256,7 @@ fn report(seen: &Reproduced, options: &Options) -> Report {
             orders: count(s.orders),
             restated: count(s.restated),
             fitted: count(s.fitted),
+            fitted_covered_80: count(s.covered_fitted),
             exact: count(s.exact),
             configured: count(s.configured),
             conflicts: s.conflicts,
@@ -261,6 +266,7 @@ fn report(seen: &Reproduced, options: &Options) -> Report {
             median_errors: medians(s.errors),
             median_errors_where_links_speak: medians(s.where_links),
             median_errors_elsewhere: medians(s.elsewhere),
+            median_errors_of_ratios: medians(s.of_ratios),
             median_half_width_80_share: round(s.median_half_width),
         }),
         rows: seen.lines.iter().filter(chosen).map(row_report).collect(),
@@ -423,6 +429,7 @@ fn score(seen: &Reproduced, screen: &Screen) -> String {
             row("predicted: orders and bounds", s.orders, "95%"),
             row("no predictions: restate others, decided a number, cannot fail", s.restated, ""),
             row("fitted", s.fitted, "90%"),
+            row("- inside their 80% interval, of those that have one", s.covered_fitted, ""),
             row("read from a profile", s.configured, "all"),
             row("formulas and limits, on links without headers", s.exact, "all"),
         ],
@@ -431,8 +438,9 @@ fn score(seen: &Reproduced, screen: &Screen) -> String {
         "\n{} rows are not modelled ({share:.1}% of the scored kinds), {} contradict others, {} are settings of the \
          authors' experiments.\nMedian error of the {} predicted measured numbers that are no place of a sweep: \
          {:.1}%; of taking the nearest published row: {:.1}%. Of the {} that links alone speak of: {:.1}%, nearest \
-         row {:.1}%, links alone {:.1}%. Of the {} others: {:.1}%, nearest row {:.1}%. Half of the 80% intervals \
-         reach {:.0}% or more to either side.\n",
+         row {:.1}%, links alone {:.1}%. Of the {} others: {:.1}%, nearest row {:.1}%. Of the {} that compare two \
+         things: {:.1}%, nearest row {:.1}%, predicting no difference {:.1}%. Half of the 80% intervals reach \
+         {:.0}% or more to either side.\n",
         s.not_modelled,
         s.conflicts,
         s.settings,
@@ -446,6 +454,10 @@ fn score(seen: &Reproduced, screen: &Screen) -> String {
         s.elsewhere.rows,
         100.0 * s.elsewhere.model,
         100.0 * s.elsewhere.nearest,
+        s.of_ratios.rows,
+        100.0 * s.of_ratios.model,
+        100.0 * s.of_ratios.nearest,
+        100.0 * s.of_ratios.no_change,
         100.0 * s.median_half_width,
     );
     text

@@ -164,6 +164,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         Some((path, Form::Csv)) => {
             let known = if options.resume { read(path, &header(&jobs))? } else { BTreeMap::new() };
             refuse_strangers(path, &known, &jobs)?;
+            refuse_stale(path, &known, &jobs)?;
             let mut writer = open(path, &known)?;
             let kept = known.len();
             let rows = measure(options, &jobs, known, |row| writer.append(row))?;
@@ -554,6 +555,34 @@ fn refuse_strangers(path: &FilePath, known: &BTreeMap<Key, Row>, jobs: &[Job<'_>
             ),
             "repeat the options of the sweep that wrote it (you may add to its lists), or choose another file",
         )),
+    }
+}
+
+/// Rows that this program would not write are refused: of all what is known before a run is compared, and the
+/// first that is kept runs again. Seeds make that the same bytes, so another row is another version's or an
+/// editor's.
+fn refuse_stale(path: &FilePath, known: &BTreeMap<Key, Row>, jobs: &[Job<'_>]) -> Result<(), Failure> {
+    let kept = || jobs.iter().filter_map(|job| known.get(&job.row.key()).map(|row| (job, row)));
+    let stale = |row: &Row| {
+        Failure::input(
+            format!(
+                "`{}` has a row that this offpath does not get: {} on {} of {}, {} clients",
+                path.display(),
+                row.verb,
+                row.path,
+                Bytes::new(row.payload_bytes),
+                row.clients
+            ),
+            "another version of offpath wrote it, or it was changed since; write to another file",
+        )
+    };
+    let before = |row: &Row| (row.unloaded_latency_us, row.capacity_mreq_per_s, row.binding_station.clone());
+    if let Some((_, row)) = kept().find(|(job, row)| before(&job.row) != before(row)) {
+        return Err(stale(row));
+    }
+    match kept().next() {
+        Some((job, row)) if observe(job)? != *row => Err(stale(row)),
+        _ => Ok(()),
     }
 }
 

@@ -50,9 +50,11 @@ pub const NO_NIC_SIDE_CACHE: Rule = Rule {
 fn use_accelerator(look: &Look<'_>) -> Proposed {
     let sites = look.mixed().into_iter().flat_map(|one| look.steps(one));
     let computing = sites.filter(|site| matches!(site.step, Step::Compute { .. })).count();
-    Proposed::Silent(format!(
-        "the mix has {computing} computing steps, and profiles describe no accelerator that could do them"
-    ))
+    Proposed::Silent(match computing {
+        0 => "the mix has no computing step that an accelerator could do".to_string(),
+        1 => "profiles describe no accelerator that could do the mix's computing step".to_string(),
+        steps => format!("profiles describe no accelerator that could do the mix's {steps} computing steps"),
+    })
 }
 
 /// By how much longer a core of a card takes than a core of a host at equal clocks: the geometric mean of the 15

@@ -122,7 +122,7 @@ fn charts(verb: &str, all: Vec<Curves>) -> Vec<Block> {
 }
 
 fn title(options: &Options, path: &str) -> String {
-    format!("{} of {} on {path}", options.verb.name().to_uppercase(), options.size)
+    format!("{} of {} on {path}", options.verb.name().to_uppercase(), options.payload())
 }
 
 fn subtitle(options: &Options, system: &System) -> String {
@@ -309,7 +309,8 @@ pub fn all(
             report.binding_station_meaning.to_string(),
         ]);
     }
-    let answer = Section::new("answer", format!("{} on every path", options.size)).with(Block::Table(table));
+    let answer =
+        Section::new("answer", format!("{} on every path", options.payload())).with(Block::Table(table));
     let mut sections = vec![answer];
     // One chart for all paths would be a tangle: those of a requester stand side by side.
     let mut requesters: Vec<&str> = Vec::new();

@@ -218,34 +218,34 @@ fn spread(mix: Option<&str>, workload: &Workload) -> Result<(Spread, Option<Plac
     Ok((Spread::Split(first, second), Some(first)))
 }
 
-/// A workload as plans describe it, from its mix of operations on.
-fn described(workload: &Workload) -> String {
-    let shares = Operation::ALL.into_iter().filter(|operation| workload.mix.share(*operation) > 0.0);
-    let shares: Vec<String> = shares
-        .map(|operation| format!("{:.0}% {}", workload.mix.share(operation) * 100.0, operation.name()))
-        .collect();
-    let spread = workload.properties().find(|(key, _)| *key == "requestdistribution");
-    format!(
-        "{}, {} over {} records of {} B",
-        shares.join(", "),
-        spread.map_or("uniform", |(_, value)| value),
-        workload.record_count,
-        workload.mean_record_bytes()
-    )
-}
-
 /// What to say where a plan's best mix need not be the best of this run: it was found for other requests.
-fn strange(plan: &Value, file: &Path, workload: &Workload) -> Option<String> {
-    let (_, planned) = plan["workload"].as_str()?.split_once(": ")?;
-    let own = described(workload);
-    (planned != own).then(|| {
+/// The error is why the plan's workload cannot be read.
+fn strange(plan: &Value, file: &Path, workload: &Workload) -> Result<Option<String>, String> {
+    let Some(written) = plan["workload_properties"].as_object() else {
+        return Err("it has no `workload_properties`: another version of offpath wrote it".into());
+    };
+    // A design of step lists alone has no workload, and its shares name placements of no store.
+    if written.is_empty() {
+        return Ok(None);
+    }
+    let properties = written.iter().map(|(key, value)| match value {
+        Value::String(value) => Ok((key.as_str(), value.as_str())),
+        other => Err(format!("`workload_properties.{key}` is {other}, and not a text")),
+    });
+    let properties = properties.collect::<Result<Vec<_>, _>>()?;
+    let planned =
+        Workload::of_properties(properties, "workload_properties").map_err(|error| error.to_string())?;
+    let differences = planned.differences(workload);
+    Ok((!differences.is_empty()).then(|| {
         format!(
-            "warning: `{}` is for {planned}, and this run has {own}: the shares need not be the best here. Plan \
-             this workload, or give the run the plan's by `--property` (recordcount, fieldcount, fieldlength, \
-             requestdistribution)",
-            file.display()
+            "warning: `{}` is for {}, and this run has {}: the shares need not be the best here. They differ in: \
+             {}. Plan this workload, or give the run the plan's by `--property KEY=VALUE`",
+            file.display(),
+            planned.description(),
+            workload.description(),
+            differences.join("; ")
         )
-    })
+    }))
 }
 
 /// The shares of the best mix that a plan's JSON names.
@@ -279,7 +279,7 @@ fn planned(file: &Path, workload: &Workload) -> Result<Vec<(Placement, f64)>, Fa
     if (all - 1.0).abs() > 1e-3 {
         return Err(refuse(format!("its shares add up to {all}, and those of a mix to 1")));
     }
-    if let Some(warning) = strange(&plan, file, workload) {
+    if let Some(warning) = strange(&plan, file, workload).map_err(refuse)? {
         tell(&warning);
     }
     Ok(found)
@@ -349,6 +349,13 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         ended.answers.into_iter().partition(|(name, _)| name.role == "client");
     for (_, answer) in servers.into_iter().chain(clients) {
         all.add(&answer.map_err(drive_failed)?);
+    }
+    if all.total() == 0 {
+        let window = parts.load.window.unwrap_or(all.window);
+        return Err(Failure::negative(
+            format!("no operation ended within the {window} that were measured"),
+            "an operation takes microseconds: make `--window` longer, or leave it out",
+        ));
     }
     let answer = Answer::of(&parts, &world, options.world.seed, &all, ended.elapsed, &ended.busy);
     context.screen.emit(&match context.screen.format {
