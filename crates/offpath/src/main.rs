@@ -2,92 +2,13 @@
 
 mod chart;
 mod commands;
-mod failure;
-mod options;
-mod output;
-mod progress;
 mod topology;
 
-use clap::Parser;
 use clap_complete::CompleteEnv;
-use failure::{BAD_INPUT, INTERNAL};
-use output::tell;
-use std::ffi::OsString;
-use std::io::ErrorKind;
-use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
+use offpath_terminal::{failure, options, output, progress};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     CompleteEnv::with_factory(commands::completions::command).bin("offpath").complete();
-    let cli = match commands::Cli::try_parse_from(joined(std::env::args_os())) {
-        Ok(cli) => cli,
-        Err(refused) => return shown(&refused),
-    };
-    set_hook(Box::new(|info| {
-        tell(&format!("offpath: internal error: {info}"));
-        tell("This is a bug of offpath. Please report it with the command line that led here.");
-    }));
-    let color = cli.output.color;
-    match catch_unwind(AssertUnwindSafe(|| commands::run(cli))) {
-        Ok(Ok(code)) => code,
-        Ok(Err(failure)) => failure.report(color),
-        Err(_) => ExitCode::from(INTERNAL),
-    }
-}
-
-/// Shows help, or why the command line was refused; the exit code that follows.
-fn shown(refused: &clap::Error) -> ExitCode {
-    match refused.print() {
-        // A reader that closes its end early, as `head` does, is no error.
-        Err(error) if error.kind() != ErrorKind::BrokenPipe && !refused.use_stderr() => {
-            tell(&format!("cannot write the help: {error}"));
-            ExitCode::from(BAD_INPUT)
-        }
-        _ if refused.use_stderr() => ExitCode::from(BAD_INPUT),
-        _ => ExitCode::SUCCESS,
-    }
-}
-
-/// The arguments, where a negative number behind an option is its value: no option's name starts with a
-/// digit, and `--size -64B` is refused for its size.
-fn joined(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let mut all: Vec<OsString> = Vec::new();
-    let mut options = true;
-    for argument in arguments {
-        let text = argument.to_string_lossy();
-        let negative = text
-            .strip_prefix('-')
-            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit() || c == '.'));
-        options &= text != "--";
-        match all.last_mut() {
-            Some(last) if options && negative && is_option(&last.to_string_lossy()) => {
-                last.push("=");
-                last.push(&argument);
-            }
-            _ => all.push(argument),
-        }
-    }
-    all
-}
-
-fn is_option(text: &str) -> bool {
-    text.len() > 2 && text.starts_with("--") && !text.contains('=')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn negative_numbers_are_values() {
-        let joined = |line: &str| {
-            let all = joined(line.split(' ').map(OsString::from));
-            all.iter().map(|one| one.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
-        };
-        assert_eq!(joined("path x --size -64B"), "path x --size=-64B");
-        assert_eq!(joined("path x --size=1B -5"), "path x --size=1B -5");
-        assert_eq!(joined("path -- --size -64B"), "path -- --size -64B");
-        assert_eq!(joined("plan x --fix --load -.5M/s"), "plan x --fix --load=-.5M/s");
-        assert_eq!(joined("path x --html -x"), "path x --html -x");
-    }
+    offpath_terminal::program("offpath", |cli: &commands::Cli| cli.output.color, commands::run)
 }

@@ -376,21 +376,45 @@ fn slips_are_refused_with_their_reason() {
     assert!(!folder.path().join("none").exists());
 }
 
-#[cfg(feature = "redis")]
+/// `relay` and `shard` are programs of their own: they get the command line without the command's name, beside
+/// `offpath` or by PATH, and who lacks them learns how to build them.
 #[test]
-fn slips_about_servers_are_refused_with_their_reason() {
-    for (line, words) in [
-        ("shard plan a=127.0.0.1:1=100 a=127.0.0.1:2=100", "name of another endpoint"),
-        ("shard plan a=127.0.0.1:1=1e300", "from 0 to 1e12 requests/s"),
-        ("shard plan a=127.0.0.1:1=-5", "from 0 to 1e12 requests/s"),
-        ("shard plan a=127.0.0.1:1=NaN", "from 0 to 1e12 requests/s"),
-        ("shard status here", "HOST:PORT"),
-        ("shard route key --at here", "HOST:PORT"),
-        ("shard apply Cargo.toml", "`Cargo.toml` is not a plan of shares"),
-        ("relay --master here:1 --listen here:1 --set soc.pcie_mtu=512B", "--set has no effect"),
-    ] {
-        refuses(&line.split(' ').collect::<Vec<_>>(), &[words]);
+fn services_are_started_where_they_are() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let own = folder.path().join("offpath");
+    fs::hard_link(env!("CARGO_BIN_EXE_offpath"), &own).expect("a second name of the program");
+    let run = |path: &std::path::Path, arguments: &[&str]| {
+        let output = std::process::Command::new(&own).args(arguments).env("PATH", path).output();
+        let output = output.expect("it starts");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let nowhere = folder.path().join("nowhere");
+    for (command, package) in [("relay", "offpath-redis"), ("shard", "offpath-shard")] {
+        let (code, out, error) = run(&nowhere, &[command, "--config", "x"]);
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{error}");
+        for words in
+            [&format!("offpath-{command}"), "neither beside", &format!("cargo build --release -p {package}")]
+        {
+            assert!(error.contains(words), "{words}: {error}");
+        }
     }
+    let script = |folder: &std::path::Path, name: &str, says: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        fs::create_dir_all(folder).expect("a folder");
+        let file = folder.join(name);
+        fs::write(&file, format!("#!/bin/sh\necho {says} \"$@\"\nexit 7\n")).expect("it is written");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("it can be run");
+    };
+    let path = folder.path().join("on-path");
+    script(&path, "offpath-shard", "path");
+    let line = ["--color", "never", "shard", "plan", "shard=h:1", "--help", "--format", "json"];
+    let says = |who: &str| {
+        (Some(7), format!("{who} --color never plan shard=h:1 --help --format json\n"), String::new())
+    };
+    assert_eq!(run(&path, &line), says("path"));
+    script(folder.path(), "offpath-shard", "beside");
+    assert_eq!(run(&path, &line), says("beside"));
 }
 
 /// A shell that redirects to a full disk, and one that reads no further.

@@ -34,6 +34,7 @@ const BELOW_PLAN: &[&str] = &[
     "twin",
     "workload",
     "apps",
+    "terminal",
 ];
 
 /// Names of devices, of their paths, and of papers.
@@ -100,7 +101,7 @@ fn manifests() -> BTreeMap<String, toml::Table> {
     let mut found = BTreeMap::new();
     for file in files() {
         let parts: Vec<&str> = file.iter().filter_map(|part| part.to_str()).collect();
-        if let ["crates", folder, "Cargo.toml"] = parts[..] {
+        if let ["crates" | "services", folder, "Cargo.toml"] = parts[..] {
             found.insert(folder.to_string(), read(&file).parse().expect("a manifest is TOML"));
         }
     }
@@ -138,14 +139,14 @@ fn crates_use_only_what_lies_below_them() {
     for (folder, manifest) in manifests() {
         let Some(allowed) = may_use.get(folder.as_str()) else {
             wrong.push(format!(
-                "crates/{folder} has no place in the table of ARCHITECTURE.md; decide what it may use"
+                "`{folder}` has no place in the table of ARCHITECTURE.md; decide what it may use"
             ));
             continue;
         };
         let name = manifest["package"]["name"].as_str().unwrap_or_default();
         let expected = if folder == "offpath" { folder.clone() } else { format!("offpath-{folder}") };
         if name != expected {
-            wrong.push(format!("crates/{folder} is named `{name}`; name it `{expected}`"));
+            wrong.push(format!("`{folder}` is named `{name}`; name it `{expected}`"));
         }
         for key in ["dependencies", "build-dependencies", "dev-dependencies"] {
             for used in ours(&manifest, key) {
@@ -154,7 +155,7 @@ fn crates_use_only_what_lies_below_them() {
                     TESTS_MAY_USE.iter().any(|(by, all)| *by == folder && all.contains(&used.as_str()));
                 let testing = key == "dev-dependencies" && (used == "conformance" || in_tests);
                 if !allowed.contains(&used.as_str()) && !testing {
-                    wrong.push(format!("crates/{folder} has `{used}` in [{key}], and may use {allowed:?}"));
+                    wrong.push(format!("`{folder}` has `{used}` in [{key}], and may use {allowed:?}"));
                 }
             }
         }
@@ -269,7 +270,7 @@ fn every_crate_has_the_licences() {
         let license = &manifest["package"]["license"];
         let inherited = license.get("workspace").and_then(toml::Value::as_bool) == Some(true);
         let own = license.as_str() == Some("MIT OR Apache-2.0");
-        assert!(inherited || own, "crates/{folder}: write `license.workspace = true`");
+        assert!(inherited || own, "{folder}: write `license.workspace = true`");
     }
     for file in ["LICENSE-MIT", "LICENSE-APACHE"] {
         assert!(root().join(file).is_file(), "{file} is missing");

@@ -234,8 +234,8 @@ impl Scratch {
         let mut kept = BTreeSet::new();
         for path in files_below(&scratch.repository, &leave_out)? {
             let inside = path.strip_prefix(&scratch.repository).expect("it was found below").to_path_buf();
-            let of_crates =
-                inside.starts_with("crates") && inside.extension().is_some_and(|kind| kind == "rs");
+            let of_crates = ROOMS.iter().any(|room| inside.starts_with(room))
+                && inside.extension().is_some_and(|kind| kind == "rs");
             // Sources come with their mutants; until then what an earlier run left stands.
             if !(of_crates && scratch.root.join(&inside).exists()) {
                 write_if_other(&scratch.root.join(&inside), &fs::read(&path).map_err(io(&path))?)?;
@@ -252,10 +252,11 @@ impl Scratch {
 
     /// Reads a crate's sources and draws from their sites.
     pub fn read(&self, name: &str, draw: Draw) -> Result<Crate, String> {
-        let folder = self.repository.join("crates").join(name).join("src");
+        let folder = self.repository.join(folder_of(&self.repository, name)).join("src");
         if !folder.join("lib.rs").is_file() {
             return Err(format!(
-                "crates/{name} has no src/lib.rs; name a folder of crates/ that is a library"
+                "`{name}` has no src/lib.rs in {}; name a folder there that is a library",
+                ROOMS.join("/ or ") + "/"
             ));
         }
         // Programs are other crates than the library, with roots of their own.
@@ -329,12 +330,13 @@ impl Scratch {
                 texts.insert(path.clone(), text);
             }
         }
-        let folder = self.repository.join("crates");
-        for path in files_below(&folder, &|path| path.ends_with("target"))? {
-            let inside = path.strip_prefix(&self.repository).expect("it was found below").to_path_buf();
-            match texts.get(&inside) {
-                Some(text) => write_if_other(&self.root.join(&inside), text.as_bytes())?,
-                None => write_if_other(&self.root.join(&inside), &fs::read(&path).map_err(io(&path))?)?,
+        for room in ROOMS {
+            for path in files_below(&self.repository.join(room), &|path| path.ends_with("target"))? {
+                let inside = path.strip_prefix(&self.repository).expect("it was found below").to_path_buf();
+                match texts.get(&inside) {
+                    Some(text) => write_if_other(&self.root.join(&inside), text.as_bytes())?,
+                    None => write_if_other(&self.root.join(&inside), &fs::read(&path).map_err(io(&path))?)?,
+                }
             }
         }
         Ok(())
@@ -436,6 +438,16 @@ impl Scratch {
         }
         Ok(found.split_off(1))
     }
+}
+
+/// The folders that have our crates in them.
+const ROOMS: [&str; 2] = ["crates", "services"];
+
+/// Where a crate is, from the repository's root.
+pub fn folder_of(repository: &Path, name: &str) -> PathBuf {
+    let rooms = ROOMS.map(|room| Path::new(room).join(name));
+    let found = rooms.iter().find(|folder| repository.join(folder).is_dir());
+    found.unwrap_or(&rooms[0]).clone()
 }
 
 /// How cargo is told of the crate in folder `name`.

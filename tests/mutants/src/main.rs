@@ -17,7 +17,7 @@ use std::time::Instant;
 const HELP: &str = "\
 Usage: offpath-mutants [OPTIONS] CRATE...
 
-CRATE is a folder of crates/, such as `capacity`.
+CRATE is a folder of crates/ or services/, such as `capacity`.
 
   --sample N        mutants of each crate (default 25)
   --seed N          which of them are drawn (default 1)

@@ -1,6 +1,6 @@
 //! Test programs, and which mutant each of them notices.
 
-use crate::build::Scratch;
+use crate::build::{Scratch, folder_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
@@ -81,7 +81,7 @@ impl Runner<'_> {
         most: Duration,
         first: bool,
     ) -> Result<Ended, String> {
-        let folder = self.scratch.root.join("crates").join(name);
+        let folder = self.scratch.root.join(folder_of(&self.scratch.root, name));
         let mut command = Command::new(path);
         command.args(arguments).current_dir(&folder).process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -1,7 +1,7 @@
 //! `offpath explain`: the experiment behind an evidence row, and why its prediction is what it is.
 
 use super::Context;
-use super::reproduce::{figure, known, reproduced, rows};
+use super::reproduce::{figure, known, refused, reproduced, rows};
 use crate::failure::Failure;
 use crate::output::{Entry, Format, SCHEMA_VERSION, fixed, round, signed};
 use crate::progress::Progress;
@@ -84,7 +84,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let library = context.system.library()?;
     let bench = Bench::new(library).under(context.system.overlay.clone());
     let inside = match &line.row.experiment {
-        Some(experiment) => bench.inside(&experiment.plain)?,
+        Some(experiment) => bench.inside(&experiment.plain).map_err(refused)?,
         None => Inside::Nothing,
     };
     let fitted = fitted_numbers(&bench, line)?;
@@ -101,7 +101,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
 /// The numbers of the profile that name the row as their evidence.
 fn fitted_numbers(bench: &Bench, line: &Line) -> Result<Vec<String>, Failure> {
     let Some(experiment) = &line.row.experiment else { return Ok(Vec::new()) };
-    let router = bench.router_of(&experiment.plain)?;
+    let router = bench.router_of(&experiment.plain).map_err(refused)?;
     let numbers = router.system().numbers.iter().filter(|(_, number)| number.rows.contains(&line.row.id));
     Ok(numbers.map(|(name, number)| format!("{name} = {}", number.value)).collect())
 }

@@ -5,18 +5,13 @@ pub mod completions;
 pub mod device;
 pub mod explain;
 pub mod fit;
-#[cfg(feature = "mongo")]
-pub mod mongo;
 pub mod new;
 pub mod path;
 pub mod plan;
-#[cfg(feature = "redis")]
-pub mod relay;
 pub mod reproduce;
 pub mod run;
 pub mod serve;
-#[cfg(feature = "redis")]
-pub mod shard;
+pub mod service;
 pub mod sweep;
 pub mod torture;
 
@@ -24,6 +19,7 @@ use crate::failure::Failure;
 use crate::options::SystemOptions;
 use crate::output::{OutputOptions, Screen};
 use clap::{Parser, Subcommand};
+pub use offpath_terminal::Context;
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -74,23 +70,16 @@ pub enum Command {
     Reproduce(reproduce::Options),
     Explain(explain::Options),
     Fit(fit::Options),
-    #[cfg(feature = "redis")]
-    Relay(relay::Options),
-    #[cfg(feature = "redis")]
-    Shard(shard::Options),
+    /// Replicate a Redis or Valkey master to many replicas, at the cost of one
+    #[command(disable_help_flag = true)]
+    Relay(service::Options),
+    /// Share a Redis cluster's slots, or a MongoDB collection, over host and card
+    #[command(disable_help_flag = true)]
+    Shard(service::Options),
     Run(run::Options),
     Serve(serve::Options),
     Torture(torture::Options),
     Completions(completions::Options),
-}
-
-/// What every command gets beside its own options.
-#[derive(Debug)]
-pub struct Context {
-    /// Which system is meant.
-    pub system: SystemOptions,
-    /// Where the answer goes.
-    pub screen: Screen,
 }
 
 /// Runs the command; the exit code is that of its answer.
@@ -99,8 +88,6 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let system = &context.system;
     match &cli.command {
         Command::Fit(_) => system.refuse("fit", true)?,
-        #[cfg(feature = "redis")]
-        Command::Relay(_) => system.refuse("relay", false)?,
         Command::Serve(_) => system.refuse("serve", true)?,
         Command::Completions(_) => system.refuse("completions", false)?,
         _ => {}
@@ -115,10 +102,8 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Reproduce(options) => reproduce::run(&options, &context),
         Command::Explain(options) => explain::run(&options, &context),
         Command::Fit(options) => fit::run(&options, &context),
-        #[cfg(feature = "redis")]
-        Command::Relay(options) => relay::run(&options),
-        #[cfg(feature = "redis")]
-        Command::Shard(options) => shard::run(&options, &context),
+        Command::Relay(_) => service::run("relay", "offpath-redis"),
+        Command::Shard(_) => service::run("shard", "offpath-shard"),
         Command::Run(options) => run::run(&options, &context),
         Command::Serve(options) => serve::run(&options, &context),
         Command::Torture(options) => torture::run(&options, &context),

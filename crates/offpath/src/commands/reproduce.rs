@@ -3,7 +3,7 @@
 mod html;
 
 use super::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, nearest};
 use crate::output::{Entry, Format, OutputFile, SCHEMA_VERSION, Screen, round, short, signed};
 use crate::progress::Progress;
 use clap::Args;
@@ -156,14 +156,13 @@ struct Report {
     rivals: Vec<RivalReport>,
 }
 
-impl From<ExperimentError> for Failure {
-    fn from(error: ExperimentError) -> Failure {
-        Failure::input(
-            error.to_string(),
-            "the rows rest on bluefield2, connectx6, the hosts srv and cli and the testbeds rack and rack-cli; \
-             a profile of your own has to keep their names",
-        )
-    }
+/// What an error leads to.
+pub fn refused(error: ExperimentError) -> Failure {
+    Failure::input(
+        error.to_string(),
+        "the rows rest on bluefield2, connectx6, the hosts srv and cli and the testbeds rack and rack-cli; \
+         a profile of your own has to keep their names",
+    )
 }
 
 /// The evidence rows; refused files are a bug, since they are built in.
@@ -181,10 +180,11 @@ pub fn reproduced(context: &Context, only: &[String], threads: Option<u16>) -> R
         ));
     }
     let library = system.library()?;
-    let lines = reproduce(&library, &rows(), only, &system.overlay, self::threads(threads))?;
+    let lines =
+        reproduce(&library, &rows(), only, &system.overlay, self::threads(threads)).map_err(refused)?;
     // A rival beside another one would say nothing about either.
     let alone = system.overlay.is_empty() && only.is_empty();
-    let rivals = if alone { rivals(&library, &lines)? } else { Vec::new() };
+    let rivals = if alone { rivals(&library, &lines).map_err(refused)? } else { Vec::new() };
     Ok(Reproduced { summary: summary(&lines), lines, rivals })
 }
 
@@ -196,8 +196,9 @@ fn threads(asked: Option<u16>) -> usize {
 pub fn known(names: &[String], rows: &[Row]) -> Result<(), Failure> {
     for name in names {
         if rows.iter().all(|row| row.id != *name) {
-            let near = rows.iter().min_by_key(|row| strsim::damerau_levenshtein(&row.id, name));
-            let near = near.map_or_else(String::new, |row| format!("did you mean `{}`? ", row.id));
+            let ids: Vec<String> = rows.iter().map(|row| row.id.clone()).collect();
+            let near =
+                nearest(name, &ids).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
             return Err(Failure::input(
                 format!("`{name}` is no evidence row"),
                 format!("{near}`offpath reproduce --all` lists them"),
@@ -220,7 +221,8 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     if let Some(file) = page {
         progress.doing("drawing the figures");
         let overlays = &context.system.overlay;
-        let figures = figures(&context.system.library()?, &seen.lines, overlays, threads(options.threads))?;
+        let figures = figures(&context.system.library()?, &seen.lines, overlays, threads(options.threads))
+            .map_err(refused)?;
         file.write(html::page(&seen, &figures, overlays, screen).html().as_bytes())?;
     }
     if let Some(file) = residuals_file {

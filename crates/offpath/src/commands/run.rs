@@ -248,7 +248,7 @@ impl WorldOptions {
             }
             On::Verbs(device) => {
                 let peers = self.peers(needed)?;
-                let mut world = Verbs::open(device.as_deref(), self.seed)?;
+                let mut world = Verbs::open(device.as_deref(), self.seed).map_err(device_refused)?;
                 report.world = "verbs";
                 report.device = Some(world.device().to_string());
                 report.line = format!("queue pairs of {}", world.device());
@@ -301,20 +301,18 @@ pub fn argument(name: &RoleName) -> String {
     if name.instance == 0 { name.role.clone() } else { format!("{}:{}", name.role, name.instance) }
 }
 
-impl From<VerbsError> for Failure {
-    fn from(error: VerbsError) -> Failure {
-        Failure::input(error.to_string(), "or run on the twin: `--on twin:DEVICE`")
-    }
+/// What an error leads to.
+fn device_refused(error: VerbsError) -> Failure {
+    Failure::input(error.to_string(), "or run on the twin: `--on twin:DEVICE`")
 }
 
-impl From<RunError> for Failure {
-    fn from(error: RunError) -> Failure {
-        match error {
-            RunError::Deadlock { .. } => {
-                Failure::negative(error.to_string(), "please report it with the command line")
-            }
-            _ => Failure::input(error.to_string(), "`offpath device show NAME` lists what a system has"),
+/// What an error leads to.
+pub fn run_failed(error: RunError) -> Failure {
+    match error {
+        RunError::Deadlock { .. } => {
+            Failure::negative(error.to_string(), "please report it with the command line")
         }
+        _ => Failure::input(error.to_string(), "`offpath device show NAME` lists what a system has"),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::Context;
 use super::run::{
-    LogOptions, StoreOptions, WorldOptions, argument, kv_failed, log_failed, role_name, unknown_system,
+    LogOptions, StoreOptions, WorldOptions, argument, kv_failed, log_failed, role_name, run_failed,
+    unknown_system,
 };
 use crate::failure::Failure;
 use crate::output::emit;
@@ -138,7 +139,7 @@ fn store(options: &KvOptions, context: &Context) -> Result<ExitCode, Failure> {
     announce("kv", &homes.iter().map(name).collect::<Vec<_>>(), options.listen)?;
     let parts = StoreServers { options: shape, homes, stop: stop_on_signal()? };
     let around = Surroundings { seed: options.world.seed, directory: None, engine: None };
-    let ended = play(place, &parts, &around)?;
+    let ended = play(place, &parts, &around).map_err(run_failed)?;
     for (name, answer) in ended.answers {
         let served = answer.map_err(kv_failed)?;
         let (connections, gets, changes) = (served.connections, served.gets, served.changes);
@@ -172,7 +173,7 @@ fn log(options: &ReplogOptions, context: &Context) -> Result<ExitCode, Failure> 
     let (place, _) = options.world.open(context, &needed, Some(options.listen))?;
     announce("replog", &options.role, options.listen)?;
     let parts = LogServers { options: shape, names: options.role.clone(), stop: stop_on_signal()? };
-    let ended = play(place, &parts, &options.log.around(options.world.seed))?;
+    let ended = play(place, &parts, &options.log.around(options.world.seed)).map_err(run_failed)?;
     for (_, answer) in ended.answers {
         answer.map_err(log_failed)?;
     }

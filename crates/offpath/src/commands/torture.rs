@@ -59,25 +59,22 @@ fn subject() -> impl TypedValueParser<Value = Subject> {
     })
 }
 
-impl From<TortureError> for Failure {
-    fn from(error: TortureError) -> Failure {
-        let help = match error {
-            TortureError::UnknownMistake { .. } => {
-                "leave `--plant` out to look for mistakes that nobody planted"
-            }
-            TortureError::Missing { .. } => "`offpath device show NAME` lists what a system has",
-        };
-        Failure::input(error.to_string(), help)
-    }
+/// What an error leads to.
+fn refused(error: TortureError) -> Failure {
+    let help = match error {
+        TortureError::UnknownMistake { .. } => "leave `--plant` out to look for mistakes that nobody planted",
+        TortureError::Missing { .. } => "`offpath device show NAME` lists what a system has",
+    };
+    Failure::input(error.to_string(), help)
 }
 
 /// Plays the seeds and prints the verdict; the exit code says whether the promise held.
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let library = context.system.library()?;
     let system = context.system.load(&library, &options.device, &[])?;
-    check_system(options.subject, &Router::new(&system)?)?;
+    check_system(options.subject, &Router::new(&system)?).map_err(refused)?;
     // A wrong name is refused before anything runs.
-    Trial::of(options.subject, options.first_seed, options.plant.as_deref())?;
+    Trial::of(options.subject, options.first_seed, options.plant.as_deref()).map_err(refused)?;
     let Some(end) = options.first_seed.checked_add(options.seeds) else {
         return Err(Failure::input(
             format!("seeds from {} on are fewer than {}", options.first_seed, options.seeds),
@@ -140,7 +137,8 @@ fn play(options: &Options, system: &System, end: u64) -> Result<Verdict, Failure
                         if seed >= end || seed > lowest.load(Ordering::Relaxed) {
                             return Ok(());
                         }
-                        let trial = Trial::of(options.subject, seed, options.plant.as_deref())?;
+                        let trial =
+                            Trial::of(options.subject, seed, options.plant.as_deref()).map_err(refused)?;
                         let played = match trial.play(&router, &trial.schedule) {
                             Ok(tally) => Ok((tally, trial.schedule)),
                             Err(broken) => {

@@ -1,8 +1,8 @@
-//! The command line for tests: how it ends, and whether its JSON follows docs/schemas.
+//! A program of ours for tests: how it ends, and whether its JSON follows docs/schemas.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use assert_cmd::cargo::cargo_bin_cmd;
+use assert_cmd::Command;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -18,9 +18,17 @@ pub fn offpath(arguments: &[&str]) -> Answer {
     in_columns(arguments, None)
 }
 
+/// The program of the package that is tested: each has one.
+fn program() -> Command {
+    let own = option_env!("CARGO_BIN_EXE_offpath")
+        .or(option_env!("CARGO_BIN_EXE_offpath-shard"))
+        .or(option_env!("CARGO_BIN_EXE_offpath-relay"));
+    Command::new(own.expect("cargo names the program to its tests"))
+}
+
 /// Runs it for a page of so many columns.
 fn in_columns(arguments: &[&str], columns: Option<&str>) -> Answer {
-    let mut command = cargo_bin_cmd!("offpath");
+    let mut command = program();
     if let Some(columns) = columns {
         command.env("COLUMNS", columns);
     }

@@ -1,6 +1,6 @@
 //! `offpath run kv`: YCSB against the coded key-value store.
 
-use super::{Busy, On, WorldOptions, WorldReport, busiest, ns, refused, stations_page, us};
+use super::{Busy, On, WorldOptions, WorldReport, busiest, ns, refused, run_failed, stations_page, us};
 use crate::commands::Context;
 use crate::failure::{BAD_INPUT, Failure, NEGATIVE};
 use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, percent, round, short, tell};
@@ -342,7 +342,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let shared = Shared::new(options.clients);
     let parts = Store { options: store, load, shared, serves: !options.world.connects() };
     let around = Surroundings { seed: options.world.seed, directory: None, engine: options.store.engine() };
-    let ended = play(place, &parts, &around)?;
+    let ended = play(place, &parts, &around).map_err(run_failed)?;
     let mut all = Report::default();
     // A client that waits for a server which failed tells less than the server.
     let (clients, servers): (Vec<_>, Vec<_>) =

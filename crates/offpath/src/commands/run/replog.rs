@@ -1,7 +1,7 @@
 //! `offpath run replog`: writes to the replicated log, and where the host's time goes.
 
 use super::kv::connection_help;
-use super::{Busy, On, WorldOptions, WorldReport, busiest, ns, refused, stations_page, us};
+use super::{Busy, On, WorldOptions, WorldReport, busiest, ns, refused, run_failed, stations_page, us};
 use crate::commands::Context;
 use crate::failure::Failure;
 use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, round, short};
@@ -215,7 +215,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     };
     let (place, world) = options.world.open(context, &followers_of(&log), None)?;
     let parts = Logged { options: log, load, serves: !options.world.connects() };
-    let ended = play(place, &parts, &options.log.around(options.world.seed))?;
+    let ended = play(place, &parts, &options.log.around(options.world.seed)).map_err(run_failed)?;
     // The primary that waits for a backup which failed tells less than the backup.
     let (primary, others): (Vec<_>, Vec<_>) =
         ended.answers.into_iter().partition(|(name, _)| name.role == "host");

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use comfy_table::{
     Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets,
 };
-use offpath::profile::System;
+use offpath_profile::System;
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, IsTerminal, Read, Write, stderr, stdout};

@@ -1,11 +1,11 @@
-//! `offpath relay`: replication taken off a Redis or Valkey master.
+//! The program `offpath-relay`, which `offpath relay` starts: replication taken off a Redis or Valkey master.
 
-use crate::failure::{BAD_INPUT, Failure};
-use crate::output::tell;
-use clap::Args;
+use clap::Parser;
 use miette::Diagnostic;
 use offpath_redis::config::{Config, User};
 use offpath_redis::relay::{self, RelayError};
+use offpath_terminal::failure::{BAD_INPUT, Failure};
+use offpath_terminal::output::{OutputOptions, tell};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -23,9 +23,11 @@ ends at SIGTERM, once replicas have taken what is left. TLS and users are in the
 docs/redis.md describes it.";
 
 /// Replicate a Redis or Valkey master to many replicas, at the cost of one
-#[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
-pub struct Options {
+#[derive(Parser, Debug)]
+#[command(name = "offpath-relay", version, after_help = EXAMPLES, max_term_width = 100)]
+struct Options {
+    #[command(flatten)]
+    output: OutputOptions,
     /// The configuration file; what is given beside it counts more
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -105,7 +107,7 @@ impl Options {
 }
 
 /// Runs the relay until it is told to end.
-pub fn run(options: &Options) -> Result<ExitCode, Failure> {
+fn run(options: &Options) -> Result<ExitCode, Failure> {
     let config = options.config()?;
     if options.check {
         relay::Relay::new(config).map_err(failure)?;
@@ -129,4 +131,12 @@ impl Diagnostic for Report {
 
 fn failure(error: RelayError) -> Failure {
     Failure::new(BAD_INPUT, Report(error))
+}
+
+fn main() -> ExitCode {
+    offpath_terminal::program(
+        "offpath-relay",
+        |options: &Options| options.output.color,
+        |options| run(&options),
+    )
 }

@@ -3,9 +3,9 @@
 use crate::failure::Failure;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use offpath::profile::{Library, Request, System};
-use offpath::quantity::{Bytes, Time};
-use offpath::route::{Posting, Verb};
+use offpath_profile::{Library, Request, System};
+use offpath_quantity::{Bytes, Time};
+use offpath_route::{Posting, Verb};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -90,7 +90,7 @@ pub fn whole<T: TryFrom<u64>>(
 
 /// Reads a time that is longer than none.
 pub fn some_time(text: &str) -> Result<Time, String> {
-    let time: Time = text.parse().map_err(|error: offpath::quantity::ParseError| error.to_string())?;
+    let time: Time = text.parse().map_err(|error: offpath_quantity::ParseError| error.to_string())?;
     if time == Time::ZERO { Err("it has to be longer than 0, as in `1 ms`".to_string()) } else { Ok(time) }
 }
 
@@ -107,7 +107,7 @@ pub fn payload(text: &str) -> Result<Bytes, String> {
     if text.trim_start().starts_with('-') {
         return Err(format!("a payload is from 0 B to {LARGEST_PAYLOAD}"));
     }
-    let size: Bytes = text.parse().map_err(|error: offpath::quantity::ParseError| error.to_string())?;
+    let size: Bytes = text.parse().map_err(|error: offpath_quantity::ParseError| error.to_string())?;
     if size > LARGEST_PAYLOAD {
         return Err(format!("a payload is at most {LARGEST_PAYLOAD}; split larger transfers into several"));
     }

@@ -1,12 +1,8 @@
 //! `offpath shard mongo`: a collection over MongoDB-compatible servers of unlike strength.
 
-use super::Context;
-use super::shard::{endpoint_of, time};
-use crate::failure::Failure;
-use crate::output::{Entry, Format, OutputFile, SCHEMA_VERSION, short, tell};
+use crate::redis::{endpoint_of, time};
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::ProgressBar;
-use offpath::workload::{Operation, Workload};
 use offpath_mongo::MongoError;
 use offpath_mongo::client::Access;
 use offpath_mongo::key::Key;
@@ -14,6 +10,10 @@ use offpath_mongo::map::{Endpoint, Map, Method, shares};
 use offpath_mongo::measure::reads_per_second;
 use offpath_mongo::router::Router;
 use offpath_mongo::ycsb;
+use offpath_terminal::Context;
+use offpath_terminal::failure::Failure;
+use offpath_terminal::output::{Entry, Format, OutputFile, SCHEMA_VERSION, short, tell};
+use offpath_workload::{Operation, Workload};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, stderr};
@@ -105,7 +105,7 @@ struct YcsbOptions {
     #[arg(long = "property", value_name = "PROPERTY")]
     properties: Vec<String>,
     /// What is drawn; the same seed draws the same
-    #[arg(long, default_value_t = 1, value_parser = crate::options::whole::<u64>(0, u64::MAX))]
+    #[arg(long, default_value_t = 1, value_parser = offpath_terminal::options::whole::<u64>(0, u64::MAX))]
     seed: u64,
 }
 
@@ -133,10 +133,9 @@ struct RouteOptions {
     keys: Vec<String>,
 }
 
-impl From<MongoError> for Failure {
-    fn from(error: MongoError) -> Failure {
-        Failure::input(error.to_string(), "`offpath shard mongo --help` shows the order of the steps")
-    }
+/// What an error leads to.
+fn refused(error: MongoError) -> Failure {
+    Failure::input(error.to_string(), "`offpath shard mongo --help` shows the order of the steps")
 }
 
 /// Runs the command with the user and password of `offpath shard`.
@@ -158,7 +157,7 @@ pub fn run(
 }
 
 fn workload(path: &PathBuf, properties: &[String]) -> Result<Workload, Failure> {
-    let refuse = |error| Failure::new(crate::failure::BAD_INPUT, error);
+    let refuse = |error| Failure::new(offpath_terminal::failure::BAD_INPUT, error);
     let mut overrides = BTreeMap::new();
     for property in properties {
         let Some((key, value)) = property.split_once('=') else {
@@ -190,7 +189,8 @@ fn plan(options: &PlanOptions, access: &Access, context: &Context) -> Result<Str
             (Some(weight), _) => weight,
             (None, Some(text)) => {
                 let database = options.collection.split('.').next().unwrap_or_default();
-                let rate = reads_per_second(address, access, database, time("--measure", text)?)?;
+                let rate =
+                    reads_per_second(address, access, database, time("--measure", text)?).map_err(refused)?;
                 tell(&format!("{name}: {rate:.0} reads/s (single documents of 1 kB)"));
                 rate
             }
@@ -200,7 +200,7 @@ fn plan(options: &PlanOptions, access: &Access, context: &Context) -> Result<Str
     }
     let map = match options.method {
         Spread::Hashed if options.splits.is_empty() && options.workload.is_none() => {
-            Map::hashed(&options.collection, endpoints)?
+            Map::hashed(&options.collection, endpoints).map_err(refused)?
         }
         Spread::Hashed => {
             let help = "add `--method range`, or leave out --split and --workload";
@@ -210,15 +210,15 @@ fn plan(options: &PlanOptions, access: &Access, context: &Context) -> Result<Str
             let splits: Vec<Key> = match &options.workload {
                 Some(file) => {
                     let weights: Vec<f64> = endpoints.iter().map(|endpoint| endpoint.weight).collect();
-                    ycsb::splits(&workload(file, &options.properties)?, &weights)?
+                    ycsb::splits(&workload(file, &options.properties)?, &weights).map_err(refused)?
                 }
                 None => options.splits.iter().map(|key| Key::from(key.as_str())).collect(),
             };
-            Map::ranges(&options.collection, endpoints, &splits)?
+            Map::ranges(&options.collection, endpoints, &splits).map_err(refused)?
         }
     };
     if let Some(path) = &options.out {
-        map.save(path)?;
+        map.save(path).map_err(refused)?;
     }
     shown(&map, None, context)
 }
@@ -267,8 +267,8 @@ struct MovedAnswer {
 
 fn rows(map: &Map, router: Option<&Router>) -> Result<Vec<EndpointRow>, Failure> {
     let weights: Vec<f64> = map.endpoint.iter().map(|endpoint| endpoint.weight).collect();
-    let (shares, slots) = (shares(&weights)?, map.slots());
-    let held = router.map(Router::held).transpose()?;
+    let (shares, slots) = (shares(&weights).map_err(refused)?, map.slots());
+    let held = router.map(Router::held).transpose().map_err(refused)?;
     let row = |(index, endpoint): (usize, &Endpoint)| EndpointRow {
         name: endpoint.name.clone(),
         address: endpoint.address.clone(),
@@ -323,7 +323,7 @@ fn table(rows: Vec<EndpointRow>, context: &Context) -> String {
 }
 
 fn status(options: &MapOptions, access: Access, context: &Context) -> Result<String, Failure> {
-    let router = Router::open(&options.map, access)?;
+    let router = Router::open(&options.map, access).map_err(refused)?;
     shown(&router.map(), Some(&router), context)
 }
 
@@ -332,7 +332,7 @@ fn spinner() -> ProgressBar {
 }
 
 fn rebalance(options: &RebalanceOptions, access: Access, context: &Context) -> Result<String, Failure> {
-    let router = Router::open(&options.map, access)?;
+    let router = Router::open(&options.map, access).map_err(refused)?;
     let map = router.map();
     let mut weights: Vec<f64> = map.endpoint.iter().map(|endpoint| endpoint.weight).collect();
     for text in &options.weights {
@@ -349,7 +349,7 @@ fn rebalance(options: &RebalanceOptions, access: Access, context: &Context) -> R
         bar.tick();
     });
     bar.finish_and_clear();
-    let moved = moved?;
+    let moved = moved.map_err(refused)?;
     let map = router.map();
     let rows = rows(&map, Some(&router))?;
     let pause = moved.pause.as_secs_f64() * 1e3;
@@ -385,7 +385,7 @@ struct RouteAnswer {
 }
 
 fn route(options: &RouteOptions, context: &Context) -> Result<String, Failure> {
-    let map = Map::load(&options.map)?;
+    let map = Map::load(&options.map).map_err(refused)?;
     let row = |text: &String| {
         let key = Key::from(text.as_str());
         let endpoint = &map.endpoint[map.owner(&key)];
@@ -462,7 +462,7 @@ fn run_ycsb(options: &YcsbOptions, access: Access, context: &Context) -> Result<
         let help = "add `--property operationcount=10000`";
         return Err(Failure::input("operationcount = 0 would run for ever", help));
     }
-    let router = Router::open(&options.map, access)?;
+    let router = Router::open(&options.map, access).map_err(refused)?;
     let bar = spinner();
     let loaded = options
         .load
@@ -472,12 +472,15 @@ fn run_ycsb(options: &YcsbOptions, access: Access, context: &Context) -> Result<
                 bar.tick();
             })
         })
-        .transpose()?;
+        .transpose()
+        .map_err(refused)?;
     bar.finish_and_clear();
-    let report = ycsb::run(&router, &workload, workload.operation_count, threads, options.seed)?;
+    let report =
+        ycsb::run(&router, &workload, workload.operation_count, threads, options.seed).map_err(refused)?;
     let map = router.map();
     let lost = report.missing + report.wrong;
-    let code = if lost == 0 { ExitCode::SUCCESS } else { ExitCode::from(crate::failure::NEGATIVE) };
+    let code =
+        if lost == 0 { ExitCode::SUCCESS } else { ExitCode::from(offpath_terminal::failure::NEGATIVE) };
     let rate = report.operations as f64 / report.seconds;
     let rows: Vec<OperationRow> = report
         .timing

@@ -2,9 +2,9 @@
 
 use crate::output::{COLUMNS, Color, allows_color, columns, tell};
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
-use offpath::profile::{Problem, ProfileError};
-use offpath::quantity::ParseError;
-use offpath::route::{RouteError, Router};
+use offpath_profile::{Problem, ProfileError};
+use offpath_quantity::ParseError;
+use offpath_route::{RouteError, Router};
 use std::fmt;
 use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;

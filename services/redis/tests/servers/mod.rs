@@ -274,6 +274,7 @@ impl Relay {
     fn spawn(folder: &Path) -> Child {
         let log = fs::OpenOptions::new().create(true).append(true).open(folder.join("log")).expect("a log");
         Command::new(env!("CARGO_BIN_EXE_offpath-relay"))
+            .arg("--config")
             .arg(folder.join("relay.toml"))
             .stderr(log)
             .spawn()

@@ -1,24 +1,24 @@
 //! `offpath shard`: a Redis or Valkey cluster over endpoints of unlike strength.
 
-use super::Context;
-use crate::failure::Failure;
-use crate::output::{Entry, Format, OutputFile, SCHEMA_VERSION, short, tell};
 use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
-use offpath::quantity::Time;
+use offpath_quantity::Time;
 use offpath_redis::shard::apply::{Done, apply};
 use offpath_redis::shard::bitmap::Bitmap;
 use offpath_redis::shard::client::Access;
 use offpath_redis::shard::plan::Plan;
 use offpath_redis::shard::slots::slot;
 use offpath_redis::shard::{ShardError, measure, topology};
+use offpath_terminal::Context;
+use offpath_terminal::failure::Failure;
+use offpath_terminal::output::{Entry, Format, OutputFile, SCHEMA_VERSION, short, tell};
 use serde::Serialize;
 use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-const EXAMPLES: &str = "\
+pub const EXAMPLES: &str = "\
 Examples:
   offpath shard plan host=10.0.0.1:7000 card=10.0.0.2:7000 --measure 2s --out shards.toml
   offpath shard plan host=10.0.0.1:7000=250000 card=10.0.0.2:7000=90000 --out shards.toml
@@ -30,7 +30,6 @@ Examples:
 
 /// Share a Redis cluster's slots over host and card
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
 pub struct Options {
     /// The ACL user
     #[arg(long, global = true, requires = "password_file")]
@@ -54,8 +53,7 @@ enum Command {
     Rebalance(RebalanceOptions),
     /// Print where keys are
     Route(RouteOptions),
-    #[cfg(feature = "mongo")]
-    Mongo(super::mongo::Options),
+    Mongo(crate::mongo::Options),
 }
 
 #[derive(Args, Debug)]
@@ -121,10 +119,9 @@ struct RouteOptions {
     bitmap: Option<PathBuf>,
 }
 
-impl From<ShardError> for Failure {
-    fn from(error: ShardError) -> Failure {
-        Failure::input(error.to_string(), "`offpath shard --help` shows the order of the steps")
-    }
+/// What an error leads to.
+fn refused(error: ShardError) -> Failure {
+    Failure::input(error.to_string(), "`offpath shard --help` shows the order of the steps")
 }
 
 pub(super) fn time(option: &str, text: &str) -> Result<Duration, Failure> {
@@ -190,9 +187,8 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         }
         Command::Rebalance(rebalance) => self::rebalance(rebalance, &access, context)?,
         Command::Route(route) => self::route(route, &access, context)?,
-        #[cfg(feature = "mongo")]
         Command::Mongo(mongo) => {
-            let (text, code) = super::mongo::run(mongo, access.user, access.password, context)?;
+            let (text, code) = crate::mongo::run(mongo, access.user, access.password, context)?;
             context.screen.emit(&text)?;
             return Ok(code);
         }
@@ -246,7 +242,7 @@ fn plan(options: &PlanOptions, access: &Access, context: &Context) -> Result<Str
                 rate * clock(name)? / clock(known)?
             }
             (None, Some(text)) => {
-                let measured = measure::load(address, access, time("--measure", text)?)?;
+                let measured = measure::load(address, access, time("--measure", text)?).map_err(refused)?;
                 tell(&format!("{name}: {:.0} requests/s ({})", measured.requests_per_second, measured.load));
                 measured.requests_per_second
             }
@@ -265,7 +261,7 @@ fn plan(options: &PlanOptions, access: &Access, context: &Context) -> Result<Str
         known = known.or(Some((name, rate)));
         endpoints.push((name.to_string(), address.to_string(), rate));
     }
-    let plan = Plan::new(&endpoints)?;
+    let plan = Plan::new(&endpoints).map_err(refused)?;
     if let Some(file) = out {
         file.write(plan.text().as_bytes())?;
     }
@@ -305,7 +301,7 @@ fn carry_out(plan: &Plan, access: &Access, dry_run: bool) -> Result<Done, Failur
         bar.set_position(at as u64);
     });
     bar.finish_and_clear();
-    Ok(done?)
+    Ok(done.map_err(refused)?)
 }
 
 #[derive(Serialize)]
@@ -368,8 +364,8 @@ struct StatusAnswer {
 }
 
 fn status(server: &str, access: &Access, context: &Context) -> Result<String, Failure> {
-    let mut client = access.connect(server).map_err(ShardError::from)?;
-    let info = client.text(&["CLUSTER", "INFO"]).map_err(ShardError::from)?;
+    let mut client = access.connect(server).map_err(ShardError::from).map_err(refused)?;
+    let info = client.text(&["CLUSTER", "INFO"]).map_err(ShardError::from).map_err(refused)?;
     let state = info
         .lines()
         .find_map(|line| line.strip_prefix("cluster_state:"))
@@ -377,7 +373,7 @@ fn status(server: &str, access: &Access, context: &Context) -> Result<String, Fa
         .trim()
         .to_string();
     let mut rows = Vec::new();
-    for node in topology::nodes(&mut client)? {
+    for node in topology::nodes(&mut client).map_err(refused)? {
         // Only a node itself tells which of its slots are on their way.
         let moving = match access
             .connect(&node.address)
@@ -424,8 +420,11 @@ fn rebalance(options: &RebalanceOptions, access: &Access, context: &Context) -> 
     let mut endpoints = Vec::new();
     for endpoint in &old.endpoint {
         let measured = match &options.measure {
-            Some(text) => measure::load(&endpoint.address, access, time("--measure", text)?)?,
-            None => measure::observe(&endpoint.address, access, time("--observe", &options.observe)?)?,
+            Some(text) => {
+                measure::load(&endpoint.address, access, time("--measure", text)?).map_err(refused)?
+            }
+            None => measure::observe(&endpoint.address, access, time("--observe", &options.observe)?)
+                .map_err(refused)?,
         };
         tell(&format!(
             "{}: {:.0} requests/s ({})",
@@ -433,7 +432,7 @@ fn rebalance(options: &RebalanceOptions, access: &Access, context: &Context) -> 
         ));
         endpoints.push((endpoint.name.clone(), endpoint.address.clone(), measured.requests_per_second));
     }
-    let plan = Plan::new(&endpoints)?;
+    let plan = Plan::new(&endpoints).map_err(refused)?;
     let done = carry_out(&plan, access, options.dry_run)?;
     if let Some(file) = out {
         file.write(plan.text().as_bytes())?;
@@ -459,15 +458,15 @@ struct RouteAnswer {
 
 fn route(options: &RouteOptions, access: &Access, context: &Context) -> Result<String, Failure> {
     server("--at", &options.at)?;
-    let mut client = access.connect(&options.at).map_err(ShardError::from)?;
+    let mut client = access.connect(&options.at).map_err(ShardError::from).map_err(refused)?;
     let bitmap = match &options.host {
-        Some(host) => Some(Bitmap::read(&mut client, host)?),
+        Some(host) => Some(Bitmap::read(&mut client, host).map_err(refused)?),
         None => None,
     };
     if let (Some(path), Some(bitmap)) = (&options.bitmap, &bitmap) {
         OutputFile::create(path)?.write(bitmap.bytes())?;
     }
-    let nodes = topology::nodes(&mut client)?;
+    let nodes = topology::nodes(&mut client).map_err(refused)?;
     let rows: Vec<KeyRow> = options
         .keys
         .iter()
