@@ -3,6 +3,7 @@
 
 use crate::experiment::{Axis, Compare, Experiment, Keep, Measure, Plain, Which};
 use crate::measure::{One, Place, places};
+use crate::reproduce::MEASURED;
 use exmex::Express;
 use offpath_plan::planner::{Ready, make_ready};
 use offpath_plan::published::design as shipped;
@@ -187,11 +188,18 @@ impl Bench {
             Some(system) => system,
             None => {
                 let (device, testbed, overlays, set) = key;
+                // A mechanism is that of the first measured card, and none of one that does not name it.
+                let mut concerning = Vec::with_capacity(overlays.len());
+                for overlay in overlays {
+                    if self.library.concerns(overlay, MEASURED[0].0, device).map_err(refused)? {
+                        concerning.push(overlay.as_str());
+                    }
+                }
                 let request = Request {
                     device,
                     testbed: testbed.as_deref(),
                     mode: None,
-                    overlays: overlays.iter().map(String::as_str).collect(),
+                    overlays: concerning,
                     settings: set.iter().map(|(name, value)| format!("{name}={value}")).collect(),
                     last: None,
                 };
@@ -433,7 +441,6 @@ impl Bench {
             if device != design.device {
                 // Another device need not have the numbers that are set.
                 key.3.clear();
-                key.2.retain(|overlay| !self.overlays.contains(overlay));
             }
             let router = self.router(&key)?;
             ready.push(make_ready(&design, alternative, router).map_err(refused)?);

@@ -296,7 +296,7 @@ pub struct Uncertain {
 }
 
 /// The devices whose numbers the rows rest on, with the testbeds they were measured in.
-const MEASURED: [(&str, Option<&str>); 4] = [
+pub(crate) const MEASURED: [(&str, Option<&str>); 4] = [
     ("bluefield2", None),
     ("connectx6", None),
     ("bluefield2", Some("rack-cli")),

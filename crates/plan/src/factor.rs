@@ -228,10 +228,7 @@ pub(crate) fn factors_of(systems: &[&Router]) -> Vec<Factor> {
             }
             let Number { file, key, value, low, high, provenance, rows, note, .. } = &**number;
             let factor = found.entry((file, key)).or_insert_with(|| Factor {
-                id: match index {
-                    0 => name.clone(),
-                    _ => format!("{}:{name}", router.system().device),
-                },
+                id: String::new(),
                 value: *value,
                 interval: (*low).zip(*high),
                 origin: match provenance {
@@ -248,8 +245,14 @@ pub(crate) fn factors_of(systems: &[&Router]) -> Vec<Factor> {
     let mut factors: Vec<Factor> = found.into_values().collect();
     for factor in &mut factors {
         // Of the machines that share a number, the server's names have no role in front.
-        let shortest = factor.names[0].iter().min_by_key(|name| (name.len(), name.as_str()));
-        factor.id = shortest.cloned().unwrap_or_else(|| std::mem::take(&mut factor.id));
+        let first =
+            factor.names.iter().position(|names| !names.is_empty()).expect("it was found in a system");
+        let shortest = factor.names[first].iter().min_by_key(|name| (name.len(), name.as_str()));
+        let shortest = shortest.expect("it has a name there");
+        factor.id = match first {
+            0 => shortest.clone(),
+            _ => format!("{}:{shortest}", systems[first].system().device),
+        };
     }
     factors.sort_by(|a, b| a.id.cmp(&b.id));
     factors

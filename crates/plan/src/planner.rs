@@ -182,17 +182,29 @@ pub struct Setting {
 
 impl Setting {
     /// Loads `device` for a design. Of the settings, another device takes those of numbers that both have: a
-    /// testbed's or a client's. Its own numbers of the same name are others.
+    /// testbed's or a client's. Its own numbers of the same name are others. A mechanism of the design's card is
+    /// none of another that does not name it.
     pub fn system(&self, design: &Design, device: &str) -> Result<System, miette::Report> {
         let request = |device: &str, settings: Vec<String>| {
             let own = device == design.device;
+            let (mut overlays, mut last) = (Vec::new(), None);
+            for overlay in &self.overlays {
+                if self.library.concerns(overlay, &design.device, device)? {
+                    overlays.push(overlay.as_str());
+                }
+            }
+            if let Some(mechanism) = &self.mechanism
+                && self.library.concerns(mechanism, &design.device, device)?
+            {
+                last = Some(mechanism.as_str());
+            }
             self.library.load(&Request {
                 device,
                 testbed: self.testbed.as_deref().or(design.testbed.as_deref()),
                 mode: if own { self.mode.as_deref().or(design.mode.as_deref()) } else { None },
-                overlays: self.overlays.iter().map(String::as_str).collect(),
+                overlays,
                 settings,
-                last: self.mechanism.as_deref(),
+                last,
             })
         };
         let all = || design.set.iter().chain(&self.settings).cloned();
@@ -232,7 +244,8 @@ impl Setting {
         let values = |system: &System| -> Vec<(String, Quantity)> {
             system.numbers.iter().map(|(name, number)| (name.clone(), number.value)).collect()
         };
-        Ok(own.mode != shipped.mode || values(&own) != values(&shipped))
+        let is_same = values(&own) == values(&shipped) && own.scales == shipped.scales;
+        Ok(own.mode != shipped.mode || !is_same)
     }
 }
 

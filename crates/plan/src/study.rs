@@ -144,8 +144,8 @@ impl Study {
             jobs.push(Job { design: &design, setting: Setting { mechanism, ..ask.setting.clone() } });
         }
         jobs.extend(varied.iter().map(|(_, design)| Job { design, setting: ask.setting.clone() }));
-        // What the page compares alternatives alone by is that of the first two.
-        let compared = 1 + usize::from(changes);
+        // What alternatives give alone is printed of all but the values of a varied parameter.
+        let compared = 1 + usize::from(changes) + variants.len();
         let settled = side_by_side(jobs.len(), |index| settled(&jobs[index], index < compared, ask.seed));
         let mut settled = settled.into_iter();
         let mut next = || settled.next().expect("every job has an answer");
@@ -200,7 +200,8 @@ fn leaves_settings(design: &Design, ask: &Ask<'_>, system: &System, variant: &st
     // A setting to the value that is there is none.
     let set = system.numbers.iter().filter(|(_, number)| number.provenance == Provenance::Set);
     let value = |of: &System, name: &str| of.numbers.get(name).map(|number| number.value);
-    set.into_iter().all(|(name, number)| value(&other, name) == Some(number.value))
+    let taken = |name: &str| other.scales.iter().any(|scale| scale.name == name && scale.of != name);
+    set.into_iter().all(|(name, number)| value(&other, name) == Some(number.value) && !taken(name))
 }
 
 /// What an error says, in one line.
@@ -276,5 +277,10 @@ fn differences(
         let was = old.numbers.get(name)?;
         (was.value != number.value).then(|| (name.clone(), was.value, number.value))
     });
-    Ok(changed.collect())
+    // What an overlay multiplies is another value than the profile's.
+    let scaled = system.scales.iter().filter_map(|scale| {
+        let was = old.numbers.get(&scale.name)?.value;
+        (was != scale.value).then(|| (scale.name.clone(), was, scale.value))
+    });
+    Ok(changed.chain(scaled).collect())
 }

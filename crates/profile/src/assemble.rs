@@ -59,6 +59,7 @@ pub(crate) fn assemble(
         numbers: BTreeMap::new(),
         rivals: Vec::new(),
         overlays: Vec::new(),
+        scales: Vec::new(),
     };
     let roles: Vec<&str> = machines.iter().map(|table| table.name.as_str()).collect();
     fill(&mut system.network, "network", network_table, &mut system.numbers);

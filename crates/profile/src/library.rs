@@ -213,6 +213,20 @@ impl Library {
         Ok(system)
     }
 
+    /// The overlays that a device names as mechanisms which the evidence leaves open.
+    pub fn rivals_of(&self, device: &str) -> Result<Vec<String>, ProfileError> {
+        let device = self.open(Category::Device, device, None)?;
+        let named = device.require(Category::Device)?.word("rivals").unwrap_or_default();
+        Ok(named.split_whitespace().map(str::to_string).collect())
+    }
+
+    /// Whether an overlay that is looked at on the card `first` says anything about `device`: not where it is a
+    /// mechanism of that card, which this one does not name.
+    pub fn concerns(&self, overlay: &str, first: &str, device: &str) -> Result<bool, ProfileError> {
+        let names = |device: &str| Ok(self.rivals_of(device)?.iter().any(|name| name == overlay));
+        Ok(first == device || !names(first)? || names(device)?)
+    }
+
     /// Reads and checks the profile of a name or path. `asked` is where a file names it; a path in a
     /// file is relative to that file.
     pub(crate) fn open(

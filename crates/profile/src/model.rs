@@ -68,6 +68,24 @@ pub struct System {
     pub rivals: Vec<(String, String)>,
     /// The overlays and settings in force, in order, as the user wrote them.
     pub overlays: Vec<String>,
+    /// What overlays multiply. The numbers stay those of the profiles, with their intervals and origins; what
+    /// the model computes with are the products.
+    pub scales: Vec<Scale>,
+}
+
+/// A number that the model takes so many times another, as an overlay says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scale {
+    /// The dotted name of what is computed with.
+    pub name: String,
+    /// How many times.
+    pub times: f64,
+    /// The number that is multiplied; often the same.
+    pub of: String,
+    /// The overlay that says so.
+    pub overlay: String,
+    /// The product.
+    pub value: Quantity,
 }
 
 /// One kind of machine in the testbed and how many of it take part.

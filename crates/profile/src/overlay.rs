@@ -3,9 +3,8 @@
 use crate::document::{Bare, Change, Changed, Document, check_range, read};
 use crate::error::{Place, ProfileError, Source, did_you_mean, list, nearest};
 use crate::schema::{Component, Key, Kind};
-use crate::{Category, Number, Problem, Provenance, System};
+use crate::{Category, Number, Problem, Provenance, Scale, System};
 use offpath_quantity::{Dimension, Quantity};
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -38,7 +37,7 @@ impl System {
         }
         let value = Quantity::from_base(key.range.nearest(value.base()), key.dimension).unwrap_or(value);
         check_range(key, name, value).map_err(|(problem, help)| ProfileError::new(problem, help, None))?;
-        self.put(name, value);
+        self.put(name, value).map_err(|(problem, help)| ProfileError::new(problem, help, None))?;
         match self.numbers.get_mut(name) {
             Some(number) => Arc::make_mut(number).value = value,
             None => {
@@ -72,21 +71,80 @@ impl System {
         for change in &overlay.changes {
             let named = self.numbers.keys().filter(|name| matches(&change.pattern, name));
             for name in named {
+                // What is multiplied is no header.
+                let Changed::Value(bare) = &change.value else { continue };
                 let value = self.key_of(name, None).and_then(|key| {
-                    changed_value(key, name, &change.value, &self.numbers)
-                        .map_err(|(problem, help)| ProfileError::new(problem, help, None))
+                    read(key, name, bare).map_err(|(problem, help)| ProfileError::new(problem, help, None))
                 });
-                changed.put(
-                    name,
-                    value.unwrap_or_else(|error| panic!("a built-in overlay is refused: {error}")),
-                );
+                let value = value.unwrap_or_else(|error| panic!("a built-in overlay is refused: {error}"));
+                changed.fill(name, value);
             }
         }
         changed
     }
 
+    /// Gives a number a value, and what is a multiple of it that of the product. Problem and next step where a
+    /// product makes no sense.
+    fn put(&mut self, name: &str, value: Quantity) -> Result<(), (Problem, String)> {
+        if !self.scales.iter().any(|scale| scale.name == name && scale.of == name) {
+            self.fill(name, value);
+        }
+        let mut scales = std::mem::take(&mut self.scales);
+        let done = scales.iter_mut().filter(|scale| scale.of == name).try_for_each(|scale| {
+            scale.value = self.product(&scale.name, scale.times, name, value)?;
+            self.fill(&scale.name, scale.value);
+            Ok(())
+        });
+        self.scales = scales;
+        done
+    }
+
+    /// Makes `name` a multiple of a number from here on.
+    fn scale(&mut self, name: &str, times: f64, of: String, overlay: &str) -> Result<(), (Problem, String)> {
+        let Some(number) = self.numbers.get(&of) else {
+            let names: Vec<&str> = self.numbers.keys().map(String::as_str).collect();
+            let near = did_you_mean(&of, &names);
+            let reason = format!("there is no number `{of}` to multiply");
+            let help = format!("{near}name one of this system, or write the value itself");
+            return Err((Problem::Malformed { name: name.into(), reason }, help));
+        };
+        let value = self.product(name, times, &of, number.value)?;
+        self.fill(name, value);
+        self.scales.retain(|scale| scale.name != name);
+        self.scales.push(Scale { name: name.into(), times, of, overlay: overlay.into(), value });
+        Ok(())
+    }
+
+    /// So many times the value of a number, as a value of `name`.
+    fn product(
+        &self,
+        name: &str,
+        times: f64,
+        of: &str,
+        value: Quantity,
+    ) -> Result<Quantity, (Problem, String)> {
+        let key =
+            self.key_of(name, None).unwrap_or_else(|error| panic!("a scaled number is unknown: {error}"));
+        let refuse =
+            |reason: String, help: &str| (Problem::Malformed { name: name.into(), reason }, help.to_string());
+        if value.dimension() != key.dimension {
+            return Err(refuse(
+                format!("`{of}` is a {}, but a {} is needed", value.dimension(), key.dimension),
+                "multiply a number of the same dimension, or write the value itself",
+            ));
+        }
+        let product = match key.dimension {
+            Dimension::Ratio => value.base() * times,
+            _ => (value.base() * times).round(),
+        };
+        let product = Quantity::from_base(key.range.nearest(product), key.dimension)
+            .ok_or_else(|| refuse(format!("{times} times {value} is too large"), "lower the factor"))?;
+        check_range(key, name, product)?;
+        Ok(product)
+    }
+
     /// Fills the field of a dotted name; `false` where there is none of that dimension.
-    pub(crate) fn put(&mut self, name: &str, value: Quantity) -> bool {
+    fn fill(&mut self, name: &str, value: Quantity) -> bool {
         let Some((component, key)) = name.rsplit_once('.') else { return false };
         let mut done = component == "network" && self.network.put(key, value);
         for machine in &mut self.machines {
@@ -199,9 +257,19 @@ fn set_number(name: &str, value: Quantity, source: &str, file: &str) -> Arc<Numb
 /// Applies an overlay: each line to every number that its pattern matches.
 pub(crate) fn apply(system: &mut System, overlay: &Document) -> Result<(), ProfileError> {
     let name = overlay.header(Category::Overlay).and_then(|header| header.word("name")).unwrap_or_default();
+    let overlay_name = name;
     let source = format!("overlay {name}");
-    // Factors are those of what stood before the overlay, in whichever order its lines come.
-    let before = system.numbers.clone();
+    // A mechanism is the card's: every machine that carries it has it, and no other.
+    let is_mechanism = system.rivals.iter().any(|(rival, _)| rival == name);
+    let card = system.machines.first().map(|machine| machine.device.clone());
+    let alike: Vec<String> = system
+        .machines
+        .iter()
+        .filter(|machine| {
+            is_mechanism && Some(&machine.device) == card.as_ref() && !machine.prefix.is_empty()
+        })
+        .map(|machine| machine.prefix.clone())
+        .collect();
     for change in &overlay.changes {
         let mut names: Vec<String> =
             system.numbers.keys().filter(|name| matches(&change.pattern, name)).cloned().collect();
@@ -234,58 +302,36 @@ pub(crate) fn apply(system: &mut System, overlay: &Document) -> Result<(), Profi
         if names.is_empty() {
             names.push(change.pattern.clone());
         }
+        if !change.pattern.contains('*') {
+            names.extend(alike.iter().map(|prefix| format!("{prefix}{}", change.pattern)));
+        }
         for name in names {
             let key = system.key_of(&name, Some(pattern_place.clone()))?;
-            let value = changed_value(key, &name, &change.value, &before).map_err(|(problem, help)| {
+            let refuse = |(problem, help): (Problem, String)| {
                 ProfileError::new(problem, help, Some((&overlay.source, change.value_span.clone())))
-            })?;
+            };
+            let bare = match &change.value {
+                Changed::Value(bare) => bare,
+                Changed::Times { times, of } => {
+                    let prefix = alike.iter().find(|prefix| name.starts_with(prefix.as_str()));
+                    let of = of.as_ref().map_or_else(
+                        || name.clone(),
+                        |of| format!("{}{of}", prefix.map_or("", String::as_str)),
+                    );
+                    system.scale(&name, *times, of, overlay_name).map_err(refuse)?;
+                    continue;
+                }
+            };
+            let value = read(key, &name, bare).map_err(refuse)?;
             if system.numbers.get(&name).is_none_or(|number| number.value != value) {
-                system.put(&name, value);
+                system.scales.retain(|scale| scale.name != name);
+                system.put(&name, value).map_err(refuse)?;
                 let number = set_number(&name, value, &source, &overlay.source.name);
                 system.numbers.insert(name, number);
             }
         }
     }
     Ok(())
-}
-
-/// What a line of an overlay makes of a number; problem and next step where it is refused.
-fn changed_value(
-    key: &Key,
-    name: &str,
-    changed: &Changed,
-    before: &BTreeMap<String, Arc<Number>>,
-) -> Result<Quantity, (Problem, String)> {
-    let (times, of) = match changed {
-        Changed::Value(bare) => return read(key, name, bare),
-        Changed::Times { times, of } => (times, of.as_deref().unwrap_or(name)),
-    };
-    let refuse = |reason: String, help: String| (Problem::Malformed { name: name.into(), reason }, help);
-    let Some(number) = before.get(of) else {
-        let names: Vec<&str> = before.keys().map(String::as_str).collect();
-        let near = did_you_mean(of, &names);
-        return Err(refuse(
-            format!("there is no number `{of}` to multiply"),
-            format!("{near}name one of this system, or write the value itself"),
-        ));
-    };
-    let base = number.value.base();
-    if number.value.dimension() != key.dimension {
-        return Err(refuse(
-            format!("`{of}` is a {}, but a {} is needed", number.value.dimension(), key.dimension),
-            "multiply a number of the same dimension, or write the value itself".into(),
-        ));
-    }
-    let product = match key.dimension {
-        Dimension::Ratio => base * times,
-        _ => (base * times).round(),
-    };
-    let value = Quantity::from_base(key.range.nearest(product), key.dimension).ok_or_else(|| {
-        let value = number.value;
-        refuse(format!("{times} times {value} is too large"), "lower the factor".into())
-    })?;
-    check_range(key, name, value)?;
-    Ok(value)
 }
 
 /// Applies a setting such as `soc.pcie_mtu=512B`.
@@ -316,7 +362,11 @@ pub(crate) fn set(system: &mut System, setting: &str) -> Result<(), ProfileError
     })?;
     // A setting to the value that is there claims nothing new: origin and interval stay.
     if system.numbers.get(trimmed).is_none_or(|number| number.value != value) {
-        system.put(trimmed, value);
+        // What is set is that, and no multiple of another number.
+        system.scales.retain(|scale| scale.name != trimmed || scale.of == trimmed);
+        system.put(trimmed, value).map_err(|(problem, help)| {
+            ProfileError::new(problem, help, Some((&source, name.len() + 1..setting.len())))
+        })?;
         system.numbers.insert(trimmed.to_string(), set_number(trimmed, value, "--set", "--set"));
     }
     Ok(())

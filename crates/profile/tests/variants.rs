@@ -123,16 +123,24 @@ fn an_overlay_may_multiply_what_was_there() {
         let settings = vec!["nic.contexts=100".into()];
         library.load(&Request { device: "invented", overlays: vec!["mine"], settings, ..Request::default() })
     };
-    // Each line multiplies what stood before the overlay, whichever comes first, and settings come last.
+    // Each line multiplies the number, whichever line comes first and whatever is set after it. The number stays
+    // the profile's or the user's.
     let lines = [
         "\"nic.contexts\" = { times = 1.5 }\n",
         "\"nic.reserved_contexts\" = { times = 0.331, of = \"nic.contexts\" }\n",
     ];
     for lines in [lines.concat(), [lines[1], lines[0]].concat()] {
         let system = of(&lines).expect("it loads");
-        assert_eq!(system.numbers["nic.reserved_contexts"].value, Quantity::Count(85), "0.331 of 256");
+        let nic = &system.machine("server").unwrap().nic;
+        assert_eq!((nic.contexts, nic.reserved_contexts), (150, 33), "of 100");
         assert_eq!(system.numbers["nic.contexts"].value, Quantity::Count(100), "the setting");
         assert_eq!(system.numbers["nic.contexts"].provenance, Provenance::Set);
+        assert_eq!(system.numbers["nic.reserved_contexts"].provenance, Provenance::Datasheet);
+        let moved = system.with("nic.contexts", Quantity::Count(200)).unwrap();
+        let nic = &moved.machine("server").unwrap().nic;
+        assert_eq!((nic.contexts, nic.reserved_contexts), (300, 66), "what is moved is multiplied");
+        let error = system.with("nic.contexts", Quantity::Count(900_000)).unwrap_err();
+        assert!(error.to_string().contains("1350000"), "{error}");
     }
     for (line, says) in [
         ("\"nic.contexts\" = { times = 1.5, of = \"nic.context\" }", "no number `nic.context`"),
@@ -149,6 +157,35 @@ fn an_overlay_may_multiply_what_was_there() {
         assert!(error.to_string().contains(says), "{line}: {error}");
         assert_eq!(error.place().expect("it has a place").0, "overlays/mine.toml");
     }
+}
+
+/// A mechanism that the evidence leaves open is the card's: every machine that carries it has it, one that does not
+/// name it has not, and its numbers keep origin and interval.
+#[test]
+fn a_mechanism_is_that_of_its_card() {
+    let library = Library::builtin();
+    let of = |device: &'static str, overlays: Vec<&'static str>| {
+        library.load(&Request { device, overlays, ..Request::default() }).expect("it loads")
+    };
+    let (plain, open) = (of("bluefield2", vec![]), of("bluefield2", vec!["reserved-contexts"]));
+    assert_eq!(plain.numbers, open.numbers);
+    let pools = |system: &System| -> Vec<(String, u64, u64)> {
+        let of = |machine: &offpath_profile::Machine| {
+            (machine.device.clone(), machine.nic.contexts, machine.nic.reserved_contexts)
+        };
+        system.machines.iter().map(of).collect()
+    };
+    for ((device, contexts, _), (_, all, reserved)) in pools(&plain).into_iter().zip(pools(&open)) {
+        let expected = if device == "bluefield2" { (189, 47) } else { (contexts, 0) };
+        assert_eq!((all, reserved), expected, "{device}");
+    }
+    assert!(
+        pools(&open).iter().filter(|(device, ..)| device == "bluefield2").count() == 2,
+        "server and backup"
+    );
+    let concerns = |device| library.concerns("reserved-contexts", "bluefield2", device).expect("it is there");
+    assert!(concerns("bluefield2") && !concerns("connectx6"));
+    assert!(library.concerns("ideal-links", "bluefield2", "connectx6").expect("it is there"));
 }
 
 #[test]

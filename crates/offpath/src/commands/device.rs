@@ -163,8 +163,19 @@ struct ShowReport {
     mode: String,
     mode_note: Option<&'static str>,
     overlays: Vec<String>,
+    multiplied: Vec<MultipliedReport>,
     machines: Vec<MachineReport>,
     numbers: Vec<NumberReport>,
+}
+
+/// What the model takes so many times another number, by an overlay.
+#[derive(Serialize)]
+struct MultipliedReport {
+    name: String,
+    times: f64,
+    of: String,
+    text: String,
+    overlay: String,
 }
 
 #[derive(Serialize)]
@@ -222,6 +233,17 @@ fn report(system: &System) -> ShowReport {
         mode: system.mode.clone(),
         mode_note: system.mode_note(),
         overlays: system.overlays.clone(),
+        multiplied: system
+            .scales
+            .iter()
+            .map(|scale| MultipliedReport {
+                name: scale.name.clone(),
+                times: scale.times,
+                of: scale.of.clone(),
+                text: scale.value.to_string(),
+                overlay: scale.overlay.clone(),
+            })
+            .collect(),
         machines: system.machines.iter().map(machine).collect(),
         numbers: system
             .numbers
@@ -308,6 +330,11 @@ fn shown(system: &System, context: &Context) -> String {
     let mut text = format!("{}\n", system_line(system));
     if let Some(note) = system.mode_note() {
         text += &format!("Note: {note}.\n");
+    }
+    for scale in &system.scales {
+        let (name, times, of, value) = (&scale.name, scale.times, &scale.of, scale.value);
+        text +=
+            &format!("Overlay {}: the model takes {value} for {name}, {times} times {of}.\n", scale.overlay);
     }
     text += &screen.heading("Topology");
     let drawings: Vec<String> = system.machines.iter().map(topology::draw).collect();
