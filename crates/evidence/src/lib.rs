@@ -26,7 +26,9 @@ pub use experiment::Experiment;
 pub use figure::{Figure, figures};
 pub use judge::{Statistic, Verdict};
 pub use log::{Entry, shipped_log};
-pub use reproduce::{Count, Line, Medians, Rival, Sort, Summary, reproduce, residuals, rivals, summary};
+pub use reproduce::{
+    Count, Falsified, Line, Medians, Rival, Sort, Summary, falsified, reproduce, residuals, rivals, summary,
+};
 pub use residual::{Metric, Residual, shipped_residuals};
 pub use row::{Claim, Kind, Role, Row, RowError, parse};
 pub use specification::{Specification, SpecificationError};

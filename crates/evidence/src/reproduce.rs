@@ -1,14 +1,14 @@
 //! Every row's experiment, run and judged, beside the null models.
 
-use crate::bench::{Bench, Change, ExperimentError, Outcome};
+use crate::bench::{Bench, Change, ExperimentError, Outcome, Point};
 use crate::experiment::{Compare, Experiment, Measure};
-use crate::judge::{Verdict, allowed, distance, judge, plain};
+use crate::judge::{Verdict, judge, plain};
 use crate::residual::{Metric, Residual, is_measured, is_theoretical, shipped_residuals, spread};
 use crate::row::{Kind, Role, Row, restated};
 use crate::sample::draws;
 use offpath_plan::sample::quantile;
-use offpath_profile::{Library, Request};
-use offpath_quantity::Quantity;
+use offpath_profile::{Library, Provenance, Request};
+use offpath_quantity::{Dimension, Quantity};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -39,6 +39,8 @@ pub struct Line {
     pub null_links: Option<f64>,
     /// Error of taking the nearest published row, and that row.
     pub null_nearest: Option<(f64, String)>,
+    /// Whether that would be within the row's tolerance, by the same judgement.
+    pub null_nearest_within: Option<bool>,
     /// Error of predicting no difference, where the row compares two things.
     pub null_no_change: Option<f64>,
     /// What a configured number is in the profile, and whether it agrees.
@@ -271,9 +273,11 @@ pub fn reproduce(
     }
     lines.sort_by_key(|(index, _)| *index);
     let mut lines: Vec<Line> = lines.into_iter().map(|(_, line)| line).collect();
-    let nearest: Vec<Option<(f64, String)>> = lines.iter().map(|line| nearest(line, rows)).collect();
-    for (line, nearest) in lines.iter_mut().zip(nearest) {
-        line.null_nearest = nearest;
+    for line in &mut lines {
+        if let Some((verdict, other)) = nearest(line, rows) {
+            (line.null_nearest, line.null_nearest_within) =
+                (Some((verdict.error, other)), Some(verdict.within));
+        }
     }
     Ok(lines)
 }
@@ -365,6 +369,7 @@ impl<'u> Benches<'u> {
             moved_by: Vec::new(),
             null_links: None,
             null_nearest: None,
+            null_nearest_within: None,
             null_no_change: None,
             configured: None,
         };
@@ -400,10 +405,12 @@ impl<'u> Benches<'u> {
             }
             if row.published.is_some_and(|claim| !claim.is_bound()) {
                 line.null_links = links.and_then(|links| judge(row, &links)).map(|verdict| verdict.error);
-                line.null_no_change = no_change(row, verdict.published);
             }
         }
         line.outcome = Some(outcome);
+        if row.published.is_some_and(|claim| !claim.is_bound()) {
+            line.null_no_change = no_change(&line);
+        }
         Ok(line)
     }
 
@@ -499,10 +506,12 @@ fn is_rate(measure: Measure) -> bool {
     !matches!(measure, Measure::Latency) && !matches!(measure, Measure::Packets)
 }
 
-/// The nearest other row that publishes the same kind of figure, and the error of taking its value.
-fn nearest(line: &Line, rows: &[Row]) -> Option<(f64, String)> {
-    let (row, verdict) = (&line.row, line.verdict.as_ref()?);
-    let claim = row.published.filter(|claim| !claim.is_bound())?;
+/// The nearest other row that publishes the same kind of figure, and how its value is judged in place of the
+/// prediction's: by the same rules, at the end where it misses most.
+fn nearest(line: &Line, rows: &[Row]) -> Option<(Verdict, String)> {
+    let row = &line.row;
+    line.verdict.as_ref()?;
+    row.published.filter(|claim| !claim.is_bound())?;
     let own = row.experiment.as_ref()?;
     let mut best: Option<(f64, &Row)> = None;
     for other in rows {
@@ -529,18 +538,31 @@ fn nearest(line: &Line, rows: &[Row]) -> Option<(f64, String)> {
     }
     let (_, other) = best?;
     let (low, high) = other.published?.ends();
-    let (own_low, own_high) = claim.ends();
-    // The end of theirs that answers to the end that decides.
-    let value = if verdict.published == Some(own_low) && own_low != own_high { low } else { high };
-    let value = plain(&other.unit, value);
-    let value = if row.unit == "%" { 100.0 * (value - 1.0) } else { value };
-    Some((distance(&row.unit, value, verdict.published?), other.id.clone()))
+    let mut values = vec![low, high];
+    values.dedup();
+    let values = values.into_iter().map(|value| {
+        let value = plain(&other.unit, value);
+        if row.unit == "%" { 100.0 * (value - 1.0) } else { value }
+    });
+    Some((judged_as(line, values.collect())?, other.id.clone()))
+}
+
+/// How a row would be judged whose places gave these values: one for all of a sweep's places is one for each.
+fn judged_as(line: &Line, mut values: Vec<f64>) -> Option<Verdict> {
+    if let [one] = values[..]
+        && line.outcome.as_ref()?.points.len() > 1
+    {
+        values.push(one);
+    }
+    let point = |value| Point { place: String::new(), variables: BTreeMap::new(), value, binding: None };
+    let points = values.into_iter().map(point).collect();
+    judge(&line.row, &Outcome { points, own: Vec::new(), against: Vec::new(), expected: Vec::new() })
 }
 
 /// The error of predicting that two things do not differ.
-fn no_change(row: &Row, published: Option<f64>) -> Option<f64> {
-    let none = if row.unit == "%" { 0.0 } else { 1.0 };
-    is_ratio(&row.unit).then_some(distance(&row.unit, none, published?))
+fn no_change(line: &Line) -> Option<f64> {
+    let none = if line.row.unit == "%" { 0.0 } else { 1.0 };
+    is_ratio(&line.row.unit).then(|| judged_as(line, vec![none]))?.map(|verdict| verdict.error)
 }
 
 /// Whether a unit is that of one number over another.
@@ -647,9 +669,7 @@ pub fn summary(lines: &[Line]) -> Summary {
             line.covered_by_numbers()
                 .into_iter()
                 .for_each(|covered| summary.covered_by_numbers.count(covered));
-            if let Some((error, _)) = &line.null_nearest {
-                summary.nearest_within.count(error.abs() <= allowed(row));
-            }
+            line.null_nearest_within.into_iter().for_each(|within| summary.nearest_within.count(within));
             if line.row.measured_here.is_some() {
                 summary.measured_here.count(within);
             }
@@ -693,6 +713,58 @@ pub fn median(mut values: Vec<f64>) -> f64 {
         len if len % 2 == 1 => values[len / 2],
         len => (values[len / 2 - 1] + values[len / 2]) / 2.0,
     }
+}
+
+/// What the rows say of profiles whose every fitted number is wrong by a factor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Falsified {
+    /// The factor.
+    pub times: f64,
+    /// Measured predictions within their tolerance.
+    pub measured: Count,
+    /// The median of their errors, but places of a sweep.
+    pub median_error: f64,
+    /// Fitted rows within theirs.
+    pub fitted: Count,
+}
+
+/// Judges the fitted rows and the predictions of measured numbers with every fitted number `times` its value, as far as
+/// its range goes: a score that does not fall tells nothing of the fit.
+///
+/// # Errors
+/// As [`reproduce`].
+pub fn falsified(library: &Library, lines: &[Line], times: f64) -> Result<Falsified, ExperimentError> {
+    let mut changes: BTreeMap<(String, String), Quantity> = BTreeMap::new();
+    for (device, testbed) in MEASURED {
+        let request = Request { device, testbed, ..Request::default() };
+        let system = library.load(&request).map_err(|error| ExperimentError::Refused(error.to_string()))?;
+        for (name, number) in &system.numbers {
+            let base = number.value.base() * times;
+            let whole = if number.value.dimension() == Dimension::Ratio { base } else { base.round() };
+            let value = Quantity::from_base(whole, number.value.dimension());
+            let value = value.filter(|value| system.with(name, *value).is_ok());
+            if let (Provenance::Fitted, Some(value)) = (number.provenance, value) {
+                changes.insert((number.file.clone(), number.key.clone()), value);
+            }
+        }
+    }
+    let changes = changes.into_iter().map(|((file, key), value)| Change { file, key, value });
+    let bench = Bench::new(library.clone()).with(changes.collect());
+    let (mut measured, mut fitted, mut errors) = (Count::default(), Count::default(), Vec::new());
+    for line in lines {
+        let (Some(experiment), Some(sort)) = (&line.row.experiment, line.sort) else { continue };
+        let count = match sort {
+            Sort::Measured => &mut measured,
+            Sort::Fitted => &mut fitted,
+            _ => continue,
+        };
+        let Some(verdict) = judge(&line.row, &bench.run(experiment)?) else { continue };
+        count.count(verdict.within);
+        if sort == Sort::Measured && line.row.kind != Kind::Threshold {
+            errors.push(verdict.error.abs());
+        }
+    }
+    Ok(Falsified { times, measured, median_error: median(errors), fitted })
 }
 
 /// A rival mechanism, and what the rows say of it.

@@ -719,6 +719,20 @@ fn the_readme_opens_with_what_is_printed() {
     );
 }
 
+/// A run that confirms nothing carried another load than the one that was asked for.
+#[test]
+fn what_a_blind_run_was_busy_with_is_not_shown() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("waits.toml");
+    let design = "[design]\nname = \"waits\"\ndevice = \"bluefield2\"\nobjective = \"lowest-p99\"\n\
+                  offered_load = \"54 M/s\"\nrank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\n\
+                  request = [{ send = \"client-host\", bytes = \"64 B\" }, { wait = \"100 us\" }, \
+                  { send = \"host-client\", bytes = \"64 B\" }]\n";
+    fs::write(&file, design).expect("written");
+    let text = answer(&["plan", file.to_str().expect("a UTF-8 path")]);
+    assert!(text.contains("THE TWIN CONFIRMS NOTHING") && !text.contains("busiest at this load"), "{text}");
+}
+
 #[test]
 fn a_sweep_resumes_where_it_was_cut_off() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -1091,6 +1105,21 @@ fn a_run_says_that_a_plan_is_for_other_requests() {
             other.stderr
         );
     }
+    // A plan for another system, which counts on a cache.
+    let system = serde_json::json!({
+        "schema_version": 2, "workload_properties": {}, "device": "connectx6", "testbed": "rack",
+        "overlays": ["soc.cores=16"], "cache_hit_ratio": 0.8, "optimal": { "shares": { "A4": 1 } },
+    });
+    fs::write(&plan, system.to_string()).expect("it is written");
+    let warned = offpath(&store_on_twin(&c, &["--mix", file])).stderr;
+    for words in
+        ["device connectx6, other bluefield2", "settings soc.cores=16, other none", "80% of requests"]
+    {
+        assert!(warned.contains(words), "{words}: {warned}");
+    }
+    assert!(!warned.contains("testbed rack, other"), "{warned}");
+    let warm = offpath(&store_on_twin(&c, &["--mix", file, "--warm", "1000"])).stderr;
+    assert!(!warm.contains("80% of requests"), "{warm}");
     // Of a plan whose workload is workloadc but for one property.
     let write = |key: &str, value: &str| {
         let mut properties = std::collections::BTreeMap::from([
@@ -1266,7 +1295,10 @@ fn a_variant_does_not_change_what_the_user_set() {
     let plain = answer(&["plan", &design]);
     assert!(plain.contains("variant reserved-contexts"), "{plain}");
     let set = answer(&["plan", &design, "--set", "nic.contexts=150"]);
-    assert!(!set.contains("variant reserved-contexts"), "{set}");
+    // It multiplies what the user set, and is none where the user set what it would take.
+    assert!(set.contains("variant reserved-contexts"), "{set}");
+    let taken = answer(&["plan", &design, "--set", "nic.reserved_contexts=10"]);
+    assert!(!taken.contains("variant reserved-contexts"), "{taken}");
     let other = answer(&["plan", &design, "--set", "soc.read_latency=300ns"]);
     assert!(other.contains("variant reserved-contexts"), "{other}");
     assert!(set.contains(" 1 set by you") && !plain.contains("set by you"), "{set}");

@@ -249,6 +249,11 @@ fn hold(
             Chosen::Held(shares) => solve::at_fixed(design, &parts, &folds, shares)?,
         };
         let (shares, rate) = (solve::shares(&solution), solution.total);
+        if shares.is_empty() {
+            let own: Vec<usize> =
+                (0..parts.len()).filter(|&i| parts[i].alternative.device.is_none()).collect();
+            return Err(solve::nothing(design, &parts, &folds, &own).into());
+        }
         let first_rate = *first_rate.get_or_insert(rate);
         // A request is in flight until its work in the background is over too.
         let latency_s =

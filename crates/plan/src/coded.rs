@@ -284,7 +284,7 @@ fn of_store(
     operation: &str,
     router: &Rc<Router>,
 ) -> Result<Steps, String> {
-    let value_bytes = u32::try_from(store.value.get()).unwrap_or(u32::MAX);
+    let value_bytes = u32::try_from(store.value.get()).expect("a design's values are bounded");
     let keys = FOLLOWED + 1;
     let mut options = kv::Options::sized(keys, value_bytes).placed(placement);
     options.layout.root_buckets = 1 << 12;
@@ -400,7 +400,7 @@ fn chunk(length: u64, ratio: f64) -> Vec<u8> {
 fn of_log(log: &Log, way: replog::Alternative, code: &Code, router: &Rc<Router>) -> Result<Steps, String> {
     let chain: Vec<RoleName> = log.chain.iter().map(|name| RoleName::new(name, 0)).collect();
     let mut options = replog::Options::new(way, chain);
-    options.chunk_bytes = u32::try_from(log.chunk.get()).unwrap_or(u32::MAX);
+    options.chunk_bytes = u32::try_from(log.chunk.get()).expect("a design's chunks are bounded");
     options.segment_bytes = u64::MAX / 2;
     options.slots = 1;
     options.costs = log.costs;

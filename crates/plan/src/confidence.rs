@@ -280,26 +280,31 @@ pub(crate) fn confidence(
     let usual = composition(&seen.optimal);
     let planned: Vec<&Solution> = [&seen.optimal, &seen.greedy].into_iter().chain(&seen.mixes).collect();
     let deployed: Vec<Vec<(String, f64)>> = planned.iter().map(|solution| shares(solution)).collect();
-    let figures =
-        |base: &Base<'_>, moves: &[(&Factor, Quantity)]| -> Result<Option<Figures>, miette::Report> {
-            // What the design refuses with these numbers, as a message above a smaller packet or objects that
-            // exceed a cache's budget, is no plan there, and no reason to have none.
-            let Ok(moved) = base.at(moves) else { return Ok(None) };
-            let parts = base.moved_parts(&moved);
-            match evaluate(design, &parts, &moved.folds, false) {
-                Ok(seen) => {
-                    let holds = holds(design, &parts, &moved.folds, &seen.optimal, &usual);
-                    let held = deployed.iter().map(|shares| at_fixed(design, &parts, &moved.folds, shares));
-                    let Ok(held) = held.collect::<Result<Vec<_>, _>>() else { return Ok(None) };
-                    Ok(Some(Figures::of(base, &parts, &moved.folds, &seen, &held, holds)))
-                }
-                // A load that the stations do not carry with these numbers is an answer.
-                Err(PlanError::Capacity(_) | PlanError::NothingAllowed { .. }) => {
-                    let alone = each_alone(design, &parts, &moved.folds);
-                    Ok(alone.ok().map(|alone| Figures::of_each(base, &parts, &moved.folds, &alone)))
-                }
+    let figures = |base: &Base<'_>,
+                   moves: &[(&Factor, Quantity)]|
+     -> Result<Option<Figures>, miette::Report> {
+        // What the design refuses with these numbers, as a message above a smaller packet or objects that
+        // exceed a cache's budget, is no plan there, and no reason to have none.
+        let Ok(moved) = base.at(moves) else { return Ok(None) };
+        let parts = base.moved_parts(&moved);
+        match evaluate(design, &parts, &moved.folds, false) {
+            Ok(seen) => {
+                let holds = holds(design, &parts, &moved.folds, &seen.optimal, &usual);
+                // A mix that the design's limits leave nothing of carries nothing, whatever the numbers are.
+                let held = deployed.iter().zip(&planned).map(|(shares, planned)| match shares.is_empty() {
+                    true => Ok((*planned).clone()),
+                    false => at_fixed(design, &parts, &moved.folds, shares),
+                });
+                let Ok(held) = held.collect::<Result<Vec<_>, _>>() else { return Ok(None) };
+                Ok(Some(Figures::of(base, &parts, &moved.folds, &seen, &held, holds)))
             }
-        };
+            // A load that the stations do not carry with these numbers is an answer.
+            Err(PlanError::Capacity(_) | PlanError::NothingAllowed { .. }) => {
+                let alone = each_alone(design, &parts, &moved.folds);
+                Ok(alone.ok().map(|alone| Figures::of_each(base, &parts, &moved.folds, &alone)))
+            }
+        }
+    };
     let held: Vec<Solution> = planned.iter().map(|solution| (*solution).clone()).collect();
     let point = Figures::of(&base, &base.parts(), folds, seen, &held, true);
     let ends = side_by_side(factors.len(), |index| {
@@ -394,7 +399,10 @@ pub(crate) fn confidence(
         // How well their rates are known says nothing of latency or of the host's time.
         Objective::LeastHostCpu { .. } | Objective::LowestP99 { .. } => {
             let unknown = |one: &Ready| usual.contains(&one.alternative.name) && !one.compiled.has_evidence();
-            basis_of(&mix_rests, ready.iter().any(unknown))
+            let own = basis_of(&mix_rests, ready.iter().any(unknown));
+            // A worth of 0 moves with no number, and whether the load is carried does.
+            let is_open = point.worth_held.abs() < 1e-15 || carried.len() < told.len();
+            if is_open { own.max(mix_basis(&seen.optimal, &base.parts(), &basis, &mix_rests)) } else { own }
         }
     };
     Ok(Confidence {
@@ -562,7 +570,9 @@ pub(crate) fn basis_of(rests: &[Rest], without_evidence: bool) -> Basis {
     let counts = |known: &dyn Fn(&Rest) -> bool| {
         rests.iter().filter(|rest| known(rest)).map(|rest| rest.elasticity).sum::<f64>() >= COUNTS
     };
-    if without_evidence || guessed(rests) >= GUESSED && counts(&|rest| rest.origin.is_guess()) {
+    // Of what the user's own numbers leave: these stand for the user, and not for the card.
+    let is_guessed = guessed(rests) >= GUESSED * (1.0 - estimated(rests));
+    if without_evidence || is_guessed && counts(&|rest| rest.origin.is_guess()) {
         return Basis::OrderOnly;
     }
     if estimated(rests) >= ESTIMATED && counts(&|rest| rest.origin == Origin::Yours) {
@@ -677,4 +687,33 @@ fn mix_basis(solution: &Solution, parts: &[Part<'_>], alternatives: &[Basis], re
         .filter(|(part, _)| solution.shares.get(&part.alternative.name).is_some_and(|share| *share >= 0.05));
     let worst = taken.map(|(_, basis)| *basis).max().unwrap_or(Basis::Predicted);
     worst.max(basis_of(rests, false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The user's own numbers stand for the user. What they leave is the card's, and may be guesses.
+    #[test]
+    fn guesses_are_counted_in_what_the_users_numbers_leave() {
+        let basis = |yours: f64, guessed: f64, known: f64| {
+            let rest = |origin, weight| Rest {
+                number: "n".into(),
+                origin,
+                elasticity: weight,
+                weight,
+                moves: 0.0,
+                own_evidence: false,
+            };
+            let known = rest(Origin::Profile(Provenance::Fitted), known);
+            let guess = rest(Origin::Profile(Provenance::Assumed), guessed);
+            basis_of(&[rest(Origin::Yours, yours), guess, known], false)
+        };
+        assert_eq!(basis(0.58, 0.42, 0.0), Basis::OrderOnly);
+        assert_eq!(basis(0.60, 0.15, 0.25), Basis::YourEstimate);
+        // Where next to nothing is left, a guess of it moves next to nothing.
+        assert_eq!(basis(0.95, 0.05, 0.0), Basis::YourEstimate);
+        assert_eq!(basis(0.0, 0.49, 0.51), Basis::Predicted);
+        assert_eq!(basis(0.0, 0.50, 0.50), Basis::OrderOnly);
+    }
 }

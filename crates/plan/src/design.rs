@@ -916,6 +916,7 @@ impl Parsed {
             times: BTreeMap::new(),
             estimates: RefCell::default(),
             told: RefCell::default(),
+            is_changed: false,
             used: RefCell::default(),
             asked_hits: Cell::default(),
             hit_ratio: None,
@@ -984,6 +985,8 @@ struct Resolver<'t> {
     estimates: RefCell<BTreeMap<Arc<str>, Estimate>>,
     /// Those that the coded application is told.
     told: RefCell<BTreeSet<Arc<str>>>,
+    /// Whether a parameter has another value than the file's.
+    is_changed: bool,
     /// The parameters that something is said by.
     used: RefCell<BTreeSet<String>>,
     /// Whether anything asked which share of requests the cache answers.
@@ -1033,6 +1036,9 @@ const MOST_ALTERNATIVES: usize = 200;
 const MOST_BRANCHES: usize = 128;
 
 /// What a verb's step may say beside its path.
+/// The longest value that the coded store keeps.
+const LONGEST_VALUE: Bytes = Bytes::new(65_535);
+
 const VERB_KEYS: [&str; 4] = ["bytes", "object", "batch", "to"];
 /// An atomic is of 8 B.
 const ATOMIC_KEYS: [&str; 3] = ["object", "batch", "to"];
@@ -1566,7 +1572,7 @@ impl Resolver<'_> {
             if let Some(text) = changes.parameters.get(name) {
                 let wanted = noun(dimension);
                 let example = dimension.example();
-                written = Written::text(text, Some(dimension)).map_err(|(message, _)| {
+                let given = Written::text(text, Some(dimension)).map_err(|(message, _)| {
                     miette::miette!(
                         help = format!(
                             "as in `{name}={example}`, or an interval as in `{name}={example} to {example}`"
@@ -1574,6 +1580,9 @@ impl Resolver<'_> {
                         "parameter `{name}` is {wanted}: {message}"
                     )
                 })?;
+                // What the file says already is no change.
+                self.is_changed |= given != written;
+                written = given;
             }
             let read = self.estimated(&format!("parameters.{name}"), written, value.span());
             self.names.insert(name.clone(), Named { dimension, read });
@@ -1888,8 +1897,16 @@ impl Resolver<'_> {
         };
         let engine = raw.engine.as_ref().map(|engine| engine.get_ref().clone());
         if is_store {
-            let (value, read) = self.bytes("application.value", &needed("value", &raw.value, "record")?)?;
+            let given = needed("value", &raw.value, "record")?;
+            let (value, read) = self.bytes("application.value", &given)?;
             tell(&read);
+            if value > LONGEST_VALUE {
+                return Err(self.error(
+                    format!("`value` is {value}; the store keeps values of up to {LONGEST_VALUE}"),
+                    "lower `fieldlength` or `fieldcount` of the workload, or name the bytes of a value",
+                    given.span(),
+                ));
+            }
             let store = Application::Store(Store {
                 value,
                 costs: Costs {
@@ -1928,9 +1945,10 @@ impl Resolver<'_> {
         let given = needed("chunk", &raw.chunk, "chunk")?;
         let (chunk, read) = self.bytes("application.chunk", &given)?;
         tell(&read);
-        if chunk == Bytes::ZERO {
+        // The log names the length of a chunk in 29 bits, and following its code needs one in memory.
+        if !(Bytes::new(1)..=Bytes::new(1 << 29)).contains(&chunk) {
             return Err(self.error(
-                "`chunk` is 0 B; it has to be 1 B or more",
+                format!("`chunk` is {chunk}; it has to be from 1 B to {}", Bytes::new(1 << 29)),
                 "name the bytes of the log that go at once",
                 given.span(),
             ));
@@ -2145,7 +2163,7 @@ impl Resolver<'_> {
         let is_own_workload = raw.zip(self.file.workload.as_ref()).is_some_and(|(raw, workload)| {
             !is_shipped_workload(raw.ycsb.get_ref(), overrides_of(raw), workload)
         });
-        let is_given = self.file.changes.parameters.is_empty() && !is_own_workload;
+        let is_given = !self.is_changed && !is_own_workload;
         let text = is_given.then_some(self.file.text.as_str());
         let given = Given { design: &self.file.raw.design.name, text, alternative };
         rows.iter().map(|row| (row.clone(), given.objection(row))).collect()

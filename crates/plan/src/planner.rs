@@ -157,7 +157,7 @@ pub enum PlanError {
     /// The stations cannot carry it.
     #[error(transparent)]
     #[diagnostic(help(
-        "plan with `most-throughput` for what can be carried; a mix needs steps that stations bound"
+        "plan with `most-throughput` for what can be carried; every alternative needs a step that takes time at a station"
     ))]
     Capacity(#[from] CapacityError),
 }

@@ -5,6 +5,7 @@ use crate::design::{Alternative, Design, Objective, Rank};
 use crate::planner::{PlanError, Ready};
 use crate::program::Fold;
 use offpath_capacity::{Activity, Cost, Objective as Aim, Pool, Problem, Solution, Station};
+use offpath_quantity::Time;
 use offpath_route::{Kind, Router};
 
 const HOST_CPU: &str = "host processor share";
@@ -188,7 +189,26 @@ pub(crate) fn evaluate(
     };
     let greedy = or_alone(without_slivers(design, &problem, fill)?);
     let optimal = without_slivers(design, &problem, |problem| best(design, problem, gains))?;
+    if shares(&optimal).is_empty() {
+        return Err(nothing(design, parts, folds, &allowed));
+    }
     Ok(Evaluation { alone, mixes, greedy, order, optimal })
+}
+
+/// Why no alternative of some carries anything.
+pub(crate) fn nothing(design: &Design, parts: &[Part<'_>], folds: &[Fold], among: &[usize]) -> PlanError {
+    let host = |i: usize| host_seconds(&folds[i], parts[i].router);
+    let least = among.iter().copied().min_by(|&a, &b| host(a).total_cmp(&host(b)));
+    let reason = match (design.host_cpu_share, least) {
+        (Some(share), Some(least)) if host(least) > 0.0 => format!(
+            "`host_cpu_share` leaves {share} of the host's processors, and `{}`, which needs the least, takes {} of them \
+             a request",
+            parts[least].alternative.name,
+            Time::from_ps((host(least) * 1e12) as u64)
+        ),
+        _ => "the stations carry nothing of any".to_string(),
+    };
+    PlanError::NothingAllowed { reason }
 }
 
 /// A solution that takes no alternative for next to nothing: one whose removal costs less than a thousandth is

@@ -16,6 +16,7 @@ use crate::solve::{self, Part, evaluate, mean_of};
 use offpath_profile::{Provenance, System};
 use offpath_quantity::Quantity;
 use offpath_twin::{Interval, Seed};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What a study is asked to look at.
@@ -105,6 +106,8 @@ pub struct Study {
     pub code: Option<Agreement>,
     /// Changes of the design that gain.
     pub advised: Advised,
+    /// What the design asks of its system that its author may not have meant.
+    pub notes: Vec<String>,
 }
 
 /// One solution to be made: a design on the systems of a setting.
@@ -189,8 +192,45 @@ impl Study {
         let directory = ask.file.parent().unwrap_or(Path::new("."));
         let bench = Bench::new(&design.source.0, directory, ask.changes, ask.setting, ask.seed);
         let advised = advice::advise_on(&bench, &design.source.1, Depth::Promising, Some(&checked.settled))?;
-        Ok(Study { system, checked, changed, variants: open, sweep, clients, curve, code, advised, design })
+        let notes = short_of_machines(&ready);
+        Ok(Study {
+            notes,
+            system,
+            checked,
+            changed,
+            variants: open,
+            sweep,
+            clients,
+            curve,
+            code,
+            advised,
+            design,
+        })
     }
+}
+
+/// Steps that reach more machines than the system has: several copies go to one.
+fn short_of_machines(ready: &[Ready]) -> Vec<String> {
+    let mut found = BTreeSet::new();
+    for one in ready {
+        let system = one.router.system();
+        for call in one.compiled.programs.iter().flat_map(|(_, program)| program.calls()) {
+            let Ok((machine, _)) = system.endpoint(&call.operation.path.responder) else { continue };
+            if u64::from(call.to) > machine.count {
+                let (role, count, to) = (&machine.role, machine.count, call.to);
+                let more = match machine.available >= u64::from(to) {
+                    true => format!("`--set {role}.count={to}` makes them as many"),
+                    false => format!("the testbed has {} at most", machine.available),
+                };
+                found.insert(format!(
+                    "`to = {to}` on `{}`: {count} `{role}` {} part, so some get several; {more}",
+                    call.operation.path,
+                    if count == 1 { "takes" } else { "take" },
+                ));
+            }
+        }
+    }
+    found.into_iter().collect()
 }
 
 /// Whether a variant leaves the numbers that the user set as they are: what is set is not open.

@@ -255,6 +255,28 @@ fn data_that_does_not_fit_is_not_sharded() {
     assert!(!small.contains("do not fit"), "{small}");
 }
 
+/// A device stands at one endpoint, and no share of its requests at another has it.
+#[test]
+fn work_that_waits_for_a_device_is_not_sharded() {
+    let of = |wait: &str| {
+        one(
+            "bluefield2",
+            "",
+            &format!(
+                r#"{{ send = "client-host", bytes = "64 B" }}, {{ compute = "host", time = "3 us" }}, {wait}
+                   {{ send = "host-client", bytes = "64 B" }}"#
+            ),
+        )
+    };
+    let plain = advised(&of(""), Depth::Every);
+    assert!(plain.advice.iter().any(|one| one.rule == "shard-across-endpoints"), "{:?}", plain.advice);
+    let waits = advised(&of(r#"{ wait = "20 us" },"#), Depth::Every);
+    assert!(waits.advice.iter().all(|one| one.rule != "shard-across-endpoints"), "{:?}", waits.advice);
+    let said =
+        waits.silent.into_iter().find(|one| one.rule == "shard-across-endpoints").expect("it is silent");
+    assert!(said.reasons.concat().contains("waits for a device"), "{:?}", said.reasons);
+}
+
 /// Requests that wait for 1 ms: no twin holds as many of them in flight as would fill a station.
 const MANY_WAIT: &str = r#"{ read = "client-soc", bytes = "64 B" }, { wait = "1 ms" }"#;
 

@@ -462,6 +462,18 @@ fn at_a_load_the_basis_is_that_of_what_is_asked() {
     assert_eq!(loaded.basis, Basis::YourEstimate, "{:?}", loaded.rests_on);
 }
 
+/// What costs the host nothing costs nothing whatever the card's numbers are, and whether the card carries the load
+/// rests on them all the same.
+#[test]
+fn a_worth_of_nothing_is_no_better_known_than_what_carries_it() {
+    let goal = "objective = \"least-host-cpu\"\noffered_load = \"1 M/s\"";
+    let text = DESIGN.replace("objective = \"most-throughput\"", goal);
+    let guess = planned_on(card(&|_| Provenance::Assumed), &text);
+    assert_eq!(guess.optimal.shares[0].0, "arm", "{:?}", guess.optimal.shares);
+    assert_eq!(guess.worth.value, 0.0);
+    assert_eq!(guess.recommendation.basis, Basis::OrderOnly);
+}
+
 /// A number of the card is none of the plain NIC's, though both call it by one name.
 #[test]
 fn a_setting_of_the_card_leaves_the_plain_nic_as_it_is() {

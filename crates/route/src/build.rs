@@ -452,7 +452,10 @@ impl<'r> Build<'r> {
     }
 
     fn serve(&mut self, label: &'static str, station: StationId, pick: Pick, occupancy: Time, latency: Time) {
-        if occupancy > Time::ZERO || latency > Time::ZERO {
+        // What keeps nothing busy waits for nobody.
+        if occupancy == Time::ZERO {
+            self.delay(label, latency);
+        } else {
             self.visits.push(Visit::Serve { label, station, pick, occupancy, latency, detached: false });
         }
     }

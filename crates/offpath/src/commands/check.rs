@@ -1,6 +1,7 @@
 //! `offpath check`: what a design could do better, each remedy measured on the twin.
 
 use super::Context;
+use super::plan::unplanned;
 use crate::failure::{Failure, NEGATIVE};
 use crate::output::{Format, SCHEMA_VERSION, Screen, replace, round, short, signed, system_line};
 use clap::Args;
@@ -68,7 +69,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let directory = options.design.parent().unwrap_or(Path::new("."));
     let none = Changes::default();
     let bench = Bench::new(&design.source.0, directory, &none, &setting, Seed::new(options.seed));
-    let advised = advice::advise(&bench, &text, Depth::Every)?;
+    let advised = advice::advise(&bench, &text, Depth::Every).map_err(unplanned)?;
     let system = setting.system(&design, &design.device)?;
     let fixed = options.fix && !advised.advice.is_empty();
     if fixed {

@@ -12,16 +12,18 @@ use crate::output::{
 };
 use crate::progress::Progress;
 use clap::Args;
+use offpath::capacity::CapacityError;
 use offpath::plan::advice::RULES;
 use offpath::plan::check::Gap;
 use offpath::plan::coded::Agreement;
 use offpath::plan::confidence::{Origin, guessed};
 use offpath::plan::study::{Ask, Changed, Solved, Study, Sweep};
-use offpath::plan::{Alone, Basis, Changes, Design, Mix, Objective, Plan, Ranged, Rest, Setting};
+use offpath::plan::{Alone, Basis, Changes, Design, Mix, Objective, Plan, PlanError, Ranged, Rest, Setting};
 use offpath::profile::Provenance;
 use offpath::quantity::{Bytes, OpRate, Time};
 use offpath::twin::{Interval, Seed};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -141,6 +143,8 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         studies.push((scenario, Study::of(&ask).map_err(unplanned)?));
     }
     drop(progress);
+    let notes: BTreeSet<&String> = studies.iter().flat_map(|(_, study)| &study.notes).collect();
+    notes.into_iter().for_each(|note| tell(&format!("note: {note}")));
     if let (Some(file), [(_, study)]) = (file, studies.as_slice()) {
         file.write(html::page(&Page { study }).html().as_bytes())?;
     }
@@ -171,12 +175,12 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A load that nothing carries is an answer; everything else is wrong input.
-fn unplanned(error: miette::Report) -> Failure {
-    match error.downcast_ref::<offpath::plan::PlanError>() {
-        Some(offpath::plan::PlanError::Capacity(offpath::capacity::CapacityError::LoadTooHigh {
-            ..
-        })) => Failure::report_of(NEGATIVE, error),
+/// A load that nothing carries, and limits that leave nothing, are answers; everything else is wrong input.
+pub fn unplanned(error: miette::Report) -> Failure {
+    match error.downcast_ref::<PlanError>() {
+        Some(PlanError::Capacity(CapacityError::LoadTooHigh { .. }) | PlanError::NothingAllowed { .. }) => {
+            Failure::report_of(NEGATIVE, error)
+        }
         _ => Failure::from(error),
     }
 }
@@ -208,7 +212,7 @@ fn rests_text(rests: &[Rest]) -> String {
         .filter(|rest| rest.weight >= 0.02)
         .map(|rest| format!("{} ({:.0}%, {})", rest.number, rest.weight * 100.0, rest.origin.name()))
         .collect();
-    if heavy.is_empty() { "no number of the profile".to_string() } else { heavy.join(", ") }
+    if heavy.is_empty() { "no number that moves it".to_string() } else { heavy.join(", ") }
 }
 
 /// How rates are shown: requests, or bits of a request's payload.
@@ -372,17 +376,44 @@ impl Page<'_> {
         text
     }
 
+    /// Which number of the design makes the answer an estimate, and through which alternative where the mix itself
+    /// hardly rests on it.
+    fn whose(&self) -> Option<String> {
+        let plan = self.plan();
+        let yours = |rests: &[Rest]| {
+            rests
+                .iter()
+                .find(|rest| rest.origin == Origin::Yours && rest.weight >= 0.1)
+                .map(|rest| rest.number.clone())
+        };
+        let through = |(name, share): &(String, f64)| {
+            let one = plan.alternatives.iter().find(|one| one.name == *name)?;
+            let is_decided = *share >= 0.05 && one.basis == Basis::YourEstimate;
+            is_decided
+                .then(|| yours(&one.rests_on))
+                .flatten()
+                .map(|number| format!("{number}, through {name}"))
+        };
+        let is_yours = plan.recommendation.basis == Basis::YourEstimate;
+        let found = || {
+            let of_mix = yours(&plan.recommendation.rests_on);
+            of_mix.or_else(|| plan.optimal.shares.iter().find_map(through))
+        };
+        is_yours.then(found).flatten()
+    }
+
     /// The answer in two lines: the mix to run, and what it is worth beside a plain NIC.
     fn answer(&self) -> String {
         let (plan, unit) = (self.plan(), self.unit());
         let range = self.range(&plan.optimal.rate);
         let range = if range.is_empty() { String::new() } else { format!(" (80% interval {range})") };
         let mut text = format!(
-            "answer: {}: {} {}{range}; basis: {}\n",
+            "answer: {}: {} {}{range}; basis: {}{}\n",
             shares_text(&plan.optimal.shares),
             short(unit.of_rate(plan.optimal.rate.value)),
             unit.name(),
-            plan.recommendation.basis.name()
+            plan.recommendation.basis.name(),
+            self.whose().map_or_else(String::new, |whose| format!(" ({whose})"))
         );
         if self.study.design.objective == Objective::MostThroughput {
             let refused = 1.0 - plan.recommendation.carried_in;
@@ -511,7 +542,12 @@ impl Page<'_> {
 
     /// The station of one machine that the loaded twin kept busy for the greatest share of its time.
     fn busiest(&self) -> Option<(&String, f64)> {
-        let all = self.study.checked.settled.loaded.fullest.iter();
+        let settled = &self.study.checked.settled;
+        // A run that confirms nothing carried another load.
+        if settled.gap.as_ref().is_some_and(|gap| gap.blind.is_some()) {
+            return None;
+        }
+        let all = settled.loaded.fullest.iter();
         all.map(|(name, (_, share))| (name, *share)).max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
@@ -723,9 +759,12 @@ impl Page<'_> {
             numbers.len() - fitted - guesses - set
         );
         text += &format!(
-            "optimal rests on: {}; guesses decide {} of it\n",
+            "optimal rests on: {}{}\n",
             rests_text(&sure.rests_on),
-            share_text(guessed(&sure.rests_on), 0)
+            match sure.rests_on.is_empty() {
+                true => String::new(),
+                false => format!("; guesses decide {} of it", share_text(guessed(&sure.rests_on), 0)),
+            }
         );
         if let Some(Agreement { application, busy, latency }) = &self.study.code {
             text += &format!(

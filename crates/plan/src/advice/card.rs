@@ -302,10 +302,18 @@ fn shard_across_endpoints(look: &Look<'_>) -> Proposed {
         return Proposed::Silent("the design's cache already says which data the card has".to_string());
     }
     let known = known(look.design);
-    let (mut changes, mut without_room) = (Vec::new(), BTreeSet::new());
+    let (mut changes, mut without_room, mut waiting) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     for one in look.design.alternatives.iter().filter(|one| one.mixed) {
         let (endpoints, Some(first), objects) = touched(look, one) else { continue };
         let served: Vec<&String> = endpoints.iter().filter(|name| look.apart(name, &first)).collect();
+        // A device stands at one endpoint: another's processor does not bring it along.
+        if look.steps(one).iter().any(|site| matches!(site.step, Step::Wait { .. })) {
+            waiting.insert(format!(
+                "`{}` waits for a device, and only its author knows whether another endpoint reaches it",
+                one.name
+            ));
+            continue;
+        }
         // One endpoint serves, and the requests come from outside its machine.
         let [from] = served.as_slice() else { continue };
         let Some((_, own)) = look.endpoint(from) else { continue };
@@ -339,8 +347,9 @@ fn shard_across_endpoints(look: &Look<'_>) -> Proposed {
             changes.push(Proposal { why, ladder: ladder.into_iter().collect() });
         }
     }
-    if !without_room.is_empty() && changes.iter().all(|change| change.ladder.is_empty()) {
-        return Proposed::Silent(without_room.into_iter().collect::<Vec<_>>().join("; "));
+    let refused: Vec<String> = without_room.into_iter().chain(waiting).collect();
+    if !refused.is_empty() && changes.iter().all(|change| change.ladder.is_empty()) {
+        return Proposed::Silent(refused.join("; "));
     }
     proposed(changes, "no alternative is served by one endpoint where another of its machine has room for it")
 }

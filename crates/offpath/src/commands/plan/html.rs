@@ -297,8 +297,11 @@ fn load_curve(page: &Page<'_>, curve: &[Point]) -> Option<Section> {
 
 fn stations(page: &Page<'_>) -> Section {
     let plan = page.plan();
+    // A run that confirms nothing carried another load than the mix's.
+    let shown = page.busiest().is_some();
+    let fullest = page.study.checked.settled.loaded.fullest.iter().filter(|_| shown);
     let load = Load {
-        shares: page.study.checked.settled.loaded.fullest.iter().map(|(n, (_, s))| (n.clone(), *s)).collect(),
+        shares: fullest.map(|(n, (_, s))| (n.clone(), *s)).collect(),
         binding: page.bounds().map(|bound| bound.name.clone()).collect(),
     };
     let notes = page
@@ -313,7 +316,10 @@ fn stations(page: &Page<'_>) -> Section {
     let together = plan.optimal.bounds.len() > 1
         && plan.optimal.bounds.iter().all(|bound| bound.gain_percent.is_some_and(|gain| gain < 0.05));
     let mut section = Section::new("stations", "What binds, and why")
-        .saying("How busy the loaded twin keeps each station under the best mix.")
+        .saying(match shown {
+            true => "How busy the loaded twin keeps each station under the best mix.",
+            false => "The twin confirms nothing here, so how busy stations are is not shown.",
+        })
         .with(Block::Topology(Topology::new(&page.study.system, Some(&load))))
         .with(Block::Notes(notes));
     if together {

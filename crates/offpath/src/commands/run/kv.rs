@@ -248,14 +248,57 @@ fn strange(plan: &Value, file: &Path, workload: &Workload) -> Result<Option<Stri
     }))
 }
 
+fn read_plan(file: &Path) -> Result<Value, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("it cannot be read: {error}"))?;
+    serde_json::from_str(&text).map_err(|error| format!("it is no JSON: {error}"))
+}
+
+/// What to say where a plan is for another system than the run's, or counts on a cache that the run begins without.
+fn other_system(plan: &Value, file: &str, world: &WorldReport, warm: u64) -> Vec<String> {
+    let own = [
+        ("device", world.device.as_deref()),
+        ("testbed", world.testbed.as_deref()),
+        ("mode", world.mode.as_deref()),
+    ];
+    let mut differ: Vec<String> = own
+        .into_iter()
+        .filter_map(|(key, own)| {
+            let (own, planned) = (own?, plan[key].as_str()?);
+            (own != planned).then(|| format!("{key} {planned}, other {own}"))
+        })
+        .collect();
+    if world.device.is_some()
+        && plan["overlays"].is_array()
+        && plan["overlays"] != serde_json::json!(world.overlays)
+    {
+        let list = |all: &[Value]| all.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ");
+        let planned = plan["overlays"].as_array().map_or_else(String::new, |all| list(all));
+        let shown = |list: String| if list.is_empty() { "none".to_string() } else { list };
+        differ.push(format!("settings {}, other {}", shown(planned), shown(world.overlays.join(", "))));
+    }
+    let mut warnings = Vec::new();
+    if !differ.is_empty() {
+        warnings.push(format!(
+            "warning: `{file}` is for another system: {}: the shares need not be the best here. Plan this system, or give \
+             the run the plan's by `--set`, `--overlay`, `--testbed` and `--mode`",
+            differ.join("; ")
+        ));
+    }
+    if let Some(hits) = plan["cache_hit_ratio"].as_f64().filter(|hits| *hits > 0.0 && warm == 0) {
+        warnings.push(format!(
+            "warning: `{file}` counts on {:.0}% of requests that hit the card's cache, and this run begins with an empty \
+             one: `--cache SLOTS --warm RECORDS` fills it",
+            hits * 100.0
+        ));
+    }
+    warnings
+}
+
 /// The shares of the best mix that a plan's JSON names.
 fn planned(file: &Path, workload: &Workload) -> Result<Vec<(Placement, f64)>, Failure> {
     const HELP: &str = "name a file that `offpath plan DESIGN --format json` wrote, or `controller`";
     let refuse = |reason: String| Failure::input(format!("the mix of `{}`: {reason}", file.display()), HELP);
-    let text =
-        std::fs::read_to_string(file).map_err(|error| refuse(format!("it cannot be read: {error}")))?;
-    let plan: Value =
-        serde_json::from_str(&text).map_err(|error| refuse(format!("it is no JSON: {error}")))?;
+    let plan = read_plan(file).map_err(refuse)?;
     if plan["schema_version"] != SCHEMA_VERSION {
         let found = &plan["schema_version"];
         return Err(refuse(format!("its schema_version is {found}, this program reads {SCHEMA_VERSION}")));
@@ -339,6 +382,10 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let needed: Vec<_> =
         homes_of(store.placement).into_iter().map(|home| RoleName::new(home.role(), 0)).collect();
     let (place, world) = options.world.open(context, &needed, None)?;
+    if let Some(mix) = options.mix.as_deref().filter(|mix| !mix.starts_with("controller")) {
+        let plan = read_plan(Path::new(mix)).map_err(|reason| Failure::input(reason, ""))?;
+        other_system(&plan, mix, &world, options.store.warm).iter().for_each(|warning| tell(warning));
+    }
     let shared = Shared::new(options.clients);
     let parts = Store { options: store, load, shared, serves: !options.world.connects() };
     let around = Surroundings { seed: options.world.seed, directory: None, engine: options.store.engine() };

@@ -1,0 +1,159 @@
+//! What a study says of a design besides its mix: open mechanisms, limits that leave nothing, few clients, notes.
+
+mod common;
+
+use common::*;
+use offpath_plan::check::few_clients;
+use offpath_plan::study::{Ask, Study};
+use offpath_plan::{Changes, PlanError, Setting, prepare};
+use offpath_twin::Seed;
+
+const HEAD: &str = "[design]\nname = \"own\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
+                    rank_by = \"throughput\"\n";
+
+fn alternative(name: &str, more: &str, steps: &str) -> String {
+    format!("[[alternative]]\nname = \"{name}\"\n{more}request = [ {steps} ]\n")
+}
+
+fn studied(text: &str, setting: &Setting) -> Result<Study, miette::Report> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("design.toml");
+    std::fs::write(&file, text).expect("written");
+    let changes = Changes::default();
+    Study::of(&Ask { file: &file, changes: &changes, setting, seed: Seed::new(1), curve: false })
+}
+
+/// What a variant says is what a plan under it says, of every alternative; and a plain NIC beside the card has none of
+/// the card's mechanisms.
+#[test]
+fn a_variant_is_what_it_is_planned_as() {
+    let text = [
+        HEAD.to_string(),
+        alternative(
+            "soc",
+            "",
+            "{ read = \"client-soc\", bytes = \"64 B\" }, { read = \"client-soc\", bytes = \"64 B\" }",
+        ),
+        alternative(
+            "both",
+            "",
+            "{ read = \"client-soc\", bytes = \"64 B\" }, { read = \"client-host\", bytes = \"64 B\" }",
+        ),
+        alternative("nic", "device = \"connectx6\"\n", "{ write = \"client-host\", bytes = \"64 B\" }"),
+    ]
+    .concat();
+    let plain = studied(&text, &setting(&[], &[])).expect("it is planned");
+    let [variant] = &plain.variants[..] else { panic!("{:?}", plain.variants) };
+    let under = studied(&text, &setting(&[&variant.overlay], &[])).expect("it is planned");
+    let solved = variant.solved.as_ref().expect("it carries something");
+    let figures = |study: &Study| -> Vec<(String, f64)> {
+        let all = study.checked.plan.alternatives.iter();
+        all.map(|one| (one.name.clone(), one.rate.value)).collect()
+    };
+    let of_variant: Vec<(String, f64)> =
+        solved.alternatives.iter().map(|(name, rate, _)| (name.clone(), *rate)).collect();
+    assert_eq!(of_variant, figures(&under));
+    assert_eq!(solved.rate, under.checked.plan.optimal.rate.value);
+    let of = |figures: &[(String, f64)], name: &str| {
+        figures.iter().find(|(own, _)| own == name).map(|(_, rate)| *rate).expect("an alternative")
+    };
+    assert_eq!(of(&of_variant, "nic"), of(&figures(&plain), "nic"));
+    assert!(of(&of_variant, "both") > 1.2 * of(&figures(&plain), "both"), "the mechanism moves the card");
+    // Its numbers are called as its own system calls them.
+    let nic = alone(&plain.checked.plan, "nic");
+    assert!(nic.rests_on.iter().any(|rest| rest.number == "connectx6:nic.contexts"), "{:?}", nic.rests_on);
+    assert!(nic.rests_on.iter().all(|rest| !rest.number.contains("backup")), "{:?}", nic.rests_on);
+    // A mechanism is nobody's setting.
+    let soc = alone(&under.checked.plan, "soc");
+    assert!(
+        soc.rests_on.iter().all(|rest| rest.origin != offpath_plan::confidence::Origin::Yours),
+        "{soc:?}"
+    );
+}
+
+const SERVED: &str = "{ send = \"client-host\", bytes = \"64 B\" }, { compute = \"host\", time = \"1 us\" }, \
+                      { send = \"host-client\", bytes = \"64 B\" }";
+
+/// A limit that leaves nothing of a mix is a row of 0, and no reason to doubt the plan; of everything it is an answer.
+#[test]
+fn a_limit_that_leaves_nothing_is_told() {
+    let none = "[constraints]\nhost_cpu_share = 0.0\n";
+    let read = alternative("read", "", "{ read = \"client-host\", bytes = \"64 B\" }");
+    let served = alternative("served", "", SERVED);
+    let only = "[[mix]]\nname = \"only\"\nfill = [\"served\"]\n";
+    let with =
+        studied(&[HEAD, none, &read, &served, only].concat(), &setting(&[], &[])).expect("it is planned");
+    let without = studied(&[HEAD, none, &read, &served].concat(), &setting(&[], &[])).expect("it is planned");
+    let of = |study: &Study| {
+        let plan = &study.checked.plan;
+        (plan.optimal.rate, plan.recommendation.carried_in, plan.recommendation.basis)
+    };
+    assert_eq!(of(&with), of(&without));
+    assert_eq!(with.checked.plan.mixes[0].rate.value, 0.0);
+    let refused =
+        studied(&[HEAD, none, &served].concat(), &setting(&[], &[])).err().expect("nothing is left");
+    assert!(matches!(refused.downcast_ref(), Some(PlanError::NothingAllowed { .. })), "{refused:?}");
+    let said = refused.to_string();
+    assert!(said.contains("`host_cpu_share` leaves 0") && said.contains("`served`"), "{said}");
+}
+
+/// Copies for more machines than there are go to one of them several times, and the author hears so.
+#[test]
+fn copies_for_machines_that_are_not_there_are_told() {
+    let text = |count: u32| {
+        let steps = format!("{{ write = \"soc-backup\", bytes = \"64 KiB\", to = {count} }}");
+        [HEAD, &alternative("a", "", &steps)].concat()
+    };
+    let notes = |count| studied(&text(count), &setting(&[], &[])).expect("it is planned").notes;
+    assert_eq!(notes(1), Vec::<String>::new());
+    let three = notes(3).concat();
+    assert!(three.contains("1 `backup` takes part") && three.contains("backup.count=3"), "{three}");
+    let enough = studied(&text(3), &setting(&[], &["backup.count=3"])).expect("it is planned").notes;
+    assert_eq!(enough, Vec::<String>::new());
+}
+
+/// Work that takes no time waits for nobody: with one core, few clients carry what the core or their latency allows.
+#[test]
+fn few_clients_carry_what_a_core_and_their_latency_allow() {
+    let steps = "{ send-ud = \"client-host\", bytes = \"128 B\" }, { compute = \"host\", time = \"14.7 us\" }, \
+                 { repeat = 3, steps = [{ write = \"host-replica\", bytes = \"128 B\" }] }, \
+                 { send-ud = \"host-client\", bytes = \"64 B\" }";
+    let counts = [1u32, 2, 3, 8];
+    let text = [
+        HEAD.replace("rank_by", "testbed = \"sun\"\nrank_by"),
+        alternative("a", "", steps),
+        format!("[clients]\ncounts = {counts:?}\n"),
+    ]
+    .concat();
+    let design = parse(&text, &Changes::default());
+    let free: Vec<String> =
+        ["post", "poll", "receive"].map(|what| format!("host_verbs.{what}_time=0 ns")).into();
+    let mut settings: Vec<&str> = free.iter().map(String::as_str).collect();
+    settings.push("host.cores=1");
+    let setting = setting(&[], &settings);
+    let ready = prepare(&design, &setting).expect("the design is in order");
+    let plan = try_plan(&design, &setting).expect("it has a plan");
+    let rows = few_clients(&design, &ready, &plan, Seed::new(1)).expect("the twin runs it");
+    let latency = ready[0].compiled.fold(&ready[0].router).latency;
+    for (count, carried) in counts.into_iter().zip(&rows[0].1) {
+        let most = (f64::from(count) / latency).min(1.0 / 14.7e-6);
+        near(&format!("{count} clients"), carried.mean, most, 0.03);
+    }
+}
+
+/// A parameter at the value that the file has is no change.
+#[test]
+fn a_parameter_that_is_given_again_changes_nothing() {
+    let plan = |ratio: Option<&str>| {
+        let parameters = ratio.map(|ratio| ("ratio".to_string(), ratio.to_string())).into_iter().collect();
+        let changes = Changes { parameters, steps: true, ..Changes::default() };
+        let design =
+            offpath_plan::Design::parse(&text("replication.toml"), "replication.toml", &designs(), &changes);
+        let plan = planned(&design.expect("in order"), &[], &[]);
+        let alternatives = plan.alternatives.into_iter().map(|one| (one.name, one.basis, one.rate));
+        (alternatives.collect::<Vec<_>>(), plan.optimal.rate)
+    };
+    assert_eq!(plan(Some("1")), plan(None));
+    assert_eq!(plan(Some("1.00")), plan(None));
+    assert_ne!(plan(Some("0.9")).0, plan(None).0);
+}
