@@ -6,8 +6,8 @@ use offpath_evidence::judge::judge;
 use offpath_evidence::reproduce::Count;
 use offpath_evidence::row::restated;
 use offpath_evidence::{
-    Bench, Kind, Line, Role, Row, Sort, falsified, figures, reproduce, residual, residuals, rivals, shipped,
-    shipped_log, shipped_residuals, summary,
+    Bench, Inside, Kind, Line, Role, Row, Sort, falsified, figures, reproduce, residual, residuals, rivals,
+    shipped, shipped_log, shipped_residuals, summary,
 };
 use offpath_profile::{Category, Library, Request};
 use offpath_quantity::Bytes;
@@ -302,6 +302,26 @@ fn the_same_rows_give_the_same_bytes() {
     assert_eq!(format!("{:?}", lines()), format!("{again:?}"));
 }
 
+/// What `explain` says of a rate: the station that binds is busy all the time, and none for longer.
+#[test]
+fn stations_are_busy_by_what_a_rate_asks_of_them() {
+    let bench = Bench::new(Library::builtin());
+    let mut looked_at = 0;
+    for line in lines() {
+        let Some(experiment) = &line.row.experiment else { continue };
+        let Inside::Stations(busy) = bench.inside(&experiment.plain).expect("it is run") else { continue };
+        looked_at += 1;
+        assert!((busy[0].1 - 1.0).abs() < 1e-9, "{}: {:?}", line.row.id, busy[0]);
+        assert!(
+            busy.iter().all(|(_, share)| (0.0..=1.0 + 1e-9).contains(share)),
+            "{}: {busy:?}",
+            line.row.id
+        );
+        assert!(busy.is_sorted_by(|a, b| a.1 >= b.1), "{}: {busy:?}", line.row.id);
+    }
+    assert!(looked_at > 20, "{looked_at}");
+}
+
 #[test]
 fn figures_place_published_points_over_curves() {
     let figures = figures(&Library::builtin(), lines(), &[], 2).expect("every figure is drawn");
@@ -314,6 +334,25 @@ fn figures_place_published_points_over_curves() {
     for figure in &figures {
         let names: BTreeSet<&str> = figure.series.iter().map(|series| series.name.as_str()).collect();
         assert_eq!(names.len(), figure.series.len(), "{} has two series of one name", figure.id);
+        // On an axis of sizes or numbers each place of a curve is one of its own.
+        for series in figure.series.iter().filter(|series| series.places.iter().any(|place| place.x > 0.0)) {
+            let places: BTreeSet<u64> = series.places.iter().map(|place| place.x.to_bits()).collect();
+            assert_eq!(places.len(), series.places.len(), "{}: {}", figure.id, series.name);
+        }
+        // A published ratio is drawn as so many times the curve that it is over.
+        for mark in &figure.marks {
+            let Some(over) = &mark.over else { continue };
+            let base = figure.series.iter().find(|series| series.name == *over).expect("it is a series");
+            let base = base.places.iter().find(|place| place.x == mark.x).expect("it has the place").y;
+            let row = &line(&mark.row).row;
+            let (low, high) = row.published.expect("it is published").ends();
+            let times = |value: f64| if row.unit == "%" { (100.0 + value) / 100.0 } else { value };
+            let (low, high) = (times(low).min(times(high)), times(low).max(times(high)));
+            assert!(
+                (mark.low / base - low).abs() < 1e-9 && (mark.high / base - high).abs() < 1e-9,
+                "{mark:?}"
+            );
+        }
         for series in &figure.series {
             assert!(!series.places.is_empty() && series.places.iter().all(|place| place.y.is_finite()));
             for place in &series.places {

@@ -227,7 +227,7 @@ fn without_slivers(
         let taken = shares(&kept);
         let small = taken.iter().rev().take_while(|(_, share)| *share < SLIVER);
         let mut next = None;
-        for (name, _) in small.take(taken.len() - 1) {
+        for (name, _) in small.take(taken.len().saturating_sub(1)) {
             let mut fewer = problem.clone();
             fewer.activities.retain(|activity| activity.name != *name);
             let Ok(without) = solve(&fewer) else { continue };

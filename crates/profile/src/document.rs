@@ -161,7 +161,7 @@ pub(crate) struct Change {
 #[derive(Clone, Debug)]
 pub(crate) enum Changed {
     Value(Bare),
-    /// So many times what a number is before the overlay: that of the name, or the one changed.
+    /// So many times a number of the system: that of the name, or the one changed.
     Times {
         times: f64,
         of: Option<String>,
