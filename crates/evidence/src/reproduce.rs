@@ -7,6 +7,7 @@ use crate::residual::{Metric, Residual, is_measured, is_theoretical, shipped_res
 use crate::row::{Kind, Role, Row, restated};
 use crate::sample::draws;
 use offpath_plan::sample::quantile;
+use offpath_plan::side_by_side::side_by_side;
 use offpath_profile::{Library, Provenance, Request};
 use offpath_quantity::{Dimension, Quantity};
 use std::collections::{BTreeMap, BTreeSet};
@@ -808,8 +809,9 @@ pub struct Moved {
 pub fn rivals(library: &Library, lines: &[Line]) -> Result<Vec<Rival>, ExperimentError> {
     let request = Request { device: MEASURED[0].0, ..Request::default() };
     let system = library.load(&request).map_err(|error| ExperimentError::Refused(error.to_string()))?;
-    let mut all = Vec::new();
-    for (overlay, description) in &system.rivals {
+    let open = &system.rivals;
+    let all = side_by_side(open.len(), |index| {
+        let (overlay, description) = &open[index];
         let bench = Bench::new(library.clone()).under(vec![overlay.clone()]);
         let mut rival = Rival {
             overlay: overlay.clone(),
@@ -844,7 +846,7 @@ pub fn rivals(library: &Library, lines: &[Line]) -> Result<Vec<Rival>, Experimen
             };
             if under.within { rival.favoured_by.push(moved) } else { rival.refuted_by.push(moved) }
         }
-        all.push(rival);
-    }
-    Ok(all)
+        Ok(rival)
+    });
+    all.into_iter().collect()
 }

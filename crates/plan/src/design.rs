@@ -643,18 +643,6 @@ pub struct Changes {
     pub scenario: Option<String>,
 }
 
-/// Popularities by workload, for designs that are read many times with small changes.
-#[derive(Debug, Default)]
-pub struct Popularities(RefCell<BTreeMap<String, Popularity>>);
-
-impl Popularities {
-    fn of(&self, workload: &Workload) -> Popularity {
-        let mut known = self.0.borrow_mut();
-        // The text of a workload is all that it is made of.
-        known.entry(format!("{workload:?}")).or_insert_with(|| Popularity::new(workload)).clone()
-    }
-}
-
 impl Design {
     /// A refusal that points into the file.
     pub(crate) fn refuse(&self, message: String, help: &str, at: &Range<usize>) -> miette::Report {
@@ -828,17 +816,6 @@ impl Design {
         directory: &Path,
         changes: &Changes,
     ) -> Result<Design, miette::Report> {
-        Design::parse_knowing(text, name, directory, changes, &Popularities::default())
-    }
-
-    /// The same for one of many texts: popularities that an earlier one needed are not found again.
-    pub fn parse_knowing(
-        text: &str,
-        name: &str,
-        directory: &Path,
-        changes: &Changes,
-        popularities: &Popularities,
-    ) -> Result<Design, miette::Report> {
         let raw: RawFile = toml::from_str(text).map_err(|error| {
             let help = "see `offpath new` for a commented design with every key";
             let values = [("rank_by", RANKS), ("objective", OBJECTIVES)];
@@ -874,9 +851,9 @@ impl Design {
             changes: changes.clone(),
         };
         parsed.workload = parsed.read_workload(directory)?;
-        // Drawing the popularity of millions of records takes longer than everything else here.
+        // The popularity of millions of records takes longer than everything else here.
         if !parsed.raw.object.is_empty() || parsed.raw.cache.is_some() {
-            parsed.popularity = parsed.workload.as_ref().map(|workload| popularities.of(workload));
+            parsed.popularity = parsed.workload.as_ref().map(Popularity::shared);
         }
         let design = Parsed::resolve(&Arc::new(parsed), &BTreeMap::new())?;
         match &changes.scenario {
@@ -894,7 +871,7 @@ struct Parsed {
     raw: RawFile,
     workload: Option<Workload>,
     /// How popular the workload's records are, where an object or a cache needs it.
-    popularity: Option<Popularity>,
+    popularity: Option<Arc<Popularity>>,
     directory: PathBuf,
     changes: Changes,
 }

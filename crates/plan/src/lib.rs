@@ -24,7 +24,7 @@ pub mod solve;
 pub mod study;
 
 pub use confidence::{Basis, Influence, Mechanism, Ranged, Rest};
-pub use design::{Changes, Design, DesignError, Objective, Popularities, Rank, Runs};
+pub use design::{Changes, Design, DesignError, Objective, Rank, Runs};
 pub use estimate::{Estimate, Share};
 pub use planner::{Alone, Mix, Plan, PlanError, Ready, Setting, plan, prepare, prepare_named};
 pub use program::{Compiled, Fold};

@@ -2,6 +2,8 @@
 
 use crate::generator::{Zipfian, fnv_hash_64};
 use crate::workload::{RequestDistribution, Workload};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The Zipfian ranks, the hottest first, whose records are found by hashing each.
 const FEWEST_HASHED_RANKS: u64 = 1 << 20;
@@ -78,7 +80,33 @@ struct Class {
     share_up_to: f64,
 }
 
+/// What [`Popularity::shared`] keeps: at most so many, since a sweep of `recordcount` asks for each once.
+const MOST_KEPT: usize = 16;
+type Kept = BTreeMap<String, Arc<OnceLock<Arc<Popularity>>>>;
+static KEPT: Mutex<Kept> = Mutex::new(BTreeMap::new());
+
 impl Popularity {
+    /// The popularity of the records of `workload`, found once in a process for workloads that read alike.
+    ///
+    /// ```
+    /// use offpath_workload::{Popularity, Workload};
+    /// let workload = Workload::parse("recordcount=1000\nrequestdistribution=zipfian\n", "mine").unwrap();
+    /// assert!(std::sync::Arc::ptr_eq(&Popularity::shared(&workload), &Popularity::shared(&workload)));
+    /// ```
+    pub fn shared(workload: &Workload) -> Arc<Popularity> {
+        let slot = {
+            let mut kept = KEPT.lock().expect("nobody panics with the lock held");
+            // The text of a workload is all that it is made of.
+            let key = format!("{workload:?}");
+            if kept.len() >= MOST_KEPT && !kept.contains_key(&key) {
+                kept.clear();
+            }
+            kept.entry(key).or_default().clone()
+        };
+        // Whoever asks second waits for the first, and others do not.
+        slot.get_or_init(|| Arc::new(Popularity::new(workload))).clone()
+    }
+
     /// The popularity of the records of `workload`.
     ///
     /// A zipfian workload costs from 0.1 s to about 2 s, and up to 300 MiB while it is computed.

@@ -11,6 +11,7 @@ use offpath::evidence::{
     Count, ExperimentError, Falsified, Kind, Line, Medians, Rival, Role, Row, Summary, falsified, figures,
     reproduce, residual, residuals, rivals, shipped, shipped_log, summary,
 };
+use offpath::plan::side_by_side::side_by_side;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -197,8 +198,9 @@ pub fn reproduced(context: &Context, only: &[String], threads: Option<u16>) -> R
     // A rival beside another one would say nothing about either.
     let alone = system.overlay.is_empty() && only.is_empty();
     let rivals = if alone { rivals(&library, &lines).map_err(refused)? } else { Vec::new() };
-    let falsified = FALSIFIED.into_iter().filter(|_| alone).map(|times| falsified(&library, &lines, times));
-    let falsified = falsified.collect::<Result<_, _>>().map_err(refused)?;
+    let wrong: &[f64] = if alone { &FALSIFIED } else { &[] };
+    let falsified = side_by_side(wrong.len(), |index| falsified(&library, &lines, wrong[index]));
+    let falsified = falsified.into_iter().collect::<Result<_, _>>().map_err(refused)?;
     Ok(Reproduced { summary: summary(&lines), lines, rivals, falsified })
 }
 

@@ -2,7 +2,7 @@
 
 use super::Scope;
 use crate::check::{Counted, run_mix};
-use crate::design::{Changes, Design, Objective, Popularities};
+use crate::design::{Changes, Design, Objective};
 use crate::observe::RunError;
 use crate::planner::{Ready, Setting, capacity_at, prepare, shares_run};
 use crate::program::Fold;
@@ -29,7 +29,6 @@ pub struct Bench<'b> {
     pub seed: Seed,
     /// What was run before: the same design, mix and load give the same samples.
     samples: RefCell<BTreeMap<Key, Sample>>,
-    popularities: Popularities,
 }
 
 type Key = (String, String, Scope, u64);
@@ -169,15 +168,7 @@ impl<'b> Bench<'b> {
         setting: &'b Setting,
         seed: Seed,
     ) -> Bench<'b> {
-        Bench {
-            name,
-            directory,
-            changes,
-            setting,
-            seed: seed.child("advice"),
-            samples: RefCell::default(),
-            popularities: Popularities::default(),
-        }
+        Bench { name, directory, changes, setting, seed: seed.child("advice"), samples: RefCell::default() }
     }
 
     /// Reads a text and compiles it; `held` is the mix to look at, else the one that the design runs.
@@ -188,7 +179,7 @@ impl<'b> Bench<'b> {
     ) -> Result<(Case, Vec<Ready>), miette::Report> {
         // Remedies change step lists, so what they gain shows in step lists alone.
         let changes = Changes { steps: true, ..self.changes.clone() };
-        let design = Design::parse_knowing(text, self.name, self.directory, &changes, &self.popularities)?;
+        let design = Design::parse(text, self.name, self.directory, &changes)?;
         let ready = prepare(&design, self.setting)?;
         let shares = match held {
             Some(shares) => shares.to_vec(),
