@@ -197,9 +197,13 @@ pub fn reproduced(context: &Context, only: &[String], threads: Option<u16>) -> R
         reproduce(&library, &rows(), only, &system.overlay, self::threads(threads)).map_err(refused)?;
     // A rival beside another one would say nothing about either.
     let alone = system.overlay.is_empty() && only.is_empty();
-    let rivals = if alone { rivals(&library, &lines).map_err(refused)? } else { Vec::new() };
     let wrong: &[f64] = if alone { &FALSIFIED } else { &[] };
-    let falsified = side_by_side(wrong.len(), |index| falsified(&library, &lines, wrong[index]));
+    let (rivals, falsified) = std::thread::scope(|scope| {
+        let rivals = scope.spawn(|| if alone { rivals(&library, &lines) } else { Ok(Vec::new()) });
+        let falsified = side_by_side(wrong.len(), |index| falsified(&library, &lines, wrong[index]));
+        (rivals.join().expect("it does not panic"), falsified)
+    });
+    let rivals = rivals.map_err(refused)?;
     let falsified = falsified.into_iter().collect::<Result<_, _>>().map_err(refused)?;
     Ok(Reproduced { summary: summary(&lines), lines, rivals, falsified })
 }
