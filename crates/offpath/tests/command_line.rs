@@ -44,6 +44,42 @@ fn a_device_is_drawn_from_its_graph_alone() {
 }
 
 #[test]
+fn a_scenario_that_is_refused_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("scenarios.toml");
+    let text = r#"
+        [design]
+        name = "scenarios"
+        description = "two that do not compete"
+        device = "bluefield2"
+        testbed = "rack"
+        mode = "separated-host"
+        objective = "most-throughput"
+        rank_by = "unloaded-latency"
+        [constraints]
+        host_cpu_share = 0.0
+        [[alternative]]
+        name = "read"
+        description = "one"
+        scenario = "without the host"
+        request = [{ read = "client-host", bytes = "64 B" }]
+        [[alternative]]
+        name = "served"
+        description = "other"
+        scenario = "by the host"
+        request = [
+            { send = "client-host", bytes = "64 B" }, { compute = "host", time = "1 us" },
+            { send = "host-client", bytes = "64 B" },
+        ]
+    "#;
+    fs::write(&file, text).expect("written");
+    let ran = offpath(&["plan", file.to_str().expect("a path")]);
+    let said = ran.stderr;
+    assert_eq!(ran.code, 1, "{said}");
+    assert!(said.contains("scenario `by the host`") && said.contains("`host_cpu_share` leaves 0"), "{said}");
+}
+
+#[test]
 fn every_number_is_shown_with_its_origin() {
     let shown = json(&["device", "show", "bluefield2"]);
     let text = answer(&["device", "show", "bluefield2"]);

@@ -96,8 +96,8 @@ pub fn control_character_reason(character: char) -> String {
     format!("these words hold the control character U+{:04X}", u32::from(character))
 }
 
-/// The first control character in the words of a TOML file, keys included, with its place; tabs and line ends are
-/// none, and a carriage return is one where no line ends after it. What is printed must not move a reader's cursor or repaint what stands above it.
+/// The first control character or mark of direction in the words of a TOML file, keys included, with its place; tabs
+/// and line ends are none, and a carriage return is one where no line ends after it. What is printed must not move a reader's cursor or repaint what stands above it.
 ///
 /// ```
 /// # use toml::de::DeTable;
@@ -106,10 +106,15 @@ pub fn control_character_reason(character: char) -> String {
 /// assert_eq!((character, at), ('\u{1b}', 7..20));
 /// let back = DeTable::parse(r#"name = "a\rb""#).unwrap();
 /// assert!(offpath_profile::control_character(back.get_ref()).is_some(), "it would write over the line");
+/// let turned = DeTable::parse("name = 'a\u{202e}b'").unwrap();
+/// assert!(offpath_profile::control_character(turned.get_ref()).is_some(), "it would turn the line round");
 /// ```
 pub fn control_character(table: &DeTable<'_>) -> Option<(char, Range<usize>)> {
     fn within(text: &str) -> Option<char> {
-        text.replace("\r\n", "\n").chars().find(|one| one.is_control() && !matches!(one, '\n' | '\t'))
+        // Marks of direction show letters in another order than they stand in.
+        let turns = |one: &char| matches!(one, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        let is_control = |one: &char| one.is_control() && !matches!(one, '\n' | '\t') || turns(one);
+        text.replace("\r\n", "\n").chars().find(is_control)
     }
     fn of(value: &toml::Spanned<DeValue<'_>>) -> Option<(char, Range<usize>)> {
         match value.get_ref() {

@@ -159,6 +159,15 @@ impl Router {
             stations.iter().enumerate().map(|(i, s)| (s.name.clone(), StationId(i as u16))).collect();
         let mut machines = Vec::with_capacity(system.machines.len());
         for machine in &system.machines {
+            let (nic, endpoints) = (&machine.nic, machine.endpoints.len());
+            if nic.reserved_contexts.saturating_mul(endpoints as u64 - 1) >= nic.contexts {
+                return Err(RouteError::NoContextLeft {
+                    nic: nic.name.clone(),
+                    reserved: nic.reserved_contexts,
+                    endpoints,
+                    contexts: nic.contexts,
+                });
+            }
             machines.push(machine_stations(machine, &by_name)?);
         }
         Ok(Router { system: system.clone(), stations, by_name, machines })

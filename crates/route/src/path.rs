@@ -192,6 +192,21 @@ pub enum RouteError {
         /// The carrier.
         what: &'static str,
     },
+    /// What is reserved for the others leaves an endpoint nothing.
+    #[error(
+        "`{nic}.reserved_contexts` keeps {reserved} of the {contexts} contexts of `{nic}` for each of its {endpoints} \
+         endpoints, which leaves none of them any; keep fewer, or raise `{nic}.contexts`"
+    )]
+    NoContextLeft {
+        /// The NIC.
+        nic: String,
+        /// Contexts kept for each endpoint.
+        reserved: u64,
+        /// Its endpoints.
+        endpoints: usize,
+        /// Contexts in all.
+        contexts: u64,
+    },
     /// A batch of no requests.
     #[error("a doorbell batch of 0 requests posts nothing; use 1 or more")]
     EmptyBatch,

@@ -111,7 +111,7 @@ pub(crate) fn stations(system: &System) -> Vec<Station> {
                 let name = format!("{}.contexts-of-{}", m.nic.name, e.name);
                 add(station(
                     name,
-                    Kind::Contexts(m.nic.contexts.saturating_sub(others).max(1)),
+                    Kind::Contexts(m.nic.contexts.saturating_sub(others)),
                     "NIC contexts open to an endpoint",
                 ));
             }

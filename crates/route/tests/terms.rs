@@ -24,6 +24,22 @@ fn demand(router: &Router, station: &str, verb: Verb, path: &str, payload: u64) 
 }
 
 #[test]
+fn contexts_kept_for_others_leave_every_endpoint_one() {
+    let with = |kept: u64| {
+        let changes =
+            [("nic.contexts", Quantity::Count(10)), ("nic.reserved_contexts", Quantity::Count(kept))];
+        Router::new(&system().with_all(changes).unwrap())
+    };
+    // Host and card: what is kept for one is what the other cannot take.
+    assert!(with(9).is_ok());
+    let refused = with(10).err().expect("none is left").to_string();
+    assert!(
+        refused.contains("keeps 10 of the 10 contexts of `nic` for each of its 2 endpoints"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn the_network_is_crossed_there_and_back() {
     let plain = system();
     let more = Time::from_ns(100);

@@ -16,7 +16,7 @@ use offpath::capacity::CapacityError;
 use offpath::plan::advice::RULES;
 use offpath::plan::check::Gap;
 use offpath::plan::coded::Agreement;
-use offpath::plan::confidence::{Origin, guessed};
+use offpath::plan::confidence::{Origin, guessed, moved_by_guesses};
 use offpath::plan::study::{Ask, Changed, Solved, Study, Sweep};
 use offpath::plan::{Alone, Basis, Changes, Design, Mix, Objective, Plan, PlanError, Ranged, Rest, Setting};
 use offpath::profile::Provenance;
@@ -140,7 +140,11 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             seed: Seed::new(options.seed),
             curve: options.curve || options.html.is_some(),
         };
-        studies.push((scenario, Study::of(&ask).map_err(unplanned)?));
+        let study = Study::of(&ask).map_err(|error| match &scenario {
+            Some(name) => unplanned(error.wrap_err(format!("scenario `{name}`"))),
+            None => unplanned(error),
+        })?;
+        studies.push((scenario, study));
     }
     drop(progress);
     let notes: BTreeSet<&String> = studies.iter().flat_map(|(_, study)| &study.notes).collect();
@@ -213,6 +217,19 @@ fn rests_text(rests: &[Rest]) -> String {
         .map(|rest| format!("{} ({:.0}%, {})", rest.number, rest.weight * 100.0, rest.origin.name()))
         .collect();
     if heavy.is_empty() { "no number that moves it".to_string() } else { heavy.join(", ") }
+}
+
+/// What guesses decide of a figure; where they decide most of it and it still hardly moves, by how little.
+fn guesses_text(rests: &[Rest]) -> String {
+    let (share, moved) = (guessed(rests), moved_by_guesses(rests));
+    let decided = format!("guesses decide {}", share_text(share, 0));
+    if share >= 0.5 && moved < 0.01 {
+        return format!(
+            "{decided} of the little that moves it (a tenth more of every guess: {})",
+            share_text(moved, 2)
+        );
+    }
+    format!("{decided} of it")
 }
 
 /// How rates are shown: requests, or bits of a request's payload.
@@ -763,7 +780,7 @@ impl Page<'_> {
             rests_text(&sure.rests_on),
             match sure.rests_on.is_empty() {
                 true => String::new(),
-                false => format!("; guesses decide {} of it", share_text(guessed(&sure.rests_on), 0)),
+                false => format!("; {}", guesses_text(&sure.rests_on)),
             }
         );
         if let Some(Agreement { application, busy, latency }) = &self.study.code {
@@ -1011,4 +1028,32 @@ struct Ratio {
 
 fn gb(bytes: Bytes) -> String {
     format!("{} GB", short(bytes.get() as f64 / 1e9))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use offpath::profile::Provenance;
+
+    #[test]
+    fn guesses_that_decide_little_are_said_to() {
+        let rest = |elasticity: f64, origin: Origin| Rest {
+            number: "soc.lookup".into(),
+            origin,
+            elasticity,
+            weight: 1.0,
+            moves: 0.0,
+            own_evidence: false,
+        };
+        let guess = Origin::Profile(Provenance::Assumed);
+        assert_eq!(guesses_text(&[rest(0.9, guess)]), "guesses decide 100% of it");
+        assert_eq!(
+            guesses_text(&[rest(0.02, guess)]),
+            "guesses decide 100% of the little that moves it (a tenth more of every guess: 0.20%)"
+        );
+        assert_eq!(
+            guesses_text(&[rest(0.02, Origin::Profile(Provenance::Fitted))]),
+            "guesses decide 0% of it"
+        );
+    }
 }

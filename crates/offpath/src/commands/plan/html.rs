@@ -1,12 +1,11 @@
 //! The page of `offpath plan --html`.
 
 use super::super::check::{gap_text, headline};
-use super::{Page, network_saved, percent, rests_text, shares_text};
-use crate::output::{fixed, percent as share_text, short, signed, system_line};
+use super::{Page, guesses_text, network_saved, percent, rests_text, shares_text};
+use crate::output::{fixed, short, signed, system_line};
 use offpath::plan::Mix;
 use offpath::plan::Objective;
 use offpath::plan::check::Point;
-use offpath::plan::confidence::guessed;
 use offpath::plan::study::Solved;
 use offpath::quantity::Time;
 use offpath::report::{
@@ -121,11 +120,7 @@ fn answer(page: &Page<'_>) -> Section {
     facts.push(Fact::new(
         "basis",
         sure.basis.name(),
-        format!(
-            "guesses decide {}; rests on {}",
-            share_text(guessed(&sure.rests_on), 0),
-            rests_text(&sure.rests_on)
-        ),
+        format!("{}; rests on {}", guesses_text(&sure.rests_on), rests_text(&sure.rests_on)),
     ));
     facts.push(Fact::new(
         "best in",
