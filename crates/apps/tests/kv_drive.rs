@@ -88,6 +88,32 @@ fn gets_are_spread_as_a_plan_says() {
     assert_eq!(report.share(Placement::A4), 0.0);
 }
 
+/// What a run says of the card's cache: nearly all gets of one that holds nearly every record, some of one that fills as it is
+/// asked, and nothing of a placement that looks into none.
+#[test]
+fn gets_that_the_cache_served_are_counted() {
+    let workload = shipped('c');
+    let report = |warm: u64, put: Placement| {
+        let mut options = Options::of_workload(&workload).expect("it fits").placed(put);
+        // So many that few of the records share a slot.
+        options.layout.cache_slots = 1 << 16;
+        options.warm = warm;
+        let load = Load::of_workload(workload.clone());
+        let run = Local::new(7).clock(Clock::Manual).run(kv::roles(&options, &load, &Shared::new(2), None));
+        add_up(run.expect("the run ends").outcomes)
+    };
+    for placement in [Placement::A5Read, Placement::A5Send] {
+        let (full, empty) = (report(1000, placement), report(0, placement));
+        let ratio = |report: &Report| report.cache_hit_ratio(placement).expect("it looks into the cache");
+        assert!(ratio(&full) > 0.97, "{placement:?} {}", ratio(&full));
+        // The card sees a key asked for only where it is asked: nobody fills a cache by READs.
+        let filled = if placement.asks_the_card() { 0.05..0.95 } else { 0.0..0.001 };
+        assert!(filled.contains(&ratio(&empty)), "{placement:?} {}", ratio(&empty));
+        assert_eq!(full.cache_hit_ratio(Placement::A4), None, "no get took it");
+    }
+    assert_eq!(report(1000, Placement::A4).cache_hit_ratio(Placement::A4), None);
+}
+
 #[test]
 fn what_cannot_run_is_refused_by_name() {
     let of = |change: fn(&mut Load)| {

@@ -734,7 +734,11 @@ pub struct Falsified {
 ///
 /// # Errors
 /// As [`reproduce`].
-pub fn falsified(library: &Library, lines: &[Line], times: f64) -> Result<Falsified, ExperimentError> {
+pub fn falsified(
+    library: &Library,
+    lines: &[Line],
+    times: f64,
+) -> Result<Option<Falsified>, ExperimentError> {
     let mut changes: BTreeMap<(String, String), Quantity> = BTreeMap::new();
     for (device, testbed) in MEASURED {
         let request = Request { device, testbed, ..Request::default() };
@@ -748,6 +752,9 @@ pub fn falsified(library: &Library, lines: &[Line], times: f64) -> Result<Falsif
                 changes.insert((number.file.clone(), number.key.clone()), value);
             }
         }
+    }
+    if changes.is_empty() {
+        return Ok(None);
     }
     let changes = changes.into_iter().map(|((file, key), value)| Change { file, key, value });
     let bench = Bench::new(library.clone()).with(changes.collect());
@@ -765,7 +772,7 @@ pub fn falsified(library: &Library, lines: &[Line], times: f64) -> Result<Falsif
             errors.push(verdict.error.abs());
         }
     }
-    Ok(Falsified { times, measured, median_error: median(errors), fitted })
+    Ok(Some(Falsified { times, measured, median_error: median(errors), fitted }))
 }
 
 /// A rival mechanism, and what the rows say of it.

@@ -43,6 +43,76 @@ fn a_device_is_drawn_from_its_graph_alone() {
     }
 }
 
+/// What a plan of another design than the file's advises is looked at with the same options, and written nowhere.
+#[test]
+fn advice_for_a_what_if_names_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("facts.toml");
+    let text = r#"
+        [design]
+        name = "facts"
+        description = "a copy by RDMA that the engine does better"
+        device = "bluefield2"
+        objective = "most-throughput"
+        rank_by = "throughput"
+        [parameters]
+        size = "64 B"
+        [[alternative]]
+        name = "read"
+        description = "READ"
+        request = [{ read = "soc-host", bytes = "size" }]
+    "#;
+    fs::write(&file, text).expect("written");
+    let file = file.to_str().expect("a path");
+    let page = answer(&["plan", file]);
+    assert!(page.contains("--fix writes it"), "{page}");
+    let what_if = ["--parameter", "size=256 KiB", "--set", "soc.cores=4"];
+    let page = answer(&[&["plan", file], &what_if[..]].concat());
+    let page: String = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains("--parameter 'size=256 KiB' --set soc.cores=4 says more"), "{page}");
+    assert!(!page.contains("--fix"), "{page}");
+    // A fact fixes it: a link's rate, whose interval is none.
+    assert!(page.contains("optimal rests on: pcie1.") && page.contains("pcie1.rate (datasheet)"), "{page}");
+    assert!(page.contains("of the little that is uncertain"), "{page}");
+    let checked = json(&[&["check", file], &what_if[..]].concat());
+    assert!(checked["advice"].as_array().is_some_and(|all| !all.is_empty()), "{checked}");
+    refuses(
+        &["check", file, "--fix", "--parameter", "size=256 KiB"],
+        &["--parameter size=256 KiB", "leave `--fix` out"],
+    );
+    assert_eq!(fs::read_to_string(file).expect("it is there"), text);
+}
+
+/// A run that ends while one of its operations still waits has measured its own end.
+#[test]
+fn a_run_that_measures_its_own_end_says_so() {
+    let c = workload('c');
+    let arguments = |more: &[&'static str]| -> Vec<String> {
+        let fixed = [
+            "run",
+            "kv",
+            "--on",
+            "twin:bluefield2",
+            "--workload",
+            &c,
+            "--placement",
+            "A5-send",
+            "--clients",
+            "11",
+        ];
+        fixed.iter().chain(more).map(ToString::to_string).collect()
+    };
+    let of = |more: &[&'static str]| {
+        let arguments = arguments(more);
+        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        offpath(&words)
+    };
+    let short = of(&["--sessions", "64"]);
+    assert!(short.stderr.contains("most sessions had ended"), "{}", short.stderr);
+    assert_eq!(of(&["--sessions", "16"]).stderr, "");
+    assert_eq!(of(&["--sessions", "64", "--window", "5ms"]).stderr, "");
+}
+
 #[test]
 fn a_scenario_that_is_refused_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -1156,6 +1226,15 @@ fn a_run_says_that_a_plan_is_for_other_requests() {
     assert!(!warned.contains("testbed rack, other"), "{warned}");
     let warm = offpath(&store_on_twin(&c, &["--mix", file, "--warm", "1000"])).stderr;
     assert!(!warm.contains("80% of requests"), "{warm}");
+    // The copy engine is a part of what the shares are best for.
+    let system = serde_json::json!({
+        "schema_version": 2, "workload_properties": {}, "device": "bluefield2", "fetch_engine": "dma",
+        "optimal": { "shares": { "A5-send": 1 } },
+    });
+    fs::write(&plan, system.to_string()).expect("it is written");
+    assert_eq!(json(&store_on_twin(&c, &["--mix", file]))["fetch"], "dma");
+    assert_eq!(json(&store_on_twin(&c, &["--mix", file, "--fetch", "rdma"]))["fetch"], "rdma");
+    assert!(answer(&store_on_twin(&c, &["--mix", file])).contains("the card fetches by dma"));
     // Of a plan whose workload is workloadc but for one property.
     let write = |key: &str, value: &str| {
         let mut properties = std::collections::BTreeMap::from([

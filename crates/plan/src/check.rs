@@ -185,6 +185,9 @@ pub fn settle_counting(
     let (idle, sampled, widest) = observe_all(ready, seed)?;
     let load = offered(design);
     let mut held = hold(design, ready, &idle, chosen, (load, Counted::requests(counted)), seed)?;
+    if matches!(chosen, Chosen::Best) {
+        held = or_alone(design, ready, &idle, held, counted, seed)?;
+    }
     let blind = blind(ready, &held.shares, &held.loaded, held.sizes, load);
     let mut compared = compared(design, ready, &held.solution, &held.loaded, blind.clone());
     for more in LONGER {
@@ -277,6 +280,51 @@ fn offered(design: &Design) -> Option<f64> {
     }
 }
 
+/// A settled mix, or the alternative that carries more by itself, its slots held as long as it alone holds them: what
+/// a mix takes waits for what else is in it.
+fn or_alone(
+    design: &Design,
+    ready: &[Ready],
+    idle: &[Fold],
+    held: Held,
+    counted: f64,
+    seed: Seed,
+) -> Result<Held, miette::Report> {
+    let parts = Part::all(ready);
+    let mut best = held;
+    let each = solve::each_alone(design, &parts, idle)?;
+    let mut open = solve::allowed(design, &parts, idle);
+    while let Some(index) = solve::best_alone(design, &each, &open) {
+        // On an idle twin nothing is held longer, so what is not more there is never more.
+        if each[index].total <= best.solution.total * (1.0 + solve::AS_GOOD) {
+            break;
+        }
+        open.retain(|one| *one != index);
+        let shares = [(ready[index].alternative.name.clone(), 1.0)];
+        if best.shares == shares {
+            continue;
+        }
+        let counted = (None, Counted::requests(counted));
+        let one = hold(design, ready, idle, Chosen::Held(&shares), counted, seed)?;
+        let slots = slots_of(&ready[index], &one.folds[index]);
+        best.folds[index].slots_alone = slots;
+        if one.solution.total > best.solution.total * (1.0 + solve::AS_GOOD) {
+            best = Held { folds: best.folds, ..one };
+        }
+    }
+    Ok(best)
+}
+
+/// How long a request holds slots.
+fn slots_of(one: &Ready, fold: &Fold) -> BTreeMap<String, f64> {
+    let slots = fold.seconds.iter().filter(|(station, _)| is_slot(&one.router, station));
+    slots.map(|(name, seconds)| (name.clone(), *seconds)).collect()
+}
+
+fn is_slot(router: &Router, station: &str) -> bool {
+    matches!(router.station(station).map(|id| router.kind(id)), Some(Kind::Contexts(_)))
+}
+
 /// Finds how long the alternatives of a settled design hold slots when nothing else is mixed in, and notes it
 /// in their demands: in a mix they also wait there for what the others do.
 ///
@@ -291,23 +339,17 @@ pub fn settle_alone(
     let alone = evaluate(design, &parts, &settled.idle, false)?.alone;
     for (index, one) in ready.iter().enumerate() {
         let name = &one.alternative.name;
-        let is_slot = |station: &str| {
-            let station = one.router.station(station);
-            matches!(station.map(|id| one.router.kind(id)), Some(Kind::Contexts(_)))
-        };
-        let is_bound = alone[index]
-            .binding
-            .iter()
-            .any(|bound| matches!(&bound.constraint, Constraint::Station(station) if is_slot(station)));
+        let is_bound = alone[index].binding.iter().any(
+            |bound| matches!(&bound.constraint, Constraint::Station(station) if is_slot(&one.router, station)),
+        );
         let is_mix = offered(design).is_none() && matches!(&settled.shares[..], [(only, _)] if only == name);
-        if one.alternative.device.is_some() || !is_bound || is_mix {
+        let is_known = !settled.folds[index].slots_alone.is_empty();
+        if one.alternative.device.is_some() || !is_bound || is_mix || is_known {
             continue;
         }
         let shares = [(name.clone(), 1.0)];
         let held = hold(design, ready, &settled.idle, Chosen::Held(&shares), (None, COUNTED), seed)?;
-        let seconds = &held.folds[index].seconds;
-        let slots = seconds.iter().filter(|(station, _)| is_slot(station));
-        settled.folds[index].slots_alone = slots.map(|(name, seconds)| (name.clone(), *seconds)).collect();
+        settled.folds[index].slots_alone = slots_of(one, &held.folds[index]);
     }
     Ok(())
 }
@@ -438,12 +480,7 @@ fn own_router(ready: &[Ready]) -> Option<&Router> {
 
 /// By how much a twin may carry less or more than what was solved.
 fn allowed(ready: &[Ready], solution: &Solution) -> f64 {
-    let is_slot = |name: &str| {
-        let router = own_router(ready);
-        router.is_some_and(|router| {
-            matches!(router.station(name).map(|id| router.kind(id)), Some(Kind::Contexts(_)))
-        })
-    };
+    let is_slot = |name: &str| own_router(ready).is_some_and(|router| is_slot(router, name));
     let slots = solution
         .binding
         .iter()

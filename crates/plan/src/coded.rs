@@ -40,6 +40,15 @@ impl Application {
             Application::Log(_) => "replicated log",
         }
     }
+
+    /// The copy engine that the card moves bytes by, where it is told one.
+    pub fn engine(&self) -> Option<&str> {
+        let engine = match self {
+            Application::Store(store) => &store.engine,
+            Application::Log(log) => &log.engine,
+        };
+        engine.as_deref()
+    }
 }
 
 /// What the coded store is told by a design.

@@ -184,6 +184,8 @@ pub(crate) struct Confidence {
     pub best_sets: Vec<(Vec<String>, f64)>,
     /// In which share of the draws the load that was asked for is carried; 1 where none was.
     pub carried: f64,
+    /// In which share of the draws it is at the shares of the best mix as they are; 1 where none was.
+    pub shares_carry: f64,
 }
 
 /// The figures of one evaluation that intervals are given of.
@@ -394,6 +396,10 @@ pub(crate) fn confidence(
     };
     // At the shares that are printed: where several mixes are as good, others would rest on other numbers.
     let mix_rests = rests_of(&|seen: &Figures| seen.worth_held, &[]);
+    let load = match design.objective {
+        Objective::MostThroughput => None,
+        Objective::LeastHostCpu { load } | Objective::LowestP99 { load } => Some(load),
+    };
     let mix_basis = match design.objective {
         Objective::MostThroughput => mix_basis(&seen.optimal, &base.parts(), &basis, &mix_rests),
         // How well their rates are known says nothing of latency or of the host's time.
@@ -435,6 +441,13 @@ pub(crate) fn confidence(
         recommended_best: carried.iter().filter(|draw| draw.holds).count() as f64 / total,
         best_sets,
         carried: carried.len() as f64 / draws.len().max(1) as f64,
+        shares_carry: match load {
+            Some(load) => {
+                let carry = carried.iter().filter(|draw| draw.mixes[0].solved >= load * (1.0 - 1e-3));
+                carry.count() as f64 / draws.len().max(1) as f64
+            }
+            None => 1.0,
+        },
     })
 }
 

@@ -332,6 +332,8 @@ pub struct Design {
     pub alternatives: Vec<Alternative>,
     /// The coded application that alternatives are observed from, where there is one.
     pub application: Option<Application>,
+    /// Whether its parameters or its workload are others than the file's.
+    pub is_varied: bool,
     /// The named mixes.
     pub mixes: Vec<NamedMix>,
     /// The mix that the system runs.
@@ -1377,6 +1379,7 @@ impl Resolver<'_> {
                 .collect(),
             runs: self.runs(&alternatives, changes)?,
             application: application.filter(|_| !changes.steps),
+            is_varied: self.is_changed || changes.workload.is_some(),
             alternatives,
             objects,
             cache,

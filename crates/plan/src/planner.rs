@@ -101,6 +101,9 @@ pub struct Recommendation {
     pub over: Vec<Over>,
     /// In which share of the draws the stations carry the load that was asked for.
     pub carried_in: f64,
+    /// In which share of the draws the very shares that are recommended carry the load that was asked for; 1 where
+    /// none was.
+    pub shares_carry_in: f64,
 }
 
 /// The best mix beside an alternative that runs on another device.
@@ -442,6 +445,7 @@ pub(crate) fn plan_doubted(
                 })
                 .collect(),
             carried_in: sure.carried,
+            shares_carry_in: sure.shares_carry,
         },
         alternatives,
         influences: sure.influences,

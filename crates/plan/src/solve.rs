@@ -10,6 +10,8 @@ use offpath_route::{Kind, Router};
 
 const HOST_CPU: &str = "host processor share";
 const LATENCY: &str = "latency";
+/// By what share of it a throughput may be less and is as good.
+pub(crate) const AS_GOOD: f64 = 1e-3;
 
 /// The stations of one system, and the limit on its host's processors where there is one, as a
 /// capacity problem without activities.
@@ -68,7 +70,9 @@ pub(crate) fn at_fixed(
     let mut problem = stations(main, design.host_cpu_share);
     for (one, fold) in parts.iter().zip(folds) {
         if shares.iter().any(|(name, _)| *name == one.alternative.name) {
-            problem.activities.push(activity(&one.alternative.name, fold, main));
+            // A mix of one is that one.
+            let demand = if shares.len() == 1 { &fold.alone() } else { fold };
+            problem.activities.push(activity(&one.alternative.name, demand, main));
         }
     }
     Ok(problem.solve(&Aim::Shares(shares.iter().cloned().collect()))?)
@@ -160,10 +164,7 @@ pub(crate) fn evaluate(
     for mix in &design.mixes {
         mixes.push(or_alone(solve(&all, &Aim::Greedy(mix.fill.clone()))?));
     }
-    let allowed: Vec<usize> = (0..parts.len())
-        .filter(|&i| parts[i].alternative.mixed)
-        .filter(|&i| design.latency_bound.is_none_or(|bound| folds[i].latency <= bound.as_seconds()))
-        .collect();
+    let allowed = allowed(design, parts, folds);
     if allowed.is_empty() {
         let reason = match design.latency_bound {
             Some(bound) => format!("none has an unloaded latency within {bound}"),
@@ -192,7 +193,27 @@ pub(crate) fn evaluate(
     if shares(&optimal).is_empty() {
         return Err(nothing(design, parts, folds, &allowed));
     }
+    let optimal = match best_alone(design, &alone, &allowed) {
+        Some(index) if alone[index].total > optimal.total * (1.0 + AS_GOOD) => alone[index].clone(),
+        _ => optimal,
+    };
     Ok(Evaluation { alone, mixes, greedy, order, optimal })
+}
+
+/// The alternatives that the best mix may take.
+pub(crate) fn allowed(design: &Design, parts: &[Part<'_>], folds: &[Fold]) -> Vec<usize> {
+    (0..parts.len())
+        .filter(|&i| parts[i].alternative.mixed)
+        .filter(|&i| design.latency_bound.is_none_or(|bound| folds[i].latency <= bound.as_seconds()))
+        .collect()
+}
+
+/// Of the alternatives that a mix may take, the one that carries most by itself, where throughput is sought. It may
+/// carry more than any mix: in a mix its slots are held while it waits for what the others do.
+pub(crate) fn best_alone(design: &Design, alone: &[Solution], allowed: &[usize]) -> Option<usize> {
+    let of = |i: &usize| alone[*i].total;
+    let best = allowed.iter().copied().max_by(|a, b| of(a).total_cmp(&of(b)).then(b.cmp(a)));
+    best.filter(|_| matches!(design.objective, Objective::MostThroughput))
 }
 
 /// Why no alternative of some carries anything.
@@ -219,7 +240,6 @@ fn without_slivers(
     solve: impl Fn(&Problem) -> Result<Solution, PlanError>,
 ) -> Result<Solution, PlanError> {
     const SLIVER: f64 = 0.02;
-    const COSTS: f64 = 1e-3;
     let full = solve(problem)?;
     let mut kept = full.clone();
     let mut problem = problem.clone();
@@ -232,8 +252,8 @@ fn without_slivers(
             fewer.activities.retain(|activity| activity.name != *name);
             let Ok(without) = solve(&fewer) else { continue };
             let is_as_good = match design.objective {
-                Objective::MostThroughput => without.total >= full.total * (1.0 - COSTS),
-                _ => without.objective <= full.objective * (1.0 + COSTS) + 1e-12,
+                Objective::MostThroughput => without.total >= full.total * (1.0 - AS_GOOD),
+                _ => without.objective <= full.objective * (1.0 + AS_GOOD) + 1e-12,
             };
             if is_as_good {
                 next = Some((fewer, without));
@@ -253,7 +273,7 @@ fn best(design: &Design, problem: &Problem, gains: bool) -> Result<Solution, Pla
     Ok(match design.objective {
         Objective::MostThroughput => {
             let most = solve(&Aim::Throughput)?;
-            if most.unique { most } else { quickest(problem, most, gains)? }
+            quickest(problem, most, gains)?
         }
         Objective::LeastHostCpu { load } => {
             let least = solve(&Aim::LeastCost { cost: Cost::Resource(HOST_CPU.to_string()), load })?;
@@ -266,15 +286,26 @@ fn best(design: &Design, problem: &Problem, gains: bool) -> Result<Solution, Pla
     })
 }
 
-/// Of several mixes with the greatest throughput, the one with the least mean unloaded latency.
+/// Of several mixes with the greatest throughput, the one with the least mean unloaded latency. What is observed on
+/// the twin never ties to the last digit: a mix that is worse by a thousandth and quicker by a twentieth is as good.
 fn quickest(problem: &Problem, most: Solution, gains: bool) -> Result<Solution, PlanError> {
-    // A millionth below the greatest load, so that rounding cannot make it infeasible.
-    let load = most.total * (1.0 - 1e-6);
-    let aim = Aim::LeastCost { cost: Cost::Resource(LATENCY.to_string()), load };
+    const QUICKER: f64 = 0.05;
+    let latency_of = |solution: &Solution| -> f64 {
+        let of = |name: &str| problem.activities.iter().find(|one| one.name == name);
+        let each =
+            solution.shares.iter().filter_map(|(name, share)| Some(share * of(name)?.resources[LATENCY]));
+        each.sum()
+    };
+    // At least a millionth below the greatest load, so that rounding cannot make it infeasible.
+    let below = if most.unique { AS_GOOD } else { 1e-6 };
+    let aim = Aim::LeastCost { cost: Cost::Resource(LATENCY.to_string()), load: most.total * (1.0 - below) };
     let chosen = match problem.solve(&aim) {
         Ok(chosen) => chosen,
         Err(_) => return Ok(most),
     };
+    if most.unique && latency_of(&chosen) > latency_of(&most) * (1.0 - QUICKER) {
+        return Ok(most);
+    }
     let shares = Aim::Shares(chosen.shares);
     let same = if gains { problem.solve_with_gains(&shares)? } else { problem.solve(&shares)? };
     // What binds is that of the greatest throughput: more of it would help whichever mix is taken.

@@ -16,7 +16,7 @@ use crate::solve::{self, Part, evaluate, mean_of};
 use offpath_profile::{Provenance, System};
 use offpath_quantity::Quantity;
 use offpath_twin::{Interval, Seed};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// What a study is asked to look at.
@@ -90,6 +90,8 @@ pub struct Study {
     pub design: Design,
     /// The system of its own device.
     pub system: System,
+    /// How every number of the systems that it runs on is known, by file and key.
+    pub known: BTreeMap<(String, String), Provenance>,
     /// The plan, cross-checked.
     pub checked: Checked,
     /// What overlays and settings changed, where there are any.
@@ -147,9 +149,7 @@ impl Study {
             jobs.push(Job { design: &design, setting: Setting { mechanism, ..ask.setting.clone() } });
         }
         jobs.extend(varied.iter().map(|(_, design)| Job { design, setting: ask.setting.clone() }));
-        // What alternatives give alone is printed of all but the values of a varied parameter.
-        let compared = 1 + usize::from(changes) + variants.len();
-        let settled = side_by_side(jobs.len(), |index| settled(&jobs[index], index < compared, ask.seed));
+        let settled = side_by_side(jobs.len(), |index| settled(&jobs[index], ask.seed));
         let mut settled = settled.into_iter();
         let mut next = || settled.next().expect("every job has an answer");
 
@@ -193,9 +193,12 @@ impl Study {
         let bench = Bench::new(&design.source.0, directory, ask.changes, ask.setting, ask.seed);
         let advised = advice::advise_on(&bench, &design.source.1, Depth::Promising, Some(&checked.settled))?;
         let notes = short_of_machines(&ready);
+        let numbers = ready.iter().flat_map(|one| one.router.system().numbers.values());
+        let known = numbers.map(|one| ((one.file.clone(), one.key.clone()), one.provenance)).collect();
         Ok(Study {
             notes,
             system,
+            known,
             checked,
             changed,
             variants: open,
@@ -265,12 +268,10 @@ fn varied(design: &Design, ask: &Ask<'_>) -> Result<Vec<(f64, Design)>, miette::
     values.iter().map(one).collect()
 }
 
-fn settled(job: &Job<'_>, alone: bool, seed: Seed) -> Result<(Settled, Solved), miette::Report> {
+fn settled(job: &Job<'_>, seed: Seed) -> Result<(Settled, Solved), miette::Report> {
     let ready = prepare(job.design, &job.setting)?;
     let mut settled = settle(job.design, &ready, Chosen::Best, seed)?;
-    if alone {
-        settle_alone(job.design, &ready, &mut settled, seed)?;
-    }
+    settle_alone(job.design, &ready, &mut settled, seed)?;
     let solved = solved(job.design, &ready, &settled)?;
     Ok((settled, solved))
 }

@@ -3,10 +3,12 @@
 mod common;
 
 use common::*;
+use offpath_plan::advice::{Bench, Depth, advise};
 use offpath_plan::check::few_clients;
 use offpath_plan::study::{Ask, Study};
 use offpath_plan::{Changes, PlanError, Setting, prepare};
 use offpath_twin::Seed;
+use std::path::Path;
 
 const HEAD: &str = "[design]\nname = \"own\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
                     rank_by = \"throughput\"\n";
@@ -156,4 +158,64 @@ fn a_parameter_that_is_given_again_changes_nothing() {
     assert_eq!(plan(Some("1")), plan(None));
     assert_eq!(plan(Some("1.00")), plan(None));
     assert_ne!(plan(Some("0.9")).0, plan(None).0);
+}
+
+const SMALL: &str = "{ repeat = 7, steps = [{ read = \"client-host\", bytes = \"64 B\" }] }";
+
+/// Short requests hold their slots for longer beside long ones, and a mix that costs more than it brings is none:
+/// whatever is added to a design, its best mix is no worse than an alternative by itself.
+#[test]
+fn no_alternative_alone_is_better_than_the_best_mix() {
+    let twice = "{ read = \"client-soc\", bytes = \"64 B\" }, { read = \"client-soc\", bytes = \"64 B\" }";
+    for (small, large, is_small_alone) in [
+        (SMALL, "{ read = \"client-soc\", bytes = \"64 KiB\" }", true),
+        (SMALL, "{ read = \"client-host\", bytes = \"64 KiB\" }", true),
+        (twice, "{ write = \"client-soc\", bytes = \"16 KiB\" }", true),
+        (twice, "{ read = \"client-host\", bytes = \"4 KiB\" }", false),
+    ] {
+        let text = [HEAD, &alternative("small", "", small), &alternative("large", "", large)].concat();
+        let study = studied(&text, &setting(&[], &[])).expect("it is planned");
+        let plan = &study.checked.plan;
+        for alone in &plan.alternatives {
+            let (best, alone_rate) = (plan.optimal.rate.value, alone.rate.value);
+            assert!(best >= alone_rate * (1.0 - 1e-3), "{}: {alone_rate} beside {best}: {text}", alone.name);
+        }
+        let only = plan.optimal.shares.iter().filter(|(_, share)| *share > 0.0).count() == 1;
+        assert!(only || !is_small_alone, "{:?}: {text}", plan.optimal.shares);
+        assert!(study.checked.settled.gap.is_none(), "{:?}", study.checked.settled.gap);
+        let carried = study.checked.settled.loaded.throughput.mean;
+        assert!(
+            (carried / plan.optimal.rate.value - 1.0).abs() < 0.05,
+            "{carried} {}",
+            plan.optimal.rate.value
+        );
+        // What runs the best mix is looked at with the mix that the plan prints.
+        assert_eq!(study.advised.shares, study.checked.settled.shares);
+        let changes = Changes::default();
+        let setting = setting(&[], &[]);
+        let bench = Bench::new("design.toml", Path::new("."), &changes, &setting, Seed::new(1));
+        let checked = advise(&bench, &text, Depth::Promising).expect("it is checked");
+        assert_eq!(checked.shares, study.checked.settled.shares, "{text}");
+    }
+}
+
+/// Two mixes within a thousandth of one another are as good, and the quicker one is taken.
+#[test]
+fn of_mixes_as_good_the_quicker_is_taken() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../designs");
+    let mut changes = Changes::default();
+    changes.parameters.insert("ratio".into(), "0.5".into());
+    let setting = setting(&[], &[]);
+    let file = folder.join("replication.toml");
+    let ask = Ask { file: &file, changes: &changes, setting: &setting, seed: Seed::new(1), curve: false };
+    let plan = Study::of(&ask).expect("it is planned").checked.plan;
+    let named = plan.mixes.iter().find(|mix| mix.name == "A2+A3").expect("the design names it");
+    let (best, other) = (&plan.optimal, named);
+    let is_as_good = other.rate.value >= best.rate.value * (1.0 - 1e-3);
+    assert!(
+        !is_as_good || other.latency_s >= best.latency_s * 0.95,
+        "{} {}",
+        other.latency_s,
+        best.latency_s
+    );
 }

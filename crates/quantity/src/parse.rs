@@ -120,7 +120,7 @@ pub enum ParseError {
         dimension: Dimension,
     },
     /// The unit is not one of the dimension's.
-    #[error("`{unit}` is not a unit of {dimension}; use one of {}", units(*dimension))]
+    #[error("`{unit}` is not a unit of {dimension}; {}", units(*dimension))]
     UnknownUnit {
         /// The unit that was written.
         unit: String,
@@ -150,7 +150,12 @@ pub enum ParseError {
 }
 
 fn units(dimension: Dimension) -> String {
-    dimension.units().iter().map(|(name, _)| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+    let units: Vec<String> = dimension.units().iter().map(|(name, _)| format!("`{name}`")).collect();
+    if units.is_empty() {
+        "write one number without a unit".to_string()
+    } else {
+        format!("use one of {}", units.join(", "))
+    }
 }
 
 impl Quantity {
@@ -282,6 +287,7 @@ mod tests {
         let error = |text: &str, dimension| Quantity::parse(text, dimension).unwrap_err().to_string();
         assert_eq!(error("128", Dimension::Bytes), "`128` has no unit; write bytes as in `512 B`");
         assert!(error("3 furlongs", Dimension::Time).contains("use one of `ps`, `ns`"));
+        assert!(error("135 to 149", Dimension::Count).contains("write one number without a unit"));
         assert!(error("-3 ns", Dimension::Time).contains("outside the range"));
         assert!(error("fast", Dimension::BitRate).contains("does not start with a number"));
         assert!(error("2.5", Dimension::Count).contains("outside the range"));

@@ -296,9 +296,16 @@ impl Router {
                 known: if known.is_empty() { "none".to_string() } else { known.join(", ") },
             }
         })?;
-        if from.machine != to.machine
-            || (engine.endpoint != path.requester && engine.endpoint != path.responder)
-        {
+        if from.machine != to.machine {
+            return Err(RouteError::NoWay {
+                path: path.to_string(),
+                reason: format!(
+                    "leaves the machine: `{}` is on another than `{}`, and `{name}` copies within one",
+                    path.responder, path.requester
+                ),
+            });
+        }
+        if engine.endpoint != path.requester && engine.endpoint != path.responder {
             return Err(RouteError::NoWay {
                 path: path.to_string(),
                 reason: format!(

@@ -301,7 +301,7 @@ fn carry_out(plan: &Plan, access: &Access, dry_run: bool) -> Result<Done, Failur
         bar.set_position(at as u64);
     });
     bar.finish_and_clear();
-    Ok(done.map_err(refused)?)
+    done.map_err(refused)
 }
 
 #[derive(Serialize)]

@@ -8,7 +8,7 @@ use crate::outbox::{self, Outbox};
 use offpath_fabric::{
     Access, Address, Fabric, QueuePair, QueuePairOptions, Region, RemoteAddress, Slice, Status, Work,
 };
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -77,6 +77,8 @@ pub struct Client<F: Fabric> {
     sequence: u32,
     hot: Frequent,
     retries: u64,
+    /// Gets that the card's cache served, to its clients' READ or by its own answer.
+    cache_hits: Cell<u64>,
     /// What was read last, kept so that a get takes no memory for it.
     scratch: RefCell<Vec<u8>>,
 }
@@ -178,6 +180,7 @@ impl<F: Fabric> Client<F> {
             sequence: fabric.random_u64() as u32,
             hot: Frequent::default(),
             retries: 0,
+            cache_hits: Cell::new(0),
             scratch: RefCell::default(),
         };
         client.ensure().await?;
@@ -192,6 +195,12 @@ impl<F: Fabric> Client<F> {
     /// Gets that read again, since what they read had changed or did not come.
     pub fn retries(&self) -> u64 {
         self.retries
+    }
+
+    /// Gets that the card's cache served, since the client was made: by A5-read a READ of it, by A5-send the card's
+    /// answer out of it.
+    pub fn cache_hits(&self) -> u64 {
+        self.cache_hits.get()
     }
 
     /// Connects anew, as after an error.
@@ -408,6 +417,7 @@ impl<F: Fabric> Client<F> {
             let from = soc.greeting.cache.at(layout.cache_offset(key));
             self.read(soc, self.record_at(), length, from).await?;
             if let Look::Found(value) = self.check(key, pointer).await? {
+                self.cache_hits.set(self.cache_hits.get() + 1);
                 return Ok(Look::Found(value));
             }
         }
@@ -495,6 +505,8 @@ impl<F: Fabric> Client<F> {
         match answered {
             Answered::Record(record) => {
                 self.fabric.compute(Work::Time(self.options.costs.check)).await;
+                let is_hit = matches!(opcode, Opcode::GetCached) && record.is_some();
+                self.cache_hits.set(self.cache_hits.get() + u64::from(is_hit));
                 Ok(record.map_or(Look::Changed, |record| Look::Found(record.value)))
             }
             Answered::At(Some(pointer)) => self.fetch(key, pointer, false).await,

@@ -225,6 +225,8 @@ pub struct Report {
     pub failed: u64,
     /// Gets by the placement that they took.
     pub gets: BTreeMap<Placement, u64>,
+    /// Of those, how many the card's cache served.
+    pub cache_hits: BTreeMap<Placement, u64>,
     /// Events that the world needed for the operations of all clients; `None` where it counts none.
     pub events: Option<u64>,
 }
@@ -276,6 +278,14 @@ impl Report {
         self.gets.get(&placement).map_or(0.0, |gets| *gets as f64 / all as f64)
     }
 
+    /// The share of the gets by `placement` that the card's cache served, from 0 to 1; `None` for a placement that
+    /// looks into no cache, or that no get took.
+    pub fn cache_hit_ratio(&self, placement: Placement) -> Option<f64> {
+        let gets = *self.gets.get(&placement).filter(|gets| **gets > 0)?;
+        let hits = *self.cache_hits.get(&placement)?;
+        placement.looks_into_the_cache().then(|| hits as f64 / gets as f64)
+    }
+
     /// Events for each operation; `None` where the world counts none.
     pub fn events_per_operation(&self) -> Option<f64> {
         let total = self.total();
@@ -298,6 +308,9 @@ impl Report {
         self.failed += other.failed;
         for (placement, gets) in &other.gets {
             *self.gets.entry(*placement).or_default() += gets;
+        }
+        for (placement, hits) in &other.cache_hits {
+            *self.cache_hits.entry(*placement).or_default() += hits;
         }
         self.events = self.events.max(other.events);
     }
@@ -564,11 +577,13 @@ impl<F: Fabric> Own<F> {
         let mut seen = None;
         if matches!(operation, Operation::Read | Operation::ReadModifyWrite) {
             let placement = client.choose();
+            let hits = client.cache_hits();
             let value = client.get_by(placement, key).await?;
             let absent = value.is_none();
             let length = self.options.layout.value_bytes as usize;
             let wrong = value.is_some_and(|value| value.len() != length || !is_value_of(number, &value));
-            seen = Some(Seen { placement, absent, wrong });
+            let cache_hits = client.cache_hits() - hits;
+            seen = Some(Seen { placement, absent, wrong, cache_hits });
         }
         if operation != Operation::Read {
             client.put(key, &value_of(number, revision, self.options.layout.value_bytes)).await?;
@@ -592,6 +607,7 @@ impl<F: Fabric> Own<F> {
             report.absent += u64::from(seen.absent);
             report.wrong += u64::from(seen.wrong);
             *report.gets.entry(seen.placement).or_default() += 1;
+            *report.cache_hits.entry(seen.placement).or_default() += seen.cache_hits;
         }
     }
 }
@@ -601,6 +617,8 @@ struct Seen {
     placement: Placement,
     absent: bool,
     wrong: bool,
+    /// 1 where the card's cache served it.
+    cache_hits: u64,
 }
 
 #[cfg(test)]

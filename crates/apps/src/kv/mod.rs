@@ -72,6 +72,11 @@ impl Placement {
     pub fn asks_the_card(self) -> bool {
         matches!(self, Placement::A2 | Placement::A3 | Placement::A5Send)
     }
+
+    /// Whether a get looks into the card's cache first.
+    pub fn looks_into_the_cache(self) -> bool {
+        matches!(self, Placement::A5Read | Placement::A5Send)
+    }
 }
 
 /// A side of the memory server.

@@ -1,7 +1,7 @@
 //! `offpath check`: what a design could do better, each remedy measured on the twin.
 
 use super::Context;
-use super::plan::unplanned;
+use super::plan::{WhatIf, unplanned};
 use crate::failure::{Failure, NEGATIVE};
 use crate::output::{Format, SCHEMA_VERSION, Screen, replace, round, short, signed, system_line};
 use clap::Args;
@@ -29,6 +29,8 @@ Examples:
 pub struct Options {
     /// The design file; `offpath new` writes one
     design: PathBuf,
+    #[command(flatten)]
+    what_if: WhatIf,
     /// Write the changes to the file; its comments stay
     #[arg(long)]
     fix: bool,
@@ -45,7 +47,17 @@ pub struct Options {
 
 /// Checks, prints, and writes the changes where that is asked for.
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
-    let given = Changes { mix: options.mix.clone(), ..Changes::default() };
+    if options.fix && options.what_if.is_any() {
+        return Err(Failure::input(
+            format!(
+                "`--fix` writes what gains for the design of the file, and not with {}",
+                options.what_if.arguments().join(" ")
+            ),
+            "leave `--fix` out, or write the change into the file first",
+        ));
+    }
+    let changes = options.what_if.changes();
+    let given = Changes { mix: options.mix.clone(), ..changes.clone() };
     let design = Design::load(&options.design, &given)?;
     for warning in &design.warnings {
         eprintln!("warning: {warning}");
@@ -67,8 +79,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         text = edit.text();
     }
     let directory = options.design.parent().unwrap_or(Path::new("."));
-    let none = Changes::default();
-    let bench = Bench::new(&design.source.0, directory, &none, &setting, Seed::new(options.seed));
+    let bench = Bench::new(&design.source.0, directory, &changes, &setting, Seed::new(options.seed));
     let advised = advice::advise(&bench, &text, Depth::Every).map_err(unplanned)?;
     let system = setting.system(&design, &design.device)?;
     let fixed = options.fix && !advised.advice.is_empty();

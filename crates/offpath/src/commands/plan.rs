@@ -7,6 +7,7 @@ use super::Context;
 use super::check::{gap_text, headline};
 use crate::chart::{Scale, sparkline};
 use crate::failure::{Failure, NEGATIVE};
+use crate::options::SystemOptions;
 use crate::output::{
     Entry, Format, OutputFile, Screen, fixed, percent as share_text, round, short, signed, system_line, tell,
 };
@@ -18,7 +19,9 @@ use offpath::plan::check::Gap;
 use offpath::plan::coded::Agreement;
 use offpath::plan::confidence::{Origin, guessed, moved_by_guesses};
 use offpath::plan::study::{Ask, Changed, Solved, Study, Sweep};
-use offpath::plan::{Alone, Basis, Changes, Design, Mix, Objective, Plan, PlanError, Ranged, Rest, Setting};
+use offpath::plan::{
+    Alone, Basis, Changes, Design, Influence, Mix, Objective, Plan, PlanError, Ranged, Rest, Setting,
+};
 use offpath::profile::Provenance;
 use offpath::quantity::{Bytes, OpRate, Time};
 use offpath::twin::{Interval, Seed};
@@ -42,6 +45,22 @@ Examples:
 pub struct Options {
     /// The design file; `offpath new` writes one
     design: PathBuf,
+    #[command(flatten)]
+    what_if: WhatIf,
+    /// Draw latency over load, on the twin
+    #[arg(long)]
+    curve: bool,
+    /// Also write a page with charts to this file, latency over load among them
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// The seed of every draw; the same seed gives the same bytes
+    #[arg(long, default_value_t = 1, value_parser = crate::options::whole::<u64>(0, u64::MAX))]
+    seed: u64,
+}
+
+/// What a user changes in a design from the command line.
+#[derive(Args, Debug)]
+pub struct WhatIf {
     /// Change a parameter of the design, as in `ratio=0.5` or `chunk=64KiB`; may be given several times
     #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
     parameter: Vec<(String, String)>,
@@ -63,15 +82,6 @@ pub struct Options {
     /// Plan from the step lists where the design names a coded application
     #[arg(long)]
     steps: bool,
-    /// Draw latency over load, on the twin
-    #[arg(long)]
-    curve: bool,
-    /// Also write a page with charts to this file, latency over load among them
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-    /// The seed of every draw; the same seed gives the same bytes
-    #[arg(long, default_value_t = 1, value_parser = crate::options::whole::<u64>(0, u64::MAX))]
-    seed: u64,
 }
 
 fn parameter(text: &str) -> Result<(String, String), String> {
@@ -79,9 +89,9 @@ fn parameter(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_string(), value.trim().to_string()))
 }
 
-impl Options {
+impl WhatIf {
     /// What the user changes in the design.
-    fn changes(&self) -> Changes {
+    pub fn changes(&self) -> Changes {
         Changes {
             parameters: self.parameter.iter().cloned().collect(),
             workload: self.workload.clone(),
@@ -93,11 +103,53 @@ impl Options {
             ..Changes::default()
         }
     }
+
+    /// Whether the design is another than its file says.
+    pub fn is_any(&self) -> bool {
+        !self.arguments().is_empty()
+    }
+
+    /// The same options for another command.
+    pub fn arguments(&self) -> Vec<String> {
+        let named = |name: &str, value: &Option<String>| {
+            value.as_ref().map(|value| vec![name.to_string(), value.clone()]).unwrap_or_default()
+        };
+        let workload = self.workload.as_ref().map(|file| file.display().to_string());
+        let parameters =
+            self.parameter.iter().flat_map(|(name, value)| ["--parameter".into(), format!("{name}={value}")]);
+        let mut all: Vec<String> = parameters.collect();
+        all.extend(named("--workload", &workload));
+        all.extend(named("--device", &self.device));
+        all.extend(named("--goal", &self.goal));
+        all.extend(named("--load", &self.load));
+        all.extend(named("--scenario", &self.scenario));
+        all.extend(self.steps.then(|| "--steps".to_string()));
+        all
+    }
+}
+
+/// The options of `plan` that other commands take too, as they are written on a command line.
+fn arguments(options: &Options, system: &SystemOptions) -> String {
+    let mut all = options.what_if.arguments();
+    let mut add = |name: &str, values: &mut dyn Iterator<Item = String>| {
+        values.for_each(|value| all.extend([name.to_string(), value]));
+    };
+    add("--set", &mut system.set.iter().cloned());
+    add("--overlay", &mut system.overlay.iter().cloned());
+    add("--testbed", &mut system.testbed.iter().cloned());
+    add("--mode", &mut system.mode.iter().cloned());
+    add("--profiles", &mut system.profiles.iter().map(|folder| folder.display().to_string()));
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+@".contains(c);
+    let quoted = |one: &String| match one.chars().all(is_plain) {
+        true => format!(" {one}"),
+        false => format!(" '{}'", one.replace('\'', "'\\''")),
+    };
+    all.iter().map(quoted).collect()
 }
 
 /// Plans and prints: a design without scenarios once, else each scenario by itself.
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
-    let changes = options.changes();
+    let changes = options.what_if.changes();
     let whole = Design::load(&options.design, &changes).map_err(Failure::from)?;
     for warning in &whole.warnings {
         tell(&format!("warning: {warning}"));
@@ -149,13 +201,14 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     drop(progress);
     let notes: BTreeSet<&String> = studies.iter().flat_map(|(_, study)| &study.notes).collect();
     notes.into_iter().for_each(|note| tell(&format!("note: {note}")));
+    let page = |study| Page { study, arguments: arguments(options, &context.system) };
     if let (Some(file), [(_, study)]) = (file, studies.as_slice()) {
-        file.write(html::page(&Page { study }).html().as_bytes())?;
+        file.write(html::page(&page(study)).html().as_bytes())?;
     }
-    let pages = || studies.iter().map(|(scenario, study)| (scenario, Page { study }));
+    let pages = || studies.iter().map(|(scenario, study)| (scenario, page(study)));
     let text = match context.screen.format {
         Format::Json => match studies.as_slice() {
-            [(None, study)] => context.screen.json(&Page { study }.report(options.curve))?,
+            [(None, study)] => context.screen.json(&page(study).report(options.curve))?,
             _ => {
                 let pages: Vec<(&Option<String>, Page<'_>)> = pages().collect();
                 let reports = pages.iter().map(|(name, page)| report::Scenario {
@@ -208,15 +261,29 @@ fn recommended(mix: &Mix) -> Vec<String> {
     set
 }
 
-/// The heaviest of what a figure rests on.
+/// The heaviest of what a figure rests on; before them the facts that fix it, where little else moves it.
 fn rests_text(rests: &[Rest]) -> String {
-    let heavy: Vec<String> = rests
-        .iter()
+    let open = || rests.iter().filter(|rest| rest.weight > 0.0);
+    let heavy: Vec<String> = open()
         .take(4)
         .filter(|rest| rest.weight >= 0.02)
         .map(|rest| format!("{} ({:.0}%, {})", rest.number, rest.weight * 100.0, rest.origin.name()))
         .collect();
-    if heavy.is_empty() { "no number that moves it".to_string() } else { heavy.join(", ") }
+    let is_fixed = open().map(|rest| rest.elasticity).sum::<f64>() < 0.1;
+    let facts: Vec<String> = rests
+        .iter()
+        .filter(|rest| is_fixed && rest.weight == 0.0 && rest.elasticity >= 0.1)
+        .take(4)
+        .map(|rest| format!("{} ({})", rest.number, rest.origin.name()))
+        .collect();
+    match (facts.is_empty(), heavy.is_empty()) {
+        (true, true) => "no number that moves it".to_string(),
+        (true, false) => heavy.join(", "),
+        (false, true) => facts.join(", "),
+        (false, false) => {
+            format!("{}; of the little that is uncertain: {}", facts.join(", "), heavy.join(", "))
+        }
+    }
 }
 
 /// What guesses decide of a figure; where they decide most of it and it still hardly moves, by how little.
@@ -266,6 +333,8 @@ fn percent(after: f64, before: f64) -> f64 {
 /// A study as it is shown.
 struct Page<'p> {
     study: &'p Study,
+    /// With what another command looks at the same.
+    arguments: String,
 }
 
 impl Page<'_> {
@@ -304,7 +373,8 @@ impl Page<'_> {
         if high - low < 0.005 * value || high == low {
             return String::new();
         }
-        format!(" (80% interval {} to {})", self.worth_text(low), self.worth_text(high))
+        // At a load the shares decide what of it is whose: chosen again they give another worth.
+        format!(" (80% interval at these shares {} to {})", self.worth_text(low), self.worth_text(high))
     }
 
     /// What a loaded twin carried; a dash where its interval is wider than itself.
@@ -432,6 +502,20 @@ impl Page<'_> {
             plan.recommendation.basis.name(),
             self.whose().map_or_else(String::new, |whose| format!(" ({whose})"))
         );
+        if let Objective::LeastHostCpu { load } | Objective::LowestP99 { load } = self.study.design.objective
+        {
+            text += &format!(
+                "these very shares carry {} {} in {:.0}% of {} draws{}\n",
+                short(unit.of_rate(load)),
+                unit.name(),
+                plan.recommendation.shares_carry_in * 100.0,
+                plan.recommendation.draws,
+                match plan.recommendation.shares_carry_in < 0.8 {
+                    true => ": measure on the card before you fix them, or plan for a greater load",
+                    false => "",
+                }
+            );
+        }
         if self.study.design.objective == Objective::MostThroughput {
             let refused = 1.0 - plan.recommendation.carried_in;
             if refused > 0.0 {
@@ -683,10 +767,16 @@ impl Page<'_> {
             let gain = headline(one, self.study.advised.objective);
             text += &format!("{}: {gain}: {}\n", one.rule, one.remedy);
         }
-        text + &format!(
-            "next: offpath check {0} says more, offpath check {0} --fix writes it\n",
-            self.study.design.source.0
-        )
+        let (file, arguments) = (&self.study.design.source.0, &self.arguments);
+        // What was found for another design than the file's is no change of the file.
+        match arguments.is_empty() {
+            true => {
+                text + &format!(
+                    "next: offpath check {file} says more, offpath check {file} --fix writes it\n"
+                )
+            }
+            false => text + &format!("next: offpath check {file}{arguments} says more\n"),
+        }
     }
 
     fn changes(&self, changed: &Changed) -> String {
@@ -763,9 +853,9 @@ impl Page<'_> {
             .filter(|(count, _)| *count > 0)
             .map(|(count, name)| format!("{count} {name}"))
             .collect();
-        let numbers = self.study.system.numbers.values();
-        let guesses = numbers.clone().filter(|n| n.provenance.is_guess()).count();
-        let of = |provenance: Provenance| numbers.clone().filter(|n| n.provenance == provenance).count();
+        let numbers = self.study.known.values();
+        let guesses = numbers.clone().filter(|known| known.is_guess()).count();
+        let of = |provenance: Provenance| numbers.clone().filter(|known| **known == provenance).count();
         let (fitted, set) = (of(Provenance::Fitted), of(Provenance::Set));
         let yours = if set > 0 { format!(", {set} set by you") } else { String::new() };
         let mut text = format!(
@@ -860,12 +950,20 @@ impl Page<'_> {
             let (number, share) = (&rest.number, share_text(rest.weight, 0));
             return match rest.moves > 0.0 {
                 true => format!("measure what narrows your `{number}`, which decides {share} of the mix"),
+                false if self.study.system.numbers.contains_key(number) => format!(
+                    "your `{number}` decides {share} of the mix and was not drawn: `--set` takes one value, so try both \
+                     ends, or give it `low` and `high` in a copy of the profile"
+                ),
                 false => format!(
                     "give your `{number}`, which decides {share} of the mix, `low` and `high`: it was not drawn"
                 ),
             };
         }
-        match plan.influences.first() {
+        // Who narrows what moves the figure by less than a hundredth learns nothing by it.
+        let worth = |at: Option<f64>| at.map_or(f64::INFINITY, |at| at);
+        let tells =
+            |i: &&Influence| i.changes.is_some() || (worth(i.at_low) / worth(i.at_high)).ln().abs() >= 0.01;
+        match plan.influences.iter().find(tells) {
             Some(i) => {
                 let colon = if i.note.is_empty() { "" } else { ": " };
                 format!("measure what narrows `{}` (now {} to {}){colon}{}", i.number, i.low, i.high, i.note)
@@ -915,9 +1013,11 @@ impl Page<'_> {
                 text += &format!("optimal at {value}: {}\n", self.doubt_text(gap));
             }
         }
-        let unsettled = solved().filter(|(_, row)| !row.settled).count();
-        if unsettled > 0 {
-            text += &format!("{unsettled} of these have not settled\n");
+        let unsettled = solved().filter(|(_, row)| !row.settled);
+        let unsettled: Vec<String> =
+            unsettled.map(|(value, _)| self.study.design.parameter_text(&sweep.parameter, *value)).collect();
+        if !unsettled.is_empty() {
+            text += &format!("not settled: {}\n", unsettled.join(", "));
         }
         text
     }
@@ -956,6 +1056,11 @@ impl Page<'_> {
     /// The twin's ratios over the numbers of clients beside the published ones, and the ratio that the
     /// plan gives where all stations that bind are full.
     fn client_ratios(&self) -> Vec<Ratio> {
+        // What is published speaks of the design and the system as they are shipped.
+        let is_changed = self.study.changed.as_ref().is_some_and(|changed| !changed.numbers.is_empty());
+        if self.study.design.is_varied || is_changed {
+            return Vec::new();
+        }
         let runs = |name: &str| self.study.clients.iter().find(|(n, _)| n == name).map(|(_, runs)| runs);
         let plan = self.plan();
         let full = |name: &str| {

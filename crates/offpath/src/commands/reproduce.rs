@@ -204,7 +204,8 @@ pub fn reproduced(context: &Context, only: &[String], threads: Option<u16>) -> R
         (rivals.join().expect("it does not panic"), falsified)
     });
     let rivals = rivals.map_err(refused)?;
-    let falsified = falsified.into_iter().collect::<Result<_, _>>().map_err(refused)?;
+    let falsified = falsified.into_iter().filter_map(Result::transpose).collect::<Result<_, _>>();
+    let falsified = falsified.map_err(refused)?;
     Ok(Reproduced { summary: summary(&lines), lines, rivals, falsified })
 }
 
@@ -451,11 +452,15 @@ fn score(seen: &Reproduced, screen: &Screen) -> String {
             Entry::Text(goal.to_string()),
         ]
     };
+    // A place of a sweep has none, and counts as missed above.
+    let of_intervals = |count: Count| Count { within: count.within, of: s.errors.rows };
     let share = 100.0 * s.not_modelled as f64 / s.of_scored_kinds.max(1) as f64;
     let mut rows = vec![
         row("predicted: measured numbers", s.measured, "75%"),
         row("- inside their 80% interval", s.covered, "75% to 90%"),
         row("- inside their 95% interval", s.covered_wide, "90% to 98%"),
+        row("- inside 80%, of those that have an interval", of_intervals(s.covered), ""),
+        row("- inside 95%, of those that have an interval", of_intervals(s.covered_wide), ""),
         row("- inside 80% intervals without past errors", s.covered_by_numbers, ""),
         row("- of them on times that were measured here", s.measured_here, ""),
         row("- the nearest published row instead", s.nearest_within, ""),

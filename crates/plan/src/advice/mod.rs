@@ -211,15 +211,21 @@ pub(crate) fn advise_on(
     depth: Depth,
     planned: Option<&Settled>,
 ) -> Result<Advised, miette::Report> {
-    let (first, ready) = bench.case(text, None)?;
+    let (mut first, ready) = bench.case(text, None)?;
+    let is_best = first.design.runs == Runs::Best;
     let own;
-    let settled = match planned.filter(|_| first.design.runs == Runs::Best) {
+    let settled = match planned.filter(|_| is_best) {
         Some(settled) => settled,
         None => {
-            own = settle(&first.design, &ready, check::Chosen::Held(&first.shares), bench.seed)?;
+            let chosen = if is_best { check::Chosen::Best } else { check::Chosen::Held(&first.shares) };
+            own = settle(&first.design, &ready, chosen, bench.seed)?;
             &own
         }
     };
+    // The best mix is that of the settled plan, as `plan` prints it.
+    if is_best {
+        first.shares.clone_from(&settled.shares);
+    }
     let unmeasured = |gap: Option<Gap>, postponed: Option<String>| Advised {
         objective: first.design.objective,
         runs: first.design.runs.name().to_string(),

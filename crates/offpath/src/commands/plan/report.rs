@@ -83,6 +83,13 @@ impl Page<'_> {
             workload_properties: &study.design.workload_properties,
             objective: self.goal(),
             unit: unit.name(),
+            fetch_engine: self
+                .study
+                .design
+                .application
+                .as_ref()
+                .and_then(|one| one.engine())
+                .map(str::to_string),
             cache_hit_ratio: plan.cache.as_ref().map(|cache| round(cache.hit_ratio)),
             alternatives: plan
                 .alternatives
@@ -128,6 +135,7 @@ impl Page<'_> {
                 draws: sure.draws,
                 best_in_share_of_draws: round(sure.best_in),
                 load_carried_in_share_of_draws: round(sure.carried_in),
+                load_carried_by_shares_in_share_of_draws: round(sure.shares_carry_in),
                 best_sets: sure
                     .best_sets
                     .iter()
@@ -373,6 +381,7 @@ pub(super) struct Report<'p> {
     workload_properties: &'p BTreeMap<String, String>,
     objective: String,
     unit: &'static str,
+    fetch_engine: Option<String>,
     cache_hit_ratio: Option<f64>,
     alternatives: Vec<AlternativeReport<'p>>,
     mixes: Vec<MixReport>,
@@ -461,6 +470,7 @@ struct RecommendationReport<'p> {
     draws: usize,
     best_in_share_of_draws: f64,
     load_carried_in_share_of_draws: f64,
+    load_carried_by_shares_in_share_of_draws: f64,
     best_sets: Vec<SetReport<'p>>,
     share_low_80: BTreeMap<&'p str, f64>,
     share_high_80: BTreeMap<&'p str, f64>,

@@ -68,9 +68,10 @@ pub struct StoreOptions {
     /// Where the index lies, and how clients get: A1, A2, A3, A4, A5-read or A5-send [default: A4]
     #[arg(long, value_parser = placement_named)]
     placement: Option<Placement>,
-    /// How the card reaches the host's memory: `rdma`, or the name of a copy engine
-    #[arg(long, value_name = "WAY", default_value = "rdma")]
-    fetch: String,
+    /// How the card reaches the host's memory: `rdma`, or the name of a copy engine [default: as the plan of `--mix`
+    /// has it on the twin, else rdma]
+    #[arg(long, value_name = "WAY")]
+    fetch: Option<String>,
     /// Records that the store has room for [default: the workload's and all its inserts]
     #[arg(long, value_parser = crate::options::whole::<u64>(1, u64::MAX))]
     records: Option<u64>,
@@ -168,21 +169,24 @@ impl StoreOptions {
                 "choose `--key-bytes 8`, or fewer records",
             ));
         }
-        if self.fetch != "rdma" {
+        if let Some(engine) = self.fetch.as_ref().filter(|way| *way != "rdma") {
             if matches!(world.on, On::Verbs(_)) {
                 return Err(Failure::input(
-                    format!("verbs have no copy engine `{}`", self.fetch),
+                    format!("verbs have no copy engine `{engine}`"),
                     "take `--fetch rdma`, or run on the twin",
                 ));
             }
-            options.fetch = Fetch::Engine(self.fetch.clone());
+            options.fetch = Fetch::Engine(engine.clone());
         }
         Ok(options)
     }
+}
 
-    /// The copy engine that the card uses.
-    pub fn engine(&self) -> Option<String> {
-        (self.fetch != "rdma").then(|| self.fetch.clone())
+/// The copy engine by which a store's card fetches.
+pub fn engine_of(store: &kv::Options) -> Option<String> {
+    match &store.fetch {
+        Fetch::Engine(name) => Some(name.clone()),
+        _ => None,
     }
 }
 
@@ -367,8 +371,16 @@ fn drive_failed(error: DriveError) -> Failure {
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let workload = options.store.workload()?;
     let (spread, home) = spread(options.mix.as_deref(), &workload)?;
-    let store =
+    let mut store =
         options.store.options(&workload, options.clients, home.unwrap_or(Placement::A4), &options.world)?;
+    let planned = options.mix.as_deref().filter(|mix| !mix.starts_with("controller"));
+    let planned = planned.map(|file| read_plan(Path::new(file)).map(|plan| (file, plan)));
+    let planned = planned.transpose().map_err(|reason| Failure::input(reason, ""))?;
+    // What the shares are best for: the copy engine is a part of it, and only the twin has one.
+    let engine = planned.as_ref().and_then(|(_, plan)| plan["fetch_engine"].as_str());
+    if let (None, true, Some(engine)) = (&options.store.fetch, options.world.is_twin(), engine) {
+        store.fetch = Fetch::Engine(engine.to_string());
+    }
     let mut load = Load::of_workload(workload);
     load.spread = spread;
     load.warm_up = options.warm_up;
@@ -382,13 +394,13 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let needed: Vec<_> =
         homes_of(store.placement).into_iter().map(|home| RoleName::new(home.role(), 0)).collect();
     let (place, world) = options.world.open(context, &needed, None)?;
-    if let Some(mix) = options.mix.as_deref().filter(|mix| !mix.starts_with("controller")) {
-        let plan = read_plan(Path::new(mix)).map_err(|reason| Failure::input(reason, ""))?;
-        other_system(&plan, mix, &world, options.store.warm).iter().for_each(|warning| tell(warning));
+    if let Some((file, plan)) = &planned {
+        other_system(plan, file, &world, options.store.warm).iter().for_each(|warning| tell(warning));
     }
     let shared = Shared::new(options.clients);
     let parts = Store { options: store, load, shared, serves: !options.world.connects() };
-    let around = Surroundings { seed: options.world.seed, directory: None, engine: options.store.engine() };
+    let around =
+        Surroundings { seed: options.world.seed, directory: None, engine: engine_of(&parts.options) };
     let ended = play(place, &parts, &around).map_err(run_failed)?;
     let mut all = Report::default();
     // A client that waits for a server which failed tells less than the server.
@@ -402,6 +414,16 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         return Err(Failure::negative(
             format!("no operation ended within the {window} that were measured"),
             "an operation takes microseconds: make `--window` longer, or leave it out",
+        ));
+    }
+    let longest = all.operations().filter_map(|(operation, _)| Some(all.latency(operation)?.max)).max();
+    if let Some(longest) =
+        longest.filter(|longest| longest.times(10) > all.window && options.window.is_none())
+    {
+        tell(&format!(
+            "warning: an operation took {longest} of the {} that were measured, in which most sessions had ended: the \
+             rate is less than the store carries. Give `--window 20ms`, or more operations by `--property operationcount=`",
+            all.window
         ));
     }
     let answer = Answer::of(&parts, &world, options.world.seed, &all, ended.elapsed, &ended.busy);
@@ -430,6 +452,7 @@ struct Gets {
     transport: &'static str,
     gets: u64,
     share: f64,
+    cache_hit_ratio: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -440,6 +463,7 @@ struct Answer {
     world: WorldReport,
     workload: String,
     placement: &'static str,
+    fetch: String,
     records: u64,
     value_bytes: u32,
     clients: u32,
@@ -488,6 +512,7 @@ impl Answer {
             transport: transport_of(*placement),
             gets: *gets,
             share: round(report.share(*placement)),
+            cache_hit_ratio: report.cache_hit_ratio(*placement).map(round),
         });
         let (busiest_stations, binding_station) = busiest(busy);
         Answer {
@@ -496,6 +521,7 @@ impl Answer {
             world: world.clone(),
             workload: parts.load.workload.file.clone(),
             placement: name_of(parts.options.placement),
+            fetch: engine_of(&parts.options).unwrap_or_else(|| "rdma".into()),
             records: parts.load.workload.record_count,
             value_bytes: parts.options.layout.value_bytes,
             clients: parts.shared.clients,
@@ -521,13 +547,18 @@ impl Answer {
         let number = |value: f64| Entry::Number(short(value));
         let plural = |count: u32, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let mut text = format!(
-            "kv on {}: {}, {} records of {} B\n{}, {} each; seed {}\n",
+            "kv on {}: {}, {} records of {} B\n{}, {} each{}; seed {}\n",
             world.line,
             self.workload,
             self.records,
             self.value_bytes,
             plural(self.clients, "client"),
             plural(self.sessions_per_client, "session"),
+            if self.fetch == "rdma" {
+                String::new()
+            } else {
+                format!("; the card fetches by {}", self.fetch)
+            },
             self.seed
         );
         text += &screen.heading(&format!("{} operations/s", rate(self.throughput_ops_per_s)));
@@ -547,15 +578,20 @@ impl Answer {
         text += &screen.table(&header, rows.collect());
         if !self.gets.is_empty() {
             text += &screen.heading("Gets by placement");
+            let is_cached = self.gets.iter().any(|gets| gets.cache_hit_ratio.is_some());
             let rows = self.gets.iter().map(|gets| {
-                vec![
+                let mut row = vec![
                     Entry::Strong(gets.placement.to_string()),
                     Entry::Number(gets.gets.to_string()),
                     Entry::Number(percent(gets.share, 1)),
                     Entry::Name(gets.transport.to_string()),
-                ]
+                ];
+                let hits = gets.cache_hit_ratio.map_or_else(String::new, |ratio| percent(ratio, 1));
+                row.extend(is_cached.then_some(Entry::Number(hits)));
+                row
             });
-            text += &screen.table(&["placement", "gets", "share", "by"], rows.collect());
+            let header = ["placement", "gets", "share", "by", "cache hits"];
+            text += &screen.table(&header[..if is_cached { 5 } else { 4 }], rows.collect());
         }
         text += &stations_page(&self.busiest_stations, self.binding_station.as_ref(), screen);
         text += &format!(

@@ -335,7 +335,8 @@ impl Answer {
                 short(compress)
             );
         }
-        text += &screen.heading(&format!("{} Gbit/s", short(self.throughput_gbit_per_s)));
+        let rate = short(self.throughput_gbit_per_s);
+        text += &screen.heading(&format!("{rate} Gbit/s, over the middle half of the writes"));
         let row = |what: &str, value: f64| vec![Entry::Name(what.to_string()), Entry::Number(short(value))];
         text += &screen.table(
             &["latency of a write", "us"],
