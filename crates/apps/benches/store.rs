@@ -11,16 +11,16 @@ use offpath_profile::{Library, Request};
 use offpath_quantity::Time;
 use offpath_route::Router;
 use std::hint::black_box;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 #[path = "common/mod.rs"]
 mod common;
 
-fn router() -> Rc<Router> {
+fn router() -> Arc<Router> {
     let request = Request { device: "bluefield2", ..Request::default() };
     let system = Library::builtin().load(&request).expect("a shipped profile loads");
-    Rc::new(Router::new(&system).expect("a shipped profile has routes"))
+    Arc::new(Router::new(&system).expect("a shipped profile has routes"))
 }
 
 /// Seconds for which this thread had a core.
@@ -31,7 +31,7 @@ fn seconds(began: Instant) -> f64 {
 }
 
 /// Gets simulated in a second of one core, set-up and warm-up left out by a difference of two runs.
-fn simulated(router: &Rc<Router>, placement: Placement, spread: &Spread) {
+fn simulated(router: &Arc<Router>, placement: Placement, spread: &Spread) {
     let options = common::options(placement);
     let began = Instant::now();
     let run = |window| {

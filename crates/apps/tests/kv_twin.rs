@@ -14,10 +14,11 @@ use offpath_twin::{TwinFabric, TwinWorld};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use store::{CLIENTS, RECORDS};
 
 /// What `gets` gets demand in all, set-up included.
-fn recorded(router: &Rc<Router>, placement: Placement, gets: u64) -> Recorded {
+fn recorded(router: &Arc<Router>, placement: Placement, gets: u64) -> Recorded {
     let observer = Observer::new();
     let label = observer.begin(0);
     let options = store::options(placement);
@@ -128,7 +129,7 @@ fn the_coded_store_demands_what_its_step_lists_say() {
 }
 
 /// What all clients see of uniform gets with 40 sessions each.
-fn reached(router: &Rc<Router>, placement: Placement, spread: Spread, window: Time) -> Report {
+fn reached(router: &Arc<Router>, placement: Placement, spread: Spread, window: Time) -> Report {
     let load = store::load(store::gets(), 40, spread, window);
     store::run(router, &store::options(placement), &load)
 }

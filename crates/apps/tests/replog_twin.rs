@@ -10,7 +10,7 @@ use offpath_route::{Demand, Operation as Routed, Router, Verb};
 use offpath_twin::world::{Observer, Recorded};
 use offpath_twin::{TwinFabric, TwinWorld};
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The chunk of the design.
 const CHUNK: u64 = 256 * 1024;
@@ -45,7 +45,7 @@ fn others(
 }
 
 /// What `chunks` chunks demand in all, set-up included.
-fn recorded(router: &Rc<Router>, options: &Options, chunks: u64) -> Recorded {
+fn recorded(router: &Arc<Router>, options: &Options, chunks: u64) -> Recorded {
     let observer = Observer::new();
     let label = observer.begin(0);
     let mut roles = others(options, move |fabric| fabric.labelled(label));
@@ -117,7 +117,7 @@ fn the_coded_log_demands_what_its_step_lists_say() {
 }
 
 /// A load on the log of a host whose processor also does `busy` tasks of endless work.
-fn driven(router: &Rc<Router>, options: &Options, load: Load, busy: u32) -> Driven {
+fn driven(router: &Arc<Router>, options: &Options, load: Load, busy: u32) -> Driven {
     let mut roles = others(options, |fabric| fabric);
     let of_host = options.clone();
     roles.push(Role::new("host", 0, move |fabric: TwinFabric| {

@@ -27,7 +27,8 @@ pub use figure::{Figure, figures};
 pub use judge::{Statistic, Verdict};
 pub use log::{Entry, shipped_log};
 pub use reproduce::{
-    Count, Falsified, Line, Medians, Rival, Sort, Summary, falsified, reproduce, residuals, rivals, summary,
+    Beside, Count, Falsified, Line, Medians, Rival, Sort, Summary, Wrong, falsified, reproduce, residuals,
+    rivals, summary,
 };
 pub use residual::{Metric, Residual, shipped_residuals};
 pub use row::{Claim, Kind, Role, Row, RowError, parse};

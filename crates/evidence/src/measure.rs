@@ -11,7 +11,7 @@ use offpath_quantity::{BitRate, Bytes, Quantity, Time};
 use offpath_route::{Access, Demand, Operation, Posting, Route, Router, Verb, Visit};
 use offpath_twin::{Arrivals, Load, Seed, run as run_load};
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// One combination of an experiment's lists.
 #[derive(Clone, Debug, Default)]
@@ -79,7 +79,7 @@ pub(crate) fn places(plain: &Plain) -> Vec<Place> {
 pub(crate) struct One<'b> {
     pub(crate) bench: &'b Bench,
     pub(crate) plain: &'b Plain,
-    pub(crate) router: Rc<Router>,
+    pub(crate) router: Arc<Router>,
     pub(crate) place: &'b Place,
     pub(crate) grid: &'b [(String, &'b Axis, usize)],
     pub(crate) key: SystemKey,
@@ -339,7 +339,7 @@ impl One<'_> {
         };
         let moved = Quantity::Time(base + step);
         let system = self.router.system().with(name, moved).map_err(refused)?;
-        let other = Rc::new(Router::new(&system).map_err(refused)?);
+        let other = Arc::new(Router::new(&system).map_err(refused)?);
         let moved = One {
             bench: self.bench,
             plain: self.plain,
@@ -410,12 +410,12 @@ impl One<'_> {
         let mut mix = Vec::new();
         if self.plain.together.is_empty() {
             for route in self.own_routes()? {
-                mix.push((Rc::new(route), 1.0));
+                mix.push((Arc::new(route), 1.0));
             }
         }
         for flow in &self.plain.together {
             for route in self.routes(&flow.path, &verb(Some(flow))?)? {
-                mix.push((Rc::new(route), flow.share.unwrap_or(1.0)));
+                mix.push((Arc::new(route), flow.share.unwrap_or(1.0)));
             }
         }
         let router = &self.router;
@@ -463,7 +463,7 @@ impl One<'_> {
                 there
             });
             let route = route.ok_or_else(|| lacks("verb"))?;
-            mix.push((Rc::new(route), f64::from(under_way)));
+            mix.push((Arc::new(route), f64::from(under_way)));
         }
         let total: f64 = mix.iter().map(|(_, count)| count).sum();
         let slowest = mix.iter().map(|(route, _)| {
@@ -620,7 +620,7 @@ impl One<'_> {
             .ok_or_else(|| lacks("alternative"))?;
         let mut problem = stations(&main.router, design.host_cpu_share);
         let known: BTreeSet<&str> = ready.iter().map(|one| one.alternative.name.as_str()).collect();
-        for one in ready.iter().filter(|one| Rc::ptr_eq(&one.router, &main.router)) {
+        for one in ready.iter().filter(|one| Arc::ptr_eq(&one.router, &main.router)) {
             let mut fold = one.compiled.fold(&one.router);
             self.keep_links(&mut fold);
             problem.activities.push(activity(&one.alternative.name, &fold, &one.router));

@@ -7,11 +7,11 @@ use crate::residual::{Metric, Residual, is_measured, is_theoretical, shipped_res
 use crate::row::{Kind, Role, Row, restated};
 use crate::sample::draws;
 use offpath_plan::sample::quantile;
-use offpath_plan::side_by_side::side_by_side;
+use offpath_plan::side_by_side::side_by_side_with;
 use offpath_profile::{Library, Provenance, Request};
 use offpath_quantity::{Dimension, Quantity};
+use offpath_twin::{Seed, unit_of};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What became of one row.
 #[derive(Clone, Debug)]
@@ -182,6 +182,19 @@ pub struct Medians {
     pub no_change: f64,
 }
 
+/// How a model's errors stand beside another's over the same rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Beside {
+    /// The median of the other's errors, as a share.
+    pub median: f64,
+    /// Rows where offpath is nearer to what was published.
+    pub nearer: usize,
+    /// Rows where the other is.
+    pub further: usize,
+    /// Rows where both miss alike, to a thousandth.
+    pub alike: usize,
+}
+
 /// What all rows say together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
@@ -225,6 +238,8 @@ pub struct Summary {
     pub elsewhere: Medians,
     /// Of those that compare two things.
     pub of_ratios: Medians,
+    /// Beside what needs no card: no difference where two things are compared, links alone elsewhere.
+    pub beside_simple: Beside,
     /// The median of how far the 80% intervals reach to either side, as a share.
     pub median_half_width: f64,
 }
@@ -245,35 +260,15 @@ pub fn reproduce(
     let residuals = shipped_residuals()
         .map_err(|error| ExperimentError::Refused(format!("evidence/residuals.toml: {error}")))?;
     let chosen: Vec<&Row> = rows.iter().filter(|row| only.is_empty() || only.contains(&row.id)).collect();
-    let next = AtomicUsize::new(0);
-    let chunks: Vec<Result<Vec<(usize, Line)>, ExperimentError>> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads.max(1))
-            .map(|_| {
-                let (next, uncertain, chosen, residuals) = (&next, &uncertain, &chosen, &residuals);
-                // What moves a row is a matter of a few rows: every number is moved by itself.
-                let alone = !only.is_empty();
-                scope.spawn(move || {
-                    let benches = Benches::new(library, overlays, uncertain, alone);
-                    let mut done = Vec::new();
-                    loop {
-                        let index = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(row) = chosen.get(index) else { return Ok(done) };
-                        let line = benches
-                            .line(row, rows, residuals)
-                            .map_err(|error| ExperimentError::Refused(format!("row {}: {error}", row.id)))?;
-                        done.push((index, line));
-                    }
-                })
-            })
-            .collect();
-        workers.into_iter().map(|worker| worker.join().expect("a worker does not panic")).collect()
+    // What moves a row is a matter of a few rows: every number is moved by itself.
+    let alone = !only.is_empty();
+    let benches = || Benches::new(library, overlays, &uncertain, alone);
+    let lines = side_by_side_with(chosen.len(), threads, benches, |benches, index| {
+        let row = chosen[index];
+        let line = benches.line(row, rows, &residuals);
+        line.map_err(|error| ExperimentError::Refused(format!("row {}: {error}", row.id)))
     });
-    let mut lines: Vec<(usize, Line)> = Vec::with_capacity(rows.len());
-    for chunk in chunks {
-        lines.extend(chunk?);
-    }
-    lines.sort_by_key(|(index, _)| *index);
-    let mut lines: Vec<Line> = lines.into_iter().map(|(_, line)| line).collect();
+    let mut lines: Vec<Line> = lines.into_iter().collect::<Result<_, _>>()?;
     for line in &mut lines {
         if let Some((verdict, other)) = nearest(line, rows) {
             (line.null_nearest, line.null_nearest_within) =
@@ -586,7 +581,7 @@ fn is_like(a: Measure, b: Measure) -> bool {
     sort(a) == sort(b) && (sort(a) != 3 || a == b)
 }
 
-/// How far two experiments are apart: the path counts most, then the verb, device and payload.
+/// How far two experiments are apart: the path counts most, then the verb and device, then sizes by their doublings.
 fn unlikeness(a: &Experiment, b: &Experiment) -> f64 {
     let set = |list: &[String]| list.iter().cloned().collect::<BTreeSet<String>>();
     let paths = |one: &Experiment| {
@@ -595,22 +590,21 @@ fn unlikeness(a: &Experiment, b: &Experiment) -> f64 {
         paths.extend(one.plain.alternative.iter().cloned().chain(one.plain.mix.clone()));
         paths
     };
-    let bytes = |one: &Experiment| {
-        one.plain
-            .payload
-            .first()
-            .and_then(|text| text.parse::<offpath_quantity::Bytes>().ok())
-            .map(|b| b.get() as f64)
+    let bytes = |list: &[String]| {
+        let first = list.first()?.parse::<offpath_quantity::Bytes>().ok()?;
+        Some(first.get() as f64)
+    };
+    let batch = |one: &Experiment| one.plain.batch.first().map(|batch| f64::from(*batch));
+    let clients = |one: &Experiment| one.plain.clients.first().map(|clients| *clients as f64);
+    let doublings = |a: Option<f64>, b: Option<f64>| match (a, b) {
+        (Some(a), Some(b)) => ((a + 1.0).log2() - (b + 1.0).log2()).abs() * 0.25,
+        (None, None) => 0.0,
+        _ => 1.0,
     };
     let differ = |same: bool, weight: f64| if same { 0.0 } else { weight };
     let overlap = |a: BTreeSet<String>, b: BTreeSet<String>| {
         let common = a.intersection(&b).count() as f64;
         1.0 - common / (a.len().max(b.len()).max(1)) as f64
-    };
-    let payload = match (bytes(a), bytes(b)) {
-        (Some(a), Some(b)) => ((a + 1.0).log2() - (b + 1.0).log2()).abs() * 0.25,
-        (None, None) => 0.0,
-        _ => 1.0,
     };
     // A ratio over the same thing is the same metric.
     let second = |one: &Experiment| {
@@ -628,7 +622,10 @@ fn unlikeness(a: &Experiment, b: &Experiment) -> f64 {
         + differ(a.plain.device == b.plain.device, 1.0)
         + differ(a.plain.measure == b.plain.measure, 1.0)
         + differ(a.plain.design == b.plain.design, 4.0)
-        + payload
+        + doublings(bytes(&a.plain.payload), bytes(&b.plain.payload))
+        + doublings(bytes(&a.plain.range), bytes(&b.plain.range))
+        + doublings(batch(a), batch(b))
+        + doublings(clients(a), clients(b))
 }
 
 /// What all lines say together.
@@ -698,6 +695,24 @@ pub fn summary(lines: &[Line]) -> Summary {
         (medians(&numeric), medians(&linked), medians(&others));
     let ratios: Vec<&Line> = numeric.iter().copied().filter(|line| line.null_no_change.is_some()).collect();
     summary.of_ratios = medians(&ratios);
+    let simple: Vec<(f64, f64)> = numeric
+        .iter()
+        .filter_map(|line| {
+            Some((line.verdict.as_ref()?.error.abs(), line.null_no_change.or(line.null_links)?.abs()))
+        })
+        .collect();
+    summary.beside_simple.median = median(simple.iter().map(|(_, other)| *other).collect());
+    for (own, other) in simple {
+        let beside = &mut summary.beside_simple;
+        let counter = if (own - other).abs() < 1e-3 {
+            &mut beside.alike
+        } else if own < other {
+            &mut beside.nearer
+        } else {
+            &mut beside.further
+        };
+        *counter += 1;
+    }
     let half = |line: &&Line| {
         let ends = [line.low?, line.high?].map(|end| plain(&line.row.unit, end));
         Some((ends[1] / ends[0]).sqrt() - 1.0)
@@ -716,40 +731,67 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
+/// By what every fitted number is wrong.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Wrong {
+    /// All by one factor, which leaves what compares two of them.
+    Alike(f64),
+    /// Each by the factor or by its inverse, as this draw has it.
+    Apart(f64, u64),
+}
+
+impl Wrong {
+    fn of(self, (file, key): &(String, String)) -> f64 {
+        match self {
+            Wrong::Alike(times) => times,
+            Wrong::Apart(times, draw) => {
+                let seed = Seed::new(draw).child("wrong").child(file).child(key);
+                if unit_of(seed.value()) < 0.5 { times } else { 1.0 / times }
+            }
+        }
+    }
+}
+
 /// What the rows say of profiles whose every fitted number is wrong by a factor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Falsified {
-    /// The factor.
-    pub times: f64,
+    /// By what.
+    pub wrong: Wrong,
     /// Measured predictions within their tolerance.
     pub measured: Count,
+    /// Those of them that it moves by a hundredth or more: the others say nothing of the fit.
+    pub moved: Count,
+    /// The same rows with the profiles as they are.
+    pub moved_before: Count,
     /// The median of their errors, but places of a sweep.
     pub median_error: f64,
     /// Fitted rows within theirs.
     pub fitted: Count,
 }
 
-/// Judges the fitted rows and the predictions of measured numbers with every fitted number `times` its value, as far as
-/// its range goes: a score that does not fall tells nothing of the fit.
+/// Judges the fitted rows and the predictions of measured numbers with every fitted number wrong by a factor, as far as
+/// its range goes: a score that does not fall tells nothing of the fit. `None` where no number is fitted.
 ///
 /// # Errors
 /// As [`reproduce`].
 pub fn falsified(
     library: &Library,
     lines: &[Line],
-    times: f64,
+    wrong: Wrong,
+    threads: usize,
 ) -> Result<Option<Falsified>, ExperimentError> {
     let mut changes: BTreeMap<(String, String), Quantity> = BTreeMap::new();
     for (device, testbed) in MEASURED {
         let request = Request { device, testbed, ..Request::default() };
         let system = library.load(&request).map_err(|error| ExperimentError::Refused(error.to_string()))?;
         for (name, number) in &system.numbers {
-            let base = number.value.base() * times;
+            let place = (number.file.clone(), number.key.clone());
+            let base = number.value.base() * wrong.of(&place);
             let whole = if number.value.dimension() == Dimension::Ratio { base } else { base.round() };
             let value = Quantity::from_base(whole, number.value.dimension());
             let value = value.filter(|value| system.with(name, *value).is_ok());
             if let (Provenance::Fitted, Some(value)) = (number.provenance, value) {
-                changes.insert((number.file.clone(), number.key.clone()), value);
+                changes.insert(place, value);
             }
         }
     }
@@ -757,22 +799,36 @@ pub fn falsified(
         return Ok(None);
     }
     let changes = changes.into_iter().map(|((file, key), value)| Change { file, key, value });
-    let bench = Bench::new(library.clone()).with(changes.collect());
-    let (mut measured, mut fitted, mut errors) = (Count::default(), Count::default(), Vec::new());
-    for line in lines {
-        let (Some(experiment), Some(sort)) = (&line.row.experiment, line.sort) else { continue };
-        let count = match sort {
-            Sort::Measured => &mut measured,
-            Sort::Fitted => &mut fitted,
-            _ => continue,
-        };
-        let Some(verdict) = judge(&line.row, &bench.run(experiment)?) else { continue };
+    let changes: Vec<Change> = changes.collect();
+    let judged = side_by_side_with(
+        lines.len(),
+        threads,
+        || Bench::new(library.clone()).with(changes.clone()),
+        |bench, index| {
+            let row = &lines[index].row;
+            let counts = matches!(lines[index].sort, Some(Sort::Measured | Sort::Fitted));
+            let Some(experiment) = row.experiment.as_ref().filter(|_| counts) else { return Ok(None) };
+            Ok(judge(row, &bench.run(experiment)?))
+        },
+    );
+    let [mut measured, mut moved, mut moved_before, mut fitted] = [Count::default(); 4];
+    let mut errors = Vec::new();
+    for (line, verdict) in lines.iter().zip(judged) {
+        let Some(verdict) = verdict? else { continue };
+        let is_predicted = line.sort == Some(Sort::Measured);
+        let count = if is_predicted { &mut measured } else { &mut fitted };
         count.count(verdict.within);
-        if sort == Sort::Measured && line.row.kind != Kind::Threshold {
+        if let Some(before) = line.verdict.as_ref().filter(|_| is_predicted)
+            && (verdict.predicted - before.predicted).abs() >= 0.01 * before.predicted.abs()
+        {
+            moved.count(verdict.within);
+            moved_before.count(before.within);
+        }
+        if is_predicted && line.row.kind != Kind::Threshold {
             errors.push(verdict.error.abs());
         }
     }
-    Ok(Some(Falsified { times, measured, median_error: median(errors), fitted }))
+    Ok(Some(Falsified { wrong, measured, moved, moved_before, median_error: median(errors), fitted }))
 }
 
 /// A rival mechanism, and what the rows say of it.
@@ -813,13 +869,25 @@ pub struct Moved {
 ///
 /// # Errors
 /// As [`reproduce`].
-pub fn rivals(library: &Library, lines: &[Line]) -> Result<Vec<Rival>, ExperimentError> {
+pub fn rivals(library: &Library, lines: &[Line], threads: usize) -> Result<Vec<Rival>, ExperimentError> {
     let request = Request { device: MEASURED[0].0, ..Request::default() };
     let system = library.load(&request).map_err(|error| ExperimentError::Refused(error.to_string()))?;
     let open = &system.rivals;
-    let all = side_by_side(open.len(), |index| {
-        let (overlay, description) = &open[index];
-        let bench = Bench::new(library.clone()).under(vec![overlay.clone()]);
+    let all = open.iter().map(|(overlay, description)| {
+        let judged = side_by_side_with(
+            lines.len(),
+            threads,
+            || Bench::new(library.clone()).under(vec![overlay.clone()]),
+            |bench, index| {
+                let row = &lines[index].row;
+                let counts = lines[index].verdict.is_some() && (row.scored || row.role == Role::Fit);
+                let Some(experiment) = row.experiment.as_ref().filter(|_| counts) else { return Ok(None) };
+                let outcome = bench.run(experiment).map_err(|error| {
+                    ExperimentError::Refused(format!("row {} under {overlay}: {error}", row.id))
+                })?;
+                Ok(judge(row, &outcome))
+            },
+        );
         let mut rival = Rival {
             overlay: overlay.clone(),
             description: description.clone(),
@@ -827,16 +895,8 @@ pub fn rivals(library: &Library, lines: &[Line]) -> Result<Vec<Rival>, Experimen
             refuted_by: Vec::new(),
             favoured_by: Vec::new(),
         };
-        for line in lines {
-            let (row, Some(verdict)) = (&line.row, &line.verdict) else { continue };
-            let Some(experiment) = row.experiment.as_ref().filter(|_| row.scored || row.role == Role::Fit)
-            else {
-                continue;
-            };
-            let outcome = bench.run(experiment).map_err(|error| {
-                ExperimentError::Refused(format!("row {} under {overlay}: {error}", row.id))
-            })?;
-            let Some(under) = judge(row, &outcome) else { continue };
+        for (line, under) in lines.iter().zip(judged) {
+            let (row, Some(verdict), Some(under)) = (&line.row, &line.verdict, under?) else { continue };
             if line.sort == Some(Sort::Measured) {
                 rival.measured.count(under.within);
             }
@@ -855,5 +915,5 @@ pub fn rivals(library: &Library, lines: &[Line]) -> Result<Vec<Rival>, Experimen
         }
         Ok(rival)
     });
-    all.into_iter().collect()
+    all.collect()
 }

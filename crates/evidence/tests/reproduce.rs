@@ -6,8 +6,8 @@ use offpath_evidence::judge::judge;
 use offpath_evidence::reproduce::Count;
 use offpath_evidence::row::restated;
 use offpath_evidence::{
-    Bench, Inside, Kind, Line, Role, Row, Sort, falsified, figures, reproduce, residual, residuals, rivals,
-    shipped, shipped_log, shipped_residuals, summary,
+    Bench, Inside, Kind, Line, Role, Row, Sort, Wrong, falsified, figures, reproduce, residual, residuals,
+    rivals, shipped, shipped_log, shipped_residuals, summary,
 };
 use offpath_profile::{Category, Library, Request};
 use offpath_quantity::Bytes;
@@ -256,10 +256,15 @@ fn the_log_names_every_miss_and_no_more() {
 #[test]
 fn a_wrong_fit_is_seen() {
     let shipped = summary(lines());
-    for times in [1.5, 1.0 / 1.5] {
-        let wrong = falsified(&Library::builtin(), lines(), times).expect("every experiment runs");
+    for wrong in [Wrong::Alike(1.5), Wrong::Alike(1.0 / 1.5), Wrong::Apart(1.5, 1)] {
+        let wrong = falsified(&Library::builtin(), lines(), wrong, 2).expect("every experiment runs");
         let wrong = wrong.expect("numbers are fitted");
         assert_eq!((wrong.fitted.of, wrong.measured.of), (shipped.fitted.of, shipped.measured.of));
+        assert_eq!(wrong.moved.of, wrong.moved_before.of);
+        assert!(
+            0 < wrong.moved.of && wrong.moved.of < wrong.measured.of,
+            "some rest on links alone: {wrong:?}"
+        );
         assert!(2 * wrong.fitted.within < shipped.fitted.within, "{wrong:?}");
         assert!(wrong.median_error > shipped.errors.model, "{wrong:?}");
     }
@@ -285,7 +290,7 @@ fn the_null_is_held_to_the_same_rules() {
 
 #[test]
 fn rivals_are_refuted_by_rows() {
-    let found = rivals(&Library::builtin(), lines()).expect("every experiment runs");
+    let found = rivals(&Library::builtin(), lines(), 2).expect("every experiment runs");
     assert!(!found.is_empty());
     for rival in &found {
         assert!(!rival.refuted_by.is_empty(), "no row refutes {}", rival.overlay);

@@ -29,6 +29,7 @@ use offpath_verbs::Verbs;
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The role of a second backup on the twin: no path runs between two machines of one kind, so it is on a
 /// client's.
@@ -43,7 +44,7 @@ const STOP_EVERY: Time = Time::from_ms(20);
 /// A world that is ready to run.
 pub enum Place {
     /// The idle twin of a system.
-    Twin(Rc<Router>),
+    Twin(Arc<Router>),
     /// This process, without a network.
     Local,
     /// Real queue pairs.
@@ -142,7 +143,7 @@ fn ended<T>(run: Run<T>, busy: Vec<Busiest>) -> Ended<T> {
     Ended { answers, elapsed: run.elapsed, busy }
 }
 
-fn on_twin<P: Parts>(router: &Rc<Router>, parts: &P, around: &Surroundings) -> Result<Played<P>, RunError> {
+fn on_twin<P: Parts>(router: &Arc<Router>, parts: &P, around: &Surroundings) -> Result<Played<P>, RunError> {
     let observer = Observer::new();
     let mut roles =
         parts.roles(Some((|fabric: &TwinFabric| fabric.snapshot().events) as fn(&TwinFabric) -> u64));

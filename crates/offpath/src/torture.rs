@@ -9,7 +9,7 @@
 //! use offpath::torture::{Subject, Trial};
 //!
 //! let system = Library::builtin().load(&Request { device: "bluefield2", ..Request::default() })?;
-//! let router = std::rc::Rc::new(Router::new(&system)?);
+//! let router = std::rc::Arc::new(Router::new(&system)?);
 //! let trial = Trial::of(Subject::Kv, 7, None)?;
 //! let tally = trial.play(&router, &trial.schedule)?;
 //! assert!(tally.operations > 100);
@@ -23,7 +23,7 @@ use offpath_quantity::Time;
 use offpath_route::Router;
 use offpath_twin::world::{Crash, Crashing, SlowStation};
 use offpath_twin::{Crossing, Faults, Retransmission, Rule, TwinWorld};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A system that is put under faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -178,7 +178,7 @@ impl Trial {
 
     /// Plays the trial on a system's idle twin, with its own schedule or another, and judges what was
     /// kept. [`check_system`] says whether the system has what it needs.
-    pub fn play(&self, router: &Rc<Router>, schedule: &Schedule) -> Result<Tally, Broken> {
+    pub fn play(&self, router: &Arc<Router>, schedule: &Schedule) -> Result<Tally, Broken> {
         let world = suffering(router, self.seed, schedule);
         let stopped = |error: offpath_fabric::RunError| Broken(format!("the run stopped: {error}"));
         match &self.plan {
@@ -220,7 +220,7 @@ impl Trial {
     }
 
     /// A smallest schedule that the trial still fails under, by leaving faults out and shortening them.
-    pub fn shrink(&self, router: &Rc<Router>) -> Schedule {
+    pub fn shrink(&self, router: &Arc<Router>) -> Schedule {
         shrink(&self.schedule, |schedule| self.play(router, schedule).is_err())
     }
 }
@@ -291,7 +291,7 @@ fn replog_menu(plan: &log::Plan) -> Menu {
 }
 
 /// A twin that suffers a schedule.
-fn suffering(router: &Rc<Router>, seed: u64, schedule: &Schedule) -> TwinWorld {
+fn suffering(router: &Arc<Router>, seed: u64, schedule: &Schedule) -> TwinWorld {
     let machine = |name: &str| {
         let found = router.system().machines.iter().position(|machine| machine.role == name);
         found.expect("the system was checked for the machines of the menu")

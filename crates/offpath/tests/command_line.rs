@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{answer, check, json, offpath, schema, wide_answer};
+use common::{answer, check, json, offpath, schema, timed_json, wide_answer};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -801,7 +801,7 @@ fn the_readme_has_the_score() {
     assert!(words.contains(&format!("`reserved-contexts` {variant} are met")), "{variant} with the variant");
     let (_, median) = page.split_once("Median error of ").expect("the page has it");
     for figure in median.split_whitespace().filter(|word| word.contains('%')).take(12) {
-        let figure = figure.trim_end_matches(['.', ',', ';', ':']);
+        let figure = figure.trim_matches(['(', ')', '.', ',', ';', ':']);
         assert!(readme.contains(figure), "{figure} of the page's medians");
     }
 }
@@ -1118,10 +1118,14 @@ fn runs_on_the_twin_say_what_they_said() {
 
 #[test]
 fn runs_follow_their_schemas() {
+    let json = |arguments: &[&str], on: &str| match on {
+        "local" => timed_json(arguments),
+        _ => json(arguments),
+    };
     for letter in ['a', 'b', 'c', 'd', 'f'] {
         let file = workload(letter);
         for on in ["twin:bluefield2", "local"] {
-            let report = json(&["run", "kv", "--on", on, "--workload", &file, "--clients", "2"]);
+            let report = json(&["run", "kv", "--on", on, "--workload", &file, "--clients", "2"], on);
             check(&report, &schema("run-kv.json"), "run-kv.json");
             assert_eq!(report["operations"], 2000, "{on} {letter}");
             assert_eq!(
@@ -1137,7 +1141,7 @@ fn runs_follow_their_schemas() {
             // Files of the local world are synced, so this writes little.
             let size = ["--bytes", "256KiB", "--chunk", "16KiB", "--writes", "2", "--card-share", "50"];
             let log = ["run", "replog", "--on", on, "--placement", placement, "--backups", "2"];
-            let report = json(&[&log[..], &size].concat());
+            let report = json(&[&log[..], &size].concat(), on);
             check(&report, &schema("run-replog.json"), "run-replog.json");
             assert_eq!(report["writes"], 2, "{on} {placement}");
             let by =

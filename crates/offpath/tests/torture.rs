@@ -3,12 +3,12 @@
 use offpath::profile::{Library, Request};
 use offpath::route::Router;
 use offpath::torture::{Subject, Trial, check_system};
-use std::rc::Rc;
+use std::sync::Arc;
 
-fn router() -> Rc<Router> {
+fn router() -> Arc<Router> {
     let request = Request { device: "bluefield2", ..Request::default() };
     let system = Library::builtin().load(&request).expect("a shipped profile loads");
-    Rc::new(Router::new(&system).expect("a shipped profile has routes"))
+    Arc::new(Router::new(&system).expect("a shipped profile has routes"))
 }
 
 fn trial(subject: Subject, seed: u64, mistake: Option<&str>) -> Trial {

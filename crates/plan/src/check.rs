@@ -5,6 +5,7 @@ use crate::design::{Design, Objective};
 use crate::observe::{Arrivals, Loaded, OPEN_LOOP_TASKS, RunError, load, observe};
 use crate::planner::{Plan, Ready, capacity_at, plan_doubted};
 use crate::program::{Extremes, Fold};
+use crate::side_by_side::side_by_side;
 use crate::solve::{self, Part, evaluate};
 use offpath_capacity::{Constraint, Solution};
 use offpath_quantity::{Bytes, Time};
@@ -337,19 +338,22 @@ pub fn settle_alone(
 ) -> Result<(), miette::Report> {
     let parts = Part::all(ready);
     let alone = evaluate(design, &parts, &settled.idle, false)?.alone;
-    for (index, one) in ready.iter().enumerate() {
-        let name = &one.alternative.name;
+    let open = ready.iter().enumerate().filter(|(index, one)| {
+        let (index, name) = (*index, &one.alternative.name);
         let is_bound = alone[index].binding.iter().any(
             |bound| matches!(&bound.constraint, Constraint::Station(station) if is_slot(&one.router, station)),
         );
         let is_mix = offered(design).is_none() && matches!(&settled.shares[..], [(only, _)] if only == name);
         let is_known = !settled.folds[index].slots_alone.is_empty();
-        if one.alternative.device.is_some() || !is_bound || is_mix || is_known {
-            continue;
-        }
-        let shares = [(name.clone(), 1.0)];
-        let held = hold(design, ready, &settled.idle, Chosen::Held(&shares), (None, COUNTED), seed)?;
-        settled.folds[index].slots_alone = slots_of(one, &held.folds[index]);
+        one.alternative.device.is_none() && is_bound && !is_mix && !is_known
+    });
+    let open: Vec<usize> = open.map(|(index, _)| index).collect();
+    let held = side_by_side(open.len(), |at| {
+        let shares = [(ready[open[at]].alternative.name.clone(), 1.0)];
+        hold(design, ready, &settled.idle, Chosen::Held(&shares), (None, COUNTED), seed)
+    });
+    for (index, held) in open.into_iter().zip(held) {
+        settled.folds[index].slots_alone = slots_of(&ready[index], &held?.folds[index]);
     }
     Ok(())
 }

@@ -121,7 +121,7 @@ pub struct Observation {
 pub fn observe_named(
     design: &Design,
     alternative: &Alternative,
-    router: &Rc<Router>,
+    router: &Arc<Router>,
 ) -> Result<Option<Observation>, miette::Report> {
     let Some(mut observation) = observe(design, alternative, router)? else { return Ok(None) };
     // What the code's times are made of shows when one number of the design moves at a time.
@@ -182,7 +182,7 @@ fn attribute(steps: &mut [Step], moved: &[Step], id: &Arc<str>, factor: f64) {
 pub fn observe(
     design: &Design,
     alternative: &Alternative,
-    router: &Rc<Router>,
+    router: &Arc<Router>,
 ) -> Result<Option<Observation>, miette::Report> {
     let (Some(application), Some(code)) = (&design.application, &alternative.code) else { return Ok(None) };
     let mut alternative = alternative.clone();
@@ -261,7 +261,7 @@ where
 
 /// Runs roles on the idle twin; gives what each followed request did, which has to be the same.
 fn run(
-    router: &Rc<Router>,
+    router: &Arc<Router>,
     roles: impl FnOnce(&Observer, Label, &Rc<Told>) -> Vec<Role<TwinFabric, ()>>,
 ) -> Result<Seen, String> {
     let observer = Observer::new();
@@ -291,7 +291,7 @@ fn of_store(
     placement: Placement,
     code: &Code,
     operation: &str,
-    router: &Rc<Router>,
+    router: &Arc<Router>,
 ) -> Result<Steps, String> {
     let value_bytes = u32::try_from(store.value.get()).expect("a design's values are bounded");
     let keys = FOLLOWED + 1;
@@ -336,7 +336,7 @@ fn of_store(
     })
 }
 
-fn store_run(router: &Rc<Router>, options: &kv::Options, operation: &str) -> Result<Seen, String> {
+fn store_run(router: &Arc<Router>, options: &kv::Options, operation: &str) -> Result<Seen, String> {
     if !matches!(operation, "request" | "read" | "update" | "insert" | "readmodifywrite") {
         return Err(format!("it has no `{operation}`"));
     }
@@ -406,7 +406,7 @@ fn chunk(length: u64, ratio: f64) -> Vec<u8> {
     bytes
 }
 
-fn of_log(log: &Log, way: replog::Alternative, code: &Code, router: &Rc<Router>) -> Result<Steps, String> {
+fn of_log(log: &Log, way: replog::Alternative, code: &Code, router: &Arc<Router>) -> Result<Steps, String> {
     let chain: Vec<RoleName> = log.chain.iter().map(|name| RoleName::new(name, 0)).collect();
     let mut options = replog::Options::new(way, chain);
     options.chunk_bytes = u32::try_from(log.chunk.get()).expect("a design's chunks are bounded");

@@ -163,6 +163,7 @@ pub(crate) struct Doubt<'a> {
 pub(crate) struct Confidence {
     pub rests: Vec<Vec<Rest>>,
     pub basis: Vec<Basis>,
+    pub latency_basis: Vec<Basis>,
     pub mix_rests: Vec<Rest>,
     /// That of the best mix.
     pub mix_basis: Basis,
@@ -336,6 +337,15 @@ pub(crate) fn confidence(
             if doubted(&one.alternative.name) { basis.max(Basis::Weak) } else { basis }
         })
         .collect();
+    // The rows that a design names measured rates, and so fix no latency.
+    let latency_basis: Vec<Basis> = ready
+        .iter()
+        .enumerate()
+        .map(|(index, one)| {
+            let rests = rests_of(&|seen: &Figures| seen.latency[index], &[]);
+            basis_of(&rests, !one.compiled.has_evidence())
+        })
+        .collect();
 
     let draws = draws(&base, &factors, open, design, seed, &figures)?;
     let told: Vec<&Figures> = draws.iter().flatten().collect();
@@ -414,6 +424,7 @@ pub(crate) fn confidence(
     Ok(Confidence {
         mix_basis: if doubt.is_some() { mix_basis.max(Basis::Weak) } else { mix_basis },
         basis,
+        latency_basis,
         mix_rests,
         rests,
         alone,

@@ -13,7 +13,7 @@ use offpath_profile::{Number, Provenance};
 use offpath_quantity::{Dimension, Quantity};
 use offpath_route::Router;
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A number that a plan may rest on: one of a profile, wherever the systems of a plan have it, or an
 /// estimate of the design.
@@ -88,17 +88,17 @@ pub(crate) struct Moved {
 
 impl<'a> Base<'a> {
     pub fn new(design: &'a Design, ready: &'a [Ready], observed: &'a [Fold]) -> Base<'a> {
-        let mut systems: Vec<&'a Rc<Router>> = Vec::new();
+        let mut systems: Vec<&'a Arc<Router>> = Vec::new();
         let mut of = Vec::new();
         // The design's own device comes first, so that its names are the ones that are shown.
         let own = ready.iter().filter(|one| one.alternative.device.is_none());
         for one in own.chain(ready) {
-            if !systems.iter().any(|known| Rc::ptr_eq(known, &one.router)) {
+            if !systems.iter().any(|known| Arc::ptr_eq(known, &one.router)) {
                 systems.push(&one.router);
             }
         }
         for one in ready {
-            of.extend(systems.iter().position(|known| Rc::ptr_eq(known, &one.router)));
+            of.extend(systems.iter().position(|known| Arc::ptr_eq(known, &one.router)));
         }
         let added: Vec<Fold> = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
         let ideal: Vec<Option<Router>> =

@@ -21,6 +21,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 /// What a world that models hardware is told about a call and cannot see from its bytes: the
@@ -282,7 +283,7 @@ impl Shared {
         all
     }
 
-    fn program(&self, alternative: u16, program: u16) -> &Rc<Program> {
+    fn program(&self, alternative: u16, program: u16) -> &Arc<Program> {
         &self.script[usize::from(alternative)].programs[usize::from(program)].1
     }
 
@@ -339,7 +340,7 @@ impl Shared {
 
     /// Whether copies of messages reach `endpoint` that no request waits for.
     fn takes_copies(&self, endpoint: &str) -> bool {
-        let meant = |call: &&Rc<Call>| call.operation.path.responder == endpoint;
+        let meant = |call: &&Arc<Call>| call.operation.path.responder == endpoint;
         calls(&self.script).filter(meant).any(|call| call.has_copies())
     }
 
@@ -461,11 +462,11 @@ fn is_datagram(call: &Call) -> bool {
     call.operation.verb == Verb::SendDatagram
 }
 
-fn programs(script: &[Compiled]) -> impl Iterator<Item = &Rc<Program>> {
+fn programs(script: &[Compiled]) -> impl Iterator<Item = &Arc<Program>> {
     script.iter().flat_map(|one| one.programs.iter().map(|(_, program)| program))
 }
 
-fn calls(script: &[Compiled]) -> impl Iterator<Item = &Rc<Call>> {
+fn calls(script: &[Compiled]) -> impl Iterator<Item = &Arc<Call>> {
     programs(script).flat_map(|program| program.code.iter()).filter_map(|instruction| match instruction {
         Instruction::Verb(call) => Some(call),
         _ => None,
@@ -874,7 +875,7 @@ impl<F: Hint> Agent<F> {
     }
 
     /// Does a program's work in the background beside whatever this endpoint does next.
-    fn detach(self: &Rc<Self>, program: Rc<Program>, place: Place) {
+    fn detach(self: &Rc<Self>, program: Arc<Program>, place: Place) {
         let agent = self.clone();
         self.fabric.spawn_task(Box::pin(async move {
             let idle = agent.idle.borrow_mut().pop();
@@ -1166,7 +1167,7 @@ impl<F: Hint> Task<F> {
     }
 
     /// Does work in the background, which may end elsewhere.
-    async fn detached(self: &Rc<Self>, program: &Rc<Program>, mut place: Place) -> Result<(), Failure> {
+    async fn detached(self: &Rc<Self>, program: &Arc<Program>, mut place: Place) -> Result<(), Failure> {
         let shared = &self.agent.shared;
         loop {
             self.listen(false)?;
@@ -1187,7 +1188,7 @@ impl<F: Hint> Task<F> {
         }
     }
 
-    async fn run(self: &Rc<Self>, program: &Rc<Program>, place: Place) -> Result<Reached, Failure> {
+    async fn run(self: &Rc<Self>, program: &Arc<Program>, place: Place) -> Result<Reached, Failure> {
         let mut at = place.position;
         loop {
             match &program.code[usize::from(at)] {

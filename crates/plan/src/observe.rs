@@ -13,6 +13,7 @@ use rand_core::RngCore;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Why a run gives no answer.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -139,7 +140,7 @@ impl Proportions {
     }
 }
 
-fn world(router: &Rc<Router>, seed: Seed, observer: &Observer) -> Result<TwinWorld, RunError> {
+fn world(router: &Arc<Router>, seed: Seed, observer: &Observer) -> Result<TwinWorld, RunError> {
     let world = TwinWorld::on(router.clone(), seed.value());
     Ok(world.with_observer(observer))
 }

@@ -12,7 +12,7 @@ use offpath_quantity::Quantity;
 use offpath_route::{Kind, Router};
 use offpath_twin::Seed;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// One alternative by itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +37,8 @@ pub struct Alone {
     pub reason: String,
     /// How well its rate is known.
     pub basis: Basis,
+    /// How well its latency is known.
+    pub latency_basis: Basis,
     /// What its rate rests on, the heaviest first.
     pub rests_on: Vec<Rest>,
     /// Host processor seconds a request.
@@ -260,7 +262,7 @@ pub struct Ready {
     /// Its programs.
     pub compiled: Compiled,
     /// The routes of its system.
-    pub router: Rc<Router>,
+    pub router: Arc<Router>,
 }
 
 /// Compiles every alternative of a design on its system.
@@ -275,10 +277,10 @@ pub fn prepare_named(design: &Design, setting: &Setting) -> Result<Vec<Ready>, m
 }
 
 type Follow<'f> =
-    &'f dyn Fn(&Design, &Alternative, &Rc<Router>) -> Result<Option<coded::Observation>, miette::Report>;
+    &'f dyn Fn(&Design, &Alternative, &Arc<Router>) -> Result<Option<coded::Observation>, miette::Report>;
 
 fn prepare_by(design: &Design, setting: &Setting, follow: Follow<'_>) -> Result<Vec<Ready>, miette::Report> {
-    let mut routers: BTreeMap<String, Rc<Router>> = BTreeMap::new();
+    let mut routers: BTreeMap<String, Arc<Router>> = BTreeMap::new();
     let mut ready = Vec::new();
     for alternative in &design.alternatives {
         let device = alternative.device.clone().unwrap_or_else(|| design.device.clone());
@@ -290,7 +292,7 @@ fn prepare_by(design: &Design, setting: &Setting, follow: Follow<'_>) -> Result<
                 if device == design.device {
                     design.check_against(&system)?;
                 }
-                let router = Rc::new(Router::new(&system).map_err(|error| miette::miette!("{error}"))?);
+                let router = Arc::new(Router::new(&system).map_err(|error| miette::miette!("{error}"))?);
                 routers.insert(device, router.clone());
                 router
             }
@@ -312,7 +314,7 @@ fn prepare_by(design: &Design, setting: &Setting, follow: Follow<'_>) -> Result<
 pub fn make_ready(
     design: &Design,
     alternative: &Alternative,
-    router: Rc<Router>,
+    router: Arc<Router>,
 ) -> Result<Ready, miette::Report> {
     let observed = coded::observe(design, alternative, &router)?;
     ready_as(design, alternative, observed, router)
@@ -322,7 +324,7 @@ fn ready_as(
     design: &Design,
     alternative: &Alternative,
     observed: Option<coded::Observation>,
-    router: Rc<Router>,
+    router: Arc<Router>,
 ) -> Result<Ready, miette::Report> {
     let alternative = observed.map_or_else(|| alternative.clone(), |observed| observed.alternative);
     let compiled = compile(design, &alternative, &router)?;
@@ -408,6 +410,7 @@ pub(crate) fn plan_doubted(
                 meaning: binding.as_ref().map_or_else(String::new, |c| meaning(c, &one.router)),
                 reason: binding.map_or_else(String::new, |c| reason(&c, &one.router, &folds[index].alone())),
                 basis: sure.basis[index],
+                latency_basis: sure.latency_basis[index],
                 rests_on,
                 host_cpu_s: host_seconds(&folds[index], &one.router),
                 network_bytes: folds[index].network_bytes,

@@ -9,20 +9,19 @@ use offpath_route::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// One instruction of a program.
 #[derive(Clone, Debug)]
 pub enum Instruction {
     /// A verb; a message moves the program to the responder.
-    Verb(Rc<Call>),
+    Verb(Arc<Call>),
     /// Processor time at the endpoint where the program is.
     Compute {
         /// How long.
         time: Time,
         /// The estimates of the design that it is made of.
-        rests_on: Rc<[Share]>,
+        rests_on: Arc<[Share]>,
     },
     /// Time that passes without a core.
     Wait(Time),
@@ -52,7 +51,7 @@ pub struct Call {
     /// The operation.
     pub operation: Operation,
     /// Its route.
-    pub route: Rc<Route>,
+    pub route: Arc<Route>,
     /// How its two sides hear of it.
     pub signals: Signals,
     /// How many machines it goes to, each its own where there are as many.
@@ -114,7 +113,7 @@ pub struct Program {
 
 impl Program {
     /// Its verbs.
-    pub fn calls(&self) -> impl Iterator<Item = &Rc<Call>> {
+    pub fn calls(&self) -> impl Iterator<Item = &Arc<Call>> {
         self.code.iter().filter_map(|instruction| match instruction {
             Instruction::Verb(call) => Some(call),
             _ => None,
@@ -134,7 +133,7 @@ pub struct Compiled {
     /// Its name.
     pub name: String,
     /// Programs by operation with the operation's share.
-    pub programs: Vec<(f64, Rc<Program>)>,
+    pub programs: Vec<(f64, Arc<Program>)>,
 }
 
 /// What a request asks on average.
@@ -257,7 +256,7 @@ pub fn compile(
             begins = compiler.background(steps, span)?;
             compiler.code.push(Instruction::End);
         }
-        programs.push((*share, Rc::new(compiler.program(initiator, start, begins)?)));
+        programs.push((*share, Arc::new(compiler.program(initiator, start, begins)?)));
     }
     Ok(Compiled { name: alternative.name.clone(), programs })
 }
@@ -269,7 +268,7 @@ struct Compiler<'d> {
     at: Option<String>,
     initiator: Option<String>,
     /// How the request may have come to where it is.
-    frames: BTreeSet<Rc<Frame>>,
+    frames: BTreeSet<Arc<Frame>>,
     /// Messages that are answered on their connection on some way, and on some way are not.
     answered: BTreeSet<u16>,
     unanswered: BTreeSet<u16>,
@@ -291,7 +290,7 @@ struct Compiler<'d> {
 struct Frame {
     at: String,
     /// The message that brought it on a connection, and where that was sent.
-    from: Option<(u16, Rc<Frame>)>,
+    from: Option<(u16, Arc<Frame>)>,
 }
 
 impl Frame {
@@ -342,10 +341,10 @@ impl Compiler<'_> {
             if let Instruction::Verb(call) = &mut self.code[usize::from(position)] {
                 let mut own = Call::clone(call);
                 own.background = Some(start);
-                *call = Rc::new(own);
+                *call = Arc::new(own);
             }
         }
-        self.frames = [Rc::new(Frame { at: first.clone(), from: None })].into();
+        self.frames = [Arc::new(Frame { at: first.clone(), from: None })].into();
         self.at = Some(first);
         self.in_background = true;
         self.list(steps)?;
@@ -362,7 +361,7 @@ impl Compiler<'_> {
             if let Some(Instruction::Verb(call)) = self.code.get_mut(usize::from(*position)) {
                 let mut own = Call::clone(call);
                 own.awaited = true;
-                *call = Rc::new(own);
+                *call = Arc::new(own);
             }
         }
         let mut machines = BTreeMap::new();
@@ -433,7 +432,7 @@ impl Compiler<'_> {
                             span.clone(),
                         ));
                     }
-                    next.insert(Rc::new(Frame { from: Some((position, frame.clone())), ..arrived }));
+                    next.insert(Arc::new(Frame { from: Some((position, frame.clone())), ..arrived }));
                 }
                 _ => {
                     // Whoever asked on the way here hears nothing on that connection.
@@ -442,7 +441,7 @@ impl Compiler<'_> {
                         self.unanswered.insert(*asked);
                         left = from;
                     }
-                    next.insert(Rc::new(arrived));
+                    next.insert(Arc::new(arrived));
                 }
             }
             call.channels.insert(channel);
@@ -482,7 +481,7 @@ impl Compiler<'_> {
             None => {
                 self.at = Some(endpoint.to_string());
                 self.initiator = Some(endpoint.to_string());
-                self.frames = [Rc::new(Frame { at: endpoint.to_string(), from: None })].into();
+                self.frames = [Arc::new(Frame { at: endpoint.to_string(), from: None })].into();
                 self.answers = [(endpoint.to_string(), None)].into();
                 Ok(())
             }
@@ -552,7 +551,7 @@ impl Compiler<'_> {
                 if call.hands_over() {
                     self.hand_over(&mut call, span)?;
                 }
-                self.code.push(Instruction::Verb(Rc::new(call)));
+                self.code.push(Instruction::Verb(Arc::new(call)));
             }
             Step::Background { span, .. } => {
                 return Err(self.error(
@@ -669,7 +668,7 @@ impl Compiler<'_> {
             });
             let posting = if batch > 1 { Posting::Batch(batch) } else { Posting::Single };
             let operation = Operation::new(verb, path, bytes).posted(posting).accessing(access);
-            let route = Rc::new(self.router.route(&operation)?);
+            let route = Arc::new(self.router.route(&operation)?);
             let (channels, to) = (BTreeSet::new(), 1);
             let (awaited, copies_only, background) = (false, false, None);
             Ok(Call { operation, route, signals, to, channels, awaited, copies_only, background })
@@ -1035,7 +1034,7 @@ mod tests {
     use offpath_profile::Library;
     use std::path::Path;
 
-    fn compiled(steps: &str) -> Result<(Compiled, Rc<Router>), miette::Report> {
+    fn compiled(steps: &str) -> Result<(Compiled, Arc<Router>), miette::Report> {
         let text = format!(
             "[design]\nname = \"t\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
              rank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\nrequest = [ {steps} ]\n"

@@ -7,11 +7,14 @@ use crate::program::Fold;
 use offpath_capacity::{Activity, Cost, Objective as Aim, Pool, Problem, Solution, Station};
 use offpath_quantity::Time;
 use offpath_route::{Kind, Router};
+use std::collections::BTreeMap;
 
 const HOST_CPU: &str = "host processor share";
 const LATENCY: &str = "latency";
 /// By what share of it a throughput may be less and is as good.
 pub(crate) const AS_GOOD: f64 = 1e-3;
+/// By how much one of two such mixes has to be quicker to be taken for it.
+const QUICKER: f64 = 0.05;
 
 /// The stations of one system, and the limit on its host's processors where there is one, as a
 /// capacity problem without activities.
@@ -273,7 +276,8 @@ fn best(design: &Design, problem: &Problem, gains: bool) -> Result<Solution, Pla
     Ok(match design.objective {
         Objective::MostThroughput => {
             let most = solve(&Aim::Throughput)?;
-            quickest(problem, most, gains)?
+            let chosen = quickest(problem, most, gains)?;
+            simplest(problem, chosen, gains)?
         }
         Objective::LeastHostCpu { load } => {
             let least = solve(&Aim::LeastCost { cost: Cost::Resource(HOST_CPU.to_string()), load })?;
@@ -289,13 +293,6 @@ fn best(design: &Design, problem: &Problem, gains: bool) -> Result<Solution, Pla
 /// Of several mixes with the greatest throughput, the one with the least mean unloaded latency. What is observed on
 /// the twin never ties to the last digit: a mix that is worse by a thousandth and quicker by a twentieth is as good.
 fn quickest(problem: &Problem, most: Solution, gains: bool) -> Result<Solution, PlanError> {
-    const QUICKER: f64 = 0.05;
-    let latency_of = |solution: &Solution| -> f64 {
-        let of = |name: &str| problem.activities.iter().find(|one| one.name == name);
-        let each =
-            solution.shares.iter().filter_map(|(name, share)| Some(share * of(name)?.resources[LATENCY]));
-        each.sum()
-    };
     // At least a millionth below the greatest load, so that rounding cannot make it infeasible.
     let below = if most.unique { AS_GOOD } else { 1e-6 };
     let aim = Aim::LeastCost { cost: Cost::Resource(LATENCY.to_string()), load: most.total * (1.0 - below) };
@@ -303,13 +300,38 @@ fn quickest(problem: &Problem, most: Solution, gains: bool) -> Result<Solution, 
         Ok(chosen) => chosen,
         Err(_) => return Ok(most),
     };
-    if most.unique && latency_of(&chosen) > latency_of(&most) * (1.0 - QUICKER) {
+    if most.unique && latency_of(problem, &chosen) > latency_of(problem, &most) * (1.0 - QUICKER) {
         return Ok(most);
     }
     let shares = Aim::Shares(chosen.shares);
     let same = if gains { problem.solve_with_gains(&shares)? } else { problem.solve(&shares)? };
     // What binds is that of the greatest throughput: more of it would help whichever mix is taken.
     Ok(Solution { binding: most.binding, unique: false, ..same })
+}
+
+/// One alternative of a mix alone, where it carries as much as the mix does and is as quick: nobody would build two
+/// things for what one does.
+fn simplest(problem: &Problem, mix: Solution, gains: bool) -> Result<Solution, PlanError> {
+    let taken = composition(&mix);
+    if taken.len() < 2 {
+        return Ok(mix);
+    }
+    let slowest = latency_of(problem, &mix) * (1.0 + QUICKER);
+    for (name, _) in shares(&mix) {
+        let alone = Aim::Shares(BTreeMap::from([(name, 1.0)]));
+        let alone = if gains { problem.solve_with_gains(&alone)? } else { problem.solve(&alone)? };
+        if alone.total >= mix.total * (1.0 - AS_GOOD) && latency_of(problem, &alone) <= slowest {
+            return Ok(Solution { binding: mix.binding, unique: false, ..alone });
+        }
+    }
+    Ok(mix)
+}
+
+/// Mean unloaded latency of a mix, in seconds.
+fn latency_of(problem: &Problem, solution: &Solution) -> f64 {
+    let of = |name: &str| problem.activities.iter().find(|one| one.name == name);
+    let each = solution.shares.iter().filter_map(|(name, share)| Some(share * of(name)?.resources[LATENCY]));
+    each.sum()
 }
 
 /// Of several mixes that take as little of the host's processors at a load, the one with the least mean

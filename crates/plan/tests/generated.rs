@@ -17,7 +17,7 @@ use offpath_plan::{Changes, Design, Fold, Ready};
 use offpath_route::{Kind, Path, Router};
 use offpath_twin::{Interval, Seed};
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -279,7 +279,7 @@ fn differs(ready: &Ready, seen: &Fold) -> Option<String> {
 }
 
 /// What becomes of a design by itself, and of one in three at part of what it carries.
-fn judge(text: &str, router: &Rc<Router>, seed: u64) -> Outcome {
+fn judge(text: &str, router: &Arc<Router>, seed: u64) -> Outcome {
     let alone = judge_goal(text, router, &Changes::default());
     let goal = ["least-host-cpu", "lowest-p99"][(seed / 3 % 2) as usize];
     match &alone {
@@ -302,7 +302,7 @@ fn judge(text: &str, router: &Rc<Router>, seed: u64) -> Outcome {
 /// Which part of what a design carries it is asked for where its goal names a load.
 const LOADED: f64 = 0.7;
 
-fn judge_goal(text: &str, router: &Rc<Router>, changes: &Changes) -> Outcome {
+fn judge_goal(text: &str, router: &Arc<Router>, changes: &Changes) -> Outcome {
     let parsed = Design::parse(text, "design.toml", std::path::Path::new("."), changes);
     let (design, ready) = match parsed.and_then(|design| {
         let ready = make_ready(&design, &design.alternatives[0], router.clone())?;
@@ -371,7 +371,7 @@ fn refused(error: &miette::Report) -> Outcome {
 /// The design of a seed with what became of it.
 fn judged(seed: u64) -> (String, Outcome) {
     let (system, _) = system("designs", seed);
-    let router = Rc::new(Router::new(&system).expect("a generated system has routes"));
+    let router = Arc::new(Router::new(&system).expect("a generated system has routes"));
     let mut draw = Draw::of(Seed::new(seed).child("design"));
     let text = design(&mut draw, &router);
     let outcome = judge(&text, &router, seed);

@@ -219,3 +219,28 @@ fn of_mixes_as_good_the_quicker_is_taken() {
         best.latency_s
     );
 }
+
+/// Some of each alternative would carry a little more than the first does, and be about as quick, which nobody builds
+/// two of them for.
+#[test]
+fn a_mix_that_gains_nothing_is_the_one_that_it_is_made_of() {
+    let design = "[design]\nname = \"tie\"\ndescription = \"a tie\"\ndevice = \"bluefield2\"\n\
+                  objective = \"most-throughput\"\nrank_by = \"throughput\"\n\
+                  [[alternative]]\nname = \"one\"\ndescription = \"by the host\"\nrequest = [\
+                  { send = \"client-host\", bytes = \"64 B\" }, { compute = \"host\", time = \"5 ms\" },\
+                  { send = \"host-client\", bytes = \"64 B\" }]\n\
+                  [[alternative]]\nname = \"both\"\ndescription = \"with much to send\"\nrequest = [\
+                  { send = \"client-host\", bytes = \"64 B\" }, { compute = \"host\", time = \"TIME\" },\
+                  { send = \"host-client\", bytes = \"8 MiB\" }]\n";
+    let best = |time: &str| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("tie.toml");
+        std::fs::write(&file, design.replace("TIME", time)).expect("written");
+        let (changes, setting) = (Changes::default(), setting(&[], &[]));
+        let ask = Ask { file: &file, changes: &changes, setting: &setting, seed: Seed::new(1), curve: false };
+        let plan = Study::of(&ask).expect("it is planned").checked.plan;
+        plan.optimal.shares.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+    };
+    assert_eq!(best("4.997 ms"), ["one"]);
+    assert_eq!(best("4.9 ms"), ["both", "one"], "a gain of a hundredth is one");
+}

@@ -13,7 +13,7 @@ use offpath_route::{Advance, ContextSlots, Cursor, Mark, Marked, Route, Router, 
 use rand_core::RngCore;
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// An operation or timer in the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -141,8 +141,8 @@ enum Event {
 struct Operation {
     generation: u32,
     tag: Tag,
-    route: Rc<Route>,
-    instances: Rc<[u32]>,
+    route: Arc<Route>,
+    instances: Arc<[u32]>,
     cursor: Cursor,
     marks: Marks,
     retransmission: Retransmission,
@@ -173,7 +173,7 @@ struct Waiting {
 
 /// Operations, stations and the queue of events.
 pub struct Engine {
-    router: Rc<Router>,
+    router: Arc<Router>,
     stations: Stations,
     queue: EventQueue<Event>,
     generation: u32,
@@ -192,7 +192,7 @@ pub struct Engine {
 
 impl Engine {
     /// An engine over the idle stations of `router`'s system.
-    pub fn new(router: Rc<Router>, seed: Seed) -> Engine {
+    pub fn new(router: Arc<Router>, seed: Seed) -> Engine {
         let stations = Stations::new(router.stations(), true);
         Engine {
             stations,
@@ -228,7 +228,7 @@ impl Engine {
     }
 
     /// The system's routes.
-    pub fn router(&self) -> &Rc<Router> {
+    pub fn router(&self) -> &Arc<Router> {
         &self.router
     }
 
@@ -263,14 +263,14 @@ impl Engine {
 
     /// Starts an operation now. `instances` names the machine instance by machine. With `marks`
     /// the driver is told of its marks, else of its end alone.
-    pub fn start(&mut self, tag: Tag, route: Rc<Route>, instances: Rc<[u32]>, marks: bool) -> Handle {
+    pub fn start(&mut self, tag: Tag, route: Arc<Route>, instances: Arc<[u32]>, marks: bool) -> Handle {
         let marks = if marks { Marks::ALL } else { Marks::NONE };
         let start = Start { at: self.now(), sent_again: false, marks, retransmission: None };
         self.start_as(tag, route, instances, start)
     }
 
     /// Starts an operation as `start` says.
-    pub fn start_as(&mut self, tag: Tag, route: Rc<Route>, instances: Rc<[u32]>, start: Start) -> Handle {
+    pub fn start_as(&mut self, tag: Tag, route: Arc<Route>, instances: Arc<[u32]>, start: Start) -> Handle {
         self.generation = self.generation.wrapping_add(1);
         let generation = self.generation;
         let departed = start.at.max(self.now());

@@ -7,7 +7,7 @@ use crate::statistics::{Interval, Latencies};
 use crate::window::{BATCHES, MeanDemand, Usage, edges, throughput};
 use offpath_quantity::Time;
 use offpath_route::{Route, Router};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// How requests come.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,7 +31,7 @@ pub enum Arrivals {
 #[derive(Clone, Debug)]
 pub struct Load {
     /// The routes with the shares in which they are drawn.
-    pub mix: Vec<(Rc<Route>, f64)>,
+    pub mix: Vec<(Arc<Route>, f64)>,
     /// How requests come.
     pub arrivals: Arrivals,
     /// Virtual time before anything is counted.
@@ -109,7 +109,7 @@ fn lowest_common_multiple(a: u64, b: u64) -> u64 {
 }
 
 /// Runs a load on idle stations of `router`'s system and observes its window.
-pub fn run(router: &Rc<Router>, load: &Load) -> Result<Observed, LoadError> {
+pub fn run(router: &Arc<Router>, load: &Load) -> Result<Observed, LoadError> {
     let total: f64 = load.mix.iter().map(|(_, share)| share.max(0.0)).sum();
     if total.is_nan() || total <= 0.0 {
         return Err(LoadError::Empty);
@@ -131,12 +131,12 @@ pub fn run(router: &Rc<Router>, load: &Load) -> Result<Observed, LoadError> {
 }
 
 struct Run<'l> {
-    router: Rc<Router>,
+    router: Arc<Router>,
     load: &'l Load,
     total: f64,
     draws: Generator,
     gaps: Generator,
-    instances: Vec<Rc<[u32]>>,
+    instances: Vec<Arc<[u32]>>,
     started_at: Vec<Time>,
     /// The operation of the mix that each slot runs.
     chosen: Vec<usize>,
@@ -145,7 +145,7 @@ struct Run<'l> {
 }
 
 impl<'l> Run<'l> {
-    fn new(router: &Rc<Router>, load: &'l Load, total: f64) -> Run<'l> {
+    fn new(router: &Arc<Router>, load: &'l Load, total: f64) -> Run<'l> {
         let machines = &router.system().machines;
         // As many combinations as serve each machine of every role equally often.
         let counts = machines.iter().map(|m| m.count.max(1));

@@ -7,7 +7,7 @@ use generated::{Draw, system};
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{Access, Kind, Operation, Posting, Reader, Route, Router, StationId, Verb};
 use offpath_twin::{Arrivals, Engine, Load, Observed, Occurrence, Seed, Snapshot, Tag, run};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The first profile and how many are drawn: `OFFPATH_PROFILES=5000` or `OFFPATH_PROFILES=5000@200`
 /// draws 5,000, the latter from the 200th on; `few` otherwise.
@@ -48,8 +48,8 @@ fn operation(router: &Router, draw: &mut Draw) -> Operation {
 
 /// Latencies of `count` operations one after another, each on stations that are idle again, and the stations
 /// after them.
-fn idle_twin(router: &Rc<Router>, route: &Rc<Route>, count: u64) -> (Vec<Time>, Snapshot) {
-    let instances: Rc<[u32]> = vec![0; router.system().machines.len()].into();
+fn idle_twin(router: &Arc<Router>, route: &Arc<Route>, count: u64) -> (Vec<Time>, Snapshot) {
+    let instances: Arc<[u32]> = vec![0; router.system().machines.len()].into();
     let mut engine = Engine::new(router.clone(), Seed::new(1));
     let mut latencies = Vec::new();
     for number in 0..count {
@@ -143,7 +143,7 @@ fn saturating(
     let warm_up = 2.0 + (2.0 + gathered) / share;
     let in_flight = in_flight.ceil() as u32;
     let load = Load {
-        mix: vec![(Rc::new(route.clone()), 1.0)],
+        mix: vec![(Arc::new(route.clone()), 1.0)],
         arrivals: Arrivals::Closed { in_flight },
         warm_up: Time::from_ps((warm_up * f64::from(in_flight) / capacity * 1e12) as u64) + latency.times(2),
         window: Time::from_ps((operations / capacity * 1e12) as u64),
@@ -203,7 +203,7 @@ fn work_and_ends_differ(observed: &Observed, load: &Load) -> Option<String> {
 
 /// Runs a saturating load and says what is wrong with it.
 fn check_saturated(
-    router: &Rc<Router>,
+    router: &Arc<Router>,
     load: &Load,
     (capacity, station): (f64, StationId),
     name: &str,
@@ -262,11 +262,11 @@ fn the_readings_agree_on_generated_profiles() {
     let (first, count) = drawn(200);
     for seed in first..first + count {
         let (system, mut draw) = system("agreement", seed);
-        let router = Rc::new(Router::new(&system).unwrap());
+        let router = Arc::new(Router::new(&system).unwrap());
         let mut reader = Reader::new(&router);
         for _ in 0..3 {
             let operation = operation(&router, &mut draw);
-            let route = Rc::new(router.route(&operation).unwrap());
+            let route = Arc::new(router.route(&operation).unwrap());
             let unloaded = route.unloaded(&router);
             let name = format!("profile {seed}, {} {} {}", operation.path, operation.verb, operation.payload);
             let latency = route.latency(&router);
@@ -314,7 +314,7 @@ fn no_window_shows_more_than_the_capacity() {
     let (first, count) = drawn(60);
     for seed in first..first + count {
         let (system, mut draw) = system("window", seed);
-        let router = Rc::new(Router::new(&system).unwrap());
+        let router = Arc::new(Router::new(&system).unwrap());
         for (_, verb) in Verb::NAMES {
             let mut operation = operation(&router, &mut draw);
             if operation.path.engine.is_some() && !matches!(verb, Verb::Read | Verb::Write) {
@@ -335,7 +335,7 @@ fn no_window_shows_more_than_the_capacity() {
             let turns = draw.one_of(&[0.0, 0.5, 2.0]);
             let time = |operations: f64| Time::from_ps((operations / capacity * 1e12) as u64);
             let load = Load {
-                mix: vec![(Rc::new(route.clone()), 1.0)],
+                mix: vec![(Arc::new(route.clone()), 1.0)],
                 arrivals: Arrivals::Closed { in_flight },
                 warm_up: time(turns * f64::from(in_flight)),
                 window: time(counted),

@@ -8,11 +8,11 @@ use offpath_twin::{
     batch_means, run,
 };
 use proptest::prelude::*;
-use std::rc::Rc;
+use std::sync::Arc;
 
-fn router() -> Rc<Router> {
+fn router() -> Arc<Router> {
     let system = Library::builtin().load(&Request { device: "bluefield2", ..Request::default() }).unwrap();
-    Rc::new(Router::new(&system).unwrap())
+    Arc::new(Router::new(&system).unwrap())
 }
 
 fn read(router: &Router, path: &str) -> Route {
@@ -31,7 +31,7 @@ fn poisson_arrivals_wait_as_in_m_d_1() {
         latency: service,
         detached: false,
     };
-    let route = Rc::new(Route { visits: vec![visit], ..read(&router, "soc-host") });
+    let route = Arc::new(Route { visits: vec![visit], ..read(&router, "soc-host") });
     for load in [0.3, 0.6, 0.8] {
         let waits: Vec<f64> = (0..12)
             .map(|seed| {
@@ -55,12 +55,12 @@ fn poisson_arrivals_wait_as_in_m_d_1() {
     }
 }
 
-fn lossy(router: &Rc<Router>, until: Time, retransmission: Retransmission) -> (Occurrence, Time) {
+fn lossy(router: &Arc<Router>, until: Time, retransmission: Retransmission) -> (Occurrence, Time) {
     let mut engine = Engine::new(router.clone(), Seed::new(3));
     engine.set_retransmission(retransmission);
     let rule = Rule { from: Time::ZERO, until, between: None, probability: 1.0, crossing: Crossing::Drop };
     engine.inject(Faults::new(vec![rule], Seed::new(4)));
-    let route = Rc::new(read(router, "client-soc"));
+    let route = Arc::new(read(router, "client-soc"));
     engine.start(Tag(1), route, vec![0; router.system().machines.len()].into(), false);
     let occurrence = engine.next().unwrap();
     (occurrence, engine.now())
@@ -97,7 +97,7 @@ fn losses_are_counted() {
         crossing: Crossing::Drop,
     };
     let load = Load {
-        mix: vec![(Rc::new(read(&router, "client-soc")), 1.0)],
+        mix: vec![(Arc::new(read(&router, "client-soc")), 1.0)],
         arrivals: Arrivals::Closed { in_flight: 32 },
         warm_up: Time::ZERO,
         window: Time::from_ms(20),
@@ -116,7 +116,7 @@ fn a_mix_is_drawn_by_its_shares() {
     let router = router();
     let mix = [("client-soc", 3.0), ("soc-host", 0.0), ("client-host", 1.0), ("host-soc", 2.0)];
     let load = Load {
-        mix: mix.iter().map(|(path, share)| (Rc::new(read(&router, path)), *share)).collect(),
+        mix: mix.iter().map(|(path, share)| (Arc::new(read(&router, path)), *share)).collect(),
         arrivals: Arrivals::Closed { in_flight: 8 },
         warm_up: Time::from_us(10),
         window: Time::from_ms(2),
@@ -139,7 +139,7 @@ fn a_mix_is_drawn_by_its_shares() {
 #[test]
 fn the_interval_of_a_rate_is_that_of_random_arrivals() {
     let router = router();
-    let route = Rc::new(read(&router, "client-soc"));
+    let route = Arc::new(read(&router, "client-soc"));
     let rate = 5e6;
     let window = Time::from_ms(2);
     let (mut inside, mut widths) = (0, 0.0);
@@ -187,11 +187,11 @@ fn an_interval_wider_than_its_mean_is_no_result() {
 fn those_who_wait_for_a_context_are_woken_by_the_last_burst() {
     let settings = vec!["nic.contexts=1".to_string()];
     let system = Library::builtin().load(&Request { device: "bluefield2", settings, ..Request::default() });
-    let router = Rc::new(Router::new(&system.unwrap()).unwrap());
+    let router = Arc::new(Router::new(&system.unwrap()).unwrap());
     let path = router.path("client-soc").unwrap();
-    let route = Rc::new(router.route(&Operation::new(Verb::Read, path, Bytes::new(256 << 10))).unwrap());
+    let route = Arc::new(router.route(&Operation::new(Verb::Read, path, Bytes::new(256 << 10))).unwrap());
     let mut engine = Engine::new(router.clone(), Seed::new(1));
-    let instances: Rc<[u32]> = vec![0; router.system().machines.len()].into();
+    let instances: Arc<[u32]> = vec![0; router.system().machines.len()].into();
     for number in 0..4 {
         engine.start(Tag(number), route.clone(), instances.clone(), false);
     }
@@ -206,11 +206,11 @@ fn those_who_wait_for_a_context_are_woken_by_the_last_burst() {
 #[test]
 fn a_full_machine_is_told_from_idle_ones() {
     let router = router();
-    let instances: Rc<[u32]> =
+    let instances: Arc<[u32]> =
         router.system().machines.iter().map(|machine| machine.count as u32 - 1).collect::<Vec<_>>().into();
     let mut engine = Engine::new(router.clone(), Seed::new(1));
     let before = engine.snapshot();
-    let route = Rc::new(read(&router, "client-soc"));
+    let route = Arc::new(read(&router, "client-soc"));
     for number in 0..100 {
         engine.start(Tag(number), route.clone(), instances.clone(), false);
     }
@@ -231,10 +231,10 @@ fn keeping(router: &Router, hold: Time) -> Visit {
 }
 
 /// A router of the card with so many contexts.
-fn with_contexts(contexts: u64) -> Rc<Router> {
+fn with_contexts(contexts: u64) -> Arc<Router> {
     let settings = vec![format!("nic.contexts={contexts}")];
     let system = Library::builtin().load(&Request { device: "bluefield2", settings, ..Request::default() });
-    Rc::new(Router::new(&system.unwrap()).unwrap())
+    Arc::new(Router::new(&system.unwrap()).unwrap())
 }
 
 proptest! {
@@ -246,7 +246,7 @@ proptest! {
         jobs in proptest::collection::vec((0u64..4, 1u64..8), 1..60),
     ) {
         let router = with_contexts(contexts);
-        let instances: Rc<[u32]> = vec![0; router.system().machines.len()].into();
+        let instances: Arc<[u32]> = vec![0; router.system().machines.len()].into();
         let read = read(&router, "client-soc");
         let mut engine = Engine::new(router.clone(), Seed::new(1));
         let mut free = vec![0; contexts as usize];
@@ -261,7 +261,7 @@ proptest! {
             expected.push((Tag(number as u64), Time::from_ns(granted)));
             let delay = Visit::Delay { label: "until it asks", time: Time::from_ns(asked) };
             let visits = vec![delay, keeping(&router, Time::from_ns(hold))];
-            let route = Rc::new(Route { visits, ..read.clone() });
+            let route = Arc::new(Route { visits, ..read.clone() });
             engine.start(Tag(number as u64), route, instances.clone(), false);
         }
         let mut granted = Vec::new();
@@ -286,10 +286,10 @@ proptest! {
         prop_assume!(reserved < contexts);
         let settings = vec![format!("nic.contexts={contexts}"), format!("nic.reserved_contexts={reserved}")];
         let request = Request { device: "bluefield2", settings, ..Request::default() };
-        let router = Rc::new(Router::new(&Library::builtin().load(&request).unwrap()).unwrap());
+        let router = Arc::new(Router::new(&Library::builtin().load(&request).unwrap()).unwrap());
         let station = |name: &str| router.station(name).unwrap();
         let owns = ["nic.contexts-of-host", "nic.contexts-of-soc"].map(station);
-        let instances: Rc<[u32]> = vec![0; router.system().machines.len()].into();
+        let instances: Arc<[u32]> = vec![0; router.system().machines.len()].into();
         let read = read(&router, "client-soc");
         let mut engine = Engine::new(router.clone(), Seed::new(1));
         let mut asked = 0;
@@ -300,7 +300,7 @@ proptest! {
             let contexts = Contexts { pool: station("nic.contexts"), own: Some(owns[class]) };
             let delay = Visit::Delay { label: "until it asks", time: Time::from_ns(asked) };
             let visits = vec![delay, Visit::Acquire { contexts, time: Some(Time::from_ns(hold)) }];
-            engine.start(Tag(number as u64), Rc::new(Route { visits, ..read.clone() }), instances.clone(), false);
+            engine.start(Tag(number as u64), Arc::new(Route { visits, ..read.clone() }), instances.clone(), false);
         }
         let mut expected = std::collections::BTreeSet::new();
         let mut held: Vec<(u64, usize)> = Vec::new();
@@ -334,12 +334,12 @@ proptest! {
 #[test]
 fn a_release_that_becomes_known_late_wakes_those_who_wait() {
     let router = with_contexts(2);
-    let instances: Rc<[u32]> = vec![0; router.system().machines.len()].into();
+    let instances: Arc<[u32]> = vec![0; router.system().machines.len()].into();
     let path = router.path("client-soc").unwrap();
-    let large = Rc::new(router.route(&Operation::new(Verb::Read, path, Bytes::new(256 << 10))).unwrap());
+    let large = Arc::new(router.route(&Operation::new(Verb::Read, path, Bytes::new(256 << 10))).unwrap());
     let asking = |at: Time, hold: Time| {
         let delay = Visit::Delay { label: "until it asks", time: at };
-        Rc::new(Route { visits: vec![delay, keeping(&router, hold)], ..read(&router, "client-soc") })
+        Arc::new(Route { visits: vec![delay, keeping(&router, hold)], ..read(&router, "client-soc") })
     };
     for until in [3, 200] {
         let mut engine = Engine::new(router.clone(), Seed::new(1));
@@ -366,9 +366,9 @@ fn a_release_that_becomes_known_late_wakes_those_who_wait() {
 #[test]
 fn who_is_gone_holds_nobody_up() {
     let router = with_contexts(1);
-    let instances: Rc<[u32]> = vec![0; router.system().machines.len()].into();
+    let instances: Arc<[u32]> = vec![0; router.system().machines.len()].into();
     let asking =
-        Rc::new(Route { visits: vec![keeping(&router, Time::from_ns(100))], ..read(&router, "client-soc") });
+        Arc::new(Route { visits: vec![keeping(&router, Time::from_ns(100))], ..read(&router, "client-soc") });
     let mut engine = Engine::new(router.clone(), Seed::new(1));
     let started: Vec<_> =
         (0..4).map(|number| engine.start(Tag(number), asking.clone(), instances.clone(), false)).collect();

@@ -12,6 +12,7 @@ use offpath_twin::{TwinFabric, TwinWorld};
 use offpath_workload::Workload;
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Records of the store.
@@ -56,7 +57,7 @@ pub fn load(workload: Workload, sessions: u32, spread: Spread, window: Time) -> 
 }
 
 /// What all clients of the testbed see.
-pub fn run(router: &Rc<Router>, options: &Options, load: &Load) -> Report {
+pub fn run(router: &Arc<Router>, options: &Options, load: &Load) -> Report {
     let shared = Shared::new(CLIENTS);
     let count: fn(&TwinFabric) -> u64 = |fabric| fabric.snapshot().events;
     let run = TwinWorld::on(router.clone(), 1).run(roles(options, load, &shared, Some(count)));

@@ -2,11 +2,11 @@
 
 use offpath_profile::{Library, Request};
 use offpath_route::Router;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The routes of the shipped system.
-pub fn router() -> Rc<Router> {
+pub fn router() -> Arc<Router> {
     let request = Request { device: "bluefield2", ..Request::default() };
     let system = Library::builtin().load(&request).expect("a shipped profile loads");
-    Rc::new(Router::new(&system).expect("a shipped profile has routes"))
+    Arc::new(Router::new(&system).expect("a shipped profile has routes"))
 }

@@ -26,7 +26,7 @@ use offpath::profile::Provenance;
 use offpath::quantity::{Bytes, OpRate, Time};
 use offpath::twin::{Interval, Seed};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -842,6 +842,24 @@ impl Page<'_> {
             .collect()
     }
 
+    /// The alternatives whose latency is known less well than the rate beside it.
+    fn less_known_latencies(&self) -> String {
+        let mut by: BTreeMap<Basis, Vec<&str>> = BTreeMap::new();
+        for one in &self.plan().alternatives {
+            if one.latency_basis > one.basis.max(Basis::Predicted) {
+                by.entry(one.latency_basis).or_default().push(&one.name);
+            }
+        }
+        let each: Vec<String> = by
+            .into_iter()
+            .map(|(basis, names)| format!("{} for {}", basis.name(), names.join(", ")))
+            .collect();
+        if each.is_empty() {
+            return String::new();
+        }
+        format!("latencies are known less well than the rates: {}\n", each.join("; "))
+    }
+
     fn confidence(&self) -> String {
         let plan = self.plan();
         let sure = &plan.recommendation;
@@ -865,6 +883,7 @@ impl Page<'_> {
             plan.alternatives.len(),
             numbers.len() - fitted - guesses - set
         );
+        text += &self.less_known_latencies();
         text += &format!(
             "optimal rests on: {}{}\n",
             rests_text(&sure.rests_on),

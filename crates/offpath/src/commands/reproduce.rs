@@ -8,10 +8,9 @@ use crate::output::{Entry, Format, OutputFile, SCHEMA_VERSION, Screen, round, sh
 use crate::progress::Progress;
 use clap::Args;
 use offpath::evidence::{
-    Count, ExperimentError, Falsified, Kind, Line, Medians, Rival, Role, Row, Summary, falsified, figures,
-    reproduce, residual, residuals, rivals, shipped, shipped_log, summary,
+    Count, ExperimentError, Falsified, Kind, Line, Medians, Rival, Role, Row, Summary, Wrong, falsified,
+    figures, reproduce, residual, residuals, rivals, shipped, shipped_log, summary,
 };
-use offpath::plan::side_by_side::side_by_side;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -120,7 +119,17 @@ struct SummaryReport {
     median_errors_where_links_speak: MediansReport,
     median_errors_elsewhere: MediansReport,
     median_errors_of_ratios: MediansReport,
+    /// No difference where two things are compared, links alone elsewhere.
+    beside_simple: BesideReport,
     median_half_width_80_share: f64,
+}
+
+#[derive(Serialize)]
+struct BesideReport {
+    median_error: f64,
+    nearer: usize,
+    further: usize,
+    alike: usize,
 }
 
 #[derive(Serialize)]
@@ -141,7 +150,11 @@ fn medians(of: Medians) -> MediansReport {
 #[derive(Serialize)]
 struct FalsifiedReport {
     times: f64,
+    /// The draw of which numbers are too great and which too small; null where all are wrong alike.
+    draw: Option<u64>,
     measured: CountReport,
+    moved: CountReport,
+    moved_before: CountReport,
     median_error: f64,
     fitted: CountReport,
 }
@@ -197,20 +210,16 @@ pub fn reproduced(context: &Context, only: &[String], threads: Option<u16>) -> R
         reproduce(&library, &rows(), only, &system.overlay, self::threads(threads)).map_err(refused)?;
     // A rival beside another one would say nothing about either.
     let alone = system.overlay.is_empty() && only.is_empty();
-    let wrong: &[f64] = if alone { &FALSIFIED } else { &[] };
-    let (rivals, falsified) = std::thread::scope(|scope| {
-        let rivals = scope.spawn(|| if alone { rivals(&library, &lines) } else { Ok(Vec::new()) });
-        let falsified = side_by_side(wrong.len(), |index| falsified(&library, &lines, wrong[index]));
-        (rivals.join().expect("it does not panic"), falsified)
-    });
-    let rivals = rivals.map_err(refused)?;
-    let falsified = falsified.into_iter().filter_map(Result::transpose).collect::<Result<_, _>>();
-    let falsified = falsified.map_err(refused)?;
+    let wrong: &[Wrong] = if alone { &FALSIFIED } else { &[] };
+    let threads = self::threads(threads);
+    let rivals = if alone { rivals(&library, &lines, threads).map_err(refused)? } else { Vec::new() };
+    let falsified = wrong.iter().map(|wrong| falsified(&library, &lines, *wrong, threads));
+    let falsified = falsified.filter_map(Result::transpose).collect::<Result<_, _>>().map_err(refused)?;
     Ok(Reproduced { summary: summary(&lines), lines, rivals, falsified })
 }
 
 /// By what fitted numbers are wrong in the null that knows the profiles and nothing of the fit.
-const FALSIFIED: [f64; 2] = [1.5, 1.0 / 1.5];
+const FALSIFIED: [Wrong; 3] = [Wrong::Alike(1.5), Wrong::Alike(1.0 / 1.5), Wrong::Apart(1.5, 1)];
 
 fn threads(asked: Option<u16>) -> usize {
     asked.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
@@ -293,14 +302,28 @@ fn report(seen: &Reproduced, options: &Options) -> Report {
             median_errors_where_links_speak: medians(s.where_links),
             median_errors_elsewhere: medians(s.elsewhere),
             median_errors_of_ratios: medians(s.of_ratios),
+            beside_simple: BesideReport {
+                median_error: round(s.beside_simple.median),
+                nearer: s.beside_simple.nearer,
+                further: s.beside_simple.further,
+                alike: s.beside_simple.alike,
+            },
             median_half_width_80_share: round(s.median_half_width),
         }),
         falsified: seen
             .falsified
             .iter()
             .map(|one| FalsifiedReport {
-                times: round(one.times),
+                times: round(match one.wrong {
+                    Wrong::Alike(times) | Wrong::Apart(times, _) => times,
+                }),
+                draw: match one.wrong {
+                    Wrong::Alike(_) => None,
+                    Wrong::Apart(_, draw) => Some(draw),
+                },
                 measured: count(one.measured),
+                moved: count(one.moved),
+                moved_before: count(one.moved_before),
                 median_error: round(one.median_error),
                 fitted: count(one.fitted),
             })
@@ -480,8 +503,9 @@ fn score(seen: &Reproduced, screen: &Screen) -> String {
          authors' experiments.\nMedian error of the {} predicted measured numbers that are no place of a sweep: \
          {:.1}%; of taking the nearest published row: {:.1}%. Of the {} that links alone speak of: {:.1}%, nearest \
          row {:.1}%, links alone {:.1}%. Of the {} others: {:.1}%, nearest row {:.1}%. Of the {} that compare two \
-         things: {:.1}%, nearest row {:.1}%, predicting no difference {:.1}%. Half of the 80% intervals reach \
-         {:.0}% or more to either side.\n",
+         things: {:.1}%, nearest row {:.1}%, predicting no difference {:.1}%. Beside no difference where two things \
+         are compared and links alone elsewhere, which need no card ({:.1}%), {} are nearer, {} further off and {} \
+         alike. Half of the 80% intervals reach {:.0}% or more to either side.\n",
         s.not_modelled,
         s.conflicts,
         s.settings,
@@ -499,31 +523,33 @@ fn score(seen: &Reproduced, screen: &Screen) -> String {
         100.0 * s.of_ratios.model,
         100.0 * s.of_ratios.nearest,
         100.0 * s.of_ratios.no_change,
+        100.0 * s.beside_simple.median,
+        s.beside_simple.nearer,
+        s.beside_simple.further,
+        s.beside_simple.alike,
         100.0 * s.median_half_width,
     );
     if !seen.falsified.is_empty() {
-        let each: Vec<String> = seen
-            .falsified
-            .iter()
-            .map(|one| {
-                format!(
-                    "times {}: {} of {} measured predictions within tolerance, median error {:.1}%, {} of {} fitted rows",
-                    short(one.times),
-                    one.measured.within,
-                    one.measured.of,
-                    100.0 * one.median_error,
-                    one.fitted.within,
-                    one.fitted.of
-                )
-            })
-            .collect();
-        text += &format!(
-            "With every fitted number wrong, {}. Where that is as good as the profiles, the predictions do not test the \
-             fit: they rest on links, headers and the structure.\n",
-            each.join("; ")
-        );
+        text += "\nWith every fitted number of the profiles wrong. Where that is as good as the profiles, the predictions do \
+                 not test the fit: they rest on links, headers and the structure.\n\n";
+        text += &wrong_table(seen, screen);
     }
     text
+}
+
+fn wrong_table(seen: &Reproduced, screen: &Screen) -> String {
+    let rows = seen.falsified.iter().map(|one| {
+        let by = match one.wrong {
+            Wrong::Alike(times) => format!("all times {}", short(times)),
+            Wrong::Apart(times, draw) => format!("each times {} or its inverse (draw {draw})", short(times)),
+        };
+        let of = |count: Count| Entry::Number(format!("{} of {}", count.within, count.of));
+        let error = Entry::Number(format!("{:.1}%", 100.0 * one.median_error));
+        vec![Entry::Text(by), of(one.measured), of(one.moved), of(one.moved_before), error, of(one.fitted)]
+    });
+    let head =
+        ["fitted numbers", "measured", "of those moved", "by the profiles", "median error", "fitted rows"];
+    screen.table(&head, rows.collect())
 }
 
 fn rival_text(seen: &Reproduced, screen: &Screen) -> String {

@@ -19,8 +19,8 @@ use serde::Serialize;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::rc::Rc;
 use std::str::FromStr;
+use std::sync::Arc;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -237,7 +237,7 @@ impl WorldOptions {
                 for name in needed.iter().filter(|name| name.role != TAIL) {
                     system.endpoint(&name.role)?;
                 }
-                let router = Rc::new(Router::new(&system)?);
+                let router = Arc::new(Router::new(&system)?);
                 report.world = "twin";
                 report.device = Some(system.device.clone());
                 report.testbed = Some(system.testbed.clone());

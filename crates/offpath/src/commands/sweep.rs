@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path as FilePath, PathBuf};
 use std::process::ExitCode;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
@@ -384,8 +384,8 @@ fn measure(
 /// One run on the twin.
 fn observe(job: &Job<'_>) -> Result<Row, Failure> {
     // The twin's routes are shared within a thread only, so every run looks its own up.
-    let router = Rc::new(Router::new(job.system)?);
-    let route = Rc::new(router.route(&job.operation)?);
+    let router = Arc::new(Router::new(job.system)?);
+    let route = Arc::new(router.route(&job.operation)?);
     let mut row = job.row.clone();
     let latency_s = route.latency(&router).as_seconds();
     let expected_per_s = (row.capacity_mreq_per_s * 1e6).min(f64::from(row.in_flight) / latency_s);

@@ -13,7 +13,7 @@ use offpath::torture::{Subject, Tally, TortureError, Trial, check_system};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -131,7 +131,7 @@ fn play(options: &Options, system: &System, end: u64) -> Result<Verdict, Failure
             .map(|_| {
                 let (next, lowest, ended, progress) = (&next, &lowest, &ended, &progress);
                 scope.spawn(move || -> Result<(), Failure> {
-                    let router = Rc::new(Router::new(system)?);
+                    let router = Arc::new(Router::new(system)?);
                     loop {
                         let seed = next.fetch_add(1, Ordering::Relaxed);
                         if seed >= end || seed > lowest.load(Ordering::Relaxed) {

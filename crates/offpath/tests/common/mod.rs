@@ -60,6 +60,15 @@ pub fn json(arguments: &[&str]) -> Value {
     serde_json::from_str(&text).expect("the answer is JSON")
 }
 
+/// The answer of a command that measures time as it passes: it may warn that the machine was too busy.
+#[allow(dead_code, reason = "each test uses a part")]
+pub fn timed_json(arguments: &[&str]) -> Value {
+    let answer = offpath(&[arguments, &["--format", "json"]].concat());
+    assert_eq!(answer.code, 0, "{arguments:?}: {}", answer.stderr);
+    assert!(answer.stderr.lines().all(|line| line.starts_with("warning: ")), "{}", answer.stderr);
+    serde_json::from_str(&answer.stdout).expect("the answer is JSON")
+}
+
 /// Checks a value against the part of JSON Schema that docs/schemas uses, and that no key is
 /// missing from the schema.
 pub fn check(value: &Value, schema: &Value, at: &str) {

@@ -6,16 +6,16 @@ use offpath_route::{Operation, Router, Verb};
 use offpath_twin::{Arrivals, EventQueue, Generator, Load, Observed, Seed, run};
 use rand_core::RngCore;
 use std::collections::VecDeque;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A closed loop of 64 B READs with 512 in flight over `window`, with statistics on.
 pub fn closed_loop(window: Time) -> Observed {
     let system = Library::builtin().load(&Request { device: "bluefield2", ..Request::default() }).unwrap();
-    let router = Rc::new(Router::new(&system).unwrap());
+    let router = Arc::new(Router::new(&system).unwrap());
     let path = router.path("client-soc").unwrap();
     let route = router.route(&Operation::new(Verb::Read, path, Bytes::new(64))).unwrap();
     let load = Load {
-        mix: vec![(Rc::new(route), 1.0)],
+        mix: vec![(Arc::new(route), 1.0)],
         arrivals: Arrivals::Closed { in_flight: 512 },
         warm_up: Time::from_us(20),
         window,

@@ -13,6 +13,7 @@ use offpath_quantity::{Bytes, Time};
 use offpath_route::{LONGEST_MESSAGE, Mark, Posting, Verb};
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 
 type Request = WorkRequest<TwinRegion>;
 
@@ -27,7 +28,7 @@ struct Op {
     /// When posting begins.
     post_at: Time,
     planned: Option<Rc<Planned>>,
-    instances: Rc<[u32]>,
+    instances: Arc<[u32]>,
     handle: Option<Handle>,
     completer: Option<Completer>,
     /// What a WRITE or SEND carries, once it was read from memory.
@@ -80,7 +81,7 @@ struct Pair {
     options: QueuePairOptions,
     state: QueuePairState,
     peer: Option<u32>,
-    instances: Rc<[u32]>,
+    instances: Arc<[u32]>,
     /// Requests without a completion yet, in posting order.
     sends: VecDeque<Key>,
     /// How many of them, from the first on, were started.

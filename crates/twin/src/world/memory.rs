@@ -198,6 +198,14 @@ impl Timed {
     }
 }
 
+/// Lines of one of the recent writes, and the bytes that they hold.
+struct Part {
+    from: u64,
+    to: u64,
+    index: usize,
+    lines: std::ops::Range<u64>,
+}
+
 /// The content of a region.
 struct Content {
     base: Sparse,
@@ -233,22 +241,36 @@ impl Content {
                 write.fold_to(upto);
             }
             _ => {
-                let mut order = Vec::new();
-                for (index, write) in self.recent.iter_mut().enumerate() {
-                    if write.next > horizon {
-                        continue;
+                let ready = self.recent.iter().enumerate().filter(|(_, write)| write.next <= horizon);
+                let mut parts: Vec<Part> = ready
+                    .map(|(index, write)| {
+                        let lines = write.folded..write.visible(horizon);
+                        let (from, (bytes, zeros)) = write.part(lines.start, lines.end);
+                        Part { from, to: from + bytes.len() as u64 + zeros, index, lines }
+                    })
+                    .collect();
+                parts.sort_unstable_by_key(|part| part.from);
+                if parts.windows(2).all(|two| two[0].to <= two[1].from) {
+                    // Nothing is written twice, so that the order of the lines decides nothing.
+                    for Part { index, lines, .. } in &parts {
+                        let (offset, part) = self.recent[*index].part(lines.start, lines.end);
+                        self.base.write_part(offset, part);
                     }
-                    let (upto, count) = (write.visible(horizon), write.lines().1);
-                    let lines = write.folded..upto;
-                    order.extend(
-                        lines.map(|line| (line_time(write.start, write.end, line, count), index, line)),
-                    );
-                    write.fold_to(upto);
+                } else {
+                    let mut order = Vec::new();
+                    for Part { index, lines, .. } in &parts {
+                        let (write, count) = (&self.recent[*index], self.recent[*index].lines().1);
+                        let times = lines.clone().map(|line| line_time(write.start, write.end, line, count));
+                        order.extend(times.zip(lines.clone()).map(|(at, line)| (at, *index, line)));
+                    }
+                    order.sort_unstable();
+                    for (_, index, line) in order {
+                        let (offset, part) = self.recent[index].part(line, line + 1);
+                        self.base.write_part(offset, part);
+                    }
                 }
-                order.sort_unstable();
-                for (_, index, line) in order {
-                    let (offset, part) = self.recent[index].part(line, line + 1);
-                    self.base.write_part(offset, part);
+                for Part { index, lines, .. } in parts {
+                    self.recent[index].fold_to(lines.end);
                 }
             }
         }

@@ -54,6 +54,7 @@ use offpath_route::{StationId, Verb, Visit};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 mod arena;
 mod device;
@@ -127,7 +128,7 @@ pub struct SlowStation {
 /// A twin to be run; see the [module](self).
 #[derive(Clone)]
 pub struct TwinWorld {
-    router: Rc<Router>,
+    router: Arc<Router>,
     seed: u64,
     placements: BTreeMap<String, String>,
     rules: Vec<Rule>,
@@ -142,11 +143,11 @@ impl TwinWorld {
     /// An idle twin of `system` whose randomness follows from `seed`. Refused where the profile's
     /// topology has no way between two nodes of a machine.
     pub fn new(system: &System, seed: u64) -> Result<TwinWorld, RouteError> {
-        Ok(TwinWorld::on(Rc::new(Router::new(system)?), seed))
+        Ok(TwinWorld::on(Arc::new(Router::new(system)?), seed))
     }
 
     /// An idle twin of `router`'s system, for callers that have its routes already.
-    pub fn on(router: Rc<Router>, seed: u64) -> TwinWorld {
+    pub fn on(router: Arc<Router>, seed: u64) -> TwinWorld {
         TwinWorld {
             router,
             seed,
@@ -206,7 +207,7 @@ impl TwinWorld {
     }
 
     /// The system's routes and stations.
-    pub fn router(&self) -> &Rc<Router> {
+    pub fn router(&self) -> &Arc<Router> {
         &self.router
     }
 
@@ -292,7 +293,7 @@ pub(crate) struct RoleState {
     machine: usize,
     instance: u32,
     /// The machine instance of its own machine, by machine.
-    instances: Rc<[u32]>,
+    instances: Arc<[u32]>,
     /// What its files may have together.
     file_capacity: Option<Bytes>,
     rng: RefCell<Rng>,
@@ -313,7 +314,7 @@ pub(crate) struct Plan {
 
 /// A route with its demand, once somebody asks for it.
 pub(crate) struct Planned {
-    route: Rc<Route>,
+    route: Arc<Route>,
     demand: OnceCell<Demand>,
     /// Processor time of posting to a copy engine.
     post_time: Time,
@@ -328,20 +329,20 @@ struct Plans {
     last: Option<(Plan, Rc<Planned>)>,
 }
 
-type Between = BTreeMap<(usize, usize), Rc<[u32]>>;
+type Between = BTreeMap<(usize, usize), Arc<[u32]>>;
 
 /// An entry of the schedule of faults.
 #[derive(Clone, Debug)]
 enum Scheduled {
     Crash(Vec<usize>, Option<(usize, u32)>, Option<Time>),
     Restart(Vec<usize>, Option<(usize, u32)>),
-    Slow(StationId, Rc<[u32]>, f64),
+    Slow(StationId, Arc<[u32]>, f64),
 }
 
 /// Everything that a run shares. Its parts are cells of their own, so that dropping a task or a region
 /// can reach one of them while another is in use.
 pub(crate) struct Core {
-    router: Rc<Router>,
+    router: Arc<Router>,
     seed: u64,
     mtu: Bytes,
     network_delay: Time,
@@ -395,7 +396,7 @@ impl Core {
         if same { Time::ZERO } else { self.network_delay }
     }
 
-    fn instances(&self, from: usize, to: usize) -> Rc<[u32]> {
+    fn instances(&self, from: usize, to: usize) -> Arc<[u32]> {
         let mut between = self.between.borrow_mut();
         let found = between.entry((from, to)).or_insert_with(|| {
             let mut all = self.roles[from].instances.to_vec();
@@ -456,7 +457,7 @@ impl Core {
         }
         let own = from.engines.iter().find(|(name, _)| Some(name) == plan.engine.as_ref());
         let post_time = own.map_or(from.post_time, |(_, time)| *time);
-        Ok(Planned { route: Rc::new(route), demand: OnceCell::new(), post_time })
+        Ok(Planned { route: Arc::new(route), demand: OnceCell::new(), post_time })
     }
 
     /// A role's function returned.
@@ -634,7 +635,7 @@ impl TwinFabric {
     }
 
     /// The system's routes and stations.
-    pub fn router(&self) -> &Rc<Router> {
+    pub fn router(&self) -> &Arc<Router> {
         &self.core.router
     }
 
@@ -860,7 +861,7 @@ impl TwinWorld {
             }
             let mut instances = vec![0; machines.len()];
             instances[machine] = slow.instance;
-            let instances: Rc<[u32]> = instances.into();
+            let instances: Arc<[u32]> = instances.into();
             core.schedule_at(Scheduled::Slow(station, instances.clone(), slow.factor), slow.from);
             core.schedule_at(Scheduled::Slow(station, instances, 1.0), slow.until);
         }
