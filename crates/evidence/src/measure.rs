@@ -147,8 +147,9 @@ impl One<'_> {
     fn keep_links(&self, fold: &mut Fold) {
         if self.bench.links_alone {
             fold.requests.clear();
-            let sides = [".up", ".down", ".transmit", ".receive"];
-            fold.seconds.retain(|station, _| sides.iter().any(|side| station.ends_with(side)));
+            let is_wire =
+                |name: &str| self.router.stations().iter().any(|one| one.is_wire && one.name == name);
+            fold.seconds.retain(|station, _| is_wire(station));
         }
     }
 

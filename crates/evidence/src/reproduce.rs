@@ -61,15 +61,25 @@ impl Line {
         if self.sort == Some(Sort::Measured) { self.lies() } else { None }
     }
 
+    /// Whether what is predicted is a place of the sweep: between two of them lies nothing that an error could move
+    /// it to.
+    pub fn is_place(&self) -> bool {
+        let compare = self.row.experiment.as_ref().map(|experiment| experiment.compare);
+        matches!(compare, Some(Compare::From(_) | Compare::Until(_)))
+    }
+
     /// [`Line::covered`] of a row of any sort.
     fn lies(&self) -> Option<(bool, bool)> {
-        // A threshold is a place of a sweep: no error widens it.
-        if self.row.kind == Kind::Threshold {
+        if self.is_place() {
             return None;
         }
         let published = self.verdict.as_ref()?.published?;
         let within = |low: f64, high: f64| low <= published && published <= high;
         let (low, high) = self.wide?;
+        // What no number moves has no interval, and none is printed.
+        if self.low? >= self.high? {
+            return None;
+        }
         Some((within(self.low?, self.high?), within(low, high)))
     }
 
@@ -182,6 +192,9 @@ pub struct Medians {
     pub no_change: f64,
 }
 
+/// Errors that differ by less count as alike, as a share.
+pub const ALIKE: f64 = 0.005;
+
 /// How a model's errors stand beside another's over the same rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Beside {
@@ -191,7 +204,7 @@ pub struct Beside {
     pub nearer: usize,
     /// Rows where the other is.
     pub further: usize,
-    /// Rows where both miss alike, to a thousandth.
+    /// Rows where both miss alike, to [`ALIKE`].
     pub alike: usize,
 }
 
@@ -463,7 +476,7 @@ pub fn residuals(lines: &[Line]) -> Vec<Residual> {
     };
     lines
         .iter()
-        .filter(|line| line.sort == Some(Sort::Measured) && line.row.kind != Kind::Threshold)
+        .filter(|line| line.sort == Some(Sort::Measured) && !line.is_place())
         .filter_map(error)
         .collect()
 }
@@ -673,10 +686,8 @@ pub fn summary(lines: &[Line]) -> Summary {
             }
         }
     }
-    let numeric: Vec<&Line> = lines
-        .iter()
-        .filter(|line| line.sort == Some(Sort::Measured) && line.row.kind != Kind::Threshold)
-        .collect();
+    let numeric: Vec<&Line> =
+        lines.iter().filter(|line| line.sort == Some(Sort::Measured) && !line.is_place()).collect();
     let medians = |lines: &[&Line]| {
         let of = |error: &dyn Fn(&Line) -> Option<f64>| {
             median(lines.iter().filter_map(|line| error(line)).map(f64::abs).collect())
@@ -704,7 +715,7 @@ pub fn summary(lines: &[Line]) -> Summary {
     summary.beside_simple.median = median(simple.iter().map(|(_, other)| *other).collect());
     for (own, other) in simple {
         let beside = &mut summary.beside_simple;
-        let counter = if (own - other).abs() < 1e-3 {
+        let counter = if (own - other).abs() < ALIKE {
             &mut beside.alike
         } else if own < other {
             &mut beside.nearer
@@ -819,16 +830,22 @@ pub fn falsified(
         let count = if is_predicted { &mut measured } else { &mut fitted };
         count.count(verdict.within);
         if let Some(before) = line.verdict.as_ref().filter(|_| is_predicted)
-            && (verdict.predicted - before.predicted).abs() >= 0.01 * before.predicted.abs()
+            && is_moved_by_a_hundredth(&line.row.unit, before.predicted, verdict.predicted)
         {
             moved.count(verdict.within);
             moved_before.count(before.within);
         }
-        if is_predicted && line.row.kind != Kind::Threshold {
+        if is_predicted && !line.is_place() {
             errors.push(verdict.error.abs());
         }
     }
     Ok(Some(Falsified { wrong, measured, moved, moved_before, median_error: median(errors), fitted }))
+}
+
+/// Whether a prediction becomes another one. A change in percent stands for a ratio.
+fn is_moved_by_a_hundredth(unit: &str, before: f64, after: f64) -> bool {
+    let (before, after) = (plain(unit, before), plain(unit, after));
+    (after - before).abs() > 0.01 * before.abs()
 }
 
 /// A rival mechanism, and what the rows say of it.
@@ -916,4 +933,17 @@ pub fn rivals(library: &Library, lines: &[Line], threads: usize) -> Result<Vec<R
         Ok(rival)
     });
     all.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_moved_by_a_hundredth;
+
+    #[test]
+    fn a_change_in_percent_moves_as_the_ratio_that_it_stands_for() {
+        assert!(!is_moved_by_a_hundredth("%", 0.0, 0.0), "what stays is not moved");
+        assert!(!is_moved_by_a_hundredth("%", -0.076, -0.105));
+        assert!(is_moved_by_a_hundredth("%", -0.076, 1.2));
+        assert!(is_moved_by_a_hundredth("us", 0.3, 0.304));
+    }
 }

@@ -9,7 +9,7 @@
 //! use offpath::torture::{Subject, Trial};
 //!
 //! let system = Library::builtin().load(&Request { device: "bluefield2", ..Request::default() })?;
-//! let router = std::rc::Arc::new(Router::new(&system)?);
+//! let router = std::sync::Arc::new(Router::new(&system)?);
 //! let trial = Trial::of(Subject::Kv, 7, None)?;
 //! let tally = trial.play(&router, &trial.schedule)?;
 //! assert!(tally.operations > 100);

@@ -303,8 +303,14 @@ pub(crate) fn confidence(
             }
             // A load that the stations do not carry with these numbers is an answer.
             Err(PlanError::Capacity(_) | PlanError::NothingAllowed { .. }) => {
-                let alone = each_alone(design, &parts, &moved.folds);
-                Ok(alone.ok().map(|alone| Figures::of_each(base, &parts, &moved.folds, &alone)))
+                let Ok(alone) = each_alone(design, &parts, &moved.folds) else { return Ok(None) };
+                let each = Figures::of_each(base, &parts, &moved.folds, &alone);
+                // What a request costs at the printed shares is a number whether or not the load is carried.
+                let worth_held = match design.objective {
+                    Objective::MostThroughput => f64::NAN,
+                    _ => worth(design, &parts, &moved.folds, planned[0]),
+                };
+                Ok(Some(Figures { worth_held, ..each }))
             }
         }
     };
@@ -385,7 +391,7 @@ pub(crate) fn confidence(
             // Nobody chooses its load: it is what was asked for.
             _ if !is_predicted && index == 0 => Ranged::of(point.mixes[0].solved, Vec::new()),
             // A mix of one is that one.
-            [(name, _)] if is_predicted => {
+            [(name, _)] => {
                 let own = ready.iter().position(|one| one.alternative.name == *name);
                 alone[own.expect("a mix names alternatives")]
             }
@@ -490,6 +496,10 @@ pub(crate) fn ends_of<F, E>(
     // An interval without room claims that a guess is exact, and says nothing of what rests on it.
     let base = factor.value.base();
     let moved = match factor.value.dimension() {
+        // One more of what somebody counted as many may bind nothing where half of it does.
+        Dimension::Count if factor.origin.is_guess() || factor.origin == Origin::Yours => {
+            [(base * STEP_OF_GUESS).ceil(), (base / STEP_OF_GUESS).floor()]
+        }
         Dimension::Count => [base + 1.0, base - 1.0],
         // A flag is 0 or 1.
         Dimension::Ratio if base == 0.0 || base == 1.0 => [base / STEP, 1.0 - base],

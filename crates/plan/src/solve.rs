@@ -4,7 +4,9 @@
 use crate::design::{Alternative, Design, Objective, Rank};
 use crate::planner::{PlanError, Ready};
 use crate::program::Fold;
-use offpath_capacity::{Activity, Cost, Objective as Aim, Pool, Problem, Solution, Station};
+use offpath_capacity::{
+    Activity, Binding, Constraint, Cost, Objective as Aim, Pool, Problem, Solution, Station,
+};
 use offpath_quantity::Time;
 use offpath_route::{Kind, Router};
 use std::collections::BTreeMap;
@@ -13,6 +15,9 @@ const HOST_CPU: &str = "host processor share";
 const LATENCY: &str = "latency";
 /// By what share of it a throughput may be less and is as good.
 pub(crate) const AS_GOOD: f64 = 1e-3;
+/// What an alternative has to be worth to a mix to be built for it: holds of slots settle to a hundredth, and twin and
+/// plan agree no better than that.
+pub(crate) const WORTH_BUILDING: f64 = 0.01;
 /// By how much one of two such mixes has to be quicker to be taken for it.
 const QUICKER: f64 = 0.05;
 
@@ -191,8 +196,14 @@ pub(crate) fn evaluate(
         let known = |name: &&String| problem.activities.iter().any(|one| one.name == **name);
         Ok(solve(problem, &Aim::Greedy(order.iter().filter(known).cloned().collect()))?)
     };
-    let greedy = or_alone(without_slivers(design, &problem, fill)?);
-    let optimal = without_slivers(design, &problem, |problem| best(design, problem, gains))?;
+    let carries = |without: &Solution, full: &Solution| without.total >= full.total * (1.0 - WORTH_BUILDING);
+    let is_as_good = |without: &Solution, full: &Solution| match design.objective {
+        Objective::MostThroughput => carries(without, full),
+        _ => without.objective <= full.objective * (1.0 + WORTH_BUILDING) + 1e-12,
+    };
+    // Greedy fills what there is, whatever is sought.
+    let greedy = or_alone(without_slivers(&problem, carries, fill)?);
+    let optimal = without_slivers(&problem, is_as_good, |problem| best(design, problem, gains))?;
     if shares(&optimal).is_empty() {
         return Err(nothing(design, parts, folds, &allowed));
     }
@@ -235,11 +246,11 @@ pub(crate) fn nothing(design: &Design, parts: &[Part<'_>], folds: &[Fold], among
     PlanError::NothingAllowed { reason }
 }
 
-/// A solution that takes no alternative for next to nothing: one whose removal costs less than a thousandth is
+/// A solution that takes no alternative for next to nothing: one whose removal costs less than a hundredth is
 /// removed, since nobody would build it for that, and its rarest request would decide how well the mix is known.
 fn without_slivers(
-    design: &Design,
     problem: &Problem,
+    is_as_good: impl Fn(&Solution, &Solution) -> bool,
     solve: impl Fn(&Problem) -> Result<Solution, PlanError>,
 ) -> Result<Solution, PlanError> {
     const SLIVER: f64 = 0.02;
@@ -254,11 +265,7 @@ fn without_slivers(
             let mut fewer = problem.clone();
             fewer.activities.retain(|activity| activity.name != *name);
             let Ok(without) = solve(&fewer) else { continue };
-            let is_as_good = match design.objective {
-                Objective::MostThroughput => without.total >= full.total * (1.0 - AS_GOOD),
-                _ => without.objective <= full.objective * (1.0 + AS_GOOD) + 1e-12,
-            };
-            if is_as_good {
+            if is_as_good(&without, &full) {
                 next = Some((fewer, without));
                 break;
             }
@@ -305,8 +312,18 @@ fn quickest(problem: &Problem, most: Solution, gains: bool) -> Result<Solution, 
     }
     let shares = Aim::Shares(chosen.shares);
     let same = if gains { problem.solve_with_gains(&shares)? } else { problem.solve(&shares)? };
-    // What binds is that of the greatest throughput: more of it would help whichever mix is taken.
-    Ok(Solution { binding: most.binding, unique: false, ..same })
+    Ok(priced(Solution { unique: false, ..same }, &most))
+}
+
+/// A mix that is taken for another one that is as good: what it fills binds, and more of that is worth what it is worth
+/// where shares may be chosen again.
+fn priced(mut taken: Solution, other: &Solution) -> Solution {
+    for bound in &mut taken.binding {
+        if let Some(same) = other.binding.iter().find(|same| same.constraint == bound.constraint) {
+            bound.clone_from(same);
+        }
+    }
+    taken
 }
 
 /// One alternative of a mix alone, where it carries as much as the mix does and is as quick: nobody would build two
@@ -320,8 +337,8 @@ fn simplest(problem: &Problem, mix: Solution, gains: bool) -> Result<Solution, P
     for (name, _) in shares(&mix) {
         let alone = Aim::Shares(BTreeMap::from([(name, 1.0)]));
         let alone = if gains { problem.solve_with_gains(&alone)? } else { problem.solve(&alone)? };
-        if alone.total >= mix.total * (1.0 - AS_GOOD) && latency_of(problem, &alone) <= slowest {
-            return Ok(Solution { binding: mix.binding, unique: false, ..alone });
+        if alone.total >= mix.total * (1.0 - WORTH_BUILDING) && latency_of(problem, &alone) <= slowest {
+            return Ok(priced(Solution { unique: false, ..alone }, &mix));
         }
     }
     Ok(mix)
@@ -346,10 +363,22 @@ fn quickest_of_least(problem: &Problem, least: Solution, load: f64) -> Result<So
     *limit = limit.min(spent);
     match problem.solve(&Aim::LeastCost { cost: Cost::Resource(LATENCY.to_string()), load }) {
         Ok(chosen) => {
-            Ok(Solution { binding: least.binding, objective: least.objective, unique: false, ..chosen })
+            // The limit on the host's time that was put in is no bound of the design's.
+            let full =
+                |bound: &Binding| chosen.utilization.get(&bound.constraint).is_some_and(|used| *used > 0.999);
+            let binding = least.binding.into_iter().filter(full).collect();
+            Ok(Solution { binding, objective: least.objective, unique: false, ..chosen })
         }
         Err(_) => Ok(least),
     }
+}
+
+/// The rate of a mix that a limit of the design binds and no station does: the limit is nothing that a twin runs
+/// into, so that it has to be loaded by as much.
+pub(crate) fn limited(solution: &Solution) -> Option<f64> {
+    let is_limit = |bound: &Binding| matches!(bound.constraint, Constraint::Limit(_));
+    let binds = !solution.binding.is_empty() && solution.binding.iter().all(is_limit);
+    binds.then_some(solution.total)
 }
 
 /// What a solution is worth by the design's own goal: requests per second, seconds of the host's processors a

@@ -185,7 +185,7 @@ impl Study {
             false => check::few_clients(&design, &ready, &checked.plan, ask.seed)?,
         };
         let curve = match ask.curve {
-            true => check::curve(&ready, &checked.plan, ask.seed)?,
+            true => check::curve(&design, &ready, &checked.plan, ask.seed)?,
             false => Vec::new(),
         };
         let code = coded::agreement(&design, &ready, &checked.plan)?;

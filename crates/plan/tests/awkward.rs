@@ -166,7 +166,7 @@ fn a_curve_ends_where_the_twin_runs_out_of_requests() {
     let why = found.gap.and_then(|gap| gap.blind).expect("it is said");
     assert!(why.contains("requests under way, and the twin runs 4096"), "{why}");
     let plan = offpath_plan::plan(&design, &ready, &found.folds, &[], Seed::new(1)).expect("it is planned");
-    let points = offpath_plan::check::curve(&ready, &plan, Seed::new(1)).expect("the twin runs it");
+    let points = offpath_plan::check::curve(&design, &ready, &plan, Seed::new(1)).expect("the twin runs it");
     // A tenth of 142 M/s for 102 us is 1450 under way; a quarter is more than 2048.
     assert_eq!(points.len(), 1, "{points:?}");
 }

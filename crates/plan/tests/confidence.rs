@@ -203,7 +203,8 @@ fn the_joint_interval_holds_the_value_and_grows_with_what_is_open() {
             }
         }
         let width = |(low, high): (f64, f64)| high / low;
-        assert!(width(guess.rate.range_80) > width(known.rate.range_80), "{}", guess.name);
+        // Past errors are as wide as the guesses here, and few: their steps decide where the 80% interval ends.
+        assert!(width(guess.rate.range_95) > width(known.rate.range_95), "{}", guess.name);
     }
     let again = planned_on(card(&|_| Provenance::Assumed), DESIGN);
     assert_eq!(

@@ -6,7 +6,7 @@ use common::*;
 use offpath_plan::advice::{Bench, Depth, advise};
 use offpath_plan::check::few_clients;
 use offpath_plan::study::{Ask, Study};
-use offpath_plan::{Changes, PlanError, Setting, prepare};
+use offpath_plan::{Basis, Changes, PlanError, Setting, prepare};
 use offpath_twin::Seed;
 use std::path::Path;
 
@@ -243,4 +243,108 @@ fn a_mix_that_gains_nothing_is_the_one_that_it_is_made_of() {
     };
     assert_eq!(best("4.997 ms"), ["one"]);
     assert_eq!(best("4.9 ms"), ["both", "one"], "a gain of a hundredth is one");
+}
+
+const BY_HOST: &str = "{ send = \"client-host\", bytes = \"64 B\" }, { compute = \"host\", time = \"1 us\" }, \
+                       { send = \"host-client\", bytes = \"64 B\" }";
+
+fn at(goal: &str, more: &str) -> String {
+    HEAD.replace("objective = \"most-throughput\"", &format!("objective = \"{goal}\"")) + more
+}
+
+/// What is said to bind a mix is full at the mix that is printed, whichever of several as good it is.
+#[test]
+fn what_binds_a_mix_is_busy_on_the_twin() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../designs");
+    let mut changes = Changes::default();
+    changes.parameters.insert("ratio".into(), "0.5".into());
+    let setting = setting(&[], &[]);
+    let file = folder.join("replication.toml");
+    let ask = Ask { file: &file, changes: &changes, setting: &setting, seed: Seed::new(1), curve: false };
+    let much = "{ send = \"client-host\", bytes = \"64 B\" }, { compute = \"host\", time = \"4.997 ms\" }, \
+                { send = \"host-client\", bytes = \"8 MiB\" }";
+    let tie = HEAD.to_string()
+        + &alternative("one", "", &BY_HOST.replace("1 us", "5 ms"))
+        + &alternative("both", "", much);
+    for study in [Study::of(&ask), studied(&tie, &setting)] {
+        let checked = study.expect("it is planned").checked;
+        let busy = &checked.settled.loaded.fullest;
+        assert!(!checked.plan.optimal.bounds.is_empty());
+        for bound in checked.plan.optimal.bounds.iter().filter(|bound| !bound.is_load) {
+            let share = busy.get(bound.name.as_str()).map(|(_, share)| *share);
+            assert!(share.is_none_or(|share| share > 0.98), "{} is {share:?} busy", bound.name);
+        }
+    }
+}
+
+#[test]
+fn what_the_latency_bound_forbids_has_no_lowest_tail() {
+    let text = at("lowest-p99", "offered_load = \"16.5 M/s\"\n[constraints]\nlatency_bound = \"4.4 us\"\n")
+        + &alternative("a", "", BY_HOST)
+        + &alternative("b", "", "{ read = \"client-host\", bytes = \"64 B\" }, { wait = \"2 us\" }");
+    let checked = studied(&text, &setting(&[], &[])).expect("it is planned").checked;
+    let b = checked.plan.alternatives.iter().find(|one| one.name == "b").expect("it is there");
+    assert!(b.latency_s.value > 4.4e-6 && b.rate.value > 16.5e6, "it would carry the load");
+    let (shares, _) = checked.tail.expect("a mix is found");
+    assert!(shares.iter().all(|(name, share)| name == "a" || *share == 0.0), "{shares:?}");
+}
+
+/// Greedy fills what there is, whatever is sought.
+#[test]
+fn greedy_is_the_same_at_a_load() {
+    let both = alternative("host", "", BY_HOST)
+        + &alternative("soc", "", &BY_HOST.replace("host", "soc").replace("1 us", "35 us"));
+    let greedy = |text: String| {
+        let plan = studied(&text, &setting(&[], &[])).expect("it is planned").checked.plan;
+        plan.greedy.shares.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+    };
+    assert_eq!(greedy(HEAD.to_string() + &both), ["host", "soc"]);
+    assert_eq!(greedy(at("least-host-cpu", "offered_load = \"5 M/s\"\n") + &both), ["host", "soc"]);
+}
+
+/// The twin knows no limit of a design, so that it is loaded by as much as the limit leaves.
+#[test]
+fn a_limit_on_the_host_is_no_gap() {
+    let limit = HEAD.to_string() + "[constraints]\nhost_cpu_share = 0.5\n" + &alternative("a", "", BY_HOST);
+    let study = studied(&limit, &setting(&[], &[])).expect("it is planned");
+    let free = studied(&(HEAD.to_string() + &alternative("a", "", BY_HOST)), &setting(&[], &[]));
+    let free = free.expect("it is planned").checked.plan.optimal.rate.value;
+    let (settled, rate) = (&study.checked.settled, study.checked.plan.optimal.rate.value);
+    assert!((rate / free - 0.5).abs() < 1e-6, "{rate} of {free}");
+    assert_eq!(settled.gap, None);
+    assert!((settled.loaded.throughput.mean / rate - 1.0).abs() < 0.03, "{:?}", settled.loaded.throughput);
+    assert!(study.advised.unconfirmed.is_none(), "gains are measured under the limit");
+}
+
+/// A count that binds nothing because the user says that there are many is the user's.
+#[test]
+fn a_great_count_of_ones_own_is_an_estimate() {
+    let text = HEAD.to_string() + &alternative("a", "", "{ read = \"client-soc\", bytes = \"64 B\" }");
+    let basis = |settings: &[&str]| {
+        let study = studied(&text, &setting(&[], settings)).expect("it is planned");
+        study.checked.plan.alternatives[0].basis
+    };
+    assert!(basis(&[]) < Basis::YourEstimate);
+    assert_eq!(basis(&["nic.contexts=200"]), Basis::YourEstimate);
+}
+
+/// At the edge of what is carried a latency still rests on what it is made of, a mix of one has that one's interval,
+/// and the curve goes to what the stations carry.
+#[test]
+fn at_a_load_near_capacity_figures_are_what_they_are_elsewhere() {
+    let text = at("lowest-p99", "offered_load = \"99.9 M/s\"\n")
+        + &alternative("q", "", "{ read = \"client-host\", bytes = \"64 B\" }");
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("design.toml");
+    std::fs::write(&file, text).expect("written");
+    let (changes, setting) = (Changes::default(), setting(&[], &[]));
+    let ask = Ask { file: &file, changes: &changes, setting: &setting, seed: Seed::new(1), curve: true };
+    let study = Study::of(&ask).expect("it is planned");
+    let plan = &study.checked.plan;
+    assert!(plan.recommendation.carried_in < 0.9, "some draws do not carry it");
+    let rests = &plan.recommendation.rests_on;
+    assert!(rests.iter().all(|rest| !rest.number.contains("contexts")), "{rests:?}");
+    assert_eq!(plan.greedy.rate.range_80, plan.alternatives[0].rate.range_80);
+    let loads: Vec<f64> = study.curve.iter().map(|point| point.offered_per_s).collect();
+    assert!(loads.contains(&99.9e6) && loads.is_sorted(), "{loads:?}");
 }

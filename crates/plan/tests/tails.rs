@@ -14,7 +14,7 @@ fn a_curve_goes_from_a_tenth_of_the_best_mix_to_nearly_all() {
     let design = parse(&small("kv-ycsb-c.toml"), &Changes::default());
     let ready = prepare(&design, &setting(&[], &[])).expect("the design is in order");
     let plan = plan(&design, &ready, &folds(&ready), &[], Seed::new(1)).expect("there is a plan");
-    let points = curve(&ready, &plan, Seed::new(3)).expect("the twin runs it");
+    let points = curve(&design, &ready, &plan, Seed::new(3)).expect("the twin runs it");
     let offered: Vec<f64> =
         points.iter().map(|point| point.offered_per_s / plan.optimal.rate.value).collect();
     assert!(offered.is_sorted() && offered.len() >= 8, "{offered:?}");

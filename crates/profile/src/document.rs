@@ -782,8 +782,9 @@ impl Reader<'_> {
         if provenance == Some(Provenance::Fitted) && rows.is_empty() {
             mistakes.add(lacks(
                 "rows",
-                "a fitted number names the evidence rows that it follows from: add `rows = [\"W001\"]`, or write \
-                 `provenance = \"assumed\"` with `low = ...` and `high = ...`"
+                "a fitted number names the evidence rows that it follows from: add `rows = [\"W001\"]`; write \
+                 `provenance = \"measured\"` where you measured it yourself, or `provenance = \"assumed\"`, with \
+                 `low = ...` and `high = ...`"
                     .into(),
             ));
         }

@@ -227,8 +227,7 @@ impl Route {
 }
 
 fn is_link(hop: &Hop, router: &Router) -> bool {
-    let name = &router.stations()[hop.station.index()].name;
-    [".up", ".down", ".transmit", ".receive"].iter().any(|side| name.ends_with(side))
+    router.stations()[hop.station.index()].is_wire
 }
 
 fn push_terms(visit: &Visit, time: Time, router: &Router, terms: &mut Vec<Term>) {

@@ -181,9 +181,8 @@ fn cost(router: &Router, operation: &Operation) -> Result<Cost, RouteError> {
     Ok(Cost { latency_us: route.latency(router).as_us(), per_second, binding })
 }
 
-/// Every route visits its requester's processor, so a capacity always exists.
 fn capacity(demand: &Demand, router: &Router) -> (f64, StationId) {
-    demand.capacity(router).unwrap_or((f64::INFINITY, StationId(0)))
+    demand.capacity(router).expect("a route asks its requester's processor")
 }
 
 /// Whether a path starts or ends at the machine that carries the device; the others are of no

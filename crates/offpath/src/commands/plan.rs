@@ -246,8 +246,21 @@ pub fn unplanned(error: miette::Report) -> Failure {
 const NEAR: f64 = 0.95;
 
 /// What no model speaks of, whatever the design.
-const NOT_MODELLED: [&str; 4] =
-    ["very many connections", "pause frames", "atomics that meet on one word", "tails without evidence"];
+const NOT_MODELLED: [&str; 5] = [
+    "very many connections",
+    "pause frames",
+    "atomics that meet on one word",
+    "the time that a list takes to fill",
+    "tails without evidence",
+];
+
+/// Whether two mixes differ by less than a tenth of a percent of each alternative.
+fn is_same(a: &[(String, f64)], b: &[(String, f64)]) -> bool {
+    let share = |of: &[(String, f64)], name: &str| {
+        of.iter().find(|(own, _)| own == name).map_or(0.0, |(_, share)| *share)
+    };
+    a.iter().chain(b).all(|(name, _)| (share(a, name) - share(b, name)).abs() < 1e-3)
+}
 
 fn network_saved(design: &Design, bytes_per_request: f64) -> Option<f64> {
     design.network_baseline.map(|bytes| round((1.0 - bytes_per_request / bytes.get() as f64) * 100.0))
@@ -491,11 +504,27 @@ impl Page<'_> {
 
     /// The answer in two lines: the mix to run, and what it is worth beside a plain NIC.
     fn answer(&self) -> String {
+        let plan = self.plan();
+        let tail = self.study.checked.tail.as_ref();
+        if let Some((shares, loaded)) = tail.filter(|(shares, _)| !is_same(shares, &plan.optimal.shares)) {
+            return format!(
+                "answer: {}: p99 {} us on the twin, the lowest that was found; no interval is known of a tail\n\
+                 least mean latency, which the figures below are of: {}",
+                shares_text(shares),
+                short(loaded.latencies.quantile(0.99).map_or(0.0, Time::as_us)),
+                self.answer_of_mean()
+            );
+        }
+        format!("answer: {}", self.answer_of_mean())
+    }
+
+    /// The best mix by throughput, host time or mean latency, and what it is worth beside a plain NIC.
+    fn answer_of_mean(&self) -> String {
         let (plan, unit) = (self.plan(), self.unit());
         let range = self.range(&plan.optimal.rate);
         let range = if range.is_empty() { String::new() } else { format!(" (80% interval {range})") };
         let mut text = format!(
-            "answer: {}: {} {}{range}; basis: {}{}\n",
+            "{}: {} {}{range}; basis: {}{}\n",
             shares_text(&plan.optimal.shares),
             short(unit.of_rate(plan.optimal.rate.value)),
             unit.name(),
@@ -621,7 +650,7 @@ impl Page<'_> {
                 None => format!("{} ({})", bound.name, bound.meaning),
             })
             .collect();
-        let together = plan.optimal.bounds.len() > 1
+        let together = bounds.len() > 1
             && plan.optimal.bounds.iter().all(|bound| bound.gain_percent.is_some_and(|gain| gain < 0.05));
         let together = if together { "; only more of all of them together helps" } else { "" };
         if !bounds.is_empty() {
@@ -913,16 +942,38 @@ impl Page<'_> {
         let others = if others.is_empty() {
             String::new()
         } else {
-            format!("; otherwise most often {}", others.join(", "))
+            // A reader who takes the best set of most draws takes another one.
+            let is_more = sure.best_sets.first().is_some_and(|(own, _)| *own != recommended(&plan.optimal));
+            format!(
+                "; {} {}",
+                if is_more { "more often best is" } else { "otherwise most often" },
+                others.join(", ")
+            )
+        };
+        let yours = |rest: &&Rest| rest.origin == Origin::Yours && rest.moves == 0.0;
+        let held: f64 = sure.rests_on.iter().filter(yours).map(|rest| rest.weight).sum();
+        let held = match held >= 0.05 {
+            true => format!(
+                ", your estimates without an interval held as they are ({} of it)",
+                share_text(held, 0)
+            ),
+            false => String::new(),
         };
         let set = recommended(&plan.optimal);
         let picked = sure.best_sets.iter().find(|(own, _)| *own == set).map_or(0.0, |(_, share)| *share);
+        let told = (sure.carried_in * sure.draws as f64).round() as usize;
+        let draws = match self.study.design.objective {
+            _ if told == sure.draws => format!("{told} joint draws"),
+            Objective::MostThroughput => {
+                format!("the {told} of {} joint draws that the design can run with", sure.draws)
+            }
+            _ => format!("the {told} of {} joint draws that carry the load", sure.draws),
+        };
         text += &format!(
-            "recommendation: {} is the best set in {:.0}% of {} joint draws, and no other beats it by more than \
-             0.1% in {:.0}%{others}\n",
+            "recommendation: {} is the best set in {:.0}% of {draws}, and no other beats it by more than \
+             0.1% in {:.0}%{others}{held}\n",
             set.join(" + "),
             picked * 100.0,
-            sure.draws,
             sure.best_in * 100.0,
         );
         if sure.carried_in < 1.0 && self.study.design.objective != Objective::MostThroughput {

@@ -505,7 +505,7 @@ fn score(seen: &Reproduced, screen: &Screen) -> String {
          row {:.1}%, links alone {:.1}%. Of the {} others: {:.1}%, nearest row {:.1}%. Of the {} that compare two \
          things: {:.1}%, nearest row {:.1}%, predicting no difference {:.1}%. Beside no difference where two things \
          are compared and links alone elsewhere, which need no card ({:.1}%), {} are nearer, {} further off and {} \
-         alike. Half of the 80% intervals reach {:.0}% or more to either side.\n",
+         alike to half a percent. Half of the 80% intervals reach a factor of {:.2} or more to either side.\n",
         s.not_modelled,
         s.conflicts,
         s.settings,
@@ -527,7 +527,7 @@ fn score(seen: &Reproduced, screen: &Screen) -> String {
         s.beside_simple.nearer,
         s.beside_simple.further,
         s.beside_simple.alike,
-        100.0 * s.median_half_width,
+        1.0 + s.median_half_width,
     );
     if !seen.falsified.is_empty() {
         text += "\nWith every fitted number of the profiles wrong. Where that is as good as the profiles, the predictions do \

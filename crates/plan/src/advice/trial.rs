@@ -4,10 +4,10 @@ use super::Scope;
 use crate::check::{Counted, run_mix};
 use crate::design::{Changes, Design, Objective};
 use crate::observe::RunError;
-use crate::planner::{Ready, Setting, capacity_at, prepare, shares_run};
+use crate::planner::{Ready, Setting, prepare, shares_run};
 use crate::program::Fold;
 use crate::side_by_side::side_by_side;
-use crate::solve::host_seconds;
+use crate::solve::{self, Part, host_seconds};
 use offpath_quantity::Time;
 use offpath_twin::{Interval, Seed, batch_means, unit_of};
 use std::cell::RefCell;
@@ -54,6 +54,8 @@ pub struct Case {
 pub struct Added {
     /// Requests per second that the stations carry.
     pub capacity: f64,
+    /// The same where a limit of the design stops them short of that, which no run runs into by itself.
+    pub limited: Option<f64>,
     /// Mean unloaded latency in seconds.
     pub latency_s: f64,
     /// The greatest unloaded latency of an alternative of the mix.
@@ -144,9 +146,10 @@ fn within(ready: &[Ready], scope: &Scope) -> Vec<Ready> {
 pub fn added(case: &Case, ready: &[Ready], scope: &Scope) -> Result<Added, miette::Report> {
     let ready = within(ready, scope);
     let folds: Vec<Fold> = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
-    let capacity = capacity_at(&case.design, &ready, &folds, &case.shares)?;
+    let solution = solve::at_fixed(&case.design, &Part::all(&ready), &folds, &case.shares)?;
+    let (capacity, limited) = (solution.total, solve::limited(&solution));
     let share = |name: &str| case.shares.iter().find(|(own, _)| own == name).map_or(0.0, |(_, share)| *share);
-    let mut sum = Added { capacity, latency_s: 0.0, longest_s: 0.0, host_cpu_s: 0.0 };
+    let mut sum = Added { capacity, limited, latency_s: 0.0, longest_s: 0.0, host_cpu_s: 0.0 };
     for (one, fold) in ready.iter().zip(&folds) {
         let share = share(&one.alternative.name);
         if share <= 0.0 {
@@ -247,7 +250,7 @@ fn sample(case: &Case, scope: &Scope, seed: Seed, setting: &Setting) -> Result<S
     let added = added(case, &ready, scope).map_err(stopped)?;
     let ready = within(&ready, scope);
     let offered = match case.design.objective {
-        Objective::MostThroughput => None,
+        Objective::MostThroughput => added.limited,
         Objective::LeastHostCpu { load } | Objective::LowestP99 { load } => Some(load),
     };
     // Each seed begins at another moment of a round, so that the interval knows what the edges cut off.

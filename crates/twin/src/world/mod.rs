@@ -255,7 +255,7 @@ fn places(router: &Router) -> Vec<Place> {
         let place = |endpoint: &offpath_profile::Endpoint| Place {
             name: endpoint.name.clone(),
             machine,
-            cpu: router.station(&format!("{}.cpu", endpoint.name)).unwrap_or(StationId(0)),
+            cpu: router.station(&format!("{}.cpu", endpoint.name)).expect("a processor is a station"),
             frequency: endpoint.frequency,
             capacity: endpoint.memory.capacity,
             inline_limit: at.nic.inline_limit,

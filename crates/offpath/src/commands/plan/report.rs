@@ -404,7 +404,7 @@ pub(super) struct Report<'p> {
     clients: Vec<ClientsReport<'p>>,
     client_ratios: Vec<Ratio>,
     curve: Vec<CurveReport>,
-    not_modelled: [&'static str; 4],
+    not_modelled: [&'static str; 5],
     next_measurement: String,
     advice: Vec<AdviceReport>,
     advice_measured: bool,
