@@ -1177,6 +1177,11 @@ fn a_run_takes_the_best_mix_of_a_plan() {
     // 4000 gets: six standard deviations of the share.
     assert!(share("A5-read").is_some_and(|share| (share - 0.75).abs() < 0.041), "{gets:?}");
     assert_eq!((gets.len(), share("A4")), (2, None));
+    // The mix of the lowest tail is the answer where that was sought.
+    let text = r#"{"schema_version": 2, "workload_properties": {}, "optimal": {"shares": {"A5-read": 1}},
+                   "lowest_p99": {"shares": {"A5-send": 1}, "latency_us_p99": 7.0}}"#;
+    fs::write(&plan, text).expect("it is written");
+    assert_eq!(json(&arguments)["gets"][0]["placement"], "A5-send");
     for (shares, words) in [
         (r#"{"A5-read": 0.7, "rnic": 0.3}"#, ["`rnic`", "A5-send"]),
         (r#"{"A1": 0.7, "A4": 0.3}"#, ["A4", "another placement"]),
@@ -1447,4 +1452,16 @@ fn a_page_never_takes_the_place_of_what_it_is_about() {
         assert!(refused.stderr.contains("is no page or picture of an earlier run"), "{}", refused.stderr);
         assert_eq!(fs::read_to_string(&file).expect("it is there"), before, "{arguments:?}");
     }
+}
+
+/// No prediction for another card was ever held to a measurement, so its intervals are borrowed.
+#[test]
+fn intervals_of_another_card_are_said_to_be_borrowed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let card = folder.path().join("mycard.toml");
+    let text = answer(&["device", "source", "bluefield2"]);
+    fs::write(&card, text.replace("name = \"bluefield2\"", "name = \"mycard\"")).expect("it is written");
+    let said = wide_answer(&["plan", STORE, "--device", card.to_str().expect("a name in UTF-8")]);
+    assert!(said.contains("no published row is about mycard"), "{said}");
+    assert!(!wide_answer(&["plan", STORE]).contains("no published row"));
 }

@@ -47,6 +47,9 @@ pub struct Error {
     pub log_error: f64,
 }
 
+/// The cards that the predictions were for.
+pub const CARDS: [&str; 2] = ["bluefield2", "connectx6"];
+
 /// Errors of one kind that have to be there before they speak for it alone; with fewer, those of all kinds
 /// stand in for them.
 pub const FEWEST: usize = 8;

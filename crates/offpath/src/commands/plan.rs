@@ -18,6 +18,7 @@ use offpath::plan::advice::RULES;
 use offpath::plan::check::Gap;
 use offpath::plan::coded::Agreement;
 use offpath::plan::confidence::{Origin, guessed, moved_by_guesses};
+use offpath::plan::residual::CARDS;
 use offpath::plan::study::{Ask, Changed, Solved, Study, Sweep};
 use offpath::plan::{
     Alone, Basis, Changes, Design, Influence, Mix, Objective, Plan, PlanError, Ranged, Rest, Setting,
@@ -980,6 +981,13 @@ impl Page<'_> {
             text += &format!(
                 "load: carried in {:.0}% of the draws, and intervals are of these\n",
                 sure.carried_in * 100.0
+            );
+        }
+        let card = &self.study.system.device;
+        if !CARDS.contains(&card.as_str()) {
+            text += &format!(
+                "intervals: widened by what predictions for {} were wrong by; no published row is about {card}\n",
+                CARDS.join(" and ")
             );
         }
         let moves: Vec<String> = plan

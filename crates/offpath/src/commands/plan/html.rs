@@ -41,7 +41,13 @@ fn answer(page: &Page<'_>) -> Section {
     } else {
         format!("80% interval {range}; {}", shares_text(&optimal.shares))
     };
-    let mut facts = vec![Fact::new("best mix", rate(optimal), note)];
+    let tail = page.study.checked.tail.as_ref();
+    let found = tail.map(|(shares, loaded)| {
+        let p99 = short(loaded.latencies.quantile(0.99).map_or(0.0, Time::as_us));
+        Fact::new("lowest p99 found", format!("{p99} us"), format!("{}; on the twin", shares_text(shares)))
+    });
+    let title = if tail.is_some() { "least mean latency" } else { "best mix" };
+    let mut facts: Vec<Fact> = found.into_iter().chain([Fact::new(title, rate(optimal), note)]).collect();
     let sure = &plan.recommendation;
     for over in &sure.over {
         let change = |ratio: f64| signed((ratio - 1.0) * 100.0, 1);
@@ -125,7 +131,14 @@ fn answer(page: &Page<'_>) -> Section {
     facts.push(Fact::new(
         "best in",
         format!("{:.0}% of draws", sure.best_in * 100.0),
-        format!("{} joint draws of every uncertain number", sure.draws),
+        match sure.carried_in < 1.0 {
+            true => format!(
+                "of those that carry it, {:.0}% of {} joint draws",
+                sure.carried_in * 100.0,
+                sure.draws
+            ),
+            false => format!("{} joint draws of every uncertain number", sure.draws),
+        },
     ));
     let bounds: Vec<&str> = page.bounds().map(|bound| bound.name.as_str()).collect();
     if !bounds.is_empty() {
@@ -201,7 +214,7 @@ fn alternatives(page: &Page<'_>) -> Section {
     let line = Series::line("best mix", (0..rows.len()).map(|at| (at as f64, optimal)).collect());
     let chart = Chart {
         title: "Alternatives, each alone, and the best mix".into(),
-        caption: "The interval holds 80% of the joint draws of every uncertain number.".into(),
+        caption: "The interval holds 80% of the joint draws of every uncertain number, widened by past errors but where the alternative is fitted.".into(),
         x: Axis::categories("alternative", rows.into_iter().map(|(name, _)| name)),
         y: Axis::linear(throughput),
         series: vec![bars, line],
