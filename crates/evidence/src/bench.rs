@@ -14,6 +14,7 @@ use offpath_route::{Demand, Router};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path as FilePath;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// A number of a profile file with another value.
@@ -90,15 +91,15 @@ pub(crate) type SystemKey = (String, Option<String>, Vec<String>, Vec<(String, S
 type DesignKey = (String, Vec<(String, String)>, bool, bool);
 
 /// A design with its alternatives on their routers.
-pub(crate) type Prepared = Arc<(Design, Vec<Ready>)>;
+pub(crate) type Prepared = Rc<(Design, Vec<Ready>)>;
 
 /// Systems, routers and designs, made once for one set of changed numbers.
 pub struct Bench {
     library: Library,
     changes: Vec<Change>,
     /// Systems without the changes; shared by benches that differ in changes alone.
-    base: Arc<RefCell<BTreeMap<SystemKey, System>>>,
-    designs: Arc<RefCell<BTreeMap<DesignKey, Arc<Design>>>>,
+    base: Rc<RefCell<BTreeMap<SystemKey, System>>>,
+    designs: Rc<RefCell<BTreeMap<DesignKey, Rc<Design>>>>,
     routers: RefCell<BTreeMap<SystemKey, Arc<Router>>>,
     prepared: RefCell<BTreeMap<(DesignKey, SystemKey), Prepared>>,
     /// Overlays that hold for every experiment: the rival that is looked at.
@@ -118,8 +119,8 @@ impl Bench {
         Bench {
             library,
             changes: Vec::new(),
-            base: Arc::default(),
-            designs: Arc::default(),
+            base: Rc::default(),
+            designs: Rc::default(),
             routers: RefCell::default(),
             prepared: RefCell::default(),
             overlays: Vec::new(),
@@ -401,7 +402,7 @@ impl Bench {
         Ok(Inside::Stations(busy))
     }
 
-    fn design(&self, key: &DesignKey) -> Result<Arc<Design>, ExperimentError> {
+    fn design(&self, key: &DesignKey) -> Result<Rc<Design>, ExperimentError> {
         if let Some(design) = self.designs.borrow().get(key) {
             return Ok(design.clone());
         }
@@ -416,7 +417,7 @@ impl Bench {
         };
         let file = format!("designs/{name}.toml");
         let text = if *without_engine { without_its_engine(text) } else { text.to_string() };
-        let design = Arc::new(Design::parse(&text, &file, FilePath::new("."), &changes).map_err(refused)?);
+        let design = Rc::new(Design::parse(&text, &file, FilePath::new("."), &changes).map_err(refused)?);
         self.designs.borrow_mut().insert(key.clone(), design.clone());
         Ok(design)
     }
@@ -445,7 +446,7 @@ impl Bench {
             let router = self.router(&key)?;
             ready.push(make_ready(&design, alternative, router).map_err(refused)?);
         }
-        let prepared = Arc::new(((*design).clone(), ready));
+        let prepared = Rc::new(((*design).clone(), ready));
         self.prepared.borrow_mut().insert(own, prepared.clone());
         Ok(prepared)
     }

@@ -25,6 +25,22 @@ fn studied(text: &str, setting: &Setting) -> Result<Study, miette::Report> {
     Study::of(&Ask { file: &file, changes: &changes, setting, seed: Seed::new(1), curve: false })
 }
 
+const BY_HOST: &str = "{ send = \"client-host\", bytes = \"64 B\" }, { compute = \"host\", time = \"1 us\" }, \
+                       { send = \"host-client\", bytes = \"64 B\" }";
+/// The same with much to send back.
+const MUCH: &str = "{ send = \"client-host\", bytes = \"64 B\" }, { compute = \"host\", time = \"TIME\" }, \
+                    { send = \"host-client\", bytes = \"8 MiB\" }";
+
+/// The shipped replication at a ratio at which several mixes are as good.
+fn replication_at_half() -> Study {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../designs/replication.toml");
+    let mut changes = Changes::default();
+    changes.parameters.insert("ratio".into(), "0.5".into());
+    let setting = setting(&[], &[]);
+    let ask = Ask { file: &file, changes: &changes, setting: &setting, seed: Seed::new(1), curve: false };
+    Study::of(&ask).expect("it is planned")
+}
+
 /// What a variant says is what a plan under it says, of every alternative; and a plain NIC beside the card has none of
 /// the card's mechanisms.
 #[test]
@@ -202,51 +218,28 @@ fn no_alternative_alone_is_better_than_the_best_mix() {
 /// Two mixes within a thousandth of one another are as good, and the quicker one is taken.
 #[test]
 fn of_mixes_as_good_the_quicker_is_taken() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../designs");
-    let mut changes = Changes::default();
-    changes.parameters.insert("ratio".into(), "0.5".into());
-    let setting = setting(&[], &[]);
-    let file = folder.join("replication.toml");
-    let ask = Ask { file: &file, changes: &changes, setting: &setting, seed: Seed::new(1), curve: false };
-    let plan = Study::of(&ask).expect("it is planned").checked.plan;
+    let plan = replication_at_half().checked.plan;
     let named = plan.mixes.iter().find(|mix| mix.name == "A2+A3").expect("the design names it");
     let (best, other) = (&plan.optimal, named);
     let is_as_good = other.rate.value >= best.rate.value * (1.0 - 1e-3);
-    assert!(
-        !is_as_good || other.latency_s >= best.latency_s * 0.95,
-        "{} {}",
-        other.latency_s,
-        best.latency_s
-    );
+    assert!(is_as_good, "{:?} {:?}", other.rate, best.rate);
+    assert!(other.latency_s >= best.latency_s * 0.95, "{} {}", other.latency_s, best.latency_s);
 }
 
 /// Some of each alternative would carry a little more than the first does, and be about as quick, which nobody builds
 /// two of them for.
 #[test]
 fn a_mix_that_gains_nothing_is_the_one_that_it_is_made_of() {
-    let design = "[design]\nname = \"tie\"\ndescription = \"a tie\"\ndevice = \"bluefield2\"\n\
-                  objective = \"most-throughput\"\nrank_by = \"throughput\"\n\
-                  [[alternative]]\nname = \"one\"\ndescription = \"by the host\"\nrequest = [\
-                  { send = \"client-host\", bytes = \"64 B\" }, { compute = \"host\", time = \"5 ms\" },\
-                  { send = \"host-client\", bytes = \"64 B\" }]\n\
-                  [[alternative]]\nname = \"both\"\ndescription = \"with much to send\"\nrequest = [\
-                  { send = \"client-host\", bytes = \"64 B\" }, { compute = \"host\", time = \"TIME\" },\
-                  { send = \"host-client\", bytes = \"8 MiB\" }]\n";
     let best = |time: &str| {
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("tie.toml");
-        std::fs::write(&file, design.replace("TIME", time)).expect("written");
-        let (changes, setting) = (Changes::default(), setting(&[], &[]));
-        let ask = Ask { file: &file, changes: &changes, setting: &setting, seed: Seed::new(1), curve: false };
-        let plan = Study::of(&ask).expect("it is planned").checked.plan;
+        let text = HEAD.to_string()
+            + &alternative("one", "", &BY_HOST.replace("1 us", "5 ms"))
+            + &alternative("both", "", &MUCH.replace("TIME", time));
+        let plan = studied(&text, &setting(&[], &[])).expect("it is planned").checked.plan;
         plan.optimal.shares.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
     };
     assert_eq!(best("4.997 ms"), ["one"]);
     assert_eq!(best("4.9 ms"), ["both", "one"], "a gain of a hundredth is one");
 }
-
-const BY_HOST: &str = "{ send = \"client-host\", bytes = \"64 B\" }, { compute = \"host\", time = \"1 us\" }, \
-                       { send = \"host-client\", bytes = \"64 B\" }";
 
 fn at(goal: &str, more: &str) -> String {
     HEAD.replace("objective = \"most-throughput\"", &format!("objective = \"{goal}\"")) + more
@@ -255,19 +248,12 @@ fn at(goal: &str, more: &str) -> String {
 /// What is said to bind a mix is full at the mix that is printed, whichever of several as good it is.
 #[test]
 fn what_binds_a_mix_is_busy_on_the_twin() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../designs");
-    let mut changes = Changes::default();
-    changes.parameters.insert("ratio".into(), "0.5".into());
-    let setting = setting(&[], &[]);
-    let file = folder.join("replication.toml");
-    let ask = Ask { file: &file, changes: &changes, setting: &setting, seed: Seed::new(1), curve: false };
-    let much = "{ send = \"client-host\", bytes = \"64 B\" }, { compute = \"host\", time = \"4.997 ms\" }, \
-                { send = \"host-client\", bytes = \"8 MiB\" }";
     let tie = HEAD.to_string()
         + &alternative("one", "", &BY_HOST.replace("1 us", "5 ms"))
-        + &alternative("both", "", much);
-    for study in [Study::of(&ask), studied(&tie, &setting)] {
-        let checked = study.expect("it is planned").checked;
+        + &alternative("both", "", &MUCH.replace("TIME", "4.997 ms"));
+    let tie = studied(&tie, &setting(&[], &[])).expect("it is planned");
+    for study in [replication_at_half(), tie] {
+        let checked = study.checked;
         let busy = &checked.settled.loaded.fullest;
         assert!(!checked.plan.optimal.bounds.is_empty());
         for bound in checked.plan.optimal.bounds.iter().filter(|bound| !bound.is_load) {

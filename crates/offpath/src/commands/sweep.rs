@@ -383,7 +383,6 @@ fn measure(
 
 /// One run on the twin.
 fn observe(job: &Job<'_>) -> Result<Row, Failure> {
-    // The twin's routes are shared within a thread only, so every run looks its own up.
     let router = Arc::new(Router::new(job.system)?);
     let route = Arc::new(router.route(&job.operation)?);
     let mut row = job.row.clone();
