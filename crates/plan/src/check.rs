@@ -32,6 +32,8 @@ pub struct Settled {
     pub moved: f64,
     /// The loaded twin at the mix.
     pub loaded: Loaded,
+    /// The load that it was run at: the one that was asked for, or what a limit leaves; nothing where it was saturated.
+    pub load: Option<f64>,
     /// Where the twin carries something else than the mix was solved for.
     pub gap: Option<Gap>,
     /// By how much the twin may carry less or more, as a share of the rate.
@@ -215,6 +217,7 @@ pub fn settle_counting(
         rounds,
         moved,
         loaded,
+        load,
         gap,
         sampled,
         widest,

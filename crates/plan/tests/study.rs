@@ -297,7 +297,7 @@ fn a_limit_on_the_host_is_no_gap() {
     let free = free.expect("it is planned").checked.plan.optimal.rate.value;
     let (settled, rate) = (&study.checked.settled, study.checked.plan.optimal.rate.value);
     assert!((rate / free - 0.5).abs() < 1e-6, "{rate} of {free}");
-    assert_eq!(settled.gap, None);
+    assert_eq!((&settled.gap, settled.load), (&None, Some(rate)));
     assert!((settled.loaded.throughput.mean / rate - 1.0).abs() < 0.03, "{:?}", settled.loaded.throughput);
     assert!(study.advised.unconfirmed.is_none(), "gains are measured under the limit");
 }

@@ -706,11 +706,12 @@ impl Page<'_> {
     fn twin(&self) -> String {
         let (loaded, unit) = (&self.study.checked.settled.loaded, self.unit());
         let quantile = |share| loaded.latencies.quantile(share).map_or(0.0, Time::as_us);
-        let how = match self.study.design.objective {
-            Objective::MostThroughput => format!("{} requests in flight", loaded.in_flight),
+        let settled = &self.study.checked.settled;
+        let how = match (settled.load, self.study.design.objective) {
+            (None, _) => format!("{} requests in flight", loaded.in_flight),
+            (Some(_), Objective::MostThroughput) => "Poisson arrivals at what the limit leaves".to_string(),
             _ => "Poisson arrivals at the load".to_string(),
         };
-        let settled = &self.study.checked.settled;
         let rounds = if settled.rounds > 1 {
             format!(
                 "; solved {} times as slots were held longer under load, first {}",
