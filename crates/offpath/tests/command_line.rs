@@ -900,6 +900,11 @@ fn rows_of_two_cards_are_not_put_into_one_file() {
     let sweep = ["sweep", &card, "--path", "client-soc", "--clients", "1", "--operations", "1000"];
     let out = [&sweep[..], &["--out", &rows, "--resume"]].concat();
     assert_eq!(offpath(&out).code, 0);
+    let set = offpath(&[&out[..], &["--set", "nic.contexts=100"]].concat());
+    assert_eq!(set.code, 2, "{}", set.stderr);
+    let words = set.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("as its profile has it, and this sweep is of"), "{words}");
+    assert!(words.contains("with nic.contexts=100"), "{words}");
     let changed = shipped.replacen("cores = { value = 8", "cores = { value = 6", 1);
     assert_ne!(changed, shipped, "the profile has a number to change");
     fs::write(&card, changed).expect("written");

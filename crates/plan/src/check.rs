@@ -97,8 +97,11 @@ pub struct Checked {
     /// How it came to be.
     pub settled: Settled,
     /// The mix with the lowest tail that was found, where that is the objective.
-    pub tail: Option<(Vec<(String, f64)>, Loaded)>,
+    pub tail: Option<Tail>,
 }
+
+/// The shares of a mix, and what the twin shows of it at the load.
+pub type Tail = (Vec<(String, f64)>, Loaded);
 
 /// A point of the curve of latency over throughput.
 #[derive(Clone, Debug)]
@@ -186,7 +189,7 @@ pub fn settle_counting(
     seed: Seed,
 ) -> Result<Settled, miette::Report> {
     let (idle, sampled, widest) = observe_all(ready, seed)?;
-    let load = offered(design);
+    let load = design.objective.load();
     let mut held = hold(design, ready, &idle, chosen, (load, Counted::requests(counted)), seed)?;
     if matches!(chosen, Chosen::Best) {
         held = or_alone(design, ready, &idle, held, counted, seed)?;
@@ -280,14 +283,6 @@ fn hold(
     unreachable!("the rounds are bounded")
 }
 
-/// The load that a design's goal is sought at.
-fn offered(design: &Design) -> Option<f64> {
-    match design.objective {
-        Objective::MostThroughput => None,
-        Objective::LeastHostCpu { load } | Objective::LowestP99 { load } => Some(load),
-    }
-}
-
 /// A settled mix, or the alternative that carries more by itself, its slots held as long as it alone holds them: what
 /// a mix takes waits for what else is in it.
 fn or_alone(
@@ -350,7 +345,7 @@ pub fn settle_alone(
         let is_bound = alone[index].binding.iter().any(
             |bound| matches!(&bound.constraint, Constraint::Station(station) if is_slot(&one.router, station)),
         );
-        let is_mix = offered(design).is_none() && matches!(&settled.shares[..], [(only, _)] if only == name);
+        let is_mix = design.objective.load().is_none() && matches!(&settled.shares[..], [(only, _)] if only == name);
         let is_known = !settled.folds[index].slots_alone.is_empty();
         one.alternative.device.is_none() && is_bound && !is_mix && !is_known
     });
@@ -379,10 +374,7 @@ pub fn plan_and_check(
     let doubt = Doubt { shares: &settled.shares, carried };
     let doubt = (settled.gap.is_some() || !settled.has_settled()).then_some(&doubt);
     let plan = plan_doubted(design, ready, &settled.folds, open, doubt, seed)?;
-    let tail = match design.objective {
-        Objective::LowestP99 { load } if shown => Some(lowest_tail(design, ready, &plan, load, seed)?),
-        _ => None,
-    };
+    let tail = if shown { lowest_tail(design, ready, &settled, seed)? } else { None };
     Ok(Checked { plan, settled, tail })
 }
 
@@ -469,11 +461,11 @@ fn blind(
 /// it may be and no scatter.
 pub(crate) fn differs(design: &Design, ready: &[Ready], settled: &Settled, carried: Interval) -> Option<Gap> {
     let router = own_router(ready)?;
-    let planned_per_s = offered(design).unwrap_or(settled.rate);
+    let planned_per_s = design.objective.load().unwrap_or(settled.rate);
     let allowed = settled.allowed;
     let fullest = fullest(router, &settled.loaded);
     let gap = Gap { planned_per_s, carried_per_s: carried.mean, allowed, fullest, blind: None };
-    let is_by_chance = offered(design).is_some() && carried.mean > planned_per_s;
+    let is_by_chance = design.objective.load().is_some() && carried.mean > planned_per_s;
     let scatters = is_by_chance || (carried.low..=carried.high).contains(&planned_per_s);
     ((carried.mean / planned_per_s - 1.0).abs() > allowed && !scatters).then_some(gap)
 }
@@ -481,7 +473,7 @@ pub(crate) fn differs(design: &Design, ready: &[Ready], settled: &Settled, carri
 /// How many requests the run of a settled mix counts, where its rare cases or long requests ask for more than are
 /// counted usually.
 pub(crate) fn stretched(design: &Design, settled: &Settled) -> Option<f64> {
-    let counted = settled.loaded.window.as_seconds() * offered(design).unwrap_or(settled.rate);
+    let counted = settled.loaded.window.as_seconds() * design.objective.load().unwrap_or(settled.rate);
     (counted > 1.2 * COUNTED.requests).then_some(counted)
 }
 
@@ -724,26 +716,29 @@ fn hold_again(
 /// Parts of their time that stations may be busy in mixes that are tried for the lowest tail.
 const BUSY: [f64; 6] = [0.95, 0.9, 0.85, 0.8, 0.7, 0.6];
 
-/// The mix with the lowest 99th percentile at a load, of those that are tried on the twin.
+/// The mix with the lowest 99th percentile at the load of a settled design, of those that are tried on the twin;
+/// `None` where the design seeks something else.
 ///
 /// What has the least mean latency fills stations to the brim, where tails are long. Tried besides are the mixes
 /// of least mean latency in which no station is busy for more than a part of its time, the greedy one, each
 /// alternative alone that carries the load, and mixes between the two best of all these.
-fn lowest_tail(
+pub(crate) fn lowest_tail(
     design: &Design,
     ready: &[Ready],
-    base: &Plan,
-    offered: f64,
+    settled: &Settled,
     seed: Seed,
-) -> Result<(Vec<(String, f64)>, Loaded), miette::Report> {
-    let mut candidates: Vec<Vec<(String, f64)>> = vec![base.optimal.shares.clone()];
-    let folds: Vec<Fold> = base.alternatives.iter().map(|one| one.demand.clone()).collect();
-    let parts = Part::all(ready);
+) -> Result<Option<Tail>, miette::Report> {
+    let Objective::LowestP99 { load: offered } = design.objective else { return Ok(None) };
+    let (parts, folds) = (Part::all(ready), &settled.folds);
+    let base = evaluate(design, &parts, folds, false)?;
+    let least = solve::shares(&base.optimal);
+    let sizes = (base.optimal.total, solve::mean_of(&least, &parts, |index| folds[index].latency));
+    let mut candidates: Vec<Vec<(String, f64)>> = vec![least];
     for busy in BUSY {
         // A mix that would carry the load over `busy` is busy for that part of its time at the load.
         let mut eased = design.clone();
         eased.objective = Objective::LowestP99 { load: offered / busy };
-        let Ok(seen) = evaluate(&eased, &parts, &folds, false) else { break };
+        let Ok(seen) = evaluate(&eased, &parts, folds, false) else { break };
         let shares = solve::shares(&seen.optimal);
         let is_new = |known: &Vec<(String, f64)>| {
             let share = |all: &[(String, f64)], name: &str| {
@@ -757,18 +752,19 @@ fn lowest_tail(
         }
     }
     let reaches = |shares: &[(String, f64)]| {
-        capacity_at(design, ready, &folds, shares).is_ok_and(|capacity| capacity >= offered)
+        capacity_at(design, ready, folds, shares).is_ok_and(|capacity| capacity >= offered)
     };
-    if reaches(&base.greedy.shares) {
-        candidates.push(base.greedy.shares.clone());
+    let greedy = solve::shares(&base.greedy);
+    if reaches(&greedy) {
+        candidates.push(greedy);
     }
-    for one in solve::allowed(design, &parts, &folds).into_iter().map(|index| &base.alternatives[index]) {
-        if one.rate.value > offered {
-            candidates.push(vec![(one.name.clone(), 1.0)]);
+    for index in solve::allowed(design, &parts, folds) {
+        if base.alone[index].total > offered {
+            candidates.push(vec![(ready[index].alternative.name.clone(), 1.0)]);
         }
     }
     let measure = |shares: &[(String, f64)]| -> Result<(Time, Loaded), RunError> {
-        let loaded = run_mix(ready, shares, sizes(base), Some(offered), COUNTED, seed)?;
+        let loaded = run_mix(ready, shares, sizes, Some(offered), COUNTED, seed)?;
         Ok((loaded.latencies.quantile(0.99).unwrap_or(Time::MAX), loaded))
     };
     let mut tried = Vec::new();
@@ -802,12 +798,7 @@ fn lowest_tail(
         }
     }
     let best = tried.into_iter().min_by(|a, b| a.0.cmp(&b.0)).expect("the base mix was tried");
-    Ok((best.1, best.2))
-}
-
-/// The best mix's rate and mean latency, which windows are sized by.
-fn sizes(plan: &Plan) -> (f64, f64) {
-    (plan.optimal.rate.value, plan.optimal.latency_s)
+    Ok(Some((best.1, best.2)))
 }
 
 fn between(a: &[(String, f64)], b: &[(String, f64)], at: f64) -> Vec<(String, f64)> {
@@ -830,12 +821,12 @@ pub fn curve(
     seed: Seed,
 ) -> Result<Vec<Point>, miette::Report> {
     let folds: Vec<Fold> = plan.alternatives.iter().map(|one| one.demand.clone()).collect();
-    let most = match offered(design) {
+    let most = match design.objective.load() {
         None => plan.optimal.rate.value,
         Some(_) => capacity_at(design, ready, &folds, &plan.optimal.shares)?,
     };
     let mut loads: Vec<f64> = [0.1, 0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 0.95].map(|share| most * share).to_vec();
-    loads.extend(offered(design));
+    loads.extend(design.objective.load());
     loads.sort_by(f64::total_cmp);
     loads
         .into_iter()

@@ -412,10 +412,6 @@ pub(crate) fn confidence(
     };
     // At the shares that are printed: where several mixes are as good, others would rest on other numbers.
     let mix_rests = rests_of(&|seen: &Figures| seen.worth_held, &[]);
-    let load = match design.objective {
-        Objective::MostThroughput => None,
-        Objective::LeastHostCpu { load } | Objective::LowestP99 { load } => Some(load),
-    };
     let mix_basis = match design.objective {
         Objective::MostThroughput => mix_basis(&seen.optimal, &base.parts(), &basis, &mix_rests),
         // How well their rates are known says nothing of latency or of the host's time.
@@ -458,7 +454,7 @@ pub(crate) fn confidence(
         recommended_best: carried.iter().filter(|draw| draw.holds).count() as f64 / total,
         best_sets,
         carried: carried.len() as f64 / draws.len().max(1) as f64,
-        shares_carry: match load {
+        shares_carry: match design.objective.load() {
             Some(load) => {
                 let carry = carried.iter().filter(|draw| draw.mixes[0].solved >= load * (1.0 - 1e-3));
                 carry.count() as f64 / draws.len().max(1) as f64

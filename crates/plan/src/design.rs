@@ -55,6 +55,16 @@ pub enum Objective {
     },
 }
 
+impl Objective {
+    /// The load that it is sought at, in requests per second; none where the load is what is sought.
+    pub fn load(self) -> Option<f64> {
+        match self {
+            Objective::MostThroughput => None,
+            Objective::LeastHostCpu { load } | Objective::LowestP99 { load } => Some(load),
+        }
+    }
+}
+
 /// By what greedy ranks the alternatives (wei2023 §4.2 leaves that to the system).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rank {

@@ -191,7 +191,12 @@ impl Study {
         let code = coded::agreement(&design, &ready, &checked.plan)?;
         let directory = ask.file.parent().unwrap_or(Path::new("."));
         let bench = Bench::new(&design.source.0, directory, ask.changes, ask.setting, ask.seed);
-        let advised = advice::advise_on(&bench, &design.source.1, Depth::Promising, Some(&checked.settled))?;
+        let advised = advice::advise_on(
+            &bench,
+            &design.source.1,
+            Depth::Promising,
+            Some((&checked.settled, checked.tail.as_ref())),
+        )?;
         let notes = short_of_machines(&ready);
         let numbers = ready.iter().flat_map(|one| one.router.system().numbers.values());
         let known = numbers.map(|one| ((one.file.clone(), one.key.clone()), one.provenance)).collect();

@@ -9,7 +9,6 @@ mod generated;
 use generated::{Draw, system};
 use offpath_capacity::Constraint;
 use offpath_plan::check::{Chosen, Gap, settle_counting};
-use offpath_plan::design::Objective;
 use offpath_plan::planner::make_ready;
 use offpath_plan::program::Instruction;
 use offpath_plan::solve::{activity, stations};
@@ -326,10 +325,7 @@ fn judge_goal(text: &str, router: &Arc<Router>, changes: &Changes) -> Outcome {
     let allowed = if slots { 0.05 } else { 0.02 };
     let Interval { mean, low, high, .. } = settled.loaded.throughput;
     // A goal at a load is held to that load.
-    let rate = match design.objective {
-        Objective::MostThroughput => settled.rate,
-        Objective::LeastHostCpu { load } | Objective::LowestP99 { load } => load,
-    };
+    let rate = design.objective.load().unwrap_or(settled.rate);
     let of = mean / rate;
     let scatters = high >= rate && high - low < 0.2 * mean;
     if of > 1.0 + allowed {

@@ -3,8 +3,10 @@
 mod common;
 
 use common::*;
+use offpath_plan::advice::{Bench, Depth, advise};
 use offpath_plan::check::{Chosen, curve, plan_and_check, settle};
 use offpath_plan::observe::{Arrivals, Loaded, load};
+use offpath_plan::study::{Ask, Study};
 use offpath_plan::{Changes, plan, prepare};
 use offpath_quantity::Time;
 use offpath_twin::Seed;
@@ -107,7 +109,8 @@ fn requests_at_random_wait_as_in_m_d_1_at_the_port_that_is_full_first() {
     }
 }
 
-/// The mix of least mean latency fills a station; one that leaves it room has the lower tail.
+/// The mix of least mean latency fills a station; one that leaves it room has the lower tail, and is what `check`
+/// looks at.
 #[test]
 fn the_lowest_tail_is_not_that_of_a_full_station() {
     let changes = Changes {
@@ -125,4 +128,28 @@ fn the_lowest_tail_is_not_that_of_a_full_station() {
     let (shares, found) = checked.tail.expect("a mix is found");
     assert!(busy(&found) < 0.97, "{shares:?}: {}", busy(&found));
     assert!(p99(&found).as_seconds() < 0.97 * p99(&checked.settled.loaded).as_seconds(), "{shares:?}");
+}
+
+#[test]
+fn what_is_advised_is_advised_of_the_lowest_tail_that_is_planned() {
+    let changes = Changes {
+        objective: Some("lowest-p99".into()),
+        offered_load: Some("70 M/s".into()),
+        // What `check` edits.
+        steps: true,
+        ..Changes::default()
+    };
+    let file = designs().join("kv-ycsb-c.toml");
+    let setting = setting(&[], &[]);
+    let ask = Ask { file: &file, changes: &changes, setting: &setting, seed: Seed::new(1), curve: false };
+    let study = Study::of(&ask).expect("it is planned");
+    let (planned, _) = study.checked.tail.as_ref().expect("a mix is found");
+    assert_ne!(*planned, study.checked.settled.shares, "the least mean latency has another mix");
+    assert_eq!(study.advised.shares, *planned);
+
+    let text = std::fs::read_to_string(&file).expect("the design is there");
+    let directory = designs();
+    let bench = Bench::new("kv-ycsb-c.toml", &directory, &changes, &setting, Seed::new(1));
+    let advised = advise(&bench, &text, Depth::Promising).expect("it is checked");
+    assert_eq!(advised.shares, *planned, "`check` looks at the mix that `plan` answers with");
 }

@@ -110,6 +110,46 @@ fn littles_law_holds_in_a_closed_loop() {
     }
 }
 
+/// A full core passes as many as its time is enough for: in a window in which the rare long ones came more or less
+/// often than in the long run, more or fewer than that ended, and the interval knows both.
+#[test]
+fn the_interval_of_a_full_station_reaches_to_what_was_counted() {
+    let text = r#"
+        [design]
+        name = "rare"
+        description = "one in a hundred takes long"
+        device = "bluefield2"
+        testbed = "rack"
+        mode = "separated-host"
+        objective = "most-throughput"
+        rank_by = "unloaded-latency"
+        [[alternative]]
+        name = "serve"
+        request = [
+            { send-ud = "client-soc", bytes = "16 B" },
+            { probability = 0.01, then = [ { compute = "soc", time = "200 us" } ], otherwise = [ { compute = "soc", time = "2 us" } ] },
+            { send-ud = "soc-client", bytes = "64 B" },
+        ]
+    "#;
+    let ready = prepare(&parse(text, &Changes::default()), &setting(&[], &[])).expect("it is in order");
+    let ready: Vec<&Ready> = ready.iter().collect();
+    let (mut far, mut held) = (0, 0);
+    for seed in 0..20 {
+        let (warm_up, window) = (Time::from_ms(2), Time::from_ms(20));
+        let seen = load(&ready, &[1.0], Arrivals::Closed(64), warm_up, window, Seed::new(seed));
+        let seen = seen.expect("the twin runs it");
+        let counted = seen.latencies.count() as f64 / window.as_seconds();
+        // What was under way at the window's edges is counted whole or not at all, a long one on each core at worst.
+        let edges = 200e-6 / window.as_seconds();
+        let part = counted / seen.throughput.mean - 1.0;
+        let high = seen.throughput.high / seen.throughput.mean - 1.0;
+        held += u32::from(part.abs() <= high + edges);
+        far += u32::from(part.abs() > 2.0 * edges);
+    }
+    assert!(far >= 5, "requests ask for nearly the same in all but {far} of 20 windows");
+    assert!(held >= 18, "{held} of 20 intervals hold what was counted");
+}
+
 #[test]
 fn an_open_loop_at_half_the_load_carries_what_is_offered() {
     let ready = store();

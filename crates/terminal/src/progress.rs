@@ -1,5 +1,6 @@
 //! Progress on a terminal, for commands that make their user wait.
 
+use crate::output::tell;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, stderr};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -8,11 +9,14 @@ use std::time::Duration;
 
 /// How long a command may take before it shows how far it is.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long it may take before it says in a pipe or a file that it is at work, once: whoever waits there has nothing
+/// else to go by.
+const PATIENCE_IN_A_PIPE: Duration = Duration::from_secs(30);
 /// How often what is shown moves.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Shows how far a command is, from its second second on, where stderr is a terminal. It goes away when it
-/// is dropped.
+/// is dropped. Elsewhere it says once, after half a minute, what is being done.
 pub struct Progress {
     bar: ProgressBar,
     /// Dropping it ends the thread that waits to show the bar.
@@ -24,7 +28,9 @@ impl Progress {
     /// Something that is done `count` times, as in `runs`.
     pub fn counted(count: u64, what: &str) -> Progress {
         let template = format!("{{bar:40}} {{pos}} of {{len}} {what}, {{eta}} left");
-        Progress::over(ProgressBar::with_draw_target(Some(count), ProgressDrawTarget::hidden()), &template)
+        let bar = ProgressBar::with_draw_target(Some(count), ProgressDrawTarget::hidden());
+        bar.set_message(format!("{count} {what}"));
+        Progress::over(bar, &template)
     }
 
     /// Something whose length nobody knows, as in `predicting the published rows`.
@@ -35,28 +41,32 @@ impl Progress {
     }
 
     fn over(bar: ProgressBar, template: &str) -> Progress {
-        Progress::after(PATIENCE, bar, template, stderr().is_terminal(), ProgressDrawTarget::stderr)
-    }
-
-    fn after(
-        patience: Duration,
-        bar: ProgressBar,
-        template: &str,
-        shown: bool,
-        target: impl FnOnce() -> ProgressDrawTarget + Send + 'static,
-    ) -> Progress {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        if !shown {
-            return Progress { bar, ended: None, waiting: None };
+        if stderr().is_terminal() {
+            return Progress::after(PATIENCE, bar, |bar| {
+                bar.set_draw_target(ProgressDrawTarget::stderr());
+                bar.enable_steady_tick(TICK);
+            });
         }
+        Progress::after(PATIENCE_IN_A_PIPE, bar, |bar| {
+            let seconds = PATIENCE_IN_A_PIPE.as_secs();
+            tell(&format!("note: at work for {seconds} s, and not done: {}", bar.message()));
+        })
+    }
+
+    /// Shows `bar` once a command has taken longer than `patience`.
+    fn after(
+        patience: Duration,
+        bar: ProgressBar,
+        show: impl FnOnce(&ProgressBar) + Send + 'static,
+    ) -> Progress {
         let (ended, end) = channel::<()>();
         let own = bar.clone();
         let waiting = std::thread::spawn(move || {
             if end.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
-                own.set_draw_target(target());
-                own.enable_steady_tick(TICK);
+                show(&own);
             }
         });
         Progress { bar, ended: Some(ended), waiting: Some(waiting) }
@@ -87,29 +97,27 @@ impl Drop for Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, Mutex};
 
-    /// Whether the bar was shown by a command that took `taken`.
-    fn shown(terminal: bool, patience: Duration, taken: Duration) -> bool {
-        let drawn = Arc::new(AtomicBool::new(false));
+    /// What a command that took `taken` showed, if it showed anything.
+    fn shown(patience: Duration, taken: Duration) -> Option<String> {
+        let drawn = Arc::new(Mutex::new(None));
         let own = drawn.clone();
         let bar = ProgressBar::with_draw_target(Some(3), ProgressDrawTarget::hidden());
-        let progress = Progress::after(patience, bar, "{pos}", terminal, move || {
-            own.store(true, Ordering::SeqCst);
-            ProgressDrawTarget::hidden()
+        bar.set_message("3 runs");
+        let progress = Progress::after(patience, bar, move |bar| {
+            *own.lock().expect("nobody panicked") = Some(bar.message());
         });
         std::thread::sleep(taken);
         progress.advance();
         drop(progress);
-        drawn.load(Ordering::SeqCst)
+        drawn.lock().expect("nobody panicked").take()
     }
 
     #[test]
-    fn it_shows_on_a_terminal_and_late() {
+    fn it_shows_late_what_is_done() {
         let (soon, late) = (Duration::from_millis(10), Duration::from_secs(600));
-        assert!(shown(true, soon, Duration::from_millis(500)));
-        assert!(!shown(true, late, Duration::ZERO), "a short command shows nothing, and waits for nothing");
-        assert!(!shown(false, soon, Duration::from_millis(200)), "nothing in a pipe");
+        assert_eq!(shown(soon, Duration::from_millis(500)).as_deref(), Some("3 runs"));
+        assert_eq!(shown(late, Duration::ZERO), None, "a short command shows nothing, and waits for nothing");
     }
 }

@@ -121,6 +121,17 @@ pub struct MeanDemand {
     hot: BTreeMap<StationId, f64>,
     /// The largest share of a station's server time that one bank must give.
     banks: BTreeMap<StationId, f64>,
+    /// By how much more or less was seen than is taken for the long run, in picoseconds or requests by station.
+    off: BTreeMap<StationId, f64>,
+}
+
+/// The station that a mean request fills first.
+struct Filled {
+    station: StationId,
+    /// Server time in picoseconds, or requests, that a request asks it for.
+    asked: f64,
+    /// By which share of that the requests of the window asked for more or less.
+    off: f64,
 }
 
 impl MeanDemand {
@@ -153,32 +164,37 @@ impl MeanDemand {
     ///
     /// Where a station is full it serves what it can, whichever cases the requests of a window happened to
     /// take, so what a request asks for in the long run is what tells how many pass: the expected mean
-    /// wherever the seen one is no further from it than it scatters, and the seen one elsewhere. How long
-    /// contexts are held, and which banks are reached, is seen alone.
+    /// wherever the seen one is no further from it than it scatters, and the seen one elsewhere. By how much the
+    /// seen one differs widens the interval of [`throughput`]. How long contexts are held, and which banks are
+    /// reached, is seen alone.
     pub fn add_seen(&mut self, share: f64, expected: &MeanDemand, seen: Option<&Recorded>, router: &Router) {
         let none = Recorded::default();
         let seen = seen.unwrap_or(&none);
+        // What is taken, and by how much more was seen.
         let mean = |expected: f64, moments: Option<&Moments>| {
             let moments = moments.copied().unwrap_or_default();
             let mean = moments.mean(seen.requests);
             let is_scatter = (mean - expected).abs() <= SCATTER * moments.half_width(seen.requests);
-            if seen.requests == 0 || is_scatter { expected } else { mean }
+            if seen.requests == 0 || is_scatter { (expected, mean - expected) } else { (mean, 0.0) }
         };
         let stations: BTreeSet<StationId> = expected.time.keys().chain(seen.time.keys()).copied().collect();
         for station in stations {
             let expected = expected.time.get(&station).copied().unwrap_or(0.0);
             let moments = seen.time.get(&station);
-            let asked = match (router.kind(station), moments) {
-                (Kind::Contexts(_) | Kind::Banks(_), Some(moments)) => moments.mean(seen.requests),
+            let (asked, off) = match (router.kind(station), moments) {
+                (Kind::Contexts(_) | Kind::Banks(_), Some(moments)) => (moments.mean(seen.requests), 0.0),
                 _ => mean(expected, moments),
             };
             *self.time.entry(station).or_default() += share * asked;
+            *self.off.entry(station).or_default() += share * off;
         }
         let pools: BTreeSet<(StationId, u8)> =
             expected.requests.keys().chain(seen.pool.keys()).copied().collect();
         for pool in pools {
             let expected = expected.requests.get(&pool).copied().unwrap_or(0.0);
-            *self.requests.entry(pool).or_default() += share * mean(expected, seen.pool.get(&pool));
+            let (asked, off) = mean(expected, seen.pool.get(&pool));
+            *self.requests.entry(pool).or_default() += share * asked;
+            *self.off.entry(pool.0).or_default() += share * off;
         }
         self.skew(&seen.banks);
     }
@@ -203,8 +219,8 @@ impl MeanDemand {
         }
     }
 
-    /// The station that is full first, with the time or the requests that it is asked for.
-    fn fullest(&self, router: &Router) -> Option<(StationId, f64)> {
+    /// The station that is full first.
+    fn fullest(&self, router: &Router) -> Option<Filled> {
         let of_time = self.time.iter().map(|(station, time)| {
             let servers = router.stations()[station.index()].servers() as f64;
             let skew = match router.kind(*station) {
@@ -226,15 +242,18 @@ impl MeanDemand {
             (station, count, count / rate / instances)
         });
         let all = of_time.chain(of_pools).filter(|(_, asked, _)| *asked > 0.0);
-        all.reduce(|most, one| if one.2 > most.2 { one } else { most })
-            .map(|(station, asked, _)| (station, asked))
+        all.reduce(|most, one| if one.2 > most.2 { one } else { most }).map(|(station, asked, _)| {
+            let off = self.off.get(&station).copied().unwrap_or(0.0);
+            Filled { station, asked, off: (off / asked).abs() }
+        })
     }
 }
 
 /// The requests that passed per second between the `edges` of a window's batches, with the interval of
 /// that rate.
 ///
-/// It is what the station that is full first served in the window, over what a request asks of it. The
+/// It is what the station that is full first served in the window, over what a request asks of it; the interval
+/// reaches as much further as the requests of the window asked for more or less than they do in the long run. The
 /// number of those that `ended` in each batch tells the same only of long windows: many that are in
 /// flight together may end together, and a window that holds their ends holds little of their work, so
 /// that it would show more than a link carries. Where contexts are full first, how long they are held
@@ -248,22 +267,22 @@ pub fn throughput(
     let (first, last) = (edges.first()?, edges.last()?);
     let per_second =
         |passed: f64, from: &Snapshot, to: &Snapshot| passed / to.at.saturating_sub(from.at).as_seconds();
-    let of = |passed: &dyn Fn(usize, &Snapshot, &Snapshot) -> f64, total: f64| {
+    let of = |passed: &dyn Fn(usize, &Snapshot, &Snapshot) -> f64, total: f64, off: f64| {
         let batches = edges.windows(2).enumerate();
         let rates =
             batches.map(|(index, pair)| per_second(passed(index, &pair[0], &pair[1]), &pair[0], &pair[1]));
         let interval = batch_means(&rates.collect::<Vec<f64>>())?;
         // Batches differ by a picosecond in length, so the mean of their rates is not quite the whole.
         let mean = per_second(total, first, last);
-        let half = (interval.high - interval.low) / 2.0;
+        let half = (interval.high - interval.low) / 2.0 + mean * off;
         Some(Interval { mean, low: mean - half, high: mean + half })
     };
-    let fullest = demand.fullest(router).map(|(station, asked)| (station.index(), asked));
+    let fullest = demand.fullest(router).map(|filled| (filled.station.index(), filled.asked, filled.off));
     let served = |snapshot: &Snapshot, index: usize| {
         snapshot.served[index].iter().map(|time| time.ps() as f64).sum::<f64>()
     };
     match fullest {
-        Some((index, asked)) if !matches!(router.stations()[index].kind, Kind::Contexts(_)) => {
+        Some((index, asked, off)) if !matches!(router.stations()[index].kind, Kind::Contexts(_)) => {
             let hottest = demand.hottest(router, StationId(index as u16));
             let hot = |snapshot: &Snapshot| snapshot.served_hot[index].ps() as f64;
             let is_pool = matches!(router.stations()[index].kind, Kind::Pool { .. });
@@ -272,14 +291,15 @@ pub fn throughput(
                 None if is_pool => (to.passed[index] - from.passed[index]) / asked,
                 None => (served(to, index) - served(from, index)) / asked,
             };
-            of(&|_, from, to| passed(from, to), passed(first, last))
+            of(&|_, from, to| passed(from, to), passed(first, last), off)
         }
         held => {
-            let most = held
-                .map_or(f64::INFINITY, |(index, asked)| (served(last, index) - served(first, index)) / asked);
+            let most = held.map_or(f64::INFINITY, |(index, asked, _)| {
+                (served(last, index) - served(first, index)) / asked
+            });
             let total = ended.iter().sum::<u64>() as f64;
             let share = if total > most { most / total } else { 1.0 };
-            of(&|batch, _, _| ended.get(batch).map_or(0.0, |ended| *ended as f64 * share), total * share)
+            of(&|batch, _, _| ended.get(batch).map_or(0.0, |ended| *ended as f64 * share), total * share, 0.0)
         }
     }
 }

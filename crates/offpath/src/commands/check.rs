@@ -4,6 +4,7 @@ use super::Context;
 use super::plan::{WhatIf, unplanned};
 use crate::failure::{Failure, NEGATIVE};
 use crate::output::{Format, SCHEMA_VERSION, Screen, replace, round, short, signed, system_line};
+use crate::progress::Progress;
 use clap::Args;
 use offpath::plan::advice::{self, Advice, Advised, Bench, Depth, Edit, Gain, RULES, SEEDS, Scope};
 use offpath::plan::check::{Fullest, Gap};
@@ -80,7 +81,9 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     }
     let directory = options.design.parent().unwrap_or(Path::new("."));
     let bench = Bench::new(&design.source.0, directory, &changes, &setting, Seed::new(options.seed));
+    let progress = Progress::endless("measuring on the twin what each rule would change");
     let advised = advice::advise(&bench, &text, Depth::Every).map_err(unplanned)?;
+    drop(progress);
     let system = setting.system(&design, &design.device)?;
     let fixed = options.fix && !advised.advice.is_empty();
     if fixed {

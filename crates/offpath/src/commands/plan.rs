@@ -532,8 +532,7 @@ impl Page<'_> {
             plan.recommendation.basis.name(),
             self.whose().map_or_else(String::new, |whose| format!(" ({whose})"))
         );
-        if let Objective::LeastHostCpu { load } | Objective::LowestP99 { load } = self.study.design.objective
-        {
+        if let Some(load) = self.study.design.objective.load() {
             text += &format!(
                 "these very shares carry {} {} in {:.0}% of {} draws{}\n",
                 short(unit.of_rate(load)),
@@ -609,7 +608,9 @@ impl Page<'_> {
         let mut text = screen.table(&["mix", unit.name(), "80% interval", "latency us", "shares"], rows);
         if self.study.design.objective == Objective::MostThroughput {
             let gain = percent(plan.optimal.rate.value, plan.greedy.rate.value);
-            let single = self.best_single().map_or_else(String::new, |one| {
+            // What is one alternative alone is not compared with itself.
+            let other = |one: &&Alone| !matches!(&plan.optimal.shares[..], [(only, _)] if *only == one.name);
+            let single = self.best_single().filter(other).map_or_else(String::new, |one| {
                 format!(
                     ", {} over {} alone",
                     signed(percent(plan.optimal.rate.value, one.rate.value), 1),

@@ -130,6 +130,15 @@ impl Row {
 }
 
 impl Row {
+    /// The system that it is of, in words.
+    fn system(&self) -> String {
+        let changed = match self.overlays.as_str() {
+            "" => "as its profile has it".to_string(),
+            overlays => format!("with {overlays}"),
+        };
+        format!("{} in {}, {}, {changed}", self.device, self.testbed, self.mode)
+    }
+
     /// The busiest station and its machine, in words: the mean over machines would hide a full one.
     fn fullest(&self) -> Option<String> {
         let station = self.fullest_station.as_deref()?;
@@ -534,27 +543,32 @@ fn read(path: &FilePath, header: &str) -> Result<BTreeMap<Key, Row>, Failure> {
 /// Rows that the sweep does not have would be lost, so they are refused.
 fn refuse_strangers(path: &FilePath, known: &BTreeMap<Key, Row>, jobs: &[Job<'_>]) -> Result<(), Failure> {
     let named: BTreeSet<Key> = jobs.iter().map(|job| job.row.key()).collect();
-    let stranger = known.iter().find(|(key, _)| !named.contains(key));
-    match stranger {
-        None => Ok(()),
-        Some((_, row)) if jobs.iter().any(|job| is_other_profile(&job.row, row)) => Err(Failure::input(
-            format!("the rows of `{}` were made from other numbers of `{}`", path.display(), row.device),
+    let Some((_, row)) = known.iter().find(|(key, _)| !named.contains(key)) else { return Ok(()) };
+    let shown = path.display();
+    if jobs.iter().any(|job| is_other_profile(&job.row, row)) {
+        return Err(Failure::input(
+            format!("the rows of `{shown}` were made from other numbers of `{}`", row.device),
             "the profile was changed since; write to another file, so that no two cards are in one",
-        )),
-        Some((_, row)) => Err(Failure::input(
-            format!(
-                "`{}` has a row that this sweep does not have: {} on {} of {}, {} clients, {} under way, seed {}",
-                path.display(),
-                row.verb,
-                row.path,
-                Bytes::new(row.payload_bytes),
-                row.clients,
-                row.in_flight,
-                row.seed
-            ),
-            "repeat the options of the sweep that wrote it (you may add to its lists), or choose another file",
-        )),
+        ));
     }
+    if let Some(own) = jobs.iter().map(|job| &job.row).find(|own| is_other_system(own, row)) {
+        return Err(Failure::input(
+            format!("the rows of `{shown}` are of {}, and this sweep is of {}", row.system(), own.system()),
+            "write to another file, or repeat the settings of the sweep that wrote it",
+        ));
+    }
+    Err(Failure::input(
+        format!(
+            "`{shown}` has a row that this sweep does not have: {} on {} of {}, {} clients, {} under way, seed {}",
+            row.verb,
+            row.path,
+            Bytes::new(row.payload_bytes),
+            row.clients,
+            row.in_flight,
+            row.seed
+        ),
+        "repeat the options of the sweep that wrote it (you may add to its lists), or choose another file",
+    ))
 }
 
 /// Rows that this program would not write are refused: of all what is known before a run is compared, and the
@@ -589,6 +603,15 @@ fn refuse_stale(path: &FilePath, known: &BTreeMap<Key, Row>, jobs: &[Job<'_>]) -
 fn is_other_profile(one: &Row, other: &Row) -> bool {
     one.profile_crc32 != other.profile_crc32
         && one.key() == Row { profile_crc32: one.profile_crc32.clone(), ..other.clone() }.key()
+}
+
+/// Whether two rows would be one but for the system that they are of.
+fn is_other_system(one: &Row, other: &Row) -> bool {
+    let own = one.clone();
+    let (device, testbed, mode) = (own.device, own.testbed, own.mode);
+    let (overlays, profile_crc32) = (own.overlays, own.profile_crc32);
+    let moved = Row { device, testbed, mode, overlays, profile_crc32, ..other.clone() };
+    one.key() != other.key() && one.key() == moved.key()
 }
 
 /// A CSV file that grows row by row.

@@ -25,7 +25,7 @@ pub struct Bench<'b> {
     pub changes: &'b Changes,
     /// The systems it runs on.
     pub setting: &'b Setting,
-    /// The seed of every draw.
+    /// The seed of every draw: the plan's, so that its mix is the one that is looked at.
     pub seed: Seed,
     /// What was run before: the same design, mix and load give the same samples.
     samples: RefCell<BTreeMap<Key, Sample>>,
@@ -110,12 +110,7 @@ impl Gain {
             .map(|(before, after)| {
                 let (old, new) = (before.value(objective), after.value(objective));
                 // A mix that does not carry the load has a low latency for few.
-                let carries = match objective {
-                    Objective::MostThroughput => true,
-                    Objective::LeastHostCpu { load } | Objective::LowestP99 { load } => {
-                        after.throughput_high >= 0.97 * load
-                    }
-                };
+                let carries = objective.load().is_none_or(|load| after.throughput_high >= 0.97 * load);
                 let share = if most { new / old - 1.0 } else { 1.0 - new / old };
                 (old > 0.0 && carries && share.is_finite()).then_some(share)
             })
@@ -171,7 +166,7 @@ impl<'b> Bench<'b> {
         setting: &'b Setting,
         seed: Seed,
     ) -> Bench<'b> {
-        Bench { name, directory, changes, setting, seed: seed.child("advice"), samples: RefCell::default() }
+        Bench { name, directory, changes, setting, seed, samples: RefCell::default() }
     }
 
     /// Reads a text and compiles it; `held` is the mix to look at, else the one that the design runs.
@@ -207,7 +202,7 @@ impl<'b> Bench<'b> {
                 }
             }
         }
-        let (setting, root) = (self.setting, self.seed);
+        let (setting, root) = (self.setting, self.seed.child("advice"));
         let results = side_by_side(open.len(), |index| {
             let (_, case, scope, seed) = &open[index];
             sample(case, scope, root.index(*seed), setting)
@@ -249,10 +244,7 @@ fn sample(case: &Case, scope: &Scope, seed: Seed, setting: &Setting) -> Result<S
     let ready = prepare(&case.design, setting).map_err(stopped)?;
     let added = added(case, &ready, scope).map_err(stopped)?;
     let ready = within(&ready, scope);
-    let offered = match case.design.objective {
-        Objective::MostThroughput => added.limited,
-        Objective::LeastHostCpu { load } | Objective::LowestP99 { load } => Some(load),
-    };
+    let offered = case.design.objective.load().or(added.limited);
     // Each seed begins at another moment of a round, so that the interval knows what the edges cut off.
     let counted = Counted { requests: REQUESTS, phase: unit_of(seed.child("phase").value()) };
     let loaded = run_mix(&ready, &case.shares, (added.capacity, added.latency_s), offered, counted, seed)?;
