@@ -207,6 +207,25 @@ fn a_small_activity_on_its_own_station_is_exact_beside_a_huge_one() {
     }
 }
 
+/// Two stations half a percent apart: one binds, at its price, and more of it brings what the other leaves.
+#[test]
+fn stations_half_a_percent_apart_are_told_apart() {
+    let problem = Problem {
+        stations: vec![Station::new("near", 1.0), Station::new("just above", 1.005)],
+        activities: vec![Activity::new("one").demand("near", 1e-6).demand("just above", 1e-6)],
+        ..Problem::default()
+    };
+    let solution = problem.solve_with_gains(&Objective::Throughput).unwrap();
+    assert_eq!(names(&solution), ["near"]);
+    near(solution.binding[0].shadow_price.unwrap(), 1e6);
+    let gain = solution.binding[0].gain_percent_for_10_percent_more.unwrap();
+    assert!((gain - 0.5).abs() < 1e-6, "{gain}% for 10% more");
+    let shares = problem.solve(&Objective::Shares(BTreeMap::from([("one".into(), 1.0)]))).unwrap();
+    assert_eq!((names(&shares), shares.binding[0].shadow_price.is_some()), (vec!["near".into()], true));
+    let slightly_more = Objective::ThroughputAtLoad { load: 1.001e6 };
+    assert!(matches!(problem.solve(&slightly_more), Err(CapacityError::LoadTooHigh { .. })));
+}
+
 #[test]
 fn an_impossible_load_names_the_station_and_the_greatest_load() {
     let problem = contested();

@@ -913,6 +913,43 @@ fn rows_of_two_cards_are_not_put_into_one_file() {
     assert!(refused.stderr.contains("were made from other numbers"), "{}", refused.stderr);
 }
 
+/// What stands too far right to be drawn is told by its place, and is no bug.
+#[test]
+fn a_mistake_in_a_very_long_line_has_its_place() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("long.toml");
+    let name = file.to_str().expect("a UTF-8 path");
+    for blanks in [10, 3_000, 70_000] {
+        let text = format!(
+            "[design]\nname = \"a\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\nrank_by = \"throughput\"\n\
+             [[alternative]]\nname = \"a\"\nrequest = [{}{{ read = \"client-hots\", bytes = \"64 B\" }}]\n",
+            " ".repeat(blanks)
+        );
+        fs::write(&file, text).expect("written");
+        let refused = offpath(&["plan", name]);
+        assert_eq!(refused.code, 2, "{blanks}: {}", refused.stderr);
+        assert!(
+            refused.stderr.contains("client-hots") && refused.stderr.contains("help:"),
+            "{}",
+            refused.stderr
+        );
+        assert!(refused.stderr.contains(":8:"), "{blanks}: {}", refused.stderr);
+        assert!(refused.stderr.len() < 4_000, "{} bytes of an answer", refused.stderr.len());
+    }
+}
+
+#[test]
+fn a_batch_fits_the_send_queue() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("batch.toml");
+    let text = "[design]\nname = \"a\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\nrank_by = \"throughput\"\n\
+                [[alternative]]\nname = \"a\"\nrequest = [{ read = \"client-host\", bytes = \"64 B\", batch = 999999999 }]\n";
+    fs::write(&file, text).expect("written");
+    let refused = offpath(&["plan", file.to_str().expect("a UTF-8 path")]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(refused.stderr.contains("999999999") && refused.stderr.contains("128"), "{}", refused.stderr);
+}
+
 #[test]
 fn a_design_names_the_device_beside_it() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -1182,11 +1219,6 @@ fn a_run_takes_the_best_mix_of_a_plan() {
     // 4000 gets: six standard deviations of the share.
     assert!(share("A5-read").is_some_and(|share| (share - 0.75).abs() < 0.041), "{gets:?}");
     assert_eq!((gets.len(), share("A4")), (2, None));
-    // The mix of the lowest tail is the answer where that was sought.
-    let text = r#"{"schema_version": 2, "workload_properties": {}, "optimal": {"shares": {"A5-read": 1}},
-                   "lowest_p99": {"shares": {"A5-send": 1}, "latency_us_p99": 7.0}}"#;
-    fs::write(&plan, text).expect("it is written");
-    assert_eq!(json(&arguments)["gets"][0]["placement"], "A5-send");
     for (shares, words) in [
         (r#"{"A5-read": 0.7, "rnic": 0.3}"#, ["`rnic`", "A5-send"]),
         (r#"{"A1": 0.7, "A4": 0.3}"#, ["A4", "another placement"]),
@@ -1421,21 +1453,23 @@ fn a_plan_by_a_parameter_says_where_the_twin_differs() {
 #[test]
 fn a_variant_does_not_change_what_the_user_set() {
     let design = format!("{}/../../designs/replication.toml", env!("CARGO_MANIFEST_DIR"));
-    let plain = answer(&["plan", &design]);
+    let plain = wide_answer(&["plan", &design]);
     assert!(plain.contains("variant reserved-contexts"), "{plain}");
-    let set = answer(&["plan", &design, "--set", "nic.contexts=150"]);
+    let set = wide_answer(&["plan", &design, "--set", "nic.contexts=150"]);
     // It multiplies what the user set, and is none where the user set what it would take.
     assert!(set.contains("variant reserved-contexts"), "{set}");
-    let taken = answer(&["plan", &design, "--set", "nic.reserved_contexts=10"]);
+    let taken = wide_answer(&["plan", &design, "--set", "nic.reserved_contexts=10"]);
     assert!(!taken.contains("variant reserved-contexts"), "{taken}");
-    let other = answer(&["plan", &design, "--set", "soc.read_latency=300ns"]);
+    let other = wide_answer(&["plan", &design, "--set", "soc.read_latency=300ns"]);
     assert!(other.contains("variant reserved-contexts"), "{other}");
+    let told = offpath(&["plan", &design, "--set", "nic.contexts=150"]).stderr;
+    assert!(told.contains("W239 of `A2` measured the system as it is shipped"), "{told}");
     assert!(set.contains(" 1 set by you") && !plain.contains("set by you"), "{set}");
     // A setting to the value that is there is none: every figure stays.
     let figures = |text: &str| -> Vec<String> {
         text.lines().filter(|line| line.contains(|c: char| c.is_ascii_digit())).map(str::to_string).collect()
     };
-    let same = figures(&answer(&["plan", &design, "--set", "nic.contexts=142"]));
+    let same = figures(&wide_answer(&["plan", &design, "--set", "nic.contexts=142"]));
     for line in figures(&plain).iter().skip(1) {
         assert!(same.contains(line), "{line}\n{same:#?}");
     }

@@ -46,6 +46,14 @@ pub struct Settled {
     idle: Vec<Fold>,
 }
 
+impl Gap {
+    /// Whether the twin's mean lies as near as is let pass, and scatters too far to tell.
+    pub fn is_unclear(&self) -> bool {
+        (self.carried_per_s / self.planned_per_s - 1.0).abs() <= self.allowed
+            || (self.carried_95_per_s.0..=self.carried_95_per_s.1).contains(&self.planned_per_s)
+    }
+}
+
 impl Settled {
     /// Whether solving once more would change the holds by less than [`SETTLED`].
     pub fn has_settled(&self) -> bool {
@@ -65,6 +73,8 @@ pub struct Gap {
     pub planned_per_s: f64,
     /// What the twin carried.
     pub carried_per_s: f64,
+    /// The 95% interval of that.
+    pub carried_95_per_s: (f64, f64),
     /// The greatest difference that is let pass, as a share.
     pub allowed: f64,
     /// The station that was busiest, on the machine where it was.
@@ -96,12 +106,7 @@ pub struct Checked {
     pub plan: Plan,
     /// How it came to be.
     pub settled: Settled,
-    /// The mix with the lowest tail that was found, where that is the objective.
-    pub tail: Option<Tail>,
 }
-
-/// The shares of a mix, and what the twin shows of it at the load.
-pub type Tail = (Vec<(String, f64)>, Loaded);
 
 /// A point of the curve of latency over throughput.
 #[derive(Clone, Debug)]
@@ -160,8 +165,10 @@ pub fn observe_all(ready: &[Ready], seed: Seed) -> Result<(Vec<Fold>, u64, f64),
 /// Which mix is settled.
 #[derive(Clone, Copy, Debug)]
 pub enum Chosen<'s> {
-    /// The best one.
+    /// The best one; where the lowest tail is sought, the one that the twin finds.
     Best,
+    /// The best one by adding up: where the lowest tail is sought, the one of least mean latency.
+    Added,
     /// One with these shares.
     Held(&'s [(String, f64)]),
 }
@@ -191,10 +198,20 @@ pub fn settle_counting(
     let (idle, sampled, widest) = observe_all(ready, seed)?;
     let load = design.objective.load();
     let mut held = hold(design, ready, &idle, chosen, (load, Counted::requests(counted)), seed)?;
-    if matches!(chosen, Chosen::Best) {
+    if matches!(chosen, Chosen::Best | Chosen::Added) {
         held = or_alone(design, ready, &idle, held, counted, seed)?;
     }
     let load = held.load;
+    let is_told = || self::blind(ready, &held.shares, &held.loaded, held.sizes, load).is_none();
+    if let (Chosen::Best, Objective::LowestP99 { load: offered }) = (chosen, design.objective)
+        && is_told()
+    {
+        let shares = lowest_tail(design, ready, &held.folds, offered, seed)?;
+        if shares != held.shares {
+            let counted = (load, Counted::requests(counted));
+            held = hold(design, ready, &idle, Chosen::Held(&shares), counted, seed)?;
+        }
+    }
     let blind = blind(ready, &held.shares, &held.loaded, held.sizes, load);
     let mut compared = compared(ready, &held.solution, load, &held.loaded, blind.clone());
     for more in LONGER {
@@ -258,8 +275,11 @@ fn hold(
     let mut first_rate = None;
     for rounds in 1.. {
         let solution = match chosen {
-            Chosen::Best => evaluate(design, &parts, &folds, false)?.optimal,
-            Chosen::Held(shares) => solve::at_fixed(design, &parts, &folds, shares)?,
+            Chosen::Best | Chosen::Added => evaluate(design, &parts, &folds, false)?.optimal,
+            Chosen::Held(shares) => {
+                let most = solve::at_fixed(design, &parts, &folds, shares)?;
+                load.map_or(most.clone(), |load| solve::at_load(most, load))
+            }
         };
         let (shares, rate) = (solve::shares(&solution), solution.total);
         if shares.is_empty() {
@@ -283,7 +303,7 @@ fn hold(
     unreachable!("the rounds are bounded")
 }
 
-/// A settled mix, or the alternative that carries more by itself, its slots held as long as it alone holds them: what
+/// A settled mix, or the alternative that is better by itself ([`solve::replaces`]), its slots held as long as it alone holds them: what
 /// a mix takes waits for what else is in it.
 fn or_alone(
     design: &Design,
@@ -294,26 +314,29 @@ fn or_alone(
     seed: Seed,
 ) -> Result<Held, miette::Report> {
     let parts = Part::all(ready);
+    let latency = |held: &Held| solve::mean_of(&held.shares, &parts, |index| idle[index].latency);
+    let mut most = held.solution.total;
     let mut best = held;
     let each = solve::each_alone(design, &parts, idle)?;
     let mut open = solve::allowed(design, &parts, idle);
     while let Some(index) = solve::best_alone(design, &each, &open) {
-        // On an idle twin nothing is held longer, so what is not more there is never more.
-        if each[index].total <= best.solution.total * (1.0 + solve::AS_GOOD) {
-            break;
-        }
         open.retain(|one| *one != index);
         let shares = [(ready[index].alternative.name.clone(), 1.0)];
-        if best.shares == shares {
+        // On an idle twin nothing is held longer, so what is not enough there is never enough.
+        let best_of = (best.solution.total, latency(&best));
+        if best.shares == shares || !solve::replaces((each[index].total, idle[index].latency), best_of, most)
+        {
             continue;
         }
         let counted = (None, Counted::requests(counted));
         let one = hold(design, ready, idle, Chosen::Held(&shares), counted, seed)?;
         let slots = slots_of(&ready[index], &one.folds[index]);
         best.folds[index].slots_alone = slots;
-        if one.solution.total > best.solution.total * (1.0 + solve::AS_GOOD) {
+        let of_one = (one.solution.total, latency(&one));
+        if solve::replaces(of_one, best_of, most) {
             best = Held { folds: best.folds, ..one };
         }
+        most = most.max(of_one.0);
     }
     Ok(best)
 }
@@ -373,9 +396,8 @@ pub fn plan_and_check(
     let carried = settled.loaded.throughput.result().filter(|_| shown);
     let doubt = Doubt { shares: &settled.shares, carried };
     let doubt = (settled.gap.is_some() || !settled.has_settled()).then_some(&doubt);
-    let plan = plan_doubted(design, ready, &settled.folds, open, doubt, seed)?;
-    let tail = if shown { lowest_tail(design, ready, &settled, seed)? } else { None };
-    Ok(Checked { plan, settled, tail })
+    let plan = plan_doubted(design, ready, &settled.folds, Some(&settled.shares), open, doubt, seed)?;
+    Ok(Checked { plan, settled })
 }
 
 /// How much less or more than planned a twin may carry: 2%, and 5% where slots bind, which are held for
@@ -464,7 +486,9 @@ pub(crate) fn differs(design: &Design, ready: &[Ready], settled: &Settled, carri
     let planned_per_s = design.objective.load().unwrap_or(settled.rate);
     let allowed = settled.allowed;
     let fullest = fullest(router, &settled.loaded);
-    let gap = Gap { planned_per_s, carried_per_s: carried.mean, allowed, fullest, blind: None };
+    let carried_95_per_s = (carried.low, carried.high);
+    let gap =
+        Gap { planned_per_s, carried_per_s: carried.mean, carried_95_per_s, allowed, fullest, blind: None };
     let is_by_chance = design.objective.load().is_some() && carried.mean > planned_per_s;
     let scatters = is_by_chance || (carried.low..=carried.high).contains(&planned_per_s);
     ((carried.mean / planned_per_s - 1.0).abs() > allowed && !scatters).then_some(gap)
@@ -509,7 +533,8 @@ fn compared(
         None => loaded.throughput,
     };
     let told = told(planned_per_s, allowed, &seen);
-    let gap = Gap { planned_per_s, carried_per_s: mean, allowed, fullest: fullest(router, loaded), blind };
+    let (fullest, carried_95_per_s) = (fullest(router, loaded), (low, high));
+    let gap = Gap { planned_per_s, carried_per_s: mean, carried_95_per_s, allowed, fullest, blind };
     if gap.blind.is_some() {
         return Compared::Differs(gap);
     }
@@ -716,31 +741,34 @@ fn hold_again(
 /// Parts of their time that stations may be busy in mixes that are tried for the lowest tail.
 const BUSY: [f64; 6] = [0.95, 0.9, 0.85, 0.8, 0.7, 0.6];
 
-/// The mix with the lowest 99th percentile at the load of a settled design, of those that are tried on the twin;
-/// `None` where the design seeks something else.
+/// Shares by alternative.
+type Shares = Vec<(String, f64)>;
+
+/// Shares of the mix with the lowest 99th percentile at a load, of those that are tried on the twin.
 ///
 /// What has the least mean latency fills stations to the brim, where tails are long. Tried besides are the mixes
 /// of least mean latency in which no station is busy for more than a part of its time, the greedy one, each
-/// alternative alone that carries the load, and mixes between the two best of all these.
-pub(crate) fn lowest_tail(
+/// alternative alone that carries the load, and mixes between the two best of all these. What is lower by less than a
+/// hundredth is no lower.
+fn lowest_tail(
     design: &Design,
     ready: &[Ready],
-    settled: &Settled,
+    folds: &[Fold],
+    offered: f64,
     seed: Seed,
-) -> Result<Option<Tail>, miette::Report> {
-    let Objective::LowestP99 { load: offered } = design.objective else { return Ok(None) };
-    let (parts, folds) = (Part::all(ready), &settled.folds);
+) -> Result<Shares, miette::Report> {
+    let parts = Part::all(ready);
     let base = evaluate(design, &parts, folds, false)?;
     let least = solve::shares(&base.optimal);
     let sizes = (base.optimal.total, solve::mean_of(&least, &parts, |index| folds[index].latency));
-    let mut candidates: Vec<Vec<(String, f64)>> = vec![least];
+    let mut candidates: Vec<Shares> = vec![least];
     for busy in BUSY {
         // A mix that would carry the load over `busy` is busy for that part of its time at the load.
         let mut eased = design.clone();
         eased.objective = Objective::LowestP99 { load: offered / busy };
         let Ok(seen) = evaluate(&eased, &parts, folds, false) else { break };
         let shares = solve::shares(&seen.optimal);
-        let is_new = |known: &Vec<(String, f64)>| {
+        let is_new = |known: &Shares| {
             let share = |all: &[(String, f64)], name: &str| {
                 all.iter().find(|(own, _)| own == name).map_or(0.0, |(_, share)| *share)
             };
@@ -751,54 +779,45 @@ pub(crate) fn lowest_tail(
             candidates.push(shares);
         }
     }
-    let reaches = |shares: &[(String, f64)]| {
-        capacity_at(design, ready, folds, shares).is_ok_and(|capacity| capacity >= offered)
+    let reaches =
+        |shares: &Shares| capacity_at(design, ready, folds, shares).is_ok_and(|capacity| capacity >= offered);
+    candidates.extend(Some(solve::shares(&base.greedy)).filter(reaches));
+    let alone = solve::allowed(design, &parts, folds).into_iter();
+    let alone = alone.filter(|index| base.alone[*index].total > offered);
+    candidates.extend(alone.map(|index| vec![(ready[index].alternative.name.clone(), 1.0)]));
+    let measured = |candidates: Vec<Shares>| -> Result<Vec<(Time, Shares)>, RunError> {
+        let tails = side_by_side(candidates.len(), |index| {
+            let loaded = run_mix(ready, &candidates[index], sizes, Some(offered), COUNTED, seed)?;
+            Ok::<_, RunError>(loaded.latencies.quantile(0.99).unwrap_or(Time::MAX))
+        });
+        tails.into_iter().zip(candidates).map(|(tail, shares)| Ok((tail?, shares))).collect()
     };
-    let greedy = solve::shares(&base.greedy);
-    if reaches(&greedy) {
-        candidates.push(greedy);
-    }
-    for index in solve::allowed(design, &parts, folds) {
-        if base.alone[index].total > offered {
-            candidates.push(vec![(ready[index].alternative.name.clone(), 1.0)]);
-        }
-    }
-    let measure = |shares: &[(String, f64)]| -> Result<(Time, Loaded), RunError> {
-        let loaded = run_mix(ready, shares, sizes, Some(offered), COUNTED, seed)?;
-        Ok((loaded.latencies.quantile(0.99).unwrap_or(Time::MAX), loaded))
-    };
-    let mut tried = Vec::new();
-    for shares in candidates {
-        let (p99, loaded) = measure(&shares)?;
-        tried.push((p99, shares, loaded));
-    }
+    let mut tried = measured(candidates)?;
+    let least = tried[0].clone();
     tried.sort_by_key(|one| one.0);
     // Bisect on the line between the two best: keep the half whose middle is lower.
     if let [first, second, ..] = tried.as_slice() {
         let (a, b) = (first.1.clone(), second.1.clone());
         let (mut low, mut high) = (0.0, 1.0);
         for _ in 0..5 {
-            let (left, right) = (low + (high - low) * 0.25, low + (high - low) * 0.75);
-            let mut sides = Vec::new();
-            for at in [left, right] {
-                let shares = between(&a, &b, at);
-                if !reaches(&shares) {
-                    sides.push(Time::MAX);
-                    continue;
-                }
-                let (p99, loaded) = measure(&shares)?;
-                sides.push(p99);
-                tried.push((p99, shares, loaded));
-            }
-            if sides[0] <= sides[1] {
+            let at = [0.25, 0.75].map(|part| between(&a, &b, low + (high - low) * part));
+            let carried = at.map(|shares| Some(shares).filter(reaches));
+            let mut tails = measured(carried.iter().flatten().cloned().collect())?.into_iter();
+            let sides = carried.map(|shares| shares.and_then(|_| tails.next()));
+            let tail = |side: &Option<(Time, Shares)>| side.as_ref().map_or(Time::MAX, |one| one.0);
+            if tail(&sides[0]) <= tail(&sides[1]) {
                 high = (low + high) / 2.0;
             } else {
                 low = (low + high) / 2.0;
             }
+            tried.extend(sides.into_iter().flatten());
         }
     }
-    let best = tried.into_iter().min_by(|a, b| a.0.cmp(&b.0)).expect("the base mix was tried");
-    Ok(Some((best.1, best.2)))
+    let best = tried.into_iter().min_by_key(|one| one.0).expect("the base mix was tried");
+    let is_lower = best.0.as_seconds() < least.0.as_seconds() * (1.0 - SETTLED);
+    let mut shares = if is_lower { best.1 } else { least.1 };
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    Ok(shares)
 }
 
 fn between(a: &[(String, f64)], b: &[(String, f64)], at: f64) -> Vec<(String, f64)> {

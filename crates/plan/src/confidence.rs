@@ -405,7 +405,10 @@ pub(crate) fn confidence(
     }
     let worth = match design.objective {
         Objective::MostThroughput => optimal,
-        Objective::LeastHostCpu { .. } => ranged(&carried, None, &|seen: &Figures| seen.worth_held),
+        // A processor that is full passes as many as its time is enough for, so that errors of rates are errors of it.
+        Objective::LeastHostCpu { .. } => {
+            ranged(&carried, Some(Figure::Throughput), &|seen: &Figures| seen.worth_held)
+        }
         Objective::LowestP99 { .. } => {
             ranged(&carried, Some(Figure::Latency), &|seen: &Figures| seen.worth_held)
         }
@@ -456,8 +459,11 @@ pub(crate) fn confidence(
         carried: carried.len() as f64 / draws.len().max(1) as f64,
         shares_carry: match design.objective.load() {
             Some(load) => {
-                let carry = carried.iter().filter(|draw| draw.mixes[0].solved >= load * (1.0 - 1e-3));
-                carry.count() as f64 / draws.len().max(1) as f64
+                // Counted over what an interval is made of, so that both say the same.
+                let rates = carried.iter().map(|draw| (draw.mixes[0].solved, draw.mixes[0].most));
+                let sample = widened(&rates.collect::<Vec<_>>(), errors(Some(Figure::Throughput)));
+                let carry = sample.iter().filter(|rate| **rate >= load * (1.0 - 1e-3)).count() as f64;
+                carry / sample.len().max(1) as f64 * total / draws.len().max(1) as f64
             }
             None => 1.0,
         },

@@ -1022,7 +1022,7 @@ pub(crate) const LONGEST: Time = Time::from_ms(60_000);
 /// A message carries its alternative as 8 bits, and nobody compares more.
 const MOST_ALTERNATIVES: usize = 200;
 /// What a queue pair has room for unless a program asks for more ([`offpath_fabric::QueuePairOptions`]).
-const MOST_BRANCHES: usize = 128;
+const SEND_QUEUE: usize = 128;
 
 /// What a verb's step may say beside its path.
 /// The longest value that the coded store keeps.
@@ -1580,7 +1580,10 @@ impl Resolver<'_> {
         if let Some(name) = changes.parameters.keys().find(|name| !self.names.contains_key(*name)) {
             let known: Vec<&str> = self.names.keys().map(String::as_str).collect();
             return Err(miette::miette!(
-                help = format!("its parameters are: {}", known.join(", ")),
+                help = match known.is_empty() {
+                    true => "its file has no `[parameters]`; name one there and use it in a step".to_string(),
+                    false => format!("its parameters are: {}", known.join(", ")),
+                },
                 "the design `{}` has no parameter `{name}`",
                 self.file.raw.design.name
             ));
@@ -2216,6 +2219,16 @@ impl Resolver<'_> {
             let mut batch = 1;
             if let Some(given) = &step.batch {
                 batch = self.whole("batch", &format!("{id}.batch"), given, u32::MAX.into())?.0 as u32;
+                if batch as usize > SEND_QUEUE {
+                    return Err(self.error(
+                        format!(
+                            "a batch of {batch} on `{}`: the send queue of a connection holds {SEND_QUEUE}",
+                            path.get_ref()
+                        ),
+                        "post them in smaller batches",
+                        given.span(),
+                    ));
+                }
                 // A path of three words ends with the engine's name.
                 if path.get_ref().split('-').count() > 2 {
                     return Err(self.error(
@@ -2298,10 +2311,10 @@ impl Resolver<'_> {
             });
         }
         if let Some(branches) = &step.parallel {
-            if branches.len() > MOST_BRANCHES {
+            if branches.len() > SEND_QUEUE {
                 return Err(self.error(
                     format!(
-                        "{} branches begin at once, and the send queue of a connection holds {MOST_BRANCHES}",
+                        "{} branches begin at once, and the send queue of a connection holds {SEND_QUEUE}",
                         branches.len()
                     ),
                     "let several `parallel` steps follow each other, or let one step of more bytes stand for many alike",

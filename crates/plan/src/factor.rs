@@ -147,17 +147,14 @@ impl<'a> Base<'a> {
     pub fn factors(&self) -> Vec<Factor> {
         let mut factors = factors_of(&self.systems);
         // What the user's design says of sizes and numbers is the question, and no guess, unless the user gives
-        // an interval; so is what it plans at one value after the other. What it says that work takes, how
-        // fast it goes or how often something happens is a guess of the user's in any case.
-        let swept = self.design.sweep.as_ref().map(|(name, _)| format!("parameters.{name}"));
+        // an interval. What it says that work takes, how fast it goes or how often something happens is a guess of
+        // the user's in any case, also where it is planned at other values besides.
         let guessed = |one: &Estimate| match one.value.dimension() {
             Dimension::Time | Dimension::BitRate | Dimension::OpRate | Dimension::Frequency => true,
             Dimension::Ratio => one.value.base().fract() != 0.0,
             Dimension::Bytes | Dimension::Count => false,
         };
-        let is_open = |one: &&Estimate| {
-            one.low.is_some() || guessed(one) && swept.as_deref().is_none_or(|swept| *one.id != *swept)
-        };
+        let is_open = |one: &&Estimate| one.low.is_some() || guessed(one);
         let open = self.design.estimates().iter().filter(is_open);
         factors.extend(open.map(|one| Factor {
             id: one.id.to_string(),

@@ -57,8 +57,10 @@ impl Hint for TwinFabric {
 /// What the idle twin shows of one alternative.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// The mean demand of a request.
+    /// The mean demand of a request; by adding up its steps where a branch is too rare to be among the samples.
     pub fold: Fold,
+    /// What the sampled requests alone asked for.
+    pub sampled: Fold,
     /// Requests that were run.
     pub requests: u64,
     /// The widest 95% interval of any demand, as a share of it.
@@ -227,10 +229,15 @@ pub fn observe(one: &Ready, seed: Seed) -> Result<Observed, RunError> {
     let (recorded, latency) = taken.ok_or_else(|| stopped("the run ended before it was observed"))?;
     let mut fold = fold_of(&recorded, &one.router);
     fold.latency = latency.as_seconds() / recorded.requests as f64;
+    let sampled = fold.clone();
     // What crosses the network as payload, and what of computing is estimated, the twin does not tell.
     let added = one.compiled.fold(&one.router);
-    let seen = |observed: f64, added: f64| if observed < added * (1.0 - UNSEEN) { added } else { observed };
     // A branch that is taken too rarely to be among the samples is demanded all the same.
+    let branches = one.compiled.extremes(&one.router).rarest < 1.0;
+    let seen = |observed: f64, added: f64| match branches && observed < added * (1.0 - UNSEEN) {
+        true => added,
+        false => observed,
+    };
     for (station, seconds) in &added.seconds {
         let observed = fold.seconds.entry(station.clone()).or_default();
         *observed = seen(*observed, *seconds);
@@ -240,11 +247,10 @@ pub fn observe(one: &Ready, seed: Seed) -> Result<Observed, RunError> {
         *observed = seen(*observed, *requests);
     }
     // How often a case comes among few samples is not how often it comes; its latency adds up all the same.
-    let branches = one.compiled.extremes(&one.router).rarest < 1.0;
-    fold.latency = if branches { added.latency } else { seen(fold.latency, added.latency) };
+    fold.latency = if branches { added.latency } else { fold.latency };
     (fold.network_bytes, fold.estimated) = (added.network_bytes, added.estimated);
     fold.background = added.background;
-    Ok(Observed { widest: proportional_error(&recorded), requests: recorded.requests, fold })
+    Ok(Observed { widest: proportional_error(&recorded), requests: recorded.requests, fold, sampled })
 }
 
 /// How far the means of proportional samples may be off: a case that is owed at most one request

@@ -3,7 +3,7 @@
 
 use crate::coded;
 use crate::confidence::{self, Basis, Doubt, Influence, Mechanism, Ranged, Rest};
-use crate::design::{Alternative, CacheUse, Design, Runs};
+use crate::design::{Alternative, CacheUse, Design, Objective, Runs};
 use crate::program::{Compiled, Fold, compile};
 use crate::solve::{self, Part, evaluate, host_seconds, main_router};
 use offpath_capacity::{CapacityError, Constraint, Solution};
@@ -149,6 +149,9 @@ pub struct Plan {
     pub servers: BTreeMap<String, f64>,
 }
 
+/// Why a row is no evidence of a system that something was changed of.
+pub(crate) const AS_SHIPPED: &str = "measured the system as it is shipped";
+
 /// Why there is no plan.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum PlanError {
@@ -161,10 +164,15 @@ pub enum PlanError {
     },
     /// The stations cannot carry it.
     #[error(transparent)]
-    #[diagnostic(help(
-        "plan with `most-throughput` for what can be carried; every alternative needs a step that takes time at a station"
-    ))]
+    #[diagnostic(help("{}", remedy(.0)))]
     Capacity(#[from] CapacityError),
+}
+
+fn remedy(error: &CapacityError) -> &'static str {
+    match error {
+        CapacityError::LoadTooHigh { .. } => "leave `--goal` and `--load` out to see what can be carried",
+        _ => "every alternative needs a step that takes time at a station",
+    }
 }
 
 /// The systems that a design's alternatives run on.
@@ -302,9 +310,7 @@ fn prepare_by(design: &Design, setting: &Setting, follow: Follow<'_>) -> Result<
     }
     if setting.changes_system(design)? {
         let rows = ready.iter_mut().flat_map(|one| &mut one.alternative.rows);
-        rows.for_each(|(_, objection)| {
-            *objection = objection.or(Some("measured the system as it is shipped"))
-        });
+        rows.for_each(|(_, objection)| *objection = objection.or(Some(AS_SHIPPED)));
     }
     Ok(ready)
 }
@@ -377,7 +383,7 @@ pub fn plan(
     open: &[Mechanism],
     seed: Seed,
 ) -> Result<Plan, miette::Report> {
-    plan_doubted(design, ready, folds, open, None, seed)
+    plan_doubted(design, ready, folds, None, open, None, seed)
 }
 
 /// [`plan`] of a mix of which the twin carried something else.
@@ -385,13 +391,20 @@ pub(crate) fn plan_doubted(
     design: &Design,
     ready: &[Ready],
     folds: &[Fold],
+    shares: Option<&[(String, f64)]>,
     open: &[Mechanism],
     doubt: Option<&Doubt<'_>>,
     seed: Seed,
 ) -> Result<Plan, miette::Report> {
     let parts = Part::all(ready);
     let main = main_router(&parts)?;
-    let seen = evaluate(design, &parts, folds, true)?;
+    let mut seen = evaluate(design, &parts, folds, true)?;
+    // Which mix has the lowest tail the twin has found; adding up tells the least mean latency alone.
+    if let (Objective::LowestP99 { load }, Some(shares)) = (design.objective, shares)
+        && solve::shares(&seen.optimal) != shares
+    {
+        seen.optimal = solve::at_load(solve::at_fixed(design, &parts, folds, shares)?, load);
+    }
     let sure = confidence::confidence(design, ready, folds, &seen, open, doubt, seed)?;
     let alternatives = ready
         .iter()

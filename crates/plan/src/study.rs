@@ -10,7 +10,7 @@ use crate::check::{self, Checked, Chosen, Gap, Point, Settled, plan_and_check, s
 use crate::coded::{self, Agreement};
 use crate::confidence::Mechanism;
 use crate::design::{Changes, Design};
-use crate::planner::{PlanError, Ready, Setting, prepare, prepare_named};
+use crate::planner::{AS_SHIPPED, PlanError, Ready, Setting, prepare, prepare_named};
 use crate::side_by_side::side_by_side;
 use crate::solve::{self, Part, evaluate, mean_of};
 use offpath_profile::{Provenance, System};
@@ -108,6 +108,8 @@ pub struct Study {
     pub code: Option<Agreement>,
     /// Changes of the design that gain.
     pub advised: Advised,
+    /// Alternatives with a verb that nothing published is about.
+    pub without_evidence: Vec<String>,
     /// What the design asks of its system that its author may not have meant.
     pub notes: Vec<String>,
 }
@@ -116,6 +118,7 @@ pub struct Study {
 struct Job<'a> {
     design: &'a Design,
     setting: Setting,
+    chosen: Chosen<'a>,
 }
 
 impl Study {
@@ -140,15 +143,22 @@ impl Study {
         let varied = varied(&design, ask)?;
 
         // The design as it is, then without the changes, then on each open mechanism, then at each value.
-        let mut jobs = vec![Job { design: &design, setting: ask.setting.clone() }];
+        // The lowest tail is sought once: it takes a search.
+        let added = Chosen::Added;
+        let mut jobs = vec![Job { design: &design, setting: ask.setting.clone(), chosen: Chosen::Best }];
         if changes {
-            jobs.push(Job { design: &design, setting: plain.clone() });
+            jobs.push(Job { design: &design, setting: plain.clone(), chosen: added });
         }
         for (name, _) in &variants {
             let mechanism = Some(name.clone());
-            jobs.push(Job { design: &design, setting: Setting { mechanism, ..ask.setting.clone() } });
+            let setting = Setting { mechanism, ..ask.setting.clone() };
+            jobs.push(Job { design: &design, setting, chosen: added });
         }
-        jobs.extend(varied.iter().map(|(_, design)| Job { design, setting: ask.setting.clone() }));
+        jobs.extend(varied.iter().map(|(_, design)| Job {
+            design,
+            setting: ask.setting.clone(),
+            chosen: added,
+        }));
         let settled = side_by_side(jobs.len(), |index| settled(&jobs[index], ask.seed));
         let mut settled = settled.into_iter();
         let mut next = || settled.next().expect("every job has an answer");
@@ -191,16 +201,15 @@ impl Study {
         let code = coded::agreement(&design, &ready, &checked.plan)?;
         let directory = ask.file.parent().unwrap_or(Path::new("."));
         let bench = Bench::new(&design.source.0, directory, ask.changes, ask.setting, ask.seed);
-        let advised = advice::advise_on(
-            &bench,
-            &design.source.1,
-            Depth::Promising,
-            Some((&checked.settled, checked.tail.as_ref())),
-        )?;
-        let notes = short_of_machines(&ready);
+        let advised = advice::advise_on(&bench, &design.source.1, Depth::Promising, Some(&checked.settled))?;
+        let mut notes = short_of_machines(&ready);
+        notes.extend(unmeasured(&ready));
+        let unknown = ready.iter().filter(|one| !one.compiled.has_evidence());
+        let without_evidence = unknown.map(|one| one.alternative.name.clone()).collect();
         let numbers = ready.iter().flat_map(|one| one.router.system().numbers.values());
         let known = numbers.map(|one| ((one.file.clone(), one.key.clone()), one.provenance)).collect();
         Ok(Study {
+            without_evidence,
             notes,
             system,
             known,
@@ -241,6 +250,19 @@ fn short_of_machines(ready: &[Ready]) -> Vec<String> {
     found.into_iter().collect()
 }
 
+/// Rows that fix an alternative of the system as it is shipped, and say nothing of a system that settings changed.
+fn unmeasured(ready: &[Ready]) -> Option<String> {
+    let lost = |one: &Ready| {
+        let rows = one.alternative.rows.iter().filter(|(_, objection)| *objection == Some(AS_SHIPPED));
+        let rows: Vec<&str> = rows.map(|(row, _)| row.as_str()).collect();
+        (!rows.is_empty()).then(|| format!("{} of `{}`", rows.join(", "), one.alternative.name))
+    };
+    let lost: Vec<String> = ready.iter().filter_map(lost).collect();
+    (!lost.is_empty()).then(|| {
+        format!("{} {AS_SHIPPED}: on the system as it is set here they fix no rate", lost.join(" and "))
+    })
+}
+
 /// Whether a variant leaves the numbers that the user set as they are: what is set is not open.
 fn leaves_settings(design: &Design, ask: &Ask<'_>, system: &System, variant: &str) -> bool {
     let setting = Setting { mechanism: Some(variant.to_string()), ..ask.setting.clone() };
@@ -275,7 +297,7 @@ fn varied(design: &Design, ask: &Ask<'_>) -> Result<Vec<(f64, Design)>, miette::
 
 fn settled(job: &Job<'_>, seed: Seed) -> Result<(Settled, Solved), miette::Report> {
     let ready = prepare(job.design, &job.setting)?;
-    let mut settled = settle(job.design, &ready, Chosen::Best, seed)?;
+    let mut settled = settle(job.design, &ready, job.chosen, seed)?;
     settle_alone(job.design, &ready, &mut settled, seed)?;
     let solved = solved(job.design, &ready, &settled)?;
     Ok((settled, solved))

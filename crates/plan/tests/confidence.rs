@@ -349,8 +349,8 @@ fn the_load_that_is_asked_for_does_not_choose_the_draws_of_alternatives() {
     }
 }
 
-/// How often something happens is guessed as how long it takes is. What is planned at one value after the
-/// other is the question, and so is a share of nothing or of all.
+/// How often something happens is guessed as how long it takes is, whether or not it is planned at other values
+/// besides. A share of nothing or of all is no guess.
 #[test]
 fn a_guessed_share_is_called_the_users_estimate() {
     let of = |head: &str, alternative: &str| {
@@ -372,7 +372,7 @@ fn a_guessed_share_is_called_the_users_estimate() {
     assert_eq!(of(parameter, &branch("\"share\"")), Basis::YourEstimate);
     assert_eq!(of("", &branch("1.0")), Basis::Predicted);
     let swept = "[sweep]\nparameter = \"share\"\nvalues = [0.1, 0.3]";
-    assert_eq!(of(&format!("{parameter}\n{swept}"), &branch("\"share\"")), Basis::Predicted);
+    assert_eq!(of(&format!("{parameter}\n{swept}"), &branch("\"share\"")), Basis::YourEstimate);
     let cache = "[object.values]\nentry = \"64 KiB\"\n[workload]\nycsb = \"../../workloads/workloadc\"\nset = { recordcount \
                  = 1000 }\n[cache]\nat = \"arm\"\nbudget = \"16 MiB\"\nhottest = \"values\"";
     let cached = |ratio: &str| {

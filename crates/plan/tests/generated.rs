@@ -3,16 +3,20 @@
 //!
 //! `OFFPATH_DESIGNS=2000` draws so many, `OFFPATH_DESIGNS=2000@500` from the 500th on.
 
+mod common;
 #[path = "../../twin/tests/generated/mod.rs"]
 mod generated;
 
+use common::setting;
 use generated::{Draw, system};
 use offpath_capacity::Constraint;
 use offpath_plan::check::{Chosen, Gap, settle_counting};
 use offpath_plan::planner::make_ready;
 use offpath_plan::program::Instruction;
 use offpath_plan::solve::{activity, stations};
-use offpath_plan::{Changes, Design, Fold, Ready};
+use offpath_plan::study::{Ask, Study};
+use offpath_plan::{Changes, Design, Fold, Ranged, Ready};
+use offpath_profile::{Library, Request};
 use offpath_route::{Kind, Path, Router};
 use offpath_twin::{Interval, Seed};
 use std::collections::{BTreeMap, BTreeSet};
@@ -372,6 +376,66 @@ fn judged(seed: u64) -> (String, Outcome) {
     let text = design(&mut draw, &router);
     let outcome = judge(&text, &router, seed);
     (text, outcome)
+}
+
+/// Two ways of serving that nobody wrote, on the shipped card, with all that `plan` says of a design.
+fn studied(seed: u64, router: &Router) -> Result<(), String> {
+    let way = |name: &str| design(&mut Draw::of(Seed::new(seed).child(name)), router);
+    let second = way("b");
+    let (_, second) = second.split_once("name = \"a\"\n").expect("a design has an alternative");
+    let text = format!("{}\n[[alternative]]\nname = \"b\"\n{second}", way("a"));
+    let text = text.replace("device = \"generated\"", "device = \"bluefield2\"");
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("design.toml");
+    std::fs::write(&file, &text).expect("written");
+    let changes = Changes::default();
+    let ask = Ask {
+        file: &file,
+        changes: &changes,
+        setting: &setting(&[], &[]),
+        seed: Seed::new(seed),
+        curve: true,
+    };
+    let study = match Study::of(&ask) {
+        Ok(study) => study,
+        Err(error) if error.help().is_some() => return Ok(()),
+        Err(error) => return Err(format!("refused without a remedy: {error}\n{text}")),
+    };
+    let plan = &study.checked.plan;
+    let wrong = |what: String| Err(format!("{what}\n{text}"));
+    let total: f64 = plan.optimal.shares.iter().map(|(_, share)| share).sum();
+    if (total - 1.0).abs() > 1e-6 {
+        return wrong(format!("the shares add up to {total}"));
+    }
+    let most = plan.alternatives.iter().map(|one| one.rate.value).fold(0.0, f64::max);
+    if plan.optimal.rate.value < 0.985 * most {
+        return wrong(format!("{} of the best mix, {most} of one alternative", plan.optimal.rate.value));
+    }
+    let rates = plan.alternatives.iter().map(|one| one.rate).chain([plan.optimal.rate, plan.greedy.rate]);
+    for Ranged { value, range_80: (low, high), range_95: (least, greatest) } in rates {
+        if !(least <= low && low <= value && value <= high && high <= greatest) {
+            return wrong(format!("{least} {low} {value} {high} {greatest}"));
+        }
+    }
+    let settled = &study.checked.settled;
+    let carried = settled.loaded.throughput;
+    let is_told = settled.gap.is_some() || (carried.mean / settled.rate - 1.0).abs() <= settled.allowed;
+    if !is_told {
+        return wrong(format!("the twin carries {carried:?} of {} without a word", settled.rate));
+    }
+    Ok(())
+}
+
+#[test]
+fn generated_mixes_are_studied() {
+    let (first, count) = drawn();
+    let system = Library::builtin().load(&Request { device: "bluefield2", ..Request::default() });
+    let router = Router::new(&system.expect("it is shipped")).expect("it has routes");
+    for seed in first..first + count.div_ceil(5) {
+        let studied = std::panic::catch_unwind(|| studied(seed, &router));
+        let told = studied.unwrap_or_else(|_| Err("it panics".to_string()));
+        assert_eq!(told, Ok(()), "design {seed}");
+    }
 }
 
 /// What is refused, without the names and numbers of the case.

@@ -215,6 +215,29 @@ fn no_alternative_alone_is_better_than_the_best_mix() {
     }
 }
 
+/// Of two alternatives that fill the same station, one quicker by a little, no mix is quicker by enough: each alone is
+/// asked.
+#[test]
+fn of_alternatives_as_good_the_quicker_is_taken() {
+    let best = |quick: &str| {
+        let of = |wait: &str, time: &str| {
+            format!(
+                "{{ send-ud = \"client-soc\", bytes = \"16 B\" }}, {wait} {{ compute = \"soc\", time = \"{time}\" }}, \
+                 {{ send-ud = \"soc-client\", bytes = \"64 B\" }}"
+            )
+        };
+        let text = HEAD.to_string()
+            + &alternative("more", "", &of("{ wait = \"800 ns\" },", "1 us"))
+            + &alternative("quick", "", &of("", quick));
+        let study = studied(&text, &setting(&[], &[])).expect("it is planned");
+        let optimal = &study.checked.plan.optimal;
+        assert_eq!(study.checked.settled.shares, optimal.shares);
+        (optimal.shares[0].0.clone(), optimal.shares.len(), optimal.unique)
+    };
+    assert_eq!(best("1.010 us"), ("quick".into(), 1, false), "within a hundredth");
+    assert_eq!(best("1.020 us"), ("more".into(), 1, true), "two hundredths are told apart");
+}
+
 /// Two mixes within a thousandth of one another are as good, and the quicker one is taken.
 #[test]
 fn of_mixes_as_good_the_quicker_is_taken() {
@@ -271,7 +294,7 @@ fn what_the_latency_bound_forbids_has_no_lowest_tail() {
     let checked = studied(&text, &setting(&[], &[])).expect("it is planned").checked;
     let b = checked.plan.alternatives.iter().find(|one| one.name == "b").expect("it is there");
     assert!(b.latency_s.value > 4.4e-6 && b.rate.value > 16.5e6, "it would carry the load");
-    let (shares, _) = checked.tail.expect("a mix is found");
+    let shares = checked.settled.shares;
     assert!(shares.iter().all(|(name, share)| name == "a" || *share == 0.0), "{shares:?}");
 }
 
@@ -300,6 +323,26 @@ fn a_limit_on_the_host_is_no_gap() {
     assert_eq!((&settled.gap, settled.load), (&None, Some(rate)));
     assert!((settled.loaded.throughput.mean / rate - 1.0).abs() < 0.03, "{:?}", settled.loaded.throughput);
     assert!(study.advised.unconfirmed.is_none(), "gains are measured under the limit");
+}
+
+/// How often a load is carried is counted over what the interval of the same rate is made of, and host time, which full
+/// processors turn into a rate, is known no better than that rate.
+#[test]
+fn a_load_and_host_time_are_known_as_well_as_the_rate() {
+    let text = |objective: &str, load: &str| at(objective, load) + &alternative("a", "", BY_HOST);
+    let plan = |text: &str| studied(text, &setting(&[], &[])).expect("it is planned").checked.plan;
+    let free = plan(&text("most-throughput", ""));
+    let (rate, (low, high)) = (free.optimal.rate.value, free.optimal.rate.range_80);
+    assert!(low < 0.8 * rate && high > 1.2 * rate, "{low} {rate} {high}");
+    let near = plan(&text("lowest-p99", &format!("offered_load = \"{:.0}/s\"\n", 0.97 * rate)));
+    let carried = near.recommendation.shares_carry_in;
+    assert!(
+        (0.3..0.75).contains(&carried),
+        "97% of the rate is carried in {carried} of what the interval is of"
+    );
+    let host = plan(&text("least-host-cpu", &format!("offered_load = \"{:.0}/s\"\n", 0.3 * rate)));
+    let (time, (least, most)) = (host.worth.value, host.worth.range_80);
+    assert!(least / time < 0.85 && most / time > 1.15, "{least} {time} {most}");
 }
 
 /// A count that binds nothing because the user says that there are many is the user's.

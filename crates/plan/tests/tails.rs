@@ -44,7 +44,7 @@ fn no_alternative_alone_has_a_lower_tail_than_the_mix_that_was_asked_to_have_the
     let ready = prepare(&design, &setting(&[], &[])).expect("the design is in order");
     let settled = settle(&design, &ready, Chosen::Best, Seed::new(17)).expect("the twin runs it");
     let checked = plan_and_check(&design, &ready, settled, &[], Seed::new(17)).expect("there is a plan");
-    let (shares, loaded) = checked.tail.expect("a mix is found");
+    let (shares, loaded) = (checked.settled.shares, checked.settled.loaded);
     let found = loaded.latencies.quantile(0.99).expect("requests ended");
     let mut alone = Vec::new();
     for one in &ready {
@@ -124,10 +124,19 @@ fn the_lowest_tail_is_not_that_of_a_full_station() {
     let checked = plan_and_check(&design, &ready, settled, &[], Seed::new(17)).expect("there is a plan");
     let busy = |loaded: &Loaded| loaded.fullest.values().map(|(_, busy)| *busy).fold(0.0, f64::max);
     let p99 = |loaded: &Loaded| loaded.latencies.quantile(0.99).expect("requests ended");
-    assert!(busy(&checked.settled.loaded) > 0.99, "least latency fills a station");
-    let (shares, found) = checked.tail.expect("a mix is found");
-    assert!(busy(&found) < 0.97, "{shares:?}: {}", busy(&found));
-    assert!(p99(&found).as_seconds() < 0.97 * p99(&checked.settled.loaded).as_seconds(), "{shares:?}");
+    // By adding up the least mean latency alone is known.
+    let folds: Vec<_> = checked.plan.alternatives.iter().map(|one| one.demand.clone()).collect();
+    let quickest = plan(&design, &ready, &folds, &[], Seed::new(17)).expect("there is a plan").optimal;
+    let quickest = settle(&design, &ready, Chosen::Held(&quickest.shares), Seed::new(17)).expect("it runs");
+    assert!(busy(&quickest.loaded) > 0.99, "least latency fills a station");
+    let (shares, found) = (&checked.settled.shares, &checked.settled.loaded);
+    assert!(busy(found) < 0.97, "{shares:?}: {}", busy(found));
+    assert!(p99(found).as_seconds() < 0.97 * p99(&quickest.loaded).as_seconds(), "{shares:?}");
+    // What is said of the plan is said of that mix.
+    assert_eq!((&checked.plan.optimal.shares, checked.plan.optimal.rate.value), (shares, 60e6));
+    let curve = curve(&design, &ready, &checked.plan, Seed::new(17)).expect("the twin runs it");
+    let at = curve.iter().find(|point| point.offered_per_s == 60e6).expect("the load is on the curve");
+    near("p99 on the curve", p99(&at.loaded).as_seconds(), p99(found).as_seconds(), 0.02);
 }
 
 #[test]
@@ -143,8 +152,7 @@ fn what_is_advised_is_advised_of_the_lowest_tail_that_is_planned() {
     let setting = setting(&[], &[]);
     let ask = Ask { file: &file, changes: &changes, setting: &setting, seed: Seed::new(1), curve: false };
     let study = Study::of(&ask).expect("it is planned");
-    let (planned, _) = study.checked.tail.as_ref().expect("a mix is found");
-    assert_ne!(*planned, study.checked.settled.shares, "the least mean latency has another mix");
+    let planned = &study.checked.plan.optimal.shares;
     assert_eq!(study.advised.shares, *planned);
 
     let text = std::fs::read_to_string(&file).expect("the design is there");

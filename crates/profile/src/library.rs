@@ -207,6 +207,7 @@ impl Library {
             overlays.push(document);
             system.overlays.push(name.to_string());
         }
+        system.claim_multiples()?;
         overlay::check_counts(&system, |role| {
             overlay::counted_at(role, &request.settings, &overlays, &testbed)
         })?;

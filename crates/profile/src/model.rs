@@ -68,8 +68,8 @@ pub struct System {
     pub rivals: Vec<(String, String)>,
     /// The overlays and settings in force, in order, as the user wrote them.
     pub overlays: Vec<String>,
-    /// What overlays multiply. The numbers stay those of the profiles, with their intervals and origins; what
-    /// the model computes with are the products.
+    /// What the mechanisms in force multiply. The numbers stay those of the profiles, with their intervals and
+    /// origins; what the model computes with are the products.
     pub scales: Vec<Scale>,
 }
 

@@ -86,7 +86,8 @@ impl System {
     /// Gives a number a value, and what is a multiple of it that of the product. Problem and next step where a
     /// product makes no sense.
     fn put(&mut self, name: &str, value: Quantity) -> Result<(), (Problem, String)> {
-        if !self.scales.iter().any(|scale| scale.name == name && scale.of == name) {
+        // What is a multiple of a number follows that one alone.
+        if !self.scales.iter().any(|scale| scale.name == name) {
             self.fill(name, value);
         }
         let mut scales = std::mem::take(&mut self.scales);
@@ -112,6 +113,24 @@ impl System {
         self.fill(name, value);
         self.scales.retain(|scale| scale.name != name);
         self.scales.push(Scale { name: name.into(), times, of, overlay: overlay.into(), value });
+        Ok(())
+    }
+
+    /// Makes what overlays multiply the user's own numbers, with the interval of the product, but for the mechanisms of
+    /// the card: whoever says that a number is another one says something that nobody measured.
+    pub(crate) fn claim_multiples(&mut self) -> Result<(), ProfileError> {
+        let is_mechanism = |scale: &Scale| self.rivals.iter().any(|(rival, _)| *rival == scale.overlay);
+        let (kept, own): (Vec<Scale>, Vec<Scale>) = self.scales.iter().cloned().partition(is_mechanism);
+        self.scales = kept;
+        for Scale { name, times, of, overlay, value } in own {
+            let end = |end: Option<Quantity>| self.product(&name, times, &of, end?).ok();
+            let (low, high) = self.numbers.get(&of).map_or((None, None), |of| (end(of.low), end(of.high)));
+            let source = format!("overlay {overlay}: {times} times {of}");
+            let mut number = Arc::unwrap_or_clone(set_number(&name, value, &source, &overlay));
+            (number.low, number.high) = low.zip(high).unzip();
+            self.put(&name, value).map_err(|(problem, help)| ProfileError::new(problem, help, None))?;
+            self.numbers.insert(name, Arc::new(number));
+        }
         Ok(())
     }
 

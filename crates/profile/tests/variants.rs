@@ -116,15 +116,21 @@ fn overlays_match_in_every_machine_and_are_recorded() {
 
 #[test]
 fn an_overlay_may_multiply_what_was_there() {
-    let of = |lines: &str| {
+    let load = |lines: &str, header: &str, settings: &[&str]| {
         let mut library = library();
         let text = format!("[overlay]\nname = \"mine\"\ndescription = \"d\"\n[set]\n{lines}");
         library.insert(Category::Overlay, "mine", &text);
-        let settings = vec!["nic.contexts=100".into()];
+        library.insert(
+            Category::Device,
+            "invented",
+            &INVENTED.replace("host_at = \"hub\"\n", &format!("host_at = \"hub\"\n{header}")),
+        );
+        let settings = settings.iter().map(ToString::to_string).collect();
         library.load(&Request { device: "invented", overlays: vec!["mine"], settings, ..Request::default() })
     };
-    // Each line multiplies the number, whichever line comes first and whatever is set after it. The number stays
-    // the profile's or the user's.
+    let of = |lines: &str| load(lines, "rivals = \"mine\"\n", &["nic.contexts=100"]);
+    // Each line multiplies the number, whichever line comes first and whatever is set after it. As a mechanism of the
+    // card it leaves the number the profile's or the user's.
     let lines = [
         "\"nic.contexts\" = { times = 1.5 }\n",
         "\"nic.reserved_contexts\" = { times = 0.331, of = \"nic.contexts\" }\n",
@@ -139,9 +145,33 @@ fn an_overlay_may_multiply_what_was_there() {
         let moved = system.with("nic.contexts", Quantity::Count(200)).unwrap();
         let nic = &moved.machine("server").unwrap().nic;
         assert_eq!((nic.contexts, nic.reserved_contexts), (300, 66), "what is moved is multiplied");
+        let moved = system.with("nic.reserved_contexts", Quantity::Count(7)).unwrap();
+        assert_eq!(moved.machine("server").unwrap().nic.reserved_contexts, 33, "it is a multiple of another");
         let error = system.with("nic.contexts", Quantity::Count(900_000)).unwrap_err();
         assert!(error.to_string().contains("1350000"), "{error}");
     }
+    // Whoever writes an overlay of their own says what nobody measured: the product is theirs.
+    for lines in [lines.concat(), [lines[1], lines[0]].concat()] {
+        let system = load(&lines, "", &["nic.contexts=100"]).expect("it loads");
+        let nic = &system.machine("server").unwrap().nic;
+        assert_eq!((nic.contexts, nic.reserved_contexts), (150, 33), "of 100");
+        assert!(system.scales.is_empty());
+        for (name, value) in [("nic.contexts", 150), ("nic.reserved_contexts", 33)] {
+            let number = &system.numbers[name];
+            assert_eq!((number.value, number.provenance), (Quantity::Count(value), Provenance::Set));
+            assert!(number.source.contains("times nic.contexts"), "{}", number.source);
+        }
+    }
+    let before = load("\"nic.contexts\" = 100", "", &[]).expect("it loads");
+    let ranged = before.numbers.iter().find(|(_, one)| one.low.is_some_and(|low| low.base() > 100.0));
+    let (name, shipped) = ranged.expect("some number has an interval");
+    let system = load(&format!("\"{name}\" = {{ times = 2.0 }}"), "", &[]).expect("it loads");
+    let own = &system.numbers[name];
+    let twice = |of: Option<Quantity>| of.map(|of| 2.0 * of.base());
+    assert_eq!(
+        (own.low.map(Quantity::base), own.high.map(Quantity::base)),
+        (twice(shipped.low), twice(shipped.high))
+    );
     for (line, says) in [
         ("\"nic.contexts\" = { times = 1.5, of = \"nic.context\" }", "no number `nic.context`"),
         ("\"nic.contexts\" = { times = 1.5, of = \"nic.pass_time\" }", "`nic.pass_time` is a time"),

@@ -56,11 +56,29 @@ impl Failure {
         let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_wrap_lines(terminal);
         let handler = handler.with_width(columns(&stderr()).unwrap_or(COLUMNS));
         let mut text = String::new();
-        if handler.render_report(&mut text, self.report.as_ref()).is_err() {
+        if let Some(plain) = self.beyond_drawing() {
+            text = plain;
+        } else if handler.render_report(&mut text, self.report.as_ref()).is_err() {
             text = self.report.to_string();
         }
         tell(text.trim_end());
         ExitCode::from(self.code)
+    }
+}
+
+/// Columns of a line that is drawn: what points beyond is told in words, since nobody sees an arrow there.
+const DRAWN: usize = 2_000;
+
+impl Failure {
+    /// The message, its place and the next step in words, where the place is too far right to be drawn.
+    fn beyond_drawing(&self) -> Option<String> {
+        let (source, labels) = (self.report.source_code()?, self.report.labels()?);
+        let seen = |label: miette::LabeledSpan| source.read_span(label.inner(), 0, 0).ok();
+        let mut seen = labels.filter_map(seen);
+        let far = seen.find(|seen| seen.column() > DRAWN || seen.data().len() > DRAWN)?;
+        let name = far.name().map_or_else(String::new, |name| format!("{name}:"));
+        let help = self.report.help().map_or_else(String::new, |help| format!("\n  help: {help}"));
+        Some(format!("  x {}\n  at {name}{}:{}{help}", self.report, far.line() + 1, far.column() + 1))
     }
 }
 

@@ -61,11 +61,9 @@ pub fn program<C: Parser>(
         tell("This is a bug of offpath. Please report it with the command line that led here.");
     }));
     let color = color(&cli);
-    match catch_unwind(AssertUnwindSafe(|| run(cli))) {
-        Ok(Ok(code)) => code,
-        Ok(Err(failure)) => failure.report(color),
-        Err(_) => ExitCode::from(INTERNAL),
-    }
+    // Showing a failure is as much a part of the program as what fails.
+    let shown = || run(cli).unwrap_or_else(|failure| failure.report(color));
+    catch_unwind(AssertUnwindSafe(shown)).unwrap_or_else(|_| ExitCode::from(INTERNAL))
 }
 
 /// Shows help, or why the command line was refused; the exit code that follows.

@@ -164,7 +164,8 @@ impl MeanDemand {
     ///
     /// Where a station is full it serves what it can, whichever cases the requests of a window happened to
     /// take, so what a request asks for in the long run is what tells how many pass: the expected mean
-    /// wherever the seen one is no further from it than it scatters, and the seen one elsewhere. By how much the
+    /// wherever the seen one is less, or no further from it than it scatters, and the seen one elsewhere. What ends
+    /// in a window asked for less where long requests outlast it, and no station passes more for that. By how much the
     /// seen one differs widens the interval of [`throughput`]. How long contexts are held, and which banks are
     /// reached, is seen alone.
     pub fn add_seen(&mut self, share: f64, expected: &MeanDemand, seen: Option<&Recorded>, router: &Router) {
@@ -174,7 +175,7 @@ impl MeanDemand {
         let mean = |expected: f64, moments: Option<&Moments>| {
             let moments = moments.copied().unwrap_or_default();
             let mean = moments.mean(seen.requests);
-            let is_scatter = (mean - expected).abs() <= SCATTER * moments.half_width(seen.requests);
+            let is_scatter = mean <= expected + SCATTER * moments.half_width(seen.requests);
             if seen.requests == 0 || is_scatter { (expected, mean - expected) } else { (mean, 0.0) }
         };
         let stations: BTreeSet<StationId> = expected.time.keys().chain(seen.time.keys()).copied().collect();

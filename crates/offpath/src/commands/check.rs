@@ -181,6 +181,16 @@ pub fn gap_text(gap: &Gap, rate: &dyn Fn(f64) -> String, unit: &str) -> String {
     if let Some(why) = &gap.blind {
         return format!("THE TWIN CONFIRMS NOTHING: {why}; the plan rests on adding up its steps alone");
     }
+    if gap.is_unclear() {
+        let (low, high) = gap.carried_95_per_s;
+        return format!(
+            "THE TWIN DOES NOT TELL: it carries {} to {} {unit} (95%) where {} are planned; rare or long requests \
+             scatter it further than its longest window settles",
+            rate(low.max(0.0)),
+            rate(high),
+            rate(gap.planned_per_s)
+        );
+    }
     let off = (gap.carried_per_s / gap.planned_per_s - 1.0) * 100.0;
     let filled = gap.fullest.as_ref().map_or_else(String::new, |full| {
         let which = match full.machines {
@@ -208,12 +218,15 @@ pub fn gap_text(gap: &Gap, rate: &dyn Fn(f64) -> String, unit: &str) -> String {
 pub fn headline(one: &Advice, objective: Objective) -> String {
     let mut gain = measured(&one.gain, objective);
     if let Some(brings) = &one.brings {
-        gain += &format!(
-            "; {} to {} over the interval of {} (your estimate), which the remedy states",
-            signed(brings.least * 100.0, 1),
-            signed(brings.most * 100.0, 1),
-            brings.numbers.join(" and ")
-        );
+        let (least, most) = (signed(brings.least * 100.0, 1), signed(brings.most * 100.0, 1));
+        let (numbers, are) =
+            (brings.numbers.join(" and "), if brings.numbers.len() > 1 { "are" } else { "is" });
+        gain += &match least == most {
+            true => format!("; it adds {numbers}, which {are} assumed and moves this by nothing"),
+            false => format!(
+                "; it adds {numbers}, which {are} assumed: {least} to {most} by added-up demands over its interval"
+            ),
+        };
     }
     match &one.scope {
         Scope::Operation(name) => format!("`{name}` alone {gain}"),

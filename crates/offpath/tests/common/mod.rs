@@ -35,7 +35,12 @@ fn in_columns(arguments: &[&str], columns: Option<&str>) -> Answer {
     let output = command.args(arguments).output().expect("the program starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text is UTF-8");
     let code = output.status.code().expect("the program ends by itself");
-    Answer { code, stdout: text(output.stdout), stderr: text(output.stderr) }
+    // On a busy machine a command may say that it is at work.
+    let stderr: String = text(output.stderr)
+        .split_inclusive('\n')
+        .filter(|line| !line.starts_with("note: at work for"))
+        .collect();
+    Answer { code, stdout: text(output.stdout), stderr }
 }
 
 /// The answer of a command line that is in order, on a page so wide that no line is broken, wherever the

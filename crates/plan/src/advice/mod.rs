@@ -23,7 +23,7 @@ pub use edit::{Edit, Place};
 pub use look::{Look, Site};
 pub use trial::{Added, Bench, Case, Gain, SEEDS};
 
-use crate::check::{self, Gap, Settled, Tail, settle, settle_alone};
+use crate::check::{self, Gap, Settled, settle};
 use crate::design::{Objective, Runs};
 use crate::planner::{Ready, prepare};
 use similar::TextDiff;
@@ -209,36 +209,22 @@ pub(crate) fn advise_on(
     bench: &Bench<'_>,
     text: &str,
     depth: Depth,
-    planned: Option<(&Settled, Option<&Tail>)>,
+    planned: Option<&Settled>,
 ) -> Result<Advised, miette::Report> {
     let (mut first, ready) = bench.case(text, None)?;
     let is_best = first.design.runs == Runs::Best;
     let own;
     let settled = match planned.filter(|_| is_best) {
-        Some((settled, _)) => settled,
+        Some(settled) => settled,
         None => {
             let chosen = if is_best { check::Chosen::Best } else { check::Chosen::Held(&first.shares) };
-            let mut settled = settle(&first.design, &ready, chosen, bench.seed)?;
-            if is_best && matches!(first.design.objective, Objective::LowestP99 { .. }) {
-                // Which alternatives carry the load by themselves decides what is tried.
-                settle_alone(&first.design, &ready, &mut settled, bench.seed)?;
-            }
-            own = settled;
+            own = settle(&first.design, &ready, chosen, bench.seed)?;
             &own
         }
     };
-    // The best mix is that of the settled plan, as `plan` answers with it.
+    // The best mix is that of the settled plan, as `plan` prints it.
     if is_best {
-        let own;
-        let tail = match planned {
-            Some((_, tail)) => tail,
-            None if settled.gap.is_none() => {
-                own = check::lowest_tail(&first.design, &ready, settled, bench.seed)?;
-                own.as_ref()
-            }
-            None => None,
-        };
-        first.shares.clone_from(tail.map_or(&settled.shares, |(shares, _)| shares));
+        first.shares.clone_from(&settled.shares);
     }
     let unmeasured = |gap: Option<Gap>, postponed: Option<String>| Advised {
         objective: first.design.objective,

@@ -41,13 +41,10 @@ fn answer(page: &Page<'_>) -> Section {
     } else {
         format!("80% interval {range}; {}", shares_text(&optimal.shares))
     };
-    let tail = page.study.checked.tail.as_ref();
-    let found = tail.map(|(shares, loaded)| {
-        let p99 = short(loaded.latencies.quantile(0.99).map_or(0.0, Time::as_us));
-        Fact::new("lowest p99 found", format!("{p99} us"), format!("{}; on the twin", shares_text(shares)))
-    });
-    let title = if tail.is_some() { "least mean latency" } else { "best mix" };
-    let mut facts: Vec<Fact> = found.into_iter().chain([Fact::new(title, rate(optimal), note)]).collect();
+    let mut facts = vec![Fact::new("best mix", rate(optimal), note)];
+    facts.extend(page.lowest_p99().map(|p99| {
+        Fact::new("lowest p99 found", format!("{p99} us"), "on the twin; no interval is known of a tail")
+    }));
     let sure = &plan.recommendation;
     for over in &sure.over {
         let change = |ratio: f64| signed((ratio - 1.0) * 100.0, 1);
@@ -118,7 +115,7 @@ fn answer(page: &Page<'_>) -> Section {
     if let Some(gap) = gap.filter(|gap| gap.blind.is_none()) {
         let said = gap_text(gap, &|rate| short(unit.of_rate(rate)), unit.name());
         facts.push(Fact::new(
-            "twin and plan differ",
+            if gap.is_unclear() { "the twin does not tell" } else { "twin and plan differ" },
             signed((gap.carried_per_s / gap.planned_per_s - 1.0) * 100.0, 1),
             said,
         ));
@@ -138,7 +135,7 @@ fn answer(page: &Page<'_>) -> Section {
                 sure.draws
             ),
             false => format!("{} joint draws of every uncertain number", sure.draws),
-        },
+        } + &page.undrawn(),
     ));
     let bounds: Vec<&str> = page.bounds().map(|bound| bound.name.as_str()).collect();
     if !bounds.is_empty() {
@@ -268,15 +265,6 @@ fn mixes(page: &Page<'_>) -> Section {
             "The mix sends {}% fewer payload bytes over the network than plain copies would.",
             fixed(saved, 0)
         ));
-    }
-    if let Some((shares, tail)) = &page.study.checked.tail {
-        let shares: Vec<String> = shares
-            .iter()
-            .filter(|(_, share)| *share > 0.0005)
-            .map(|(name, share)| format!("{:.1}% {name}", share * 100.0))
-            .collect();
-        let p99 = short(tail.latencies.quantile(0.99).map_or(0.0, Time::as_us));
-        notes.push(format!("The lowest p99 found on the twin is {p99} us with {}.", shares.join(" + ")));
     }
     Section::new("mix", "Mix").with(Block::Chart(chart)).with(Block::Table(table)).with(Block::Notes(notes))
 }

@@ -188,9 +188,9 @@ impl Page<'_> {
                     .collect(),
                 validates: "the queueing model only; hardware accuracy rests on the evidence",
             },
-            lowest_p99: study.checked.tail.as_ref().map(|(shares, tail)| TailReport {
-                shares: shares.iter().map(|(name, share)| (name.clone(), round(*share))).collect(),
-                latency_us_p99: micros(tail.latencies.quantile(0.99)),
+            lowest_p99: self.lowest_p99().map(|_| TailReport {
+                shares: settled.shares.iter().map(|(name, share)| (name.clone(), round(*share))).collect(),
+                latency_us_p99: micros(loaded.latencies.quantile(0.99)),
             }),
             influences: plan
                 .influences

@@ -307,9 +307,7 @@ fn planned(file: &Path, workload: &Workload) -> Result<Vec<(Placement, f64)>, Fa
         let found = &plan["schema_version"];
         return Err(refuse(format!("its schema_version is {found}, this program reads {SCHEMA_VERSION}")));
     }
-    // Where the lowest tail is sought, the mix of least mean latency is not the answer.
-    let tail = plan["lowest_p99"]["shares"].as_object();
-    let Some(shares) = tail.or_else(|| plan["optimal"]["shares"].as_object()) else {
+    let Some(shares) = plan["optimal"]["shares"].as_object() else {
         return Err(refuse("it has no `optimal.shares`, so it is no plan".to_string()));
     };
     let mut found = Vec::new();
