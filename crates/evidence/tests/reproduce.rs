@@ -6,11 +6,11 @@ use offpath_evidence::judge::judge;
 use offpath_evidence::reproduce::{Count, median};
 use offpath_evidence::row::restated;
 use offpath_evidence::{
-    Bench, Beside, Inside, Kind, Line, Role, Row, Sort, Wrong, falsified, figures, reproduce, residual,
-    residuals, rivals, shipped, shipped_log, shipped_residuals, summary,
+    Bench, Beside, Inside, Kind, Line, Outcome, Role, Row, Sort, Verdict, Wrong, falsified, figures,
+    reproduce, residual, residuals, rivals, shipped, shipped_log, shipped_residuals, summary,
 };
 use offpath_profile::{Category, Library, Request};
-use offpath_quantity::Bytes;
+use offpath_quantity::{Bytes, Dimension};
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
@@ -544,58 +544,228 @@ fn code_meets_the_rows_that_its_step_lists_meet_but_for_those_named() {
     assert_eq!(differ, ["W228", "W229", "W242"]);
 }
 
-/// Numbers in a cell of a page, each with its decimals; those of fewer than two digits tell nothing.
-fn figures_in(cell: &str) -> Vec<(f64, usize)> {
-    let is_part = |c: char| c.is_ascii_digit() || c == '.';
-    let runs = cell.split(|c: char| !is_part(c)).map(|run| run.trim_matches('.'));
-    runs.filter(|run| run.chars().filter(char::is_ascii_digit).count() >= 2)
-        .filter_map(|run| {
-            let decimals = run.split_once('.').map_or(0, |(_, after)| after.len());
-            Some((run.parse().ok()?, decimals))
-        })
-        .collect()
+/// A number in a cell of a page.
+#[derive(Clone, Debug)]
+struct Figure {
+    value: f64,
+    /// Half a unit of its last digit, and some for halves.
+    room: f64,
+    /// Whether it is written with its sign.
+    is_signed: bool,
+    /// Whether it is a number of bytes, which says where in a sweep.
+    is_size: bool,
+    /// The size at which it is, where the cell says so behind it.
+    at: Option<f64>,
 }
 
-/// What a model page says of a row beside its published value is what the row's experiment gives: at least one
-/// figure of the line has to be.
+impl Figure {
+    fn is(&self, value: f64) -> bool {
+        let value = if self.is_signed { value } else { value.abs() };
+        (value - self.value).abs() <= self.room
+    }
+}
+
+/// The numbers of a cell, but those that are part of a name or stand in backquotes.
+fn figures_in(cell: &str) -> Vec<Figure> {
+    let plain: String = cell.split('`').step_by(2).collect::<Vec<_>>().join(" ");
+    let chars: Vec<char> = plain.chars().collect();
+    let is_part = |c: &char| c.is_ascii_digit() || *c == '.';
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at < chars.len() {
+        if !chars[at].is_ascii_digit() {
+            at += 1;
+            continue;
+        }
+        let end = at + chars[at..].iter().take_while(|c| is_part(c)).count();
+        let text: String = chars[at..end].iter().collect();
+        let text = text.trim_end_matches('.');
+        let before = |by: usize| at.checked_sub(by).map_or(' ', |index| chars[index]);
+        // A factor is written as `x2.69`; a sign that follows a number is a dash.
+        let is_name =
+            before(1).is_ascii_alphanumeric() && !(before(1) == 'x' && !before(2).is_alphanumeric());
+        let is_signed = matches!(before(1), '+' | '-') && !before(2).is_ascii_alphanumeric();
+        let is_times = is_signed && before(1) == '-';
+        let rest: String = chars[end..].iter().collect();
+        let size = rest.trim_start().split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+        let scale = match size {
+            "B" => Some(1.0),
+            "KiB" => Some(1024.0),
+            "MiB" => Some(1024.0 * 1024.0),
+            _ => None,
+        };
+        if !is_name && let Ok(value) = text.parse::<f64>() {
+            let decimals = text.split_once('.').map_or(0, |(_, after)| after.len());
+            let value = value * scale.unwrap_or(1.0) * if is_times { -1.0 } else { 1.0 };
+            let room = 0.501 * 10f64.powi(-(decimals as i32));
+            // As in `0.47 at 64 B, 0.63 at 2 KiB`.
+            let own = rest.split([',', ';']).next().unwrap_or_default();
+            let place = own.split_once(" at ").map(|(_, place)| figures_in(place));
+            let at = place.and_then(|place| place.into_iter().find(|one| one.is_size)).map(|one| one.value);
+            found.push(Figure { value, room, is_signed, is_size: scale.is_some(), at });
+        }
+        at = end;
+    }
+    found
+}
+
+#[test]
+fn figures_of_a_cell_are_its_numbers_with_their_signs() {
+    let values = |cell: &str| figures_in(cell).iter().map(|one| one.value).collect::<Vec<_>>();
+    assert_eq!(values("-14 to 0%"), [-14.0, 0.0]);
+    assert_eq!(values("1.00-1.42, missed"), [1.0, 1.42]);
+    assert_eq!(values("x2.69 of A5 on `pcie1` at 2 KiB."), [2.69, 2048.0]);
+    let at = |cell: &str| figures_in(cell).iter().map(|one| one.at).collect::<Vec<_>>();
+    assert_eq!(at("1 / 2 = 0.5 at 64 B, 3 up to 4 KiB"), [[Some(64.0); 3].as_slice(), &[None; 3]].concat());
+    assert!(figures_in("+4.2%")[0].is_signed && !figures_in("+4.2%")[0].is(-4.2));
+}
+
+/// The rows that a cell names, `W197 to W199` being three.
+fn rows_in(cell: &str) -> Vec<&'static Line> {
+    let known = |word: &str| lines().iter().position(|line| line.row.id == word);
+    let words: Vec<&str> =
+        cell.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty()).collect();
+    let mut found = Vec::new();
+    for (index, word) in words.iter().enumerate() {
+        let Some(own) = known(word) else { continue };
+        let is_end = index >= 2 && words[index - 1] == "to";
+        let from = known(words[index.saturating_sub(2)]).filter(|_| is_end).map_or(own, |first| first + 1);
+        found.extend(lines()[from..=own].iter().filter(|line| !line.row.derived));
+    }
+    // What follows from two rows is named by both.
+    let named: BTreeSet<&str> = found.iter().map(|line| line.row.id.as_str()).collect();
+    let follows = |line: &&Line| line.row.derived && line.row.id.split('/').all(|id| named.contains(id));
+    found.extend(lines().iter().filter(follows));
+    found
+}
+
+/// What a column of a model page says: what a row's experiment gives on the profiles or under a variant. `None` of
+/// columns with published values and with words.
+fn column(header: &str) -> Option<(Bench, bool)> {
+    let bench = Bench::new(Library::builtin());
+    match header {
+        "model" | "model (UD echo)" | "one pool" => Some((bench, false)),
+        // Theoretical rows bring links without headers with them.
+        "real profile" => Some((bench, true)),
+        "`ideal-links`" => Some((bench.under(vec!["ideal-links".to_string()]), false)),
+        "189, of which 47 for each" => Some((bench.under(vec!["reserved-contexts".to_string()]), false)),
+        _ => None,
+    }
+}
+
+/// What a row gives in a column.
+fn run_in((bench, real): &(Bench, bool), row: &Row) -> Option<(Outcome, Option<Verdict>)> {
+    let mut experiment = row.experiment.clone()?;
+    let plains = std::iter::once(&mut experiment.plain).chain(&mut experiment.against);
+    plains.filter(|_| *real).for_each(|plain| plain.overlays.clear());
+    let outcome = bench.run(&experiment).unwrap_or_else(|error| panic!("{}: {error}", row.id));
+    let verdict = judge(row, &outcome);
+    Some((outcome, verdict))
+}
+
+/// What is wrong in a cell beside the rows of its line: every figure is what one of them gives in this column, at a
+/// place, in what is compared there, or as its error; a cell that is a range alone has a row's least and greatest; a
+/// size is one of a sweep or of the profile.
+fn wrong_in(cell: &str, cited: &[&Line], on: &(Bench, bool), sizes: &BTreeSet<u64>) -> Vec<String> {
+    let runs: Vec<(&Row, Outcome, Option<Verdict>)> = cited
+        .iter()
+        .filter_map(|line| run_in(on, &line.row).map(|(outcome, verdict)| (&line.row, outcome, verdict)))
+        .collect();
+    let is_percent = cell.contains('%');
+    let written = |row: &Row, value: f64| {
+        let share = (is_percent && row.unit != "%").then_some(100.0 * (value - 1.0));
+        [Some(value), share]
+    };
+    let figures = figures_in(cell);
+    let (whole, _) = cell.split_once('(').unwrap_or((cell, ""));
+    let words: Vec<&str> = whole.split_whitespace().collect();
+    if let ([_, "to", _], [low, high]) = (&words[..], &figures[..]) {
+        let is_range = runs.iter().any(|(row, _, verdict)| {
+            let ends = verdict.as_ref().map(|verdict| [verdict.from, verdict.to]);
+            ends.is_some_and(|[from, to]| {
+                let is =
+                    |figure: &Figure, value| written(row, value).into_iter().flatten().any(|v| figure.is(v));
+                is(low, from) && is(high, to)
+            })
+        });
+        return if is_range { Vec::new() } else { vec![format!("{whole}: {runs:?}")] };
+    }
+    let is_given = |figure: &Figure| {
+        runs.iter().any(|(row, outcome, verdict)| {
+            let points = outcome.points.iter().chain(&outcome.own).chain(outcome.against.iter().flatten());
+            let error = verdict.as_ref().filter(|_| is_percent).map(|verdict| 100.0 * verdict.error);
+            // An order is written with what it is held to.
+            let bound = row.published.filter(|claim| claim.is_bound()).map(|claim| claim.ends().0);
+            let points = points.filter(|point| {
+                figure.at.is_none_or(|size| point.variables.get("n").is_none_or(|n| *n == size))
+            });
+            points
+                .flat_map(|point| written(row, point.value))
+                .chain([error, bound])
+                .flatten()
+                .any(|v| figure.is(v))
+        })
+    };
+    let is_place = |figure: &Figure| {
+        let swept =
+            cited.iter().filter_map(|line| line.row.experiment.as_ref()).flat_map(|one| &one.plain.payload);
+        let mut swept = swept.filter_map(|text| text.parse::<Bytes>().ok()).map(Bytes::get);
+        swept.any(|bytes| bytes as f64 == figure.value) || sizes.contains(&(figure.value as u64))
+    };
+    let wrong = figures.iter().filter(|one| if one.is_size { !is_place(one) } else { !is_given(one) });
+    wrong.map(|one| format!("{}", one.value)).collect()
+}
+
+/// What a model page says of a row beside its published value is what the row's experiment gives, figure by figure and
+/// column by column, and the squares of their errors are those of the rows.
 #[test]
 fn the_models_pages_say_what_is_computed() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/models");
     let mut pages: Vec<_> =
         std::fs::read_dir(folder).expect("the pages").map(|e| e.expect("a page").path()).collect();
     pages.sort();
-    let (mut held, mut stale) = (0, Vec::new());
+    let system = Library::builtin().load(&Request { device: "bluefield2", ..Request::default() });
+    let numbers = system.expect("it loads").numbers;
+    let sizes: BTreeSet<u64> = numbers
+        .values()
+        .filter(|number| number.value.dimension() == Dimension::Bytes)
+        .map(|number| number.value.base() as u64)
+        .collect();
+    let (mut held, mut squares, mut stale) = (0, 0, Vec::new());
     for page in pages {
         let text = std::fs::read_to_string(&page).expect("a page is text");
-        for row in text.lines().filter(|line| line.starts_with('|')) {
-            let cells: Vec<&str> = row.trim_matches('|').split('|').collect();
-            let is_id = |word: &&str| word.len() == 4 && lines().iter().any(|line| line.row.id == **word);
-            let words = cells[0].split(|c: char| !c.is_ascii_alphanumeric());
-            let cited: Vec<&Line> = words.filter(is_id).map(line).collect();
-            let written: Vec<(f64, usize)> = cells.iter().skip(2).flat_map(|cell| figures_in(cell)).collect();
-            // A line of its own sums, such as that of squared errors, begins with no row.
-            let begins = cells[0].trim().get(..4).is_some_and(|word| is_id(&word));
-            if !begins || written.is_empty() {
+        let mut header: Vec<&str> = Vec::new();
+        for row in text.lines() {
+            let Some(row) = row.strip_prefix('|').and_then(|row| row.strip_suffix('|')) else {
+                header.clear();
+                continue;
+            };
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            if header.is_empty() {
+                header = cells;
                 continue;
             }
-            let outcomes = cited.iter().filter_map(|line| line.outcome.as_ref());
-            let points = outcomes
-                .flat_map(|one| one.points.iter().chain(&one.own).chain(one.against.iter().flatten()));
-            let values: Vec<f64> = points.map(|point| point.value).collect();
-            // A share may be written as a change in percent, and a rate in millions.
-            let as_written =
-                |value: f64| [value, 100.0 * (value - 1.0), value / 1e6, value / 1e9, value / 1e3];
-            let is_computed = |(figure, decimals): &(f64, usize)| {
-                let unit = 10f64.powi(-(*decimals as i32));
-                let near = |value: f64| (value.abs() - figure).abs() <= 0.501 * unit;
-                values.iter().any(|value| as_written(*value).into_iter().any(near))
-            };
-            match written.iter().any(is_computed) {
-                true => held += 1,
-                false => stale.push(format!("{}: {row}: {values:?}", page.display())),
+            let cited = rows_in(cells[0]);
+            if cited.is_empty() {
+                continue;
+            }
+            for (name, cell) in header.iter().zip(&cells).skip(1) {
+                let Some(on) = column(name).filter(|_| !figures_in(cell).is_empty()) else { continue };
+                let wrong = if cells[0].starts_with("squared log-errors") {
+                    let errors = cited.iter().filter_map(|line| run_in(&on, &line.row)?.1);
+                    let sum: f64 = errors.map(|verdict| (1.0 + verdict.error).ln().powi(2)).sum();
+                    squares += 1;
+                    let is_sum = figures_in(cell).iter().all(|figure| figure.is(sum));
+                    if is_sum { Vec::new() } else { vec![format!("{sum}")] }
+                } else {
+                    wrong_in(cell, &cited, &on, &sizes)
+                };
+                match wrong.is_empty() {
+                    true => held += 1,
+                    false => stale.push(format!("{}: {row}: {name}: {wrong:?}", page.display())),
+                }
             }
         }
     }
-    assert!(stale.is_empty(), "{} lines:\n{}", stale.len(), stale.join("\n"));
-    assert!(held >= 30, "only {held} lines were compared");
+    assert!(stale.is_empty(), "{} cells:\n{}", stale.len(), stale.join("\n"));
+    assert!(held >= 60 && squares == 2, "only {held} cells were compared, and {squares} sums");
 }
