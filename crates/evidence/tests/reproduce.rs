@@ -687,7 +687,7 @@ fn wrong_in(cell: &str, cited: &[&Line], on: &(Bench, bool), sizes: &BTreeSet<u6
                 is(low, from) && is(high, to)
             })
         });
-        return if is_range { Vec::new() } else { vec![format!("{whole}: {runs:?}")] };
+        return if is_range { Vec::new() } else { vec![whole.trim().to_string()] };
     }
     let is_given = |figure: &Figure| {
         runs.iter().any(|(row, outcome, verdict)| {
