@@ -581,8 +581,8 @@ fn figures_in(cell: &str) -> Vec<Figure> {
         let text = text.trim_end_matches('.');
         let before = |by: usize| at.checked_sub(by).map_or(' ', |index| chars[index]);
         // A factor is written as `x2.69`; a sign that follows a number is a dash.
-        let is_name =
-            before(1).is_ascii_alphanumeric() && !(before(1) == 'x' && !before(2).is_alphanumeric());
+        let is_factor = before(1) == 'x' && !before(2).is_alphanumeric();
+        let is_name = before(1).is_ascii_alphanumeric() && !is_factor;
         let is_signed = matches!(before(1), '+' | '-') && !before(2).is_ascii_alphanumeric();
         let is_times = is_signed && before(1) == '-';
         let rest: String = chars[end..].iter().collect();
