@@ -2,7 +2,7 @@
 //! numbers changed.
 
 use crate::experiment::{Axis, Compare, Experiment, Keep, Measure, Plain, Which};
-use crate::measure::{One, Place, places};
+use crate::measure::{One, Place, along, places};
 use crate::reproduce::MEASURED;
 use exmex::Express;
 use offpath_plan::planner::{Ready, make_ready};
@@ -247,6 +247,8 @@ impl Bench {
         let against: Vec<Vec<Point>> =
             experiment.against.iter().map(|plain| self.sweep(plain)).collect::<Result<_, _>>()?;
         let mut points = own.clone();
+        // Operations lie side by side, each with its places of the sweep.
+        let operations = own.len() / along(&experiment.plain);
         for (index, point) in points.iter_mut().enumerate() {
             let mut others = Vec::with_capacity(against.len());
             for other in &against {
@@ -254,8 +256,10 @@ impl Bench {
                 let other = match other.len() {
                     1 => &other[0],
                     len if len == own.len() => &other[index],
-                    // One place for each of the grid, whose places lie side by side.
-                    len if len == grid(&experiment.plain.vary).len() => &other[index * len / own.len()],
+                    // One place for each of the grid, or for each operation, whose places lie side by side.
+                    len if len == grid(&experiment.plain.vary).len() || len == operations => {
+                        &other[index * len / own.len()]
+                    }
                     len => {
                         let sizes = format!("sweeps {} places, but `against` sweeps {len}", own.len());
                         return Err(ExperimentError::Incomplete(sizes));
@@ -281,15 +285,20 @@ impl Bench {
             Some(formula) => points.iter().map(|point| evaluate(formula, point)).collect::<Result<_, _>>()?,
             None => Vec::new(),
         };
+        let each = points.chunks(along(&experiment.plain).max(1));
         let points = match experiment.compare {
-            Compare::From(least) => {
-                let start = points.iter().rposition(|point| point.value < least).map_or(0, |last| last + 1);
-                vec![place_of(&points, start)]
-            }
-            Compare::Until(least) => {
-                let end = points.iter().position(|point| point.value < least);
-                vec![place_of(&points, end.unwrap_or(points.len()).saturating_sub(1))]
-            }
+            Compare::From(least) => each
+                .map(|points| {
+                    let last = points.iter().rposition(|point| point.value < least);
+                    place_of(points, last.map_or(0, |last| last + 1))
+                })
+                .collect(),
+            Compare::Until(least) => each
+                .map(|points| {
+                    let end = points.iter().position(|point| point.value < least);
+                    place_of(points, end.unwrap_or(points.len()).saturating_sub(1))
+                })
+                .collect(),
             _ => match experiment.keep {
                 Keep::All => points,
                 Keep::Greatest => {

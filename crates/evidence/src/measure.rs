@@ -75,6 +75,20 @@ pub(crate) fn places(plain: &Plain) -> Vec<Place> {
     each(places, &plain.shares, |place, value| place.shares = Some(value))
 }
 
+/// How many places a sweep has of one operation, which lie side by side: an alternative, path, verb or number with its
+/// places.
+pub(crate) fn along(plain: &Plain) -> usize {
+    let lists = [
+        plain.payload.len(),
+        plain.batch.len(),
+        plain.range.len(),
+        plain.under_way.len(),
+        plain.clients.len(),
+        plain.shares.len(),
+    ];
+    lists.into_iter().map(|len| len.max(1)).product()
+}
+
 /// One measurement.
 pub(crate) struct One<'b> {
     pub(crate) bench: &'b Bench,

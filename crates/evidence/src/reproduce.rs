@@ -3,7 +3,9 @@
 use crate::bench::{Bench, Change, ExperimentError, Outcome, Point};
 use crate::experiment::{Compare, Experiment, Measure};
 use crate::judge::{Verdict, judge, plain};
-use crate::residual::{Metric, Residual, is_measured, is_theoretical, shipped_residuals, spread};
+use crate::residual::{
+    Metric, Residual, is_measured, is_theoretical, is_threshold, shipped_residuals, spread,
+};
 use crate::row::{Kind, Role, Row, restated};
 use crate::sample::draws;
 use offpath_plan::sample::quantile;
@@ -163,9 +165,9 @@ impl Count {
         self.within += usize::from(within);
     }
 
-    /// The share that holds, in percent.
-    pub fn percent(self) -> f64 {
-        if self.of == 0 { 100.0 } else { 100.0 * self.within as f64 / self.of as f64 }
+    /// The share that holds, in percent; `None` of none.
+    pub fn percent(self) -> Option<f64> {
+        (self.of > 0).then(|| 100.0 * self.within as f64 / self.of as f64)
     }
 }
 
@@ -177,29 +179,19 @@ impl std::ops::Add for Count {
     }
 }
 
-/// Median errors over the same predicted measured numbers, as shares.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Medians {
-    /// How many they are.
-    pub rows: usize,
-    /// Of offpath.
-    pub model: f64,
-    /// Of taking the nearest published row.
-    pub nearest: f64,
-    /// Of the model that has links alone; 0 where it speaks of none.
-    pub links: f64,
-    /// Of predicting that two things do not differ; 0 where no row compares two.
-    pub no_change: f64,
-}
-
 /// Errors that differ by less count as alike, as a share.
 pub const ALIKE: f64 = 0.005;
 
-/// How a model's errors stand beside another's over the same rows.
+/// How offpath's errors stand beside those of another model, over the rows that both answer: medians of different
+/// rows would say which rows are hard.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Beside {
-    /// The median of the other's errors, as a share.
-    pub median: f64,
+    /// How many rows both answer.
+    pub rows: usize,
+    /// The median of offpath's errors, as a share; 0 of none.
+    pub model: f64,
+    /// The median of the other's.
+    pub other: f64,
     /// Rows where offpath is nearer to what was published.
     pub nearer: usize,
     /// Rows where the other is.
@@ -208,15 +200,82 @@ pub struct Beside {
     pub alike: usize,
 }
 
+impl Beside {
+    fn of(lines: &[&Line], other: impl Fn(&Line) -> Option<f64>) -> Beside {
+        let both: Vec<(f64, f64)> = lines
+            .iter()
+            .filter_map(|line| Some((line.verdict.as_ref()?.error.abs(), other(line)?.abs())))
+            .collect();
+        let mut beside = Beside {
+            rows: both.len(),
+            model: median(both.iter().map(|(own, _)| *own).collect()),
+            other: median(both.iter().map(|(_, other)| *other).collect()),
+            ..Beside::default()
+        };
+        for (own, other) in both {
+            let counter = if (own - other).abs() < ALIKE {
+                &mut beside.alike
+            } else if own < other {
+                &mut beside.nearer
+            } else {
+                &mut beside.further
+            };
+            *counter += 1;
+        }
+        beside
+    }
+}
+
+/// Median errors of the predicted measured numbers but places of a sweep, which have none, as shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Medians {
+    /// How many rows there are.
+    pub rows: usize,
+    /// The median of offpath's errors over all of them.
+    pub model: f64,
+    /// Beside taking the nearest published row.
+    pub nearest: Beside,
+    /// The same over the rows that links alone speak of.
+    pub nearest_where_links: Beside,
+    /// The same over the others.
+    pub nearest_elsewhere: Beside,
+    /// Beside the model that has links alone.
+    pub links: Beside,
+    /// Beside predicting that two things do not differ, where two are compared.
+    pub no_change: Beside,
+    /// Beside what needs no card: no difference where two things are compared, links alone elsewhere.
+    pub simple: Beside,
+}
+
+impl Medians {
+    fn of(lines: &[&Line]) -> Medians {
+        let nearest = |line: &Line| line.null_nearest.as_ref().map(|(error, _)| *error);
+        let speaks = |line: &Line| line.null_links.is_some();
+        let errors = lines.iter().filter_map(|line| line.verdict.as_ref()).map(|verdict| verdict.error.abs());
+        Medians {
+            rows: lines.len(),
+            model: median(errors.collect()),
+            nearest: Beside::of(lines, nearest),
+            nearest_where_links: Beside::of(lines, |line| nearest(line).filter(|_| speaks(line))),
+            nearest_elsewhere: Beside::of(lines, |line| nearest(line).filter(|_| !speaks(line))),
+            links: Beside::of(lines, |line| line.null_links),
+            no_change: Beside::of(lines, |line| line.null_no_change),
+            simple: Beside::of(lines, |line| line.null_no_change.or(line.null_links)),
+        }
+    }
+}
+
 /// What all rows say together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
     /// Measured numbers that were predicted.
     pub measured: Count,
-    /// Those of them that lie in the 80% interval of their prediction.
+    /// Those of them that lie in the 80% interval of their prediction. One without an interval lies in none.
     pub covered: Count,
     /// Those in the 95% interval.
     pub covered_wide: Count,
+    /// How many of them have an interval.
+    pub with_interval: usize,
     /// Those that lie in the 80% interval by the profiles' numbers alone, of those where these were drawn.
     pub covered_by_numbers: Count,
     /// Measured predictions that the nearest published row would have within tolerance, of those that have one.
@@ -229,8 +288,10 @@ pub struct Summary {
     pub restated: Count,
     /// Scored rows that were fitted.
     pub fitted: Count,
-    /// Those of them that have an 80% interval and lie in it.
+    /// Those of them that lie in their 80% interval, by the rule of the predictions.
     pub covered_fitted: Count,
+    /// How many of them have one.
+    pub fitted_with_interval: usize,
     /// Formula rows and limits, which must be exact.
     pub exact: Count,
     /// Numbers that the profiles hold.
@@ -243,16 +304,8 @@ pub struct Summary {
     pub of_scored_kinds: usize,
     /// Settings of the authors' experiments.
     pub settings: usize,
-    /// The errors of all measured numbers but places of a sweep, which have none.
+    /// The errors of the measured numbers, beside those of other models.
     pub errors: Medians,
-    /// Of those of them that links alone speak of.
-    pub where_links: Medians,
-    /// Of the others.
-    pub elsewhere: Medians,
-    /// Of those that compare two things.
-    pub of_ratios: Medians,
-    /// Beside what needs no card: no difference where two things are compared, links alone elsewhere.
-    pub beside_simple: Beside,
     /// The median of how far the 80% intervals reach to either side, as a share.
     pub median_half_width: f64,
 }
@@ -466,7 +519,7 @@ fn interval(unit: &str, drawn: &[f64], sizes: &[f64], most: f64) -> [f64; 4] {
     [0.1, 0.9, 0.025, 0.975].map(|share| printed(quantile(&all, share)))
 }
 
-/// The errors of the predictions of measured numbers.
+/// The errors of the predictions of measured numbers. A threshold teaches none, as none widens its interval.
 pub fn residuals(lines: &[Line]) -> Vec<Residual> {
     let error = |line: &Line| {
         let verdict = line.verdict.as_ref()?;
@@ -476,7 +529,7 @@ pub fn residuals(lines: &[Line]) -> Vec<Residual> {
     };
     lines
         .iter()
-        .filter(|line| line.sort == Some(Sort::Measured) && !line.is_place())
+        .filter(|line| line.sort == Some(Sort::Measured) && !is_threshold(&line.row))
         .filter_map(error)
         .collect()
 }
@@ -568,10 +621,13 @@ fn judged_as(line: &Line, mut values: Vec<f64>) -> Option<Verdict> {
     judge(&line.row, &Outcome { points, own: Vec::new(), against: Vec::new(), expected: Vec::new() })
 }
 
-/// The error of predicting that two things do not differ.
+/// The error of predicting that two things do not differ. A threshold compares none: where a ratio has one, 1 is a place
+/// as any other.
 fn no_change(line: &Line) -> Option<f64> {
     let none = if line.row.unit == "%" { 0.0 } else { 1.0 };
-    is_ratio(&line.row.unit).then(|| judged_as(line, vec![none]))?.map(|verdict| verdict.error)
+    (is_ratio(&line.row.unit) && !is_threshold(&line.row))
+        .then(|| judged_as(line, vec![none]))?
+        .map(|verdict| verdict.error)
 }
 
 /// Whether a unit is that of one number over another.
@@ -669,14 +725,17 @@ pub fn summary(lines: &[Line]) -> Summary {
             Some(Sort::Exact) => summary.exact.count(within),
             None => {}
         }
+        // What has no interval lies in none, whether it was predicted or fitted.
+        let lies = line.lies();
+        let (narrow, wide) = lies.unwrap_or((false, false));
         if line.sort == Some(Sort::Fitted) {
-            line.lies().into_iter().for_each(|(narrow, _)| summary.covered_fitted.count(narrow));
+            summary.covered_fitted.count(narrow);
+            summary.fitted_with_interval += usize::from(lies.is_some());
         }
-        // A prediction without an interval covers nothing.
         if line.sort == Some(Sort::Measured) {
-            let (narrow, wide) = line.covered().unwrap_or((false, false));
             summary.covered.count(narrow);
             summary.covered_wide.count(wide);
+            summary.with_interval += usize::from(lies.is_some());
             line.covered_by_numbers()
                 .into_iter()
                 .for_each(|covered| summary.covered_by_numbers.count(covered));
@@ -688,42 +747,7 @@ pub fn summary(lines: &[Line]) -> Summary {
     }
     let numeric: Vec<&Line> =
         lines.iter().filter(|line| line.sort == Some(Sort::Measured) && !line.is_place()).collect();
-    let medians = |lines: &[&Line]| {
-        let of = |error: &dyn Fn(&Line) -> Option<f64>| {
-            median(lines.iter().filter_map(|line| error(line)).map(f64::abs).collect())
-        };
-        Medians {
-            rows: lines.len(),
-            model: of(&|line| line.verdict.as_ref().map(|verdict| verdict.error)),
-            nearest: of(&|line| line.null_nearest.as_ref().map(|(error, _)| *error)),
-            links: of(&|line| line.null_links),
-            no_change: of(&|line| line.null_no_change),
-        }
-    };
-    let (linked, others): (Vec<&Line>, Vec<&Line>) =
-        numeric.iter().partition(|line| line.null_links.is_some());
-    (summary.errors, summary.where_links, summary.elsewhere) =
-        (medians(&numeric), medians(&linked), medians(&others));
-    let ratios: Vec<&Line> = numeric.iter().copied().filter(|line| line.null_no_change.is_some()).collect();
-    summary.of_ratios = medians(&ratios);
-    let simple: Vec<(f64, f64)> = numeric
-        .iter()
-        .filter_map(|line| {
-            Some((line.verdict.as_ref()?.error.abs(), line.null_no_change.or(line.null_links)?.abs()))
-        })
-        .collect();
-    summary.beside_simple.median = median(simple.iter().map(|(_, other)| *other).collect());
-    for (own, other) in simple {
-        let beside = &mut summary.beside_simple;
-        let counter = if (own - other).abs() < ALIKE {
-            &mut beside.alike
-        } else if own < other {
-            &mut beside.nearer
-        } else {
-            &mut beside.further
-        };
-        *counter += 1;
-    }
+    summary.errors = Medians::of(&numeric);
     let half = |line: &&Line| {
         let ends = [line.low?, line.high?].map(|end| plain(&line.row.unit, end));
         Some((ends[1] / ends[0]).sqrt() - 1.0)

@@ -95,14 +95,21 @@ pub fn shipped_residuals() -> Result<Vec<Residual>, serde::de::value::Error> {
 }
 
 /// Whether a row is a prediction of a measured number: neither fitted nor a restatement of what was, no
-/// threshold, which is a place of a sweep, and no order or bound.
+/// threshold, and no order or bound.
 pub fn is_measured(row: &Row, rows: &[Row]) -> bool {
     row.scored
         && !is_theoretical(row)
+        && !is_threshold(row)
         && row.role == Role::Predict
         && matches!(row.kind, Kind::Measurement | Kind::Ratio)
         && row.published.is_some_and(|claim| !claim.is_bound())
         && row.no_prediction(&restated(row, rows)).is_none()
+}
+
+/// Whether a row says where something begins, ends or breaks even: a place, by whose error no measured number is wrong.
+pub fn is_threshold(row: &Row) -> bool {
+    let compare = row.experiment.as_ref().map(|experiment| experiment.compare);
+    row.kind == Kind::Threshold || matches!(compare, Some(Compare::From(_) | Compare::Until(_)))
 }
 
 /// Whether a row speaks of links without headers or of packets at a given bandwidth: arithmetic, in which

@@ -3,14 +3,14 @@
 
 use offpath_evidence::experiment::Measure;
 use offpath_evidence::judge::judge;
-use offpath_evidence::reproduce::Count;
+use offpath_evidence::reproduce::{Count, median};
 use offpath_evidence::row::restated;
 use offpath_evidence::{
-    Bench, Inside, Kind, Line, Role, Row, Sort, Wrong, falsified, figures, reproduce, residual, residuals,
-    rivals, shipped, shipped_log, shipped_residuals, summary,
+    Bench, Beside, Inside, Kind, Line, Outcome, Role, Row, Sort, Verdict, Wrong, falsified, figures,
+    reproduce, residual, residuals, rivals, shipped, shipped_log, shipped_residuals, summary,
 };
 use offpath_profile::{Category, Library, Request};
-use offpath_quantity::Bytes;
+use offpath_quantity::{Bytes, Dimension};
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
@@ -36,7 +36,10 @@ fn the_score_is_no_worse_than_it_was() {
     println!("{summary:#?}");
     // Goals are 90% of fitted rows, 75% of measured numbers and 95% of orders; docs/validation.md has
     // the rows that miss. These are the shares that were reached.
-    assert!(summary.fitted.within >= 28 && summary.fitted.percent() >= 82.0, "{summary:?}");
+    assert!(
+        summary.fitted.within >= 28 && summary.fitted.percent().is_some_and(|share| share >= 82.0),
+        "{summary:?}"
+    );
     assert!(summary.measured.within >= 1 && summary.errors.model < 0.21, "{summary:?}");
     // No row leaves the predictions unnoticed; of the orders that could fail none holds.
     assert_eq!((summary.measured.of, summary.orders.of), (15, 5), "{summary:?}");
@@ -58,13 +61,91 @@ fn intervals_cover_as_often_as_is_published() {
     let summary = summary(lines());
     assert!(summary.covered.of >= 15, "{summary:?}");
     // Places of a sweep have no interval and count as missed, by which both goals, 75 to 90 and 90 to 98, are missed:
-    // this many of all are published.
+    // this many of all are published. What was fitted is counted by the same rule.
     assert_eq!(summary.covered.of, summary.measured.of);
+    assert_eq!(summary.covered_fitted.of, summary.fitted.of);
+    assert!(summary.fitted_with_interval < summary.fitted.of, "no number moves some: {summary:?}");
     assert!(summary.covered.within >= 10 && summary.covered_wide.within >= 11, "{summary:?}");
     // Of those that have one the 80% intervals hold their goal, and the 95% intervals miss theirs by one row.
-    let of_intervals = |count: Count| 100.0 * count.within as f64 / summary.errors.rows as f64;
+    let of_intervals = |count: Count| 100.0 * count.within as f64 / summary.with_interval as f64;
     assert!((75.0..=90.0).contains(&of_intervals(summary.covered)), "{summary:?}");
     assert!(of_intervals(summary.covered_wide) > 80.0, "{summary:?}");
+}
+
+/// A median of thirteen errors says nothing beside one of twelve others.
+#[test]
+fn medians_stand_side_by_side_over_the_rows_that_both_answer() {
+    let errors = summary(lines()).errors;
+    let numeric = lines().iter().filter(|line| line.sort == Some(Sort::Measured) && !line.is_place());
+    let numeric: Vec<&Line> = numeric.collect();
+    let nearest = |line: &Line| line.null_nearest.as_ref().map(|(error, _)| *error);
+    let simple = |line: &Line| line.null_no_change.or(line.null_links);
+    type Null<'n> = &'n dyn Fn(&Line) -> Option<f64>;
+    let pairs: [(Beside, Null); 4] = [
+        (errors.nearest, &nearest),
+        (errors.links, &|line| line.null_links),
+        (errors.no_change, &|line| line.null_no_change),
+        (errors.simple, &simple),
+    ];
+    for (beside, other) in pairs {
+        let both: Vec<&&Line> = numeric.iter().filter(|line| other(line).is_some()).collect();
+        let own = both.iter().map(|line| line.verdict.as_ref().expect("it is judged").error.abs());
+        assert_eq!((beside.rows, beside.model), (both.len(), median(own.collect())));
+        assert_eq!(beside.other, median(both.iter().filter_map(|line| other(line)).map(f64::abs).collect()));
+        assert_eq!(beside.rows, beside.nearer + beside.further + beside.alike);
+    }
+    assert_eq!(errors.rows, numeric.len());
+    assert!(errors.nearest.rows < errors.rows, "the nearest row does not answer all");
+    assert_eq!(errors.nearest.rows, errors.nearest_where_links.rows + errors.nearest_elsewhere.rows);
+}
+
+/// A ratio at which two things break even compares none, and none was measured.
+#[test]
+fn a_threshold_has_no_rival_that_sees_no_difference_and_teaches_no_error() {
+    let thresholds = lines().iter().filter(|line| residual::is_threshold(&line.row));
+    let thresholds: BTreeSet<&str> = thresholds
+        .map(|line| {
+            assert_eq!(line.null_no_change, None, "{}", line.row.id);
+            line.row.id.as_str()
+        })
+        .collect();
+    assert!(thresholds.contains("W234") && thresholds.contains("W126"), "{thresholds:?}");
+    assert!(line("W240").null_no_change.is_some(), "a change compares two");
+    let rows = shipped_rows();
+    for one in residuals(lines()) {
+        assert!(!thresholds.contains(one.row.as_str()), "{} teaches an error", one.row);
+        let row = &line(&one.row).row;
+        assert!(residual::is_measured(row, &rows), "{} widens and is not widened", one.row);
+    }
+}
+
+#[test]
+fn of_no_rows_there_is_no_share() {
+    assert_eq!(Count::default().percent(), None);
+    assert_eq!(Count { within: 1, of: 4 }.percent(), Some(25.0));
+}
+
+/// A row of READ or WRITE is one of both, and each has its place of the sweep.
+#[test]
+fn predicted_rows_run_the_verbs_that_they_state() {
+    let mut compared = 0;
+    for line in lines().iter().filter(|line| line.sort == Some(Sort::Measured)) {
+        let Some(experiment) = &line.row.experiment else { continue };
+        let (claim, _) = line.row.states.split_once(',').unwrap_or((&line.row.states, ""));
+        let Some((_, claim)) = claim.split_once(" of ") else { continue };
+        let (verbs, _) = claim.split_once(" on ").unwrap_or((claim, ""));
+        for verb in verbs.split(" or ").filter(|verb| ["READ", "WRITE"].contains(verb)) {
+            // The steps of a design have the verbs.
+            let run = &experiment.plain;
+            let is_run = run.design.is_some() || run.verb.contains(&verb.to_lowercase());
+            assert!(is_run, "{} states {verb} and runs {:?}", line.row.id, run.verb);
+            compared += 1;
+        }
+    }
+    assert!(compared > 8, "{compared}");
+    let outcome = line("W126").outcome.as_ref().expect("it is run");
+    let places: Vec<f64> = outcome.points.iter().map(|point| point.value).collect();
+    assert_eq!(places, [8192.0, 32768.0], "READ and WRITE fill the port from other sizes on");
 }
 
 #[test]
@@ -106,8 +187,8 @@ fn sweeps_span_the_payloads_that_rows_state() {
     for row in shipped_rows() {
         let (Some((from, to)), Some(experiment)) = (row.spans, &row.experiment) else { continue };
         let payloads: Vec<f64> = experiment.plain.payload.iter().map(bytes).collect();
-        // The designs' payloads are their records and chunks.
-        if payloads.is_empty() {
+        // Of a design a parameter stands for it, which the test below looks at.
+        if payloads.is_empty() && experiment.plain.design.is_some() {
             continue;
         }
         let least = payloads.iter().copied().fold(f64::INFINITY, f64::min);
@@ -122,11 +203,52 @@ fn sweeps_span_the_payloads_that_rows_state() {
     }
     assert!(compared > 25, "{compared} rows state payloads");
     // A row whose words state payloads has to carry them as data.
-    for row in shipped_rows().iter().filter(|row| row.experiment.is_some() && row.spans.is_none()) {
-        let words = ["0-511 B", "0-4095 B", "512-inf B", "16-64 B", "9437184-inf B"];
+    for row in shipped_rows().iter().filter(|row| row.spans.is_none()) {
+        let Some(plain) = row.experiment.as_ref().map(|one| &one.plain) else { continue };
         let place = matches!(row.kind, Kind::Threshold | Kind::Config | Kind::Formula);
-        assert!(place || words.iter().all(|one| !row.states.contains(one)), "{} states payloads", row.id);
+        assert!(
+            place || plain.design.is_some() || stated(&row.states).is_none(),
+            "{} states payloads",
+            row.id
+        );
     }
+}
+
+/// The payloads that a row's words state: what stands between commas, as in `16-64 B`.
+fn stated(words: &str) -> Option<(f64, f64)> {
+    words.split(", ").find_map(|word| {
+        let (from, to) =
+            word.strip_suffix(" B").map(|sizes| sizes.split_once('-').unwrap_or((sizes, sizes)))?;
+        Some((from.parse().ok()?, to.parse().ok()?))
+    })
+}
+
+/// A design runs at the size that its row states: one of its parameters, as the experiment has them, is of that size.
+#[test]
+fn designs_run_at_the_payloads_that_rows_state() {
+    let mut compared = 0;
+    for row in shipped_rows() {
+        let Some(plain) = row.experiment.as_ref().map(|one| &one.plain) else { continue };
+        let (Some(name), Some((from, to))) = (&plain.design, row.spans.or(stated(&row.states))) else {
+            continue;
+        };
+        let file = format!("{}/../../designs/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+        let design: toml::Table =
+            std::fs::read_to_string(&file).expect("the design").parse().expect("it is TOML");
+        let own = design["parameters"].as_table().expect("parameters are a table");
+        let run = own.iter().filter_map(|(name, value)| {
+            let text = plain.parameters.get(name).map(String::as_str).or(value.as_str())?;
+            Some(text.parse::<Bytes>().ok()?.get() as f64)
+        });
+        let run: Vec<f64> = run.collect();
+        assert!(
+            run.iter().any(|bytes| (from..=to).contains(bytes)),
+            "{} states {from} to {to} B, and its design runs at {run:?}",
+            row.id
+        );
+        compared += 1;
+    }
+    assert!(compared > 10, "{compared} rows of designs state payloads");
 }
 
 #[test]
@@ -422,58 +544,228 @@ fn code_meets_the_rows_that_its_step_lists_meet_but_for_those_named() {
     assert_eq!(differ, ["W228", "W229", "W242"]);
 }
 
-/// Numbers in a cell of a page, each with its decimals; those of fewer than two digits tell nothing.
-fn figures_in(cell: &str) -> Vec<(f64, usize)> {
-    let is_part = |c: char| c.is_ascii_digit() || c == '.';
-    let runs = cell.split(|c: char| !is_part(c)).map(|run| run.trim_matches('.'));
-    runs.filter(|run| run.chars().filter(char::is_ascii_digit).count() >= 2)
-        .filter_map(|run| {
-            let decimals = run.split_once('.').map_or(0, |(_, after)| after.len());
-            Some((run.parse().ok()?, decimals))
-        })
-        .collect()
+/// A number in a cell of a page.
+#[derive(Clone, Debug)]
+struct Figure {
+    value: f64,
+    /// Half a unit of its last digit, and some for halves.
+    room: f64,
+    /// Whether it is written with its sign.
+    is_signed: bool,
+    /// Whether it is a number of bytes, which says where in a sweep.
+    is_size: bool,
+    /// The size at which it is, where the cell says so behind it.
+    at: Option<f64>,
 }
 
-/// What a model page says of a row beside its published value is what the row's experiment gives: at least one
-/// figure of the line has to be.
+impl Figure {
+    fn is(&self, value: f64) -> bool {
+        let value = if self.is_signed { value } else { value.abs() };
+        (value - self.value).abs() <= self.room
+    }
+}
+
+/// The numbers of a cell, but those that are part of a name or stand in backquotes.
+fn figures_in(cell: &str) -> Vec<Figure> {
+    let plain: String = cell.split('`').step_by(2).collect::<Vec<_>>().join(" ");
+    let chars: Vec<char> = plain.chars().collect();
+    let is_part = |c: &char| c.is_ascii_digit() || *c == '.';
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at < chars.len() {
+        if !chars[at].is_ascii_digit() {
+            at += 1;
+            continue;
+        }
+        let end = at + chars[at..].iter().take_while(|c| is_part(c)).count();
+        let text: String = chars[at..end].iter().collect();
+        let text = text.trim_end_matches('.');
+        let before = |by: usize| at.checked_sub(by).map_or(' ', |index| chars[index]);
+        // A factor is written as `x2.69`; a sign that follows a number is a dash.
+        let is_factor = before(1) == 'x' && !before(2).is_alphanumeric();
+        let is_name = before(1).is_ascii_alphanumeric() && !is_factor;
+        let is_signed = matches!(before(1), '+' | '-') && !before(2).is_ascii_alphanumeric();
+        let is_times = is_signed && before(1) == '-';
+        let rest: String = chars[end..].iter().collect();
+        let size = rest.trim_start().split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+        let scale = match size {
+            "B" => Some(1.0),
+            "KiB" => Some(1024.0),
+            "MiB" => Some(1024.0 * 1024.0),
+            _ => None,
+        };
+        if !is_name && let Ok(value) = text.parse::<f64>() {
+            let decimals = text.split_once('.').map_or(0, |(_, after)| after.len());
+            let value = value * scale.unwrap_or(1.0) * if is_times { -1.0 } else { 1.0 };
+            let room = 0.501 * 10f64.powi(-(decimals as i32));
+            // As in `0.47 at 64 B, 0.63 at 2 KiB`.
+            let own = rest.split([',', ';']).next().unwrap_or_default();
+            let place = own.split_once(" at ").map(|(_, place)| figures_in(place));
+            let at = place.and_then(|place| place.into_iter().find(|one| one.is_size)).map(|one| one.value);
+            found.push(Figure { value, room, is_signed, is_size: scale.is_some(), at });
+        }
+        at = end;
+    }
+    found
+}
+
+#[test]
+fn figures_of_a_cell_are_its_numbers_with_their_signs() {
+    let values = |cell: &str| figures_in(cell).iter().map(|one| one.value).collect::<Vec<_>>();
+    assert_eq!(values("-14 to 0%"), [-14.0, 0.0]);
+    assert_eq!(values("1.00-1.42, missed"), [1.0, 1.42]);
+    assert_eq!(values("x2.69 of A5 on `pcie1` at 2 KiB."), [2.69, 2048.0]);
+    let at = |cell: &str| figures_in(cell).iter().map(|one| one.at).collect::<Vec<_>>();
+    assert_eq!(at("1 / 2 = 0.5 at 64 B, 3 up to 4 KiB"), [[Some(64.0); 3].as_slice(), &[None; 3]].concat());
+    assert!(figures_in("+4.2%")[0].is_signed && !figures_in("+4.2%")[0].is(-4.2));
+}
+
+/// The rows that a cell names, `W197 to W199` being three.
+fn rows_in(cell: &str) -> Vec<&'static Line> {
+    let known = |word: &str| lines().iter().position(|line| line.row.id == word);
+    let words: Vec<&str> =
+        cell.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty()).collect();
+    let mut found = Vec::new();
+    for (index, word) in words.iter().enumerate() {
+        let Some(own) = known(word) else { continue };
+        let is_end = index >= 2 && words[index - 1] == "to";
+        let from = known(words[index.saturating_sub(2)]).filter(|_| is_end).map_or(own, |first| first + 1);
+        found.extend(lines()[from..=own].iter().filter(|line| !line.row.derived));
+    }
+    // What follows from two rows is named by both.
+    let named: BTreeSet<&str> = found.iter().map(|line| line.row.id.as_str()).collect();
+    let follows = |line: &&Line| line.row.derived && line.row.id.split('/').all(|id| named.contains(id));
+    found.extend(lines().iter().filter(follows));
+    found
+}
+
+/// What a column of a model page says: what a row's experiment gives on the profiles or under a variant. `None` of
+/// columns with published values and with words.
+fn column(header: &str) -> Option<(Bench, bool)> {
+    let bench = Bench::new(Library::builtin());
+    match header {
+        "model" | "model (UD echo)" | "one pool" => Some((bench, false)),
+        // Theoretical rows bring links without headers with them.
+        "real profile" => Some((bench, true)),
+        "`ideal-links`" => Some((bench.under(vec!["ideal-links".to_string()]), false)),
+        "189, of which 47 for each" => Some((bench.under(vec!["reserved-contexts".to_string()]), false)),
+        _ => None,
+    }
+}
+
+/// What a row gives in a column.
+fn run_in((bench, real): &(Bench, bool), row: &Row) -> Option<(Outcome, Option<Verdict>)> {
+    let mut experiment = row.experiment.clone()?;
+    let plains = std::iter::once(&mut experiment.plain).chain(&mut experiment.against);
+    plains.filter(|_| *real).for_each(|plain| plain.overlays.clear());
+    let outcome = bench.run(&experiment).unwrap_or_else(|error| panic!("{}: {error}", row.id));
+    let verdict = judge(row, &outcome);
+    Some((outcome, verdict))
+}
+
+/// What is wrong in a cell beside the rows of its line: every figure is what one of them gives in this column, at a
+/// place, in what is compared there, or as its error; a cell that is a range alone has a row's least and greatest; a
+/// size is one of a sweep or of the profile.
+fn wrong_in(cell: &str, cited: &[&Line], on: &(Bench, bool), sizes: &BTreeSet<u64>) -> Vec<String> {
+    let runs: Vec<(&Row, Outcome, Option<Verdict>)> = cited
+        .iter()
+        .filter_map(|line| run_in(on, &line.row).map(|(outcome, verdict)| (&line.row, outcome, verdict)))
+        .collect();
+    let is_percent = cell.contains('%');
+    let written = |row: &Row, value: f64| {
+        let share = (is_percent && row.unit != "%").then_some(100.0 * (value - 1.0));
+        [Some(value), share]
+    };
+    let figures = figures_in(cell);
+    let (whole, _) = cell.split_once('(').unwrap_or((cell, ""));
+    let words: Vec<&str> = whole.split_whitespace().collect();
+    if let ([_, "to", _], [low, high]) = (&words[..], &figures[..]) {
+        let is_range = runs.iter().any(|(row, _, verdict)| {
+            let ends = verdict.as_ref().map(|verdict| [verdict.from, verdict.to]);
+            ends.is_some_and(|[from, to]| {
+                let is =
+                    |figure: &Figure, value| written(row, value).into_iter().flatten().any(|v| figure.is(v));
+                is(low, from) && is(high, to)
+            })
+        });
+        return if is_range { Vec::new() } else { vec![whole.trim().to_string()] };
+    }
+    let is_given = |figure: &Figure| {
+        runs.iter().any(|(row, outcome, verdict)| {
+            let points = outcome.points.iter().chain(&outcome.own).chain(outcome.against.iter().flatten());
+            let error = verdict.as_ref().filter(|_| is_percent).map(|verdict| 100.0 * verdict.error);
+            // An order is written with what it is held to.
+            let bound = row.published.filter(|claim| claim.is_bound()).map(|claim| claim.ends().0);
+            let points = points.filter(|point| {
+                figure.at.is_none_or(|size| point.variables.get("n").is_none_or(|n| *n == size))
+            });
+            points
+                .flat_map(|point| written(row, point.value))
+                .chain([error, bound])
+                .flatten()
+                .any(|v| figure.is(v))
+        })
+    };
+    let is_place = |figure: &Figure| {
+        let swept =
+            cited.iter().filter_map(|line| line.row.experiment.as_ref()).flat_map(|one| &one.plain.payload);
+        let mut swept = swept.filter_map(|text| text.parse::<Bytes>().ok()).map(Bytes::get);
+        swept.any(|bytes| bytes as f64 == figure.value) || sizes.contains(&(figure.value as u64))
+    };
+    let wrong = figures.iter().filter(|one| if one.is_size { !is_place(one) } else { !is_given(one) });
+    wrong.map(|one| format!("{}", one.value)).collect()
+}
+
+/// What a model page says of a row beside its published value is what the row's experiment gives, figure by figure and
+/// column by column, and the squares of their errors are those of the rows.
 #[test]
 fn the_models_pages_say_what_is_computed() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/models");
     let mut pages: Vec<_> =
         std::fs::read_dir(folder).expect("the pages").map(|e| e.expect("a page").path()).collect();
     pages.sort();
-    let (mut held, mut stale) = (0, Vec::new());
+    let system = Library::builtin().load(&Request { device: "bluefield2", ..Request::default() });
+    let numbers = system.expect("it loads").numbers;
+    let sizes: BTreeSet<u64> = numbers
+        .values()
+        .filter(|number| number.value.dimension() == Dimension::Bytes)
+        .map(|number| number.value.base() as u64)
+        .collect();
+    let (mut held, mut squares, mut stale) = (0, 0, Vec::new());
     for page in pages {
         let text = std::fs::read_to_string(&page).expect("a page is text");
-        for row in text.lines().filter(|line| line.starts_with('|')) {
-            let cells: Vec<&str> = row.trim_matches('|').split('|').collect();
-            let is_id = |word: &&str| word.len() == 4 && lines().iter().any(|line| line.row.id == **word);
-            let words = cells[0].split(|c: char| !c.is_ascii_alphanumeric());
-            let cited: Vec<&Line> = words.filter(is_id).map(line).collect();
-            let written: Vec<(f64, usize)> = cells.iter().skip(2).flat_map(|cell| figures_in(cell)).collect();
-            // A line of its own sums, such as that of squared errors, begins with no row.
-            let begins = cells[0].trim().get(..4).is_some_and(|word| is_id(&word));
-            if !begins || written.is_empty() {
+        let mut header: Vec<&str> = Vec::new();
+        for row in text.lines() {
+            let Some(row) = row.strip_prefix('|').and_then(|row| row.strip_suffix('|')) else {
+                header.clear();
+                continue;
+            };
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            if header.is_empty() {
+                header = cells;
                 continue;
             }
-            let outcomes = cited.iter().filter_map(|line| line.outcome.as_ref());
-            let points = outcomes
-                .flat_map(|one| one.points.iter().chain(&one.own).chain(one.against.iter().flatten()));
-            let values: Vec<f64> = points.map(|point| point.value).collect();
-            // A share may be written as a change in percent, and a rate in millions.
-            let as_written =
-                |value: f64| [value, 100.0 * (value - 1.0), value / 1e6, value / 1e9, value / 1e3];
-            let is_computed = |(figure, decimals): &(f64, usize)| {
-                let unit = 10f64.powi(-(*decimals as i32));
-                let near = |value: f64| (value.abs() - figure).abs() <= 0.501 * unit;
-                values.iter().any(|value| as_written(*value).into_iter().any(near))
-            };
-            match written.iter().any(is_computed) {
-                true => held += 1,
-                false => stale.push(format!("{}: {row}: {values:?}", page.display())),
+            let cited = rows_in(cells[0]);
+            if cited.is_empty() {
+                continue;
+            }
+            for (name, cell) in header.iter().zip(&cells).skip(1) {
+                let Some(on) = column(name).filter(|_| !figures_in(cell).is_empty()) else { continue };
+                let wrong = if cells[0].starts_with("squared log-errors") {
+                    let errors = cited.iter().filter_map(|line| run_in(&on, &line.row)?.1);
+                    let sum: f64 = errors.map(|verdict| (1.0 + verdict.error).ln().powi(2)).sum();
+                    squares += 1;
+                    let is_sum = figures_in(cell).iter().all(|figure| figure.is(sum));
+                    if is_sum { Vec::new() } else { vec![format!("{sum}")] }
+                } else {
+                    wrong_in(cell, &cited, &on, &sizes)
+                };
+                match wrong.is_empty() {
+                    true => held += 1,
+                    false => stale.push(format!("{}: {row}: {name}: {wrong:?}", page.display())),
+                }
             }
         }
     }
-    assert!(stale.is_empty(), "{} lines:\n{}", stale.len(), stale.join("\n"));
-    assert!(held >= 30, "only {held} lines were compared");
+    assert!(stale.is_empty(), "{} cells:\n{}", stale.len(), stale.join("\n"));
+    assert!(held >= 60 && squares == 2, "only {held} cells were compared, and {squares} sums");
 }

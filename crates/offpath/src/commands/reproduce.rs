@@ -8,8 +8,8 @@ use crate::output::{Entry, Format, OutputFile, SCHEMA_VERSION, Screen, round, sh
 use crate::progress::Progress;
 use clap::Args;
 use offpath::evidence::{
-    Count, ExperimentError, Falsified, Kind, Line, Medians, Rival, Role, Row, Summary, Wrong, falsified,
-    figures, reproduce, residual, residuals, rivals, shipped, shipped_log, summary,
+    Beside, Count, ExperimentError, Falsified, Kind, Line, Medians, Rival, Role, Row, Summary, Wrong,
+    falsified, figures, reproduce, residual, residuals, rivals, shipped, shipped_log, summary,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -92,7 +92,8 @@ struct RowReport {
 struct CountReport {
     within: usize,
     of: usize,
-    percent: f64,
+    /// Null of none.
+    percent: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -101,6 +102,7 @@ struct SummaryReport {
     measured: CountReport,
     covered_80: CountReport,
     covered_95: CountReport,
+    with_interval: usize,
     covered_80_by_numbers: CountReport,
     measured_here: CountReport,
     /// What the nearest published row would have within tolerance.
@@ -109,6 +111,7 @@ struct SummaryReport {
     restated: CountReport,
     fitted: CountReport,
     fitted_covered_80: CountReport,
+    fitted_with_interval: usize,
     exact: CountReport,
     configured: CountReport,
     conflicts: usize,
@@ -116,17 +119,15 @@ struct SummaryReport {
     not_modelled_percent: f64,
     settings: usize,
     median_errors: MediansReport,
-    median_errors_where_links_speak: MediansReport,
-    median_errors_elsewhere: MediansReport,
-    median_errors_of_ratios: MediansReport,
-    /// No difference where two things are compared, links alone elsewhere.
-    beside_simple: BesideReport,
     median_half_width_80_share: f64,
 }
 
+/// Medians over the rows that both answer; null where there are none.
 #[derive(Serialize)]
 struct BesideReport {
-    median_error: f64,
+    rows: usize,
+    model: Option<f64>,
+    other: Option<f64>,
     nearer: usize,
     further: usize,
     alike: usize,
@@ -135,16 +136,33 @@ struct BesideReport {
 #[derive(Serialize)]
 struct MediansReport {
     rows: usize,
-    model: f64,
-    nearest_row: f64,
-    links_alone: f64,
-    no_change: f64,
+    model: Option<f64>,
+    nearest_row: BesideReport,
+    nearest_row_where_links_speak: BesideReport,
+    nearest_row_elsewhere: BesideReport,
+    links_alone: BesideReport,
+    no_change: BesideReport,
+    /// No difference where two things are compared, links alone elsewhere.
+    simple: BesideReport,
+}
+
+fn beside(of: Beside) -> BesideReport {
+    let Beside { rows, model, other, nearer, further, alike } = of;
+    let [model, other] = [model, other].map(|value| (rows > 0).then(|| round(value)));
+    BesideReport { rows, model, other, nearer, further, alike }
 }
 
 fn medians(of: Medians) -> MediansReport {
-    let Medians { rows, model, nearest, links, no_change } = of;
-    let [model, nearest_row, links_alone, no_change] = [model, nearest, links, no_change].map(round);
-    MediansReport { rows, model, nearest_row, links_alone, no_change }
+    MediansReport {
+        rows: of.rows,
+        model: (of.rows > 0).then(|| round(of.model)),
+        nearest_row: beside(of.nearest),
+        nearest_row_where_links_speak: beside(of.nearest_where_links),
+        nearest_row_elsewhere: beside(of.nearest_elsewhere),
+        links_alone: beside(of.links),
+        no_change: beside(of.no_change),
+        simple: beside(of.simple),
+    }
 }
 
 #[derive(Serialize)]
@@ -285,6 +303,7 @@ fn report(seen: &Reproduced, options: &Options) -> Report {
             measured: count(s.measured),
             covered_80: count(s.covered),
             covered_95: count(s.covered_wide),
+            with_interval: s.with_interval,
             covered_80_by_numbers: count(s.covered_by_numbers),
             measured_here: count(s.measured_here),
             nearest_row: count(s.nearest_within),
@@ -292,6 +311,7 @@ fn report(seen: &Reproduced, options: &Options) -> Report {
             restated: count(s.restated),
             fitted: count(s.fitted),
             fitted_covered_80: count(s.covered_fitted),
+            fitted_with_interval: s.fitted_with_interval,
             exact: count(s.exact),
             configured: count(s.configured),
             conflicts: s.conflicts,
@@ -299,15 +319,6 @@ fn report(seen: &Reproduced, options: &Options) -> Report {
             not_modelled_percent: round(100.0 * s.not_modelled as f64 / s.of_scored_kinds.max(1) as f64),
             settings: s.settings,
             median_errors: medians(s.errors),
-            median_errors_where_links_speak: medians(s.where_links),
-            median_errors_elsewhere: medians(s.elsewhere),
-            median_errors_of_ratios: medians(s.of_ratios),
-            beside_simple: BesideReport {
-                median_error: round(s.beside_simple.median),
-                nearer: s.beside_simple.nearer,
-                further: s.beside_simple.further,
-                alike: s.beside_simple.alike,
-            },
             median_half_width_80_share: round(s.median_half_width),
         }),
         falsified: seen
@@ -346,7 +357,7 @@ fn report(seen: &Reproduced, options: &Options) -> Report {
 }
 
 fn count(count: Count) -> CountReport {
-    CountReport { within: count.within, of: count.of, percent: round(count.percent()) }
+    CountReport { within: count.within, of: count.of, percent: count.percent().map(round) }
 }
 
 fn row_report(line: &Line) -> RowReport {
@@ -471,26 +482,30 @@ fn score(seen: &Reproduced, screen: &Screen) -> String {
         vec![
             Entry::Text(what.to_string()),
             Entry::Number(format!("{} of {}", count.within, count.of)),
-            Entry::Number(format!("{:.1}%", count.percent())),
+            Entry::Number(count.percent().map_or_else(|| "-".to_string(), |share| format!("{share:.1}%"))),
             Entry::Text(goal.to_string()),
         ]
     };
-    // A place of a sweep has none, and counts as missed above.
-    let of_intervals = |count: Count| Count { within: count.within, of: s.errors.rows };
+    let having = |count: Count, of: usize| Count { within: count.within, of };
     let share = 100.0 * s.not_modelled as f64 / s.of_scored_kinds.max(1) as f64;
     let mut rows = vec![
         row("predicted: measured numbers", s.measured, "75%"),
         row("- inside their 80% interval", s.covered, "75% to 90%"),
         row("- inside their 95% interval", s.covered_wide, "90% to 98%"),
-        row("- inside 80%, of those that have an interval", of_intervals(s.covered), ""),
-        row("- inside 95%, of those that have an interval", of_intervals(s.covered_wide), ""),
+        row("- inside 80%, of those that have an interval", having(s.covered, s.with_interval), ""),
+        row("- inside 95%, of those that have an interval", having(s.covered_wide, s.with_interval), ""),
         row("- inside 80% intervals without past errors", s.covered_by_numbers, ""),
         row("- of them on times that were measured here", s.measured_here, ""),
         row("- the nearest published row instead", s.nearest_within, ""),
         row("predicted: orders and bounds", s.orders, "95%"),
         row("no predictions: restate others, decided a number, cannot fail", s.restated, ""),
         row("fitted", s.fitted, "90%"),
-        row("- inside their 80% interval, of those that have one", s.covered_fitted, ""),
+        row("- inside their 80% interval", s.covered_fitted, ""),
+        row(
+            "- inside 80%, of the fitted that have an interval",
+            having(s.covered_fitted, s.fitted_with_interval),
+            "",
+        ),
         row("read from a profile", s.configured, "all"),
         row("formulas and limits, on links without headers", s.exact, "all"),
     ];
@@ -500,41 +515,54 @@ fn score(seen: &Reproduced, screen: &Screen) -> String {
     let mut text = screen.table(&["rows", "within tolerance", "", "goal"], rows);
     text += &format!(
         "\n{} rows are not modelled ({share:.1}% of the scored kinds), {} contradict others, {} are settings of the \
-         authors' experiments.\nMedian error of the {} predicted measured numbers that are no place of a sweep: \
-         {:.1}%; of taking the nearest published row: {:.1}%. Of the {} that links alone speak of: {:.1}%, nearest \
-         row {:.1}%, links alone {:.1}%. Of the {} others: {:.1}%, nearest row {:.1}%. Of the {} that compare two \
-         things: {:.1}%, nearest row {:.1}%, predicting no difference {:.1}%. Beside no difference where two things \
-         are compared and links alone elsewhere, which need no card ({:.1}%), {} are nearer, {} further off and {} \
-         alike to half a percent. Half of the 80% intervals reach a factor of {:.2} or more to either side.\n",
+         authors' experiments. Half of the 80% intervals reach a factor of {:.2} or more to either side.\n\nMedian \
+         error of the {} predicted measured numbers that are no place of a sweep: {:.1}%. Beside another model both \
+         medians are over the rows that both answer; alike is to half a percent.\n\n",
         s.not_modelled,
         s.conflicts,
         s.settings,
+        1.0 + s.median_half_width,
         s.errors.rows,
         100.0 * s.errors.model,
-        100.0 * s.errors.nearest,
-        s.where_links.rows,
-        100.0 * s.where_links.model,
-        100.0 * s.where_links.nearest,
-        100.0 * s.where_links.links,
-        s.elsewhere.rows,
-        100.0 * s.elsewhere.model,
-        100.0 * s.elsewhere.nearest,
-        s.of_ratios.rows,
-        100.0 * s.of_ratios.model,
-        100.0 * s.of_ratios.nearest,
-        100.0 * s.of_ratios.no_change,
-        100.0 * s.beside_simple.median,
-        s.beside_simple.nearer,
-        s.beside_simple.further,
-        s.beside_simple.alike,
-        1.0 + s.median_half_width,
     );
+    text += &beside_table(&s.errors, screen);
     if !seen.falsified.is_empty() {
         text += "\nWith every fitted number of the profiles wrong. Where that is as good as the profiles, the predictions do \
                  not test the fit: they rest on links, headers and the structure.\n\n";
         text += &wrong_table(seen, screen);
     }
     text
+}
+
+fn beside_table(errors: &Medians, screen: &Screen) -> String {
+    let row = |name: &str, of: Beside| {
+        let median = |value: f64| match of.rows {
+            0 => Entry::Number("-".to_string()),
+            _ => Entry::Number(format!("{:.1}%", 100.0 * value)),
+        };
+        let number = |count: usize| Entry::Number(count.to_string());
+        vec![
+            Entry::Text(name.to_string()),
+            number(of.rows),
+            median(of.model),
+            median(of.other),
+            number(of.nearer),
+            number(of.further),
+            number(of.alike),
+        ]
+    };
+    let rows = vec![
+        row("the nearest published row", errors.nearest),
+        row("- where links alone speak", errors.nearest_where_links),
+        row("- elsewhere", errors.nearest_elsewhere),
+        row("links alone", errors.links),
+        row("no difference, where two things are compared", errors.no_change),
+        row("what needs no card: no difference, else links alone", errors.simple),
+    ];
+    screen.table(
+        &["median errors beside", "rows", "offpath", "the other", "nearer", "further off", "alike"],
+        rows,
+    )
 }
 
 fn wrong_table(seen: &Reproduced, screen: &Screen) -> String {

@@ -54,7 +54,7 @@ fn score(seen: &Reproduced) -> Section {
     let fact = |name: &str, count: Count, note: &str| {
         Fact::new(
             name,
-            format!("{:.1}%", count.percent()),
+            count.percent().map_or_else(|| "-".to_string(), |share| format!("{share:.1}%")),
             format!("{} of {} rows {note}", count.within, count.of),
         )
     };
@@ -75,10 +75,15 @@ fn score(seen: &Reproduced) -> Section {
                 "median error of predictions",
                 median(s.errors.model),
                 format!(
-                    "the nearest published row {}; where links alone speak {}, links alone {}",
-                    median(s.errors.nearest),
-                    median(s.where_links.model),
-                    median(s.where_links.links)
+                    "of {} rows; of the {} that the nearest published row answers too {}, nearest row {}; of the {} \
+                     that links alone answer too {}, links alone {}",
+                    s.errors.rows,
+                    s.errors.nearest.rows,
+                    median(s.errors.nearest.model),
+                    median(s.errors.nearest.other),
+                    s.errors.links.rows,
+                    median(s.errors.links.model),
+                    median(s.errors.links.other)
                 ),
             ),
         ]))
