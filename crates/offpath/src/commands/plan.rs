@@ -772,6 +772,14 @@ impl Page<'_> {
         self.study.without_evidence.iter().any(|name| taken(name))
     }
 
+    /// By what draws tell which mix is the best, where that is not what was sought: none runs on the twin.
+    fn best_by(&self) -> &'static str {
+        match self.study.design.objective {
+            Objective::LowestP99 { .. } => " by mean latency",
+            _ => "",
+        }
+    }
+
     /// Which part of the mix rests on the user's estimates that no draw moves, in words; nothing where that is little.
     fn undrawn(&self) -> String {
         let yours = |rest: &&Rest| rest.origin == Origin::Yours && rest.moves == 0.0;
@@ -984,9 +992,10 @@ impl Page<'_> {
             _ => format!("the {told} of {} joint draws that carry the load", sure.draws),
         };
         text += &format!(
-            "recommendation: {} is the best set in {:.0}% of {draws}, and no other beats it by more than \
+            "recommendation: {} is the best set{} in {:.0}% of {draws}, and no other beats it by more than \
              0.1% in {:.0}%{others}{held}\n",
             set.join(" + "),
+            self.best_by(),
             picked * 100.0,
             sure.best_in * 100.0,
         );
