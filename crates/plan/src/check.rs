@@ -278,7 +278,10 @@ fn hold(
             Chosen::Best | Chosen::Added => evaluate(design, &parts, &folds, false)?.optimal,
             Chosen::Held(shares) => {
                 let most = solve::at_fixed(design, &parts, &folds, shares)?;
-                load.map_or(most.clone(), |load| solve::at_load(most, load))
+                match load {
+                    Some(load) => solve::at_load(most, load),
+                    None => most,
+                }
             }
         };
         let (shares, rate) = (solve::shares(&solution), solution.total);
@@ -303,7 +306,8 @@ fn hold(
     unreachable!("the rounds are bounded")
 }
 
-/// A settled mix, or the alternative that is better by itself ([`solve::replaces`]), its slots held as long as it alone holds them: what
+/// A settled mix, or the alternative that is better by itself ([`solve::replaces`]), its slots held as long as it alone
+/// holds them: what
 /// a mix takes waits for what else is in it.
 fn or_alone(
     design: &Design,

@@ -161,3 +161,26 @@ fn what_is_advised_is_advised_of_the_lowest_tail_that_is_planned() {
     let advised = advise(&bench, &text, Depth::Promising).expect("it is checked");
     assert_eq!(advised.shares, *planned, "`check` looks at the mix that `plan` answers with");
 }
+
+/// A setting that changes nothing leaves the mix of the lowest tail as it is, and one that changes something is compared
+/// with the mix that would be answered without it.
+#[test]
+fn what_a_setting_changed_is_told_of_the_lowest_tail() {
+    let changes = Changes {
+        objective: Some("lowest-p99".into()),
+        offered_load: Some("60 M/s".into()),
+        steps: true,
+        ..Changes::default()
+    };
+    let file = designs().join("kv-batching.toml");
+    let study = |settings: &[&str]| {
+        let setting = setting(&[], settings);
+        let ask = Ask { file: &file, changes: &changes, setting: &setting, seed: Seed::new(1), curve: false };
+        Study::of(&ask).expect("it is planned")
+    };
+    let plain = study(&[]).checked.plan.optimal.shares;
+    let same = study(&["soc.cores=8"]);
+    assert_eq!(same.checked.plan.optimal.shares, plain);
+    let before = same.changed.expect("there is a setting").before.expect("it is planned without it");
+    assert_eq!(before.shares, plain);
+}

@@ -110,28 +110,28 @@ fn littles_law_holds_in_a_closed_loop() {
     }
 }
 
+/// A design of one alternative with such a request.
+fn only(request: &str) -> (Design, [Ready; 1]) {
+    let text = format!(
+        "[design]\nname = \"rare\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\nrank_by = \"throughput\"\n\
+         [[alternative]]\nname = \"only\"\nrequest = {request}"
+    );
+    let design = parse(&text, &Changes::default());
+    let ready = prepare(&design, &setting(&[], &[])).expect("it is in order");
+    (design, <[Ready; 1]>::try_from(ready).expect("there is one alternative"))
+}
+
 /// A full core passes as many as its time is enough for: in a window in which the rare long ones came more or less
 /// often than in the long run, more or fewer than that ended, and the interval knows both.
 #[test]
 fn the_interval_of_a_full_station_reaches_to_what_was_counted() {
-    let text = r#"
-        [design]
-        name = "rare"
-        description = "one in a hundred takes long"
-        device = "bluefield2"
-        testbed = "rack"
-        mode = "separated-host"
-        objective = "most-throughput"
-        rank_by = "unloaded-latency"
-        [[alternative]]
-        name = "serve"
-        request = [
+    let request = r#"[
             { send-ud = "client-soc", bytes = "16 B" },
             { probability = 0.01, then = [ { compute = "soc", time = "200 us" } ], otherwise = [ { compute = "soc", time = "2 us" } ] },
             { send-ud = "soc-client", bytes = "64 B" },
         ]
     "#;
-    let ready = prepare(&parse(text, &Changes::default()), &setting(&[], &[])).expect("it is in order");
+    let (_, ready) = only(request);
     let ready: Vec<&Ready> = ready.iter().collect();
     let (mut far, mut held) = (0, 0);
     for seed in 0..20 {
@@ -154,23 +154,12 @@ fn the_interval_of_a_full_station_reaches_to_what_was_counted() {
 /// from it lies above what a port carries.
 #[test]
 fn rare_large_requests_show_no_rate_above_a_port() {
-    let text = r#"
-        [design]
-        name = "rare"
-        device = "bluefield2"
-        testbed = "rack"
-        mode = "separated-host"
-        objective = "most-throughput"
-        rank_by = "unloaded-latency"
-        [[alternative]]
-        name = "mixed"
-        request = [
+    let request = r#"[
             { probability = 0.01, then = [ { write = "client-host", bytes = "12 MiB" } ], otherwise = [ { read = "client-soc", bytes = "64 B" } ] },
             { wait = "50 us" },
         ]
     "#;
-    let design = parse(text, &Changes::default());
-    let ready = prepare(&design, &setting(&[], &[])).expect("it is in order");
+    let (design, ready) = only(request);
     for seed in 1..4 {
         let settled = settle(&design, &ready, Chosen::Best, Seed::new(seed)).expect("the twin runs it");
         let carried = settled.loaded.throughput;
