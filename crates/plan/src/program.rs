@@ -949,9 +949,7 @@ fn post_time(call: &Call, router: &Router) -> f64 {
     let Ok((_, endpoint)) = router.system().endpoint(&call.operation.path.requester) else { return 0.0 };
     let verbs = &endpoint.verbs;
     match call.operation.posting {
-        Posting::Batch(count) => {
-            verbs.list_time.as_seconds() / f64::from(count) + verbs.listed_time.as_seconds()
-        }
+        Posting::Batch(count) => verbs.list(count).as_seconds() / f64::from(count),
         Posting::Single => verbs.post_time.as_seconds(),
     }
 }

@@ -8,9 +8,9 @@
 use crate::advice::{self, Advised, Bench, Depth};
 use crate::check::{self, Checked, Chosen, Gap, Point, Settled, plan_and_check, settle, settle_alone};
 use crate::coded::{self, Agreement};
-use crate::confidence::Mechanism;
+use crate::confidence::{Influence, Mechanism, Origin};
 use crate::design::{Changes, Design, Objective};
-use crate::planner::{AS_SHIPPED, PlanError, Ready, Setting, prepare, prepare_named};
+use crate::planner::{AS_SHIPPED, Plan, PlanError, Ready, Setting, prepare, prepare_named};
 use crate::side_by_side::side_by_side;
 use crate::solve::{self, Part, evaluate, mean_of};
 use offpath_profile::{Provenance, System};
@@ -84,6 +84,65 @@ pub struct Sweep {
     pub rows: Vec<(f64, Result<Solved, String>)>,
 }
 
+/// What to measure next: what narrows the plan most.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next {
+    /// An estimate of the design, by its place there, which decides so much of the mix by its interval.
+    Narrow {
+        /// Its name.
+        number: String,
+        /// Its part of what the mix rests on, from 0 to 1.
+        weight: f64,
+    },
+    /// A number of the user's that no draw moved, since it has no interval.
+    Undrawn {
+        /// Its name.
+        number: String,
+        /// Its part of what the mix rests on, from 0 to 1.
+        weight: f64,
+        /// Whether it is a number of a profile that was set, which takes an interval in a profile alone.
+        is_set: bool,
+    },
+    /// A number of a profile.
+    Number(Influence),
+    /// Nothing uncertain moves the mix: what binds it.
+    Bound(String),
+    /// Nor does anything bind it.
+    Mix,
+}
+
+impl Next {
+    /// Whoever narrows what moves a figure by less learns nothing by it.
+    const TELLS: f64 = 0.01;
+    /// The part of a mix from which on a number of the user's comes before all others.
+    const DECIDES: f64 = 0.1;
+
+    fn of(plan: &Plan, system: &System) -> Next {
+        let yours = plan.recommendation.rests_on.iter().filter(|rest| rest.origin == Origin::Yours);
+        let tells = yours.filter(|rest| rest.moves == 0.0 || rest.moves >= Next::TELLS);
+        let heaviest = tells.max_by(|a, b| a.weight.total_cmp(&b.weight));
+        if let Some(rest) = heaviest.filter(|rest| rest.weight >= Next::DECIDES) {
+            let (number, weight) = (rest.number.clone(), rest.weight);
+            let is_set = system.numbers.contains_key(&number);
+            return match rest.moves > 0.0 {
+                true => Next::Narrow { number, weight },
+                false => Next::Undrawn { number, weight, is_set },
+            };
+        }
+        let worth = |at: Option<f64>| at.unwrap_or(f64::INFINITY);
+        let tells = |one: &&Influence| {
+            one.changes.is_some() || (worth(one.at_low) / worth(one.at_high)).ln().abs() >= Next::TELLS
+        };
+        match plan.influences.iter().find(tells) {
+            Some(one) => Next::Number(one.clone()),
+            None => match plan.optimal.bounds.iter().find(|bound| !bound.is_load) {
+                Some(bound) => Next::Bound(bound.name.clone()),
+                None => Next::Mix,
+            },
+        }
+    }
+}
+
 /// Everything that a plan says of a design.
 pub struct Study {
     /// The design.
@@ -110,6 +169,8 @@ pub struct Study {
     pub advised: Advised,
     /// Alternatives with a verb that nothing published is about.
     pub without_evidence: Vec<String>,
+    /// What to measure next.
+    pub next: Next,
     /// What the design asks of its system that its author may not have meant.
     pub notes: Vec<String>,
 }
@@ -209,6 +270,7 @@ impl Study {
         let numbers = ready.iter().flat_map(|one| one.router.system().numbers.values());
         let known = numbers.map(|one| ((one.file.clone(), one.key.clone()), one.provenance)).collect();
         Ok(Study {
+            next: Next::of(&checked.plan, &system),
             without_evidence,
             notes,
             system,

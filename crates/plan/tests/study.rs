@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use offpath_plan::advice::{Bench, Depth, advise};
 use offpath_plan::check::few_clients;
-use offpath_plan::study::{Ask, Study};
+use offpath_plan::study::{Ask, Next, Study};
 use offpath_plan::{Basis, Changes, PlanError, Setting, prepare};
 use offpath_twin::Seed;
 use std::path::Path;
@@ -343,6 +343,25 @@ fn a_load_and_host_time_are_known_as_well_as_the_rate() {
     let host = plan(&text("least-host-cpu", &format!("offered_load = \"{:.0}/s\"\n", 0.3 * rate)));
     let (time, (least, most)) = (host.worth.value, host.worth.range_80);
     assert!(least / time < 0.85 && most / time > 1.15, "{least} {time} {most}");
+}
+
+/// Who narrows an estimate of a hundredth of a percent learns nothing by it, however much of the mix rests on it.
+#[test]
+fn next_is_what_narrows_the_plan() {
+    let next = |time: &str| {
+        let steps = BY_HOST.replace("1 us", time);
+        let text = HEAD.to_string() + &alternative("a", "", &steps);
+        studied(&text, &setting(&[], &[])).expect("it is planned").next
+    };
+    let is_yours = |next: &Next| match next {
+        Next::Narrow { number, .. } | Next::Undrawn { number, .. } => number.contains("time"),
+        _ => false,
+    };
+    assert!(matches!(next("2 us"), Next::Undrawn { is_set: false, .. }), "it has no interval");
+    let wide = next("2 us to 4 us");
+    assert!(matches!(wide, Next::Narrow { .. }) && is_yours(&wide), "{wide:?}");
+    let narrow = next("2 us to 2.0001 us");
+    assert!(matches!(narrow, Next::Number(_)), "{narrow:?}");
 }
 
 /// A count that binds nothing because the user says that there are many is the user's.

@@ -216,6 +216,13 @@ pub struct VerbCosts {
     pub receive_context_time: Time,
 }
 
+impl VerbCosts {
+    /// Processor time of posting `count` requests in one doorbell batch.
+    pub fn list(&self, count: u32) -> Time {
+        self.list_time + self.listed_time.times(u64::from(count))
+    }
+}
+
 /// A switch inside a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Switch {

@@ -501,9 +501,8 @@ impl<'r> Build<'r> {
                 self.delay("doorbell to the NIC", up.delay());
             }
             Posting::Batch(count) => {
-                let count = u64::from(count);
-                let list = costs.list_time + costs.listed_time.times(count);
-                let each = Time::from_ps(list.ps() / count);
+                let list = costs.list(count);
+                let each = Time::from_ps(list.ps() / u64::from(count));
                 self.serve("post (doorbell batch)", cpu, Pick::Any, each, list);
                 self.delay("doorbell to the NIC", up.delay());
                 let fetch = down.delay() + self.from.endpoint.memory.read_latency + up.delay();

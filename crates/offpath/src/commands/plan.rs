@@ -19,7 +19,7 @@ use offpath::plan::check::Gap;
 use offpath::plan::coded::Agreement;
 use offpath::plan::confidence::{Origin, guessed, moved_by_guesses};
 use offpath::plan::residual::CARDS;
-use offpath::plan::study::{Ask, Changed, Solved, Study, Sweep};
+use offpath::plan::study::{Ask, Changed, Next, Solved, Study, Sweep};
 use offpath::plan::{
     Alone, Basis, Changes, Design, Influence, Mix, Objective, Plan, PlanError, Ranged, Rest, Setting,
 };
@@ -1043,37 +1043,28 @@ impl Page<'_> {
     }
 
     fn next_measurement(&self) -> String {
-        let plan = self.plan();
-        // Who narrows what moves the figure by less than a hundredth learns nothing by it.
-        let tells = |rest: &&Rest| rest.moves == 0.0 || rest.moves >= 0.01;
-        let own = plan.recommendation.rests_on.iter().filter(|rest| rest.origin == Origin::Yours);
-        let own = own.filter(tells);
-        if let Some(rest) = own.max_by(|a, b| a.weight.total_cmp(&b.weight)).filter(|rest| rest.weight >= 0.1)
-        {
-            let (number, share) = (&rest.number, share_text(rest.weight, 0));
-            return match rest.moves > 0.0 {
-                true => format!("measure what narrows your `{number}`, which decides {share} of the mix"),
-                false if self.study.system.numbers.contains_key(number) => format!(
-                    "your `{number}` decides {share} of the mix and was not drawn: `--set` takes one value, so try both \
-                     ends, or give it `low` and `high` in a copy of the profile"
-                ),
-                false => format!(
-                    "give your `{number}`, which decides {share} of the mix, `low` and `high`: it was not drawn"
-                ),
-            };
-        }
-        let worth = |at: Option<f64>| at.map_or(f64::INFINITY, |at| at);
-        let tells =
-            |i: &&Influence| i.changes.is_some() || (worth(i.at_low) / worth(i.at_high)).ln().abs() >= 0.01;
-        match plan.influences.iter().find(tells) {
-            Some(i) => {
-                let colon = if i.note.is_empty() { "" } else { ": " };
-                format!("measure what narrows `{}` (now {} to {}){colon}{}", i.number, i.low, i.high, i.note)
+        match &self.study.next {
+            Next::Narrow { number, weight } => {
+                format!(
+                    "measure what narrows your `{number}`, which decides {} of the mix",
+                    share_text(*weight, 0)
+                )
             }
-            None => match self.bounds().next() {
-                Some(bound) => format!("measure what {} really carries: it binds the mix", bound.name),
-                None => "run the mix on the card at this load".to_string(),
-            },
+            Next::Undrawn { number, weight, is_set: true } => format!(
+                "your `{number}` decides {} of the mix and was not drawn: `--set` takes one value, so try both \
+                 ends, or give it `low` and `high` in a copy of the profile",
+                share_text(*weight, 0)
+            ),
+            Next::Undrawn { number, weight, is_set: false } => format!(
+                "give your `{number}`, which decides {} of the mix, `low` and `high`: it was not drawn",
+                share_text(*weight, 0)
+            ),
+            Next::Number(Influence { number, low, high, note, .. }) => {
+                let colon = if note.is_empty() { "" } else { ": " };
+                format!("measure what narrows `{number}` (now {low} to {high}){colon}{note}")
+            }
+            Next::Bound(name) => format!("measure what {name} really carries: it binds the mix"),
+            Next::Mix => "run the mix on the card at this load".to_string(),
         }
     }
 

@@ -178,10 +178,7 @@ fn batch_doorbells(look: &Look<'_>) -> Proposed {
         let verbs = &endpoint.verbs;
         let ladder: Vec<Rung> = [8u32, 16, 32, 64]
             .into_iter()
-            .filter(|batch| {
-                let list = verbs.list_time + verbs.listed_time.times(u64::from(*batch));
-                list < verbs.post_time.times(u64::from(*batch))
-            })
+            .filter(|batch| verbs.list(*batch) < verbs.post_time.times(u64::from(*batch)))
             .filter_map(|batch| {
                 let remedy = format!("post lists of {batch} from `{requester}`");
                 batch_all(look, &calls, batch, remedy)

@@ -306,7 +306,7 @@ impl Device {
             deed(&planned, (op.posting, op.access), signaled, immediate.is_some(), remote)
         });
         if signaled && verb.is_message() {
-            core.observer.add_time(op.label, core.places[place].cpu, core.places[place].poll_time);
+            core.observer.add_time(op.label, core.places[place].cpu, core.places[place].verbs.poll_time);
         }
         let answer = retransmission(core, &options);
         let marks = match verb {
@@ -791,7 +791,7 @@ impl Device {
                     let state = &core.roles[op.role];
                     let place = &core.places[state.place];
                     let tag = key.tag(Subject::Polled);
-                    let (time, latency) = (place.poll_time, place.poll_latency);
+                    let (time, latency) = (place.verbs.poll_time, place.verbs.poll_latency);
                     let instances = &op.instances;
                     core.engine.borrow_mut().compute_at(tag, place.cpu, instances, now, time, latency);
                 } else {
@@ -807,9 +807,9 @@ impl Device {
                 };
                 let Some(op) = self.ops.get(key) else { return };
                 let place = &core.places[core.roles[role].place];
-                core.observer.add_time(op.label, place.cpu, place.receive_time);
+                core.observer.add_time(op.label, place.cpu, place.verbs.receive_time);
                 let tag = key.tag(Subject::Received);
-                let (time, latency) = (place.receive_time, place.receive_latency);
+                let (time, latency) = (place.verbs.receive_time, place.verbs.receive_latency);
                 core.engine.borrow_mut().compute_at(tag, place.cpu, &op.instances, now, time, latency);
             }
             _ => {}
@@ -1252,11 +1252,11 @@ impl TwinQueuePair {
         let (posting, time) = match count {
             0 => return Ok(()),
             1 if self.doorbell > 1 => {
-                let list = place.list_time + place.listed_time.times(u64::from(self.doorbell));
+                let list = place.verbs.list(self.doorbell);
                 (Posting::Batch(self.doorbell), Time::from_ps(list.ps() / u64::from(self.doorbell)))
             }
-            1 => (Posting::Single, place.post_time),
-            _ => (Posting::Batch(count as u32), place.list_time + place.listed_time.times(count as u64)),
+            1 => (Posting::Single, place.verbs.post_time),
+            _ => (Posting::Batch(count as u32), place.verbs.list(count as u32)),
         };
         let post_at = core.executor.charge(core.now(), time);
         for (request, payload) in requests {

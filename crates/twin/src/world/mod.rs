@@ -47,7 +47,7 @@ use crate::engine::{Engine, Occurrence, Retransmission};
 use crate::fault::{Faults, Rule};
 use crate::seed::Seed;
 use offpath_fabric::*;
-use offpath_profile::System;
+use offpath_profile::{System, VerbCosts};
 use offpath_quantity::{Bytes, Frequency, Time};
 use offpath_route::{Demand, Mark, Operation as Routed, Path, Posting, Route, RouteError, Router};
 use offpath_route::{StationId, Verb, Visit};
@@ -239,13 +239,7 @@ pub(crate) struct Place {
     frequency: Frequency,
     capacity: Bytes,
     inline_limit: Bytes,
-    post_time: Time,
-    list_time: Time,
-    listed_time: Time,
-    poll_time: Time,
-    poll_latency: Time,
-    receive_time: Time,
-    receive_latency: Time,
+    verbs: VerbCosts,
     engines: Vec<(String, Time)>,
 }
 
@@ -259,13 +253,7 @@ fn places(router: &Router) -> Vec<Place> {
             frequency: endpoint.frequency,
             capacity: endpoint.memory.capacity,
             inline_limit: at.nic.inline_limit,
-            post_time: endpoint.verbs.post_time,
-            list_time: endpoint.verbs.list_time,
-            listed_time: endpoint.verbs.listed_time,
-            poll_time: endpoint.verbs.poll_time,
-            poll_latency: endpoint.verbs.poll_latency,
-            receive_time: endpoint.verbs.receive_time,
-            receive_latency: endpoint.verbs.receive_latency,
+            verbs: endpoint.verbs.clone(),
             engines: at
                 .engines
                 .iter()
@@ -456,7 +444,7 @@ impl Core {
             leave_out_completion(&mut route);
         }
         let own = from.engines.iter().find(|(name, _)| Some(name) == plan.engine.as_ref());
-        let post_time = own.map_or(from.post_time, |(_, time)| *time);
+        let post_time = own.map_or(from.verbs.post_time, |(_, time)| *time);
         Ok(Planned { route: Arc::new(route), demand: OnceCell::new(), post_time })
     }
 

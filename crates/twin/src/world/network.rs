@@ -329,7 +329,7 @@ impl Socket for TwinSocket {
         let planned =
             planned.map_err(|why| DatagramError::System { port: self.port, reason: why.to_string() })?;
         core.observer.add_route(self.label, &planned, core);
-        let at = core.executor.charge(now, core.places[from.place].post_time);
+        let at = core.executor.charge(now, core.places[from.place].verbs.post_time);
         // A mark is asked for only so that copies are told of.
         let marks = Marks::of(&[offpath_route::Mark::Delivered]);
         let start = Start { at, sent_again: false, marks, retransmission: None };

@@ -1,0 +1,234 @@
+//! A plan beside what the loaded twin carries: agreement, a difference with the station that fills first, or a run that does
+//! not tell.
+
+use super::run::{COUNTED, MOST_IN_FLIGHT, TIMES, extremes};
+use super::{Settled, is_slot};
+use crate::design::Design;
+use crate::observe::{Loaded, OPEN_LOOP_TASKS};
+use crate::planner::Ready;
+use crate::program::Extremes;
+use offpath_capacity::{Constraint, Solution};
+use offpath_quantity::Time;
+use offpath_route::Router;
+use offpath_twin::Interval;
+
+/// How far the loaded twin is from the plan, where that is more than queueing explains.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gap {
+    /// What the plan says, in requests per second.
+    pub planned_per_s: f64,
+    /// What the twin carried.
+    pub carried_per_s: f64,
+    /// The 95% interval of that.
+    pub carried_95_per_s: (f64, f64),
+    /// The greatest difference that is let pass, as a share.
+    pub allowed: f64,
+    /// The station that was busiest, on the machine where it was.
+    pub fullest: Option<Fullest>,
+    /// Why a window as long as can be run does not tell, where it does not: then what the twin carried says
+    /// nothing of the plan, whether the two agree or not.
+    pub blind: Option<String>,
+}
+
+impl Gap {
+    /// Whether the twin's mean lies as near as is let pass, and scatters too far to tell.
+    pub fn is_unclear(&self) -> bool {
+        (self.carried_per_s / self.planned_per_s - 1.0).abs() <= self.allowed
+            || (self.carried_95_per_s.0..=self.carried_95_per_s.1).contains(&self.planned_per_s)
+    }
+}
+
+/// A station on one machine of its role.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fullest {
+    /// The station.
+    pub station: String,
+    /// What it stands for.
+    pub meaning: String,
+    /// Which machine of the role it is, from 0.
+    pub machine: u32,
+    /// How many machines of the role there are.
+    pub machines: u64,
+    /// Its share of busy time.
+    pub busy: f64,
+}
+
+/// How much less or more than planned a twin may carry: 2%, and 5% where slots bind, which are held for
+/// times that only settle to 1% and spread.
+pub(super) const ALLOWED: f64 = 0.02;
+
+const ALLOWED_WITH_SLOTS: f64 = 0.05;
+
+/// What the loaded twin says of a plan.
+pub(super) enum Compared {
+    Agrees,
+    /// It differs, and what the plan says lies within what the twin's mean scatters by. A mean that
+    /// scatters by more than a tenth is no agreement either.
+    Unclear(Option<Gap>),
+    Differs(Gap),
+}
+
+/// How many requests an open loop takes under way, by `unloaded` or by what was seen, and how many the twin
+/// runs, where these are too few: then requests wait for one that ends and for no station.
+pub(super) fn too_many(unloaded: f64, loaded: &Loaded) -> Option<(f64, u32)> {
+    // Arrivals at random bunch, and a quarter more is room for that.
+    let needed = unloaded.max(loaded.mean_in_flight) * 1.25;
+    (needed > f64::from(OPEN_LOOP_TASKS)).then_some((needed, OPEN_LOOP_TASKS))
+}
+
+/// How many requests a mix has under way when its stations are busy, and how many the twin runs, where these are
+/// too few: then it shows less than the stations carry.
+pub(crate) fn crowded(rate: f64, latency_s: f64) -> Option<(f64, u32)> {
+    let needed = rate * latency_s;
+    (needed > f64::from(MOST_IN_FLIGHT)).then_some((needed, MOST_IN_FLIGHT))
+}
+
+/// Why a window does not tell what a mix carries, where it does not.
+pub(super) fn blind(
+    ready: &[Ready],
+    shares: &[(String, f64)],
+    loaded: &Loaded,
+    (rate, latency_s): (f64, f64),
+    load: Option<f64>,
+) -> Option<String> {
+    let crowded = match load {
+        None => self::crowded(rate, latency_s),
+        Some(load) => too_many(load * latency_s, loaded),
+    };
+    if let Some((needed, most)) = crowded {
+        return Some(format!("it takes about {needed:.0} requests under way, and the twin runs {most}"));
+    }
+    let Extremes { rarest, longest_s } = extremes(ready, shares);
+    let window = loaded.window.as_seconds();
+    let taken = rarest * rate * window;
+    if taken < TIMES / 2.0 {
+        return Some(format!(
+            "a case that one request in {:.0} takes comes {taken:.1} times in its window",
+            1.0 / rarest
+        ));
+    }
+    let longest = Time::from_ps((longest_s * 1e12) as u64);
+    (window < 2.0 * longest_s)
+        .then(|| format!("a request may take {longest}, and its window is {}", loaded.window))
+}
+
+/// How far runs of a settled mix that carried so much are from what it was confirmed by, where that is more than
+/// it may be and no scatter.
+pub(crate) fn differs(design: &Design, ready: &[Ready], settled: &Settled, carried: Interval) -> Option<Gap> {
+    let router = own_router(ready)?;
+    let planned_per_s = design.objective.load().unwrap_or(settled.rate);
+    let allowed = settled.allowed;
+    let fullest = fullest(router, &settled.loaded);
+    let carried_95_per_s = (carried.low, carried.high);
+    let gap =
+        Gap { planned_per_s, carried_per_s: carried.mean, carried_95_per_s, allowed, fullest, blind: None };
+    let is_by_chance = design.objective.load().is_some() && carried.mean > planned_per_s;
+    let scatters = is_by_chance || (carried.low..=carried.high).contains(&planned_per_s);
+    ((carried.mean / planned_per_s - 1.0).abs() > allowed && !scatters).then_some(gap)
+}
+
+/// How many requests the run of a settled mix counts, where its rare cases or long requests ask for more than are
+/// counted usually.
+pub(crate) fn stretched(design: &Design, settled: &Settled) -> Option<f64> {
+    let counted = settled.loaded.window.as_seconds() * design.objective.load().unwrap_or(settled.rate);
+    (counted > 1.2 * COUNTED.requests).then_some(counted)
+}
+
+/// The routes of the system that a design's own alternatives run on.
+pub(super) fn own_router(ready: &[Ready]) -> Option<&Router> {
+    ready.iter().find(|one| one.alternative.device.is_none()).map(|one| &*one.router)
+}
+
+/// By how much a twin may carry less or more than what was solved.
+pub(super) fn allowed(ready: &[Ready], solution: &Solution) -> f64 {
+    let is_slot = |name: &str| own_router(ready).is_some_and(|router| is_slot(router, name));
+    let slots = solution
+        .binding
+        .iter()
+        .any(|bound| matches!(&bound.constraint, Constraint::Station(name) if is_slot(name)));
+    if slots { ALLOWED_WITH_SLOTS } else { ALLOWED }
+}
+
+pub(super) fn compared(
+    ready: &[Ready],
+    solution: &Solution,
+    load: Option<f64>,
+    loaded: &Loaded,
+    blind: Option<String>,
+) -> Compared {
+    let Some(router) = own_router(ready) else { return Compared::Agrees };
+    let planned_per_s = load.unwrap_or(solution.total);
+    let allowed = allowed(ready, solution);
+    let Interval { mean, low, high, .. } = loaded.throughput;
+    // No station makes arrivals at random come faster: where more came, chance did it.
+    let seen = match load {
+        Some(load) => Interval { mean: mean.min(load), ..loaded.throughput },
+        None => loaded.throughput,
+    };
+    let told = told(planned_per_s, allowed, &seen);
+    let (fullest, carried_95_per_s) = (fullest(router, loaded), (low, high));
+    let gap = Gap { planned_per_s, carried_per_s: mean, carried_95_per_s, allowed, fullest, blind };
+    if gap.blind.is_some() {
+        return Compared::Differs(gap);
+    }
+    match told {
+        Told::Agrees => Compared::Agrees,
+        Told::Unclear => Compared::Unclear((high - low >= 0.2 * mean).then_some(gap)),
+        Told::Differs => Compared::Differs(gap),
+    }
+}
+
+/// What a window tells of a planned rate.
+#[derive(Debug, PartialEq)]
+enum Told {
+    Agrees,
+    Unclear,
+    Differs,
+}
+
+fn told(planned_per_s: f64, allowed: f64, carried: &Interval) -> Told {
+    let Interval { mean, low, high, .. } = *carried;
+    let is_near = (mean / planned_per_s - 1.0).abs() <= allowed;
+    match is_near {
+        // A mean that scatters by more than may differ is near by chance.
+        true if high - low <= 2.0 * allowed * planned_per_s => Told::Agrees,
+        false if !(low..=high).contains(&planned_per_s) => Told::Differs,
+        _ => Told::Unclear,
+    }
+}
+
+/// The station of one machine that was busy for the greatest share of its time.
+pub fn fullest(router: &Router, loaded: &Loaded) -> Option<Fullest> {
+    let busiest = loaded.fullest.iter().max_by(|a, b| a.1.1.total_cmp(&b.1.1).then(b.0.cmp(a.0)))?;
+    let (name, (machine, busy)) = busiest;
+    let station = &router.stations()[router.station(name)?.index()];
+    Some(Fullest {
+        station: name.to_string(),
+        meaning: station.meaning.to_string(),
+        machine: *machine,
+        machines: station.instances,
+        busy: *busy,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Told, told};
+    use offpath_twin::Interval;
+
+    #[test]
+    fn a_mean_that_is_near_by_chance_agrees_with_nothing() {
+        let carried = |mean, half| Interval { mean, low: mean - half, high: mean + half };
+        for (mean, half, says) in [
+            (100.0, 1.0, Told::Agrees),
+            (101.9, 1.9, Told::Agrees),
+            (100.0, 2.1, Told::Unclear),
+            (100.0, 60.0, Told::Unclear),
+            (95.0, 6.0, Told::Unclear),
+            (95.0, 1.0, Told::Differs),
+            (105.0, 1.0, Told::Differs),
+        ] {
+            assert_eq!(told(100.0, 0.02, &carried(mean, half)), says, "{mean} by {half}");
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! The twin's cross-check of a plan, and what only the twin can answer: tails, curves, few clients.
+
+mod compare;
+mod curve;
+mod run;
+mod tail;
+
+pub use compare::{Fullest, Gap, fullest};
+pub(crate) use compare::{crowded, differs, stretched};
+pub use curve::{Point, curve, few_clients, of_clients};
+pub(crate) use run::{Counted, run_mix};
+
+use crate::confidence::{Doubt, Mechanism};
+use crate::design::{Design, Objective};
+use crate::observe::{Loaded, RunError, observe};
+use crate::planner::{Plan, Ready, plan_doubted};
+use crate::program::Fold;
+use crate::side_by_side::side_by_side;
+use crate::solve::{self, Part, evaluate};
+use compare::{Compared, allowed, blind, compared};
+use offpath_capacity::{Constraint, Solution};
+use offpath_route::{Kind, Router};
+use offpath_twin::Seed;
+use run::COUNTED;
+use std::collections::BTreeMap;
+use tail::lowest_tail;
+
+/// A solution of a design that went through the twin: demands observed when nothing else runs, then solved,
+/// run under load and solved again until the slots are held as long as was solved for.
+#[derive(Clone, Debug)]
+pub struct Settled {
+    /// What a request of each alternative demands, with slots held as under load.
+    pub folds: Vec<Fold>,
+    /// Shares of the mix, the largest first.
+    pub shares: Vec<(String, f64)>,
+    /// Its requests per second.
+    pub rate: f64,
+    /// The same before anything ran under load.
+    pub first_rate: f64,
+    /// Times that the mix was solved.
+    pub rounds: u32,
+    /// By how much the holds of the last round still differed, as a share; below [`SETTLED`] where the
+    /// solution has settled.
+    pub moved: f64,
+    /// The loaded twin at the mix.
+    pub loaded: Loaded,
+    /// The load that it was run at: the one that was asked for, or what a limit leaves; nothing where it was saturated.
+    pub load: Option<f64>,
+    /// Where the twin carries something else than the mix was solved for.
+    pub gap: Option<Gap>,
+    /// By how much the twin may carry less or more, as a share of the rate.
+    pub allowed: f64,
+    /// Requests sampled on the idle twin, over all alternatives.
+    pub sampled: u64,
+    /// The widest 95% interval of an observed demand, as a share of it.
+    pub widest: f64,
+    /// What a request of each alternative demands on the idle twin.
+    idle: Vec<Fold>,
+}
+
+impl Settled {
+    /// Whether solving once more would change the holds by less than [`SETTLED`].
+    pub fn has_settled(&self) -> bool {
+        self.moved < SETTLED
+    }
+}
+
+/// The change of a hold from one round to the next below which a solution counts as settled.
+pub const SETTLED: f64 = 0.01;
+
+/// Rounds after which a solution that does not settle is given as it is, and said to be so.
+const MOST_ROUNDS: u32 = 6;
+
+/// A plan with what the twin says of it.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The plan, its slots held as long as the loaded twin holds them.
+    pub plan: Plan,
+    /// How it came to be.
+    pub settled: Settled,
+}
+
+/// Observes every alternative on the idle twin.
+pub fn observe_all(ready: &[Ready], seed: Seed) -> Result<(Vec<Fold>, u64, f64), RunError> {
+    let mut folds = Vec::new();
+    let (mut sampled, mut widest) = (0, 0.0f64);
+    for (index, one) in ready.iter().enumerate() {
+        let observed = observe(one, seed.child("observe").index(index as u64))?;
+        sampled += observed.requests;
+        widest = widest.max(observed.widest);
+        folds.push(observed.fold);
+    }
+    Ok((folds, sampled, widest))
+}
+
+/// Which mix is settled.
+#[derive(Clone, Copy, Debug)]
+pub enum Chosen<'s> {
+    /// The best one; where the lowest tail is sought, the one that the twin finds.
+    Best,
+    /// The best one by adding up: where the lowest tail is sought, the one of least mean latency.
+    Added,
+    /// One with these shares.
+    Held(&'s [(String, f64)]),
+}
+
+/// Solves a design on the twin of the systems that `ready` runs on.
+///
+/// Slots are held longer under load than on an idle twin, so their holds are observed again at the chosen
+/// mix and the mix is solved again, until they change by less than [`SETTLED`]. The same design on the same
+/// system with the same seed gives the same answer, whoever asks.
+pub fn settle(
+    design: &Design,
+    ready: &[Ready],
+    chosen: Chosen<'_>,
+    seed: Seed,
+) -> Result<Settled, miette::Report> {
+    settle_counting(design, ready, chosen, COUNTED.requests, seed)
+}
+
+/// [`settle`] with loaded windows of so many requests, or of fewer where they are large.
+pub fn settle_counting(
+    design: &Design,
+    ready: &[Ready],
+    chosen: Chosen<'_>,
+    counted: f64,
+    seed: Seed,
+) -> Result<Settled, miette::Report> {
+    let (idle, sampled, widest) = observe_all(ready, seed)?;
+    let load = design.objective.load();
+    let mut held = hold(design, ready, &idle, chosen, (load, Counted::requests(counted)), seed)?;
+    if matches!(chosen, Chosen::Best | Chosen::Added) {
+        held = or_alone(design, ready, &idle, held, counted, seed)?;
+    }
+    let load = held.load;
+    let is_told = || self::blind(ready, &held.shares, &held.loaded, held.sizes, load).is_none();
+    if let (Chosen::Best, Objective::LowestP99 { load: offered }) = (chosen, design.objective)
+        && is_told()
+    {
+        let shares = lowest_tail(design, ready, &held.folds, offered, seed)?;
+        if shares != held.shares {
+            let counted = (load, Counted::requests(counted));
+            held = hold(design, ready, &idle, Chosen::Held(&shares), counted, seed)?;
+        }
+    }
+    let blind = blind(ready, &held.shares, &held.loaded, held.sizes, load);
+    let mut compared = compared(ready, &held.solution, load, &held.loaded, blind.clone());
+    for more in LONGER {
+        if !matches!(compared, Compared::Unclear(_)) {
+            break;
+        }
+        let counted = Counted::requests(counted * more);
+        held.loaded = run_mix(ready, &held.shares, held.sizes, load, counted, seed)?;
+        compared = self::compared(ready, &held.solution, load, &held.loaded, blind.clone());
+    }
+    let gap = match compared {
+        Compared::Differs(gap) => Some(gap),
+        Compared::Unclear(gap) => gap,
+        Compared::Agrees => None,
+    };
+    let Held { folds, shares, solution, first_rate, rounds, moved, loaded, .. } = held;
+    Ok(Settled {
+        folds,
+        shares,
+        rate: solution.total,
+        allowed: allowed(ready, &solution),
+        first_rate,
+        rounds,
+        moved,
+        loaded,
+        load,
+        gap,
+        sampled,
+        widest,
+        idle,
+    })
+}
+
+/// A mix whose slots are held as long as was solved for.
+struct Held {
+    folds: Vec<Fold>,
+    shares: Vec<(String, f64)>,
+    solution: Solution,
+    first_rate: f64,
+    rounds: u32,
+    moved: f64,
+    loaded: Loaded,
+    /// Its rate and latency, which windows are sized by.
+    sizes: (f64, f64),
+    /// What it was run at; nothing where it was saturated.
+    load: Option<f64>,
+}
+
+/// Solves a mix, runs it at a load or saturated, and solves it again until its slots are held as long as was
+/// solved for.
+fn hold(
+    design: &Design,
+    ready: &[Ready],
+    idle: &[Fold],
+    chosen: Chosen<'_>,
+    (load, counted): (Option<f64>, Counted),
+    seed: Seed,
+) -> Result<Held, miette::Report> {
+    let mut folds = idle.to_vec();
+    let parts = Part::all(ready);
+    let mut first_rate = None;
+    for rounds in 1.. {
+        let solution = match chosen {
+            Chosen::Best | Chosen::Added => evaluate(design, &parts, &folds, false)?.optimal,
+            Chosen::Held(shares) => {
+                let most = solve::at_fixed(design, &parts, &folds, shares)?;
+                match load {
+                    Some(load) => solve::at_load(most, load),
+                    None => most,
+                }
+            }
+        };
+        let (shares, rate) = (solve::shares(&solution), solution.total);
+        if shares.is_empty() {
+            let own: Vec<usize> =
+                (0..parts.len()).filter(|&i| parts[i].alternative.device.is_none()).collect();
+            return Err(solve::nothing(design, &parts, &folds, &own).into());
+        }
+        let first_rate = *first_rate.get_or_insert(rate);
+        // A request is in flight until its work in the background is over too.
+        let latency_s =
+            solve::mean_of(&shares, &parts, |index| folds[index].latency + folds[index].background);
+        let sizes = (rate, latency_s);
+        let load = load.or_else(|| solve::limited(&solution));
+        let loaded = run_mix(ready, &shares, sizes, load, counted, seed)?;
+        let (factors, moved) = holds_seen(ready, &folds, &shares, &loaded);
+        if moved < SETTLED || rounds == MOST_ROUNDS {
+            return Ok(Held { folds, shares, solution, first_rate, rounds, moved, loaded, sizes, load });
+        }
+        hold_again(ready, idle, &mut folds, &shares, &factors);
+    }
+    unreachable!("the rounds are bounded")
+}
+
+/// A settled mix, or the alternative that is better by itself ([`solve::replaces`]), its slots held as long as it alone
+/// holds them: what
+/// a mix takes waits for what else is in it.
+fn or_alone(
+    design: &Design,
+    ready: &[Ready],
+    idle: &[Fold],
+    held: Held,
+    counted: f64,
+    seed: Seed,
+) -> Result<Held, miette::Report> {
+    let parts = Part::all(ready);
+    let latency = |held: &Held| solve::mean_of(&held.shares, &parts, |index| idle[index].latency);
+    let mut most = held.solution.total;
+    let mut best = held;
+    let each = solve::each_alone(design, &parts, idle)?;
+    let mut open = solve::allowed(design, &parts, idle);
+    while let Some(index) = solve::best_alone(design, &each, &open) {
+        open.retain(|one| *one != index);
+        let shares = [(ready[index].alternative.name.clone(), 1.0)];
+        // On an idle twin nothing is held longer, so what is not enough there is never enough.
+        let best_of = (best.solution.total, latency(&best));
+        if best.shares == shares || !solve::replaces((each[index].total, idle[index].latency), best_of, most)
+        {
+            continue;
+        }
+        let counted = (None, Counted::requests(counted));
+        let one = hold(design, ready, idle, Chosen::Held(&shares), counted, seed)?;
+        let slots = slots_of(&ready[index], &one.folds[index]);
+        best.folds[index].slots_alone = slots;
+        let of_one = (one.solution.total, latency(&one));
+        if solve::replaces(of_one, best_of, most) {
+            best = Held { folds: best.folds, ..one };
+        }
+        most = most.max(of_one.0);
+    }
+    Ok(best)
+}
+
+/// How long a request holds slots.
+fn slots_of(one: &Ready, fold: &Fold) -> BTreeMap<String, f64> {
+    let slots = fold.seconds.iter().filter(|(station, _)| is_slot(&one.router, station));
+    slots.map(|(name, seconds)| (name.clone(), *seconds)).collect()
+}
+
+fn is_slot(router: &Router, station: &str) -> bool {
+    matches!(router.station(station).map(|id| router.kind(id)), Some(Kind::Contexts(_)))
+}
+
+/// Finds how long the alternatives of a settled design hold slots when nothing else is mixed in, and notes it
+/// in their demands: in a mix they also wait there for what the others do.
+///
+/// Those that no slots bind alone, and the one that the mix is made of, are as they are.
+pub fn settle_alone(
+    design: &Design,
+    ready: &[Ready],
+    settled: &mut Settled,
+    seed: Seed,
+) -> Result<(), miette::Report> {
+    let parts = Part::all(ready);
+    let alone = evaluate(design, &parts, &settled.idle, false)?.alone;
+    let open = ready.iter().enumerate().filter(|(index, one)| {
+        let (index, name) = (*index, &one.alternative.name);
+        let is_bound = alone[index].binding.iter().any(
+            |bound| matches!(&bound.constraint, Constraint::Station(station) if is_slot(&one.router, station)),
+        );
+        let is_mix = design.objective.load().is_none() && matches!(&settled.shares[..], [(only, _)] if only == name);
+        let is_known = !settled.folds[index].slots_alone.is_empty();
+        one.alternative.device.is_none() && is_bound && !is_mix && !is_known
+    });
+    let open: Vec<usize> = open.map(|(index, _)| index).collect();
+    let held = side_by_side(open.len(), |at| {
+        let shares = [(ready[open[at]].alternative.name.clone(), 1.0)];
+        hold(design, ready, &settled.idle, Chosen::Held(&shares), (None, COUNTED), seed)
+    });
+    for (index, held) in open.into_iter().zip(held) {
+        settled.folds[index].slots_alone = slots_of(&ready[index], &held?.folds[index]);
+    }
+    Ok(())
+}
+
+/// Plans a design that has settled, and holds the plan to the loaded twin.
+pub fn plan_and_check(
+    design: &Design,
+    ready: &[Ready],
+    settled: Settled,
+    open: &[Mechanism],
+    seed: Seed,
+) -> Result<Checked, miette::Report> {
+    // A figure that is not shown extends no interval.
+    let shown = settled.gap.as_ref().is_none_or(|gap| gap.blind.is_none());
+    let carried = settled.loaded.throughput.result().filter(|_| shown);
+    let doubt = Doubt { shares: &settled.shares, carried };
+    let doubt = (settled.gap.is_some() || !settled.has_settled()).then_some(&doubt);
+    let plan = plan_doubted(design, ready, &settled.folds, Some(&settled.shares), open, doubt, seed)?;
+    Ok(Checked { plan, settled })
+}
+
+/// How much longer a window is made that cannot tell a difference from scatter, one after the other.
+const LONGER: [f64; 2] = [4.0, 16.0];
+
+/// By which factor the loaded twin held the slots of each machine longer than `folds` say, by the names of
+/// its slot stations, and the largest change.
+///
+/// A request that takes a slot of its endpoint and then waits for one of the whole pool holds the first
+/// while it waits. That is queueing and no longer hold, so a machine's slots share the least of their
+/// factors: it is that of the pool that is taken last.
+fn holds_seen(
+    ready: &[Ready],
+    folds: &[Fold],
+    shares: &[(String, f64)],
+    loaded: &Loaded,
+) -> (Vec<(String, f64)>, f64) {
+    let Some(main) = ready.iter().find(|one| one.alternative.device.is_none()) else {
+        return (Vec::new(), 0.0);
+    };
+    let share = |name: &str| shares.iter().find(|(n, _)| n == name).map_or(0.0, |(_, s)| *s);
+    let mut machines: BTreeMap<usize, (Vec<String>, f64, f64)> = BTreeMap::new();
+    for station in main.router.stations() {
+        let Kind::Contexts(contexts) = station.kind else { continue };
+        let expected: f64 = ready
+            .iter()
+            .zip(folds.iter())
+            .map(|(one, fold)| {
+                share(&one.alternative.name) * fold.seconds.get(&station.name).copied().unwrap_or(0.0)
+            })
+            .sum();
+        let busy = loaded.utilization.get(&station.name).copied().unwrap_or(0.0);
+        let seen = busy * (contexts * station.instances) as f64 / loaded.throughput.mean;
+        let machine = machines.entry(station.machine).or_insert((Vec::new(), f64::INFINITY, 0.0));
+        machine.0.push(station.name.clone());
+        if expected > 0.0 {
+            machine.1 = machine.1.min(seen / expected);
+            machine.2 = machine.2.max(busy);
+        }
+    }
+    let mut factors = Vec::new();
+    let mut largest = 0.0f64;
+    for (names, factor, busy) in machines.into_values() {
+        // Slots that are mostly idle bind nothing, however long their holds are.
+        if busy >= 0.5 && (factor - 1.0).abs() >= SETTLED {
+            largest = largest.max((factor - 1.0).abs());
+            factors.extend(names.into_iter().map(|name| (name, factor)));
+        }
+    }
+    (factors, largest)
+}
+
+/// Scales the demand for slots of what the mix takes to how long the loaded twin held them. What it does not
+/// take holds them as on an idle twin: what others wait for says nothing of it by itself, and an alternative
+/// that is thought too good is taken in the next round and then seen.
+fn hold_again(
+    ready: &[Ready],
+    idle: &[Fold],
+    folds: &mut [Fold],
+    shares: &[(String, f64)],
+    factors: &[(String, f64)],
+) {
+    for (index, one) in ready.iter().enumerate() {
+        if !shares.iter().any(|(name, _)| *name == one.alternative.name) {
+            folds[index].clone_from(&idle[index]);
+            continue;
+        }
+        for (station, factor) in factors {
+            if one.alternative.device.is_none()
+                && let Some(seconds) = folds[index].seconds.get_mut(station)
+            {
+                *seconds *= factor;
+            }
+        }
+    }
+}
