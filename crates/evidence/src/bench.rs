@@ -147,6 +147,11 @@ impl Bench {
         Bench { overlays, ..self.with(self.changes.clone()) }
     }
 
+    /// The overlays that hold for every experiment.
+    pub(crate) fn overlays(&self) -> &[String] {
+        &self.overlays
+    }
+
     /// A bench for the simplest model that has the topology: links without headers bound every rate,
     /// and a latency is their delays and the bytes at the slowest of them.
     pub fn links_alone(&self) -> Bench {
@@ -202,7 +207,7 @@ impl Bench {
                     mode: None,
                     overlays: concerning,
                     settings: set.iter().map(|(name, value)| format!("{name}={value}")).collect(),
-                    last: None,
+                    ..Request::default()
                 };
                 let system = self.library.load(&request).map_err(refused)?;
                 self.base.borrow_mut().insert(key.clone(), system.clone());

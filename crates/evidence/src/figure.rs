@@ -2,9 +2,9 @@
 
 use crate::bench::{Bench, ExperimentError};
 use crate::experiment::Experiment;
-use crate::reproduce::{Line, is_run_on_twin, uncertain};
+use crate::reproduce::{Line, is_run_on_twin, open_mechanisms, uncertain};
 use crate::row::Role;
-use crate::sample::draws;
+use crate::sample::drawn;
 use offpath_plan::sample::quantile;
 use offpath_profile::Library;
 use serde::Deserialize;
@@ -150,16 +150,15 @@ pub fn figures(
 ) -> Result<Vec<Figure>, ExperimentError> {
     let raw: RawFile = toml::from_str(include_str!("../../../evidence/figures.toml"))
         .map_err(|error| ExperimentError::Incomplete(format!("of evidence/figures.toml: {error}")))?;
-    let uncertain = uncertain(library)?;
+    let (uncertain, open) = (uncertain(library)?, open_mechanisms(library, overlays)?);
     let next = AtomicUsize::new(0);
     let done: Vec<Result<Vec<(usize, Figure)>, ExperimentError>> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads.max(1))
             .map(|_| {
-                let (next, uncertain, raw) = (&next, &uncertain, &raw);
+                let (next, uncertain, open, raw) = (&next, &uncertain, &open, &raw);
                 scope.spawn(move || {
                     let own = Bench::new(library.clone()).under(overlays.to_vec());
-                    let moved: Vec<Bench> =
-                        draws(uncertain).into_iter().map(|changes| own.with(changes)).collect();
+                    let moved = drawn(&own, uncertain, open);
                     let mut done = Vec::new();
                     loop {
                         let index = next.fetch_add(1, Ordering::Relaxed);

@@ -7,7 +7,7 @@ use crate::residual::{
     Metric, Residual, is_measured, is_theoretical, is_threshold, shipped_residuals, spread,
 };
 use crate::row::{Kind, Role, Row, restated};
-use crate::sample::draws;
+use crate::sample::drawn;
 use offpath_plan::sample::quantile;
 use offpath_plan::side_by_side::side_by_side_with;
 use offpath_profile::{Library, Provenance, Request};
@@ -328,7 +328,8 @@ pub fn reproduce(
     let chosen: Vec<&Row> = rows.iter().filter(|row| only.is_empty() || only.contains(&row.id)).collect();
     // What moves a row is a matter of a few rows: every number is moved by itself.
     let alone = !only.is_empty();
-    let benches = || Benches::new(library, overlays, &uncertain, alone);
+    let open = open_mechanisms(library, overlays)?;
+    let benches = || Benches::new(library, overlays, &uncertain, &open, alone);
     let lines = side_by_side_with(chosen.len(), threads, benches, |benches, index| {
         let row = chosen[index];
         let line = benches.line(row, rows, &residuals);
@@ -342,6 +343,17 @@ pub fn reproduce(
         }
     }
     Ok(lines)
+}
+
+/// The mechanisms that the measured card leaves open and no overlay holds.
+pub(crate) fn open_mechanisms(
+    library: &Library,
+    overlays: &[String],
+) -> Result<Vec<String>, ExperimentError> {
+    let mut open =
+        library.rivals_of(MEASURED[0].0).map_err(|error| ExperimentError::Refused(error.to_string()))?;
+    open.retain(|name| !overlays.contains(name));
+    Ok(open)
 }
 
 /// A number of a profile file that is known within an interval.
@@ -401,9 +413,15 @@ struct Benches<'u> {
 }
 
 impl<'u> Benches<'u> {
-    fn new(library: &Library, overlays: &[String], uncertain: &'u [Uncertain], alone: bool) -> Benches<'u> {
+    fn new(
+        library: &Library,
+        overlays: &[String],
+        uncertain: &'u [Uncertain],
+        open: &[String],
+        alone: bool,
+    ) -> Benches<'u> {
         let own = Bench::new(library.clone()).under(overlays.to_vec());
-        let drawn = draws(uncertain).into_iter().map(|changes| own.with(changes)).collect();
+        let drawn = drawn(&own, uncertain, open);
         let to = |one: &Uncertain, value: Quantity| {
             own.with(vec![Change { file: one.file.clone(), key: one.key.clone(), value }])
         };

@@ -1,6 +1,6 @@
 //! Joint samples of numbers that are known within an interval, as the planner draws them.
 
-use crate::bench::Change;
+use crate::bench::{Bench, Change};
 use crate::reproduce::Uncertain;
 use offpath_plan::sample::{between, strata_by};
 use offpath_twin::{Seed, unit_of};
@@ -9,7 +9,7 @@ use offpath_twin::{Seed, unit_of};
 pub const DRAWS: usize = 48;
 
 /// A Latin hypercube over the numbers: for each draw the changes to the profiles.
-pub(crate) fn draws(uncertain: &[Uncertain]) -> Vec<Vec<Change>> {
+fn draws(uncertain: &[Uncertain]) -> Vec<Vec<Change>> {
     let mut all = vec![Vec::new(); DRAWS];
     for one in uncertain {
         for (changes, at) in all.iter_mut().zip(strata(&one.name)) {
@@ -18,6 +18,17 @@ pub(crate) fn draws(uncertain: &[Uncertain]) -> Vec<Vec<Change>> {
         }
     }
     all
+}
+
+/// The benches of a joint sample. As in a plan, half of the draws keep the mechanisms of the profiles, and the others are
+/// shared by those that the measured card leaves `open`.
+pub(crate) fn drawn(own: &Bench, uncertain: &[Uncertain], open: &[String]) -> Vec<Bench> {
+    let of_draw = |changes: Vec<Change>, at: f64| {
+        let rival = (at >= 0.5).then(|| open.get(((2.0 * at - 1.0) * open.len() as f64) as usize)).flatten();
+        let overlays = own.overlays().iter().chain(rival).cloned().collect();
+        own.with(changes).under(overlays)
+    };
+    draws(uncertain).into_iter().zip(strata("mechanism")).map(|(changes, at)| of_draw(changes, at)).collect()
 }
 
 /// A number from 0 to 1 of each of [`DRAWS`] equal strata, in an order that the name decides.

@@ -40,9 +40,9 @@ fn the_score_is_no_worse_than_it_was() {
         summary.fitted.within >= 28 && summary.fitted.percent().is_some_and(|share| share >= 82.0),
         "{summary:?}"
     );
-    assert!(summary.measured.within >= 1 && summary.errors.model < 0.21, "{summary:?}");
+    assert!(summary.measured.within >= 3 && summary.errors.model < 0.175, "{summary:?}");
     // No row leaves the predictions unnoticed; of the orders that could fail none holds.
-    assert_eq!((summary.measured.of, summary.orders.of), (15, 5), "{summary:?}");
+    assert_eq!((summary.measured.of, summary.orders.of), (17, 5), "{summary:?}");
     assert_eq!(summary.exact.within, summary.exact.of, "{summary:?}");
     assert_eq!(summary.configured.within, summary.configured.of, "{summary:?}");
     assert!((summary.not_modelled as f64) < 0.1 * summary.of_scored_kinds as f64, "{summary:?}");
@@ -59,17 +59,17 @@ fn a_ratio_that_predicts_no_difference_does_not_pass() {
 #[test]
 fn intervals_cover_as_often_as_is_published() {
     let summary = summary(lines());
-    assert!(summary.covered.of >= 15, "{summary:?}");
+    assert!(summary.covered.of >= 17, "{summary:?}");
     // Places of a sweep have no interval and count as missed, by which both goals, 75 to 90 and 90 to 98, are missed:
     // this many of all are published. What was fitted is counted by the same rule.
     assert_eq!(summary.covered.of, summary.measured.of);
     assert_eq!(summary.covered_fitted.of, summary.fitted.of);
     assert!(summary.fitted_with_interval < summary.fitted.of, "no number moves some: {summary:?}");
-    assert!(summary.covered.within >= 10 && summary.covered_wide.within >= 11, "{summary:?}");
-    // Of those that have one the 80% intervals hold their goal, and the 95% intervals miss theirs by one row.
-    let of_intervals = |count: Count| 100.0 * count.within as f64 / summary.with_interval as f64;
-    assert!((75.0..=90.0).contains(&of_intervals(summary.covered)), "{summary:?}");
-    assert!(of_intervals(summary.covered_wide) > 80.0, "{summary:?}");
+    assert!(summary.covered.within >= 11 && summary.covered_wide.within >= 13, "{summary:?}");
+    // Of those that have one, either misses its goal by one row.
+    let of_intervals = |count: u64| 100.0 * count as f64 / summary.with_interval as f64;
+    assert!((75.0..=90.0).contains(&of_intervals(summary.covered.within as u64 + 1)), "{summary:?}");
+    assert!((90.0..=98.0).contains(&of_intervals(summary.covered_wide.within as u64 + 1)), "{summary:?}");
 }
 
 /// A median of thirteen errors says nothing beside one of twelve others.
@@ -356,7 +356,7 @@ fn a_planted_wrong_constant_moves_rows_out_of_tolerance() {
             .collect()
     };
     let contexts = out(&planted("contexts", "100"));
-    for id in ["W267", "W268", "W273/W275"] {
+    for id in ["W267", "W273/W275"] {
         assert!(contexts.contains(id), "100 contexts leave {id}: {contexts:?}");
     }
     let passes = out(&planted("pass_time", "\"300 ns\""));
@@ -427,7 +427,7 @@ fn rivals_are_refuted_by_rows() {
         let rival = found.iter().find(|rival| rival.overlay == name).expect("the card names it");
         rival.refuted_by.iter().map(|moved| moved.id.as_str()).collect()
     };
-    assert!(refuted("reserved-contexts").contains(&"W268"), "reserved contexts give A4 too much");
+    assert!(refuted("one-pool").contains(&"W197"), "one pool gives two paths no more than one");
 }
 
 #[test]
@@ -643,11 +643,11 @@ fn rows_in(cell: &str) -> Vec<&'static Line> {
 fn column(header: &str) -> Option<(Bench, bool)> {
     let bench = Bench::new(Library::builtin());
     match header {
-        "model" | "model (UD echo)" | "one pool" => Some((bench, false)),
+        "model" | "model (UD echo)" | "reserved" => Some((bench, false)),
         // Theoretical rows bring links without headers with them.
         "real profile" => Some((bench, true)),
         "`ideal-links`" => Some((bench.under(vec!["ideal-links".to_string()]), false)),
-        "189, of which 47 for each" => Some((bench.under(vec!["reserved-contexts".to_string()]), false)),
+        "one pool" => Some((bench.under(vec!["one-pool".to_string()]), false)),
         _ => None,
     }
 }

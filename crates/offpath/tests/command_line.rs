@@ -1481,14 +1481,14 @@ fn a_plan_by_a_parameter_says_where_the_twin_differs() {
 fn a_variant_does_not_change_what_the_user_set() {
     let design = format!("{}/../../designs/replication.toml", env!("CARGO_MANIFEST_DIR"));
     let plain = wide_answer(&["plan", &design]);
-    assert!(plain.contains("variant reserved-contexts"), "{plain}");
+    assert!(plain.contains("variant one-pool"), "{plain}");
     let set = wide_answer(&["plan", &design, "--set", "nic.contexts=150"]);
     // It multiplies what the user set, and is none where the user set what it would take.
-    assert!(set.contains("variant reserved-contexts"), "{set}");
+    assert!(set.contains("variant one-pool"), "{set}");
     let taken = wide_answer(&["plan", &design, "--set", "nic.reserved_contexts=10"]);
-    assert!(!taken.contains("variant reserved-contexts"), "{taken}");
+    assert!(!taken.contains("variant one-pool"), "{taken}");
     let other = wide_answer(&["plan", &design, "--set", "soc.read_latency=300ns"]);
-    assert!(other.contains("variant reserved-contexts"), "{other}");
+    assert!(other.contains("variant one-pool"), "{other}");
     let told = offpath(&["plan", &design, "--set", "nic.contexts=150"]).stderr;
     assert!(told.contains("W239 of `A2` measured the system as it is shipped"), "{told}");
     assert!(set.contains(" 1 set by you") && !plain.contains("set by you"), "{set}");

@@ -194,47 +194,31 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Loads `device` for a design. Of the settings, another device takes those of numbers that both have: a
-    /// testbed's or a client's. Its own numbers of the same name are others. A mechanism of the design's card is
-    /// none of another that does not name it.
+    /// Loads `device` for a design. Of overlays and settings, another device takes what speaks of numbers that both
+    /// have: a testbed's or a client's. Its own numbers of the same name are others. A mechanism of the design's card
+    /// is none of another that does not name it.
     pub fn system(&self, design: &Design, device: &str) -> Result<System, miette::Report> {
-        let request = |device: &str, settings: Vec<String>| {
-            let own = device == design.device;
-            let (mut overlays, mut last) = (Vec::new(), None);
-            for overlay in &self.overlays {
-                if self.library.concerns(overlay, &design.device, device)? {
-                    overlays.push(overlay.as_str());
-                }
+        let own = device == design.device;
+        let concerns = |overlay: &str| self.library.concerns(overlay, &design.device, device);
+        let mut overlays = Vec::new();
+        for overlay in &self.overlays {
+            if concerns(overlay)? {
+                overlays.push(overlay.as_str());
             }
-            if let Some(mechanism) = &self.mechanism
-                && self.library.concerns(mechanism, &design.device, device)?
-            {
-                last = Some(mechanism.as_str());
-            }
-            self.library.load(&Request {
-                device,
-                testbed: self.testbed.as_deref().or(design.testbed.as_deref()),
-                mode: if own { self.mode.as_deref().or(design.mode.as_deref()) } else { None },
-                overlays,
-                settings,
-                last,
-            })
-        };
-        let all = || design.set.iter().chain(&self.settings).cloned();
-        if device == design.device || all().next().is_none() {
-            return Ok(request(device, all().collect())?);
         }
-        let (own, other) = (request(&design.device, Vec::new())?, request(device, Vec::new())?);
-        let is_shared = |setting: &String| {
-            let name = setting.split('=').next().unwrap_or_default().trim();
-            let at = |system: &System| {
-                system.numbers.get(name).map(|number| (number.file.clone(), number.key.clone()))
-            };
-            // A pattern means every number that it matches.
-            let is_pattern = name.contains('*') && request(device, vec![setting.clone()]).is_ok();
-            is_pattern || at(&own).is_some_and(|number| at(&other) == Some(number))
+        let last = match self.mechanism.as_deref() {
+            Some(mechanism) if concerns(mechanism)? => Some(mechanism),
+            _ => None,
         };
-        Ok(request(device, all().filter(is_shared).collect())?)
+        Ok(self.library.load(&Request {
+            device,
+            testbed: self.testbed.as_deref().or(design.testbed.as_deref()),
+            mode: if own { self.mode.as_deref().or(design.mode.as_deref()) } else { None },
+            overlays,
+            settings: design.set.iter().chain(&self.settings).cloned().collect(),
+            last,
+            beside: (!own).then_some(design.device.as_str()),
+        })?)
     }
 }
 

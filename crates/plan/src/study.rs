@@ -13,7 +13,7 @@ use crate::design::{Changes, Design, Objective};
 use crate::planner::{AS_SHIPPED, Plan, PlanError, Ready, Setting, prepare, prepare_named};
 use crate::side_by_side::side_by_side;
 use crate::solve::{self, Part, evaluate, mean_of};
-use offpath_profile::{Provenance, System};
+use offpath_profile::{Provenance, Scale, System};
 use offpath_quantity::Quantity;
 use offpath_twin::{Interval, Seed};
 use std::collections::{BTreeMap, BTreeSet};
@@ -332,7 +332,9 @@ fn leaves_settings(design: &Design, ask: &Ask<'_>, system: &System, variant: &st
     // A setting to the value that is there is none.
     let set = system.numbers.iter().filter(|(_, number)| number.provenance == Provenance::Set);
     let value = |of: &System, name: &str| of.numbers.get(name).map(|number| number.value);
-    let taken = |name: &str| other.scales.iter().any(|scale| scale.name == name && scale.of != name);
+    // What is multiplied by 0 keeps nothing of what was set.
+    let takes = |scale: &Scale| scale.of != scale.name || scale.times == 0.0;
+    let taken = |name: &str| other.scales.iter().any(|scale| scale.name == name && takes(scale));
     set.into_iter().all(|(name, number)| value(&other, name) == Some(number.value) && !taken(name))
 }
 

@@ -70,7 +70,8 @@ const SERVED: &str = r#"{ send-ud = "client-host", bytes = "16 B" }, { compute =
 
 /// Designs by the rule that they are about.
 fn cases() -> Vec<(&'static str, String)> {
-    let counters = |step: &str| design("bluefield2", "", &format!("{COUNTERS}update = [ {step} ]\n"));
+    let counters =
+        |step: &str| design("bluefield2", "mix = \"a\"", &format!("{COUNTERS}update = [ {step} ]\n"));
     vec![
         ("spread-hot-range", counters(r#"{ write = "client-soc", bytes = "record", object = "counters" }"#)),
         (
@@ -220,11 +221,11 @@ fn a_change_that_does_not_fit_is_not_proposed() {
     let small = format!(
         "{COUNTERS}update = [ {{ write = \"client-soc\", bytes = \"record\", object = \"counters\" }} ]\n"
     );
-    let spread = advised(&design("bluefield2", "", &small), Depth::Promising);
+    let spread = advised(&design("bluefield2", "mix = \"a\"", &small), Depth::Promising);
     assert_eq!(spread.advice.first().map(|one| one.rule), Some("spread-hot-range"));
     let cache = "[cache]\nat = \"soc\"\nbudget = \"16 GiB\"\nhottest = \"counters\"\n[[alternative]]";
     let full = small.replace("[[alternative]]", cache);
-    let silent = advised(&design("bluefield2", "", &full), Depth::Promising);
+    let silent = advised(&design("bluefield2", "mix = \"a\"", &full), Depth::Promising);
     let said = reasons(&silent, "spread-hot-range");
     assert!(said.contains("do not fit at `soc`"), "{said}");
     assert!(silent.advice.iter().all(|one| one.rule != "spread-hot-range"), "{:?}", silent.advice);

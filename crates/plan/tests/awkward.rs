@@ -71,8 +71,8 @@ fn what_a_window_does_not_hold_confirms_nothing() {
 /// What an alternative does alone does not depend on one that the mix leaves out.
 #[test]
 fn an_alternative_that_is_not_taken_moves_no_other() {
-    let (read, other) =
-        ("{ read = \"client-host\", bytes = \"64 B\" }", "{ read = \"client-soc\", bytes = \"64 B\" }");
+    let other = "{ read = \"client-soc\", bytes = \"64 B\" }";
+    let read = &[other, other].join(", ");
     let both = studied(&design(MOST, &[("A", read), ("B", other)]));
     let own = studied(&design(MOST, &[("A", read)]));
     let left_out = both.optimal.shares.iter().all(|(name, _)| name != "A");

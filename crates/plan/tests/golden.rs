@@ -22,7 +22,7 @@ fn decisions_for_the_store() {
         ("host.read_path_rate=1G/s", &[], &["host.read_path_rate=1G/s"]),
         ("nic.port_rate=25Gbit/s", &[], &["nic.port_rate=25Gbit/s"]),
         ("no-read-path", &["no-read-path"], &[]),
-        ("reserved-contexts", &["reserved-contexts"], &[]),
+        ("one-pool", &["one-pool"], &[]),
         ("ideal-links", &["ideal-links"], &[]),
         ("rack-cli", &[], &[]),
         ("embedded-cpu", &[], &[]),

@@ -22,11 +22,20 @@ fn the_store_reaches_its_published_figures() {
     let plan = planned(&STORE, &[], &[]);
     let rate = |name: &str| alone(&plan, name).rate.value / 1e6;
     near("A1", rate("A1"), 50.0, 0.005);
-    near("A4", rate("A4"), 58.3, 0.10);
-    near("A4+A5", mix(&plan, "A4+A5").rate.value / 1e6, 68.0, 0.10);
+    near("A5-read", rate("A5-read (100% hits)"), 70.0, 0.05);
     near("A5-send", rate("A5-send (100% hits)"), 17.6, 0.15);
     for name in ["A2", "A3"] {
         assert!(rate(name) < rate("A1") / 2.0, "{name} is far below A1: {}", rate(name));
+    }
+    // Both paths at once are published faster than one pool lets them be, and the store's A4 as fast as one pool does:
+    // what is measured lies under the mechanism that the evidence leaves open.
+    let pool = planned(&STORE, &["one-pool"], &[]);
+    for (name, published, reserved, one_pool) in [
+        ("A4", 58.3, rate("A4"), alone(&pool, "A4").rate.value / 1e6),
+        ("A4+A5", 68.0, mix(&plan, "A4+A5").rate.value / 1e6, mix(&pool, "A4+A5").rate.value / 1e6),
+    ] {
+        near(name, one_pool, published, 0.05);
+        assert!(reserved > 1.2 * published, "{name}: {reserved}");
     }
     assert_eq!(alone(&plan, "A1").basis, Basis::Fitted);
     assert_eq!(alone(&plan, "A5-send (100% hits)").basis, Basis::Predicted);

@@ -119,7 +119,8 @@ fn the_lowest_tail_is_not_that_of_a_full_station() {
         ..Changes::default()
     };
     let design = parse(&small("kv-batching.toml"), &changes);
-    let ready = prepare(&design, &setting(&[], &[])).expect("the design is in order");
+    // In one pool the card's cores and A4 make up the load together.
+    let ready = prepare(&design, &setting(&["one-pool"], &[])).expect("the design is in order");
     let settled = settle(&design, &ready, Chosen::Best, Seed::new(17)).expect("the twin runs it");
     let checked = plan_and_check(&design, &ready, settled, &[], Seed::new(17)).expect("there is a plan");
     let busy = |loaded: &Loaded| loaded.fullest.values().map(|(_, busy)| *busy).fold(0.0, f64::max);

@@ -56,9 +56,9 @@ pub(crate) const FILES: &[(Category, &str, &str, &str)] = &[
     ),
     (
         Category::Overlay,
-        "reserved-contexts",
-        "profiles/overlays/reserved-contexts.toml",
-        include_str!("../../../profiles/overlays/reserved-contexts.toml"),
+        "one-pool",
+        "profiles/overlays/one-pool.toml",
+        include_str!("../../../profiles/overlays/one-pool.toml"),
     ),
     (
         Category::Overlay,

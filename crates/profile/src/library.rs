@@ -2,7 +2,7 @@
 
 use crate::document::{Document, Shipped};
 use crate::error::{Place, ProfileError, Source, suggestion};
-use crate::{Problem, System, assemble, builtin, overlay};
+use crate::{Number, Problem, System, assemble, builtin, overlay};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -71,6 +71,9 @@ pub struct Request<'a> {
     pub settings: Vec<String>,
     /// An overlay that is applied after the settings.
     pub last: Option<&'a str>,
+    /// The card beside which this device is looked at. Overlays and settings then speak of that card, and change here
+    /// only what both have from one place, such as a client's numbers; patterns mean every number that they match.
+    pub beside: Option<&'a str>,
 }
 
 /// The profiles that can be asked for by name.
@@ -190,20 +193,33 @@ impl Library {
             let description = rival.require(Category::Overlay)?.word("description").unwrap_or_default();
             system.rivals.push((name.to_string(), description.to_string()));
         }
+        let shared = match request.beside {
+            None => None,
+            Some(card) => {
+                let card =
+                    self.load(&Request { device: card, testbed: request.testbed, ..Request::default() })?;
+                let origin = |number: &Number| (number.file.clone(), number.key.clone());
+                let is_one = |(name, number): &(&String, &Arc<Number>)| {
+                    card.numbers.get(*name).is_some_and(|other| origin(other) == origin(number))
+                };
+                Some(system.numbers.iter().filter(is_one).map(|(name, _)| name.clone()).collect())
+            }
+        };
         let mut overlays = Vec::new();
         for name in &request.overlays {
             let document = self.open(Category::Overlay, name, None)?;
-            overlay::apply(&mut system, &document)?;
+            overlay::apply(&mut system, &document, shared.as_ref())?;
             overlays.push(document);
             system.overlays.push(name.to_string());
         }
         for setting in &request.settings {
-            overlay::set(&mut system, setting)?;
-            system.overlays.push(setting.clone());
+            if overlay::set(&mut system, setting, shared.as_ref())? {
+                system.overlays.push(setting.clone());
+            }
         }
         if let Some(name) = request.last {
             let document = self.open(Category::Overlay, name, None)?;
-            overlay::apply(&mut system, &document)?;
+            overlay::apply(&mut system, &document, shared.as_ref())?;
             overlays.push(document);
             system.overlays.push(name.to_string());
         }

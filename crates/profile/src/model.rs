@@ -132,9 +132,10 @@ pub struct Nic {
     pub shared_packet_rate: OpRate,
     /// Requests per second that the packet cores reserved for each endpoint process; 0 where none.
     pub reserved_packet_rate: OpRate,
-    /// How many requests may wait for PCIe at once.
+    /// How many requests to one endpoint may wait for PCIe at once.
     pub contexts: u64,
-    /// How many of them are reserved for each endpoint; 0 where all share one pool.
+    /// How many of them no other endpoint takes, so that several endpoints together have `contexts` and this much
+    /// more for each after the first; 0 where all share one pool.
     pub reserved_contexts: u64,
     /// The greatest payload that is posted inside the work request.
     pub inline_limit: Bytes,

@@ -5,6 +5,7 @@ use crate::error::{Place, ProfileError, Source, did_you_mean, list, nearest};
 use crate::schema::{Component, Key, Kind};
 use crate::{Category, Number, Problem, Provenance, Scale, System};
 use offpath_quantity::{Dimension, Quantity};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -238,7 +239,7 @@ impl System {
         let keys: Vec<String> =
             of_component().flat_map(Kind::keys).map(|entry| format!("{component}.{}", entry.name)).collect();
         let mut help = if keys.is_empty() {
-            let mut seen = std::collections::BTreeSet::new();
+            let mut seen = BTreeSet::new();
             let components = self.components().map(|(own, _)| own);
             let components = components.filter(|own| !own.contains('.') && seen.insert(*own));
             let others: Vec<&str> = self.machines.iter().map(|machine| machine.prefix.as_str()).collect();
@@ -273,8 +274,13 @@ fn set_number(name: &str, value: Quantity, source: &str, file: &str) -> Arc<Numb
     })
 }
 
-/// Applies an overlay: each line to every number that its pattern matches.
-pub(crate) fn apply(system: &mut System, overlay: &Document) -> Result<(), ProfileError> {
+/// Applies an overlay: each line to every number that its pattern matches. Where a card stands beside this system,
+/// `shared` holds the numbers of both, and a line that names another one speaks of that card alone.
+pub(crate) fn apply(
+    system: &mut System,
+    overlay: &Document,
+    shared: Option<&BTreeSet<String>>,
+) -> Result<(), ProfileError> {
     let name = overlay.header(Category::Overlay).and_then(|header| header.word("name")).unwrap_or_default();
     let overlay_name = name;
     let source = format!("overlay {name}");
@@ -293,6 +299,17 @@ pub(crate) fn apply(system: &mut System, overlay: &Document) -> Result<(), Profi
         let mut names: Vec<String> =
             system.numbers.keys().filter(|name| matches(&change.pattern, name)).cloned().collect();
         let pattern_place = (&overlay.source, change.pattern_span.clone());
+        let of = match &change.value {
+            Changed::Times { of, .. } => of.as_ref(),
+            Changed::Value(_) => None,
+        };
+        let is_other = |shared: &BTreeSet<String>| match change.pattern.contains('*') {
+            true => names.is_empty(),
+            false => ![Some(&change.pattern), of].into_iter().flatten().all(|name| shared.contains(name)),
+        };
+        if !is_mechanism && shared.is_some_and(is_other) {
+            continue;
+        }
         if names.is_empty() && change.pattern.contains('*') {
             let keys: Vec<&str> =
                 system.numbers.keys().filter_map(|name| name.rsplit_once('.')).map(|(_, key)| key).collect();
@@ -353,8 +370,13 @@ pub(crate) fn apply(system: &mut System, overlay: &Document) -> Result<(), Profi
     Ok(())
 }
 
-/// Applies a setting such as `soc.pcie_mtu=512B`.
-pub(crate) fn set(system: &mut System, setting: &str) -> Result<(), ProfileError> {
+/// Applies a setting such as `soc.pcie_mtu=512B`; `false` where it speaks of the card beside this system, of whose
+/// numbers `shared` are this system's too.
+pub(crate) fn set(
+    system: &mut System,
+    setting: &str,
+    shared: Option<&BTreeSet<String>>,
+) -> Result<bool, ProfileError> {
     let source = setting_source(setting);
     let split = setting.split_once('=');
     if split.is_some_and(|(name, _)| name.trim().is_empty()) {
@@ -375,6 +397,9 @@ pub(crate) fn set(system: &mut System, setting: &str) -> Result<(), ProfileError
         ));
     };
     let trimmed = name.trim();
+    if shared.is_some_and(|shared| !shared.contains(trimmed)) {
+        return Ok(false);
+    }
     let key = system.key_of(trimmed, Some((&source, 0..name.len())))?;
     let value = read(key, trimmed, &Bare::Text(value.trim().to_string())).map_err(|(problem, help)| {
         ProfileError::new(problem, help, Some((&source, name.len() + 1..setting.len())))
@@ -388,7 +413,7 @@ pub(crate) fn set(system: &mut System, setting: &str) -> Result<(), ProfileError
         })?;
         system.numbers.insert(trimmed.to_string(), set_number(trimmed, value, "--set", "--set"));
     }
-    Ok(())
+    Ok(true)
 }
 
 /// The text that a setting is read from.

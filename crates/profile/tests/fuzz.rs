@@ -84,7 +84,7 @@ proptest! {
         let testbed = (*category == Category::Testbed).then_some(name.as_str());
         let overlays = if *category == Category::Overlay { vec![name.as_str()] } else { Vec::new() };
         for mode in [None, Some("nic")] {
-            let request = Request { device, testbed, mode, overlays: overlays.clone(), settings: Vec::new(), last: None };
+            let request = Request { device, testbed, mode, overlays: overlays.clone(), settings: Vec::new(), ..Request::default() };
             match library.load(&request) {
                 Ok(system) => {
                     for (machine, endpoint) in system.endpoints() {

@@ -197,7 +197,7 @@ fn a_mechanism_is_that_of_its_card() {
     let of = |device: &'static str, overlays: Vec<&'static str>| {
         library.load(&Request { device, overlays, ..Request::default() }).expect("it loads")
     };
-    let (plain, open) = (of("bluefield2", vec![]), of("bluefield2", vec!["reserved-contexts"]));
+    let (plain, open) = (of("bluefield2", vec![]), of("bluefield2", vec!["one-pool"]));
     assert_eq!(plain.numbers, open.numbers);
     let pools = |system: &System| -> Vec<(String, u64, u64)> {
         let of = |machine: &offpath_profile::Machine| {
@@ -205,17 +205,50 @@ fn a_mechanism_is_that_of_its_card() {
         };
         system.machines.iter().map(of).collect()
     };
-    for ((device, contexts, _), (_, all, reserved)) in pools(&plain).into_iter().zip(pools(&open)) {
-        let expected = if device == "bluefield2" { (189, 47) } else { (contexts, 0) };
-        assert_eq!((all, reserved), expected, "{device}");
+    for ((device, contexts, kept), (_, own, reserved)) in pools(&plain).into_iter().zip(pools(&open)) {
+        assert_eq!(kept > 0, device == "bluefield2", "{device}");
+        assert_eq!((own, reserved), (contexts, 0), "{device}");
     }
     assert!(
         pools(&open).iter().filter(|(device, ..)| device == "bluefield2").count() == 2,
         "server and backup"
     );
-    let concerns = |device| library.concerns("reserved-contexts", "bluefield2", device).expect("it is there");
+    let concerns = |device| library.concerns("one-pool", "bluefield2", device).expect("it is there");
     assert!(concerns("bluefield2") && !concerns("connectx6"));
     assert!(library.concerns("ideal-links", "bluefield2", "connectx6").expect("it is there"));
+}
+
+/// Overlays and settings speak of a card. What another device beside it has from the same place follows, its own numbers
+/// stay, and what it lacks is passed over; without a card beside it, it refuses the same lines.
+#[test]
+fn what_is_said_of_a_card_changes_its_own_numbers_and_shared_ones() {
+    let mut library = Library::builtin();
+    let lines = "\"soc.read_latency\" = \"300 ns\"\n\"nic.contexts\" = { times = 2.0 }\n\"client.nic.contexts\" = 77\n\
+                 \"soc_verbs.*\" = \"50 ns\"\n";
+    let text = |lines: &str| format!("[overlay]\nname = \"mine\"\ndescription = \"d\"\n[set]\n{lines}");
+    library.insert(Category::Overlay, "mine", &text(lines));
+    let of = |settings: Vec<String>, beside| {
+        let overlays = if settings.is_empty() { vec!["mine"] } else { vec![] };
+        let request = Request { device: "connectx6", overlays, settings, beside, ..Request::default() };
+        library.load(&request)
+    };
+    let plain = library.load(&Request { device: "connectx6", ..Request::default() }).expect("it loads");
+    let settings = || {
+        ["soc.read_latency=300ns", "nic.contexts=284", "client.nic.contexts=77"].map(String::from).to_vec()
+    };
+    for settings in [Vec::new(), settings()] {
+        let changed = of(settings.clone(), Some("bluefield2")).expect("what it lacks is passed over");
+        let differs: Vec<&String> = changed
+            .numbers
+            .iter()
+            .filter(|(name, number)| number.value != plain.numbers[*name].value)
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(differs, ["client.nic.contexts"]);
+        assert_eq!(changed.machine("client").expect("it is there").nic.contexts, 77);
+        let refused = of(settings, None).expect_err("it has no SoC").to_string();
+        assert!(refused.contains("soc.read_latency"), "{refused}");
+    }
 }
 
 #[test]

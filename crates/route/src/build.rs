@@ -159,12 +159,11 @@ impl Router {
             stations.iter().enumerate().map(|(i, s)| (s.name.clone(), StationId(i as u16))).collect();
         let mut machines = Vec::with_capacity(system.machines.len());
         for machine in &system.machines {
-            let (nic, endpoints) = (&machine.nic, machine.endpoints.len());
-            if nic.reserved_contexts.saturating_mul(endpoints as u64 - 1) >= nic.contexts {
-                return Err(RouteError::NoContextLeft {
+            let nic = &machine.nic;
+            if nic.reserved_contexts > nic.contexts {
+                return Err(RouteError::ReservedBeyondContexts {
                     nic: nic.name.clone(),
                     reserved: nic.reserved_contexts,
-                    endpoints,
                     contexts: nic.contexts,
                 });
             }
@@ -390,7 +389,8 @@ fn machine_stations(
         cpu: named(&e.name, "cpu"),
         memory: named(&e.name, "memory"),
         banks: (!e.ddio).then(|| named(&e.name, "banks")),
-        contexts: (machine.nic.reserved_contexts > 0).then(|| named(nic, &format!("contexts-of-{}", e.name))),
+        contexts: (machine.nic.reserved_contexts > 0 && machine.endpoints.len() > 1)
+            .then(|| named(nic, &format!("contexts-of-{}", e.name))),
         read_path: e.read_path_rate.map(|_| named(&e.name, "read-path")),
     });
     Ok(MachineStations {

@@ -192,19 +192,17 @@ pub enum RouteError {
         /// The carrier.
         what: &'static str,
     },
-    /// What is reserved for the others leaves an endpoint nothing.
+    /// More is reserved for an endpoint than it may hold.
     #[error(
-        "`{nic}.reserved_contexts` keeps {reserved} of the {contexts} contexts of `{nic}` for each of its {endpoints} \
-         endpoints, which leaves none of them any; keep fewer, or raise `{nic}.contexts`"
+        "`{nic}.reserved_contexts` keeps {reserved} contexts for each endpoint, and one of them may hold {contexts} \
+         (`{nic}.contexts`); keep fewer, or raise `{nic}.contexts`"
     )]
-    NoContextLeft {
+    ReservedBeyondContexts {
         /// The NIC.
         nic: String,
         /// Contexts kept for each endpoint.
         reserved: u64,
-        /// Its endpoints.
-        endpoints: usize,
-        /// Contexts in all.
+        /// Contexts that an endpoint may hold.
         contexts: u64,
     },
     /// A batch of no requests.

@@ -99,21 +99,17 @@ pub(crate) fn stations(system: &System) -> Vec<Station> {
         let shared = interval(m.nic.shared_packet_rate);
         let reserved = m.endpoints.iter().map(|_| interval(m.nic.reserved_packet_rate)).collect();
         add(station(format!("{}.cores", m.nic.name), Kind::Pool { shared, reserved }, "NIC packet cores"));
+        // Beyond what one endpoint may hold stands what is reserved for the others.
+        let others = m.nic.reserved_contexts * (m.endpoints.len() as u64 - 1);
         add(station(
             format!("{}.contexts", m.nic.name),
-            Kind::Contexts(m.nic.contexts),
+            Kind::Contexts(m.nic.contexts + others),
             "NIC contexts held during PCIe",
         ));
-        if m.nic.reserved_contexts > 0 {
-            // What is reserved for the others, an endpoint cannot take.
-            let others = m.nic.reserved_contexts * (m.endpoints.len() as u64 - 1);
+        if others > 0 {
             for e in &m.endpoints {
                 let name = format!("{}.contexts-of-{}", m.nic.name, e.name);
-                add(station(
-                    name,
-                    Kind::Contexts(m.nic.contexts.saturating_sub(others)),
-                    "NIC contexts open to an endpoint",
-                ));
+                add(station(name, Kind::Contexts(m.nic.contexts), "NIC contexts open to an endpoint"));
             }
         }
         add(wire(format!("{}.transmit", m.nic.name), "network port, outbound"));

@@ -24,17 +24,17 @@ fn demand(router: &Router, station: &str, verb: Verb, path: &str, payload: u64) 
 }
 
 #[test]
-fn contexts_kept_for_others_leave_every_endpoint_one() {
+fn no_more_contexts_are_kept_for_an_endpoint_than_it_may_hold() {
     let with = |kept: u64| {
         let changes =
             [("nic.contexts", Quantity::Count(10)), ("nic.reserved_contexts", Quantity::Count(kept))];
         Router::new(&system().with_all(changes).unwrap())
     };
-    // Host and card: what is kept for one is what the other cannot take.
-    assert!(with(9).is_ok());
-    let refused = with(10).map(|_| ()).expect_err("none is left").to_string();
+    // Host and card: with all of them kept they share none.
+    assert!(with(10).is_ok());
+    let refused = with(11).map(|_| ()).expect_err("it may hold ten").to_string();
     assert!(
-        refused.contains("keeps 10 of the 10 contexts of `nic` for each of its 2 endpoints"),
+        refused.contains("keeps 11 contexts for each endpoint, and one of them may hold 10"),
         "{refused}"
     );
 }

@@ -67,7 +67,7 @@ impl SystemOptions {
             mode: self.mode.as_deref(),
             overlays: self.overlay.iter().map(String::as_str).collect(),
             settings: self.set.iter().chain(more).cloned().collect(),
-            last: None,
+            ..Request::default()
         })?)
     }
 }

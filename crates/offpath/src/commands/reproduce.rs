@@ -21,7 +21,7 @@ Examples:
   offpath reproduce --all                 every row
   offpath reproduce W066 W072             these rows
   offpath reproduce --html report.html    the figures, published points over predicted curves
-  offpath reproduce --overlay reserved-contexts   under a rival mechanism
+  offpath reproduce --overlay one-pool   under a rival mechanism
   offpath reproduce --profiles my-profiles        with profiles of your own in place of the built-in ones
   offpath reproduce --format markdown     the page that stands in docs/validation.md";
 

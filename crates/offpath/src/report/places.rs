@@ -105,6 +105,9 @@ fn describe(machine: &Machine, name: &str) -> Vec<String> {
     if name == machine.nic.name {
         lines.push(format!("port {}", machine.nic.port_rate));
         lines.push(format!("{} contexts", machine.nic.contexts));
+        if machine.nic.reserved_contexts > 0 {
+            lines.push(format!("{} reserved", machine.nic.reserved_contexts));
+        }
     }
     if let Some(switch) = machine.switches.iter().find(|switch| switch.name == name) {
         lines.push(format!("pass {}", switch.pass_time));

@@ -338,12 +338,9 @@ pub fn plan_and_check(
 /// How much longer a window is made that cannot tell a difference from scatter, one after the other.
 const LONGER: [f64; 2] = [4.0, 16.0];
 
-/// By which factor the loaded twin held the slots of each machine longer than `folds` say, by the names of
-/// its slot stations, and the largest change.
-///
-/// A request that takes a slot of its endpoint and then waits for one of the whole pool holds the first
-/// while it waits. That is queueing and no longer hold, so a machine's slots share the least of their
-/// factors: it is that of the pool that is taken last.
+/// By which factor the loaded twin held slots longer than `folds` say, by the names of the slot stations, and the
+/// largest change. A slot of the whole pool and one of the endpoint are taken at one moment, so each station has what
+/// it was held for; where an endpoint's requests wait for longer, those of another need not.
 fn holds_seen(
     ready: &[Ready],
     folds: &[Fold],
@@ -354,7 +351,7 @@ fn holds_seen(
         return (Vec::new(), 0.0);
     };
     let share = |name: &str| shares.iter().find(|(n, _)| n == name).map_or(0.0, |(_, s)| *s);
-    let mut machines: BTreeMap<usize, (Vec<String>, f64, f64)> = BTreeMap::new();
+    let (mut factors, mut largest) = (Vec::new(), 0.0f64);
     for station in main.router.stations() {
         let Kind::Contexts(contexts) = station.kind else { continue };
         let expected: f64 = ready
@@ -366,20 +363,13 @@ fn holds_seen(
             .sum();
         let busy = loaded.utilization.get(&station.name).copied().unwrap_or(0.0);
         let seen = busy * (contexts * station.instances) as f64 / loaded.throughput.mean;
-        let machine = machines.entry(station.machine).or_insert((Vec::new(), f64::INFINITY, 0.0));
-        machine.0.push(station.name.clone());
-        if expected > 0.0 {
-            machine.1 = machine.1.min(seen / expected);
-            machine.2 = machine.2.max(busy);
-        }
-    }
-    let mut factors = Vec::new();
-    let mut largest = 0.0f64;
-    for (names, factor, busy) in machines.into_values() {
         // Slots that are mostly idle bind nothing, however long their holds are.
-        if busy >= 0.5 && (factor - 1.0).abs() >= SETTLED {
-            largest = largest.max((factor - 1.0).abs());
-            factors.extend(names.into_iter().map(|name| (name, factor)));
+        if expected > 0.0 && busy >= 0.5 {
+            let factor = seen / expected;
+            if (factor - 1.0).abs() >= SETTLED {
+                largest = largest.max((factor - 1.0).abs());
+                factors.push((station.name.clone(), factor));
+            }
         }
     }
     (factors, largest)

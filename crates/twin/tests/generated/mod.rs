@@ -113,8 +113,7 @@ fn profile(draw: &mut Draw, reserve: &mut Draw) -> (String, String) {
     number(&mut text, "reserved_packet_rate", reserved, "M/s");
     let contexts = draw.within(8, 300);
     count(&mut text, "contexts", contexts);
-    // At most four endpoints share them.
-    let kept = if reserve.chance(50) { 0 } else { reserve.within(1, contexts / 4) };
+    let kept = if reserve.chance(50) { 0 } else { reserve.within(1, contexts) };
     count(&mut text, "reserved_contexts", kept);
     number(&mut text, "inline_limit", draw.one_of(&[0, 64, 220]), "B");
     number(&mut text, "work_request_bytes", draw.one_of(&[0, 64]), "B");
