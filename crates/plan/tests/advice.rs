@@ -183,6 +183,15 @@ fn every_rule_is_silent_on_the_stores_best_mix() {
     assert!(advised.silent.iter().all(|one| !one.reasons.is_empty()), "{:?}", advised.silent);
 }
 
+/// By added-up demands the store's best mix looks better with other shares of what it has. Nothing is run for that.
+#[test]
+fn other_shares_of_a_settled_mix_are_no_change() {
+    let advised = advised(&small("kv-ycsb-c.toml"), Depth::Promising);
+    let added = advised.silent.iter().find(|one| one.rule == "add-alternative").expect("it was tried");
+    let is_same = |reason: &String| reason.contains("leaves the mix as it is");
+    assert!(!added.reasons.is_empty() && added.reasons.iter().all(is_same), "{:?}", added.reasons);
+}
+
 #[test]
 fn three_mistakes_are_three_advices() {
     let text = text("three-mistakes.toml");
