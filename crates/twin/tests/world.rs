@@ -304,6 +304,67 @@ fn a_torn_read_happens_and_versions_detect_it() {
     assert!(whole > 50 && torn > 5, "{whole} whole, {torn} torn");
 }
 
+/// A READ takes its bytes while it passes over them: what the owner stores meanwhile is in its end, and not in what it
+/// had passed.
+#[test]
+fn a_read_sees_its_last_bytes_as_they_are_when_it_comes_to_them() {
+    const LENGTH: u64 = 1 << 20;
+    let shared = Shared::default();
+    let lent = shared.clone();
+    let server = Role::new("soc", 0, move |f: TwinFabric| {
+        let lent = lent.clone();
+        async move {
+            let region = f.register("soc", LENGTH, Access::ALL)?;
+            *lent.0.borrow_mut() = Some(region.remote());
+            let _queue_pair = join(&f, None, QueuePairOptions::rc()).await?;
+            // A MiB takes 42 us over the network.
+            f.sleep_until(Time::from_us(10_020)).await;
+            for at in [0, LENGTH - 8] {
+                region.write(at, &7u64.to_le_bytes())?;
+            }
+            std::future::pending::<()>().await;
+            Ok(())
+        }
+    });
+    let client = Role::new("client", 0, move |f: TwinFabric| {
+        let shared = shared.clone();
+        async move {
+            let remote = shared.get(&f).await;
+            let queue_pair = join(&f, Some("soc"), QueuePairOptions::rc()).await?;
+            let region = f.register("client", LENGTH, Access::ALL)?;
+            f.sleep_until(Time::from_us(10_000)).await;
+            queue_pair.read(region.all(), remote.at(0))?.await.success()?;
+            assert!(f.now() > Time::from_us(10_040), "it ended at {}", f.now());
+            assert_eq!((region.load(0)?, region.load(LENGTH - 8)?), (0, 7));
+            Ok(())
+        }
+    });
+    play(world(1), vec![client, server.in_background()]);
+}
+
+/// A card whose SoC is hidden has nobody who runs its engines.
+#[test]
+fn a_card_in_nic_mode_offers_no_engine() {
+    let engines = |mode: &'static str| -> Vec<String> {
+        let request =
+            offpath_profile::Request { device: "bluefield2", mode: Some(mode), ..Default::default() };
+        let system = Library::builtin().load(&request).expect("a shipped profile loads");
+        let found = Rc::new(RefCell::new(Vec::new()));
+        let seen = found.clone();
+        let host = Role::new("host", 0, move |f: TwinFabric| {
+            let seen = seen.clone();
+            async move {
+                *seen.borrow_mut() = f.dma_engines();
+                Ok(())
+            }
+        });
+        play(TwinWorld::new(&system, 1).expect("it has routes"), vec![host]);
+        found.take()
+    };
+    assert_eq!(engines("separated-host"), ["dma"]);
+    assert!(engines("nic").is_empty());
+}
+
 fn dropping(probability: f64, from: Time, until: Time) -> Vec<Rule> {
     vec![Rule { from, until, between: None, probability, crossing: Crossing::Drop }]
 }

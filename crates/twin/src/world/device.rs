@@ -58,6 +58,12 @@ struct Op {
 }
 
 impl Op {
+    fn stop_reading(&mut self) {
+        if let Some((region, _, reader)) = self.source.take() {
+            region.end_reading(reader);
+        }
+    }
+
     fn is_datagram(&self) -> bool {
         matches!(self.request.operation, Operation::Send { to: Some(_), .. })
     }
@@ -334,6 +340,7 @@ impl Device {
         }
         let answer = retransmission(core, &options);
         op.failure = Some(Status::RetryExceeded);
+        op.stop_reading();
         let wait = answer.timeout.times(u64::from(answer.retries) + 1);
         let at = core.now().max(op.post_at) + wait;
         let mut engine = core.engine.borrow_mut();
@@ -348,6 +355,7 @@ impl Device {
     fn refuse(&mut self, core: &Core, key: Key, status: Status) {
         let Some(op) = self.ops.get_mut(key) else { return };
         op.failure = Some(status);
+        op.stop_reading();
         let mut engine = core.engine.borrow_mut();
         if let Some(handle) = op.handle.take() {
             engine.kill(handle);
@@ -363,9 +371,13 @@ impl Device {
         let reads = matches!(op.request.operation, Operation::Read { .. });
         let atomic = !reads && returns_data(&op.request.operation);
         match mark {
-            Mark::SourceStart if reads || atomic => {
+            Mark::SourceStart if reads => {
                 op.start = at;
-                if !atomic || op.known {
+                return self.begin_reading(core, key);
+            }
+            Mark::SourceStart if atomic => {
+                op.start = at;
+                if op.known {
                     return;
                 }
                 op.end = at;
@@ -420,6 +432,22 @@ impl Device {
         }
     }
 
+    /// A READ comes to its first byte: from now on what it passes over is kept as it was when it did. How long it takes is
+    /// known with its last burst alone, and what is wrong with it is told then.
+    fn begin_reading(&mut self, core: &Core, key: Key) {
+        let Some(op) = self.ops.get(key).filter(|op| op.source.is_none()) else { return };
+        let Operation::Read { remote, .. } = &op.request.operation else { return };
+        let length = op.request.operation.local().length;
+        let peer = self.look(op.pair).and_then(|pair| pair.peer).and_then(|peer| self.look(peer));
+        let Some(there) = peer.filter(|peer| peer.state == QueuePairState::Ready && length > 0) else {
+            return;
+        };
+        let found = memory::resolve(core, there.role, remote, length, Access::REMOTE_READ).ok();
+        if let Some(op) = self.ops.get_mut(key) {
+            op.source = found.map(begun);
+        }
+    }
+
     /// The effect of the first request that has none yet; false where it is not to be had now.
     fn effect(&mut self, core: &Core, number: u32, key: Key) -> bool {
         let now = core.now();
@@ -442,11 +470,11 @@ impl Device {
             _ => memory::resolve(core, peer_role, at, length, right).map(Some),
         };
         let outcome = match &op.request.operation {
+            // What may be read was asked when the first byte was; what is gone since is refused all the same.
             Operation::Read { remote, .. } => place(remote, length, Access::REMOTE_READ).map(|found| {
-                op.source = found.map(|(region, offset)| {
-                    let reader = region.begin_reading();
-                    (region, offset, reader)
-                });
+                if op.source.is_none() {
+                    op.source = found.map(begun);
+                }
             }),
             Operation::Write { remote, immediate, .. } => {
                 let immediate = *immediate;
@@ -821,9 +849,7 @@ impl Device {
         let Some(op) = self.ops.get_mut(key) else { return };
         op.over = true;
         op.handle = None;
-        if let Some((region, _, reader)) = op.source.take() {
-            region.end_reading(reader);
-        }
+        op.stop_reading();
         match why {
             Failure::RetryExceeded => {
                 op.failure = Some(Status::RetryExceeded);
@@ -910,9 +936,7 @@ impl Device {
         for key in sends {
             let Some(op) = self.ops.get_mut(key) else { continue };
             op.failure = Some(Status::Flushed);
-            if let Some((region, _, reader)) = op.source.take() {
-                region.end_reading(reader);
-            }
+            op.stop_reading();
             // A message that took a receive is on its way to the handler whatever becomes of its sender.
             if op.receiving.is_none() {
                 if let Some(handle) = op.handle.take() {
@@ -1004,6 +1028,12 @@ fn retransmission(core: &Core, options: &QueuePairOptions) -> Retransmission {
     let own =
         Retransmission { timeout: options.acknowledgement_timeout, retries: u32::from(options.retries) };
     core.retransmission.unwrap_or(own)
+}
+
+/// A place in a region, with the number of the reader that begins there.
+fn begun((region, offset): (TwinRegion, u64)) -> (TwinRegion, u64, u64) {
+    let reader = region.begin_reading();
+    (region, offset, reader)
 }
 
 /// Changes a peer's word; gives what it was.
