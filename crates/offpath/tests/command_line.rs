@@ -864,6 +864,12 @@ fn what_a_blind_run_was_busy_with_is_not_shown() {
     fs::write(&file, design).expect("written");
     let text = answer(&["plan", file.to_str().expect("a UTF-8 path")]);
     assert!(text.contains("THE TWIN CONFIRMS NOTHING") && !text.contains("busiest at this load"), "{text}");
+    // Variants are solved, and no tail is sought among them.
+    assert!(text.contains("the mix of least mean latency: a tail is sought for the plan alone"), "{text}");
+    let most = design.replace("lowest-p99", "most-throughput").replace("offered_load = \"54 M/s\"\n", "");
+    fs::write(&file, most).expect("written");
+    let text = answer(&["plan", file.to_str().expect("a UTF-8 path")]);
+    assert!(text.contains("variant one-pool") && !text.contains("a tail is sought"), "{text}");
 }
 
 #[test]

@@ -873,6 +873,14 @@ impl Page<'_> {
         text
     }
 
+    /// What has to be said of solutions beside the plan where the plan is the lowest tail that was found.
+    fn without_tails(&self) -> &'static str {
+        match self.study.design.objective {
+            Objective::LowestP99 { .. } => "      the mix of least mean latency: a tail is sought for the plan alone\n",
+            _ => "",
+        }
+    }
+
     /// What the twin says of a solution that it does not confirm, in a few words.
     fn doubt_text(&self, gap: &Gap) -> String {
         match gap.blind {
@@ -1037,6 +1045,9 @@ impl Page<'_> {
             };
             text += &format!("variant {}: {} -> {gives}\n", variant.overlay, variant.description);
         }
+        if !self.study.variants.is_empty() {
+            text += self.without_tails();
+        }
         text += &format!("not modelled: {}\n", NOT_MODELLED.join(", "));
         text += &format!("next: {}\n", self.next_measurement());
         text
@@ -1093,7 +1104,7 @@ impl Page<'_> {
                 cells
             })
             .collect();
-        let mut text = screen.table(&header, rows);
+        let mut text = screen.table(&header, rows) + self.without_tails();
         for (value, row) in &sweep.rows {
             if let Err(refused) = row {
                 let value = self.study.design.parameter_text(&sweep.parameter, *value);
