@@ -109,10 +109,9 @@ pub enum Sort {
     Measured,
     /// An order, a bound or an equality in words that was predicted.
     Order,
-    /// A prediction that says again what was fitted, or follows from it by arithmetic, or whose row
-    /// decided a number.
+    /// A prediction that says again what was fitted, or follows from it by arithmetic.
     Restated,
-    /// A row that the fit read.
+    /// A row that the fit read, or that decided a number by hand.
     Fitted,
     /// A number that a profile holds as published.
     Read,
@@ -142,6 +141,7 @@ impl Sort {
             _ if is_theoretical(row) => Some(Sort::Exact),
             _ if !row.scored => None,
             Role::Fit => Some(Sort::Fitted),
+            Role::Predict if row.decides.is_some() => Some(Sort::Fitted),
             Role::Predict if row.no_prediction(restates).is_some() => Some(Sort::Restated),
             Role::Predict if row.kind == Kind::Ordering => Some(Sort::Order),
             Role::Predict if row.published.is_none_or(|claim| claim.is_bound()) => Some(Sort::Order),
@@ -593,11 +593,10 @@ fn nearest(line: &Line, rows: &[Row]) -> Option<(Verdict, String)> {
     line.verdict.as_ref()?;
     row.published.filter(|claim| !claim.is_bound())?;
     let own = row.experiment.as_ref()?;
-    let mut best: Option<(f64, &Row)> = None;
+    let mut best: Vec<(f64, &Row)> = Vec::new();
     for other in rows {
         let Some(theirs) = &other.experiment else { continue };
         let comparable = other.id != row.id
-            && !other.derived
             && is_ratio(&other.unit) == is_ratio(&row.unit)
             && (is_ratio(&row.unit) || other.unit == row.unit)
             && other.kind != Kind::Formula
@@ -612,19 +611,31 @@ fn nearest(line: &Line, rows: &[Row]) -> Option<(Verdict, String)> {
             continue;
         }
         let far = unlikeness(own, theirs);
-        if best.is_none_or(|(least, _)| far < least) {
-            best = Some((far, other));
+        let least = best.first().map_or(f64::INFINITY, |(least, _)| *least);
+        if far < least - 1e-9 {
+            best.clear();
+        }
+        if far < least + 1e-9 {
+            best.push((far, other));
         }
     }
-    let (_, other) = best?;
-    let (low, high) = other.published?.ends();
-    let mut values = vec![low, high];
-    values.dedup();
-    let values = values.into_iter().map(|value| {
-        let value = plain(&other.unit, value);
-        if row.unit == "%" { 100.0 * (value - 1.0) } else { value }
-    });
-    Some((judged_as(line, values.collect())?, other.id.clone()))
+    // Of rows that are equally near the middle one by its error is taken, so that no order of the file decides.
+    let mut judged: Vec<(Verdict, String)> = best
+        .into_iter()
+        .filter_map(|(_, other)| {
+            let (low, high) = other.published?.ends();
+            let mut values = vec![low, high];
+            values.dedup();
+            let values = values.into_iter().map(|value| {
+                let value = plain(&other.unit, value);
+                if row.unit == "%" { 100.0 * (value - 1.0) } else { value }
+            });
+            Some((judged_as(line, values.collect())?, other.id.clone()))
+        })
+        .collect();
+    judged.sort_by(|a, b| a.0.error.abs().total_cmp(&b.0.error.abs()).then(a.1.cmp(&b.1)));
+    let middle = judged.len().checked_sub(1)? / 2;
+    Some(judged.swap_remove(middle))
 }
 
 /// How a row would be judged whose places gave these values: one for all of a sweep's places is one for each.

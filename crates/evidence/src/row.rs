@@ -437,11 +437,7 @@ fn finish(raw: RawRow) -> Result<Row, String> {
             "has an experiment and nothing to compare it with: add `published` or `expect`".to_string()
         );
     }
-    // What fixes a number from the case studies says nothing about how well they are predicted.
-    let scored = raw.kind.is_scored()
-        && !raw.derived
-        && matches!(raw.role, Role::Fit | Role::Predict)
-        && !(raw.role == Role::Fit && case_study);
+    let scored = raw.kind.is_scored() && !raw.derived && matches!(raw.role, Role::Fit | Role::Predict);
     Ok(Row {
         id: raw.id,
         kind: raw.kind,

@@ -872,6 +872,25 @@ fn what_a_blind_run_was_busy_with_is_not_shown() {
     assert!(text.contains("variant one-pool") && !text.contains("a tail is sought"), "{text}");
 }
 
+/// Of sweeps that begin at one moment into one file, one has it and the others are refused.
+#[test]
+fn two_sweeps_do_not_take_one_file() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for (round, ending) in [(0, "csv"), (1, "csv"), (2, "csv"), (3, "json")] {
+        let file = directory.path().join(format!("{round}.{ending}"));
+        let begun = ["client-host", "client-soc", "soc-host"].map(|path| {
+            let words =
+                ["sweep", "bluefield2", "--clients", "1", "--operations", "2000", "--path", path, "--out"];
+            let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_offpath"));
+            let quiet = command.args(words).arg(&file).stderr(std::process::Stdio::null());
+            quiet.stdout(std::process::Stdio::null()).spawn().expect("it starts")
+        });
+        let ended = begun.map(|mut one| one.wait().expect("it ends").code());
+        let had = ended.iter().filter(|code| **code == Some(0)).count();
+        assert_eq!(had, 1, "{ending}: {ended:?}");
+    }
+}
+
 #[test]
 fn a_sweep_resumes_where_it_was_cut_off() {
     let directory = tempfile::tempdir().expect("a directory");

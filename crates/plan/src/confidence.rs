@@ -117,8 +117,11 @@ pub struct Rest {
     /// Its share of all that is not exact: its elasticity over the sum of those of all numbers but facts of a
     /// data sheet. The shares of a figure sum to 1; such a fact has none.
     pub weight: f64,
-    /// By which share of the figure it moves it at the worse end of its interval; 0 where none is stated.
+    /// By which share of the figure it moves it at the worse end of its interval, a guess or a number of the user's that
+    /// has none by half of itself, and one that is set at the value that it replaces; 0 of a fact without one.
     pub moves: f64,
+    /// Whether it has an interval, of which draws take values.
+    pub is_drawn: bool,
     /// Whether it follows from evidence about this very alternative.
     pub own_evidence: bool,
 }
@@ -512,6 +515,9 @@ pub(crate) fn ends_of<F, E>(
     };
     // Beyond the range that a profile may hold there is nothing to look at.
     let is_share = factor.value.dimension() == Dimension::Ratio && base <= 1.0;
+    // What is set in place of another value is looked at there too.
+    let replaced = factor.replaced.map_or(base, Quantity::base);
+    let moved = [moved[0].max(replaced), moved[1].min(replaced)];
     let look = |value: f64| -> Result<_, E> {
         let value =
             Quantity::from_base(if is_share { value.min(1.0) } else { value }, factor.value.dimension());
@@ -548,8 +554,9 @@ pub(crate) fn rests<F>(
             let moved = (at.base() / factor.value.base()).ln().abs();
             // A number of 0 has no ratio to move by: its whole interval counts as one step.
             slope = slope.max(if moved.is_finite() && moved > 0.0 { change / moved } else { change });
-            // A guess that claims to be exact moves a figure by as much as one that does not say how far.
-            if factor.is_open() || factor.origin.is_guess() {
+            // A guess that claims to be exact moves a figure by as much as one that does not say how far, and so does
+            // what somebody says of their own system.
+            if factor.is_open() || factor.origin.is_guess() || factor.origin == Origin::Yours {
                 moves = moves.max((figure(seen) / value - 1.0).abs());
             }
         }
@@ -560,6 +567,7 @@ pub(crate) fn rests<F>(
                 elasticity: slope,
                 weight: if factor.is_fact() { 0.0 } else { slope },
                 moves,
+                is_drawn: factor.is_open(),
                 own_evidence: factor.is_evidence() && factor.rows.iter().any(|row| rows.contains(row)),
             });
         }
@@ -616,7 +624,11 @@ pub(crate) fn basis_of(rests: &[Rest], without_evidence: bool) -> Basis {
     if without_evidence || is_guessed && counts(&|rest| rest.origin.is_guess()) {
         return Basis::OrderOnly;
     }
-    if estimated(rests) >= ESTIMATED && counts(&|rest| rest.origin == Origin::Yours) {
+    // What somebody says of their own system is no evidence, however little of the figure it decides: a number that is
+    // set never makes one better known than the number that it replaces does.
+    let is_yours = |rest: &Rest| rest.origin == Origin::Yours;
+    let is_moved = rests.iter().any(|rest| is_yours(rest) && rest.moves > MOVED_BY_GUESS);
+    if estimated(rests) >= ESTIMATED && counts(&is_yours) || is_moved {
         return Basis::YourEstimate;
     }
     let most_guessed =
@@ -744,6 +756,7 @@ mod tests {
                 elasticity: weight,
                 weight,
                 moves: 0.0,
+                is_drawn: false,
                 own_evidence: false,
             };
             let known = rest(Origin::Profile(Provenance::Fitted), known);

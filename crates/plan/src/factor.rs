@@ -29,6 +29,8 @@ pub struct Factor {
     pub value: Quantity,
     /// The interval that it is known within, where one is stated.
     pub interval: Option<(Quantity, Quantity)>,
+    /// The profile's value that it was set in place of.
+    pub replaced: Option<Quantity>,
     /// How it is known.
     pub origin: Origin,
     /// The evidence rows that it follows from.
@@ -160,6 +162,7 @@ impl<'a> Base<'a> {
             id: one.id.to_string(),
             value: one.value,
             interval: one.low.zip(one.high),
+            replaced: None,
             origin: Origin::Yours,
             rows: Vec::new(),
             note: String::new(),
@@ -223,11 +226,12 @@ pub(crate) fn factors_of(systems: &[&Router]) -> Vec<Factor> {
             if setup.contains(name) {
                 continue;
             }
-            let Number { file, key, value, low, high, provenance, rows, note, .. } = &**number;
+            let Number { file, key, value, low, high, provenance, rows, note, replaced, .. } = &**number;
             let factor = found.entry((file, key)).or_insert_with(|| Factor {
                 id: String::new(),
                 value: *value,
                 interval: (*low).zip(*high),
+                replaced: *replaced,
                 origin: match provenance {
                     Provenance::Set => Origin::Yours,
                     known => Origin::Profile(*known),

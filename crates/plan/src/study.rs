@@ -119,12 +119,12 @@ impl Next {
 
     fn of(plan: &Plan, system: &System) -> Next {
         let yours = plan.recommendation.rests_on.iter().filter(|rest| rest.origin == Origin::Yours);
-        let tells = yours.filter(|rest| rest.moves == 0.0 || rest.moves >= Next::TELLS);
+        let tells = yours.filter(|rest| !rest.is_drawn || rest.moves >= Next::TELLS);
         let heaviest = tells.max_by(|a, b| a.weight.total_cmp(&b.weight));
         if let Some(rest) = heaviest.filter(|rest| rest.weight >= Next::DECIDES) {
             let (number, weight) = (rest.number.clone(), rest.weight);
             let is_set = system.numbers.contains_key(&number);
-            return match rest.moves > 0.0 {
+            return match rest.is_drawn {
                 true => Next::Narrow { number, weight },
                 false => Next::Undrawn { number, weight, is_set },
             };

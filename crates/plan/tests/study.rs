@@ -374,6 +374,20 @@ fn a_great_count_of_ones_own_is_an_estimate() {
     };
     assert!(basis(&[]) < Basis::YourEstimate);
     assert_eq!(basis(&["nic.contexts=200"]), Basis::YourEstimate);
+    // Half of it would bind nothing either; what it was set in place of would.
+    assert_eq!(basis(&["nic.contexts=3000"]), Basis::YourEstimate);
+}
+
+/// A guess that the user replaces by a guess of their own is no evidence, however little of the figure it decides.
+#[test]
+fn what_is_set_makes_nothing_better_known() {
+    let text = HEAD.to_string() + &alternative("a", "", "{ read = \"client-host\", bytes = \"4 KiB\" }");
+    let basis = |settings: &[&str]| {
+        let study = studied(&text, &setting(&[], settings)).expect("it is planned");
+        study.checked.plan.alternatives[0].basis
+    };
+    assert_eq!(basis(&[]), Basis::Weak, "headers are guessed");
+    assert_eq!(basis(&["network.mtu=2KiB", "network.packet_header=40B"]), Basis::YourEstimate);
 }
 
 /// At the edge of what is carried a latency still rests on what it is made of, a mix of one has that one's interval,

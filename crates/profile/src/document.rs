@@ -805,6 +805,7 @@ impl Reader<'_> {
             value,
             low,
             high,
+            replaced: None,
             source: origin.first().to_string(),
             provenance,
             rows,

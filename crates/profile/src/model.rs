@@ -33,6 +33,8 @@ pub struct Number {
     pub low: Option<Quantity>,
     /// The greatest value that the evidence leaves.
     pub high: Option<Quantity>,
+    /// The value that a profile gives it, where an overlay or a setting put another in its place.
+    pub replaced: Option<Quantity>,
     /// Where it stands, as in `data sheet, table 2`.
     pub source: String,
     /// How it is known.

@@ -42,7 +42,7 @@ impl System {
         match self.numbers.get_mut(name) {
             Some(number) => Arc::make_mut(number).value = value,
             None => {
-                self.numbers.insert(name.into(), set_number(name, value, "a probe", "--set"));
+                self.numbers.insert(name.into(), set_number(name, value, None, "a probe", "--set"));
             }
         }
         Ok(())
@@ -127,7 +127,8 @@ impl System {
             let end = |end: Option<Quantity>| self.product(&name, times, &of, end?).ok();
             let (low, high) = self.numbers.get(&of).map_or((None, None), |of| (end(of.low), end(of.high)));
             let source = format!("overlay {overlay}: {times} times {of}");
-            let mut number = Arc::unwrap_or_clone(set_number(&name, value, &source, &overlay));
+            let mut number =
+                Arc::unwrap_or_clone(set_number(&name, value, self.numbers.get(&name), &source, &overlay));
             (number.low, number.high) = low.zip(high).unzip();
             self.put(&name, value).map_err(|(problem, help)| ProfileError::new(problem, help, None))?;
             self.numbers.insert(name, Arc::new(number));
@@ -260,11 +261,19 @@ impl System {
     }
 }
 
-fn set_number(name: &str, value: Quantity, source: &str, file: &str) -> Arc<Number> {
+/// A number that the user gives, in place of `before`.
+fn set_number(
+    name: &str,
+    value: Quantity,
+    before: Option<&Arc<Number>>,
+    source: &str,
+    file: &str,
+) -> Arc<Number> {
     Arc::new(Number {
         value,
         low: None,
         high: None,
+        replaced: before.map(|before| before.replaced.unwrap_or(before.value)),
         source: source.to_string(),
         provenance: Provenance::Set,
         rows: Vec::new(),
@@ -362,7 +371,8 @@ pub(crate) fn apply(
             if system.numbers.get(&name).is_none_or(|number| number.value != value) {
                 system.scales.retain(|scale| scale.name != name);
                 system.put(&name, value).map_err(refuse)?;
-                let number = set_number(&name, value, &source, &overlay.source.name);
+                let before = system.numbers.get(&name);
+                let number = set_number(&name, value, before, &source, &overlay.source.name);
                 system.numbers.insert(name, number);
             }
         }
@@ -411,7 +421,8 @@ pub(crate) fn set(
         system.put(trimmed, value).map_err(|(problem, help)| {
             ProfileError::new(problem, help, Some((&source, name.len() + 1..setting.len())))
         })?;
-        system.numbers.insert(trimmed.to_string(), set_number(trimmed, value, "--set", "--set"));
+        let number = set_number(trimmed, value, system.numbers.get(trimmed), "--set", "--set");
+        system.numbers.insert(trimmed.to_string(), number);
     }
     Ok(true)
 }

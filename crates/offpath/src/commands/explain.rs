@@ -211,7 +211,7 @@ fn page(line: &Line, inside: &Inside, fitted: &[String], context: &Context) -> S
             row.tolerance.unwrap_or_else(|| offpath::evidence::judge::tolerance(row.kind, row.published));
         text += &format!(
             ".\nError {} with a tolerance of {}%: {}.\n",
-            signed(100.0 * verdict.error, 1),
+            super::reproduce::percent(verdict.error),
             figure(100.0 * tolerance),
             if verdict.within { "within" } else { "it misses" }
         );

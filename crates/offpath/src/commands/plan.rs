@@ -782,7 +782,7 @@ impl Page<'_> {
 
     /// Which part of the mix rests on the user's estimates that no draw moves, in words; nothing where that is little.
     fn undrawn(&self) -> String {
-        let yours = |rest: &&Rest| rest.origin == Origin::Yours && rest.moves == 0.0;
+        let yours = |rest: &&Rest| rest.origin == Origin::Yours && !rest.is_drawn;
         let held: f64 =
             self.plan().recommendation.rests_on.iter().filter(yours).map(|rest| rest.weight).sum();
         match held >= 0.05 {
@@ -876,7 +876,9 @@ impl Page<'_> {
     /// What has to be said of solutions beside the plan where the plan is the lowest tail that was found.
     fn without_tails(&self) -> &'static str {
         match self.study.design.objective {
-            Objective::LowestP99 { .. } => "      the mix of least mean latency: a tail is sought for the plan alone\n",
+            Objective::LowestP99 { .. } => {
+                "      the mix of least mean latency: a tail is sought for the plan alone\n"
+            }
             _ => "",
         }
     }
@@ -1252,6 +1254,7 @@ mod tests {
             elasticity,
             weight: 1.0,
             moves: 0.0,
+            is_drawn: false,
             own_evidence: false,
         };
         let guess = Origin::Profile(Provenance::Assumed);

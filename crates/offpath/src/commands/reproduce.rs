@@ -405,7 +405,7 @@ pub fn figure(value: f64) -> String {
     }
 }
 
-fn percent(error: f64) -> String {
+pub(super) fn percent(error: f64) -> String {
     match 100.0 * error {
         p if p.abs() >= 1000.0 => "far off".to_string(),
         p => signed(p, 1),
@@ -498,8 +498,8 @@ fn score(seen: &Reproduced, screen: &Screen) -> String {
         row("- of them on times that were measured here", s.measured_here, ""),
         row("- the nearest published row instead", s.nearest_within, ""),
         row("predicted: orders and bounds", s.orders, "95%"),
-        row("no predictions: restate others, decided a number, cannot fail", s.restated, ""),
-        row("fitted", s.fitted, "90%"),
+        row("no predictions: restate others, cannot fail", s.restated, ""),
+        row("fitted, or decided a number by hand", s.fitted, "90%"),
         row("- inside their 80% interval", s.covered_fitted, ""),
         row(
             "- inside 80%, of the fitted that have an interval",

@@ -174,6 +174,9 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             let known = if options.resume { read(path, &header(&jobs))? } else { BTreeMap::new() };
             refuse_strangers(path, &known, &jobs)?;
             refuse_stale(path, &known, &jobs)?;
+            if !options.resume {
+                claim(path)?;
+            }
             let mut writer = open(path, &known)?;
             let kept = known.len();
             let rows = measure(options, &jobs, known, |row| writer.append(row))?;
@@ -185,6 +188,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             let file = OutputFile::create(path)?;
             let rows = measure(options, &jobs, BTreeMap::new(), |_| Ok(()))?;
             let text = context.screen.json(&Report { schema_version: SCHEMA_VERSION, rows: &rows })?;
+            claim(path)?;
             file.write(text.as_bytes())?;
             (rows, 0)
         }
@@ -243,12 +247,25 @@ fn kind(path: &FilePath, options: &Options) -> Result<Form, Failure> {
         return Err(Failure::input(format!("`{shown}` is a directory"), "name a file in it"));
     }
     if path.exists() && !options.resume {
-        return Err(Failure::input(
-            format!("`{shown}` is there already"),
-            "add `--resume` to keep its rows and run the missing ones, remove it, or choose another name",
-        ));
+        return Err(taken(path));
     }
     Ok(form)
+}
+
+fn taken(path: &FilePath) -> Failure {
+    Failure::input(
+        format!("`{}` is there already", path.display()),
+        "add `--resume` to keep its rows and run the missing ones, remove it, or choose another name",
+    )
+}
+
+/// Makes a file that was not there: of two sweeps that begin at one moment, one has it.
+fn claim(path: &FilePath) -> Result<(), Failure> {
+    match File::options().write(true).create_new(true).open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(taken(path)),
+        Err(error) => Err(unwritable(path, &error)),
+    }
 }
 
 /// The device's system, and those with another number of requesting machines, by role and number.
