@@ -65,11 +65,11 @@ fn intervals_cover_as_often_as_is_published() {
     assert_eq!(summary.covered.of, summary.measured.of);
     assert_eq!(summary.covered_fitted.of, summary.fitted.of);
     assert!(summary.fitted_with_interval < summary.fitted.of, "no number moves some: {summary:?}");
-    assert!(summary.covered.within >= 10 && summary.covered_wide.within >= 12, "{summary:?}");
-    // Of those that have one, either misses its goal by one row.
-    let of_intervals = |count: u64| 100.0 * count as f64 / summary.with_interval as f64;
-    assert!((75.0..=90.0).contains(&of_intervals(summary.covered.within as u64 + 1)), "{summary:?}");
-    assert!((90.0..=98.0).contains(&of_intervals(summary.covered_wide.within as u64 + 1)), "{summary:?}");
+    assert!(summary.covered.within >= 11 && summary.covered_wide.within >= 12, "{summary:?}");
+    // Of those that have one the 80% intervals hold their goal, and the 95% intervals miss theirs by one row.
+    let of_intervals = |count: Count| 100.0 * count.within as f64 / summary.with_interval as f64;
+    assert!((75.0..=90.0).contains(&of_intervals(summary.covered)), "{summary:?}");
+    assert!(of_intervals(summary.covered_wide) > 85.0, "{summary:?}");
 }
 
 /// A median of thirteen errors says nothing beside one of twelve others.
