@@ -187,6 +187,38 @@ fn digestion_goes_on_after_a_restart_and_the_log_is_truncated_behind_it() {
     assert!(matches!(opened(directory.path()), Err(LogError::Truncated { sequence: 1, .. })));
 }
 
+/// A process may have about a thousand files open, and a store may have any number.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_store_of_many_files_keeps_few_of_them_open() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let below = directory.path().to_path_buf();
+    let options = || Options { digestion: Digestion::Truncate, ..alone() };
+    let open = on_files(directory.path(), move |fabric| {
+        let below = below.clone();
+        async move {
+            let primary = Primary::open(&fabric, &options()).await.expect("it opens");
+            let mut most = 0;
+            for write in 0..400 {
+                primary.write_file(&format!("f{write}"), 0, &[1]).await.expect("it writes");
+                if write % 16 == 15 {
+                    primary.until_digested(primary.last()).await.expect("it is digested");
+                    let all = std::fs::read_dir("/proc/self/fd").expect("a directory");
+                    let names = all.filter_map(|one| std::fs::read_link(one.ok()?.path()).ok());
+                    let own = names.filter(|name| {
+                        let is_of_store =
+                            |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("file-");
+                        name.starts_with(&below) && name.file_name().is_some_and(is_of_store)
+                    });
+                    most = own.count().max(most);
+                }
+            }
+            most
+        }
+    });
+    assert!((16..=160).contains(&open), "{open} files are open");
+}
+
 /// Whoever digests as fast as there is something sleeps in between, and no next write has to come for it to wake.
 #[test]
 fn an_idle_digester_hears_of_the_next_write() {
@@ -265,6 +297,12 @@ fn a_load_on_real_files_ends_and_every_replica_has_it() {
         let name = format!("file-session-{session}");
         let own = read(&directory.path().join("soc-0").join(&name));
         assert_eq!(own.len(), 80_000);
+        // Half of each page is as random as asked for, so that compression finds that half and no more.
+        for page in own.chunks(20_000).flat_map(|write| write.chunks(4096)) {
+            let (filled, zero) = page.split_at(page.len() / 2);
+            assert!(zero.iter().all(|byte| *byte == 0));
+            assert!(filled.iter().filter(|byte| **byte == 0).count() < filled.len() / 20);
+        }
         for backup in ["backup-0", "backup-1"] {
             assert!(read(&directory.path().join(backup).join(&name)) == own, "{backup} {name}");
         }

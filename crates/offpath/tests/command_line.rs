@@ -381,7 +381,10 @@ fn wrong_input_is_refused_with_a_next_step() {
         (&["path", "bluefield2", "--set", "soc.pcie_mtu=512"], &["512", "B"]),
         (&["path", "bluefield2", "--overlay", "ideal-lines"], &["did you mean `ideal-links`?"]),
         (&["device", "show", "no-such-file.toml"], &["no-such-file.toml"]),
-        (&["sweep", "bluefield2", "--path", "client-soc", "--clients", "1000"], &["client.count", "20"]),
+        (
+            &["sweep", "bluefield2", "--path", "client-soc", "--clients", "1000"],
+            &["`--clients 1000`", "20 machines `client`"],
+        ),
         (&["sweep", "bluefield2", "--path", "client-soc", "--out", "rows.txt"], &[".csv"]),
     ];
     for (arguments, words) in cases {

@@ -184,7 +184,8 @@ pub(crate) struct Confidence {
     pub over: Vec<(Ranged, f64)>,
     /// In which share of the draws no mix beats the best one of the recommended alternatives.
     pub recommended_best: f64,
-    /// The sets of alternatives that were the best, with the share of the draws, the most frequent first.
+    /// The sets of alternatives that were the best, with the share of the draws, the most frequent first: the
+    /// recommended one wherever it holds.
     pub best_sets: Vec<(Vec<String>, f64)>,
     /// In which share of the draws the load that was asked for is carried; 1 where none was.
     pub carried: f64,
@@ -204,6 +205,7 @@ struct Figures {
     /// The same at the shares that the plan prints.
     worth_held: f64,
     shares: Vec<f64>,
+    /// The alternatives that are the best: the recommended ones wherever no other set beats them by a thousandth.
     set: Vec<String>,
     holds: bool,
     /// Whether a mix carries the load that the design asks for; else only the figures of each alternative
@@ -226,7 +228,7 @@ impl Figures {
         folds: &[Fold],
         seen: &Evaluation,
         held: &[Solution],
-        holds: bool,
+        (holds, set): (bool, Vec<String>),
     ) -> Figures {
         let design = base.design;
         let share = |name: &str| seen.optimal.shares.get(name).copied().unwrap_or(0.0);
@@ -236,7 +238,7 @@ impl Figures {
             worth: worth(design, parts, folds, &seen.optimal),
             worth_held: worth(design, parts, folds, &held[0]),
             shares: parts.iter().map(|part| share(&part.alternative.name)).collect(),
-            set: composition(&seen.optimal),
+            set,
             holds,
             is_carried: true,
             ..Figures::of_each(base, parts, folds, &seen.alone)
@@ -302,7 +304,8 @@ pub(crate) fn confidence(
                     false => at_fixed(design, &parts, &moved.folds, shares),
                 });
                 let Ok(held) = held.collect::<Result<Vec<_>, _>>() else { return Ok(None) };
-                Ok(Some(Figures::of(base, &parts, &moved.folds, &seen, &held, holds)))
+                let set = if holds { usual.clone() } else { composition(&seen.optimal) };
+                Ok(Some(Figures::of(base, &parts, &moved.folds, &seen, &held, (holds, set))))
             }
             // A load that the stations do not carry with these numbers is an answer.
             Err(PlanError::Capacity(_) | PlanError::NothingAllowed { .. }) => {
@@ -318,14 +321,15 @@ pub(crate) fn confidence(
         }
     };
     let held: Vec<Solution> = planned.iter().map(|solution| (*solution).clone()).collect();
-    let point = Figures::of(&base, &base.parts(), folds, seen, &held, true);
+    let point = Figures::of(&base, &base.parts(), folds, seen, &held, (true, usual.clone()));
     let ends = side_by_side(factors.len(), |index| {
         ends_of(&factors[index], |value| figures(&base, &[(&factors[index], value)]))
     });
     let ends: Vec<Ends<Figures>> = ends.into_iter().collect::<Result<_, _>>()?;
+    let together = together(&factors, |moves| figures(&base, moves).ok().flatten());
 
     let rests_of = |figure: &dyn Fn(&Figures) -> f64, rows: &[String]| -> Vec<Rest> {
-        rests(&factors, &ends, figure(&point), figure, rows)
+        rests(&factors, &ends, &together, figure(&point), figure, rows)
     };
     let rests: Vec<Vec<Rest>> = ready
         .iter()
@@ -492,11 +496,25 @@ pub(crate) fn ends_of<F, E>(
     factor: &Factor,
     figures: impl Fn(Quantity) -> Result<Option<F>, E>,
 ) -> Result<Ends<F>, E> {
+    let look = |value: Quantity| -> Result<_, E> {
+        if value == factor.value {
+            return Ok(None);
+        }
+        if factor.is_open() {
+            return Ok(Some((value, figures(value)?)));
+        }
+        // The same holds for what the user's design may not hold.
+        let seen = if factor.is_estimate() { figures(value).ok().flatten() } else { figures(value)? };
+        Ok(seen.map(|seen| (value, Some(seen))))
+    };
+    let [low, high] = looked_at(factor);
+    Ok(Ends { low: look(low)?, high: look(high)? })
+}
+
+/// The values at which a number is looked at: the ends of its interval, or a step away where none is stated.
+fn looked_at(factor: &Factor) -> [Quantity; 2] {
     if let Some((low, high)) = factor.interval.filter(|(low, high)| low != high) {
-        let end = |value: Quantity| -> Result<_, E> {
-            if value == factor.value { Ok(None) } else { Ok(Some((value, figures(value)?))) }
-        };
-        return Ok(Ends { low: end(low)?, high: end(high)? });
+        return [low, high];
     }
     // An interval without room claims that a guess is exact, and says nothing of what rests on it.
     let base = factor.value.base();
@@ -518,21 +536,51 @@ pub(crate) fn ends_of<F, E>(
     // What is set in place of another value is looked at there too.
     let replaced = factor.replaced.map_or(base, Quantity::base);
     let moved = [moved[0].max(replaced), moved[1].min(replaced)];
-    let look = |value: f64| -> Result<_, E> {
-        let value =
-            Quantity::from_base(if is_share { value.min(1.0) } else { value }, factor.value.dimension());
-        let Some(value) = value.filter(|value| *value != factor.value) else { return Ok(None) };
-        // The same holds for what the user's design may not hold.
-        let seen = if factor.is_estimate() { figures(value).ok().flatten() } else { figures(value)? };
-        Ok(seen.map(|seen| (value, Some(seen))))
-    };
-    Ok(Ends { low: look(moved[1])?, high: look(moved[0])? })
+    [moved[1], moved[0]].map(|value| {
+        let value = if is_share { value.min(1.0) } else { value };
+        Quantity::from_base(value, factor.value.dimension()).unwrap_or(factor.value)
+    })
+}
+
+/// The name under which all of the user's numbers stand together.
+const TOGETHER: &str = "your numbers together";
+
+/// The figures with all of the user's numbers moved at once: a time that is written as many short ones is as little
+/// known as one. Times become longer while rates and counts become less, then the other way round, each with what is
+/// a share, of which nobody knows which way is the worse, at either end. None where there are not several.
+pub(crate) fn together<'f, F>(
+    factors: &'f [Factor],
+    figures: impl Fn(&[(&'f Factor, Quantity)]) -> Option<F>,
+) -> Vec<F> {
+    let yours: Vec<&Factor> = factors.iter().filter(|factor| factor.origin == Origin::Yours).collect();
+    if yours.len() < 2 {
+        return Vec::new();
+    }
+    let mut corners: Vec<Vec<Quantity>> = Vec::new();
+    for (is_slow, is_more) in [(true, true), (true, false), (false, true), (false, false)] {
+        let corner = yours.iter().map(|factor| {
+            let [low, high] = looked_at(factor);
+            let is_high = match factor.value.dimension() {
+                Dimension::Time => is_slow,
+                Dimension::Ratio => is_more,
+                _ => !is_slow,
+            };
+            if is_high { high } else { low }
+        });
+        let corner = corner.collect();
+        if !corners.contains(&corner) {
+            corners.push(corner);
+        }
+    }
+    let moved = corners.into_iter().map(|corner| yours.iter().copied().zip(corner).collect::<Vec<_>>());
+    moved.filter_map(|moves| figures(&moves)).collect()
 }
 
 /// What a figure rests on, the heaviest first.
 pub(crate) fn rests<F>(
     factors: &[Factor],
     ends: &[Ends<F>],
+    together: &[F],
     value: f64,
     figure: &dyn Fn(&F) -> f64,
     rows: &[String],
@@ -582,6 +630,23 @@ pub(crate) fn rests<F>(
             .then(b.elasticity.total_cmp(&a.elasticity))
             .then(a.number.cmp(&b.number))
     });
+    let moves = together.iter().map(|seen| match figure(seen) {
+        // The load is not carried there.
+        seen if seen.is_nan() => 1.0,
+        seen => (seen / value - 1.0).abs(),
+    });
+    let moves = moves.filter(|moves| moves.is_finite()).fold(0.0, f64::max);
+    if moves > MOVED_BY_GUESS && estimate(&found).is_none() {
+        found.push(Rest {
+            number: TOGETHER.to_string(),
+            origin: Origin::Yours,
+            elasticity: 0.0,
+            weight: 0.0,
+            moves,
+            is_drawn: true,
+            own_evidence: false,
+        });
+    }
     found
 }
 
@@ -614,21 +679,34 @@ const MOVED_BY_GUESS: f64 = 0.01;
 /// By how much a number that evidence leaves a range may.
 const MOVED_BY_RANGE: f64 = 0.05;
 
+/// Whether a tenth more of all numbers of a kind moves a figure: of one that exact facts decide, hardly anything is
+/// left to be guessed.
+fn counts(rests: &[Rest], known: &dyn Fn(&Rest) -> bool) -> bool {
+    rests.iter().filter(|rest| known(rest)).map(|rest| rest.elasticity).sum::<f64>() >= COUNTS
+}
+
+/// Which of the user's own numbers makes a figure that rests on `rests` the user's estimate: the heaviest where they
+/// decide a tenth, else the one that moves it most. None where it is no estimate. The heaviest comes first in `rests`.
+///
+/// What somebody says of their own system is no evidence, however little of the figure it decides: a number that is
+/// set never makes one better known than the number that it replaces does.
+pub fn estimate(rests: &[Rest]) -> Option<&Rest> {
+    let is_yours = |rest: &Rest| rest.origin == Origin::Yours;
+    let yours = || rests.iter().filter(|rest| is_yours(rest));
+    if estimated(rests) >= ESTIMATED && counts(rests, &is_yours) {
+        return yours().next();
+    }
+    let most = yours().rev().max_by(|a, b| a.moves.total_cmp(&b.moves));
+    most.filter(|rest| rest.moves > MOVED_BY_GUESS)
+}
+
 pub(crate) fn basis_of(rests: &[Rest], without_evidence: bool) -> Basis {
-    // Of a figure that exact facts decide, hardly anything is left to be guessed.
-    let counts = |known: &dyn Fn(&Rest) -> bool| {
-        rests.iter().filter(|rest| known(rest)).map(|rest| rest.elasticity).sum::<f64>() >= COUNTS
-    };
     // Of what the user's own numbers leave: these stand for the user, and not for the card.
     let is_guessed = guessed(rests) >= GUESSED * (1.0 - estimated(rests));
-    if without_evidence || is_guessed && counts(&|rest| rest.origin.is_guess()) {
+    if without_evidence || is_guessed && counts(rests, &|rest| rest.origin.is_guess()) {
         return Basis::OrderOnly;
     }
-    // What somebody says of their own system is no evidence, however little of the figure it decides: a number that is
-    // set never makes one better known than the number that it replaces does.
-    let is_yours = |rest: &Rest| rest.origin == Origin::Yours;
-    let is_moved = rests.iter().any(|rest| is_yours(rest) && rest.moves > MOVED_BY_GUESS);
-    if estimated(rests) >= ESTIMATED && counts(&is_yours) || is_moved {
+    if estimate(rests).is_some() {
         return Basis::YourEstimate;
     }
     let most_guessed =

@@ -1136,6 +1136,16 @@ impl Resolver<'_> {
             product.rests_on.extend(read.rests_on);
         }
         if with_unit != 1 && dimension != Dimension::Ratio {
+            // A number alone is no product: what it lacks is its unit.
+            if let (true, Err(error)) = (text.trim().parse::<f64>().is_ok(), Quantity::parse(text, dimension))
+            {
+                let known: Vec<&str> = self.names.keys().map(String::as_str).collect();
+                let help = match known.is_empty() {
+                    true => "give it a unit".to_string(),
+                    false => format!("give it a unit, or name a parameter ({})", known.join(", ")),
+                };
+                return Err(self.error(error.to_string(), help, span));
+            }
             let what = match dimension {
                 Dimension::Bytes => "sizes; a number of bytes".to_string(),
                 other => format!("numbers that are {}; {}", noun(other), noun(other)),

@@ -131,6 +131,12 @@ impl Written {
         if low.base() <= self.value.base() && self.value.base() <= high.base() {
             return Ok(self);
         }
+        if low.base() > high.base() {
+            return Err((
+                format!("an interval from {low} to {high} ends below where it begins"),
+                "write its lower end first".to_string(),
+            ));
+        }
         Err((
             format!("{} is not within {low} to {high}", self.value),
             "write low, value and high in rising order".to_string(),
@@ -230,7 +236,7 @@ mod tests {
     fn numbers_that_cannot_be_meant_are_refused() {
         for (text, dimension, words) in [
             ("80", Some(Dimension::Time), "`80` has no unit"),
-            ("\"4 us to 2 us\"", None, "3 us is not within 4 us to 2 us"),
+            ("\"4 us to 2 us\"", None, "from 4 us to 2 us ends below where it begins"),
             ("\"4 us to 2 KiB\"", None, "begins with a time and ends with a size"),
             ("\"2 to 4 us\"", None, "begins with a plain number and ends with a time"),
             ("\"2 to 4 us\"", Some(Dimension::Time), "`2` has no unit"),

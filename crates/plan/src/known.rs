@@ -1,6 +1,6 @@
 //! How well the cost of one operation is known, without a design around it.
 
-use crate::confidence::{Basis, Ends, Ranged, Rest, basis_of, ends_of, rests};
+use crate::confidence::{Basis, Ends, Ranged, Rest, basis_of, ends_of, rests, together};
 use crate::factor::{Factor, factors_of};
 use crate::residual::{Figure, sizes, widened};
 use crate::sample::{DRAWS, between, strata};
@@ -113,6 +113,7 @@ pub fn known(router: &Router, operations: &[Operation], seed: Seed) -> Result<Ve
     })
     .into_iter()
     .collect::<Result<_, _>>()?;
+    let together = together(&factors, moved);
     let open: Vec<(&Factor, Vec<f64>)> = factors
         .iter()
         .filter(|factor| factor.is_open())
@@ -139,7 +140,14 @@ pub fn known(router: &Router, operations: &[Operation], seed: Seed) -> Result<Ve
             let value = point[index];
             let has_evidence = operation.verb.is_published();
             let on = |figure: &dyn Fn(&Cost) -> f64| {
-                rests(&factors, &ends, figure(&value), &|seen: &Vec<Cost>| figure(&seen[index]), &[])
+                rests(
+                    &factors,
+                    &ends,
+                    &together,
+                    figure(&value),
+                    &|seen: &Vec<Cost>| figure(&seen[index]),
+                    &[],
+                )
             };
             let rates: Vec<_> = draws.iter().map(|draw| (draw[index].rate, draw[index].most)).collect();
             let times: Vec<_> = draws.iter().map(|draw| (draw[index].latency_s, f64::INFINITY)).collect();

@@ -95,7 +95,8 @@ pub struct Recommendation {
     /// In which share of the draws no mix beats the best one of the recommended alternatives by more than
     /// a thousandth.
     pub best_in: f64,
-    /// The sets of alternatives that were the best mix's, with their shares of the draws.
+    /// The sets of alternatives that were the best mix's, with their shares of the draws: the recommended one wherever
+    /// none beats it by more than a thousandth.
     pub best_sets: Vec<(Vec<String>, f64)>,
     /// Of each share of the best mix, in the order of the alternatives, its intervals.
     pub shares: Vec<(String, Ranged)>,

@@ -325,6 +325,19 @@ fn a_time_that_would_bind_a_little_further_is_an_estimate() {
     let guessed = with(&format!(", {{ compute = \"client\", time = \"{busy:.0} ns\" }}"));
     near("the rate", alone(&guessed, "a").rate.value, alone(&plain, "a").rate.value, 1e-6);
     assert_eq!(alone(&guessed, "a").basis, Basis::YourEstimate, "{:?}", alone(&guessed, "a").rests_on);
+    // In eight steps it is as little known, though none of them alone binds anything.
+    let step = format!(", {{ compute = \"client\", time = \"{:.0} ns\" }}", busy / 8.0);
+    let split = with(&step.repeat(8));
+    near("the rate", alone(&split, "a").rate.value, alone(&guessed, "a").rate.value, 1e-6);
+    let one = alone(&split, "a");
+    let yours: Vec<&str> = one
+        .rests_on
+        .iter()
+        .filter(|rest| rest.origin == Origin::Yours && rest.moves > 0.01)
+        .map(|rest| rest.number.as_str())
+        .collect();
+    assert_eq!(yours, ["your numbers together"], "{:?}", one.rests_on);
+    assert_eq!(one.basis, Basis::YourEstimate, "{:?}", one.rests_on);
     let ends = format!("{:.0} ns to {:.0} ns", 0.95 * busy, 1.05 * busy);
     let known = with(&format!(", {{ compute = \"client\", time = \"{ends}\" }}"));
     assert_ne!(alone(&known, "a").basis, Basis::YourEstimate, "{:?}", alone(&known, "a").rests_on);
@@ -513,4 +526,27 @@ fn a_row_of_something_else_fixes_nothing() {
     let notes = parse(&text("rows = [\"W149\", \"W999\"]\n"), &Changes::default()).notes;
     assert!(notes[0].contains("W149 measured something else"), "{notes:?}");
     assert!(notes[1].contains("W999 is published nowhere"), "{notes:?}");
+}
+
+/// Which of several alternatives that are the same is named decides nothing, and no draw may hold it against it.
+#[test]
+fn what_is_the_same_twice_is_the_best_in_every_draw() {
+    let one = |name: &str| {
+        format!(
+            "[[alternative]]\nname = \"{name}\"\nrequest = [{{ read = \"client-host\", bytes = \"64 B\" }}]\n"
+        )
+    };
+    let plan = planned_on(
+        Library::builtin(),
+        &format!(
+            "[design]\nname = \"same\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
+             rank_by = \"throughput\"\n{}{}{}",
+            one("a"),
+            one("b"),
+            one("c")
+        ),
+    );
+    let sure = &plan.recommendation;
+    let named: Vec<String> = plan.optimal.shares.iter().map(|(name, _)| name.clone()).collect();
+    assert_eq!((sure.best_in, &sure.best_sets), (1.0, &vec![(named, 1.0)]));
 }

@@ -168,7 +168,8 @@ fn what_no_estimate_can_be_is_refused() {
         ("repeat = \"copies\"", "repeat = \"service\"", "`service` is a time, and here is a plain number"),
         ("rate = \"codec\"", "rate = \"0 bit/s\"", "the rate is 0"),
         ("rate = \"codec\"", "rate = \"1 bit/s\"", "longer than 60 s"),
-        ("\"2 us to 4 us\"", "\"4 us to 2 us\"", "parameter `service`: 3 us is not within"),
+        ("\"2 us to 4 us\"", "\"4 us to 2 us\"", "from 4 us to 2 us ends below where it begins"),
+        ("time = \"service * 2\"", "time = \"5\"", "`5` has no unit"),
         ("\"0.2 to 0.6\"", "true", "parameter `share`: a boolean"),
     ] {
         let error = of(from, to);

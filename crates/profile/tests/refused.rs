@@ -90,7 +90,7 @@ const CASES: &[Case] = &[
     device(CONTEXTS, "contexts = { value = 0, source = \"s\", provenance = \"datasheet\" }", "0, source = \"s\"", &["`nic.contexts` is 0", "from 1 to"]),
     device("pcie_mtu = { value = \"128 B\"", "pcie_mtu = { value = \"0 B\"", "\"0 B\"", &["`arm.pcie_mtu` is 0 B", "a power of two from 128 B to 4096 B"]),
     device("cores = { value = 16", "cores = { value = 0", "cores = { value = 0", &["`arm.cores` is 0"]),
-    device("cores = { value = 16", "cores = { value = 1.5", "1.5, source", &["arm.cores", "outside the range of count"]),
+    device("cores = { value = 16", "cores = { value = 1.5", "1.5, source", &["arm.cores", "not a whole number"]),
     device("banks = { value = 32", "banks = { value = 0", "banks = { value = 0", &["`arm.banks` is 0"]),
     device("encoding = { value = 0.984615", "encoding = { value = 1.2", "1.2", &["`lane_a.encoding` is 1.2", "from 0.01 to 1"]),
     device("encoding = { value = 0.984615", "encoding = { value = 0", "encoding = { value = 0", &["`lane_a.encoding` is 0"]),

@@ -137,6 +137,12 @@ pub enum ParseError {
         /// The unit that it is counted in.
         unit: &'static str,
     },
+    /// A number of things that is none.
+    #[error("`{text}` is not a whole number")]
+    NotWhole {
+        /// What was written.
+        text: String,
+    },
     /// The number is negative, not finite, or beyond what an integer of the base unit holds.
     #[error("`{text}` is outside the range of {dimension}: from 0 to {bound}")]
     OutOfRange {
@@ -185,6 +191,9 @@ impl Quantity {
                 .map(|(_, scale)| *scale)
                 .ok_or_else(|| ParseError::UnknownUnit { unit: unit.to_string(), dimension })?
         };
+        if dimension == Dimension::Count && value > 0.0 && value.fract() != 0.0 {
+            return Err(ParseError::NotWhole { text: text.to_string() });
+        }
         let read = Quantity::from_base(value * scale, dimension).ok_or_else(|| ParseError::OutOfRange {
             text: text.to_string(),
             dimension,
@@ -290,7 +299,8 @@ mod tests {
         assert!(error("135 to 149", Dimension::Count).contains("write one number without a unit"));
         assert!(error("-3 ns", Dimension::Time).contains("outside the range"));
         assert!(error("fast", Dimension::BitRate).contains("does not start with a number"));
-        assert!(error("2.5", Dimension::Count).contains("outside the range"));
+        assert_eq!(error("2.5", Dimension::Count), "`2.5` is not a whole number");
+        assert!(error("-1", Dimension::Count).contains("outside the range"));
         assert!(error("0.5 B", Dimension::Bytes).contains("finer than bytes is counted, in whole B"));
         assert!(error("0.4 ps", Dimension::Time).contains("in whole ps"));
         assert!(Quantity::parse("4.7 GiB", Dimension::Bytes).is_ok());

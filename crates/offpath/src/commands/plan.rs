@@ -17,7 +17,7 @@ use offpath::capacity::CapacityError;
 use offpath::plan::advice::RULES;
 use offpath::plan::check::Gap;
 use offpath::plan::coded::Agreement;
-use offpath::plan::confidence::{Origin, guessed, moved_by_guesses};
+use offpath::plan::confidence::{Origin, estimate, guessed, moved_by_guesses};
 use offpath::plan::residual::CARDS;
 use offpath::plan::study::{Ask, Changed, Next, Solved, Study, Sweep};
 use offpath::plan::{
@@ -481,12 +481,7 @@ impl Page<'_> {
     /// hardly rests on it.
     fn whose(&self) -> Option<String> {
         let plan = self.plan();
-        let yours = |rests: &[Rest]| {
-            rests
-                .iter()
-                .find(|rest| rest.origin == Origin::Yours && rest.weight >= 0.1)
-                .map(|rest| rest.number.clone())
-        };
+        let yours = |rests: &[Rest]| estimate(rests).map(|rest| rest.number.clone());
         let through = |(name, share): &(String, f64)| {
             let one = plan.alternatives.iter().find(|one| one.name == *name)?;
             let is_decided = *share >= 0.05 && one.basis == Basis::YourEstimate;
@@ -518,12 +513,13 @@ impl Page<'_> {
             Some(_) => "; NOT CONFIRMED by the twin",
         };
         let mut text = format!(
-            "answer: {}: {} {}{range}{tail}; basis: {}{}{confirmed}\n",
+            "answer: {}: {} {}{range}{tail}; basis: {}{}; the card's best set in {:.0}% of draws{confirmed}\n",
             shares_text(&plan.optimal.shares),
             short(unit.of_rate(plan.optimal.rate.value)),
             unit.name(),
             plan.recommendation.basis.name(),
-            self.whose().map_or_else(String::new, |whose| format!(" ({whose})"))
+            self.whose().map_or_else(String::new, |whose| format!(" ({whose})")),
+            plan.recommendation.best_in * 100.0
         );
         if self.has_atomics() {
             text += "atomics: no published row is about one, and how those that meet on one word wait for each other is not \
@@ -992,7 +988,6 @@ impl Page<'_> {
         };
         let held = self.undrawn();
         let set = recommended(&plan.optimal);
-        let picked = sure.best_sets.iter().find(|(own, _)| *own == set).map_or(0.0, |(_, share)| *share);
         let told = (sure.carried_in * sure.draws as f64).round() as usize;
         let draws = match self.study.design.objective {
             _ if told == sure.draws => format!("{told} joint draws"),
@@ -1002,11 +997,9 @@ impl Page<'_> {
             _ => format!("the {told} of {} joint draws that carry the load", sure.draws),
         };
         text += &format!(
-            "recommendation: {} is the best set{} in {:.0}% of {draws}, and no other beats it by more than \
-             0.1% in {:.0}%{others}{held}\n",
+            "recommendation: {} is the best set{}, none better by more than 0.1%, in {:.0}% of {draws}{others}{held}\n",
             set.join(" + "),
             self.best_by(),
-            picked * 100.0,
             sure.best_in * 100.0,
         );
         if sure.carried_in < 1.0 && self.study.design.objective != Objective::MostThroughput {

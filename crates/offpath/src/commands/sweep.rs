@@ -283,6 +283,13 @@ fn systems(options: &Options, context: &Context) -> Result<Systems, Failure> {
             continue;
         }
         for count in &options.clients {
+            if u64::from(*count) > machine.available {
+                let (role, most) = (&machine.role, machine.available);
+                return Err(Failure::input(
+                    format!("`--clients {count}`: the testbed has {most} machines `{role}`"),
+                    &format!("ask for {most} at most, or add `--set {role}.available={count}`"),
+                ));
+            }
             let setting = format!("{}.count={count}", machine.role);
             let mut system = context.system.load(&library, &options.device, &[setting])?;
             // The number of requesters has a column of its own.

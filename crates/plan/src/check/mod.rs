@@ -21,7 +21,7 @@ use compare::{Compared, allowed, blind, compared};
 use offpath_capacity::{Constraint, Solution};
 use offpath_route::{Kind, Router};
 use offpath_twin::Seed;
-use run::COUNTED;
+use run::{COUNTED, HELD};
 use std::collections::BTreeMap;
 use tail::lowest_tail;
 
@@ -310,7 +310,7 @@ pub fn settle_alone(
     let open: Vec<usize> = open.map(|(index, _)| index).collect();
     let held = side_by_side(open.len(), |at| {
         let shares = [(ready[open[at]].alternative.name.clone(), 1.0)];
-        hold(design, ready, &settled.idle, Chosen::Held(&shares), (None, COUNTED), seed)
+        hold(design, ready, &settled.idle, Chosen::Held(&shares), (None, HELD), seed)
     });
     for (index, held) in open.into_iter().zip(held) {
         settled.folds[index].slots_alone = slots_of(&ready[index], &held?.folds[index]);

@@ -28,6 +28,10 @@ impl Counted {
 /// What a plan's run counts.
 pub(super) const COUNTED: Counted = Counted::requests(24_000.0);
 
+/// What a run counts of which nothing is read but how long slots are held: that is a mean over all of them, and varies
+/// less than a rate.
+pub(super) const HELD: Counted = Counted::requests(8_000.0);
+
 /// Moves of a request (its verbs, each as many bursts as its payload is) up to which its window holds as many
 /// requests as any other.
 const MOVES: f64 = 16.0;
