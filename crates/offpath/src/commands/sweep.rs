@@ -287,7 +287,7 @@ fn systems(options: &Options, context: &Context) -> Result<Systems, Failure> {
                 let (role, most) = (&machine.role, machine.available);
                 return Err(Failure::input(
                     format!("`--clients {count}`: the testbed has {most} machines `{role}`"),
-                    &format!("ask for {most} at most, or add `--set {role}.available={count}`"),
+                    format!("ask for {most} at most, or add `--set {role}.available={count}`"),
                 ));
             }
             let setting = format!("{}.count={count}", machine.role);
