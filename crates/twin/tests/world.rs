@@ -503,6 +503,45 @@ fn files_that_are_full_keep_what_they_have() {
     play(world(1).with_file_capacity("host", Bytes::new(1000)), vec![host]);
 }
 
+/// A file that was lent to another role is of no use once the role that opened it is gone: nothing of it may be read
+/// or changed behind the back of what it left.
+#[test]
+fn a_file_is_refused_once_its_role_ended() {
+    let lent: Rc<RefCell<Option<offpath_twin::world::TwinFile>>> = Rc::default();
+    let (lends, uses) = (lent.clone(), lent.clone());
+    let owner = Role::new("host", 0, move |f: TwinFabric| {
+        let lends = lends.clone();
+        async move {
+            let file = f.file("log", FileMode::Create).await?;
+            file.append(&[1; 10]).await?;
+            *lends.borrow_mut() = Some(file);
+            Ok(())
+        }
+    });
+    let user = Role::new("client", 0, move |f: TwinFabric| {
+        let uses = uses.clone();
+        async move {
+            f.sleep(Time::from_ms(1)).await;
+            let file = uses.borrow_mut().take().expect("it was lent");
+            let ended = |result: Result<(), FileError>| {
+                assert!(
+                    matches!(&result, Err(FileError::System { name, .. }) if name == "log"),
+                    "{result:?}"
+                );
+            };
+            ended(file.write_at(0, &[2]).await);
+            ended(file.read_at(0, &mut [0]).await.map(drop));
+            ended(file.append(&[2]).await.map(drop));
+            ended(file.sync().await);
+            ended(file.truncate(0).await);
+            ended(file.length().await.map(drop));
+            ended(file.lock().await);
+            Ok(())
+        }
+    });
+    play(world(1), vec![owner, user]);
+}
+
 #[test]
 fn a_crash_loses_memory_and_unsynced_files_and_keeps_synced_ones() {
     let survived = |seed: u64| {

@@ -451,7 +451,7 @@ impl Device {
     /// The effect of the first request that has none yet; false where it is not to be had now.
     fn effect(&mut self, core: &Core, number: u32, key: Key) -> bool {
         let now = core.now();
-        let Some(pair) = self.pair(number) else { return false };
+        let pair = self.pair(number).expect("a queue pair is looked at before its requests are");
         let (options, until, peer) = (pair.options, pair.effects_until, pair.peer);
         let there = peer.and_then(|p| self.look(p)).filter(|p| p.state == QueuePairState::Ready);
         let Some((there, peer)) = there.zip(peer) else {
