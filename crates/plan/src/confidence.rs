@@ -189,7 +189,8 @@ pub(crate) struct Confidence {
     pub best_sets: Vec<(Vec<String>, f64)>,
     /// In which share of the draws the load that was asked for is carried; 1 where none was.
     pub carried: f64,
-    /// In which share of the draws it is at the shares of the best mix as they are; 1 where none was.
+    /// In which share of the draws it is at the shares of the best mix as they are; where none was asked for, in which
+    /// these carry what is printed or more.
     pub shares_carry: f64,
 }
 
@@ -316,7 +317,10 @@ pub(crate) fn confidence(
                     Objective::MostThroughput => f64::NAN,
                     _ => worth(design, &parts, &moved.folds, planned[0]),
                 };
-                Ok(Some(Figures { worth_held, ..each }))
+                // The printed shares carry what they carry, whether or not that is what is asked for.
+                let held = at_fixed(design, &parts, &moved.folds, &deployed[0]);
+                let mixes = held.iter().map(|held| Rate::of(held, base, &parts, &moved.folds)).collect();
+                Ok(Some(Figures { worth_held, mixes, ..each }))
             }
         }
     };
@@ -464,15 +468,14 @@ pub(crate) fn confidence(
         recommended_best: carried.iter().filter(|draw| draw.holds).count() as f64 / total,
         best_sets,
         carried: carried.len() as f64 / draws.len().max(1) as f64,
-        shares_carry: match design.objective.load() {
-            Some(load) => {
-                // Counted over what an interval is made of, so that both say the same.
-                let rates = carried.iter().map(|draw| (draw.mixes[0].solved, draw.mixes[0].most));
-                let sample = widened(&rates.collect::<Vec<_>>(), errors(Some(Figure::Throughput)));
-                let carry = sample.iter().filter(|rate| **rate >= load * (1.0 - 1e-3)).count() as f64;
-                carry / sample.len().max(1) as f64 * total / draws.len().max(1) as f64
-            }
-            None => 1.0,
+        shares_carry: {
+            let load = design.objective.load().unwrap_or(point.mixes[0].solved);
+            // Counted over what an interval is made of, so that both say the same.
+            let of_shares = told.iter().filter_map(|draw| draw.mixes.first());
+            let rates: Vec<_> = of_shares.map(|rate| (rate.solved, rate.most)).collect();
+            let sample = widened(&rates, errors(Some(Figure::Throughput)));
+            let carry = sample.iter().filter(|rate| **rate >= load * (1.0 - 1e-3)).count() as f64;
+            carry / sample.len().max(1) as f64 * rates.len() as f64 / draws.len().max(1) as f64
         },
     })
 }

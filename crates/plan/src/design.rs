@@ -1053,8 +1053,8 @@ impl Resolver<'_> {
     fn estimated(&self, id: &str, written: Written, span: Range<usize>) -> Read {
         let id: Arc<str> = id.into();
         let value = self.moved.get(&*id).copied().unwrap_or(written.value);
-        let Written { low, high, .. } = written;
-        let estimate = Estimate { id: id.clone(), value, low, high, span };
+        let Written { low, high, is_assumed, .. } = written;
+        let estimate = Estimate { id: id.clone(), value, low, high, is_assumed, span };
         self.estimates.borrow_mut().insert(id.clone(), estimate);
         Read { base: value.base(), rests_on: vec![id] }
     }
@@ -1090,7 +1090,9 @@ impl Resolver<'_> {
         let mut product = Read { base: 1.0, rests_on: Vec::new() };
         let mut with_unit = 0;
         let own = |value: Quantity| match id {
-            Some(id) => self.estimated(id, Written { value, low: None, high: None }, span.clone()),
+            Some(id) => {
+                self.estimated(id, Written { value, low: None, high: None, is_assumed: false }, span.clone())
+            }
             None => Read { base: value.base(), rests_on: Vec::new() },
         };
         for factor in text.split('*').map(str::trim) {

@@ -21,6 +21,8 @@ pub struct Estimate {
     pub low: Option<Quantity>,
     /// The greatest.
     pub high: Option<Quantity>,
+    /// Whether nobody who knows the system says it: `provenance = "assumed"`, as a remedy of `check` writes.
+    pub is_assumed: bool,
     /// Where the file gives it.
     pub span: Range<usize>,
 }
@@ -41,6 +43,7 @@ pub(crate) struct Written {
     pub value: Quantity,
     pub low: Option<Quantity>,
     pub high: Option<Quantity>,
+    pub is_assumed: bool,
 }
 
 /// What a number measures, as messages call it.
@@ -65,7 +68,7 @@ const EXAMPLES: &str = "write one number with its unit as in `3 us`, an interval
 
 impl Written {
     fn exact(value: Quantity) -> Written {
-        Written { value, low: None, high: None }
+        Written { value, low: None, high: None, is_assumed: false }
     }
 
     /// Whether a text is an interval.
@@ -105,13 +108,26 @@ impl Written {
         }
         let value = Quantity::from_base((low.base() + high.base()) / 2.0, low.dimension())
             .ok_or_else(|| (format!("`{text}` is out of range"), EXAMPLES.to_string()))?;
-        Written { value, low: Some(low), high: Some(high) }.checked()
+        Written { value, low: Some(low), high: Some(high), is_assumed: false }.checked()
     }
 
     fn table(table: &toml::Table, dimension: Option<Dimension>) -> Result<Written, (String, String)> {
-        if let Some(key) = table.keys().find(|key| !["value", "low", "high"].contains(&key.as_str())) {
+        if let Some(key) =
+            table.keys().find(|key| !["value", "low", "high", "provenance"].contains(&key.as_str()))
+        {
             return Err((format!("a number has no `{key}`"), EXAMPLES.to_string()));
         }
+        let is_assumed = match table.get("provenance").map(|given| (given, given.as_str())) {
+            None => false,
+            Some((_, Some("assumed"))) => true,
+            Some((given, _)) => {
+                return Err((
+                    format!("the provenance {given} is none of a design's numbers"),
+                    "write `provenance = \"assumed\"` for a guess that is nobody's estimate, or leave it out"
+                        .to_string(),
+                ));
+            }
+        };
         let part = |key: &str| match table.get(key) {
             Some(given) => one(given, dimension),
             None => Err((format!("a number with an interval has no `{key}` here"), EXAMPLES.to_string())),
@@ -123,7 +139,7 @@ impl Written {
                 "give value, low and high units of one kind".to_string(),
             ));
         }
-        Written { value, low: Some(low), high: Some(high) }.checked()
+        Written { value, low: Some(low), high: Some(high), is_assumed }.checked()
     }
 
     fn checked(self) -> Result<Written, (String, String)> {

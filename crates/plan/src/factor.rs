@@ -163,7 +163,10 @@ impl<'a> Base<'a> {
             value: one.value,
             interval: one.low.zip(one.high),
             replaced: None,
-            origin: Origin::Yours,
+            origin: match one.is_assumed {
+                true => Origin::Profile(Provenance::Assumed),
+                false => Origin::Yours,
+            },
             rows: Vec::new(),
             note: String::new(),
             names: Vec::new(),

@@ -104,8 +104,8 @@ pub struct Recommendation {
     pub over: Vec<Over>,
     /// In which share of the draws the stations carry the load that was asked for.
     pub carried_in: f64,
-    /// In which share of the draws the very shares that are recommended carry the load that was asked for; 1 where
-    /// none was.
+    /// In which share of the draws, widened, the very shares that are recommended carry the load that was asked for, or
+    /// where none was, the rate that is printed.
     pub shares_carry_in: f64,
 }
 

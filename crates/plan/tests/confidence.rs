@@ -550,3 +550,34 @@ fn what_is_the_same_twice_is_the_best_in_every_draw() {
     let named: Vec<String> = plan.optimal.shares.iter().map(|(name, _)| name.clone()).collect();
     assert_eq!((sure.best_in, &sure.best_sets), (1.0, &vec![(named, 1.0)]));
 }
+
+/// Contexts that are reserved for an endpoint which does nothing lend the others nothing: a processor more on the
+/// card makes no traffic faster that never touches it.
+#[test]
+fn an_idle_endpoint_lends_nothing() {
+    let text = include_str!("../../../profiles/devices/bluefield2.toml");
+    let own = |header: &str| ["[soc_wire]", "[soc]", "[soc_verbs]"].contains(&header);
+    let mut is_own = false;
+    let copied: Vec<String> = text
+        .lines()
+        .filter(|line| {
+            is_own = if line.starts_with('[') { own(line) } else { is_own };
+            is_own
+        })
+        .map(|line| line.replace("[soc", "[dpa").replace("\"soc\"", "\"dpa\""))
+        .collect();
+    assert!(copied.len() > 20, "{copied:?}");
+    let named = |more: &str| text.replacen("name = \"bluefield2\"", "name = \"own\"", 1) + more;
+    let design = "[design]\nname = \"both\"\ndevice = \"own\"\nobjective = \"most-throughput\"\n\
+                  rank_by = \"throughput\"\n[[alternative]]\nname = \"h\"\n\
+                  request = [{ write = \"client-host\", bytes = \"64 B\" }]\n[[alternative]]\nname = \"s\"\n\
+                  request = [{ write = \"client-soc\", bytes = \"64 B\" }]\n";
+    let of = |text: &str| {
+        let mut library = Library::builtin();
+        library.insert(Category::Device, "own", text);
+        planned_on(library, design)
+    };
+    let (two, three) = (of(&named("")), of(&named(&format!("\n{}\n", copied.join("\n")))));
+    near("with an idle endpoint", three.optimal.rate.value, two.optimal.rate.value, 1e-9);
+    near("its larger share", three.optimal.shares[0].1, two.optimal.shares[0].1, 1e-9);
+}

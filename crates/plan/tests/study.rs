@@ -334,6 +334,8 @@ fn a_load_and_host_time_are_known_as_well_as_the_rate() {
     let free = plan(&text("most-throughput", ""));
     let (rate, (low, high)) = (free.optimal.rate.value, free.optimal.rate.range_80);
     assert!(low < 0.8 * rate && high > 1.2 * rate, "{low} {rate} {high}");
+    let reached = free.recommendation.shares_carry_in;
+    assert!((0.1..0.9).contains(&reached), "what lies in its interval is reached in {reached} of the draws");
     let near = plan(&text("lowest-p99", &format!("offered_load = \"{:.0}/s\"\n", 0.97 * rate)));
     let carried = near.recommendation.shares_carry_in;
     assert!(

@@ -301,3 +301,19 @@ fn the_same_interpreter_serves_every_request_on_the_local_world() {
     assert_eq!(failures.get(), 0);
     assert_eq!(shared.broken(), None);
 }
+
+/// Slots that fill because their holders wait for a full station bind nothing, however many there are.
+#[test]
+fn slots_that_wait_for_another_station_do_not_bind() {
+    let text = "[design]\nname = \"reads\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
+                rank_by = \"throughput\"\n[[alternative]]\nname = \"r\"\n\
+                request = [{ read = \"client-soc\", bytes = \"64 B\" }]\n";
+    let design = parse(text, &Changes::default());
+    let binds = |contexts: &str| {
+        let ready = prepare(&design, &setting(&[], &[contexts])).expect("the design is in order");
+        checked(&design, &ready, Seed::new(1)).plan.alternatives[0].binding.clone()
+    };
+    assert_eq!(binds("nic.contexts=142"), "nic.contexts-of-soc");
+    assert_eq!(binds("nic.contexts=300"), "nic.cores (shared)");
+    assert_eq!(binds("nic.contexts=600"), "nic.cores (shared)");
+}

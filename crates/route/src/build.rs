@@ -1,8 +1,10 @@
 //! From a system and an operation to a route.
 
 use crate::path::{Path, RouteError, Verb};
-use crate::station::{Kind, Station, StationId, stations};
-use crate::visit::{Access, Contexts, Hop, Mark, Pick, Requests, Route, Train, Visit};
+use crate::station::{Kind, Station, StationId, groups, stations};
+use crate::visit::{
+    Access, Contexts, Hop, MOST_ENDPOINTS, MOST_GROUPS, Mark, Pick, Requests, Route, Train, Visit,
+};
 use offpath_profile::{Direction, Endpoint, Engine, Machine, Pcie, System};
 use offpath_quantity::{BitRate, Bytes, Time};
 use std::collections::BTreeMap;
@@ -94,6 +96,8 @@ struct EndpointStations {
     read_path: Option<StationId>,
     /// The contexts open to it, where some are reserved for others.
     contexts: Option<StationId>,
+    /// Those open to the groups that it belongs to.
+    groups: [Option<StationId>; MOST_GROUPS],
 }
 
 /// The stations and ways of one machine, found once: a design asks for thousands of routes.
@@ -165,6 +169,13 @@ impl Router {
                     nic: nic.name.clone(),
                     reserved: nic.reserved_contexts,
                     contexts: nic.contexts,
+                });
+            }
+            if nic.reserved_contexts > 0 && machine.endpoints.len() > MOST_ENDPOINTS {
+                return Err(RouteError::TooManyEndpoints {
+                    nic: nic.name.clone(),
+                    endpoints: machine.endpoints.len(),
+                    most: MOST_ENDPOINTS,
                 });
             }
             machines.push(machine_stations(machine, &by_name)?);
@@ -385,12 +396,24 @@ fn machine_stations(
             .collect();
         ways.push(row?);
     }
-    let endpoints = machine.endpoints.iter().map(|e| EndpointStations {
+    let is_reserved = machine.nic.reserved_contexts > 0 && machine.endpoints.len() > 1;
+    let groups_of = |own: usize| {
+        let mut found = [None; MOST_GROUPS];
+        let all =
+            groups(machine.endpoints.len()).into_iter().filter(|group| is_reserved && group.contains(&own));
+        for (place, group) in found.iter_mut().zip(all) {
+            let names: Vec<&str> =
+                group.iter().map(|index| machine.endpoints[*index].name.as_str()).collect();
+            *place = Some(named(nic, &format!("contexts-of-{}", names.join("-and-"))));
+        }
+        found
+    };
+    let endpoints = machine.endpoints.iter().enumerate().map(|(index, e)| EndpointStations {
+        groups: groups_of(index),
         cpu: named(&e.name, "cpu"),
         memory: named(&e.name, "memory"),
         banks: (!e.ddio).then(|| named(&e.name, "banks")),
-        contexts: (machine.nic.reserved_contexts > 0 && machine.endpoints.len() > 1)
-            .then(|| named(nic, &format!("contexts-of-{}", e.name))),
+        contexts: is_reserved.then(|| named(nic, &format!("contexts-of-{}", e.name))),
         read_path: e.read_path_rate.map(|_| named(&e.name, "read-path")),
     });
     Ok(MachineStations {
@@ -809,7 +832,9 @@ impl<'r> Build<'r> {
     /// Takes a context of the responder's adapter, for `time` or until the train releases it.
     fn acquire(&mut self, time: Option<Time>) {
         if time != Some(Time::ZERO) {
-            let contexts = Contexts { pool: self.to.stations.contexts, own: self.to.own().contexts };
+            let own = self.to.own();
+            let contexts =
+                Contexts { pool: self.to.stations.contexts, own: own.contexts, groups: own.groups };
             self.visits.push(Visit::Acquire { contexts, time });
         }
     }

@@ -1,7 +1,7 @@
 //! What keeps the stations' time: when each server is free, and for whom.
 
 use crate::station::{Kind, Station, StationId};
-use crate::visit::{Contexts, Pick};
+use crate::visit::{Contexts, MOST_GROUPS, Pick};
 use offpath_quantity::Time;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -142,8 +142,8 @@ enum State {
         capacity: usize,
         open: usize,
         waiting: usize,
-        /// Of a pool, the limits of its own that those who wait are under too.
-        limits: Vec<usize>,
+        /// Of a pool, where those who wait would take one, once for each limit of its own.
+        limits: Vec<ContextSlots>,
         since: u128,
         releases: BinaryHeap<Reverse<u64>>,
         busy: u64,
@@ -308,11 +308,17 @@ pub struct ContextSlots {
     pub pool: usize,
     /// Of the limit of its own.
     pub own: Option<usize>,
+    /// Of the limits of the groups that its endpoint belongs to.
+    pub groups: [Option<usize>; MOST_GROUPS],
 }
 
 impl ContextSlots {
     fn each(self) -> impl Iterator<Item = usize> {
-        [Some(self.pool), self.own].into_iter().flatten()
+        std::iter::once(self.pool).chain(self.limits())
+    }
+
+    fn limits(self) -> impl Iterator<Item = usize> {
+        std::iter::once(self.own).chain(self.groups).flatten()
     }
 }
 
@@ -404,7 +410,11 @@ impl Stations {
     /// The calendars of `contexts` on the machine instances that `instances` gives by machine.
     pub fn context_slots(&self, contexts: Contexts, instances: &[u32]) -> ContextSlots {
         let slot = |station| self.slot(station, instances);
-        ContextSlots { pool: slot(contexts.pool), own: contexts.own.map(slot) }
+        ContextSlots {
+            pool: slot(contexts.pool),
+            own: contexts.own.map(slot),
+            groups: contexts.groups.map(|group| group.map(slot)),
+        }
     }
 
     /// Takes a context now; false where all that the caller may have are held, or one that could have it
@@ -419,10 +429,10 @@ impl Stations {
         for slot in slots.each() {
             *self.waiting(slot) += 1;
         }
-        if let (Some(own), State::Contexts { limits, .. }) = (slots.own, &mut self.calendars[slots.pool].0)
-            && !limits.contains(&own)
+        if let (Some(_), State::Contexts { limits, .. }) = (slots.own, &mut self.calendars[slots.pool].0)
+            && !limits.contains(&slots)
         {
-            limits.push(own);
+            limits.push(slots);
         }
         false
     }
@@ -456,15 +466,18 @@ impl Stations {
     fn waits_for_turn(&mut self, slots: ContextSlots) -> bool {
         match slots.own {
             None => *self.waiting(slots.pool) > 0,
-            Some(_) => self.waited_limits(slots.pool).into_iter().any(|own| self.has_room(own)),
+            Some(_) => self
+                .waited_limits(slots.pool)
+                .into_iter()
+                .any(|waits| waits.limits().all(|slot| self.has_room(slot))),
         }
     }
 
-    /// The limits of its own that somebody who waits at `pool` is under.
-    fn waited_limits(&mut self, pool: usize) -> Vec<usize> {
+    /// Where those who wait at `pool` for one of an endpoint that has a limit would take it.
+    fn waited_limits(&mut self, pool: usize) -> Vec<ContextSlots> {
         let State::Contexts { waiting: 1.., limits, .. } = &self.calendars[pool].0 else { return Vec::new() };
         let limits = limits.clone();
-        limits.into_iter().filter(|&own| *self.waiting(own) > 0).collect()
+        limits.into_iter().filter(|slots| slots.own.is_some_and(|own| *self.waiting(own) > 0)).collect()
     }
 
     fn grant(&mut self, slots: ContextSlots) {
@@ -541,7 +554,12 @@ impl Stations {
         if limits.is_empty() || !self.has_room(pool) {
             return first(pool, self);
         }
-        limits.into_iter().filter_map(|own| first(own, self)).min()
+        let of_limits = limits.into_iter().filter_map(|slots| {
+            let full: Vec<usize> = slots.limits().filter(|slot| !self.has_room(*slot)).collect();
+            let waited: Vec<usize> = if full.is_empty() { slots.own.into_iter().collect() } else { full };
+            waited.into_iter().filter_map(|slot| first(slot, self)).min()
+        });
+        of_limits.min()
     }
 
     /// A calendar where somebody waits and a release became known since this was asked last: it may come
@@ -633,7 +651,7 @@ mod tests {
         assert_eq!(any(&mut stations, 91, 50), 95, "the second again");
         assert_eq!(served(&mut stations, "cores", 92), 92 + 10 + 2);
         assert_eq!(served(&mut stations, "cores", 200), 165);
-        let slots = ContextSlots { pool: 1, own: None };
+        let slots = ContextSlots { pool: 1, own: None, groups: [None; MOST_GROUPS] };
         assert!(stations.acquire(slots) && stations.acquire(slots) && !stations.acquire(slots));
         assert_eq!(served(&mut stations, "contexts", 210), 20, "two are held");
         stations.release(slots, Time::from_ps(200), Time::from_ps(230));

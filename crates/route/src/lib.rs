@@ -33,4 +33,6 @@ pub use cursor::{Advance, Cursor, Marked, POSTED_CREDIT};
 pub use ledger::{Demand, Ledger, LinkPackets, Reader, Reading, Term, Unloaded};
 pub use path::{Path, RouteError, Verb};
 pub use station::{Kind, Station, StationId};
-pub use visit::{Access, Contexts, Hop, Mark, Pick, Requests, Route, Train, Visit};
+pub use visit::{
+    Access, Contexts, Hop, MOST_ENDPOINTS, MOST_GROUPS, Mark, Pick, Requests, Route, Train, Visit,
+};

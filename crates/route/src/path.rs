@@ -205,6 +205,19 @@ pub enum RouteError {
         /// Contexts that an endpoint may hold.
         contexts: u64,
     },
+    /// Contexts are reserved between more endpoints than groups of them are counted for.
+    #[error(
+        "`{nic}.reserved_contexts` keeps contexts for each of {endpoints} endpoints, and at most {most} are modelled; \
+         set it to 0, which lets any of them hold all"
+    )]
+    TooManyEndpoints {
+        /// The NIC.
+        nic: String,
+        /// Endpoints of its machine.
+        endpoints: usize,
+        /// The most that are modelled.
+        most: usize,
+    },
     /// A batch of no requests.
     #[error("a doorbell batch of 0 requests posts nothing; use 1 or more")]
     EmptyBatch,

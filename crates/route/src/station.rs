@@ -82,6 +82,14 @@ fn interval(rate: offpath_quantity::OpRate) -> Option<Time> {
     (rate.get() > 0).then(|| rate.interval())
 }
 
+/// The groups of several of so many endpoints that are not all of them, by position: those that have contexts in
+/// common which are reserved from the rest.
+pub(crate) fn groups(endpoints: usize) -> Vec<Vec<usize>> {
+    let members = |set: u32| (0..endpoints).filter(move |index| set >> index & 1 == 1).collect::<Vec<_>>();
+    let sets = (0..1u32 << endpoints).map(members);
+    sets.filter(|group| group.len() > 1 && group.len() < endpoints).collect()
+}
+
 /// Every station of a system, machine by machine, in the order of the profile.
 pub(crate) fn stations(system: &System) -> Vec<Station> {
     let mut all = Vec::new();
@@ -110,6 +118,13 @@ pub(crate) fn stations(system: &System) -> Vec<Station> {
             for e in &m.endpoints {
                 let name = format!("{}.contexts-of-{}", m.nic.name, e.name);
                 add(station(name, Kind::Contexts(m.nic.contexts), "NIC contexts open to an endpoint"));
+            }
+            // What is reserved for the rest no group of them has: an idle endpoint lends nothing.
+            for group in groups(m.endpoints.len()) {
+                let contexts = m.nic.contexts + m.nic.reserved_contexts * (group.len() as u64 - 1);
+                let names: Vec<&str> = group.iter().map(|index| m.endpoints[*index].name.as_str()).collect();
+                let name = format!("{}.contexts-of-{}", m.nic.name, names.join("-and-"));
+                add(station(name, Kind::Contexts(contexts), "NIC contexts open to a group of endpoints"));
             }
         }
         add(wire(format!("{}.transmit", m.nic.name), "network port, outbound"));

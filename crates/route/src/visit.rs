@@ -176,12 +176,19 @@ pub struct Contexts {
     pub pool: StationId,
     /// Those that its endpoint may have at once.
     pub own: Option<StationId>,
+    /// Those that the groups of endpoints that it belongs to may have at once.
+    pub groups: [Option<StationId>; MOST_GROUPS],
 }
 
+/// Groups of endpoints that one of [`MOST_ENDPOINTS`] belongs to.
+pub const MOST_GROUPS: usize = (1 << (MOST_ENDPOINTS - 1)) - 2;
+/// Endpoints of a machine between which contexts may be reserved.
+pub const MOST_ENDPOINTS: usize = 4;
+
 impl Contexts {
-    /// The pool, then the limit.
+    /// The pool, then the limits.
     pub fn stations(self) -> impl Iterator<Item = StationId> {
-        [Some(self.pool), self.own].into_iter().flatten()
+        [Some(self.pool), self.own].into_iter().chain(self.groups).flatten()
     }
 }
 

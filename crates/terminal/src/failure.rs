@@ -121,7 +121,7 @@ impl From<RouteError> for Failure {
                 "choose `--verb read` or `--verb write`, or a path without an engine"
             }
             RouteError::PayloadTooLarge { .. } => "choose a smaller `--size`",
-            RouteError::ReservedBeyondContexts { .. } => "",
+            RouteError::ReservedBeyondContexts { .. } | RouteError::TooManyEndpoints { .. } => "",
             _ => "`offpath path DEVICE` lists every path of a device",
         };
         Failure::input(error.to_string(), help)

@@ -2,7 +2,7 @@
 
 use offpath_profile::{Library, Request};
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{Contexts, Operation, Pick, Route, Router, Verb, Visit};
+use offpath_route::{Contexts, MOST_GROUPS, Operation, Pick, Route, Router, Verb, Visit};
 use offpath_twin::{
     Arrivals, Crossing, Engine, Failure, Faults, Load, Occurrence, Retransmission, Rule, Seed, Tag,
     batch_means, run,
@@ -224,7 +224,8 @@ fn a_full_machine_is_told_from_idle_ones() {
 
 /// A visit that keeps one of `nic.contexts` for `hold`; the operation goes on once it has it.
 fn keeping(router: &Router, hold: Time) -> Visit {
-    let contexts = Contexts { pool: router.station("nic.contexts").unwrap(), own: None };
+    let contexts =
+        Contexts { pool: router.station("nic.contexts").unwrap(), own: None, groups: [None; MOST_GROUPS] };
     Visit::Acquire { contexts, time: Some(hold) }
 }
 
@@ -294,7 +295,7 @@ proptest! {
         for (number, (gap, hold, class)) in jobs.into_iter().enumerate() {
             asked += gap;
             queue.push((asked, hold, class, number as u64));
-            let contexts = Contexts { pool: station("nic.contexts"), own: Some(owns[class]) };
+            let contexts = Contexts { pool: station("nic.contexts"), own: Some(owns[class]), groups: [None; MOST_GROUPS] };
             let delay = Visit::Delay { label: "until it asks", time: Time::from_ns(asked) };
             let visits = vec![delay, Visit::Acquire { contexts, time: Some(Time::from_ns(hold)) }];
             engine.start(Tag(number as u64), Arc::new(Route { visits, ..read.clone() }), instances.clone(), false);

@@ -1,7 +1,7 @@
 //! `offpath check`: what a design could do better, each remedy measured on the twin.
 
 use super::Context;
-use super::plan::{WhatIf, unplanned};
+use super::plan::{Unit, WhatIf, unplanned};
 use crate::failure::{Failure, NEGATIVE};
 use crate::output::{Format, SCHEMA_VERSION, Screen, replace, round, short, signed, system_line};
 use crate::progress::Progress;
@@ -9,7 +9,7 @@ use clap::Args;
 use offpath::plan::advice::{self, Advice, Advised, Bench, Depth, Edit, Gain, RULES, SEEDS, Scope};
 use offpath::plan::check::{Fullest, Gap};
 use offpath::plan::{Changes, Design, Objective, Setting};
-use offpath::quantity::{OpRate, Time};
+use offpath::quantity::Time;
 use offpath::twin::Seed;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -93,7 +93,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         Format::Json => context.screen.json(&Report::of(&design, &system.device, &advised, fixed))?,
         Format::Table | Format::Markdown => {
             let head = format!("{} on {}\n", design.name, system_line(&system));
-            head + &page(&advised, &context.screen, options, fixed)
+            head + &page(&design, &advised, &context.screen, options, fixed)
         }
     };
     context.screen.emit(&text)?;
@@ -122,7 +122,8 @@ fn write(file: &Path, given: &str, changed: &str) -> Result<(), Failure> {
     replace(&file.canonicalize().map_err(failed)?, changed.as_bytes()).map_err(failed)
 }
 
-fn page(advised: &Advised, screen: &Screen, options: &Options, fixed: bool) -> String {
+fn page(design: &Design, advised: &Advised, screen: &Screen, options: &Options, fixed: bool) -> String {
+    let unit = Unit::of(design);
     let shown = options.design.display();
     let shares: Vec<String> = advised
         .shares
@@ -130,18 +131,29 @@ fn page(advised: &Advised, screen: &Screen, options: &Options, fixed: bool) -> S
         .filter(|(_, share)| *share > 0.0005)
         .map(|(name, share)| format!("{:.1}% {name}", share * 100.0))
         .collect();
-    let mix = format!("mix `{}`: {}", advised.runs, shares.join(" + "));
+    let mut mix = format!("mix `{}`: {}", advised.runs, shares.join(" + "));
+    if let Some(application) = &design.application {
+        mix += &format!(
+            "\nchecked by its step lists, which remedies change; `offpath plan` follows the code of {}, and `--steps` \
+             shows there what is checked here",
+            application.title()
+        );
+    }
     if let Some(gap) = &advised.unconfirmed {
         return format!(
             "{mix}\n{}\nnothing is measured: a gain over a mix that the twin does not confirm tells nothing\n\
              next: offpath plan {shown} says what the mix rests on; `--mix NAME` checks another\n",
-            gap_text(gap, &|rate| short(rate / 1e6), "M req/s")
+            gap_text(gap, &|rate| short(unit.of_rate(rate)), unit.name())
         );
     }
     let mut text = format!("{mix}; gains are the twin's, over {SEEDS} pairs of runs with the same seeds\n");
     for (number, one) in advised.advice.iter().enumerate() {
-        text +=
-            &screen.heading(&format!("{}. {}: {}", number + 1, one.rule, headline(one, advised.objective)));
+        text += &screen.heading(&format!(
+            "{}. {}: {}",
+            number + 1,
+            one.rule,
+            headline(one, advised.objective, unit)
+        ));
         text += &format!("{}\n", one.why);
         text += &format!("remedy: {}\n", one.remedy);
         text += &screen.verbatim(&one.diff);
@@ -153,7 +165,10 @@ fn page(advised: &Advised, screen: &Screen, options: &Options, fixed: bool) -> S
         text += &format!("nothing to gain: {} rules tried\n", RULES.len());
     } else {
         if let Some(together) = advised.together.filter(|_| advised.advice.len() > 1) {
-            text += &format!("all together, over all requests: {}\n", measured(&together, advised.objective));
+            text += &format!(
+                "all together, over all requests: {}\n",
+                measured(&together, advised.objective, unit)
+            );
         }
         text += &match (fixed, advised.advice.len()) {
             (true, 1) => format!("wrote 1 change to {shown}\nnext: offpath plan {shown}\n"),
@@ -215,8 +230,8 @@ pub fn gap_text(gap: &Gap, rate: &dyn Fn(f64) -> String, unit: &str) -> String {
 }
 
 /// What a remedy gains, for which requests.
-pub fn headline(one: &Advice, objective: Objective) -> String {
-    let mut gain = measured(&one.gain, objective);
+pub(super) fn headline(one: &Advice, objective: Objective, unit: Unit) -> String {
+    let mut gain = measured(&one.gain, objective, unit);
     if let Some(brings) = &one.brings {
         let (least, most) = (signed(brings.least * 100.0, 1), signed(brings.most * 100.0, 1));
         let (numbers, are) =
@@ -235,9 +250,9 @@ pub fn headline(one: &Advice, objective: Objective) -> String {
 }
 
 /// A gain with what it is of.
-pub fn measured(gain: &Gain, objective: Objective) -> String {
+fn measured(gain: &Gain, objective: Objective, unit: Unit) -> String {
     let of = |value: f64| match objective {
-        Objective::MostThroughput => OpRate::per_second(value.round() as u64).to_string(),
+        Objective::MostThroughput => unit.text(value),
         _ => Time::from_ps((value * 1e12) as u64).to_string(),
     };
     let what = match objective {

@@ -199,7 +199,11 @@ fn page(line: &Line, inside: &Inside, fitted: &[String], context: &Context) -> S
     if let Some(verdict) = &line.verdict {
         let interval = match (line.low, line.high) {
             (Some(low), Some(high)) if high - low > 1e-9 * high.abs() => {
-                format!(", interval {} to {}", figure(low), figure(high))
+                format!(
+                    ", 80% interval {} to {} (open mechanisms and past errors in it)",
+                    figure(low),
+                    figure(high)
+                )
             }
             _ => String::new(),
         };

@@ -255,6 +255,9 @@ const NOT_MODELLED: [&str; 5] = [
     "tails without evidence",
 ];
 
+/// From which difference on step lists are said to differ from the code beside them.
+const DIFFER: f64 = 0.1;
+
 fn network_saved(design: &Design, bytes_per_request: f64) -> Option<f64> {
     design.network_baseline.map(|bytes| round((1.0 - bytes_per_request / bytes.get() as f64) * 100.0))
 }
@@ -315,21 +318,28 @@ fn guesses_text(rests: &[Rest]) -> String {
 
 /// How rates are shown: requests, or bits of a request's payload.
 #[derive(Clone, Copy)]
-struct Unit {
+pub(super) struct Unit {
     bits: Option<f64>,
 }
 
 impl Unit {
-    fn of(design: &Design) -> Unit {
+    pub(super) fn of(design: &Design) -> Unit {
         Unit { bits: design.unit.map(|bytes: Bytes| bytes.get() as f64 * 8.0) }
     }
-    fn of_rate(self, per_second: f64) -> f64 {
+    pub(super) fn of_rate(self, per_second: f64) -> f64 {
         match self.bits {
             Some(bits) => per_second * bits / 1e9,
             None => per_second / 1e6,
         }
     }
-    fn name(self) -> &'static str {
+    /// A rate by itself, in the unit that suits its size.
+    pub(super) fn text(self, per_second: f64) -> String {
+        match self.bits {
+            Some(_) => format!("{} {}", short(self.of_rate(per_second)), self.name()),
+            None => OpRate::per_second(per_second.round() as u64).to_string(),
+        }
+    }
+    pub(super) fn name(self) -> &'static str {
         if self.bits.is_some() { "Gbit/s" } else { "M req/s" }
     }
 }
@@ -502,7 +512,14 @@ impl Page<'_> {
     fn answer(&self) -> String {
         let (plan, unit) = (self.plan(), self.unit());
         let range = self.range(&plan.optimal.rate);
-        let range = if range.is_empty() { String::new() } else { format!(" (80% interval {range})") };
+        let range = match (range.is_empty(), self.study.design.objective) {
+            (true, _) => String::new(),
+            (_, Objective::MostThroughput) => {
+                let reached = plan.recommendation.shares_carry_in * 100.0;
+                format!(" (80% interval {range}; this or more in {reached:.0}% of draws)")
+            }
+            _ => format!(" (80% interval {range})"),
+        };
         let tail = self.lowest_p99().map_or_else(String::new, |p99| {
             format!("; p99 {p99} us on the twin, the lowest that was found, no interval is known of a tail")
         });
@@ -609,7 +626,11 @@ impl Page<'_> {
                 let slower = if gain < 0.0 { ", which is slower" } else { "" };
                 format!(", {} over {} alone{slower}", signed(gain, 1), one.name)
             });
-            text += &format!("optimal: {} over greedy{single}{}\n", signed(gain, 1), self.why_better(gain));
+            let over = match gain <= -0.05 {
+                true => format!("as good as greedy to {:.1}% and quicker", -gain),
+                false => format!("{} over greedy", signed(gain, 1)),
+            };
+            text += &format!("optimal: {over}{single}{}\n", self.why_better(gain));
         } else if matches!(self.study.design.objective, Objective::LeastHostCpu { .. }) {
             text += &format!(
                 "optimal: {} of host processor time a request{}, greedy {}\n",
@@ -818,7 +839,7 @@ impl Page<'_> {
         }
         let mut text = screen.heading("Advice, by what the twin gains");
         for one in found {
-            let gain = headline(one, self.study.advised.objective);
+            let gain = headline(one, self.study.advised.objective, self.unit());
             text += &format!("{}: {gain}: {}\n", one.rule, one.remedy);
         }
         let (file, arguments) = (&self.study.design.source.0, &self.arguments);
@@ -959,8 +980,9 @@ impl Page<'_> {
         );
         if let Some(Agreement { application, busy, latency }) = &self.study.code {
             text += &format!(
-                "code: demands observed from the implemented {application}; its step lists agree within {}% of a \
-                 station's time ({} of {}) and {}% of latency ({})\n",
+                "code: demands observed from the implemented {application}, whatever its step lists say; these {} {}% of \
+                 a station's time ({} of {}) and {}% of latency ({})\n",
+                if busy.0.max(latency.0) > DIFFER { "DIFFER from it by" } else { "agree with it within" },
                 short(busy.0 * 100.0),
                 busy.1,
                 busy.2,
@@ -971,7 +993,7 @@ impl Page<'_> {
         let others: Vec<String> = sure
             .best_sets
             .iter()
-            .filter(|(set, _)| *set != recommended(&plan.optimal))
+            .filter(|(set, share)| *set != recommended(&plan.optimal) && *share >= 0.005)
             .take(2)
             .map(|(set, share)| format!("{} ({:.0}%)", set.join(" + "), share * 100.0))
             .collect();
@@ -1021,7 +1043,11 @@ impl Page<'_> {
             .take(2)
             .map(|i| {
                 let at = |worth: Option<f64>| {
-                    worth.map_or_else(|| "a load not carried".to_string(), |worth| self.worth_text(worth))
+                    let none = match self.study.design.objective {
+                        Objective::MostThroughput => "no answer",
+                        _ => "a load not carried",
+                    };
+                    worth.map_or_else(|| none.to_string(), |worth| self.worth_text(worth))
                 };
                 format!("{} at {} / {} gives {} / {}", i.number, i.low, i.high, at(i.at_low), at(i.at_high))
             })

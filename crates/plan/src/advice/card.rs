@@ -249,6 +249,7 @@ fn scaled_interval(item: &Item, dimension: Dimension, by: Span) -> Option<Inline
     for (name, number, by) in parts {
         table.insert(name, Quantity::from_base(number.base() * by, dimension)?.to_string().into());
     }
+    table.insert("provenance", "assumed".into());
     Some(table)
 }
 

@@ -239,6 +239,8 @@ impl Edit {
             for (key, number) in [("value", number), ("low", low), ("high", high)] {
                 table.insert(key, ((number * 1e3).round() / 1e3).into());
             }
+            // It is a guess of ours, and no estimate of the design's author.
+            table.insert("provenance", "assumed".into());
             table.decor_mut().set_suffix(format!(" # {whence}"));
             parameters.insert(name, value(table));
         }

@@ -350,6 +350,9 @@ fn holds_seen(
     let Some(main) = ready.iter().find(|one| one.alternative.device.is_none()) else {
         return (Vec::new(), 0.0);
     };
+    if waits_elsewhere(ready, folds, shares, loaded) {
+        return (Vec::new(), 0.0);
+    }
     let share = |name: &str| shares.iter().find(|(n, _)| n == name).map_or(0.0, |(_, s)| *s);
     let (mut factors, mut largest) = (Vec::new(), 0.0f64);
     for station in main.router.stations() {
@@ -373,6 +376,21 @@ fn holds_seen(
         }
     }
     (factors, largest)
+}
+
+/// Whether an alternative alone carries what all but the slots of its system carry of it: they fill because their
+/// holders wait for what is full, and bind nothing, however many there are.
+fn waits_elsewhere(ready: &[Ready], folds: &[Fold], shares: &[(String, f64)], loaded: &Loaded) -> bool {
+    let [(only, _)] = shares else { return false };
+    let Some((one, fold)) = ready.iter().zip(folds).find(|(one, _)| one.alternative.name == *only) else {
+        return false;
+    };
+    let mut rest = fold.clone();
+    rest.seconds.retain(|station, _| !is_slot(&one.router, station));
+    let mut problem = solve::stations(&one.router, None);
+    problem.activities.push(solve::activity(only, &rest, &one.router));
+    let carried = problem.alone(only).map_or(f64::INFINITY, |solution| solution.total);
+    loaded.throughput.mean >= carried * (1.0 - SETTLED)
 }
 
 /// Scales the demand for slots of what the mix takes to how long the loaded twin held them. What it does not

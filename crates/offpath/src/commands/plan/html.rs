@@ -162,7 +162,7 @@ fn advice(page: &Page<'_>) -> Option<Section> {
         ("remedy".into(), false),
     ]);
     for one in found {
-        let gain = headline(one, page.study.advised.objective);
+        let gain = headline(one, page.study.advised.objective, page.unit());
         table.row(vec![one.rule.to_string(), gain, one.why.clone(), one.remedy.clone()]);
     }
     let said =
