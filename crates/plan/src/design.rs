@@ -668,6 +668,23 @@ impl Design {
         .into()
     }
 
+    /// An error that points at an alternative.
+    pub(crate) fn about_alternative(
+        &self,
+        alternative: &Alternative,
+        message: String,
+        help: &str,
+    ) -> miette::Report {
+        let (name, text) = &self.source;
+        DesignError {
+            message,
+            help: Some(help.to_string()),
+            source_code: NamedSource::new(name, text.clone()),
+            at: Some(alternative.span.clone().into()),
+        }
+        .into()
+    }
+
     /// A refusal of the library, pointing at the device in the design where it points nowhere yet.
     pub(crate) fn about_device(&self, device: &str, error: miette::Report) -> miette::Report {
         let (name, text) = &self.source;

@@ -319,6 +319,17 @@ fn ready_as(
 ) -> Result<Ready, miette::Report> {
     let alternative = observed.map_or_else(|| alternative.clone(), |observed| observed.alternative);
     let compiled = compile(design, &alternative, &router)?;
+    let fold = compiled.fold(&router);
+    if !fold.seconds.values().chain(fold.requests.values()).any(|asked| *asked > 0.0) {
+        return Err(design.about_alternative(
+            &alternative,
+            format!(
+                "`{}` keeps nothing busy, so that nothing bounds how many of it there are",
+                alternative.name
+            ),
+            "give it a step that takes a processor's time or moves bytes",
+        ));
+    }
     Ok(Ready { alternative, compiled, router })
 }
 

@@ -24,8 +24,12 @@ pub fn strata_by(draws: usize, mut unit: impl FnMut(usize) -> f64) -> Vec<f64> {
     within.map(|(index, stratum)| (stratum as f64 + unit(draws + index)) / draws as f64).collect()
 }
 
+/// The least share of a value that is drawn.
+const LEAST: f64 = 1e-3;
+
 /// The value at a draw `at` from 0 to 1: half of the draws lie between `low` and `value`, the other half
-/// between `value` and `high`, evenly by ratio, or by difference where an end is 0.
+/// between `value` and `high`, evenly by ratio. Below a thousandth of the value nothing is drawn, so that an end of 0 is
+/// one more small end: a wider interval gives no narrower draws. Where the value is 0 they lie evenly by difference.
 ///
 /// Counts are whole. A size whose value and ends are powers of two is one, since sizes of PCIe and network
 /// packets come in no others.
@@ -33,6 +37,7 @@ pub fn between(value: Quantity, low: Quantity, high: Quantity, at: f64) -> Quant
     let (least, middle, most) = (low.base(), value.base(), high.base());
     let (from, to, part) =
         if at < 0.5 { (least, middle, at * 2.0) } else { (middle, most, (at - 0.5) * 2.0) };
+    let from = if at < 0.5 { from.max(middle * LEAST) } else { from };
     let drawn = if from > 0.0 { from * (to / from).powf(part) } else { from + (to - from) * part };
     let power = |base: f64| base >= 1.0 && base.log2().fract() == 0.0;
     let drawn = match value.dimension() {
@@ -76,6 +81,19 @@ mod tests {
         assert!((at(0.75).base() / ns(200).base() - 1.0).abs() < 1e-9, "the middle by ratio");
         let zero = between(ns(0), ns(0), ns(20), 0.75);
         assert_eq!(zero, ns(10));
+    }
+
+    /// Whoever knows less is not told more: 0 is one more small end.
+    #[test]
+    fn a_wider_interval_gives_no_narrower_draws() {
+        let ps = |n: u64| Quantity::Time(Time::from_ps(n));
+        let lows = [0, 1, 1_000, 50_000, 400_000, 500_000];
+        for step in 0..=20 {
+            let at = f64::from(step) / 20.0;
+            let drawn = lows.map(|low| between(ps(500_000), ps(low), ps(2_000_000), at).base());
+            assert!(drawn.is_sorted(), "at {at} the lower ends {lows:?} give {drawn:?}");
+            assert_eq!(drawn[0], drawn[1], "a picosecond changes nothing");
+        }
     }
 
     #[test]

@@ -16,5 +16,5 @@ fn the_tandem_queue_takes_the_time_of_theory() {
 #[test]
 fn a_small_read_costs_few_events() {
     let observed = common::closed_loop(Time::from_us(100));
-    assert!(observed.completed > 1000 && observed.events_per_operation <= 8.0, "{observed:?}");
+    assert!(observed.completed > 1000 && observed.events_per_operation < 4.5, "{observed:?}");
 }

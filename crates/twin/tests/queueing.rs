@@ -111,6 +111,31 @@ fn losses_are_counted() {
     assert!(failed > 0 && done > 20 * failed, "both crossings lost 0.3 of the time: {:?}", observed.balance);
 }
 
+/// A loop starts its next operation when its last one ends, whatever the others do: unhindered, each kind ends as often
+/// as its latency lets so many loops.
+#[test]
+fn each_operation_of_a_mix_has_loops_of_its_own() {
+    let router = router();
+    let mix = [("client-soc", 3.0), ("client-host", 2.0)];
+    let load = Load {
+        mix: mix.iter().map(|(path, count)| (Arc::new(read(&router, path)), *count)).collect(),
+        arrivals: Arrivals::Loops,
+        warm_up: Time::from_us(10),
+        window: Time::from_ms(2),
+        seed: Seed::new(9),
+        faults: None,
+    };
+    let observed = run(&router, &load).unwrap();
+    for ((path, count), ended) in mix.into_iter().zip(&observed.completed_of) {
+        let expected = count * load.window.as_seconds() / read(&router, path).latency(&router).as_seconds();
+        assert!(
+            (*ended as f64 / expected - 1.0).abs() < 0.02,
+            "{path}: {ended} where {expected} are expected"
+        );
+    }
+    assert!((observed.mean_in_flight - 5.0).abs() < 0.05, "{}", observed.mean_in_flight);
+}
+
 #[test]
 fn a_mix_is_drawn_by_its_shares() {
     let router = router();

@@ -503,6 +503,53 @@ fn files_that_are_full_keep_what_they_have() {
     play(world(1).with_file_capacity("host", Bytes::new(1000)), vec![host]);
 }
 
+/// A message that finds no receive is sent again as often as its sender allows, each time after the delay.
+#[test]
+fn a_message_is_sent_again_as_often_as_is_allowed() {
+    let failed_after = |retries: u8| {
+        let delay = Time::from_us(50);
+        let options = QueuePairOptions {
+            receiver_not_ready_retries: retries,
+            receiver_not_ready_delay: delay,
+            ..QueuePairOptions::rc()
+        };
+        let client = Role::new("client", 0, move |f: TwinFabric| async move {
+            let queue_pair = join(&f, Some("host"), options).await?;
+            let region = f.register("client", 8, Access::ALL)?;
+            let began = f.now();
+            let ended = queue_pair.send(region.all())?.await;
+            assert_eq!(ended.status, Status::ReceiverNotReady);
+            let delays = (f.now() - began).ps() as f64 / delay.ps() as f64;
+            let retries = f64::from(retries);
+            assert!(delays >= retries && delays < retries + 0.5, "{delays} delays for {retries}");
+            Ok(())
+        });
+        let server = Role::new("host", 0, move |f: TwinFabric| async move {
+            let _queue_pair = join(&f, None, options).await?;
+            f.sleep(Time::from_ms(2)).await;
+            Ok(())
+        });
+        play(world(1), vec![client, server]);
+    };
+    for retries in [1, 2, 4, 6] {
+        failed_after(retries);
+    }
+}
+
+/// An address belongs to one region: a key with another one's address reaches nothing.
+#[test]
+fn regions_have_addresses_of_their_own() {
+    let host = Role::new("host", 0, |f: TwinFabric| async move {
+        let (one, other) =
+            (f.register("host", 64, Access::ALL)?.remote(), f.register("host", 64, Access::ALL)?.remote());
+        assert!(one.base != 0 && other.base != 0, "a forgotten base passes for none");
+        let apart = one.base.abs_diff(other.base);
+        assert!(apart >= 64, "they lie {apart} B apart");
+        Ok(())
+    });
+    play(world(1), vec![host]);
+}
+
 /// A file that was lent to another role is of no use once the role that opened it is gone: nothing of it may be read
 /// or changed behind the back of what it left.
 #[test]
