@@ -5,8 +5,8 @@ mod servers;
 use offpath_redis::client::Client;
 use offpath_redis::resp::Value;
 use servers::{
-    Draws, Proxy, Relay, SILENCE, Server, assert_same, contents, digest, free_port, peak_memory, redis,
-    settle, tool, valkey, wait_for, write,
+    Draws, Proxy, Relay, SILENCE, Server, assert_same, contents, digest, free_port, peak_memory, probe,
+    redis, settle, tool, valkey, wait_for, write,
 };
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -803,6 +803,14 @@ fn hostile_masters_are_cut_off() {
         assert_eq!(relay.client().text(&["PING"]).unwrap(), "PONG", "it still answers");
         assert!(peak_memory(relay.pid()) < 64 << 20);
     }
+}
+
+#[test]
+fn a_port_that_was_looked_at_is_free_to_its_user() {
+    let port = free_port();
+    let _kept_by_a_child = probe(port).unwrap();
+    let listener = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
+    assert!(probe(port).is_err(), "somebody listens at {}", listener.local_addr().unwrap());
 }
 
 /// A replica that listens on port 7001, as far as it says, and asks for everything; with the answer to that.

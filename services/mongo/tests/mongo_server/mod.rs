@@ -7,6 +7,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -54,10 +55,14 @@ impl Server {
     /// Starts `program` and waits until it answers.
     pub fn start(program: &PathBuf) -> Server {
         let folder = tempfile::tempdir().expect("a temporary directory");
-        // Held until the server is told, so that tests side by side get different ones.
+        // One at a time: a process that another test starts meanwhile would have the listener too until
+        // its program runs.
+        static STARTING: Mutex<()> = Mutex::new(());
+        let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         let port =
             TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
         let child = Server::spawn(program, port, &folder, &[]);
+        drop(starting);
         let server = Server { program: program.clone(), child, port, folder };
         server.wait_until_up();
         server

@@ -8,7 +8,7 @@ use offpath_redis::resp::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use tokio::net::TcpSocket;
 
 pub const SILENCE: Duration = Duration::from_secs(20);
 
@@ -79,10 +80,19 @@ pub fn free_port() -> u16 {
         let count = NEXT.fetch_add(1, Ordering::Relaxed);
         let port = 10_000 + (u64::from(std::process::id()) * 211 + count) % 12_000;
         // A cluster's server needs the port 10000 above too.
-        if TcpListener::bind(("127.0.0.1", port as u16)).is_ok() {
+        if probe(port as u16).is_ok() {
             return port as u16;
         }
     }
+}
+
+/// A socket at a port where nobody listens. It does not listen either: a process that another test
+/// starts meanwhile has it until its program runs, and a listener would keep the port's user away.
+pub fn probe(port: u16) -> std::io::Result<TcpSocket> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], port)))?;
+    Ok(socket)
 }
 
 pub fn wait_for(what: &str, most: Duration, mut done: impl FnMut() -> bool) {
@@ -266,7 +276,7 @@ impl Relay {
     pub fn of(folder: TempDir, port: u16, text: &str) -> Relay {
         fs::write(folder.path().join("relay.toml"), text).expect("the file is written");
         let child = Relay::spawn(folder.path());
-        let relay = Relay { child, port, folder };
+        let mut relay = Relay { child, port, folder };
         relay.wait_until_up();
         relay
     }
@@ -281,8 +291,12 @@ impl Relay {
             .expect("the relay starts")
     }
 
-    fn wait_until_up(&self) {
-        wait_for("the relay's start", SILENCE, || TcpStream::connect(("127.0.0.1", self.port)).is_ok());
+    fn wait_until_up(&mut self) {
+        wait_for("the relay's start", SILENCE, || {
+            let ended = self.child.try_wait().expect("a child of ours");
+            assert!(ended.is_none(), "the relay ended at its start: {}", self.log());
+            TcpStream::connect(("127.0.0.1", self.port)).is_ok()
+        });
     }
 
     pub fn pid(&self) -> u32 {
