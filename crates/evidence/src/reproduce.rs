@@ -85,6 +85,12 @@ impl Line {
         Some((within(self.low?, self.high?), within(low, high)))
     }
 
+    /// How far its 80% interval reaches to either side, as a share, where it has one.
+    fn reach(&self) -> Option<f64> {
+        let [low, high] = [self.low?, self.high?].map(|end| plain(&self.row.unit, end));
+        Some((high / low).sqrt() - 1.0)
+    }
+
     /// Whether the published number lies in the 80% interval by the profiles' numbers alone; `None` as for
     /// [`Line::covered`], and where they were not drawn.
     pub fn covered_by_numbers(&self) -> Option<bool> {
@@ -198,10 +204,38 @@ pub struct Beside {
     pub further: usize,
     /// Rows where both miss alike, to [`ALIKE`].
     pub alike: usize,
+    /// How many of the rows lie in offpath's 80% interval.
+    pub covered: usize,
+    /// How many lie in the other's, made of its own errors on these rows as offpath's are, each without its own.
+    pub covered_other: usize,
+    /// The median of how far offpath's intervals reach to either side, as a share; 0 of none.
+    pub reach: f64,
+    /// The median of how far the other's reach.
+    pub reach_other: f64,
 }
 
 impl Beside {
     fn of(lines: &[&Line], other: impl Fn(&Line) -> Option<f64>) -> Beside {
+        let rows: Vec<Row> = lines.iter().map(|line| line.row.clone()).collect();
+        let answered: Vec<(&Line, f64)> = lines
+            .iter()
+            .filter(|line| line.verdict.is_some())
+            .filter_map(|line| Some((*line, other(line)?)))
+            .collect();
+        let errors = answered.iter().filter_map(|(line, error)| {
+            let (row, kind) = (line.row.id.clone(), Metric::of(&line.row)?);
+            let log_error = (1.0 + error).ln();
+            log_error.is_finite().then_some(Residual { row, kind, log_error })
+        });
+        let errors: Vec<Residual> = errors.collect();
+        // By how far an error of the other's lies from what was published, and how far its interval reaches.
+        let others = answered.iter().map(|(line, error)| {
+            let sizes = spread(&errors, &line.row, &rows);
+            let mut moves: Vec<f64> = sizes.iter().flat_map(|size| [-size, *size]).collect();
+            moves.sort_by(f64::total_cmp);
+            ((1.0 + error).ln().abs(), if moves.is_empty() { 0.0 } else { quantile(&moves, 0.9) })
+        });
+        let others: Vec<(f64, f64)> = others.collect();
         let both: Vec<(f64, f64)> = lines
             .iter()
             .filter_map(|line| Some((line.verdict.as_ref()?.error.abs(), other(line)?.abs())))
@@ -210,6 +244,13 @@ impl Beside {
             rows: both.len(),
             model: median(both.iter().map(|(own, _)| *own).collect()),
             other: median(both.iter().map(|(_, other)| *other).collect()),
+            covered: answered
+                .iter()
+                .filter(|(line, _)| line.lies().is_some_and(|(narrow, _)| narrow))
+                .count(),
+            covered_other: others.iter().filter(|(off, reach)| off <= reach).count(),
+            reach: median(answered.iter().filter_map(|(line, _)| line.reach()).collect()),
+            reach_other: median(others.iter().map(|(_, reach)| reach.exp() - 1.0).collect()),
             ..Beside::default()
         };
         for (own, other) in both {
@@ -777,11 +818,7 @@ pub fn summary(lines: &[Line]) -> Summary {
     let numeric: Vec<&Line> =
         lines.iter().filter(|line| line.sort == Some(Sort::Measured) && !line.is_place()).collect();
     summary.errors = Medians::of(&numeric);
-    let half = |line: &&Line| {
-        let ends = [line.low?, line.high?].map(|end| plain(&line.row.unit, end));
-        Some((ends[1] / ends[0]).sqrt() - 1.0)
-    };
-    summary.median_half_width = median(numeric.iter().filter_map(half).collect());
+    summary.median_half_width = median(numeric.iter().filter_map(|line| line.reach()).collect());
     summary
 }
 

@@ -9,6 +9,7 @@ use offpath_evidence::{
     Bench, Beside, Inside, Kind, Line, Outcome, Role, Row, Sort, Verdict, Wrong, falsified, figures,
     reproduce, residual, residuals, rivals, shipped, shipped_log, shipped_residuals, summary,
 };
+use offpath_plan::sample::quantile;
 use offpath_profile::{Category, Library, Request};
 use offpath_quantity::{Bytes, Dimension};
 use std::collections::BTreeSet;
@@ -93,6 +94,31 @@ fn medians_stand_side_by_side_over_the_rows_that_both_answer() {
         assert_eq!((beside.rows, beside.model), (both.len(), median(own.collect())));
         assert_eq!(beside.other, median(both.iter().filter_map(|line| other(line)).map(f64::abs).collect()));
         assert_eq!(beside.rows, beside.nearer + beside.further + beside.alike);
+        // Each model's intervals are made of what its predictions of other rows are wrong by.
+        let off = |line: &Line| (1.0 + other(line).expect("it answers")).ln().abs();
+        let kind = |line: &Line| residual::Metric::of(&line.row);
+        let is_alike = |a: &Line, b: &Line| a.row.id == b.row.id || a.row.alike.contains(&b.row.id);
+        let reaches = both.iter().map(|line| {
+            let left = both.iter().filter(|one| !is_alike(one, line) && !is_alike(line, one));
+            let own = left.clone().filter(|one| kind(one) == kind(line)).count() >= 8;
+            let mut sizes: Vec<f64> =
+                left.filter(|one| !own || kind(one) == kind(line)).map(|one| off(one)).collect();
+            sizes.push(sizes.iter().copied().fold(0.0, f64::max));
+            let mut moves: Vec<f64> = sizes.iter().flat_map(|size| [-size, *size]).collect();
+            moves.sort_by(f64::total_cmp);
+            quantile(&moves, 0.9)
+        });
+        let reaches: Vec<f64> = reaches.collect();
+        let covered = both.iter().zip(&reaches).filter(|(line, reach)| off(line) <= **reach).count();
+        assert_eq!(beside.covered_other, covered);
+        assert!(covered < both.len(), "the one that is furthest off lies outside of what the others teach");
+        let reach = median(reaches.iter().map(|reach| reach.exp() - 1.0).collect());
+        assert!((beside.reach_other - reach).abs() < 1e-12, "{} and {reach}", beside.reach_other);
+        let own = both.iter().filter(|line| {
+            let published = line.verdict.as_ref().and_then(|verdict| verdict.published).expect("a number");
+            line.low.is_some_and(|low| low <= published) && line.high.is_some_and(|high| published <= high)
+        });
+        assert_eq!(beside.covered, own.count());
     }
     assert_eq!(errors.rows, numeric.len());
     assert!(errors.nearest.rows < errors.rows, "the nearest row does not answer all");

@@ -263,6 +263,39 @@ fn a_check_says_measures_and_writes() {
     assert_eq!(fs::read_to_string(&file).expect("it is there"), after);
 }
 
+/// What loses at one end of what it assumes is shown, and written into nobody's file.
+#[test]
+fn a_remedy_that_may_lose_is_not_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("design.toml");
+    let text = "[design]\nname = \"t\"\ndevice = \"bluefield2\"\ntestbed = \"rack\"\n\
+                objective = \"most-throughput\"\nrank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\n\
+                request = [{ send-ud = \"client-host\", bytes = \"16 B\" }, { compute = \"host\", time = \"3 us\" },\
+                { send-ud = \"host-client\", bytes = \"64 B\" }]\n";
+    fs::write(&file, text).expect("it can be written");
+    let path = file.to_str().expect("a UTF-8 path");
+    let shown = answer(&["check", path]);
+    assert!(
+        shown.contains("shard-across-endpoints: +") && shown.contains("`--fix` leaves this out"),
+        "{shown}"
+    );
+    assert!(!answer(&["plan", path]).contains("--fix"), "nor does a plan offer to write it");
+    assert!(!shown.contains("next: "), "{shown}");
+    let report = json(&["check", path, "--fix"]);
+    check(&report, &schema("check.json"), "check.json");
+    assert_eq!(
+        (&report["fixed"], report["advice"].as_array().map(Vec::len)),
+        (&false.into(), Some(0)),
+        "{report}"
+    );
+    let said: String = answer(&["check", path, "--fix"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("left out: shard-across-endpoints: ") && said.contains("nothing was written"),
+        "{said}"
+    );
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), text);
+}
+
 #[test]
 fn a_check_of_a_mix_that_the_twin_does_not_confirm_measures_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -832,6 +865,12 @@ fn the_readme_has_the_score() {
     let simple = cells("what needs no card");
     says(format!("over the {} that need no card", simple[1]));
     says(format!("elsewhere, {} (those {})", simple[2], simple[3]));
+    let (own, other) = simple[7].split_once(" : ").expect("offpath's and the other's");
+    assert_eq!(own, other, "the README says that both hold as many");
+    let (reach, reach_other) = simple[8].split_once(" : ").expect("offpath's and the other's");
+    says(format!(
+        "as many of them, {own} each, and reach a factor of {reach_other} where offpath's reach {reach}"
+    ));
     let wrong = cells("all times 1.50");
     says(format!("half as much again {} is met too, where {} fitted rows are", wrong[1], wrong[5]));
 }

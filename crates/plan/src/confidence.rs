@@ -144,6 +144,43 @@ pub struct Influence {
     pub at_high: Option<f64>,
     /// The alternatives of the best mix where they change at an end.
     pub changes: Option<String>,
+    /// Whether the design was planned again at the ends; else what was observed at the value is scaled.
+    pub planned: bool,
+}
+
+/// The best mix's worth, and the alternatives of it where the recommended ones are not the best.
+pub(crate) type AtEnd = (f64, Option<Vec<String>>);
+
+impl Influence {
+    /// Of a number whose interval is `ends`, by what the best mix is worth at each and which alternatives it is of
+    /// where the recommended ones are not the best; nothing where there is no plan.
+    pub(crate) fn of(
+        factor: &Factor,
+        ends: [(Quantity, Option<AtEnd>); 2],
+        goal: &Objective,
+        planned: bool,
+    ) -> Influence {
+        let changes: Vec<String> = ends
+            .iter()
+            .filter_map(|(value, seen)| match seen {
+                None if goal.load().is_some() => Some(format!("the load not carried at {value}")),
+                None => Some(format!("no answer at {value}")),
+                Some((_, set)) => set.as_ref().map(|set| format!("{} at {value}", set.join(" + "))),
+            })
+            .collect();
+        let [(low, at_low), (high, at_high)] = ends;
+        let worth = |at: Option<AtEnd>| at.map(|(worth, _)| worth);
+        Influence {
+            number: factor.id.clone(),
+            note: factor.note.clone(),
+            low,
+            high,
+            at_low: worth(at_low),
+            at_high: worth(at_high),
+            changes: (!changes.is_empty()).then(|| changes.join(", ")),
+            planned,
+        }
+    }
 }
 
 /// A mechanism that the evidence leaves open, with the design ready on it.
@@ -464,7 +501,7 @@ pub(crate) fn confidence(
                 (Ranged::of(ratio(&point), sample.clone()), above / sample.len().max(1) as f64)
             })
             .collect(),
-        influences: influences(&factors, &ends, &point),
+        influences: influences(&factors, &ends, &point, &design.objective),
         recommended_best: carried.iter().filter(|draw| draw.holds).count() as f64 / total,
         best_sets,
         carried: carried.len() as f64 / draws.len().max(1) as f64,
@@ -724,7 +761,12 @@ pub(crate) fn basis_of(rests: &[Rest], without_evidence: bool) -> Basis {
     if weak { Basis::Weak } else { Basis::Predicted }
 }
 
-fn influences(factors: &[Factor], ends: &[Ends<Figures>], point: &Figures) -> Vec<Influence> {
+fn influences(
+    factors: &[Factor],
+    ends: &[Ends<Figures>],
+    point: &Figures,
+    goal: &Objective,
+) -> Vec<Influence> {
     let mut found = Vec::new();
     for (factor, ends) in factors.iter().zip(ends) {
         let Some((low, high)) = factor.interval.filter(|(low, high)| low != high) else { continue };
@@ -732,24 +774,10 @@ fn influences(factors: &[Factor], ends: &[Ends<Figures>], point: &Figures) -> Ve
             Some((_, seen)) => seen.clone().filter(|seen| seen.is_carried),
             None => Some(point.clone()),
         };
-        let sides = [(at(&ends.low), low), (at(&ends.high), high)];
-        let changes: Vec<String> = sides
-            .iter()
-            .filter(|(seen, _)| seen.as_ref().is_none_or(|seen| !seen.holds))
-            .map(|(seen, value)| match seen {
-                None => format!("the load not carried at {value}"),
-                Some(seen) => format!("{} at {value}", seen.set.join(" + ")),
-            })
-            .collect();
-        found.push(Influence {
-            number: factor.id.clone(),
-            note: factor.note.clone(),
-            low,
-            high,
-            at_low: sides[0].0.as_ref().map(|seen| seen.worth),
-            at_high: sides[1].0.as_ref().map(|seen| seen.worth),
-            changes: (!changes.is_empty()).then(|| changes.join(", ")),
-        });
+        let sides = [(low, at(&ends.low)), (high, at(&ends.high))];
+        let sides = sides
+            .map(|(value, seen)| (value, seen.map(|seen| (seen.worth, (!seen.holds).then_some(seen.set)))));
+        found.push(Influence::of(factor, sides, goal, false));
     }
     let usual = point.worth;
     // An end at which the load is not carried is as far as can be.

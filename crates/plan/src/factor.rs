@@ -6,7 +6,7 @@
 use crate::confidence::Origin;
 use crate::design::{Alternative, Design};
 use crate::estimate::Estimate;
-use crate::planner::Ready;
+use crate::planner::{Ready, make_ready};
 use crate::program::{Fold, compile};
 use crate::solve::{Part, payload_of};
 use offpath_profile::{Number, Provenance};
@@ -179,20 +179,8 @@ impl<'a> Base<'a> {
     /// the added-up ones, since a run for each draw would take minutes. Where an application's code was
     /// followed, an estimate moves the times of its steps, and not what else the code might do.
     pub fn at(&self, moves: &[(&Factor, Quantity)]) -> Result<Moved, miette::Report> {
-        let mut systems = Vec::with_capacity(self.systems.len());
-        for (index, router) in self.systems.iter().enumerate() {
-            let named = moves.iter().flat_map(|(factor, value)| {
-                factor.names(index).iter().map(move |name| (name.as_str(), *value))
-            });
-            let system = router.system().with_all(named)?;
-            systems.push(Router::new(&system).map_err(|error| miette::miette!("{error}"))?);
-        }
-        let estimates: BTreeMap<String, Quantity> = moves
-            .iter()
-            .filter(|(factor, _)| factor.is_estimate())
-            .map(|(factor, value)| (factor.id.clone(), *value))
-            .collect();
-        let design = (!estimates.is_empty()).then(|| self.design.with_estimates(&estimates)).transpose()?;
+        let systems = self.systems_at(moves)?;
+        let design = self.design_at(moves)?;
         let ratios: BTreeMap<&str, f64> = moves
             .iter()
             .filter(|(factor, _)| factor.is_estimate() && factor.value.base() > 0.0)
@@ -213,6 +201,37 @@ impl<'a> Base<'a> {
             folds.push(rescaled(&self.observed[index], &self.added[index], &after));
         }
         Ok(Moved { systems, folds })
+    }
+
+    /// The design with some numbers moved, ready to be planned as it is then: code is followed again.
+    pub fn ready_at(&self, moves: &[(&Factor, Quantity)]) -> Result<(Design, Vec<Ready>), miette::Report> {
+        let systems: Vec<Arc<Router>> = self.systems_at(moves)?.into_iter().map(Arc::new).collect();
+        let design = self.design_at(moves)?.unwrap_or_else(|| self.design.clone());
+        let ready = design.alternatives.iter().zip(&self.of);
+        let ready = ready.map(|(own, system)| make_ready(&design, own, systems[*system].clone()));
+        let ready = ready.collect::<Result<_, _>>()?;
+        Ok((design, ready))
+    }
+
+    fn systems_at(&self, moves: &[(&Factor, Quantity)]) -> Result<Vec<Router>, miette::Report> {
+        let at = |(index, router): (usize, &&Router)| {
+            let named = moves.iter().flat_map(|(factor, value)| {
+                factor.names(index).iter().map(move |name| (name.as_str(), *value))
+            });
+            let system = router.system().with_all(named)?;
+            Router::new(&system).map_err(|error| miette::miette!("{error}"))
+        };
+        self.systems.iter().enumerate().map(at).collect()
+    }
+
+    /// The design with those that are estimates of it moved, where any is.
+    fn design_at(&self, moves: &[(&Factor, Quantity)]) -> Result<Option<Design>, miette::Report> {
+        let estimates: BTreeMap<String, Quantity> = moves
+            .iter()
+            .filter(|(factor, _)| factor.is_estimate())
+            .map(|(factor, value)| (factor.id.clone(), *value))
+            .collect();
+        (!estimates.is_empty()).then(|| self.design.with_estimates(&estimates)).transpose()
     }
 }
 

@@ -83,6 +83,16 @@ pub struct Mix {
     pub unique: bool,
 }
 
+impl Mix {
+    /// The alternatives that it takes more than half a percent of, by name.
+    pub fn composition(&self) -> Vec<String> {
+        let taken = self.shares.iter().filter(|(_, share)| *share > solve::TAKEN);
+        let mut set: Vec<String> = taken.map(|(name, _)| name.clone()).collect();
+        set.sort();
+        set
+    }
+}
+
 /// How sure the best mix is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recommendation {

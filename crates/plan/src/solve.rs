@@ -462,9 +462,12 @@ pub(crate) fn holds(
     }
 }
 
-/// The alternatives that a mix takes more than half a percent of, by name.
+/// The share from which on a mix is said to be made of an alternative.
+pub(crate) const TAKEN: f64 = 0.005;
+
+/// The alternatives that a mix is made of, by name.
 pub(crate) fn composition(solution: &Solution) -> Vec<String> {
-    solution.shares.iter().filter(|(_, share)| **share > 0.005).map(|(name, _)| name.clone()).collect()
+    solution.shares.iter().filter(|(_, share)| **share > TAKEN).map(|(name, _)| name.clone()).collect()
 }
 
 /// A mix's shares by alternative, the largest first.

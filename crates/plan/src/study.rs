@@ -6,10 +6,13 @@
 //! that changes nothing changes no digit.
 
 use crate::advice::{self, Advised, Bench, Depth};
-use crate::check::{self, Checked, Chosen, Gap, Point, Settled, plan_and_check, settle, settle_alone};
+use crate::check::{
+    self, Checked, Chosen, Gap, Point, Settled, plan_and_check, settle, settle_alone, settle_counting,
+};
 use crate::coded::{self, Agreement};
 use crate::confidence::{Influence, Mechanism, Origin};
 use crate::design::{Changes, Design, Objective};
+use crate::factor::{Base, Factor};
 use crate::planner::{AS_SHIPPED, Plan, PlanError, Ready, Setting, prepare, prepare_named};
 use crate::side_by_side::side_by_side;
 use crate::solve::{self, Part, evaluate, mean_of};
@@ -246,7 +249,8 @@ impl Study {
         }
         let sweep = design.sweep.as_ref().map(|(parameter, _)| Sweep { parameter: parameter.clone(), rows });
 
-        let checked = plan_and_check(&design, &ready, own, &mechanisms, ask.seed)?;
+        let mut checked = plan_and_check(&design, &ready, own, &mechanisms, ask.seed)?;
+        plan_ends(&design, &ready, &mut checked, ask.seed)?;
         let changed = match before {
             Some(before) => Some(Changed { numbers: differences(&design, &plain, &system)?, before }),
             None => None,
@@ -399,6 +403,71 @@ fn solved(design: &Design, ready: &[Ready], settled: &Settled) -> Result<Solved,
         settled: settled.has_settled(),
         gap: settled.gap.clone(),
     })
+}
+
+/// Of the numbers that move the mix most, those whose ends are told on a terminal.
+const TOLD: usize = 2;
+
+/// Of those that might change which alternatives are mixed, those that are looked into.
+const LOOKED_INTO: usize = 1;
+
+/// Requests that are counted there: it is asked which mix is best, and its rate to a percent.
+const COUNTED_AT_ENDS: f64 = 8_000.0;
+
+/// Plans the design again at the ends of the numbers that move its mix most. Each by itself scales what was observed,
+/// which is enough to find them, and not to name the mix that somebody who planned with such a value would get.
+fn plan_ends(
+    design: &Design,
+    ready: &[Ready],
+    checked: &mut Checked,
+    seed: Seed,
+) -> Result<(), miette::Report> {
+    let base = Base::new(design, ready, &checked.settled.folds);
+    let factors = base.factors();
+    let usual = checked.plan.optimal.composition();
+    let worth_as_it_is = checked.plan.worth.value;
+    let influences = &checked.plan.influences;
+    let turning = influences.iter().enumerate().filter(|(_, one)| one.changes.is_some()).take(LOOKED_INTO);
+    let told: BTreeSet<usize> = (0..TOLD.min(influences.len())).chain(turning.map(|(at, _)| at)).collect();
+    let ends: Vec<(usize, &Factor, Quantity)> = told
+        .iter()
+        .flat_map(|&at| {
+            let one = &influences[at];
+            let factor = factors.iter().find(|factor| factor.id == one.number).expect("it is one of them");
+            [(at, factor, one.low), (at, factor, one.high)]
+        })
+        .collect();
+    let planned = side_by_side(ends.len(), |index| {
+        let (_, factor, value) = ends[index];
+        if value == factor.value {
+            return Ok(Some((worth_as_it_is, None)));
+        }
+        // With a value that the design or its system refuses there is no plan.
+        let Ok((design, ready)) = base.ready_at(&[(factor, value)]) else { return Ok(None) };
+        let settled = match settle_counting(&design, &ready, Chosen::Added, COUNTED_AT_ENDS, seed) {
+            Ok(settled) => settled,
+            Err(error) if error.is::<PlanError>() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let parts = Part::all(&ready);
+        let optimal = evaluate(&design, &parts, &settled.folds, false)?.optimal;
+        let worth = solve::worth(&design, &parts, &settled.folds, &optimal);
+        let holds = solve::holds(&design, &parts, &settled.folds, &optimal, &usual);
+        Ok(Some((worth, (!holds).then(|| solve::composition(&optimal)))))
+    });
+    let mut planned = planned.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter();
+    let mut next = || planned.next().expect("every end has an answer");
+    let again: Vec<(usize, Influence)> = ends
+        .chunks(2)
+        .map(|both| {
+            let ((at, factor, low), high) = (both[0], both[1].2);
+            (at, Influence::of(factor, [(low, next()), (high, next())], &design.objective, true))
+        })
+        .collect();
+    for (at, one) in again {
+        checked.plan.influences[at] = one;
+    }
+    Ok(())
 }
 
 /// The numbers of a system that overlays and settings changed.

@@ -407,6 +407,12 @@ fn what_other_cores_take_is_an_estimate_with_an_interval() {
             brings.least < 0.0 && brings.most > 0.05,
             "with slow cores the advised shares lose: {brings:?}"
         );
+        // What loses where these cores are slow is told, and written into nobody's file.
+        let sure = advised(&text, Depth::Sure);
+        assert!(sure.advice.iter().all(|one| one.rule != "shard-across-endpoints"), "{:?}", sure.advice);
+        let [left_out] = &sure.left_out[..] else { panic!("{:?}", sure.left_out) };
+        assert!(left_out.starts_with("shard-across-endpoints: ") && left_out.contains(number), "{left_out}");
+        assert!(!sure.text.contains("assumed"), "{}", sure.text);
         let changed = found.text;
         let plan = planned(&parse(&changed, &Changes::default()), &[], &[]);
         let added = alone(&plan, "a on soc");

@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use offpath_plan::advice::{Bench, Depth, advise};
-use offpath_plan::check::few_clients;
+use offpath_plan::check::{Chosen, few_clients, settle};
 use offpath_plan::study::{Ask, Next, Study};
 use offpath_plan::{Basis, Changes, PlanError, Setting, prepare};
 use offpath_twin::Seed;
@@ -411,4 +411,51 @@ fn at_a_load_near_capacity_figures_are_what_they_are_elsewhere() {
     assert_eq!(plan.greedy.rate.range_80, plan.alternatives[0].rate.range_80);
     let loads: Vec<f64> = study.curve.iter().map(|point| point.offered_per_s).collect();
     assert!(loads.contains(&99.9e6) && loads.is_sorted(), "{loads:?}");
+}
+
+/// What the ends of the heaviest numbers are said to give is what planning with them gives: the mix by its names, and
+/// its rate within what a shorter window may be off by. Scaled from what was observed, the store's turning point was
+/// another mix.
+#[test]
+fn the_ends_that_are_told_are_what_is_planned_with_them() {
+    let path = designs().join("kv-ycsb-c.toml");
+    let plain = setting(&[], &[]);
+    let changes = Changes::default();
+    let ask = Ask { file: &path, changes: &changes, setting: &plain, seed: Seed::new(1), curve: false };
+    let study = Study::of(&ask).expect("it is planned");
+    let turning = study.checked.plan.influences.iter().find(|one| one.planned && one.changes.is_some());
+    let turning = turning.expect("a number decides which alternatives are mixed");
+    let design = parse(&text("kv-ycsb-c.toml"), &changes);
+    for (value, worth) in [(turning.low, turning.at_low), (turning.high, turning.at_high)] {
+        let with = setting(&[], &[&format!("{}={value}", turning.number)]);
+        let ready = prepare(&design, &with).expect("it is prepared");
+        let settled = settle(&design, &ready, Chosen::Best, Seed::new(1)).expect("it is planned");
+        near(&format!("at {value}"), worth.expect("a plan"), settled.rate, 0.015);
+        let mut set: Vec<&str> = settled.shares.iter().map(|(name, _)| name.as_str()).collect();
+        set.sort_unstable();
+        let told = format!("{} at {value}", set.join(" + "));
+        let usual = study.checked.plan.optimal.composition();
+        let changes = turning.changes.as_deref().expect("it changes");
+        assert_eq!(changes.contains(&told), set != usual, "{told} and {changes}");
+    }
+}
+
+/// The same of a number of the design.
+#[test]
+fn the_ends_of_an_estimate_are_what_is_planned_with_them() {
+    let alternatives = [
+        alternative("host", "", SERVED).replace("\"1 us\"", "\"0.5 us to 2 us\""),
+        alternative("card", "", SERVED).replace("host", "soc").replace("\"1 us\"", "\"2 us\""),
+    ];
+    let of = |host: &str| {
+        let text = [HEAD, &alternatives[0], &alternatives[1]].concat();
+        studied(&text.replace("0.5 us to 2 us", host), &setting(&[], &[])).expect("it is planned")
+    };
+    let study = of("0.5 us to 2 us");
+    let one = study.checked.plan.influences.iter().find(|one| one.number.contains("time"));
+    let one = one.unwrap_or_else(|| panic!("{:?}", study.checked.plan.influences));
+    assert!(one.planned, "{one:?}");
+    for (host, worth) in [("0.5 us", one.at_low), ("2 us", one.at_high)] {
+        near(host, worth.expect("a plan"), of(host).checked.plan.worth.value, 0.015);
+    }
 }

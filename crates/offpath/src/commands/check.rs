@@ -82,7 +82,8 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let directory = options.design.parent().unwrap_or(Path::new("."));
     let bench = Bench::new(&design.source.0, directory, &changes, &setting, Seed::new(options.seed));
     let progress = Progress::endless("measuring on the twin what each rule would change");
-    let advised = advice::advise(&bench, &text, Depth::Every).map_err(unplanned)?;
+    let depth = if options.fix { Depth::Sure } else { Depth::Every };
+    let advised = advice::advise(&bench, &text, depth).map_err(unplanned)?;
     drop(progress);
     let system = setting.system(&design, &design.device)?;
     let fixed = options.fix && !advised.advice.is_empty();
@@ -157,12 +158,23 @@ fn page(design: &Design, advised: &Advised, screen: &Screen, options: &Options, 
         text += &format!("{}\n", one.why);
         text += &format!("remedy: {}\n", one.remedy);
         text += &screen.verbatim(&one.diff);
+        if one.may_lose() {
+            text +=
+                "`--fix` leaves this out, since it may lose: measure what it assumes, or write it by hand\n";
+        }
         text += &format!("docs/advice/{}.md says more\n", one.rule);
     }
     text.push('\n');
+    for one in &advised.left_out {
+        text += &format!("left out: {one}\n");
+    }
+    let sure = advised.advice.iter().filter(|one| !one.may_lose()).count();
     let silent = advised.silent.len();
     if advised.advice.is_empty() {
-        text += &format!("nothing to gain: {} rules tried\n", RULES.len());
+        text += &match advised.left_out.is_empty() {
+            true => format!("nothing to gain: {} rules tried\n", RULES.len()),
+            false => format!("nothing was written to {shown}; without `--fix` the changes are shown\n"),
+        };
     } else {
         if let Some(together) = advised.together.filter(|_| advised.advice.len() > 1) {
             text += &format!(
@@ -173,10 +185,15 @@ fn page(design: &Design, advised: &Advised, screen: &Screen, options: &Options, 
         text += &match (fixed, advised.advice.len()) {
             (true, 1) => format!("wrote 1 change to {shown}\nnext: offpath plan {shown}\n"),
             (true, many) => format!("wrote {many} changes to {shown}\nnext: offpath plan {shown}\n"),
-            (false, _) => format!(
-                "next: offpath check {shown} --fix writes {}\n",
-                if advised.advice.len() == 1 { "the change" } else { "the changes" }
-            ),
+            // What is found without those that may lose may be more, since each is measured on top of the others.
+            (false, all) => match sure {
+                0 => String::new(),
+                _ if sure == all => {
+                    let changes = if all == 1 { "the change" } else { "the changes" };
+                    format!("next: offpath check {shown} --fix writes {changes}\n")
+                }
+                _ => format!("next: offpath check {shown} --fix writes those that do not lose\n"),
+            },
         };
         text += &format!("{silent} of {} rules stay silent\n", RULES.len());
     }
@@ -324,6 +341,8 @@ struct BringsReport {
     numbers: Vec<String>,
     gain_percent_least: f64,
     gain_percent_most: f64,
+    /// Whether `--fix` leaves the remedy out for it.
+    may_lose: bool,
 }
 
 impl AdviceReport {
@@ -345,6 +364,7 @@ impl AdviceReport {
                 numbers: brings.numbers.clone(),
                 gain_percent_least: round(brings.least * 100.0),
                 gain_percent_most: round(brings.most * 100.0),
+                may_lose: brings.may_lose(),
             }),
             page: format!("docs/advice/{}.md", one.rule),
         }
@@ -369,6 +389,7 @@ struct Report {
     advice: Vec<AdviceReport>,
     together: Option<GainReport>,
     silent: Vec<SilenceReport>,
+    left_out: Vec<String>,
     fixed: bool,
     unconfirmed: Option<UnconfirmedReport>,
 }
@@ -427,6 +448,7 @@ impl Report {
             least_gain_percent: advice::LEAST_GAIN * 100.0,
             advice: advised.advice.iter().map(|one| AdviceReport::of(one, advised.objective)).collect(),
             together: advised.together.as_ref().map(|gain| GainReport::of(gain, advised.objective)),
+            left_out: advised.left_out.clone(),
             silent: advised
                 .silent
                 .iter()

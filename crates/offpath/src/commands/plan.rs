@@ -262,14 +262,6 @@ fn network_saved(design: &Design, bytes_per_request: f64) -> Option<f64> {
     design.network_baseline.map(|bytes| round((1.0 - bytes_per_request / bytes.get() as f64) * 100.0))
 }
 
-/// The alternatives that a mix takes more than half a percent of, by name.
-fn recommended(mix: &Mix) -> Vec<String> {
-    let mut set: Vec<String> =
-        mix.shares.iter().filter(|(_, share)| *share > 0.005).map(|(name, _)| name.clone()).collect();
-    set.sort();
-    set
-}
-
 /// The heaviest of what a figure rests on; before them the facts that fix it, where little else moves it.
 fn rests_text(rests: &[Rest]) -> String {
     let open = || rests.iter().filter(|rest| rest.weight > 0.0);
@@ -845,12 +837,12 @@ impl Page<'_> {
         let (file, arguments) = (&self.study.design.source.0, &self.arguments);
         // What was found for another design than the file's is no change of the file.
         match arguments.is_empty() {
-            true => {
+            true if !found.iter().all(|one| one.may_lose()) => {
                 text + &format!(
                     "next: offpath check {file} says more, offpath check {file} --fix writes it\n"
                 )
             }
-            false => text + &format!("next: offpath check {file}{arguments} says more\n"),
+            _ => text + &format!("next: offpath check {file}{arguments} says more\n"),
         }
     }
 
@@ -993,7 +985,7 @@ impl Page<'_> {
         let others: Vec<String> = sure
             .best_sets
             .iter()
-            .filter(|(set, share)| *set != recommended(&plan.optimal) && *share >= 0.005)
+            .filter(|(set, share)| *set != plan.optimal.composition() && *share >= 0.005)
             .take(2)
             .map(|(set, share)| format!("{} ({:.0}%)", set.join(" + "), share * 100.0))
             .collect();
@@ -1001,7 +993,7 @@ impl Page<'_> {
             String::new()
         } else {
             // A reader who takes the best set of most draws takes another one.
-            let is_more = sure.best_sets.first().is_some_and(|(own, _)| *own != recommended(&plan.optimal));
+            let is_more = sure.best_sets.first().is_some_and(|(own, _)| *own != plan.optimal.composition());
             format!(
                 "; {} {}",
                 if is_more { "more often best is" } else { "otherwise most often" },
@@ -1009,7 +1001,7 @@ impl Page<'_> {
             )
         };
         let held = self.undrawn();
-        let set = recommended(&plan.optimal);
+        let set = plan.optimal.composition();
         let told = (sure.carried_in * sure.draws as f64).round() as usize;
         let draws = match self.study.design.objective {
             _ if told == sure.draws => format!("{told} joint draws"),
@@ -1037,9 +1029,9 @@ impl Page<'_> {
                 CARDS.join(" and ")
             );
         }
-        let moves: Vec<String> = plan
-            .influences
-            .iter()
+        let planned = plan.influences.iter().filter(|i| i.planned);
+        let moves: Vec<String> = planned
+            .clone()
             .take(2)
             .map(|i| {
                 let at = |worth: Option<f64>| {
@@ -1049,14 +1041,21 @@ impl Page<'_> {
                     };
                     worth.map_or_else(|| none.to_string(), |worth| self.worth_text(worth))
                 };
-                format!("{} at {} / {} gives {} / {}", i.number, i.low, i.high, at(i.at_low), at(i.at_high))
+                format!(
+                    "{} at {} / {} gives about {} / {}",
+                    i.number,
+                    i.low,
+                    i.high,
+                    at(i.at_low),
+                    at(i.at_high)
+                )
             })
             .collect();
         text += &format!(
             "sensitivity: {}\n",
             if moves.is_empty() { "no uncertain number moves it".to_string() } else { moves.join("; ") }
         );
-        if let Some((i, change)) = plan.influences.iter().find_map(|i| i.changes.as_ref().map(|c| (i, c))) {
+        if let Some((i, change)) = planned.clone().find_map(|i| i.changes.as_ref().map(|c| (i, c))) {
             text += &format!("turning point: somewhere within its interval {} makes it {change}\n", i.number);
         }
         for variant in &self.study.variants {

@@ -139,6 +139,21 @@ pub struct Brings {
     pub most: f64,
 }
 
+impl Brings {
+    /// Whether the change may lose by what it assumes, by as much as a change has to gain.
+    pub fn may_lose(&self) -> bool {
+        self.least < -LEAST_GAIN
+    }
+}
+
+impl Advice {
+    /// Whether it may lose by what it assumes ([`Brings::may_lose`]): then it is told, and no tool should carry it out
+    /// before somebody has measured that.
+    pub fn may_lose(&self) -> bool {
+        self.brings.as_ref().is_some_and(Brings::may_lose)
+    }
+}
+
 /// A rule that says nothing, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Silence {
@@ -161,6 +176,8 @@ pub struct Advised {
     pub advice: Vec<Advice>,
     /// The rules that say nothing.
     pub silent: Vec<Silence>,
+    /// Of [`Depth::Sure`], the remedies that gain and are left out, and why.
+    pub left_out: Vec<String>,
     /// What all remedies gain together, over all requests, where that was run.
     pub together: Option<Gain>,
     /// The file with every remedy in force.
@@ -176,6 +193,9 @@ pub struct Advised {
 pub enum Depth {
     /// Every remedy is measured, also where the stations' capacity lets expect nothing.
     Every,
+    /// The same without those that may lose by what they assume ([`Brings::may_lose`]): what may be written into a
+    /// design without its author's deciding it.
+    Sure,
     /// Only those that the added-up demands let expect something of, and not all of them together:
     /// quick, for a first look.
     Promising,
@@ -232,6 +252,7 @@ pub(crate) fn advise_on(
         shares: first.shares.clone(),
         advice: Vec::new(),
         silent: Vec::new(),
+        left_out: Vec::new(),
         together: None,
         text: first.text.clone(),
         unconfirmed: gap,
@@ -253,6 +274,7 @@ pub(crate) fn advise_on(
     let mut current = first.clone();
     let mut advice: Vec<Advice> = Vec::new();
     let mut reasons: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    let mut left_out = Vec::new();
     for (scope, levels) in &scopes {
         while advice.len() < MOST_REMEDIES {
             let (_, ready) = bench.case(&current.text, Some(&current.shares))?;
@@ -274,7 +296,7 @@ pub(crate) fn advise_on(
                     }
                 }
             }
-            match best(bench, &current, chosen, scope, &mut reasons)? {
+            match best(bench, &current, chosen, (scope, depth), &mut reasons, &mut left_out)? {
                 Some((found, case)) => {
                     advice.push(found);
                     current = case;
@@ -308,6 +330,7 @@ pub(crate) fn advise_on(
                 reasons: reasons.remove(&index).unwrap_or_default(),
             })
             .collect(),
+        left_out,
         together,
         text: current.text,
         advice,
@@ -463,8 +486,9 @@ fn best(
     bench: &Bench<'_>,
     current: &Case,
     chosen: Vec<Chosen>,
-    scope: &Scope,
+    (scope, depth): (&Scope, Depth),
     reasons: &mut BTreeMap<usize, Vec<String>>,
+    left_out: &mut Vec<String>,
 ) -> Result<Option<(Advice, Case)>, miette::Report> {
     // All runs are asked for at once, so that every core has work.
     let jobs: Vec<(&Case, &Scope)> =
@@ -505,6 +529,16 @@ fn best(
             }
         }
         let brings = brings(bench, current, &one.tried.case, scope)?;
+        if let Some(brings) = brings.as_ref().filter(|brings| depth == Depth::Sure && brings.may_lose()) {
+            let loss = -brings.least * 100.0;
+            let (rule, remedy, numbers) =
+                (RULES[one.rule].name, &one.tried.remedy, brings.numbers.join(" and "));
+            let reason =
+                format!("{remedy}: it loses {loss:.0}% at one end of {numbers}, which nobody measured");
+            keep(left_out, format!("{rule}: {reason}"));
+            keep(reasons.entry(one.rule).or_default(), reason);
+            continue;
+        }
         let found = Advice {
             rule: RULES[one.rule].name,
             why: one.why,

@@ -5,7 +5,7 @@ use crate::window::Snapshot;
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{Demand, Operation, StationId};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 /// One request of an application, under which operations and computing are counted.
@@ -141,24 +141,73 @@ impl Recorded {
     }
 }
 
+/// Values by station. Every operation of a loaded run adds to some twenty, which maps would search for each.
+struct ByStation<T>(Vec<Option<(StationId, T)>>);
+
+impl<T> Default for ByStation<T> {
+    fn default() -> ByStation<T> {
+        ByStation(Vec::new())
+    }
+}
+
+impl<T: Default> ByStation<T> {
+    fn of(&mut self, station: StationId) -> &mut T {
+        let at = station.index();
+        if at >= self.0.len() {
+            self.0.resize_with(at + 1, || None);
+        }
+        &mut self.0[at].get_or_insert_with(|| (station, T::default())).1
+    }
+
+    fn take(&mut self) -> impl Iterator<Item = (StationId, T)> + '_ {
+        self.0.iter_mut().filter_map(Option::take)
+    }
+
+    fn map(&self) -> BTreeMap<StationId, T>
+    where
+        T: Clone,
+    {
+        self.0.iter().flatten().cloned().collect()
+    }
+}
+
+/// What one request, or all of a kind, asked of the stations: server time, requests to packet cores by class, the
+/// largest share of one bank.
+#[derive(Default)]
+struct Asked<T> {
+    operations: u64,
+    time: ByStation<T>,
+    pool: ByStation<BTreeMap<u8, T>>,
+    banks: ByStation<f64>,
+}
+
 #[derive(Default)]
 struct Open {
     kind: u32,
-    operations: u64,
-    time: BTreeMap<StationId, u64>,
-    pool: BTreeMap<(StationId, u8), u64>,
-    banks: BTreeMap<StationId, f64>,
+    asked: Asked<u64>,
 }
 
 #[derive(Default)]
 struct Inner {
     next: u64,
-    open: BTreeMap<u64, Open>,
-    recorded: BTreeMap<u32, Recorded>,
+    /// By how much less than `next` their labels are, the oldest last; those of ended ones are none.
+    open: VecDeque<Option<Box<Open>>>,
+    /// Requests that ended, whose memory the next ones take.
+    #[expect(clippy::vec_box, reason = "a box goes from the open ones to these and back")]
+    spare: Vec<Box<Open>>,
+    recorded: BTreeMap<u32, (u64, Asked<Moments>)>,
     last: Snapshot,
     standstill: Vec<String>,
     trace: String,
     deeds: Vec<Deed>,
+}
+
+impl Inner {
+    /// Where a label's request is, or was.
+    fn open(&mut self, label: Label) -> Option<&mut Option<Box<Open>>> {
+        let younger = self.next.checked_sub(label.0).filter(|_| label.0 > 0)?;
+        self.open.get_mut(usize::try_from(younger).ok()?)
+    }
 }
 
 /// Looks at a run from outside: a handle that is given to [`super::TwinWorld::with_observer`] and read
@@ -190,7 +239,9 @@ impl Observer {
         let mut inner = self.inner.borrow_mut();
         inner.next += 1;
         let label = inner.next;
-        inner.open.insert(label, Open { kind, ..Open::default() });
+        let mut open = inner.spare.pop().unwrap_or_default();
+        open.kind = kind;
+        inner.open.push_front(Some(open));
         Label(label)
     }
 
@@ -198,25 +249,47 @@ impl Observer {
     /// counts nothing.
     pub fn end(&self, label: Label) {
         let inner = &mut *self.inner.borrow_mut();
-        let Some(open) = inner.open.remove(&label.0) else { return };
-        let recorded = inner.recorded.entry(open.kind).or_default();
-        recorded.requests += 1;
-        recorded.operations += open.operations;
-        for (station, time) in open.time {
-            recorded.time.entry(station).or_default().add(time as f64);
+        let Some(mut open) = inner.open(label).and_then(Option::take) else { return };
+        while inner.open.back().is_some_and(Option::is_none) {
+            inner.open.pop_back();
         }
-        for (pool, count) in open.pool {
-            recorded.pool.entry(pool).or_default().add(count as f64);
+        let (requests, recorded) = inner.recorded.entry(open.kind).or_default();
+        let asked = &mut open.asked;
+        *requests += 1;
+        recorded.operations += std::mem::take(&mut asked.operations);
+        for (station, time) in asked.time.take() {
+            recorded.time.of(station).add(time as f64);
         }
-        for (station, hottest) in open.banks {
-            let worst = recorded.banks.entry(station).or_default();
+        for (station, classes) in asked.pool.take() {
+            for (class, count) in classes {
+                recorded.pool.of(station).entry(class).or_default().add(count as f64);
+            }
+        }
+        for (station, hottest) in asked.banks.take() {
+            let worst = recorded.banks.of(station);
             *worst = worst.max(hottest);
         }
+        inner.spare.push(open);
     }
 
     /// What the ended requests of each kind asked for.
     pub fn recorded(&self) -> BTreeMap<u32, Recorded> {
-        self.inner.borrow().recorded.clone()
+        let of = |(kind, (requests, asked)): (&u32, &(u64, Asked<Moments>))| {
+            let pools = asked.pool.map().into_iter();
+            let recorded = Recorded {
+                requests: *requests,
+                operations: asked.operations,
+                time: asked.time.map(),
+                pool: pools
+                    .flat_map(|(station, classes)| {
+                        classes.into_iter().map(move |(class, moments)| ((station, class), moments))
+                    })
+                    .collect(),
+                banks: asked.banks.map(),
+            };
+            (*kind, recorded)
+        };
+        self.inner.borrow().recorded.iter().map(of).collect()
     }
 
     /// Forgets what ended requests asked for, as after a warm-up.
@@ -260,24 +333,25 @@ impl Observer {
 
     pub(super) fn add_time(&self, label: Option<Label>, station: StationId, time: Time) {
         let Some(label) = label else { return };
-        if let Some(open) = self.inner.borrow_mut().open.get_mut(&label.0) {
-            *open.time.entry(station).or_default() += time.ps();
+        if let Some(Some(open)) = self.inner.borrow_mut().open(label) {
+            *open.asked.time.of(station) += time.ps();
         }
     }
 
     pub(super) fn add_route(&self, label: Option<Label>, planned: &Planned, core: &Core) {
         let Some(label) = label else { return };
-        if let Some(open) = self.inner.borrow_mut().open.get_mut(&label.0) {
+        if let Some(Some(open)) = self.inner.borrow_mut().open(label) {
+            let asked = &mut open.asked;
             let demand = planned.demand.get_or_init(|| planned.route.demand(&core.router));
-            open.operations += 1;
+            asked.operations += 1;
             for (station, time) in &demand.time {
-                *open.time.entry(*station).or_default() += time.ps();
+                *asked.time.of(*station) += time.ps();
             }
-            for (pool, count) in &demand.requests {
-                *open.pool.entry(*pool).or_default() += count;
+            for ((station, class), count) in &demand.requests {
+                *asked.pool.of(*station).entry(*class).or_default() += count;
             }
             for (station, hottest) in &demand.banks {
-                let worst = open.banks.entry(*station).or_default();
+                let worst = asked.banks.of(*station);
                 *worst = worst.max(*hottest);
             }
         }

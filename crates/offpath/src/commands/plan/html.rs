@@ -359,7 +359,8 @@ fn confidence(page: &Page<'_>) -> Section {
         section = section.with(Block::Spans(Spans {
             title: "Numbers that move the best mix".into(),
             caption: "One number at a time, at either end of its range; the stroke is the plan. A dark span \
-                      changes which alternatives to mix."
+                      changes which alternatives to mix. The heaviest are planned again there; of the others what \
+                      was observed is scaled."
                 .into(),
             axis,
             text: "range of the number".into(),

@@ -204,6 +204,7 @@ impl Page<'_> {
                         ends.into_iter().filter_map(|(name, at)| Some(self.worth_key(name, at?))).collect()
                     },
                     changes_recommendation: i.changes.as_deref(),
+                    planned_again: i.planned,
                 })
                 .collect(),
             variants: study
@@ -551,6 +552,8 @@ struct InfluenceReport<'p> {
     #[serde(flatten)]
     optimal: Keyed,
     changes_recommendation: Option<&'p str>,
+    /// Whether the design was planned again at the ends; else what was observed at the value is scaled.
+    planned_again: bool,
 }
 
 #[derive(Serialize)]

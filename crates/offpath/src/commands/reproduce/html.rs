@@ -70,7 +70,7 @@ fn score(seen: &Reproduced) -> Section {
             fact("inside their 80% interval", s.covered, "of the same"),
             fact("predicted orders and bounds", s.orders, "that hold"),
             fact("fitted rows within tolerance", s.fitted, "that the fit reads"),
-            fact("formulas and limits", s.exact, "on links without headers"),
+            fact("formulas, limits and counts", s.exact, "on links without headers"),
             Fact::new(
                 "median error of predictions",
                 median(s.errors.model),
