@@ -263,6 +263,18 @@ fn a_check_says_measures_and_writes() {
     assert_eq!(fs::read_to_string(&file).expect("it is there"), after);
 }
 
+/// What is given beside a design has no place in its file.
+#[test]
+fn a_refusal_points_at_what_it_names() {
+    let said = offpath(&["plan", MISTAKES, "--overlay", "nope"]).stderr;
+    assert!(said.contains("there is no overlay `nope`") && !said.contains("device ="), "{said}");
+    let (_folder, file) = copy(MISTAKES);
+    let text = fs::read_to_string(&file).expect("it is there");
+    fs::write(&file, text.replace("testbed = \"rack\"", "testbed = \"rock\"")).expect("it can be written");
+    let said = offpath(&["plan", file.to_str().expect("a path")]).stderr;
+    assert!(said.contains("there is no testbed `rock`") && said.contains("testbed = \"rock\""), "{said}");
+}
+
 /// What loses at one end of what it assumes is shown, and written into nobody's file.
 #[test]
 fn a_remedy_that_may_lose_is_not_written() {
@@ -573,8 +585,9 @@ fn who_reads_the_answer_does_not_change_the_exit_code() {
         (output.status.code(), text, String::from_utf8_lossy(&output.stdout).into_owned())
     };
     for (line, code) in [
-        ("\"$offpath\" device list > /dev/full", 2),
-        ("\"$offpath\" --help > /dev/full", 2),
+        ("\"$offpath\" device list > /dev/full", 74),
+        ("\"$offpath\" --help > /dev/full", 74),
+        ("\"$offpath\" path bluefield2 --html /dev/full", 74),
         ("\"$offpath\" path bluefeld2 2> /dev/full", 2),
         ("\"$offpath\" frobnicate 2> /dev/full", 2),
         ("\"$offpath\" path bluefield2 > /dev/null 2>&-", 0),

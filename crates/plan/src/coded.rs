@@ -516,6 +516,29 @@ pub struct Agreement {
     pub latency: (f64, String),
 }
 
+impl Agreement {
+    /// From which difference on step lists are said to differ from the code beside them.
+    const DIFFER: f64 = 0.1;
+
+    /// Whether a rate or a latency of the step lists is another one than the code's.
+    pub fn differs(&self) -> bool {
+        self.busy.0.max(self.latency.0) > Agreement::DIFFER
+    }
+
+    /// What the author of step lists has to know whose rates are other ones than the code's.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let (share, station, alternative) = &self.busy;
+        (*share > Agreement::DIFFER).then(|| {
+            format!(
+                "what is planned is the code of {}, and not the step lists: those of `{alternative}` differ from it by \
+                 {:.0}% of the time of {station}; `--steps` plans the step lists",
+                self.application,
+                share * 100.0
+            )
+        })
+    }
+}
+
 /// Holds the step lists of a design to the code that was planned; `None` where no code was.
 pub fn agreement(design: &Design, ready: &[Ready], plan: &Plan) -> Result<Option<Agreement>, miette::Report> {
     let Some(application) = &design.application else { return Ok(None) };

@@ -221,6 +221,8 @@ pub(crate) struct Confidence {
     pub over: Vec<(Ranged, f64)>,
     /// In which share of the draws no mix beats the best one of the recommended alternatives.
     pub recommended_best: f64,
+    /// The same of the draws with the base mechanism, and of those with others; none where none is open.
+    pub best_by_mechanism: Option<(f64, f64)>,
     /// The sets of alternatives that were the best, with the share of the draws, the most frequent first: the
     /// recommended one wherever it holds.
     pub best_sets: Vec<(Vec<String>, f64)>,
@@ -402,8 +404,13 @@ pub(crate) fn confidence(
         .collect();
 
     let draws = draws(&base, &factors, open, design, seed, &figures)?;
-    let told: Vec<&Figures> = draws.iter().flatten().collect();
+    let told: Vec<&Figures> = draws.iter().filter_map(|(_, draw)| draw.as_ref()).collect();
     let carried: Vec<&Figures> = told.iter().copied().filter(|draw| draw.is_carried).collect();
+    let best_with = |base: bool| {
+        let own = draws.iter().filter(|(is_base, _)| *is_base == base).filter_map(|(_, draw)| draw.as_ref());
+        let own: Vec<&Figures> = own.filter(|draw| draw.is_carried).collect();
+        own.iter().filter(|draw| draw.holds).count() as f64 / own.len().max(1) as f64
+    };
     let by = [Figure::Throughput, Figure::Latency, Figure::ThroughputRatio].map(|kind| (kind, sizes(kind)));
     let errors = |kind: Option<Figure>| {
         by.iter().find(|(known, _)| Some(*known) == kind).map_or(&[][..], |(_, sizes)| sizes)
@@ -502,6 +509,7 @@ pub(crate) fn confidence(
             })
             .collect(),
         influences: influences(&factors, &ends, &point, &design.objective),
+        best_by_mechanism: (!open.is_empty()).then(|| (best_with(true), best_with(false))),
         recommended_best: carried.iter().filter(|draw| draw.holds).count() as f64 / total,
         best_sets,
         carried: carried.len() as f64 / draws.len().max(1) as f64,
@@ -789,7 +797,8 @@ fn influences(
 }
 
 /// The joint sample. Half of the draws keep the base mechanism, the others are shared by those that the
-/// evidence leaves open: nothing that is published makes one of these more likely than another.
+/// evidence leaves open: nothing that is published makes one of these more likely than another. Each says whether it is
+/// of the base.
 fn draws(
     base: &Base<'_>,
     factors: &[Factor],
@@ -797,7 +806,7 @@ fn draws(
     design: &Design,
     seed: Seed,
     figures: &(impl Fn(&Base<'_>, &[(&Factor, Quantity)]) -> Result<Option<Figures>, miette::Report> + Sync),
-) -> Result<Vec<Option<Figures>>, miette::Report> {
+) -> Result<Vec<(bool, Option<Figures>)>, miette::Report> {
     let others: Vec<(Base<'_>, Vec<Factor>)> = open
         .iter()
         .map(|one| {
@@ -814,12 +823,12 @@ fn draws(
     }
     let mechanism = strata(seed, "mechanism");
     let drawn = side_by_side(DRAWS, |index| {
-        let (base, factors) = match mechanism[index] {
-            at if at < 0.5 || others.is_empty() => (base, factors),
+        let (is_base, base, factors) = match mechanism[index] {
+            at if at < 0.5 || others.is_empty() => (true, base, factors),
             at => {
                 let which = ((at - 0.5) * 2.0 * others.len() as f64) as usize;
                 let (base, factors) = &others[which.min(others.len() - 1)];
-                (base, factors.as_slice())
+                (false, base, factors.as_slice())
             }
         };
         let moves: Vec<(&Factor, Quantity)> = factors
@@ -830,7 +839,7 @@ fn draws(
                 Some((factor, between(factor.value, low, high, at)))
             })
             .collect();
-        figures(base, &moves)
+        figures(base, &moves).map(|drawn| (is_base, drawn))
     });
     drawn.into_iter().collect()
 }

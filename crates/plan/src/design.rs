@@ -691,13 +691,19 @@ impl Design {
         // A file is named from the design's folder there.
         let folder = Path::new(name).parent().unwrap_or(Path::new(""));
         let device = Path::new(device).strip_prefix(folder).ok().and_then(Path::to_str).unwrap_or(device);
-        let at = text.find(&format!("\"{device}\""));
+        let message = error.to_string();
+        // What is given beside the file, as an overlay, has no place in it; a testbed may have one.
+        let named = message.split('`').skip(1).step_by(2).chain(message.contains(device).then_some(device));
+        let at = named.filter(|name| !name.is_empty()).find_map(|name| {
+            let quoted = format!("\"{name}\"");
+            text.find(&quoted).map(|at| at..at + quoted.len())
+        });
         match at {
             Some(at) if error.labels().is_none() => DesignError {
-                message: error.to_string(),
                 help: error.help().map(|help| help.to_string()),
                 source_code: NamedSource::new(name, text.clone()),
-                at: Some((at..at + device.len() + 2).into()),
+                at: Some(at.into()),
+                message,
             }
             .into(),
             _ => error,
@@ -1139,12 +1145,15 @@ impl Resolver<'_> {
                     (Ok(number), _) => Read { base: number, rests_on: Vec::new() },
                     (_, Err(error)) => {
                         let known: Vec<&str> = self.names.keys().map(String::as_str).collect();
+                        let known = match known.is_empty() {
+                            true => ", of which there are none".to_string(),
+                            false => format!(" ({})", known.join(", ")),
+                        };
                         return Err(self.error(
                             error.to_string(),
                             format!(
-                                "write {dimension} as in `{}`, a name from [parameters] ({}), or a product of them",
+                                "write {dimension} as in `{}`, a name from [parameters]{known}, or a product of them",
                                 dimension.example(),
-                                known.join(", ")
                             ),
                             span,
                         ));

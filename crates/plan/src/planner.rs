@@ -105,6 +105,9 @@ pub struct Recommendation {
     /// In which share of the draws no mix beats the best one of the recommended alternatives by more than
     /// a thousandth.
     pub best_in: f64,
+    /// The same of the draws with the base mechanism, and of those with the others that the evidence leaves open;
+    /// none where there are none. How many draws each gets is a choice, and no evidence.
+    pub best_in_by_mechanism: Option<(f64, f64)>,
     /// The sets of alternatives that were the best mix's, with their shares of the draws: the recommended one wherever
     /// none beats it by more than a thousandth.
     pub best_sets: Vec<(Vec<String>, f64)>,
@@ -455,6 +458,7 @@ pub(crate) fn plan_doubted(
             rests_on: sure.mix_rests,
             draws: crate::sample::DRAWS,
             best_in: sure.recommended_best,
+            best_in_by_mechanism: sure.best_by_mechanism,
             best_sets: sure.best_sets,
             shares: ready.iter().map(|one| one.alternative.name.clone()).zip(sure.shares).collect(),
             over: ready

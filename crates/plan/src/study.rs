@@ -269,6 +269,7 @@ impl Study {
         let advised = advice::advise_on(&bench, &design.source.1, Depth::Promising, Some(&checked.settled))?;
         let mut notes = short_of_machines(&ready);
         notes.extend(unmeasured(&ready));
+        notes.extend(code.as_ref().and_then(Agreement::warning));
         let unknown = ready.iter().filter(|one| !one.compiled.has_evidence());
         let without_evidence = unknown.map(|one| one.alternative.name.clone()).collect();
         let numbers = ready.iter().flat_map(|one| one.router.system().numbers.values());

@@ -204,3 +204,17 @@ fn few_clients_run_nothing_that_is_forbidden() {
     let names: Vec<&str> = rows.iter().map(|(name, _)| name.as_str()).collect();
     assert!(names.contains(&"read") && !names.contains(&"served"), "{names:?}");
 }
+
+/// What the twin cannot show it is not asked for: one short run says how many requests are missing, and the plan is
+/// that of the stations.
+#[test]
+fn a_mix_that_no_twin_confirms_is_not_run_for_long() {
+    let steps = "{ read = \"client-soc\", bytes = \"64 B\" }, { wait = \"1 ms\" }";
+    let design = design(MOST, &[("a", steps)]);
+    let settled = settled(&design, &made_ready(&design), 1);
+    let gap = settled.gap.as_ref().expect("it is not confirmed");
+    assert!(gap.blind.as_ref().is_some_and(|why| why.contains("requests under way")), "{gap:?}");
+    assert_eq!((settled.rounds, settled.rate), (1, settled.first_rate));
+    let counted = settled.loaded.window.as_seconds() * settled.rate;
+    assert!(counted < 1_000.0, "{counted} requests are counted of a run that nothing is read of");
+}

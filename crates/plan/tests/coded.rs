@@ -8,6 +8,7 @@ use offpath_plan::coded::{agreement, observe};
 use offpath_plan::design::Step;
 use offpath_plan::observe::{Arrivals, load, observe as observe_on_twin};
 use offpath_plan::solve::{activity, stations};
+use offpath_plan::study::{Ask, Study};
 use offpath_plan::{Changes, Design, Fold, Ready, plan, prepare};
 use offpath_quantity::Time;
 use offpath_twin::Seed;
@@ -237,4 +238,25 @@ fn what_cannot_be_coded_is_refused_in_the_applications_words() {
         assert!(message.contains(words), "{words}: {message}");
         assert!(!help.is_empty(), "{message}");
     }
+}
+
+/// Whoever writes another step list beside code is told that the code is planned.
+#[test]
+fn a_step_list_that_is_not_planned_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("design.toml");
+    let notes = |text: &str, steps: bool| {
+        std::fs::write(&path, text).expect("written");
+        let setting = setting(&[], &[]);
+        let changes = Changes { steps, ..Changes::default() };
+        let ask = Ask { file: &path, changes: &changes, setting: &setting, seed: Seed::new(1), curve: false };
+        Study::of(&ask).expect("it is planned").notes
+    };
+    let given = text("replication.toml");
+    let own = "{ read = \"soc-host-dma\", bytes = \"chunk\" },\n    { compute = \"soc\", time = \"50 us\" },";
+    let slower = given.replace("{ read = \"soc-host-dma\", bytes = \"chunk\" },", own);
+    assert_ne!(given, slower);
+    let told = |notes: &[String]| notes.iter().any(|note| note.contains("`A2`") && note.contains("--steps"));
+    assert!(told(&notes(&slower, false)));
+    assert!(!told(&notes(&slower, true)) && !told(&notes(&given, false)));
 }

@@ -81,6 +81,11 @@ fn a_variant_is_what_it_is_planned_as() {
     let nic = alone(&plain.checked.plan, "nic");
     assert!(nic.rests_on.iter().any(|rest| rest.number == "connectx6:nic.contexts"), "{:?}", nic.rests_on);
     assert!(nic.rests_on.iter().all(|rest| !rest.number.contains("backup")), "{:?}", nic.rests_on);
+    // How often the set is the best lies between what the mechanisms say, and one alone has nothing to be told apart.
+    let sure = &plain.checked.plan.recommendation;
+    let (base, open) = sure.best_in_by_mechanism.expect("one is open");
+    assert!(base.min(open) <= sure.best_in && sure.best_in <= base.max(open), "{sure:?}");
+    assert_eq!(under.checked.plan.recommendation.best_in_by_mechanism, None);
     // A mechanism is nobody's setting.
     let soc = alone(&under.checked.plan, "soc");
     assert!(

@@ -15,6 +15,8 @@ pub const NEGATIVE: u8 = 1;
 pub const BAD_INPUT: u8 = 2;
 /// The tool itself is wrong (EX_SOFTWARE of sysexits).
 pub const INTERNAL: u8 = 70;
+/// The answer is there and cannot be written, as on a full disk (EX_IOERR of sysexits).
+pub const UNWRITABLE: u8 = 74;
 
 /// An error with the exit code that it leads to.
 #[derive(Debug)]
@@ -32,6 +34,11 @@ impl Failure {
     /// A question that was understood and has no good answer.
     pub fn negative(message: impl Into<String>, help: impl Into<String>) -> Failure {
         Failure::new(NEGATIVE, Plain { message: message.into(), help: help.into() })
+    }
+
+    /// An answer that nobody receives.
+    pub fn unwritten(message: impl Into<String>, help: impl Into<String>) -> Failure {
+        Failure::new(UNWRITABLE, Plain { message: message.into(), help: help.into() })
     }
 
     /// Any diagnostic with its exit code.

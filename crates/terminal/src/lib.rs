@@ -26,7 +26,7 @@ pub mod output;
 pub mod progress;
 
 use clap::Parser;
-use failure::{BAD_INPUT, Failure, INTERNAL};
+use failure::{BAD_INPUT, Failure, INTERNAL, UNWRITABLE};
 use options::SystemOptions;
 use output::{Color, Screen, tell};
 use std::ffi::OsString;
@@ -72,7 +72,7 @@ fn shown(refused: &clap::Error) -> ExitCode {
         // A reader that closes its end early, as `head` does, is no error.
         Err(error) if error.kind() != ErrorKind::BrokenPipe && !refused.use_stderr() => {
             tell(&format!("cannot write the help: {error}"));
-            ExitCode::from(BAD_INPUT)
+            ExitCode::from(UNWRITABLE)
         }
         _ if refused.use_stderr() => ExitCode::from(BAD_INPUT),
         _ => ExitCode::SUCCESS,

@@ -305,9 +305,10 @@ pub fn emit(text: &str) -> Result<(), Failure> {
     let text = text.replace(AS_IT_STANDS, "");
     let mut out = stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::input(format!("cannot write the answer: {error}"), "check where the output goes"))
-        }
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::unwritten(
+            format!("cannot write the answer: {error}"),
+            "check where the output goes",
+        )),
         _ => Ok(()),
     }
 }
@@ -409,11 +410,14 @@ pub fn replace(file: &Path, content: &[u8]) -> std::io::Result<()> {
 }
 
 /// A file that cannot be written.
-pub fn unwritable(file: &Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::input(
-        format!("cannot write `{}`: {error}", file.display()),
-        "check that the directory exists and can be written",
-    )
+pub fn unwritable(file: &Path, error: &std::io::Error) -> Failure {
+    let message = format!("cannot write `{}`: {error}", file.display());
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            Failure::unwritten(message, "make room, or write to another disk")
+        }
+        _ => Failure::input(message, "check that the directory exists and can be written"),
+    }
 }
 
 /// The system in one line, with what was changed in it.

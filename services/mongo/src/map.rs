@@ -434,6 +434,12 @@ mod tests {
         let map = Map::hashed("a.b", endpoints(&[2.0, 1.0])).unwrap();
         map.save(&path).unwrap();
         assert_eq!(Map::load(&path).unwrap(), map);
+        // Who has the earlier file open goes on reading that one, and never a part of the next.
+        let opened = folder.path().join("opened.toml");
+        std::fs::hard_link(&path, &opened).unwrap();
+        let next = Map::hashed("a.b", endpoints(&[1.0, 2.0])).unwrap();
+        next.save(&path).unwrap();
+        assert_eq!((Map::load(&opened).unwrap(), Map::load(&path).unwrap()), (map.clone(), next));
         assert!(map.save(&folder.path().join("no/map.toml")).is_err());
         assert!(Map::load(&folder.path().join("none")).unwrap_err().to_string().contains("plan --out"));
     }

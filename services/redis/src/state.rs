@@ -2,6 +2,7 @@
 
 use crate::handshake::ReplicationId;
 use crate::log;
+use offpath_terminal::output::replace;
 use std::path::{Path, PathBuf};
 use tokio::task::spawn_blocking;
 
@@ -43,14 +44,12 @@ fn parse(text: &str) -> Option<Saved> {
     (words.next().is_none() && sound).then_some(saved)
 }
 
-/// Replaces the file as a whole, so that a crash leaves the old position or the new one.
+/// Replaces the file as a whole, so that a crash, also of the machine, leaves the old position or the new one.
 pub async fn save(path: &Path, saved: Saved) {
     let path: PathBuf = path.into();
     let job = move || {
-        let next = path.with_extension("next");
-        let Saved { id, second_id, second_offset, next: low, end } = saved;
-        let text = format!("{id} {second_id} {second_offset} {low} {end}\n");
-        std::fs::write(&next, text).and_then(|()| std::fs::rename(&next, &path))
+        let Saved { id, second_id, second_offset, next, end } = saved;
+        replace(&path, format!("{id} {second_id} {second_offset} {next} {end}\n").as_bytes())
     };
     if let Ok(Err(error)) = spawn_blocking(job).await {
         log::line(&format!("the position cannot be kept: {error}"));
@@ -71,5 +70,21 @@ mod tests {
         for wrong in wrong.map(|rest| format!("{id} {none} {rest}")).iter().chain([&String::new()]) {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
+    }
+
+    /// What is kept when the machine stops is the old position or the new one, whoever reads meanwhile.
+    #[tokio::test]
+    async fn a_position_is_replaced_as_a_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, opened) = (folder.path().join("state"), folder.path().join("opened"));
+        let at = |next| {
+            let id = "0123456789abcdef0123456789abcdef01234567".parse().unwrap();
+            Saved { id, second_id: ReplicationId::NONE, second_offset: 0, next, end: 9 }
+        };
+        save(&path, at(5)).await;
+        std::fs::hard_link(&path, &opened).unwrap();
+        save(&path, at(7)).await;
+        assert_eq!((load(&opened), load(&path)), (Some(at(5)), Some(at(7))));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left beside it");
     }
 }

@@ -655,15 +655,15 @@ fn open<'a>(path: &'a FilePath, known: &BTreeMap<Key, Row>) -> Result<Writer<'a>
 fn replace(path: &FilePath, rows: &[Row]) -> Result<(), Failure> {
     let mut text = csv::Writer::from_writer(Vec::new());
     for row in rows {
-        text.serialize(row).map_err(|error| unwritable(path, &error))?;
+        text.serialize(row).map_err(|error| unwritable(path, &error.into()))?;
     }
-    let text = text.into_inner().map_err(|error| unwritable(path, &error))?;
+    let text = text.into_inner().map_err(|error| unwritable(path, error.error()))?;
     output::replace(path, &text).map_err(|error| unwritable(path, &error))
 }
 
 impl Writer<'_> {
     fn append(&mut self, row: &Row) -> Result<(), Failure> {
-        self.rows.serialize(row).map_err(|error| unwritable(self.path, &error))?;
+        self.rows.serialize(row).map_err(|error| unwritable(self.path, &error.into()))?;
         self.rows.flush().map_err(|error| unwritable(self.path, &error))
     }
 

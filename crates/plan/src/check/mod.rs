@@ -227,8 +227,14 @@ fn hold(
             solve::mean_of(&shares, &parts, |index| folds[index].latency + folds[index].background);
         let sizes = (rate, latency_s);
         let load = load.or_else(|| solve::limited(&solution));
+        // A twin that runs fewer requests than the mix has under way shows nothing of it: neither what it carries nor
+        // for how long its slots are held.
+        let is_blind = load.is_none() && crowded(rate, latency_s).is_some();
         let loaded = run_mix(ready, &shares, sizes, load, counted, seed)?;
-        let (factors, moved) = holds_seen(ready, &folds, &shares, &loaded);
+        let (factors, moved) = match is_blind {
+            true => (Vec::new(), 0.0),
+            false => holds_seen(ready, &folds, &shares, &loaded),
+        };
         if moved < SETTLED || rounds == MOST_ROUNDS {
             return Ok(Held { folds, shares, solution, first_rate, rounds, moved, loaded, sizes, load });
         }

@@ -1,7 +1,7 @@
 //! Runs of a mix on the loaded twin: with how many requests in flight, and over how long a window.
 
 use super::SETTLED;
-use super::compare::ALLOWED;
+use super::compare::{ALLOWED, crowded};
 use crate::observe::{Arrivals, Loaded, RunError, load};
 use crate::planner::Ready;
 use crate::program::Extremes;
@@ -129,7 +129,9 @@ pub(crate) fn run_mix(
     let told = (TIMES / rarest)
         .max(TIMES * longest_s * rate)
         .min(COUNTED.requests * MOST_LONGER / payload.max(moves / MOVES));
-    let counted = counted.max(told);
+    // However long a run is that has fewer requests under way than the mix takes, it shows nothing of it.
+    let is_blind = offered.is_none() && crowded(capacity, latency_s).is_some();
+    let counted = if is_blind { fewest } else { counted.max(told) };
     // However rarely they come: time in which nothing happens costs nothing.
     let window = Time::from_ps((counted / rate * 1e12) as u64).min(LONGEST_WINDOW);
     let run = |in_flight: u32, rounds: f64| {

@@ -135,6 +135,8 @@ impl Page<'_> {
                 rests_on: rests(&sure.rests_on),
                 draws: sure.draws,
                 best_in_share_of_draws: round(sure.best_in),
+                best_in_share_of_base_draws: sure.best_in_by_mechanism.map(|(base, _)| round(base)),
+                best_in_share_of_variant_draws: sure.best_in_by_mechanism.map(|(_, open)| round(open)),
                 load_carried_in_share_of_draws: round(sure.carried_in),
                 load_carried_by_shares_in_share_of_draws: round(sure.shares_carry_in),
                 best_sets: sure
@@ -472,6 +474,10 @@ struct RecommendationReport<'p> {
     rests_on: Vec<RestReport<'p>>,
     draws: usize,
     best_in_share_of_draws: f64,
+    /// The same of the draws with the base mechanism; none where no other is open.
+    best_in_share_of_base_draws: Option<f64>,
+    /// And of those with the open ones.
+    best_in_share_of_variant_draws: Option<f64>,
     load_carried_in_share_of_draws: f64,
     load_carried_by_shares_in_share_of_draws: f64,
     best_sets: Vec<SetReport<'p>>,
