@@ -28,6 +28,9 @@ use tokio::time::{sleep, timeout};
 /// Published messages that wait for a subscriber; one that falls further behind loses the oldest.
 const MESSAGES: usize = 64;
 
+/// For how long a replica that came to follow the window may go back to disk rather than be dropped.
+const JOINING: Duration = Duration::from_secs(10);
+
 /// Why a relay cannot start or had to end.
 #[derive(Debug, Error)]
 pub enum RelayError {
@@ -110,6 +113,8 @@ pub struct Replica {
     pub phase: Cell<Phase>,
     /// When it was heard last.
     pub heard: Cell<Instant>,
+    /// When it came to follow the window: from its file, or from where it had left.
+    pub joined: Cell<Option<Instant>>,
     /// Since when it is further behind than the soft limit.
     pub behind_since: Cell<Option<Instant>>,
     /// Why it is to be dropped.
@@ -119,6 +124,17 @@ pub struct Replica {
 }
 
 impl Replica {
+    /// Lets one that came to follow the window just now go back to being given the stream from disk, where it has
+    /// fallen behind; whether that is done. What came while it loaded may still be on its way from the master then,
+    /// and comes faster than any replica takes it.
+    fn goes_back(&self) -> bool {
+        let is_new = self.joined.get().is_some_and(|joined| joined.elapsed() < JOINING);
+        if is_new {
+            self.phase.set(Phase::Loading);
+        }
+        is_new
+    }
+
     /// Whether it follows the stream of the current history, so that what it acknowledges counts.
     pub fn counts(&self) -> bool {
         self.phase.get() == Phase::Online && self.dropped.get().is_none()
@@ -433,6 +449,7 @@ impl Relay {
             for replica in current.replicas.values() {
                 if replica.phase.get() == Phase::Online
                     && published - replica.next.get().min(published) > behind
+                    && !replica.goes_back()
                 {
                     self.too_slow(replica);
                 }
@@ -442,7 +459,8 @@ impl Relay {
         self.published.send_replace(published);
     }
 
-    fn too_slow(&self, replica: &Replica) {
+    /// Drops a replica that does not keep up.
+    pub fn too_slow(&self, replica: &Replica) {
         if replica.dropped.get().is_none() {
             count(&self.counters.dropped_slow, 1);
             replica.drop_for("it is further behind than its limit");
@@ -456,6 +474,7 @@ impl Relay {
             if replica.next.get() < block.end() && replica.dropped.get().is_none() {
                 match replica.phase.get() {
                     Phase::Loading => needed = true,
+                    Phase::Online if replica.goes_back() => needed = true,
                     Phase::Online => self.too_slow(replica),
                     Phase::Waiting => {}
                 }
@@ -698,6 +717,7 @@ mod tests {
             next: Cell::new(1),
             phase: Cell::new(phase),
             heard: Cell::new(Instant::now()),
+            joined: Cell::new(None),
             behind_since: Cell::new(None),
             dropped: Cell::new(None),
             wake: Notify::new(),
@@ -805,5 +825,29 @@ mod tests {
         assert!(is_woken(&relay));
         relay.acknowledged(&replica, 90);
         assert!(!is_woken(&relay), "it was asked once");
+    }
+
+    /// What came from the master while a replica loaded comes faster than any replica takes it.
+    #[tokio::test]
+    async fn who_came_to_follow_just_now_goes_back_to_disk_and_is_not_dropped() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut config = Config::of("127.0.0.1:6379", "127.0.0.1:0");
+        config.spool.directory = directory.path().into();
+        config.limits.backlog = "64KiB".into();
+        let relay = Relay::new(config).unwrap();
+        let all = LocalSet::new();
+        let _entered = all.enter();
+        let [new, old, never] = [1, 2, 3].map(|number| replica(&relay, number, Phase::Online));
+        new.joined.set(Some(Instant::now()));
+        old.joined.set(Instant::now().checked_sub(JOINING));
+        for index in 1..=9 {
+            take(&relay, 16 << 10, (index << 14) + 1);
+        }
+        assert_eq!((new.phase.get(), new.dropped.get()), (Phase::Loading, None));
+        assert!([&old, &never].iter().all(|one| one.dropped.get().is_some()), "the window has left them");
+        let current = relay.current.borrow();
+        let spill = current.spill.as_ref().expect("what has left the window is on disk");
+        assert!(spill.start() <= new.next.get() && new.next.get() < current.backlog.start());
+        assert_eq!(spill.start() + spill.length(), current.backlog.start(), "without a gap");
     }
 }

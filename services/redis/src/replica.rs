@@ -18,6 +18,8 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 /// How long a replica that is ahead of the relay waits before it gets a file instead.
 const AHEAD: Duration = Duration::from_secs(5);
+/// How long a replica that went back to disk may take nothing.
+const STALLED: Duration = Duration::from_secs(2);
 /// Files that a replica may fail to load before it has to pause.
 const FAILURES: u32 = 3;
 /// The pause.
@@ -82,6 +84,7 @@ pub async fn serve(
         next: Cell::new(0),
         phase: Cell::new(Phase::Waiting),
         heard: Cell::new(Instant::now()),
+        joined: Cell::new(None),
         behind_since: Cell::new(None),
         dropped: Cell::new(None),
         wake: Notify::new(),
@@ -180,6 +183,7 @@ impl Serving<'_> {
                     self.replica.next.set(from);
                     self.replica.given.set(Some(from - 1));
                     self.replica.heard.set(Instant::now());
+                    self.replica.joined.set(Some(Instant::now()));
                     self.replica.phase.set(Phase::Online);
                     return Ok(Some(Answer::Continue(from)));
                 }
@@ -484,6 +488,11 @@ impl Serving<'_> {
                     if moved.elapsed().min(silent) > relay.checked.timeout {
                         replica.drop_for("it took no bytes for longer than `limits.timeout`");
                     }
+                    // One that went back to disk keeps up, or is as slow as any other that does not.
+                    let went_back = replica.phase.get() == Phase::Loading && replica.joined.get().is_some();
+                    if went_back && moved.elapsed() > STALLED {
+                        relay.too_slow(&replica);
+                    }
                 }
             }
         }
@@ -506,6 +515,7 @@ impl Serving<'_> {
             let published = self.relay.current.borrow().backlog.published();
             let near = published.saturating_sub(next) <= self.relay.checked.behind / 2;
             if !self.loading && near {
+                self.replica.joined.set(Some(Instant::now()));
                 self.replica.phase.set(Phase::Online);
                 // The acknowledgement that showed it may be the one that the master waits for.
                 self.relay.tell_master();
