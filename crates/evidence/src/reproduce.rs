@@ -8,7 +8,7 @@ use crate::residual::{
 };
 use crate::row::{Kind, Role, Row, restated};
 use crate::sample::drawn;
-use offpath_plan::sample::quantile;
+use offpath_plan::residual::Widened;
 use offpath_plan::side_by_side::side_by_side_with;
 use offpath_profile::{Library, Provenance, Request};
 use offpath_quantity::{Dimension, Quantity};
@@ -30,6 +30,8 @@ pub struct Line {
     pub high: Option<f64>,
     /// The ends of the 95% interval.
     pub wide: Option<(f64, f64)>,
+    /// Whether past errors are in both.
+    pub widened: bool,
     /// The ends of the 80% interval by the profiles' numbers alone, without what past predictions were wrong by.
     pub bare: Option<(f64, f64)>,
     /// Which part of the score it counts in.
@@ -231,9 +233,8 @@ impl Beside {
         // By how far an error of the other's lies from what was published, and how far its interval reaches.
         let others = answered.iter().map(|(line, error)| {
             let sizes = spread(&errors, &line.row, &rows);
-            let mut moves: Vec<f64> = sizes.iter().flat_map(|size| [-size, *size]).collect();
-            moves.sort_by(f64::total_cmp);
-            ((1.0 + error).ln().abs(), if moves.is_empty() { 0.0 } else { quantile(&moves, 0.9) })
+            let reach = Widened::new(vec![(1.0, f64::INFINITY)], &sizes).quantile(0.9);
+            ((1.0 + error).ln().abs(), reach.ln())
         });
         let others: Vec<(f64, f64)> = others.collect();
         let both: Vec<(f64, f64)> = lines
@@ -484,6 +485,7 @@ impl<'u> Benches<'u> {
             low: None,
             high: None,
             wide: None,
+            widened: false,
             bare: None,
             sort: Sort::of(row, &restates),
             restates,
@@ -507,6 +509,7 @@ impl<'u> Benches<'u> {
             let most = links.as_ref().filter(|_| is_rate(experiment.plain.measure) && !is_ratio(&row.unit));
             let most = most.and_then(|links| verdict.statistic.of(&links.points)).unwrap_or(f64::INFINITY);
             let widened = is_measured(row, rows);
+            line.widened = widened;
             let mut drawn = vec![verdict.predicted];
             if is_moved(row, experiment) {
                 drawn.clear();
@@ -565,17 +568,9 @@ impl<'u> Benches<'u> {
 /// The ends of the 80% and of the 95% interval: every draw with every error in both directions, none of which
 /// moves it beyond `most`.
 fn interval(unit: &str, drawn: &[f64], sizes: &[f64], most: f64) -> [f64; 4] {
-    let mut all: Vec<f64> = Vec::with_capacity(drawn.len() * (2 * sizes.len()).max(1));
-    for value in drawn.iter().map(|value| plain(unit, *value)) {
-        if sizes.is_empty() {
-            all.push(value);
-        }
-        let moved = sizes.iter().flat_map(|size| [value * (-size).exp(), value * size.exp()]);
-        all.extend(moved.map(|moved| moved.min(value.max(most))));
-    }
-    all.sort_by(f64::total_cmp);
+    let all = Widened::new(drawn.iter().map(|value| (plain(unit, *value), most)).collect(), sizes);
     let printed = |value: f64| if unit == "%" { 100.0 * (value - 1.0) } else { value };
-    [0.1, 0.9, 0.025, 0.975].map(|share| printed(quantile(&all, share)))
+    [0.1, 0.9, 0.025, 0.975].map(|share| printed(all.quantile(share)))
 }
 
 /// The errors of the predictions of measured numbers. A threshold teaches none, as none widens its interval.

@@ -917,13 +917,26 @@ fn what_a_blind_run_was_busy_with_is_not_shown() {
                   request = [{ send = \"client-host\", bytes = \"64 B\" }, { wait = \"100 us\" }, \
                   { send = \"host-client\", bytes = \"64 B\" }]\n";
     fs::write(&file, design).expect("written");
-    let text = answer(&["plan", file.to_str().expect("a UTF-8 path")]);
+    // What is waited for has no bound of its own, and each way of showing a plan says so.
+    let planned = |more: &[&str]| offpath(&[&["plan", file.to_str().expect("a UTF-8 path")], more].concat());
+    let unlimited = "what `a` waits for is taken to serve any number of requests at once";
+    let (shown, data) = (planned(&[]), planned(&["--format", "json"]));
+    assert!(
+        shown.stderr.contains(unlimited) && data.stdout.contains(unlimited),
+        "{}{}",
+        shown.stderr,
+        data.stdout
+    );
+    let page = directory.path().join("waits.html");
+    assert_eq!(planned(&["--html", page.to_str().expect("a UTF-8 path")]).code, 0);
+    assert!(fs::read_to_string(page).expect("it was written").contains("is taken to serve any number"));
+    let text = shown.stdout;
     assert!(text.contains("THE TWIN CONFIRMS NOTHING") && !text.contains("busiest at this load"), "{text}");
     // Variants are solved, and no tail is sought among them.
     assert!(text.contains("the mix of least mean latency: a tail is sought for the plan alone"), "{text}");
     let most = design.replace("lowest-p99", "most-throughput").replace("offered_load = \"54 M/s\"\n", "");
     fs::write(&file, most).expect("written");
-    let text = answer(&["plan", file.to_str().expect("a UTF-8 path")]);
+    let text = planned(&[]).stdout;
     assert!(text.contains("variant one-pool") && !text.contains("a tail is sought"), "{text}");
 }
 

@@ -9,11 +9,11 @@ use crate::design::{Design, Objective};
 use crate::factor::{Base, Factor};
 use crate::planner::{PlanError, Ready};
 use crate::program::Fold;
-use crate::residual::{Figure, sizes, widened};
-use crate::sample::{DRAWS, between, quantile, strata};
+use crate::residual::{Figure, Widened, sizes};
+use crate::sample::{DRAWS, between, strata};
 use crate::side_by_side::side_by_side;
 use crate::solve::{
-    Evaluation, Part, at_fixed, composition, each_alone, evaluate, holds, shares, wire_rate, worth,
+    Evaluation, Part, at_fixed, best_set, composition, each_alone, evaluate, shares, wire_rate, worth,
 };
 use offpath_capacity::Solution;
 use offpath_profile::Provenance;
@@ -63,12 +63,11 @@ pub struct Ranged {
 
 impl Ranged {
     /// The intervals of a sample around `value`; without a sample the value alone.
-    pub fn of(value: f64, mut sample: Vec<f64>) -> Ranged {
+    pub fn of(value: f64, sample: &Widened) -> Ranged {
         if sample.is_empty() {
             return Ranged { value, range_80: (value, value), range_95: (value, value) };
         }
-        sample.sort_by(f64::total_cmp);
-        let ends = |outside: f64| (quantile(&sample, outside / 2.0), quantile(&sample, 1.0 - outside / 2.0));
+        let ends = |outside: f64| (sample.quantile(outside / 2.0), sample.quantile(1.0 - outside / 2.0));
         // A value that lies outside its own sample is shown inside the interval: the sample is of other
         // mechanisms too, and the value is that of the base alone.
         Ranged { value, range_80: ends(0.2), range_95: ends(0.05) }.including(value)
@@ -219,7 +218,8 @@ pub(crate) struct Confidence {
     pub influences: Vec<Influence>,
     /// The best mix over each alternative alone, as a ratio, and in which share of the draws it is above 1.
     pub over: Vec<(Ranged, f64)>,
-    /// In which share of the draws no mix beats the best one of the recommended alternatives.
+    /// In which share of the draws the recommended set is the best: no mix beats one of it by a thousandth, and none of
+    /// fewer alternatives is as good.
     pub recommended_best: f64,
     /// The same of the draws with the base mechanism, and of those with others; none where none is open.
     pub best_by_mechanism: Option<(f64, f64)>,
@@ -337,15 +337,14 @@ pub(crate) fn confidence(
         let parts = base.moved_parts(&moved);
         match evaluate(design, &parts, &moved.folds, false) {
             Ok(seen) => {
-                let holds = holds(design, &parts, &moved.folds, &seen.optimal, &usual);
+                let set = best_set(design, &parts, &moved.folds, &seen.optimal, &usual);
                 // A mix that the design's limits leave nothing of carries nothing, whatever the numbers are.
                 let held = deployed.iter().zip(&planned).map(|(shares, planned)| match shares.is_empty() {
                     true => Ok((*planned).clone()),
                     false => at_fixed(design, &parts, &moved.folds, shares),
                 });
                 let Ok(held) = held.collect::<Result<Vec<_>, _>>() else { return Ok(None) };
-                let set = if holds { usual.clone() } else { composition(&seen.optimal) };
-                Ok(Some(Figures::of(base, &parts, &moved.folds, &seen, &held, (holds, set))))
+                Ok(Some(Figures::of(base, &parts, &moved.folds, &seen, &held, (set == usual, set))))
             }
             // A load that the stations do not carry with these numbers is an answer.
             Err(PlanError::Capacity(_) | PlanError::NothingAllowed { .. }) => {
@@ -417,13 +416,13 @@ pub(crate) fn confidence(
     };
     let ranged = |draws: &[&Figures], kind: Option<Figure>, figure: &dyn Fn(&Figures) -> f64| {
         let sample: Vec<_> = draws.iter().map(|draw| (figure(draw), f64::INFINITY)).collect();
-        Ranged::of(figure(&point), widened(&sample, errors(kind)))
+        Ranged::of(figure(&point), &Widened::new(sample, errors(kind)))
     };
     let rated = |draws: &[&Figures], is_predicted: bool, figure: &dyn Fn(&Figures) -> Rate| {
         let rates = draws.iter().map(|draw| figure(draw));
         let sample: Vec<_> = rates.map(|rate| (rate.solved, rate.most)).collect();
         let kind = is_predicted.then_some(Figure::Throughput);
-        Ranged::of(figure(&point).solved, widened(&sample, errors(kind)))
+        Ranged::of(figure(&point).solved, &Widened::new(sample, errors(kind)))
     };
     let mut sets: BTreeMap<&[String], usize> = BTreeMap::new();
     for draw in &carried {
@@ -444,7 +443,7 @@ pub(crate) fn confidence(
         .enumerate()
         .map(|(index, shares)| match shares.as_slice() {
             // Nobody chooses its load: it is what was asked for.
-            _ if !is_predicted && index == 0 => Ranged::of(point.mixes[0].solved, Vec::new()),
+            _ if !is_predicted && index == 0 => Ranged::of(point.mixes[0].solved, &Widened::default()),
             // A mix of one is that one.
             [(name, _)] => {
                 let own = ready.iter().position(|one| one.alternative.name == *name);
@@ -503,9 +502,11 @@ pub(crate) fn confidence(
                 let ratio = |seen: &Figures| seen.mixes[0].solved / seen.alone[index].solved;
                 // Counted over what the interval is made of, so that both say the same.
                 let sample: Vec<_> = carried.iter().map(|draw| (ratio(draw), f64::INFINITY)).collect();
-                let sample = widened(&sample, errors(Some(Figure::ThroughputRatio)));
-                let above = sample.iter().filter(|ratio| **ratio > 1.0).count() as f64;
-                (Ranged::of(ratio(&point), sample.clone()), above / sample.len().max(1) as f64)
+                let sample = Widened::new(sample, errors(Some(Figure::ThroughputRatio)));
+                (
+                    Ranged::of(ratio(&point), &sample),
+                    if sample.is_empty() { 0.0 } else { 1.0 - sample.below(1.0) },
+                )
             })
             .collect(),
         influences: influences(&factors, &ends, &point, &design.objective),
@@ -518,19 +519,19 @@ pub(crate) fn confidence(
             // Counted over what an interval is made of, so that both say the same.
             let of_shares = told.iter().filter_map(|draw| draw.mixes.first());
             let rates: Vec<_> = of_shares.map(|rate| (rate.solved, rate.most)).collect();
-            let sample = widened(&rates, errors(Some(Figure::Throughput)));
-            let carry = sample.iter().filter(|rate| **rate >= load * (1.0 - 1e-3)).count() as f64;
-            carry / sample.len().max(1) as f64 * rates.len() as f64 / draws.len().max(1) as f64
+            let told = rates.len() as f64 / draws.len().max(1) as f64;
+            let sample = Widened::new(rates, errors(Some(Figure::Throughput)));
+            if sample.is_empty() { 0.0 } else { (1.0 - sample.below(load * (1.0 - 1e-3))) * told }
         },
     })
 }
 
 /// The figures with one number at other values.
 pub(crate) struct Ends<F> {
-    /// At the ends of its interval, or a small step away where none is stated: the values, and the figures
-    /// there where the load is carried.
-    low: Option<(Quantity, Option<F>)>,
-    high: Option<(Quantity, Option<F>)>,
+    /// At the ends of its interval, or a small step away where none is stated; nearer, where the system or the design
+    /// is none with that value: the values, and the figures there. None where it is none with any of them.
+    low: Option<(Quantity, F)>,
+    high: Option<(Quantity, F)>,
 }
 
 /// The step by which a number without an interval is moved, to see whether a figure rests on it.
@@ -540,23 +541,30 @@ const STEP: f64 = 1.05;
 /// nobody's guess.
 const STEP_OF_GUESS: f64 = 1.5;
 
+/// How far of its way to an end a number is moved, where it is refused farther off.
+const PARTS: [f64; 4] = [1.0, 0.5, 0.25, 0.125];
+
 pub(crate) fn ends_of<F, E>(
     factor: &Factor,
     figures: impl Fn(Quantity) -> Result<Option<F>, E>,
 ) -> Result<Ends<F>, E> {
-    let look = |value: Quantity| -> Result<_, E> {
-        if value == factor.value {
-            return Ok(None);
-        }
-        if factor.is_open() {
-            return Ok(Some((value, figures(value)?)));
-        }
-        // The same holds for what the user's design may not hold.
-        let seen = if factor.is_estimate() { figures(value).ok().flatten() } else { figures(value)? };
-        Ok(seen.map(|seen| (value, Some(seen))))
-    };
     let [low, high] = looked_at(factor);
-    Ok(Ends { low: look(low)?, high: look(high)? })
+    let look = |end: Quantity, side: f64| -> Result<_, E> {
+        for part in PARTS {
+            let nearer = || between(factor.value, low, high, 0.5 + side * part / 2.0);
+            let value = if part == 1.0 { end } else { nearer() };
+            if value == factor.value {
+                break;
+            }
+            // What the user's design may not hold is refused, and no error.
+            let seen = if factor.is_estimate() { figures(value).ok().flatten() } else { figures(value)? };
+            if let Some(seen) = seen {
+                return Ok(Some((value, seen)));
+            }
+        }
+        Ok(None)
+    };
+    Ok(Ends { low: look(low, -1.0)?, high: look(high, 1.0)? })
 }
 
 /// The values at which a number is looked at: the ends of its interval, or a step away where none is stated.
@@ -638,11 +646,11 @@ pub(crate) fn rests<F>(
         let mut slope = 0.0f64;
         let mut moves = 0.0f64;
         for (at, seen) in [&ends.low, &ends.high].into_iter().flatten() {
-            let Some(seen) = seen.as_ref().filter(|seen| !figure(seen).is_nan()) else {
+            if figure(seen).is_nan() {
                 // With this value the load is not carried at all.
                 (slope, moves) = (slope.max(1.0), moves.max(1.0));
                 continue;
-            };
+            }
             let change = (figure(seen) / value).ln().abs();
             if !change.is_finite() {
                 continue;
@@ -777,12 +785,15 @@ fn influences(
 ) -> Vec<Influence> {
     let mut found = Vec::new();
     for (factor, ends) in factors.iter().zip(ends) {
-        let Some((low, high)) = factor.interval.filter(|(low, high)| low != high) else { continue };
-        let at = |end: &Option<(Quantity, Option<Figures>)>| match end {
-            Some((_, seen)) => seen.clone().filter(|seen| seen.is_carried),
-            None => Some(point.clone()),
+        if !factor.is_open() {
+            continue;
+        }
+        let at = |end: &Option<(Quantity, Figures)>| match end {
+            Some((value, seen)) => (*value, Some(seen.clone()).filter(|seen| seen.is_carried)),
+            // The end is the value, or no other on this side makes a system.
+            None => (factor.value, Some(point.clone())),
         };
-        let sides = [(low, at(&ends.low)), (high, at(&ends.high))];
+        let sides = [at(&ends.low), at(&ends.high)];
         let sides = sides
             .map(|(value, seen)| (value, seen.map(|seen| (seen.worth, (!seen.holds).then_some(seen.set)))));
         found.push(Influence::of(factor, sides, goal, false));

@@ -2079,6 +2079,13 @@ impl Resolver<'_> {
                     given.name.span(),
                 ));
             }
+            if [BEST, GREEDY].contains(&name.as_str()) {
+                return Err(self.error(
+                    format!("an alternative is named `{name}`, as a mix is that every plan has"),
+                    "give it another name",
+                    given.name.span(),
+                ));
+            }
             if read.iter().any(|a| a.name == name) {
                 return Err(self.error(
                     format!("two alternatives are named `{name}`"),
@@ -2479,6 +2486,23 @@ fn notes(alternatives: &[Alternative]) -> Vec<String> {
             }
         }
     }
+    fn waits(steps: &[Step]) -> bool {
+        steps.iter().any(|step| match step {
+            Step::Wait { .. } => true,
+            Step::Verb { .. } | Step::Compute { .. } => false,
+            Step::Repeat { steps, .. } | Step::Background { steps, .. } => waits(steps),
+            Step::Parallel(lists) => lists.iter().any(|steps| waits(steps)),
+            Step::Branch { then, otherwise, .. } => waits(then) || waits(otherwise),
+        })
+    }
+    let waiting = alternatives.iter().filter(|one| one.operations.iter().any(|(_, _, steps)| waits(steps)));
+    let waiting: Vec<String> = waiting.map(|one| format!("`{}`", one.name)).collect();
+    let unlimited = (!waiting.is_empty()).then(|| {
+        format!(
+            "what {} waits for is taken to serve any number of requests at once: no rate here is bound by it",
+            waiting.join(" and ")
+        )
+    });
     let mut found = BTreeMap::new();
     alternatives.iter().flat_map(|one| &one.operations).for_each(|(_, _, steps)| longest(steps, &mut found));
     let note = |(at, time): (&str, Time)| {
@@ -2491,7 +2515,7 @@ fn notes(alternatives: &[Alternative]) -> Vec<String> {
         let why = (*objection)?;
         Some(format!("`rows` of `{}`: {row} {why}, so it is no evidence of this alternative", one.name))
     });
-    strange.chain(found.into_iter().map(note)).collect()
+    strange.chain(unlimited).chain(found.into_iter().map(note)).collect()
 }
 
 fn names(alternatives: &[Alternative]) -> String {
@@ -2563,6 +2587,7 @@ mod tests {
                 "no step of `b` asks the cache",
             ),
             ("", "", "[[alternative]]\nname = \" \"\nlike = \"a\"", "an alternative has an empty name"),
+            ("", "", "[[alternative]]\nname = \"greedy\"\nlike = \"a\"", "named `greedy`, as a mix is"),
             ("", "", many.as_str(), "201 alternatives"),
             ("", "", "[[mix]]\nname = \"none\"\nfill = []", "mix `none` fills nothing"),
         ] {

@@ -2,7 +2,7 @@
 
 use crate::confidence::{Basis, Ends, Ranged, Rest, basis_of, ends_of, rests, together};
 use crate::factor::{Factor, factors_of};
-use crate::residual::{Figure, sizes, widened};
+use crate::residual::{Figure, Widened, sizes};
 use crate::sample::{DRAWS, between, strata};
 use crate::side_by_side::side_by_side;
 use crate::solve::{payload_of, wire_rate};
@@ -153,10 +153,10 @@ pub fn known(router: &Router, operations: &[Operation], seed: Seed) -> Result<Ve
             let times: Vec<_> = draws.iter().map(|draw| (draw[index].latency_s, f64::INFINITY)).collect();
             let (rate_rests_on, latency_rests_on) = (on(&|cost| cost.rate), on(&|cost| cost.latency_s));
             Known {
-                latency_s: Ranged::of(value.latency_s, widened(&times, &of_latencies)),
+                latency_s: Ranged::of(value.latency_s, &Widened::new(times, &of_latencies)),
                 latency_basis: basis_of(&latency_rests_on, !has_evidence),
                 latency_rests_on,
-                rate: Ranged::of(value.rate, widened(&rates, &of_rates)),
+                rate: Ranged::of(value.rate, &Widened::new(rates, &of_rates)),
                 rate_basis: basis_of(&rate_rests_on, !has_evidence),
                 rate_rests_on,
             }

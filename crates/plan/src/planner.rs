@@ -102,8 +102,8 @@ pub struct Recommendation {
     pub rests_on: Vec<Rest>,
     /// Draws of the joint sample.
     pub draws: usize,
-    /// In which share of the draws no mix beats the best one of the recommended alternatives by more than
-    /// a thousandth.
+    /// In which share of the draws the recommended set is the best: no mix beats one of it by more than a thousandth,
+    /// and none of fewer alternatives is as good.
     pub best_in: f64,
     /// The same of the draws with the base mechanism, and of those with the others that the evidence leaves open;
     /// none where there are none. How many draws each gets is a choice, and no evidence.

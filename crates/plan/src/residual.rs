@@ -4,7 +4,13 @@
 //! fitted row. An interval of a plan is that of the joint sample, each draw widened by the errors of its
 //! kind with both signs. As in conformal prediction one more error is counted than was seen, as large as
 //! the largest.
+//!
+//! A dozen errors lie apart, and a quantile of a sample that they move would jump from one to the next: whoever knows
+//! less could be told more. So they are taken for what they are drawn from, of which nothing is said but that smaller
+//! errors are no rarer than greater ones (the estimate of Grenander, 1956: the least concave majorant of their
+//! distribution). Then no sample that reaches farther gives a narrower interval (the inequality of Anderson, 1955).
 
+use crate::sample::quantile;
 use serde::Deserialize;
 use std::sync::OnceLock;
 
@@ -78,15 +84,85 @@ pub fn sizes_of(errors: impl Iterator<Item = (bool, f64)> + Clone) -> Vec<f64> {
     sizes
 }
 
-/// A sample with each value moved by each error, up and down. Each comes with the most that it can be
-/// whatever a model is wrong by: an error moves nothing beyond that.
-pub fn widened(sample: &[(f64, f64)], sizes: &[f64]) -> Vec<f64> {
-    if sizes.is_empty() {
-        return sample.iter().map(|(value, _)| *value).collect();
+/// A sample of which each value is moved by errors of some sizes, up and down, each with the most that it can be whatever
+/// a model is wrong by: an error moves nothing beyond that.
+#[derive(Clone, Debug, Default)]
+pub struct Widened {
+    /// The sorted values, with the most of each.
+    sample: Vec<(f64, f64)>,
+    /// The corners of the least concave majorant of the share of errors up to a size; none of no errors.
+    errors: Vec<(f64, f64)>,
+}
+
+impl Widened {
+    /// `sample` moved by errors of the sorted `sizes`.
+    pub fn new(mut sample: Vec<(f64, f64)>, sizes: &[f64]) -> Widened {
+        sample.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut errors = if sizes.is_empty() { Vec::new() } else { vec![(0.0f64, 0.0f64)] };
+        // Each error stands where conformal prediction puts it, at the lower end of its share: an error that lies
+        // between two that were seen counts as the greater one.
+        let share = |count: usize| count as f64 / sizes.len() as f64;
+        let seen = sizes.iter().enumerate().map(|(count, size)| (*size, share(count)));
+        for corner in seen.chain(sizes.last().map(|largest| (*largest, 1.0))) {
+            while let [.., before, last] = errors[..] {
+                let last_is_below = (last.1 - before.1) * (corner.0 - before.0)
+                    <= (corner.1 - before.1) * (last.0 - before.0);
+                if !last_is_below {
+                    break;
+                }
+                errors.pop();
+            }
+            errors.push(corner);
+        }
+        Widened { sample, errors }
     }
-    let moves = sizes.iter().flat_map(|size| [size.exp(), (-size).exp()]);
-    let moved = |factor: f64| sample.iter().map(move |(value, most)| (value * factor).min(value.max(*most)));
-    moves.flat_map(moved).collect()
+
+    /// Whether nothing was drawn.
+    pub fn is_empty(&self) -> bool {
+        self.sample.is_empty()
+    }
+
+    /// Which share of it lies at or below a value; 0 of nothing.
+    pub fn below(&self, value: f64) -> f64 {
+        let of = |&(drawn, most): &(f64, f64)| match self.errors.last() {
+            Some(_) if drawn > 0.0 && value < drawn.max(most) => {
+                let by = if value > 0.0 { (value / drawn).ln() } else { f64::NEG_INFINITY };
+                0.5 + 0.5 * self.up_to(by.abs()).copysign(by)
+            }
+            _ => f64::from(u8::from(drawn <= value)),
+        };
+        self.sample.iter().map(of).sum::<f64>() / self.sample.len().max(1) as f64
+    }
+
+    /// Which share of the errors is of this size at most.
+    fn up_to(&self, size: f64) -> f64 {
+        let above = self.errors.partition_point(|corner| corner.0 < size);
+        match (above.checked_sub(1).map(|below| self.errors[below]), self.errors.get(above)) {
+            (Some(from), Some(to)) => from.1 + (size - from.0) / (to.0 - from.0) * (to.1 - from.1),
+            (None, Some(_)) => 0.0,
+            (_, None) => 1.0,
+        }
+    }
+
+    /// The value below which a share of it lies; NaN of nothing.
+    pub fn quantile(&self, share: f64) -> f64 {
+        let Some(((least, _), (greatest, _))) = self.sample.first().copied().zip(self.sample.last().copied())
+        else {
+            return f64::NAN;
+        };
+        let Some((largest, _)) = self.errors.last().copied().filter(|_| greatest > 0.0) else {
+            let values: Vec<f64> = self.sample.iter().map(|(value, _)| *value).collect();
+            return quantile(&values, share);
+        };
+        let lowest = if least > 0.0 { least * (-largest).exp() } else { least };
+        let (mut low, mut high) = (lowest, greatest * largest.exp());
+        // Each halves what is left, by ratio where there is one: 64 leave nothing that a number could hold.
+        for _ in 0..64 {
+            let middle = if low > 0.0 { (low * high).sqrt() } else { (low + high) / 2.0 };
+            if self.below(middle) < share { low = middle } else { high = middle }
+        }
+        high
+    }
 }
 
 #[cfg(test)]
@@ -103,19 +179,62 @@ mod tests {
         }
     }
 
+    const FREE: f64 = f64::INFINITY;
+
     #[test]
     fn errors_move_up_and_down_alike() {
-        let mut wide = widened(&[(10.0, f64::INFINITY)], &[2.0f64.ln()]);
-        wide.sort_by(f64::total_cmp);
-        assert!((wide[0] - 5.0).abs() < 1e-9 && (wide[1] - 20.0).abs() < 1e-9, "{wide:?}");
-        assert_eq!(widened(&[(10.0, 11.0)], &[]), [10.0]);
+        let wide = Widened::new(vec![(10.0, FREE)], &[2.0f64.ln()]);
+        let ends = [0.0, 0.25, 0.5, 1.0].map(|share| wide.quantile(share));
+        let expected = [5.0, 50.0f64.sqrt(), 10.0, 20.0];
+        assert!(
+            ends.iter().zip(expected).all(|(end, expected)| (end / expected - 1.0).abs() < 1e-9),
+            "{ends:?}"
+        );
+        assert_eq!((wide.below(4.9), wide.below(10.0), wide.below(20.0)), (0.0, 0.5, 1.0));
+        let exact = Widened::new(vec![(10.0, 11.0), (0.0, FREE)], &[]);
+        assert_eq!([0.0, 0.5, 1.0].map(|share| exact.quantile(share)), [0.0, 5.0, 10.0]);
+        assert_eq!(Widened::new(vec![(0.0, FREE)], &[0.5]).quantile(0.9), 0.0, "nothing has no error");
+        assert!(Widened::default().quantile(0.5).is_nan());
+    }
+
+    /// Of the sizes 0.1, 0.2, 0.3 and 0.9 the first three stand at 0, 1/4 and 1/2, the last at 3/4 and more: the
+    /// majorant goes from 0 to 1/2 at 0.3, on to 1 at 0.9.
+    #[test]
+    fn small_errors_are_no_rarer_than_great_ones() {
+        let wide = Widened::new(vec![(1.0, FREE)], &[0.1, 0.2, 0.3, 0.9]);
+        for (size, share) in [(0.15, 0.25), (0.3, 0.5), (0.6, 0.75), (0.9, 1.0), (2.0, 1.0)] {
+            assert!((wide.up_to(size) - share).abs() < 1e-12, "{size}: {}", wide.up_to(size));
+        }
+        let equal = Widened::new(vec![(1.0, FREE)], &[0.4, 0.4]);
+        assert!((equal.up_to(0.2) - 0.5).abs() < 1e-12 && equal.up_to(0.4) == 1.0);
+    }
+
+    /// Whoever knows less is not told more: a sample that reaches farther gives no narrower interval.
+    #[test]
+    fn a_wider_sample_gives_no_narrower_interval() {
+        for errors in [sizes(Figure::Throughput), vec![0.3, 0.31, 0.32, 0.32]] {
+            let reach = |half: f64| {
+                let draw = |draw: i32| ((half * (f64::from(draw) / 127.5 - 1.0)).exp(), FREE);
+                let wide = Widened::new((0..256).map(draw).collect(), &errors);
+                [0.8, 0.95].map(|share| wide.quantile(0.5 + share / 2.0) / wide.quantile(0.5 - share / 2.0))
+            };
+            let reaches: Vec<[f64; 2]> = (0..40).map(|step| reach(f64::from(step) * 0.02)).collect();
+            for pair in reaches.windows(2) {
+                assert!((0..2).all(|end| pair[1][end] >= pair[0][end] * (1.0 - 1e-9)), "{pair:?}");
+            }
+        }
     }
 
     #[test]
     fn no_error_moves_a_rate_beyond_what_wires_carry() {
-        let mut wide = widened(&[(10.0, 12.0), (20.0, 12.0)], &[2.0f64.ln()]);
-        wide.sort_by(f64::total_cmp);
-        let most: Vec<i64> = wide.iter().map(|value| value.round() as i64).collect();
-        assert_eq!(most, [5, 10, 12, 20], "a value above its own bound stays where it was solved");
+        let wide = Widened::new(vec![(10.0, 12.0)], &[2.0f64.ln()]);
+        assert!(
+            (wide.quantile(1.0) - 12.0).abs() < 1e-9 && wide.below(11.9) < 1.0 && wide.below(12.0) == 1.0
+        );
+        let above = Widened::new(vec![(20.0, 12.0)], &[2.0f64.ln()]);
+        assert!(
+            (above.quantile(1.0) - 20.0).abs() < 1e-9,
+            "a value above its own bound stays where it was solved"
+        );
     }
 }

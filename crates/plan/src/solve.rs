@@ -352,14 +352,16 @@ fn quickest(problem: &Problem, most: Solution, gains: bool) -> Result<Solution, 
     Ok(priced(Solution { unique: false, ..same }, &most))
 }
 
-/// A mix that is taken for another one that is as good: what it fills binds, and more of that is worth what it is worth
-/// where shares may be chosen again.
+/// A mix that is taken for another one that is as good: what it fills binds, to within what it is let be worse by, and
+/// more of that is worth what it is worth where shares may be chosen again.
 fn priced(mut taken: Solution, other: &Solution) -> Solution {
-    for bound in &mut taken.binding {
-        if let Some(same) = other.binding.iter().find(|same| same.constraint == bound.constraint) {
-            bound.clone_from(same);
-        }
-    }
+    let used = |bound: &Binding| taken.utilization.get(&bound.constraint).copied().unwrap_or(0.0);
+    let mut binding: Vec<Binding> =
+        other.binding.iter().filter(|bound| used(bound) > 1.0 - 2.0 * AS_GOOD).cloned().collect();
+    let own = taken.binding.drain(..);
+    let own = own.filter(|bound| !other.binding.iter().any(|same| same.constraint == bound.constraint));
+    binding.extend(own.collect::<Vec<_>>());
+    taken.binding = binding;
     taken
 }
 
@@ -429,37 +431,35 @@ pub(crate) fn worth(design: &Design, parts: &[Part<'_>], folds: &[Fold], solutio
     }
 }
 
-/// Whether no mix of all alternatives is better, by more than a thousandth, than the best one of those
-/// in `set` alone: what a recommendation of that set is held to.
-pub(crate) fn holds(
+/// The alternatives that the best mix is made of: of those in `set` as far as no other mix is better by more than a
+/// thousandth than the best one of these, since which of several equals is named decides nothing.
+pub(crate) fn best_set(
     design: &Design,
     parts: &[Part<'_>],
     folds: &[Fold],
     optimal: &Solution,
     set: &[String],
-) -> bool {
+) -> Vec<String> {
+    let best_of_all = composition(optimal);
     // What the latency bound forbids with these numbers is not the best, however fast it is.
     let forbidden = parts.iter().zip(folds).any(|(one, fold)| {
         set.contains(&one.alternative.name)
             && design.latency_bound.is_some_and(|bound| fold.latency > bound.as_seconds())
     });
-    if forbidden {
-        return false;
+    if forbidden || best_of_all.iter().all(|name| set.contains(name)) {
+        return best_of_all;
     }
-    let taken = |solution: &Solution| composition(solution).iter().all(|name| set.contains(name));
-    if taken(optimal) {
-        return true;
-    }
-    let Ok(main) = main_router(parts) else { return false };
+    let Ok(main) = main_router(parts) else { return best_of_all };
     let mut problem = stations(main, design.host_cpu_share);
     for (one, fold) in parts.iter().zip(folds).filter(|(one, _)| set.contains(&one.alternative.name)) {
         problem.activities.push(activity(&one.alternative.name, fold, main));
     }
-    let Ok(own) = best(design, &problem, false) else { return false };
-    match design.objective {
-        Objective::MostThroughput => own.total >= optimal.total * (1.0 - 1e-3),
-        _ => own.objective <= optimal.objective * (1.0 + 1e-3) + 1e-12,
-    }
+    let Ok(own) = best(design, &problem, false) else { return best_of_all };
+    let is_as_good = match design.objective {
+        Objective::MostThroughput => own.total >= optimal.total * (1.0 - AS_GOOD),
+        _ => own.objective <= optimal.objective * (1.0 + AS_GOOD) + 1e-12,
+    };
+    if is_as_good { composition(&own) } else { best_of_all }
 }
 
 /// The share from which on a mix is said to be made of an alternative.

@@ -453,8 +453,8 @@ fn plan_ends(
         let parts = Part::all(&ready);
         let optimal = evaluate(&design, &parts, &settled.folds, false)?.optimal;
         let worth = solve::worth(&design, &parts, &settled.folds, &optimal);
-        let holds = solve::holds(&design, &parts, &settled.folds, &optimal, &usual);
-        Ok(Some((worth, (!holds).then(|| solve::composition(&optimal)))))
+        let set = solve::best_set(&design, &parts, &settled.folds, &optimal, &usual);
+        Ok(Some((worth, (set != usual).then_some(set))))
     });
     let mut planned = planned.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter();
     let mut next = || planned.next().expect("every end has an answer");

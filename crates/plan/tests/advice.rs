@@ -389,6 +389,26 @@ fn a_time_is_scaled_however_it_is_written() {
     }
 }
 
+/// Where a gain hangs on a mechanism that the evidence leaves open, it is told what the other gives.
+#[test]
+fn a_gain_is_told_under_each_open_mechanism() {
+    let text = one("bluefield2", "", "{ read = \"client-host\", bytes = \"64 B\" }");
+    let gain = |overlays: &[&str]| {
+        let setting = setting(overlays, &[]);
+        let directory = designs();
+        let changes = Changes::default();
+        let bench = Bench::new("design.toml", &directory, &changes, &setting, Seed::new(1));
+        let found = advise(&bench, &text, Depth::Every).expect("it is checked").advice;
+        let [one] = &found[..] else { panic!("{found:?}") };
+        (one.gain.share.mean, one.with_rivals.clone())
+    };
+    let (base, told) = gain(&[]);
+    let (pool, nothing) = gain(&["one-pool"]);
+    let [(rival, there)] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((rival.as_str(), nothing), ("one-pool", vec![]));
+    assert!((there - pool).abs() < 0.03 && base > pool + 0.2, "{base}, {there} told, {pool} measured");
+}
+
 /// What other cores take is nobody's measurement of this system: the changed design says so by an interval,
 /// and what rests on it is an estimate.
 #[test]

@@ -581,3 +581,44 @@ fn an_idle_endpoint_lends_nothing() {
     near("with an idle endpoint", three.optimal.rate.value, two.optimal.rate.value, 1e-9);
     near("its larger share", three.optimal.shares[0].1, two.optimal.shares[0].1, 1e-9);
 }
+
+const TWO_WAYS: &str = "[design]\nname = \"two ways\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
+                        rank_by = \"throughput\"\n";
+
+/// A set that holds the winner is no winner: where one alternative alone is the best, the recommended two are not.
+#[test]
+fn who_is_not_taken_does_not_share_the_win() {
+    let text = format!(
+        "{TWO_WAYS}[[alternative]]\nname = \"plain\"\nrequest = [{{ read = \"client-host\", bytes = \"64 B\" }}]\n\
+         [[alternative]]\nname = \"soc\"\nrequest = [{{ send-ud = \"client-soc\", bytes = \"64 B\" }}, \
+         {{ compute = \"soc\", time = {{ value = \"100 ns\", low = \"90 ns\", high = \"50 ms\" }} }}, \
+         {{ send-ud = \"soc-client\", bytes = \"64 B\" }}]\n"
+    );
+    let plan = planned(&parse(&text, &Changes::default()), &[], &[]);
+    let sure = &plan.recommendation;
+    assert_eq!(plan.optimal.composition(), ["plain", "soc"]);
+    let alone = sure.best_sets.iter().find(|(set, _)| *set == ["plain"]).map_or(0.0, |(_, share)| *share);
+    assert!(alone > 0.3 && sure.best_in + alone < 1.0 + 1e-9, "{:?}", sure.best_sets);
+    let time = plan.influences.iter().find(|one| one.number.ends_with("time")).expect("the time decides");
+    assert_eq!(time.changes.as_deref(), Some("plain at 50 ms"), "{time:?}");
+}
+
+/// What the design refuses at one end of a number is nothing that the other alternatives do.
+#[test]
+fn a_refused_end_charges_nobody_else() {
+    let plan = |high: &str| {
+        let text = format!(
+            "{TWO_WAYS}[[alternative]]\nname = \"write\"\nrequest = [{{ write = \"host-soc\", bytes = \"64 KiB\" }}]\n\
+             [[alternative]]\nname = \"ud\"\nrequest = [{{ send-ud = \"client-host\", \
+             bytes = {{ value = \"900 B\", low = \"512 B\", high = \"{high}\" }} }}, \
+             {{ send-ud = \"host-client\", bytes = \"64 B\" }}]\n"
+        );
+        planned(&parse(&text, &Changes::default()), &[], &[])
+    };
+    // A datagram takes no more than a packet holds.
+    let (fits, refused) = (plan("1000 B"), plan("4 KiB"));
+    let of = |plan: &Plan| (alone(plan, "write").basis, alone(plan, "write").rests_on.clone());
+    assert_eq!(of(&refused), of(&fits));
+    let own = &alone(&refused, "ud").rests_on;
+    assert!(own.iter().any(|rest| rest.number.contains("ud") && rest.moves < 1.0), "{own:?}");
+}

@@ -244,7 +244,9 @@ fn waiting_takes_time_and_no_core() {
     near("rate", waited.rate(), plain.rate(), 1e-9);
     waited.holds(0.02);
     let noted = |steps: &str| parse(&design(steps), &Changes::default()).notes;
-    assert!(noted(&steps("{ wait = \"20 us\" },")).is_empty());
+    assert!(noted(&steps("")).is_empty());
+    let note = noted(&steps("{ wait = \"20 us\" },"));
+    assert!(note.len() == 1 && note[0].contains("serve any number of requests at once"), "{note:?}");
     let note = noted(&steps("{ compute = \"soc\", time = \"20 us\" },"));
     assert!(note.len() == 1 && note[0].contains("20 us") && note[0].contains("`wait`"), "{note:?}");
 }

@@ -8,6 +8,7 @@ use offpath_plan::check::{Chosen, few_clients, settle};
 use offpath_plan::study::{Ask, Next, Study};
 use offpath_plan::{Basis, Changes, PlanError, Setting, prepare};
 use offpath_twin::Seed;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 const HEAD: &str = "[design]\nname = \"own\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
@@ -289,6 +290,31 @@ fn what_binds_a_mix_is_busy_on_the_twin() {
             assert!(share.is_none_or(|share| share > 0.98), "{} is {share:?} busy", bound.name);
         }
     }
+}
+
+/// More of all that is said to bind carries as much more: what is full and not named would be the next to bind at once.
+#[test]
+fn a_tenth_more_of_all_that_binds_is_a_tenth_more() {
+    let file = designs().join("replication.toml");
+    let study = |settings: &[&str]| {
+        let (changes, setting) = (with_ratio(0.5), setting(&[], settings));
+        let ask = Ask { file: &file, changes: &changes, setting: &setting, seed: Seed::new(1), curve: false };
+        Study::of(&ask).expect("it is planned").checked.plan.optimal
+    };
+    let given = study(&[]);
+    let names: BTreeSet<&str> = given.bounds.iter().map(|bound| bound.name.as_str()).collect();
+    let settings: Vec<&str> = names
+        .iter()
+        .map(|name| match *name {
+            "nic.transmit" | "nic.receive" => "nic.port_rate=220 Gbit/s",
+            "backup.nic.receive" => "backup.nic.port_rate=220 Gbit/s",
+            "pcie0.up" | "pcie0.down" => "pcie0.rate=281.6 Gbit/s",
+            "pcie1.up" | "pcie1.down" => "pcie1.rate=281.6 Gbit/s",
+            other => panic!("{other} binds too, and is to be widened here"),
+        })
+        .collect();
+    let more = study(&settings).rate.value / given.rate.value;
+    assert!(more > 1.09, "10% more of {names:?} is {more} of what was carried");
 }
 
 #[test]

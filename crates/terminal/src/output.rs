@@ -246,7 +246,10 @@ impl Screen {
         table.set_header(header.iter().enumerate().map(title).collect::<Vec<_>>());
         for row in rows {
             table.add_row(row.into_iter().map(|entry| match entry {
+                // A bar within a cell would begin the next one.
+                Entry::Text(text) | Entry::Name(text) if markdown => Cell::new(text.replace('|', "\\|")),
                 Entry::Text(text) | Entry::Name(text) => Cell::new(text),
+                Entry::Strong(text) if markdown => Cell::new(text.replace('|', "\\|")),
                 Entry::Strong(text) => Cell::new(text).add_attribute(Attribute::Bold),
                 Entry::Number(text) => Cell::new(text).set_alignment(CellAlignment::Right),
             }));
@@ -568,6 +571,9 @@ mod tests {
         assert!(lines[1..].iter().all(|line| display_width(line) <= 40) && lines.len() == 3, "{text}");
         assert!(lines[2].starts_with("  "));
         let markdown = Screen { format: Format::Markdown, ..screen };
+        let bar =
+            markdown.table(&["a", "b"], vec![vec![Entry::Name("x | y".into()), Entry::Number("1".into())]]);
+        assert!(bar.contains("| x \\| y | 1 |"), "{bar}");
         assert_eq!(markdown.prose(sentence), sentence);
         let page = "one\ntwo\n\n| a |\n| b |\nthree\n```text\nfour\nfive\n```\n- six\n- seven\n";
         let kept = "one\n\ntwo\n\n| a |\n| b |\n\nthree\n```text\nfour\nfive\n```\n- six\n- seven\n";

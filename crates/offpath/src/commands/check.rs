@@ -260,6 +260,12 @@ pub(super) fn headline(one: &Advice, objective: Objective, unit: Unit) -> String
             ),
         };
     }
+    for (rival, there) in &one.with_rivals {
+        gain += &format!(
+            "; {} by added-up demands under {rival}, which the evidence leaves open",
+            signed(there * 100.0, 1)
+        );
+    }
     match &one.scope {
         Scope::Operation(name) => format!("`{name}` alone {gain}"),
         Scope::All => gain,
@@ -332,6 +338,7 @@ pub struct AdviceReport {
     gain: GainReport,
     #[serde(skip_serializing_if = "Option::is_none")]
     brings: Option<BringsReport>,
+    gain_percent_by_overlay: BTreeMap<String, f64>,
     page: String,
 }
 
@@ -366,6 +373,11 @@ impl AdviceReport {
                 gain_percent_most: round(brings.most * 100.0),
                 may_lose: brings.may_lose(),
             }),
+            gain_percent_by_overlay: one
+                .with_rivals
+                .iter()
+                .map(|(rival, gain)| (rival.clone(), round(gain * 100.0)))
+                .collect(),
             page: format!("docs/advice/{}.md", one.rule),
         }
     }

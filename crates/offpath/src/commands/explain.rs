@@ -199,11 +199,12 @@ fn page(line: &Line, inside: &Inside, fitted: &[String], context: &Context) -> S
     if let Some(verdict) = &line.verdict {
         let interval = match (line.low, line.high) {
             (Some(low), Some(high)) if high - low > 1e-9 * high.abs() => {
-                format!(
-                    ", 80% interval {} to {} (open mechanisms and past errors in it)",
-                    figure(low),
-                    figure(high)
-                )
+                // A row that was fitted, restates another or says where something begins teaches no error and gets none.
+                let made_of = match line.widened {
+                    true => "open mechanisms and past errors in it",
+                    false => "of the profiles' numbers and open mechanisms alone",
+                };
+                format!(", 80% interval {} to {} ({made_of})", figure(low), figure(high))
             }
             _ => String::new(),
         };

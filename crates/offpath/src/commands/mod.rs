@@ -41,7 +41,8 @@ Exit codes:
   0   the answer is printed
   1   the tool ran, and the answer is negative: infeasible, stalled, not met
   2   the input is wrong: an unknown name, a missing unit, a file that is refused
-  70  a bug of offpath itself";
+  70  a bug of offpath itself
+  74  the answer cannot be written, as on a full disk";
 
 /// Size and plan SmartNIC offloads
 ///

@@ -246,6 +246,16 @@ pub fn unplanned(error: miette::Report) -> Failure {
 /// From which share of its time on a station's queue takes longer to settle than a window lasts.
 const NEAR: f64 = 0.95;
 
+/// What is said of a mix that takes atomics.
+const ATOMICS: &str = "atomics: no published row is about one, and how those that meet on one word wait for each other \
+                       is not modelled: read rates and intervals as upper bounds";
+
+/// What is said of few clients whose requests leave work behind.
+const HELD: &str = "a client's next request waits until the work in the background of its last one is over";
+
+/// Twice the standard deviation of the difference of two shares of 128 draws each.
+const BY_CHANCE: f64 = 0.125;
+
 /// What no model speaks of, whatever the design.
 const NOT_MODELLED: [&str; 5] = [
     "very many connections",
@@ -467,6 +477,9 @@ impl Page<'_> {
         if !self.study.clients.is_empty() {
             text += &screen.heading("Few clients, one request each, on the twin");
             text += &self.clients_table(screen);
+            if self.has_background() {
+                text += &format!("{HELD}\n");
+            }
         }
         if curve {
             text +=
@@ -518,8 +531,14 @@ impl Page<'_> {
             Some((false, false)) => "; TWIN AND PLAN DIFFER",
             Some(_) => "; NOT CONFIRMED by the twin",
         };
+        // A reader who takes the best set of most draws takes another one.
+        let more =
+            plan.recommendation.best_sets.first().filter(|(set, _)| *set != plan.optimal.composition());
+        let rival = more.map_or_else(String::new, |(set, share)| {
+            format!(", {} in {:.0}%", set.join(" + "), share * 100.0)
+        });
         let mut text = format!(
-            "answer: {}: {} {}{range}{tail}; basis: {}{}; the card's best set in {:.0}% of draws{confirmed}\n",
+            "answer: {}: {} {}{range}{tail}; basis: {}{}; the card's best set in {:.0}% of draws{rival}{confirmed}\n",
             shares_text(&plan.optimal.shares),
             short(unit.of_rate(plan.optimal.rate.value)),
             unit.name(),
@@ -528,8 +547,7 @@ impl Page<'_> {
             plan.recommendation.best_in * 100.0
         );
         if self.has_atomics() {
-            text += "atomics: no published row is about one, and how those that meet on one word wait for each other is not \
-                     modelled: read rates and intervals as upper bounds\n";
+            text += &format!("{ATOMICS}\n");
         }
         if let Some(load) = self.study.design.objective.load() {
             text += &format!(
@@ -657,7 +675,7 @@ impl Page<'_> {
             .collect();
         let together = bounds.len() > 1
             && plan.optimal.bounds.iter().all(|bound| bound.gain_percent.is_some_and(|gain| gain < 0.05));
-        let together = if together { "; only more of all of them together helps" } else { "" };
+        let together = if together { "; more of one of them alone brings nothing" } else { "" };
         if !bounds.is_empty() {
             text += &format!("binds: {}{together}\n", bounds.join(", "));
         }
@@ -686,7 +704,6 @@ impl Page<'_> {
         all.map(|(name, (_, share))| (name, *share)).max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
-    /// Why the best mix beats greedy, where it does.
     /// What the alternatives do that the best mix takes, as the design describes them.
     fn taken(&self) -> String {
         let plan = self.plan();
@@ -698,6 +715,7 @@ impl Page<'_> {
         if described.is_empty() { String::new() } else { format!("takes {}\n", described.join(". ")) }
     }
 
+    /// Why the best mix beats greedy, where it does.
     fn why_better(&self, gain: f64) -> String {
         let plan = self.plan();
         if gain < 0.05 {
@@ -784,6 +802,18 @@ impl Page<'_> {
     }
 
     /// Whether the best mix takes an alternative with an atomic.
+    /// What the design's author may not have meant, and what no figure says by itself.
+    fn notes(&self) -> Vec<String> {
+        let study = self.study;
+        let atomics = self.has_atomics().then(|| ATOMICS.to_string());
+        let said = study.design.warnings.iter().chain(&study.design.notes).chain(&study.notes).cloned();
+        atomics.into_iter().chain(said).collect()
+    }
+
+    fn has_background(&self) -> bool {
+        self.plan().alternatives.iter().any(|one| one.demand.background > 0.0)
+    }
+
     fn has_atomics(&self) -> bool {
         let taken =
             |name: &str| self.plan().optimal.shares.iter().any(|(own, share)| own == name && *share > 0.0);
@@ -1023,6 +1053,10 @@ impl Page<'_> {
         // How many draws each mechanism gets is a choice, so that a reader who leans to one sees what it says.
         let by_mechanism = sure.best_in_by_mechanism.map_or_else(String::new, |(base, open)| {
             let rivals: Vec<&str> = self.study.variants.iter().map(|one| one.overlay.as_str()).collect();
+            // Draws that chance alone tells apart say nothing of the mechanisms.
+            if (base - open).abs() < BY_CHANCE {
+                return String::new();
+            }
             format!(
                 " ({:.0}% of those of the base, {:.0}% of those under {})",
                 base * 100.0,

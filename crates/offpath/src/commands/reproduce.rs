@@ -514,7 +514,7 @@ fn score(seen: &Reproduced, screen: &Screen) -> String {
         row("- of them on times that were measured here", s.measured_here, ""),
         row("- the nearest published row instead", s.nearest_within, ""),
         row("predicted: orders and bounds", s.orders, "95%"),
-        row("no predictions: restate others, cannot fail", s.restated, ""),
+        row("no predictions: restate others, or were given", s.restated, ""),
         row("fitted, or decided a number by hand", s.fitted, "90%"),
         row("- inside their 80% interval", s.covered_fitted, ""),
         row(

@@ -25,7 +25,8 @@ pub use trial::{Added, Bench, Case, Gain, SEEDS};
 
 use crate::check::{self, Gap, Settled, settle};
 use crate::design::{Objective, Runs};
-use crate::planner::{Ready, prepare};
+use crate::planner::{Ready, Setting, prepare, shares_run};
+use crate::program::Fold;
 use similar::TextDiff;
 use std::collections::BTreeMap;
 
@@ -125,6 +126,9 @@ pub struct Advice {
     pub gain: Gain,
     /// What that rests on besides, where the remedy itself states numbers that nobody measured of this system.
     pub brings: Option<Brings>,
+    /// Under each mechanism that the evidence leaves open, by its overlay, what added-up demands let expect of it as a
+    /// share, where that is another gain than the base mechanism's.
+    pub with_rivals: Vec<(String, f64)>,
 }
 
 /// Numbers that a remedy states with an interval.
@@ -539,6 +543,7 @@ fn best(
             keep(reasons.entry(one.rule).or_default(), reason);
             continue;
         }
+        let with_rivals = with_rivals(bench, current, &one.tried.case, (scope, RULES[one.rule].level))?;
         let found = Advice {
             rule: RULES[one.rule].name,
             why: one.why,
@@ -547,6 +552,7 @@ fn best(
             scope: scope.clone(),
             gain,
             brings,
+            with_rivals,
         };
         return Ok(Some((found, one.tried.case)));
     }
@@ -574,6 +580,44 @@ fn brings(
         found.numbers.push(one.id.to_string());
     }
     Ok((!found.numbers.is_empty()).then_some(found))
+}
+
+/// From which difference on a gain under another mechanism is another gain.
+const ANOTHER: f64 = 0.01;
+
+/// What a change gains under each mechanism that the evidence leaves open, where that is another gain than the base
+/// mechanism's. Who may choose the mix chooses it again there.
+fn with_rivals(
+    bench: &Bench<'_>,
+    given: &Case,
+    changed: &Case,
+    (scope, level): (&Scope, Level),
+) -> Result<Vec<(String, f64)>, miette::Report> {
+    let gain = |setting: &Setting| -> Result<f64, miette::Report> {
+        let added = |case: &Case| -> Result<Added, miette::Report> {
+            let ready = prepare(&case.design, setting)?;
+            let folds: Vec<Fold> = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
+            let shares = match level {
+                Level::Mix if case.design.runs == Runs::Best => shares_run(&case.design, &ready, &folds)?,
+                _ => case.shares.clone(),
+            };
+            trial::added(&Case { shares, ..case.clone() }, &ready, scope)
+        };
+        Ok(expected(given.design.objective, &added(given)?, &added(changed)?))
+    };
+    let base = gain(bench.setting)?;
+    let mut found = Vec::new();
+    let system = bench.setting.system(&given.design, &given.design.device)?;
+    for (rival, _) in system.rivals.iter().filter(|(rival, _)| !bench.setting.overlays.contains(rival)) {
+        let setting = Setting { mechanism: Some(rival.clone()), ..bench.setting.clone() };
+        // A mechanism under which the design is none, or does not carry its load, has no gain.
+        if let Ok(there) = gain(&setting)
+            && (there - base).abs() > ANOTHER
+        {
+            found.push((rival.clone(), there));
+        }
+    }
+    Ok(found)
 }
 
 /// A gain's interval in words.

@@ -141,9 +141,13 @@ fn answer(page: &Page<'_>) -> Section {
     if !bounds.is_empty() {
         facts.push(Fact::new("binds", bounds.join(", "), ""));
     }
-    Section::new("answer", "The answer")
+    let answer = Section::new("answer", "The answer")
         .saying(format!("Goal: {}{}.", page.goal(), page.constraints()))
-        .with(Block::Facts(facts))
+        .with(Block::Facts(facts));
+    match page.notes() {
+        notes if notes.is_empty() => answer,
+        notes => answer.with(Block::Notes(notes)),
+    }
 }
 
 /// The advice that gains on the twin; nothing where none does.

@@ -82,6 +82,7 @@ impl Page<'_> {
             workload: &study.design.workload,
             workload_properties: &study.design.workload_properties,
             objective: self.goal(),
+            notes: self.notes(),
             unit: unit.name(),
             fetch_engine: self
                 .study
@@ -384,6 +385,7 @@ pub(super) struct Report<'p> {
     workload: &'p str,
     workload_properties: &'p BTreeMap<String, String>,
     objective: String,
+    notes: Vec<String>,
     unit: &'static str,
     fetch_engine: Option<String>,
     cache_hit_ratio: Option<f64>,
