@@ -122,7 +122,8 @@ impl Next {
 
     fn of(plan: &Plan, system: &System) -> Next {
         let yours = plan.recommendation.rests_on.iter().filter(|rest| rest.origin == Origin::Yours);
-        let tells = yours.filter(|rest| !rest.is_drawn || rest.moves >= Next::TELLS);
+        let tells = yours
+            .filter(|rest| !rest.is_drawn || rest.moves >= Next::TELLS && narrows(plan, rest.moves.ln_1p()));
         let heaviest = tells.max_by(|a, b| a.weight.total_cmp(&b.weight));
         if let Some(rest) = heaviest.filter(|rest| rest.weight >= Next::DECIDES) {
             let (number, weight) = (rest.number.clone(), rest.weight);
@@ -134,7 +135,8 @@ impl Next {
         }
         let worth = |at: Option<f64>| at.unwrap_or(f64::INFINITY);
         let tells = |one: &&Influence| {
-            one.changes.is_some() || (worth(one.at_low) / worth(one.at_high)).ln().abs() >= Next::TELLS
+            let moved = (worth(one.at_low) / worth(one.at_high)).ln().abs();
+            one.changes.is_some() || moved >= Next::TELLS && narrows(plan, moved / 2.0)
         };
         match plan.influences.iter().find(tells) {
             Some(one) => Next::Number(one.clone()),
@@ -144,6 +146,16 @@ impl Next {
             },
         }
     }
+}
+
+/// Whether the interval of a plan's worth is narrower, by as much as tells, once it is known what moves it to either side
+/// by this logarithm: what past predictions were wrong by stays, and independent parts add up by their squares.
+fn narrows(plan: &Plan, moved: f64) -> bool {
+    let (low, high) = plan.worth.range_80;
+    let half = (high / low).ln() / 2.0;
+    // Of a number that is drawn evenly between its ends 80% reach as far as this.
+    let own = 0.8 * moved;
+    !half.is_finite() || own >= half || 1.0 - (1.0 - (own / half).powi(2)).sqrt() >= Next::TELLS
 }
 
 /// Everything that a plan says of a design.

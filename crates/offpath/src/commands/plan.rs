@@ -531,12 +531,7 @@ impl Page<'_> {
             Some((false, false)) => "; TWIN AND PLAN DIFFER",
             Some(_) => "; NOT CONFIRMED by the twin",
         };
-        // A reader who takes the best set of most draws takes another one.
-        let more =
-            plan.recommendation.best_sets.first().filter(|(set, _)| *set != plan.optimal.composition());
-        let rival = more.map_or_else(String::new, |(set, share)| {
-            format!(", {} in {:.0}%", set.join(" + "), share * 100.0)
-        });
+        let rival = self.rival_set();
         let mut text = format!(
             "answer: {}: {} {}{range}{tail}; basis: {}{}; the card's best set in {:.0}% of draws{rival}{confirmed}\n",
             shares_text(&plan.optimal.shares),
@@ -702,6 +697,17 @@ impl Page<'_> {
         }
         let all = settled.loaded.fullest.iter();
         all.map(|(name, (_, share))| (name, *share)).max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// The set of alternatives that is the best in more draws than the recommended one, where there is one: a reader who
+    /// takes the best set of most draws takes that.
+    fn rival_set(&self) -> String {
+        let plan = self.plan();
+        let more =
+            plan.recommendation.best_sets.first().filter(|(set, _)| *set != plan.optimal.composition());
+        more.map_or_else(String::new, |(set, share)| {
+            format!(", {} in {:.0}%", set.join(" + "), share * 100.0)
+        })
     }
 
     /// What the alternatives do that the best mix takes, as the design describes them.

@@ -127,7 +127,7 @@ fn answer(page: &Page<'_>) -> Section {
     ));
     facts.push(Fact::new(
         "best in",
-        format!("{:.0}% of draws{}", sure.best_in * 100.0, page.best_by()),
+        format!("{:.0}% of draws{}{}", sure.best_in * 100.0, page.best_by(), page.rival_set()),
         match sure.carried_in < 1.0 {
             true => format!(
                 "of those that carry it, {:.0}% of {} joint draws",
