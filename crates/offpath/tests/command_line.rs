@@ -235,6 +235,18 @@ fn copy(of: &str) -> (tempfile::TempDir, std::path::PathBuf) {
     (folder, file)
 }
 
+/// A design of one alternative that takes these steps, in a folder of its own.
+fn written(steps: &str) -> (tempfile::TempDir, std::path::PathBuf, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("design.toml");
+    let text = format!(
+        "[design]\nname = \"t\"\ndevice = \"bluefield2\"\ntestbed = \"rack\"\nobjective = \"most-throughput\"\n\
+         rank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\nrequest = [{steps}]\n"
+    );
+    fs::write(&file, &text).expect("it can be written");
+    (folder, file, text)
+}
+
 #[test]
 fn a_check_says_measures_and_writes() {
     let (folder, file) = copy(MISTAKES);
@@ -278,13 +290,10 @@ fn a_refusal_points_at_what_it_names() {
 /// What loses at one end of what it assumes is shown, and written into nobody's file.
 #[test]
 fn a_remedy_that_may_lose_is_not_written() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("design.toml");
-    let text = "[design]\nname = \"t\"\ndevice = \"bluefield2\"\ntestbed = \"rack\"\n\
-                objective = \"most-throughput\"\nrank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\n\
-                request = [{ send-ud = \"client-host\", bytes = \"16 B\" }, { compute = \"host\", time = \"3 us\" },\
-                { send-ud = \"host-client\", bytes = \"64 B\" }]\n";
-    fs::write(&file, text).expect("it can be written");
+    let (_folder, file, text) = written(
+        "{ send-ud = \"client-host\", bytes = \"16 B\" }, { compute = \"host\", time = \"3 us\" }, \
+         { send-ud = \"host-client\", bytes = \"64 B\" }",
+    );
     let path = file.to_str().expect("a UTF-8 path");
     let shown = answer(&["check", path]);
     assert!(
@@ -310,13 +319,8 @@ fn a_remedy_that_may_lose_is_not_written() {
 
 #[test]
 fn a_check_of_a_mix_that_the_twin_does_not_confirm_measures_nothing() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("design.toml");
     // No twin holds as many requests in flight as would fill a station while each waits for 1 ms.
-    let text = "[design]\nname = \"t\"\ndevice = \"bluefield2\"\ntestbed = \"rack\"\n\
-                objective = \"most-throughput\"\nrank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\n\
-                request = [{ read = \"client-soc\", bytes = \"64 B\" }, { wait = \"1 ms\" }]\n";
-    fs::write(&file, text).expect("it can be written");
+    let (_folder, file, text) = written("{ read = \"client-soc\", bytes = \"64 B\" }, { wait = \"1 ms\" }");
     let path = file.to_str().expect("a UTF-8 path");
     let said = offpath(&["check", path, "--fix"]);
     assert_eq!(said.code, 1, "{}{}", said.stdout, said.stderr);

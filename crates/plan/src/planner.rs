@@ -86,10 +86,7 @@ pub struct Mix {
 impl Mix {
     /// The alternatives that it takes more than half a percent of, by name.
     pub fn composition(&self) -> Vec<String> {
-        let taken = self.shares.iter().filter(|(_, share)| *share > solve::TAKEN);
-        let mut set: Vec<String> = taken.map(|(name, _)| name.clone()).collect();
-        set.sort();
-        set
+        solve::made_of(self.shares.iter().map(|(name, share)| (name, share)))
     }
 }
 

@@ -462,12 +462,17 @@ pub(crate) fn best_set(
     if is_as_good { composition(&own) } else { best_of_all }
 }
 
-/// The share from which on a mix is said to be made of an alternative.
-pub(crate) const TAKEN: f64 = 0.005;
-
-/// The alternatives that a mix is made of, by name.
+/// The alternatives that a mix takes more than half a percent of, by name.
 pub(crate) fn composition(solution: &Solution) -> Vec<String> {
-    solution.shares.iter().filter(|(_, share)| **share > TAKEN).map(|(name, _)| name.clone()).collect()
+    made_of(&solution.shares)
+}
+
+/// [`composition`] by the shares alone.
+pub(crate) fn made_of<'s>(shares: impl IntoIterator<Item = (&'s String, &'s f64)>) -> Vec<String> {
+    let taken = shares.into_iter().filter(|(_, share)| **share > 0.005);
+    let mut names: Vec<String> = taken.map(|(name, _)| name.clone()).collect();
+    names.sort();
+    names
 }
 
 /// A mix's shares by alternative, the largest first.

@@ -404,7 +404,7 @@ fn a_gain_is_told_under_each_open_mechanism() {
     };
     let (base, told) = gain(&[]);
     let (pool, nothing) = gain(&["one-pool"]);
-    let [(rival, there)] = &told[..] else { panic!("{told:?}") };
+    let [(rival, Some(there))] = &told[..] else { panic!("{told:?}") };
     assert_eq!((rival.as_str(), nothing), ("one-pool", vec![]));
     assert!((there - pool).abs() < 0.03 && base > pool + 0.2, "{base}, {there} told, {pool} measured");
 }

@@ -261,10 +261,11 @@ pub(super) fn headline(one: &Advice, objective: Objective, unit: Unit) -> String
         };
     }
     for (rival, there) in &one.with_rivals {
-        gain += &format!(
-            "; {} by added-up demands under {rival}, which the evidence leaves open",
-            signed(there * 100.0, 1)
+        let there = there.map_or_else(
+            || "no plan".to_string(),
+            |there| format!("{} by added-up demands", signed(there * 100.0, 1)),
         );
+        gain += &format!("; {there} under {rival}, which the evidence leaves open");
     }
     match &one.scope {
         Scope::Operation(name) => format!("`{name}` alone {gain}"),
@@ -338,7 +339,7 @@ pub struct AdviceReport {
     gain: GainReport,
     #[serde(skip_serializing_if = "Option::is_none")]
     brings: Option<BringsReport>,
-    gain_percent_by_overlay: BTreeMap<String, f64>,
+    gain_percent_by_overlay: BTreeMap<String, Option<f64>>,
     page: String,
 }
 
@@ -376,7 +377,7 @@ impl AdviceReport {
             gain_percent_by_overlay: one
                 .with_rivals
                 .iter()
-                .map(|(rival, gain)| (rival.clone(), round(gain * 100.0)))
+                .map(|(rival, gain)| (rival.clone(), gain.map(|gain| round(gain * 100.0))))
                 .collect(),
             page: format!("docs/advice/{}.md", one.rule),
         }

@@ -127,8 +127,8 @@ pub struct Advice {
     /// What that rests on besides, where the remedy itself states numbers that nobody measured of this system.
     pub brings: Option<Brings>,
     /// Under each mechanism that the evidence leaves open, by its overlay, what added-up demands let expect of it as a
-    /// share, where that is another gain than the base mechanism's.
-    pub with_rivals: Vec<(String, f64)>,
+    /// share, where that is another gain than the base mechanism's; none where the design has no plan under it.
+    pub with_rivals: Vec<(String, Option<f64>)>,
 }
 
 /// Numbers that a remedy states with an interval.
@@ -586,13 +586,13 @@ fn brings(
 const ANOTHER: f64 = 0.01;
 
 /// What a change gains under each mechanism that the evidence leaves open, where that is another gain than the base
-/// mechanism's. Who may choose the mix chooses it again there.
+/// mechanism's, and none where the design or its change has no plan. Who may choose the mix chooses it again there.
 fn with_rivals(
     bench: &Bench<'_>,
     given: &Case,
     changed: &Case,
     (scope, level): (&Scope, Level),
-) -> Result<Vec<(String, f64)>, miette::Report> {
+) -> Result<Vec<(String, Option<f64>)>, miette::Report> {
     let gain = |setting: &Setting| -> Result<f64, miette::Report> {
         let added = |case: &Case| -> Result<Added, miette::Report> {
             let ready = prepare(&case.design, setting)?;
@@ -610,10 +610,8 @@ fn with_rivals(
     let system = bench.setting.system(&given.design, &given.design.device)?;
     for (rival, _) in system.rivals.iter().filter(|(rival, _)| !bench.setting.overlays.contains(rival)) {
         let setting = Setting { mechanism: Some(rival.clone()), ..bench.setting.clone() };
-        // A mechanism under which the design is none, or does not carry its load, has no gain.
-        if let Ok(there) = gain(&setting)
-            && (there - base).abs() > ANOTHER
-        {
+        let there = gain(&setting).ok();
+        if there.is_none_or(|there| (there - base).abs() > ANOTHER) {
             found.push((rival.clone(), there));
         }
     }
@@ -636,4 +634,30 @@ pub fn interval(gain: &Gain) -> String {
 /// The lines that differ, with one line around them.
 fn diff(before: &str, after: &str) -> String {
     TextDiff::from_lines(before, after).unified_diff().context_radius(1).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::design::Changes;
+    use offpath_profile::Library;
+    use offpath_twin::Seed;
+    use std::path::Path;
+
+    /// A load that one mechanism carries and the other does not: a gain there is none, and that is told.
+    #[test]
+    fn a_rival_under_which_there_is_no_plan_is_told() {
+        let text = "[design]\nname = \"t\"\ndevice = \"bluefield2\"\nobjective = \"least-host-cpu\"\n\
+                    offered_load = \"155 M/s\"\nrank_by = \"throughput\"\n\
+                    [[alternative]]\nname = \"host\"\nrequest = [{ read = \"client-host\", bytes = \"64 B\" }]\n\
+                    [[alternative]]\nname = \"soc\"\nrequest = [{ read = \"client-soc\", bytes = \"64 B\" }]\n";
+        let (overlays, settings) = (vec![], vec![]);
+        let library = Library::builtin();
+        let setting = Setting { library, overlays, settings, testbed: None, mode: None, mechanism: None };
+        let changes = Changes::default();
+        let bench = Bench::new("design.toml", Path::new("."), &changes, &setting, Seed::new(1));
+        let (case, _) = bench.case(text, None).expect("it is carried");
+        let told = with_rivals(&bench, &case, &case, (&Scope::All, Level::Mix)).expect("there is a base");
+        assert_eq!(told, [("one-pool".to_string(), None)]);
+    }
 }
