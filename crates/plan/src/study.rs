@@ -7,7 +7,7 @@
 
 use crate::advice::{self, Advised, Bench, Depth};
 use crate::check::{
-    self, Checked, Chosen, Gap, Point, Settled, plan_and_check, settle, settle_alone, settle_counting,
+    self, Checked, Chosen, Gap, Point, Settled, demands, plan_and_check, settle, settle_alone,
 };
 use crate::coded::{self, Agreement};
 use crate::confidence::{Influence, Mechanism, Origin};
@@ -457,15 +457,15 @@ fn plan_ends(
         }
         // With a value that the design or its system refuses there is no plan.
         let Ok((design, ready)) = base.ready_at(&[(factor, value)]) else { return Ok(None) };
-        let settled = match settle_counting(&design, &ready, Chosen::Added, COUNTED_AT_ENDS, seed) {
-            Ok(settled) => settled,
+        let folds = match demands(&design, &ready, COUNTED_AT_ENDS, seed) {
+            Ok(folds) => folds,
             Err(error) if error.is::<PlanError>() => return Ok(None),
             Err(error) => return Err(error),
         };
         let parts = Part::all(&ready);
-        let optimal = evaluate(&design, &parts, &settled.folds, false)?.optimal;
-        let worth = solve::worth(&design, &parts, &settled.folds, &optimal);
-        let set = solve::best_set(&design, &parts, &settled.folds, &optimal, &usual);
+        let optimal = evaluate(&design, &parts, &folds, false)?.optimal;
+        let worth = solve::worth(&design, &parts, &folds, &optimal);
+        let set = solve::best_set(&design, &parts, &folds, &optimal, &usual);
         Ok(Some((worth, (set != usual).then_some(set))))
     });
     let mut planned = planned.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter();

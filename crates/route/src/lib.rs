@@ -34,5 +34,6 @@ pub use ledger::{Demand, Ledger, LinkPackets, Reader, Reading, Term, Unloaded};
 pub use path::{Path, RouteError, Verb};
 pub use station::{Kind, Station, StationId};
 pub use visit::{
-    Access, Contexts, Hop, MOST_ENDPOINTS, MOST_GROUPS, Mark, Pick, Requests, Route, Train, Visit,
+    Access, Contexts, Hop, LEAST_BURST, MOST_BURSTS, MOST_ENDPOINTS, MOST_GROUPS, Mark, Pick, Requests,
+    Route, Train, Visit,
 };

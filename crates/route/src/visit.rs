@@ -140,9 +140,9 @@ pub struct Train {
 }
 
 /// Most bursts of one train.
-const MOST_BURSTS: u64 = 1024;
-/// Least payload of a burst.
-const BURST: u64 = 16 << 10;
+pub const MOST_BURSTS: u32 = 1024;
+/// Least payload of a burst, where a train has more than one.
+pub const LEAST_BURST: Bytes = Bytes::new(16 << 10);
 
 impl Train {
     /// Bytes of one burst: at least 16 KiB, whole segments, at most 1024 bursts a message.
@@ -152,7 +152,7 @@ impl Train {
 
     /// The same with the times and the burst that follow from its bytes and hops.
     pub(crate) fn costed(mut self) -> Train {
-        let least = self.bytes.get().div_ceil(MOST_BURSTS).max(BURST);
+        let least = self.bytes.get().div_ceil(u64::from(MOST_BURSTS)).max(LEAST_BURST.get());
         let segment = self.segment.get().max(1);
         self.burst = Bytes::new(least.div_ceil(segment) * segment);
         let first = self.segment.min(self.bytes);

@@ -480,7 +480,7 @@ fn broken(case: &Case, base: &Added, changed: &Added) -> Option<String> {
     }
     // What the twin cannot hold it would show to carry less than it does.
     let (needed, most) = (design.objective == Objective::MostThroughput)
-        .then(|| check::crowded(changed.capacity, changed.latency_s))
+        .then(|| check::crowded((changed.capacity, changed.latency_s), changed.most_in_flight))
         .flatten()?;
     Some(format!("takes about {needed:.0} requests under way, and the twin runs {most}"))
 }

@@ -1,7 +1,7 @@
 //! Measuring a remedy: the design as given and as changed, on the twin, with the same seeds.
 
 use super::Scope;
-use crate::check::{Counted, run_mix};
+use crate::check::{Counted, Moves, run_mix};
 use crate::design::{Changes, Design, Objective};
 use crate::observe::RunError;
 use crate::planner::{Ready, Setting, prepare, shares_run};
@@ -62,6 +62,8 @@ pub struct Added {
     pub longest_s: f64,
     /// Host processor seconds a request.
     pub host_cpu_s: f64,
+    /// Most requests that a saturated run of it has under way.
+    pub most_in_flight: u32,
 }
 
 /// What one run shows.
@@ -144,7 +146,9 @@ pub fn added(case: &Case, ready: &[Ready], scope: &Scope) -> Result<Added, miett
     let solution = solve::at_fixed(&case.design, &Part::all(&ready), &folds, &case.shares)?;
     let (capacity, limited) = (solution.total, solve::limited(&solution));
     let share = |name: &str| case.shares.iter().find(|(own, _)| own == name).map_or(0.0, |(_, share)| *share);
-    let mut sum = Added { capacity, limited, latency_s: 0.0, longest_s: 0.0, host_cpu_s: 0.0 };
+    let most_in_flight = Moves::of(&ready, &case.shares).most_in_flight();
+    let mut sum =
+        Added { capacity, limited, latency_s: 0.0, longest_s: 0.0, host_cpu_s: 0.0, most_in_flight };
     for (one, fold) in ready.iter().zip(&folds) {
         let share = share(&one.alternative.name);
         if share <= 0.0 {

@@ -1,7 +1,7 @@
 //! A plan beside what the loaded twin carries: agreement, a difference with the station that fills first, or a run that does
 //! not tell.
 
-use super::run::{COUNTED, MOST_IN_FLIGHT, TIMES, extremes};
+use super::run::{COUNTED, Moves, TIMES, extremes, is_short};
 use super::{Settled, is_slot};
 use crate::design::Design;
 use crate::observe::{Loaded, OPEN_LOOP_TASKS};
@@ -78,9 +78,9 @@ pub(super) fn too_many(unloaded: f64, loaded: &Loaded) -> Option<(f64, u32)> {
 
 /// How many requests a mix has under way when its stations are busy, and how many the twin runs, where these are
 /// too few: then it shows less than the stations carry.
-pub(crate) fn crowded(rate: f64, latency_s: f64) -> Option<(f64, u32)> {
+pub(crate) fn crowded((rate, latency_s): (f64, f64), most: u32) -> Option<(f64, u32)> {
     let needed = rate * latency_s;
-    (needed > f64::from(MOST_IN_FLIGHT)).then_some((needed, MOST_IN_FLIGHT))
+    (needed > f64::from(most)).then_some((needed, most))
 }
 
 /// Why a window does not tell what a mix carries, where it does not.
@@ -91,12 +91,19 @@ pub(super) fn blind(
     (rate, latency_s): (f64, f64),
     load: Option<f64>,
 ) -> Option<String> {
+    let moves = Moves::of(ready, shares);
+    let most = moves.most_in_flight();
     let crowded = match load {
-        None => self::crowded(rate, latency_s),
+        None => self::crowded((rate, latency_s), most),
         Some(load) => too_many(load * latency_s, loaded),
     };
     if let Some((needed, most)) = crowded {
-        return Some(format!("it takes about {needed:.0} requests under way, and the twin runs {most}"));
+        let of = if moves.are_many() && load.is_none() { moves.of_each_request() } else { String::new() };
+        return Some(format!("it takes about {needed:.0} requests under way, and the twin runs {most}{of}"));
+    }
+    if load.is_none() && moves.are_many() && loaded.in_flight == most && is_short(loaded, rate) {
+        let of = moves.of_each_request();
+        return Some(format!("more requests under way might carry more, and the twin runs {most}{of}"));
     }
     let Extremes { rarest, longest_s } = extremes(ready, shares);
     let window = loaded.window.as_seconds();

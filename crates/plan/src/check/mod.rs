@@ -8,7 +8,7 @@ mod tail;
 pub use compare::{Fullest, Gap, fullest};
 pub(crate) use compare::{crowded, differs, stretched};
 pub use curve::{Point, curve, few_clients, of_clients};
-pub(crate) use run::{Counted, run_mix};
+pub(crate) use run::{Counted, Moves, run_mix};
 
 use crate::confidence::{Doubt, Mechanism};
 use crate::design::{Design, Objective};
@@ -127,11 +127,7 @@ pub fn settle_counting(
     seed: Seed,
 ) -> Result<Settled, miette::Report> {
     let (idle, sampled, widest) = observe_all(ready, seed)?;
-    let load = design.objective.load();
-    let mut held = hold(design, ready, &idle, chosen, (load, Counted::requests(counted)), seed)?;
-    if matches!(chosen, Chosen::Best | Chosen::Added) {
-        held = or_alone(design, ready, &idle, held, counted, seed)?;
-    }
+    let mut held = best_held(design, ready, &idle, chosen, Counted::requests(counted), seed)?;
     let load = held.load;
     let is_told = || self::blind(ready, &held.shares, &held.loaded, held.sizes, load).is_none();
     if let (Chosen::Best, Objective::LowestP99 { load: offered }) = (chosen, design.objective)
@@ -139,8 +135,8 @@ pub fn settle_counting(
     {
         let shares = lowest_tail(design, ready, &held.folds, offered, seed)?;
         if shares != held.shares {
-            let counted = (load, Counted::requests(counted));
-            held = hold(design, ready, &idle, Chosen::Held(&shares), counted, seed)?;
+            held =
+                hold(design, ready, &idle, Chosen::Held(&shares), (load, Counted::requests(counted)), seed)?;
         }
     }
     let blind = blind(ready, &held.shares, &held.loaded, held.sizes, load);
@@ -174,6 +170,18 @@ pub fn settle_counting(
         widest,
         idle,
     })
+}
+
+/// What a request of each alternative demands, its slots held as long as in the mix that is best by adding up. Nothing
+/// is held to what the twin carries, so loaded windows of so few requests will do as tell for how long slots are held.
+pub fn demands(
+    design: &Design,
+    ready: &[Ready],
+    counted: f64,
+    seed: Seed,
+) -> Result<Vec<Fold>, miette::Report> {
+    let (idle, ..) = observe_all(ready, seed)?;
+    Ok(best_held(design, ready, &idle, Chosen::Added, Counted::requests(counted), seed)?.folds)
 }
 
 /// A mix whose slots are held as long as was solved for.
@@ -229,7 +237,7 @@ fn hold(
         let load = load.or_else(|| solve::limited(&solution));
         // A twin that runs fewer requests than the mix has under way shows nothing of it: neither what it carries nor
         // for how long its slots are held.
-        let is_blind = load.is_none() && crowded(rate, latency_s).is_some();
+        let is_blind = load.is_none() && crowded(sizes, Moves::of(ready, &shares).most_in_flight()).is_some();
         let loaded = run_mix(ready, &shares, sizes, load, counted, seed)?;
         let (factors, moved) = match is_blind {
             true => (Vec::new(), 0.0),
@@ -243,6 +251,22 @@ fn hold(
     unreachable!("the rounds are bounded")
 }
 
+/// The mix that was chosen, or what is better by itself where the best is sought.
+fn best_held(
+    design: &Design,
+    ready: &[Ready],
+    idle: &[Fold],
+    chosen: Chosen<'_>,
+    counted: Counted,
+    seed: Seed,
+) -> Result<Held, miette::Report> {
+    let held = hold(design, ready, idle, chosen, (design.objective.load(), counted), seed)?;
+    match chosen {
+        Chosen::Best | Chosen::Added => or_alone(design, ready, idle, held, counted, seed),
+        Chosen::Held(_) => Ok(held),
+    }
+}
+
 /// A settled mix, or the alternative that is better by itself ([`solve::replaces`]), its slots held as long as it alone
 /// holds them: what
 /// a mix takes waits for what else is in it.
@@ -251,7 +275,7 @@ fn or_alone(
     ready: &[Ready],
     idle: &[Fold],
     held: Held,
-    counted: f64,
+    counted: Counted,
     seed: Seed,
 ) -> Result<Held, miette::Report> {
     let parts = Part::all(ready);
@@ -269,8 +293,7 @@ fn or_alone(
         {
             continue;
         }
-        let counted = (None, Counted::requests(counted));
-        let one = hold(design, ready, idle, Chosen::Held(&shares), counted, seed)?;
+        let one = hold(design, ready, idle, Chosen::Held(&shares), (None, counted), seed)?;
         let slots = slots_of(&ready[index], &one.folds[index]);
         best.folds[index].slots_alone = slots;
         let of_one = (one.solution.total, latency(&one));

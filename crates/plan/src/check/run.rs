@@ -6,6 +6,7 @@ use crate::observe::{Arrivals, Loaded, RunError, load};
 use crate::planner::Ready;
 use crate::program::Extremes;
 use offpath_quantity::{Bytes, Time};
+use offpath_route::{LEAST_BURST, MOST_BURSTS};
 use offpath_twin::Seed;
 
 /// What of a loaded run is counted.
@@ -47,11 +48,17 @@ const MOST_MOVES: f64 = 1_000.0;
 /// Virtual time beyond which a window does not grow, a million seconds: 64 bits of picoseconds hold 18 of them.
 const LONGEST_WINDOW: Time = Time::from_ps(1_000_000_000_000_000_000);
 
-/// Payload that moves as one burst.
-const BURST: f64 = 16_384.0;
+/// Moves of a run before it is counted, which bound how many requests of many moves it has under way.
+const MOST_WORK: f64 = 1_000_000.0;
+
+/// Requests that a closed loop gets at least, and an open loop is let settle by.
+const FEWEST_IN_FLIGHT: u32 = 32;
 
 /// Times that a rare case is taken in a window, and longest requests that fit it, for the window to tell.
 pub(super) const TIMES: f64 = 8.0;
+
+/// The least of longest requests that fit a window, where one makes many moves.
+const FEWEST_TIMES: f64 = 2.5;
 
 /// Requests of a window over those that are counted usually, at most.
 const MOST_LONGER: f64 = 16.0;
@@ -79,7 +86,49 @@ pub(super) fn own<'r>(ready: &'r [Ready], shares: &[(String, f64)]) -> (Vec<&'r 
 }
 
 /// Most requests in flight that a closed loop gets.
-pub(super) const MOST_IN_FLIGHT: u32 = 4096;
+const MOST_IN_FLIGHT: u32 = 4096;
+
+/// Events of the twin of which a mix's requests are made: the payload of a verb moves in bursts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moves {
+    /// Bursts of the largest payload.
+    payload: f64,
+    /// Verbs of the longest request, each as many as its bursts.
+    request: f64,
+}
+
+impl Moves {
+    pub(crate) fn of(ready: &[Ready], shares: &[(String, f64)]) -> Moves {
+        Moves::of_each(&own(ready, shares).0)
+    }
+
+    fn of_each(own: &[&Ready]) -> Moves {
+        let bursts =
+            |bytes: Bytes| 1.0 + (bytes.get() as f64 / LEAST_BURST.get() as f64).min(f64::from(MOST_BURSTS));
+        Moves {
+            payload: own.iter().flat_map(|one| one.compiled.payloads()).map(bursts).fold(1.0, f64::max),
+            request: own
+                .iter()
+                .map(|one| one.compiled.payloads().map(bursts).sum::<f64>())
+                .fold(0.0, f64::max),
+        }
+    }
+
+    /// Whether a closed loop gets fewer requests for how many they are.
+    pub(super) fn are_many(&self) -> bool {
+        self.most_in_flight() < MOST_IN_FLIGHT
+    }
+
+    /// Why it gets no more, after their number.
+    pub(super) fn of_each_request(&self) -> String {
+        format!(" of {:.0} verbs and bursts each", self.request)
+    }
+
+    /// Most requests that a closed loop gets of them.
+    pub(crate) fn most_in_flight(&self) -> u32 {
+        ((MOST_WORK / FEWEST_ROUNDS / self.request.max(1.0)) as u32).clamp(FEWEST_IN_FLIGHT, MOST_IN_FLIGHT)
+    }
+}
 
 /// By how much more are tried where a closed loop fills no station.
 const MORE_IN_FLIGHT: u32 = 4;
@@ -99,11 +148,17 @@ const FEWEST_ROUNDS: f64 = 2.0;
 /// Requests that keep every station of a mix busy: six times what is under way unloaded where these are few, and
 /// twice where they are many. Few long transfers that share a link end together, and it is idle until all are
 /// answered; of many it is not.
-fn enough(rate: f64, latency_s: f64) -> u32 {
+fn enough(rate: f64, latency_s: f64, most: u32) -> u32 {
     const FEW: f64 = 64.0;
     let unloaded = rate * latency_s;
     let times = 2.0 + 4.0 * (FEW / unloaded).min(1.0);
-    ((unloaded * times) as u32).clamp(32, MOST_IN_FLIGHT)
+    ((unloaded * times) as u32).clamp(FEWEST_IN_FLIGHT, most)
+}
+
+/// Whether a closed loop carries less than was solved for and fills no station.
+pub(super) fn is_short(loaded: &Loaded, rate: f64) -> bool {
+    let fullest = loaded.fullest.values().map(|(_, busy)| *busy).fold(0.0, f64::max);
+    loaded.throughput.mean < (1.0 - ALLOWED) * rate && fullest < 1.0 - ALLOWED / 2.0
 }
 
 /// Runs a mix at a load, or saturated: then with as many requests under way as fill a station, and counted
@@ -120,40 +175,37 @@ pub(crate) fn run_mix(
     let rate = offered.unwrap_or(capacity);
     // A large payload costs the twin an event a burst, and a request of many steps events for each, so fewer are
     // counted; their throughput varies less.
-    let bursts = |bytes: Bytes| 1.0 + bytes.get() as f64 / BURST;
-    let payload = own.iter().flat_map(|one| one.compiled.payloads()).map(bursts).fold(1.0, f64::max);
-    let moves = own.iter().map(|one| one.compiled.payloads().map(bursts).sum::<f64>()).fold(0.0, f64::max);
+    let all = Moves::of_each(&own);
+    let Moves { payload, request: moves } = all;
+    let most = all.most_in_flight();
     let fewest = (FEWEST * MOST_MOVES / moves).clamp(VERY_FEWEST, FEWEST);
     let counted = (counted / payload.max(moves / MOVES)).max(fewest);
     let Extremes { rarest, longest_s } = extremes(ready, named);
+    // One request of many moves passes by itself where others pass in turn.
+    let by_itself = |times: f64, fewest: f64| (times / (moves / MOVES).max(1.0)).max(fewest);
     let told = (TIMES / rarest)
-        .max(TIMES * longest_s * rate)
+        .max(by_itself(TIMES, FEWEST_TIMES) * longest_s * rate)
         .min(COUNTED.requests * MOST_LONGER / payload.max(moves / MOVES));
     // However long a run is that has fewer requests under way than the mix takes, it shows nothing of it.
-    let is_blind = offered.is_none() && crowded(capacity, latency_s).is_some();
+    let is_blind = offered.is_none() && crowded((capacity, latency_s), most).is_some();
     let counted = if is_blind { fewest } else { counted.max(told) };
     // However rarely they come: time in which nothing happens costs nothing.
     let window = Time::from_ps((counted / rate * 1e12) as u64).min(LONGEST_WINDOW);
     let run = |in_flight: u32, rounds: f64| {
         // Queues that a closed loop fills at its start have to drain once before anything is counted.
-        let settling = (latency_s * 8.0).max(longest_s * 2.0).min(counted / rate);
+        let settling = (latency_s * by_itself(TIMES, FEWEST_TIMES)).max(longest_s * 2.0).min(counted / rate);
         let round = if offered.is_none() { f64::from(in_flight) / rate } else { latency_s };
         let warm_up = f64::from(in_flight) / rate * rounds + settling + phase * round.max(latency_s);
         let arrivals = offered.map_or(Arrivals::Closed(in_flight), Arrivals::Poisson);
         load(&own, &shares, arrivals, Time::from_ps((warm_up * 1e12) as u64), window, seed.child("load"))
     };
-    let mut in_flight = enough(rate, latency_s);
-    // One request of many moves passes by itself where others pass in turn.
-    let mut rounds = (ROUNDS / (moves / MOVES).max(1.0)).max(FEWEST_ROUNDS);
+    let mut in_flight = enough(rate, latency_s, most);
+    let mut rounds = by_itself(ROUNDS, FEWEST_ROUNDS);
     let mut loaded = run(in_flight, rounds)?;
     // Steps of very different length bunch requests: then more of them are needed to fill a station, and it
     // takes longer until they have spread.
-    let is_short = |loaded: &Loaded| {
-        let fullest = loaded.fullest.values().map(|(_, busy)| *busy).fold(0.0, f64::max);
-        loaded.throughput.mean < (1.0 - ALLOWED) * rate && fullest < 1.0 - ALLOWED / 2.0
-    };
-    while offered.is_none() && is_short(&loaded) && in_flight < MOST_IN_FLIGHT {
-        in_flight = (in_flight * MORE_IN_FLIGHT).min(MOST_IN_FLIGHT);
+    while offered.is_none() && is_short(&loaded, rate) && in_flight < most {
+        in_flight = (in_flight * MORE_IN_FLIGHT).min(most);
         rounds = (SPREAD / f64::from(in_flight)).clamp(ROUNDS, MORE_ROUNDS);
         let more = run(in_flight, rounds)?;
         if more.throughput.mean <= loaded.throughput.mean * (1.0 + SETTLED) {

@@ -75,11 +75,15 @@ impl Sparse {
         self.write(offset, bytes);
         let mut at = offset + bytes.len() as u64;
         let end = at + zeros;
+        let upto = |at: u64, size: usize| (at / size as u64 * size as u64 + size as u64).min(end);
         while at < end {
-            let next = (at / PAGE as u64 * PAGE as u64 + PAGE as u64).min(end);
             let index = at as usize;
-            let table = self.directory[index / (PAGE * PAGES)].as_mut();
-            if let Some(page) = table.and_then(|table| table[index / PAGE % PAGES].as_mut()) {
+            let Some(table) = self.directory[index / (PAGE * PAGES)].as_mut() else {
+                at = upto(at, PAGE * PAGES);
+                continue;
+            };
+            let next = upto(at, PAGE);
+            if let Some(page) = table[index / PAGE % PAGES].as_mut() {
                 page[index % PAGE..index % PAGE + (next - at) as usize].fill(0);
             }
             at = next;
@@ -202,6 +206,7 @@ impl Timed {
 struct Part {
     from: u64,
     to: u64,
+    is_zero: bool,
     index: usize,
     lines: std::ops::Range<u64>,
 }
@@ -246,12 +251,14 @@ impl Content {
                     .map(|(index, write)| {
                         let lines = write.folded..write.visible(horizon);
                         let (from, (bytes, zeros)) = write.part(lines.start, lines.end);
-                        Part { from, to: from + bytes.len() as u64 + zeros, index, lines }
+                        let is_zero = bytes.is_empty();
+                        Part { from, to: from + bytes.len() as u64 + zeros, is_zero, index, lines }
                     })
                     .collect();
                 parts.sort_unstable_by_key(|part| part.from);
-                if parts.windows(2).all(|two| two[0].to <= two[1].from) {
-                    // Nothing is written twice, so that the order of the lines decides nothing.
+                let is_apart = parts.windows(2).all(|two| two[0].to <= two[1].from);
+                if is_apart || parts.iter().all(|part| part.is_zero) {
+                    // Nothing is written twice, or the same, so that the order of the lines decides nothing.
                     for Part { index, lines, .. } in &parts {
                         let (offset, part) = self.recent[*index].part(lines.start, lines.end);
                         self.base.write_part(offset, part);
@@ -678,6 +685,21 @@ mod tests {
         assert_eq!((large.page(0).len(), large.page(PAGE * PAGES + PAGE).len()), (PAGE, 1));
     }
 
+    /// Where nobody wrote there is nothing to be made 0, and what lies behind it is.
+    #[test]
+    fn zeros_reach_over_what_nobody_wrote() {
+        let table = (PAGE * PAGES) as u64;
+        let mut sparse = Sparse::new(3 * table);
+        sparse.write(2 * table, &[7; 2 * PAGE]);
+        sparse.write_part(5, (&[1, 2], 2 * table + 100));
+        let mut seen = [1; 4];
+        sparse.read(4, &mut seen);
+        assert_eq!(seen, [0, 1, 2, 0]);
+        sparse.read(2 * table + 105, &mut seen);
+        assert_eq!(seen, [0, 0, 7, 7]);
+        assert!(sparse.directory[1].is_none());
+    }
+
     proptest! {
         /// A payload is what reading gives, whatever of it nobody wrote, and writing it is writing its bytes.
         #[test]
@@ -730,6 +752,42 @@ mod tests {
                 one.write(onto, payload.clone(), 300, 350, 300);
                 other.write(onto, seen.clone().into_boxed_slice().into(), 300, 350, 300);
                 prop_assert_eq!(all(&mut one), all(&mut other));
+            }
+        }
+
+        /// Zeros that nobody wrote are what others are made of, however writes lie over each other and in time.
+        #[test]
+        fn zeros_are_folded_like_other_bytes(
+            writes in proptest::collection::vec(
+                (0..LENGTH, 1..400u64, 0..60u64, 0..60u64, proptest::bool::weighted(0.8)),
+                2..8,
+            ),
+            looks in proptest::collection::vec(1..60u64, 1..6),
+        ) {
+            let new = || {
+                let mut base = Sparse::new(LENGTH);
+                base.write(0, &[9; LENGTH as usize]);
+                let (recent, readers) = (Vec::new(), VecDeque::new());
+                Content { base, recent, next: u64::MAX, readers, first_reader: 0 }
+            };
+            let (mut counted, mut written) = (new(), new());
+            for (offset, length, lead, span, is_zero) in writes {
+                let length = length.min(LENGTH - offset);
+                let (start, end) = (1 + lead, 1 + lead + span);
+                let whole = Payload::from(vec![if is_zero { 0 } else { 3 }; length as usize].into_boxed_slice());
+                let short = if is_zero { Payload { length, head: Box::default() } } else { whole.clone() };
+                counted.write(offset, short, start, end, 0);
+                written.write(offset, whole, start, end, 0);
+            }
+            let mut now = 0;
+            for look in looks {
+                now += look;
+                let seen = |content: &mut Content| {
+                    let mut bytes = vec![1; LENGTH as usize];
+                    content.read(0, &mut bytes, now, now, now);
+                    bytes
+                };
+                prop_assert_eq!(seen(&mut counted), seen(&mut written), "at {}", now);
             }
         }
 
