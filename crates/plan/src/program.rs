@@ -725,8 +725,8 @@ fn reached(object: &ObjectAccess, path: &Path, router: &Router) -> Bytes {
 }
 
 /// A message carries its position as 16 bits. No list that a person writes comes near this, and a run of one that
-/// is as long takes minutes.
-const MOST_INSTRUCTIONS: u64 = 512;
+/// is as long takes a minute.
+const MOST_INSTRUCTIONS: u64 = 4_096;
 
 fn instructions(steps: &[Step]) -> u64 {
     steps.iter().map(length).fold(0, u64::saturating_add)

@@ -49,7 +49,7 @@ const MOST_MOVES: f64 = 1_000.0;
 const LONGEST_WINDOW: Time = Time::from_ps(1_000_000_000_000_000_000);
 
 /// Moves of a run before it is counted, which bound how many requests of many moves it has under way.
-const MOST_WORK: f64 = 1_000_000.0;
+const MOST_WORK: f64 = 500_000.0;
 
 /// Requests that a closed loop gets at least, and an open loop is let settle by.
 const FEWEST_IN_FLIGHT: u32 = 32;
