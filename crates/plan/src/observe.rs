@@ -97,6 +97,8 @@ pub struct Loaded {
     pub in_flight: u32,
     /// The virtual time that was counted.
     pub window: Time,
+    /// Requests per second that came in the window, where they come at random.
+    pub arrived_per_s: Option<f64>,
     /// Mean number of requests under way by Little's law from the counted requests.
     pub mean_in_flight: f64,
 }
@@ -232,22 +234,21 @@ pub fn observe(one: &Ready, seed: Seed) -> Result<Observed, RunError> {
     let sampled = fold.clone();
     // What crosses the network as payload, and what of computing is estimated, the twin does not tell.
     let added = one.compiled.fold(&one.router);
-    // A branch that is taken too rarely to be among the samples is demanded all the same.
-    let branches = one.compiled.extremes(&one.router).rarest < 1.0;
-    let seen = |observed: f64, added: f64| match branches && observed < added * (1.0 - UNSEEN) {
-        true => added,
-        false => observed,
-    };
-    for (station, seconds) in &added.seconds {
-        let observed = fold.seconds.entry(station.clone()).or_default();
-        *observed = seen(*observed, *seconds);
+    // How often a case comes among few samples is not how often it comes, and one that is too rare is not among them:
+    // what all cases ask is added up. Which bank is the hottest is only seen.
+    if one.compiled.extremes(&one.router).rarest < 1.0 {
+        let is_banks = |name: &str| {
+            one.router.station(name).is_some_and(|id| matches!(one.router.kind(id), Kind::Banks(_)))
+        };
+        for (station, seconds) in &added.seconds {
+            let observed = fold.seconds.entry(station.clone()).or_default();
+            if !is_banks(station) || *observed < seconds * (1.0 - UNSEEN) {
+                *observed = *seconds;
+            }
+        }
+        fold.requests.extend(added.requests);
+        fold.latency = added.latency;
     }
-    for (pool, requests) in &added.requests {
-        let observed = fold.requests.entry(pool.clone()).or_default();
-        *observed = seen(*observed, *requests);
-    }
-    // How often a case comes among few samples is not how often it comes; its latency adds up all the same.
-    fold.latency = if branches { added.latency } else { fold.latency };
     (fold.network_bytes, fold.estimated) = (added.network_bytes, added.estimated);
     fold.background = added.background;
     Ok(Observed { widest: proportional_error(&recorded), requests: recorded.requests, fold, sampled })
@@ -383,7 +384,7 @@ pub fn load(
                     }
                     Arrivals::Poisson(rate) => {
                         let arrive = fabric.clone();
-                        let driver = driver.clone();
+                        let (driver, meter) = (driver.clone(), meter.clone());
                         fabric.spawn_task(Box::pin(async move {
                             let mut at = arrive.now();
                             loop {
@@ -392,6 +393,7 @@ pub fn load(
                                 arrive.sleep_until(at).await;
                                 let mut driver = driver.borrow_mut();
                                 let Some(driver) = driver.as_mut() else { return };
+                                meter.borrow_mut().came();
                                 driver.push(at);
                             }
                         }));
@@ -440,6 +442,8 @@ pub fn load(
     let throughput = throughput(router, &meter.seen, &meter.ended, &demand)
         .ok_or_else(|| stopped("the window is too short to count"))?;
     Ok(Loaded {
+        arrived_per_s: matches!(arrivals, Arrivals::Poisson(_))
+            .then(|| meter.arrived as f64 / window.as_seconds()),
         mean_in_flight: throughput.mean * meter.latencies.mean().unwrap_or(Time::ZERO).as_seconds(),
         throughput,
         latencies: meter.latencies.clone(),
@@ -530,11 +534,21 @@ struct Meter {
     failed: u64,
     /// Requests of the whole run that are over, work in the background included.
     done: u64,
+    /// Requests that came in the window.
+    arrived: u64,
 }
 
 impl Meter {
+    fn is_open(&self) -> bool {
+        (1..=self.ended.len()).contains(&self.seen.len())
+    }
+
+    fn came(&mut self) {
+        self.arrived += u64::from(self.is_open());
+    }
+
     fn answered(&mut self, job: Job, at: Time, result: Result<(), Failure>) {
-        if !(1..=self.ended.len()).contains(&self.seen.len()) {
+        if !self.is_open() {
             return;
         }
         match result {

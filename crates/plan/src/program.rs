@@ -5,7 +5,8 @@ use crate::estimate::Share;
 use miette::NamedSource;
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{
-    Access, Advance, Cursor, Kind, Mark, Operation, Path, Posting, Route, RouteError, Router, Stations, Verb,
+    Access, Advance, Cursor, Kind, LEAST_BURST, MOST_BURSTS, Mark, Operation, Path, Posting, Route,
+    RouteError, Router, Stations, Verb,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -222,7 +223,8 @@ pub fn compile(
                     "`{operation}` of alternative `{}` unrolls to {count} steps, and a request has at most {MOST_INSTRUCTIONS}",
                     alternative.name
                 ),
-                "use fewer repetitions; one step of more bytes or time may stand for many alike",
+                "plan a part of it: what binds a part of a long list binds all of it, at as much more a second as it is \
+                 shorter",
                 longest,
             ));
         }
@@ -256,7 +258,23 @@ pub fn compile(
             begins = compiler.background(steps, span)?;
             compiler.code.push(Instruction::End);
         }
-        programs.push((*share, Arc::new(compiler.program(initiator, start, begins)?)));
+        let program = compiler.program(initiator, start, begins)?;
+        let moved = program.walk(router, &mut 1.0).most_moves;
+        if moved > MOST_MOVED {
+            let longest = steps.iter().max_by_key(|step| length(step)).map_or(0..0, step_span);
+            return Err(refused(
+                design,
+                format!(
+                    "a request of `{operation}` of alternative `{}` moves {moved:.0} verbs and bursts of a payload, and \
+                     the twin follows {MOST_MOVED} at most",
+                    alternative.name
+                ),
+                "plan a part of it: what binds a part of a long list binds all of it, at as much more a second as it is \
+                 shorter",
+                longest,
+            ));
+        }
+        programs.push((*share, Arc::new(program)));
     }
     Ok(Compiled { name: alternative.name.clone(), programs })
 }
@@ -457,14 +475,7 @@ impl Compiler<'_> {
     }
 
     fn error(&self, message: String, help: impl Into<String>, at: Range<usize>) -> miette::Report {
-        let (name, text) = &self.design.source;
-        DesignError {
-            message,
-            help: Some(help.into()),
-            source_code: NamedSource::new(name, text.clone()),
-            at: Some(at.into()),
-        }
-        .into()
+        refused(self.design, message, help, at)
     }
 
     fn here(&mut self, endpoint: &str, span: &Range<usize>) -> Result<(), miette::Report> {
@@ -728,6 +739,9 @@ fn reached(object: &ObjectAccess, path: &Path, router: &Router) -> Bytes {
 /// is as long takes a minute.
 const MOST_INSTRUCTIONS: u64 = 4_096;
 
+/// Verbs of a request, each as many as its payload has bursts: 32 of the largest payloads. A run of more takes minutes.
+const MOST_MOVED: f64 = 33_000.0;
+
 fn instructions(steps: &[Step]) -> u64 {
     steps.iter().map(length).fold(0, u64::saturating_add)
 }
@@ -819,6 +833,8 @@ impl Program {
             after.fold.background = std::mem::take(&mut after.fold.latency);
             walked.fold.add(&after.fold, 1.0);
             walked.longest_s += after.longest_s;
+            walked.moves += after.moves;
+            walked.most_moves += after.most_moves;
         }
         walked
     }
@@ -831,15 +847,23 @@ pub struct Extremes {
     pub rarest: f64,
     /// The longest that a request takes unloaded, in seconds, whichever cases it takes.
     pub longest_s: f64,
+    /// Moves of a request on the twin in the mean: its verbs, each as many as its payload has bursts.
+    pub moves: f64,
+    /// The most that one makes, whichever cases it takes.
+    pub most_moves: f64,
 }
 
 impl Compiled {
     /// Its rarest case and its longest request.
     pub fn extremes(&self, router: &Router) -> Extremes {
-        let mut extremes = Extremes { rarest: 1.0, longest_s: 0.0 };
+        let mut extremes = Extremes { rarest: 1.0, longest_s: 0.0, moves: 0.0, most_moves: 0.0 };
+        let all: f64 = self.programs.iter().map(|(share, _)| share).sum();
         for (share, program) in &self.programs {
             let mut rarest = *share;
-            extremes.longest_s = extremes.longest_s.max(program.walk(router, &mut rarest).longest_s);
+            let walked = program.walk(router, &mut rarest);
+            extremes.longest_s = extremes.longest_s.max(walked.longest_s);
+            extremes.moves += share / all * walked.moves;
+            extremes.most_moves = extremes.most_moves.max(walked.most_moves);
             extremes.rarest = extremes.rarest.min(rarest);
         }
         extremes
@@ -851,6 +875,19 @@ impl Compiled {
 struct Walked {
     fold: Fold,
     longest_s: f64,
+    moves: f64,
+    most_moves: f64,
+}
+
+fn refused(design: &Design, message: String, help: impl Into<String>, at: Range<usize>) -> miette::Report {
+    let (name, text) = &design.source;
+    let source_code = NamedSource::new(name, text.clone());
+    DesignError { message, help: Some(help.into()), source_code, at: Some(at.into()) }.into()
+}
+
+/// Events of the twin that a payload is: a verb, and its bursts.
+pub(crate) fn bursts(payload: Bytes) -> f64 {
+    1.0 + (payload.get() as f64 / LEAST_BURST.get() as f64).min(f64::from(MOST_BURSTS))
 }
 
 /// Adds up the instructions of a range, or until an `End`, `place` being where the request is, and moves `place`
@@ -865,7 +902,7 @@ fn walk<'p>(
     rarest: &mut f64,
 ) -> Walked {
     let (mut at, stop) = (range.start, range.end);
-    let Walked { mut fold, mut longest_s } = Walked::default();
+    let Walked { mut fold, mut longest_s, mut moves, mut most_moves } = Walked::default();
     while at < stop {
         let before = fold.latency;
         match &program.code[usize::from(at)] {
@@ -889,6 +926,8 @@ fn walk<'p>(
             Instruction::Verb(call) => {
                 let one = fold_call(call, router);
                 fold.add(&one, f64::from(call.to));
+                let own = f64::from(call.to) * bursts(call.operation.payload);
+                (moves, most_moves) = (moves + own, most_moves + own);
                 if call.to > 1 {
                     // They leave one after another, and the last counts.
                     let before = f64::from(call.to - 1) * post_time(call, router);
@@ -904,7 +943,7 @@ fn walk<'p>(
                     unreachable!("a branch is compiled with its jump")
                 };
                 let mut first = *place;
-                let mut most = 0.0f64;
+                let (mut most, mut most_moved) = (0.0f64, 0.0f64);
                 let mut case = |range: Range<u16>, place: &mut &'p str, probability: f64| {
                     let share = reach * probability;
                     if !range.is_empty() && share > 0.0 {
@@ -912,14 +951,17 @@ fn walk<'p>(
                     }
                     let case = walk(program, range, place, router, share, rarest);
                     fold.add(&case.fold, probability);
+                    moves += probability * case.moves;
                     if probability > 0.0 {
                         most = most.max(case.longest_s);
+                        most_moved = most_moved.max(case.most_moves);
                     }
                 };
                 case(at + 1..*otherwise - 1, &mut first, *probability);
                 // Both cases end at the same endpoint, so the second may leave its place.
                 case(*otherwise..join, place, 1.0 - probability);
                 longest_s += most;
+                most_moves += most_moved;
                 at = join;
                 continue;
             }
@@ -930,6 +972,7 @@ fn walk<'p>(
                     let mut part = walk(program, *start..*next, &mut here, router, reach, rarest);
                     latency = latency.max(std::mem::take(&mut part.fold.latency));
                     most = most.max(part.longest_s);
+                    (moves, most_moves) = (moves + part.moves, most_moves + part.most_moves);
                     fold.add(&part.fold, 1.0);
                 }
                 fold.latency += latency;
@@ -941,7 +984,7 @@ fn walk<'p>(
         longest_s += fold.latency - before;
         at += 1;
     }
-    Walked { fold, longest_s }
+    Walked { fold, longest_s, moves, most_moves }
 }
 
 /// How long its requester's processor takes to post a call.
@@ -1060,6 +1103,38 @@ mod tests {
         let expected = 200.0 * (0.25 * (100.0 + 20.0) + 0.75 * 20.0) * 1e-9;
         assert!((fold.latency / expected - 1.0).abs() < 1e-9, "{} is not {expected}", fold.latency);
         assert!((fold.seconds["host.cpu"] / expected - 1.0).abs() < 1e-9);
+    }
+
+    /// What a run of many requests costs is the mean, and what one may cost is its longest way.
+    #[test]
+    fn moves_are_of_the_cases_that_a_request_takes() {
+        let read = |bytes: &str| format!("{{ read = \"client-soc\", bytes = \"{bytes}\" }}");
+        let branch = format!(
+            "{}, {{ probability = 0.25, then = [ {{ repeat = 8, steps = [ {} ] }} ], otherwise = [ {} ] }},
+             {{ parallel = [ [ {} ], [ {} ] ] }}",
+            read("0 B"),
+            read("64 KiB"),
+            read("1 GiB"),
+            read("0 B"),
+            read("16 KiB"),
+        );
+        let (compiled, router) = compiled(&branch).expect("a design");
+        let found = compiled.extremes(&router);
+        // Four bursts and the verb; 1024 bursts are the most.
+        assert_eq!(found.moves, 1.0 + 0.25 * 8.0 * 5.0 + 0.75 * 1025.0 + 1.0 + 2.0);
+        assert_eq!(found.most_moves, 1.0 + 1025.0 + 1.0 + 2.0);
+    }
+
+    #[test]
+    fn what_moves_more_than_a_run_follows_is_refused() {
+        let list = |times: u32| {
+            compiled(&format!(
+                "{{ repeat = {times}, steps = [ {{ write = \"host-backup\", bytes = \"16 MiB\" }} ] }}"
+            ))
+        };
+        list(32).expect("it is followed");
+        let refused = list(33).expect_err("it is too much").to_string();
+        assert!(refused.contains("moves 33825 verbs and bursts of a payload"), "{refused}");
     }
 
     #[test]

@@ -281,6 +281,7 @@ impl Study {
         let advised = advice::advise_on(&bench, &design.source.1, Depth::Promising, Some(&checked.settled))?;
         let mut notes = short_of_machines(&ready);
         notes.extend(unmeasured(&ready));
+        notes.extend(system.mode_note().map(str::to_string));
         notes.extend(code.as_ref().and_then(Agreement::warning));
         let unknown = ready.iter().filter(|one| !one.compiled.has_evidence());
         let without_evidence = unknown.map(|one| one.alternative.name.clone()).collect();
@@ -418,14 +419,15 @@ fn solved(design: &Design, ready: &[Ready], settled: &Settled) -> Result<Solved,
     })
 }
 
-/// Of the numbers that move the mix most, those whose ends are told on a terminal.
+/// Of the numbers that move the mix most, those whose ends are looked into however little that is.
 const TOLD: usize = 2;
 
-/// Of those that might change which alternatives are mixed, those that are looked into.
-const LOOKED_INTO: usize = 1;
+/// Of the others, by how much one moves the mix to be looked into, and how many are.
+const MOVES: f64 = 0.02;
+const LOOKED_INTO: usize = 6;
 
 /// Requests that are counted there: it is asked which mix is best, and its rate to a percent.
-const COUNTED_AT_ENDS: f64 = 8_000.0;
+const COUNTED_AT_ENDS: f64 = 4_000.0;
 
 /// Plans the design again at the ends of the numbers that move its mix most. Each by itself scales what was observed,
 /// which is enough to find them, and not to name the mix that somebody who planned with such a value would get.
@@ -440,7 +442,9 @@ fn plan_ends(
     let usual = checked.plan.optimal.composition();
     let worth_as_it_is = checked.plan.worth.value;
     let influences = &checked.plan.influences;
-    let turning = influences.iter().enumerate().filter(|(_, one)| one.changes.is_some()).take(LOOKED_INTO);
+    let by = |end: Option<f64>| end.map_or(f64::INFINITY, |worth| (worth / worth_as_it_is).ln().abs());
+    let moves = |one: &Influence| by(one.at_low).max(by(one.at_high)) >= MOVES;
+    let turning = influences.iter().enumerate().filter(|(_, one)| moves(one)).take(LOOKED_INTO);
     let told: BTreeSet<usize> = (0..TOLD.min(influences.len())).chain(turning.map(|(at, _)| at)).collect();
     let ends: Vec<(usize, &Factor, Quantity)> = told
         .iter()
@@ -479,6 +483,10 @@ fn plan_ends(
         .collect();
     for (at, one) in again {
         checked.plan.influences[at] = one;
+    }
+    // What only scales what was observed does not tell which alternatives are the best.
+    for one in checked.plan.influences.iter_mut().filter(|one| !one.planned) {
+        one.changes = None;
     }
     Ok(())
 }

@@ -467,10 +467,17 @@ fn the_ends_that_are_told_are_what_is_planned_with_them() {
     let changes = Changes::default();
     let ask = Ask { file: &path, changes: &changes, setting: &plain, seed: Seed::new(1), curve: false };
     let study = Study::of(&ask).expect("it is planned");
-    let turning = study.checked.plan.influences.iter().find(|one| one.planned && one.changes.is_some());
-    let turning = turning.expect("a number decides which alternatives are mixed");
+    let influences = &study.checked.plan.influences;
+    // What was not planned again names no other mix, and is little.
+    for one in influences.iter().filter(|one| !one.planned) {
+        let moves = |end: Option<f64>| (end.expect("a plan") / study.checked.plan.worth.value).ln().abs();
+        assert!(one.changes.is_none() && moves(one.at_low).max(moves(one.at_high)) < 0.03, "{one:?}");
+    }
+    let turning: Vec<_> = influences.iter().filter(|one| one.changes.is_some()).collect();
+    assert!(turning.len() >= 3 && turning.iter().any(|one| one.number == "nic.pass_time"), "{turning:?}");
     let design = parse(&text("kv-ycsb-c.toml"), &changes);
-    for (value, worth) in [(turning.low, turning.at_low), (turning.high, turning.at_high)] {
+    let ends = turning.iter().flat_map(|one| [(one, one.low, one.at_low), (one, one.high, one.at_high)]);
+    for (turning, value, worth) in ends {
         let with = setting(&[], &[&format!("{}={value}", turning.number)]);
         let ready = prepare(&design, &with).expect("it is prepared");
         let settled = settle(&design, &ready, Chosen::Best, Seed::new(1)).expect("it is planned");
@@ -502,4 +509,15 @@ fn the_ends_of_an_estimate_are_what_is_planned_with_them() {
     for (host, worth) in [("0.5 us", one.at_low), ("2 us", one.at_high)] {
         near(host, worth.expect("a plan"), of(host).checked.plan.worth.value, 0.015);
     }
+}
+
+/// What a mode costs and the profile does not hold is said wherever rates are.
+#[test]
+fn a_mode_of_the_card_that_costs_something_is_noted() {
+    let noted = |mode: Option<&str>| {
+        let setting = Setting { mode: mode.map(str::to_string), ..setting(&[], &[]) };
+        let study = studied(&[HEAD, &alternative("host", "", BY_HOST)].concat(), &setting);
+        study.expect("it is planned").notes.iter().any(|note| note.contains("is not part of the profile"))
+    };
+    assert!(noted(Some("embedded-cpu")) && !noted(None));
 }

@@ -3,7 +3,7 @@
 use super::Context;
 use super::plan::{Unit, WhatIf, unplanned};
 use crate::failure::{Failure, NEGATIVE};
-use crate::output::{Format, SCHEMA_VERSION, Screen, replace, round, short, signed, system_line};
+use crate::output::{Format, SCHEMA_VERSION, Screen, replace, round, short, signed, system_line, unwritable};
 use crate::progress::Progress;
 use clap::Args;
 use offpath::plan::advice::{self, Advice, Advised, Bench, Depth, Edit, Gain, RULES, SEEDS, Scope};
@@ -120,7 +120,8 @@ fn write(file: &Path, given: &str, changed: &str) -> Result<(), Failure> {
         false => changed.to_string(),
     };
     // What a link names is replaced, not the link.
-    replace(&file.canonicalize().map_err(failed)?, changed.as_bytes()).map_err(failed)
+    let target = file.canonicalize().map_err(failed)?;
+    replace(&target, changed.as_bytes()).map_err(|error| unwritable(file, &error))
 }
 
 fn page(design: &Design, advised: &Advised, screen: &Screen, options: &Options, fixed: bool) -> String {

@@ -531,9 +531,10 @@ impl Page<'_> {
             Some((false, false)) => "; TWIN AND PLAN DIFFER",
             Some(_) => "; NOT CONFIRMED by the twin",
         };
+        let settled = if self.study.checked.settled.has_settled() { "" } else { "; NOT SETTLED" };
         let rival = self.rival_set();
         let mut text = format!(
-            "answer: {}: {} {}{range}{tail}; basis: {}{}; the card's best set in {:.0}% of draws{rival}{confirmed}\n",
+            "answer: {}: {} {}{range}{tail}; basis: {}{}; the card's best set in {:.0}% of draws{rival}{confirmed}{settled}\n",
             shares_text(&plan.optimal.shares),
             short(unit.of_rate(plan.optimal.rate.value)),
             unit.name(),
@@ -807,7 +808,6 @@ impl Page<'_> {
         Some(short(found.as_us()))
     }
 
-    /// Whether the best mix takes an alternative with an atomic.
     /// What the design's author may not have meant, and what no figure says by itself.
     fn notes(&self) -> Vec<String> {
         let study = self.study;
@@ -820,6 +820,7 @@ impl Page<'_> {
         self.plan().alternatives.iter().any(|one| one.demand.background > 0.0)
     }
 
+    /// Whether the best mix takes an alternative with an atomic.
     fn has_atomics(&self) -> bool {
         let taken =
             |name: &str| self.plan().optimal.shares.iter().any(|(own, share)| own == name && *share > 0.0);
@@ -1113,7 +1114,7 @@ impl Page<'_> {
                 moves.join("; ")
             }
         );
-        if let Some((i, change)) = planned.clone().find_map(|i| i.changes.as_ref().map(|c| (i, c))) {
+        for (i, change) in planned.clone().filter_map(|i| i.changes.as_ref().map(|c| (i, c))) {
             text += &format!("turning point: somewhere within its interval {} makes it {change}\n", i.number);
         }
         for variant in &self.study.variants {

@@ -25,7 +25,7 @@ pub use trial::{Added, Bench, Case, Gain, SEEDS};
 
 use crate::check::{self, Gap, Settled, settle};
 use crate::design::{Objective, Runs};
-use crate::planner::{Ready, Setting, prepare, shares_run};
+use crate::planner::{PlanError, Ready, Setting, prepare, shares_run};
 use crate::program::Fold;
 use similar::TextDiff;
 use std::collections::BTreeMap;
@@ -310,8 +310,10 @@ pub(crate) fn advise_on(
         }
     }
     // Gains were measured on runs of their own, which have to carry what the plan was confirmed by.
+    let counted = settled.loaded.window.as_seconds() * settled.rate;
+    let arrived = trial::REQUESTS.min(counted) * SEEDS as f64;
     if let Some(carried) = bench.carried(&first)
-        && let Some(gap) = check::differs(&first.design, &ready, settled, carried)
+        && let Some(gap) = check::differs(&first.design, &ready, settled, (carried, arrived))
     {
         return Ok(refused(gap));
     }
@@ -610,7 +612,11 @@ fn with_rivals(
     let system = bench.setting.system(&given.design, &given.design.device)?;
     for (rival, _) in system.rivals.iter().filter(|(rival, _)| !bench.setting.overlays.contains(rival)) {
         let setting = Setting { mechanism: Some(rival.clone()), ..bench.setting.clone() };
-        let there = gain(&setting).ok();
+        let there = match gain(&setting) {
+            Ok(there) => Some(there),
+            Err(error) if error.is::<PlanError>() => None,
+            Err(error) => return Err(error),
+        };
         if there.is_none_or(|there| (there - base).abs() > ANOTHER) {
             found.push((rival.clone(), there));
         }

@@ -36,7 +36,7 @@ type Key = (String, String, Scope, u64);
 /// Pairs of runs that a gain rests on. Each has a seed of its own, the same as given and as changed.
 pub const SEEDS: u64 = 4;
 /// Requests that one run counts, of such as are one burst.
-const REQUESTS: f64 = 8_000.0;
+pub(super) const REQUESTS: f64 = 8_000.0;
 
 /// A design with the mix that is looked at.
 #[derive(Clone, Debug)]
@@ -250,7 +250,7 @@ fn sample(case: &Case, scope: &Scope, seed: Seed, setting: &Setting) -> Result<S
     let ready = within(&ready, scope);
     let offered = case.design.objective.load().or(added.limited);
     // Each seed begins at another moment of a round, so that the interval knows what the edges cut off.
-    let counted = Counted { requests: REQUESTS, phase: unit_of(seed.child("phase").value()) };
+    let counted = Counted::from_phase(REQUESTS, unit_of(seed.child("phase").value()));
     let loaded = run_mix(&ready, &case.shares, (added.capacity, added.latency_s), offered, counted, seed)?;
     let router = &ready[0].router;
     let host = router.host_processor().map(|id| &router.stations()[id.index()]);

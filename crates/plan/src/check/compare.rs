@@ -59,11 +59,14 @@ pub(super) const ALLOWED: f64 = 0.02;
 
 const ALLOWED_WITH_SLOTS: f64 = 0.05;
 
+/// Standard deviations of the number of arrivals that are taken for chance.
+const CHANCE: f64 = 3.0;
+
 /// What the loaded twin says of a plan.
 pub(super) enum Compared {
     Agrees,
-    /// It differs, and what the plan says lies within what the twin's mean scatters by. A mean that
-    /// scatters by more than a tenth is no agreement either.
+    /// It differs and what the plan says lies within what the twin's mean scatters by, or it is near and may be so by
+    /// chance. A mean that is near and scatters by less than a tenth is let pass, with its interval beside it.
     Unclear(Option<Gap>),
     Differs(Gap),
 }
@@ -105,7 +108,7 @@ pub(super) fn blind(
         let of = moves.of_each_request();
         return Some(format!("more requests under way might carry more, and the twin runs {most}{of}"));
     }
-    let Extremes { rarest, longest_s } = extremes(ready, shares);
+    let Extremes { rarest, longest_s, .. } = extremes(ready, shares);
     let window = loaded.window.as_seconds();
     let taken = rarest * rate * window;
     if taken < TIMES / 2.0 {
@@ -120,8 +123,13 @@ pub(super) fn blind(
 }
 
 /// How far runs of a settled mix that carried so much are from what it was confirmed by, where that is more than
-/// it may be and no scatter.
-pub(crate) fn differs(design: &Design, ready: &[Ready], settled: &Settled, carried: Interval) -> Option<Gap> {
+/// it may be and no scatter. `arrived` is about how many requests they counted.
+pub(crate) fn differs(
+    design: &Design,
+    ready: &[Ready],
+    settled: &Settled,
+    (carried, arrived): (Interval, f64),
+) -> Option<Gap> {
     let router = own_router(ready)?;
     let planned_per_s = design.objective.load().unwrap_or(settled.rate);
     let allowed = settled.allowed;
@@ -129,9 +137,14 @@ pub(crate) fn differs(design: &Design, ready: &[Ready], settled: &Settled, carri
     let carried_95_per_s = (carried.low, carried.high);
     let gap =
         Gap { planned_per_s, carried_per_s: carried.mean, carried_95_per_s, allowed, fullest, blind: None };
-    let is_by_chance = design.objective.load().is_some() && carried.mean > planned_per_s;
-    let scatters = is_by_chance || (carried.low..=carried.high).contains(&planned_per_s);
-    ((carried.mean / planned_per_s - 1.0).abs() > allowed && !scatters).then_some(gap)
+    // Arrivals at random are more or fewer in a window than their rate says, by the root of their number.
+    let by_chance = match design.objective.load() {
+        Some(load) if carried.mean > load => f64::INFINITY,
+        Some(_) => CHANCE / arrived.sqrt(),
+        None => 0.0,
+    };
+    let scatters = (carried.low..=carried.high).contains(&planned_per_s);
+    ((carried.mean / planned_per_s - 1.0).abs() > allowed + by_chance && !scatters).then_some(gap)
 }
 
 /// How many requests the run of a settled mix counts, where its rare cases or long requests ask for more than are
@@ -167,12 +180,12 @@ pub(super) fn compared(
     let planned_per_s = load.unwrap_or(solution.total);
     let allowed = allowed(ready, solution);
     let Interval { mean, low, high, .. } = loaded.throughput;
-    // No station makes arrivals at random come faster: where more came, chance did it.
-    let seen = match load {
-        Some(load) => Interval { mean: mean.min(load), ..loaded.throughput },
-        None => loaded.throughput,
+    let told = match loaded.arrived_per_s {
+        // Arrivals at random are more or fewer in a window than their rate says: what came has to end.
+        Some(arrived) if (mean / arrived - 1.0).abs() <= allowed => Told::Agrees,
+        Some(arrived) => told(arrived, 0.0, &loaded.throughput),
+        None => told(planned_per_s, allowed, &loaded.throughput),
     };
-    let told = told(planned_per_s, allowed, &seen);
     let (fullest, carried_95_per_s) = (fullest(router, loaded), (low, high));
     let gap = Gap { planned_per_s, carried_per_s: mean, carried_95_per_s, allowed, fullest, blind };
     if gap.blind.is_some() {
@@ -180,7 +193,10 @@ pub(super) fn compared(
     }
     match told {
         Told::Agrees => Compared::Agrees,
-        Told::Unclear => Compared::Unclear((high - low >= 0.2 * mean).then_some(gap)),
+        Told::Unclear => {
+            let is_near = (mean / planned_per_s - 1.0).abs() <= allowed;
+            Compared::Unclear((!is_near || high - low >= 0.2 * mean).then_some(gap))
+        }
         Told::Differs => Compared::Differs(gap),
     }
 }

@@ -145,7 +145,7 @@ pub fn settle_counting(
         if !matches!(compared, Compared::Unclear(_)) {
             break;
         }
-        let counted = Counted::requests(counted * more);
+        let counted = Counted { longer: more, ..Counted::requests(counted) };
         held.loaded = run_mix(ready, &held.shares, held.sizes, load, counted, seed)?;
         compared = self::compared(ready, &held.solution, load, &held.loaded, blind.clone());
     }

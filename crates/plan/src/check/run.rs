@@ -4,9 +4,8 @@ use super::SETTLED;
 use super::compare::{ALLOWED, crowded};
 use crate::observe::{Arrivals, Loaded, RunError, load};
 use crate::planner::Ready;
-use crate::program::Extremes;
-use offpath_quantity::{Bytes, Time};
-use offpath_route::{LEAST_BURST, MOST_BURSTS};
+use crate::program::{Extremes, bursts};
+use offpath_quantity::Time;
 use offpath_twin::Seed;
 
 /// What of a loaded run is counted.
@@ -17,12 +16,19 @@ pub(crate) struct Counted {
     /// Where in a round of the clients the window begins, as a share of it: that decides what its edges cut
     /// off.
     pub(crate) phase: f64,
+    /// How many times as many, whatever asks for them.
+    pub(super) longer: f64,
 }
 
 impl Counted {
     /// So many, from the beginning of a round on.
     pub(super) const fn requests(requests: f64) -> Counted {
-        Counted { requests, phase: 0.0 }
+        Counted { requests, phase: 0.0, longer: 1.0 }
+    }
+
+    /// So many, from that share of a round on.
+    pub(crate) const fn from_phase(requests: f64, phase: f64) -> Counted {
+        Counted { requests, phase, longer: 1.0 }
     }
 }
 
@@ -66,13 +72,19 @@ const MOST_LONGER: f64 = 16.0;
 /// The rarest case of a mix and its longest request.
 pub(super) fn extremes(ready: &[Ready], shares: &[(String, f64)]) -> Extremes {
     let (own, shares) = own(ready, shares);
-    own.iter().zip(shares).fold(Extremes { rarest: 1.0, longest_s: 0.0 }, |all, (one, share)| {
+    let none = Extremes { rarest: 1.0, longest_s: 0.0, moves: 0.0, most_moves: 0.0 };
+    own.iter().zip(shares).fold(none, |all, (one, share)| {
         let of = one.compiled.extremes(&one.router);
         // What takes next to nothing of a mix is not what the mix stands on.
         if share < 1e-3 {
             return all;
         }
-        Extremes { rarest: all.rarest.min(of.rarest * share), longest_s: all.longest_s.max(of.longest_s) }
+        Extremes {
+            rarest: all.rarest.min(of.rarest * share),
+            longest_s: all.longest_s.max(of.longest_s),
+            moves: all.moves + share * of.moves,
+            most_moves: all.most_moves.max(of.most_moves),
+        }
     })
 }
 
@@ -91,27 +103,24 @@ const MOST_IN_FLIGHT: u32 = 4096;
 /// Events of the twin of which a mix's requests are made: the payload of a verb moves in bursts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moves {
-    /// Bursts of the largest payload.
+    /// Bursts of the largest payload, or what a request makes in the mean where that is less.
     payload: f64,
-    /// Verbs of the longest request, each as many as its bursts.
-    request: f64,
+    /// Verbs of a request in the mean, each as many as its bursts.
+    mean: f64,
 }
 
 impl Moves {
     pub(crate) fn of(ready: &[Ready], shares: &[(String, f64)]) -> Moves {
-        Moves::of_each(&own(ready, shares).0)
+        let (own, shares) = own(ready, shares);
+        Moves::of_each(&own, &shares)
     }
 
-    fn of_each(own: &[&Ready]) -> Moves {
-        let bursts =
-            |bytes: Bytes| 1.0 + (bytes.get() as f64 / LEAST_BURST.get() as f64).min(f64::from(MOST_BURSTS));
-        Moves {
-            payload: own.iter().flat_map(|one| one.compiled.payloads()).map(bursts).fold(1.0, f64::max),
-            request: own
-                .iter()
-                .map(|one| one.compiled.payloads().map(bursts).sum::<f64>())
-                .fold(0.0, f64::max),
-        }
+    fn of_each(own: &[&Ready], shares: &[f64]) -> Moves {
+        let all: f64 = shares.iter().sum();
+        let moves = |one: &Ready| one.compiled.extremes(&one.router).moves;
+        let mean: f64 = own.iter().zip(shares).map(|(one, share)| share / all * moves(one)).sum();
+        let payload = own.iter().flat_map(|one| one.compiled.payloads()).map(bursts).fold(1.0, f64::max);
+        Moves { payload: payload.min(mean).max(1.0), mean }
     }
 
     /// Whether a closed loop gets fewer requests for how many they are.
@@ -121,12 +130,12 @@ impl Moves {
 
     /// Why it gets no more, after their number.
     pub(super) fn of_each_request(&self) -> String {
-        format!(" of {:.0} verbs and bursts each", self.request)
+        format!(", since one is {:.0} verbs and bursts of a payload", self.mean)
     }
 
     /// Most requests that a closed loop gets of them.
     pub(crate) fn most_in_flight(&self) -> u32 {
-        ((MOST_WORK / FEWEST_ROUNDS / self.request.max(1.0)) as u32).clamp(FEWEST_IN_FLIGHT, MOST_IN_FLIGHT)
+        ((MOST_WORK / FEWEST_ROUNDS / self.mean.max(1.0)) as u32).clamp(FEWEST_IN_FLIGHT, MOST_IN_FLIGHT)
     }
 }
 
@@ -168,19 +177,19 @@ pub(crate) fn run_mix(
     named: &[(String, f64)],
     (capacity, latency_s): (f64, f64),
     offered: Option<f64>,
-    Counted { requests: counted, phase }: Counted,
+    Counted { requests: counted, phase, longer }: Counted,
     seed: Seed,
 ) -> Result<Loaded, RunError> {
     let (own, shares) = own(ready, named);
     let rate = offered.unwrap_or(capacity);
     // A large payload costs the twin an event a burst, and a request of many steps events for each, so fewer are
     // counted; their throughput varies less.
-    let all = Moves::of_each(&own);
-    let Moves { payload, request: moves } = all;
+    let all = Moves::of_each(&own, &shares);
+    let Moves { payload, mean: moves } = all;
     let most = all.most_in_flight();
     let fewest = (FEWEST * MOST_MOVES / moves).clamp(VERY_FEWEST, FEWEST);
     let counted = (counted / payload.max(moves / MOVES)).max(fewest);
-    let Extremes { rarest, longest_s } = extremes(ready, named);
+    let Extremes { rarest, longest_s, .. } = extremes(ready, named);
     // One request of many moves passes by itself where others pass in turn.
     let by_itself = |times: f64, fewest: f64| (times / (moves / MOVES).max(1.0)).max(fewest);
     let told = (TIMES / rarest)
@@ -188,7 +197,7 @@ pub(crate) fn run_mix(
         .min(COUNTED.requests * MOST_LONGER / payload.max(moves / MOVES));
     // However long a run is that has fewer requests under way than the mix takes, it shows nothing of it.
     let is_blind = offered.is_none() && crowded((capacity, latency_s), most).is_some();
-    let counted = if is_blind { fewest } else { counted.max(told) };
+    let counted = if is_blind { fewest } else { counted.max(told) * longer };
     // However rarely they come: time in which nothing happens costs nothing.
     let window = Time::from_ps((counted / rate * 1e12) as u64).min(LONGEST_WINDOW);
     let run = |in_flight: u32, rounds: f64| {
@@ -214,4 +223,40 @@ pub(crate) fn run_mix(
         loaded = more;
     }
     Ok(loaded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::design::{Changes, Design};
+    use crate::planner::{Setting, prepare};
+    use offpath_profile::Library;
+    use std::path::Path;
+
+    /// However few requests fit a window, one that does not tell is made longer by as much as it says.
+    #[test]
+    fn a_window_of_large_requests_grows() {
+        let text = "[design]\nname = \"d\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
+                    rank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\n\
+                    request = [{ read = \"client-soc\", bytes = \"16 MiB\" }]\n";
+        let design =
+            Design::parse(text, "d.toml", Path::new("."), &Changes::default()).expect("it is in order");
+        let setting = Setting {
+            library: Library::builtin(),
+            overlays: vec![],
+            settings: vec![],
+            testbed: None,
+            mode: None,
+            mechanism: None,
+        };
+        let ready = prepare(&design, &setting).expect("it is prepared");
+        let window = |longer: f64| {
+            let counted = Counted { longer, ..COUNTED };
+            let loaded =
+                run_mix(&ready, &[("a".into(), 1.0)], (1400.0, 1e-3), Some(400.0), counted, Seed::new(1));
+            loaded.expect("the twin runs it").window.as_seconds()
+        };
+        let (short, long) = (window(1.0), window(4.0));
+        assert!((long / short - 4.0).abs() < 1e-6, "{short} and {long}");
+    }
 }
