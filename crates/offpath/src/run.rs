@@ -26,10 +26,13 @@ use offpath_route::{Kind, Router};
 use offpath_twin::world::{Observer, Snapshot};
 use offpath_twin::{TwinFabric, TwinWorld, Usage};
 use offpath_verbs::Verbs;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 
 /// The role of a second backup on the twin: no path runs between two machines of one kind, so it is on a
 /// client's.
@@ -298,22 +301,58 @@ async fn follow<F: Fabric>(fabric: F, options: replog::Options) -> Result<(), re
     }
 }
 
+/// Whether one of the others of a log has ended, and who waits to hear of it.
+#[derive(Default)]
+struct Lost {
+    is_lost: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Lost {
+    fn tell(&self) {
+        self.is_lost.set(true);
+        if let Some(waker) = self.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+
+    /// What `work` gives, or nothing where another ended before: a primary waits for a backup that is down, and one
+    /// that ended in this very run does not come back.
+    async fn or<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let mut work = pin!(work);
+        poll_fn(|context| {
+            if let Poll::Ready(answer) = work.as_mut().poll(context) {
+                return Poll::Ready(Some(answer));
+            }
+            self.waker.replace(Some(context.waker().clone()));
+            if self.is_lost.get() { Poll::Ready(None) } else { Poll::Pending }
+        })
+        .await
+    }
+}
+
 impl Parts for Logged {
     type Answer = Option<replog::Driven>;
     type Error = replog::LogError;
 
     fn roles<F: Fabric>(&self, _count_events: Option<fn(&F) -> u64>) -> Roles<F, Logged> {
         let (options, load) = (self.options.clone(), self.load);
+        let lost: Rc<Lost> = Rc::default();
+        let heard = lost.clone();
         let mut roles = vec![Role::new("host", 0, move |fabric: F| {
-            let options = options.clone();
-            async move { replog::drive(&fabric, &options, &load).await.map(Some) }
+            let (options, heard) = (options.clone(), heard.clone());
+            async move { heard.or(replog::drive(&fabric, &options, &load)).await.transpose() }
         })];
         if self.serves {
             roles.extend(followers_of(&self.options).into_iter().map(|name| {
-                let options = self.options.clone();
+                let (options, lost) = (self.options.clone(), lost.clone());
                 let function = move |fabric: F| {
-                    let options = options.clone();
-                    async move { follow(fabric, options).await.map(|()| None) }
+                    let (options, lost) = (options.clone(), lost.clone());
+                    async move {
+                        let ended = follow(fabric, options).await;
+                        lost.tell();
+                        ended.map(|()| None)
+                    }
                 };
                 Role::new(&name.role, name.instance, function).in_background()
             }));

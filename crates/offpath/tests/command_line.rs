@@ -1444,6 +1444,28 @@ fn a_run_says_that_a_plan_is_for_other_requests() {
     }
 }
 
+/// A primary waits for a backup that is down; one that ended by an error in the same run does not come back.
+#[test]
+fn a_backup_that_cannot_go_on_ends_the_run() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let logs = folder.path().to_str().expect("UTF-8");
+    let log = ["run", "replog", "--on", "local", "--backups", "1", "--directory", logs, "--writes", "2"];
+    let log = [&log[..], &["--bytes", "256KiB"]].concat();
+    assert_eq!(offpath(&log).code, 0);
+    let backup = folder.path().join("backup-0");
+    let segment = std::fs::read_dir(&backup)
+        .expect("it holds its log")
+        .map(|entry| entry.expect("it is read").path())
+        .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("segment")))
+        .expect("a segment");
+    let mut bytes = std::fs::read(&segment).expect("it is read");
+    bytes[100_000] ^= 1;
+    std::fs::write(&segment, bytes).expect("it is written");
+    let damaged = offpath(&log);
+    assert_eq!((damaged.code, damaged.stdout.as_str()), (1, ""), "{}", damaged.stderr);
+    assert!(damaged.stderr.contains("segment"), "{}", damaged.stderr);
+}
+
 /// Expects a refusal of the input that names what is wrong and what to do.
 fn refuses(arguments: &[&str], words: &[&str]) {
     let refused = offpath(arguments);
