@@ -4,51 +4,12 @@
 mod common;
 #[path = "../../mongo/tests/mongo_server/mod.rs"]
 mod mongo_server;
+#[path = "../../redis/tests/servers/mod.rs"]
+mod redis_servers;
 
 use common::{check, json, offpath, schema};
-use mongo_server::skip;
+use redis_servers::Server;
 use serde_json::Value;
-
-/// A Redis server of a cluster that is ended with its test.
-struct ClusterServer {
-    child: std::process::Child,
-    _folder: tempfile::TempDir,
-    address: String,
-}
-
-impl Drop for ClusterServer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl ClusterServer {
-    /// None where no Redis is installed.
-    fn start() -> Option<ClusterServer> {
-        // A port in the range of outgoing connections would leave none 10000 above it.
-        let first = 22_000 + (std::process::id() % 400) as u16 * 10;
-        let free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
-        let port = (first..32_000).find(free).expect("a free port").to_string();
-        let folder = tempfile::tempdir().expect("a temporary directory");
-        let child = std::process::Command::new("redis-server")
-            .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--cluster-enabled", "yes", "--dir"])
-            .arg(folder.path())
-            .stdout(std::process::Stdio::null())
-            .spawn();
-        let Ok(child) = child else {
-            skip("redis-server is not installed (apt-get install redis-server)");
-            return None;
-        };
-        let server = ClusterServer { child, _folder: folder, address: format!("127.0.0.1:{port}") };
-        let began = std::time::Instant::now();
-        while std::net::TcpStream::connect(&server.address).is_err() {
-            assert!(began.elapsed().as_secs() < 20, "the server does not listen");
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-        Some(server)
-    }
-}
 
 /// A file in a directory of its own.
 fn file(name: &str) -> (tempfile::TempDir, String) {
@@ -66,18 +27,19 @@ fn shards_of_a_cluster_follow_their_schemas() {
     let (_folder, file) = file("shards.toml");
     let planned = json(&["plan", "host=h:1=300", "card=h:2=100"]);
     check(&planned, &schema("shard-plan.json"), "shard-plan.json");
-    let (Some(host), Some(card)) = (ClusterServer::start(), ClusterServer::start()) else { return };
-    let endpoints = [format!("host={}=300", host.address), format!("card={}=100", card.address)];
+    let Some(program) = redis_servers::redis() else { return };
+    let [host, card] = [(); 2].map(|()| Server::start(&program, &["--cluster-enabled", "yes"]));
+    let endpoints = [format!("host={}=300", host.address()), format!("card={}=100", card.address())];
     json(&["plan", &endpoints[0], &endpoints[1], "--out", &file]);
     for (name, arguments) in [
         ("shard-apply.json", &["apply", &file, "--dry-run"][..]),
         ("shard-apply.json", &["apply", &file]),
-        ("shard-status.json", &["status", &host.address]),
-        ("shard-route.json", &["route", "a", "b", "--at", &card.address]),
+        ("shard-status.json", &["status", &host.address()]),
+        ("shard-route.json", &["route", "a", "b", "--at", &card.address()]),
     ] {
         check(&json(arguments), &schema(name), name);
     }
-    let status = json(&["status", &card.address]);
+    let status = json(&["status", &card.address()]);
     let slots: Vec<u64> = (0..2).filter_map(|index| status["node"][index]["slots"].as_u64()).collect();
     assert_eq!((slots.iter().sum::<u64>(), slots.contains(&4_096)), (16_384, true), "{status}");
     let refused = offpath(&["rebalance", &file, "--observe", "100ms", "--format", "json"]);

@@ -7,7 +7,6 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -54,18 +53,19 @@ impl Drop for Server {
 impl Server {
     /// Starts `program` and waits until it answers.
     pub fn start(program: &PathBuf) -> Server {
-        let folder = tempfile::tempdir().expect("a temporary directory");
-        // One at a time: a process that another test starts meanwhile would have the listener too until
-        // its program runs.
-        static STARTING: Mutex<()> = Mutex::new(());
-        let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
-        let port =
-            TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
-        let child = Server::spawn(program, port, &folder, &[]);
-        drop(starting);
-        let server = Server { program: program.clone(), child, port, folder };
-        server.wait_until_up();
-        server
+        // A process that another test starts meanwhile has the listener too until its program runs: the server
+        // ends where its port is held, and one at another port does not.
+        for _ in 0..5 {
+            let folder = tempfile::tempdir().expect("a temporary directory");
+            let port =
+                TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+            let child = Server::spawn(program, port, &folder, &[]);
+            let mut server = Server { program: program.clone(), child, port, folder };
+            if server.is_up() {
+                return server;
+            }
+        }
+        panic!("{} ends whenever it is started", program.display())
     }
 
     fn spawn(program: &PathBuf, port: u16, folder: &TempDir, more: &[&str]) -> Child {
@@ -81,12 +81,17 @@ impl Server {
         command.args(more).stdout(Stdio::null()).stderr(log).spawn().expect("the server starts")
     }
 
-    fn wait_until_up(&self) {
+    /// Waits until it answers; false where it ended.
+    fn is_up(&mut self) -> bool {
         let began = Instant::now();
         while let Err(error) = Client::connect(&self.address(), &Access::default()) {
+            if self.child.try_wait().expect("a child of ours").is_some() {
+                return false;
+            }
             assert!(began.elapsed() < Duration::from_secs(60), "the server does not start: {error}");
             thread::sleep(Duration::from_millis(50));
         }
+        true
     }
 
     pub fn kill(&mut self) {
@@ -108,7 +113,7 @@ impl Server {
     pub fn restart(&mut self, more: &[&str]) {
         self.stop();
         self.child = Server::spawn(&self.program, self.port, &self.folder, more);
-        self.wait_until_up();
+        assert!(self.is_up(), "the server does not start again");
     }
 
     pub fn address(&self) -> String {
