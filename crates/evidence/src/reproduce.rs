@@ -287,6 +287,8 @@ pub struct Medians {
     pub no_change: Beside,
     /// Beside what needs no card: no difference where two things are compared, links alone elsewhere.
     pub simple: Beside,
+    /// Beside no difference where two things are compared, and the nearest published row elsewhere.
+    pub no_change_or_nearest: Beside,
 }
 
 impl Medians {
@@ -303,6 +305,7 @@ impl Medians {
             links: Beside::of(lines, |line| line.null_links),
             no_change: Beside::of(lines, |line| line.null_no_change),
             simple: Beside::of(lines, |line| line.null_no_change.or(line.null_links)),
+            no_change_or_nearest: Beside::of(lines, |line| line.null_no_change.or_else(|| nearest(line))),
         }
     }
 }

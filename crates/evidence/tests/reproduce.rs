@@ -82,11 +82,13 @@ fn medians_stand_side_by_side_over_the_rows_that_both_answer() {
     let nearest = |line: &Line| line.null_nearest.as_ref().map(|(error, _)| *error);
     let simple = |line: &Line| line.null_no_change.or(line.null_links);
     type Null<'n> = &'n dyn Fn(&Line) -> Option<f64>;
-    let pairs: [(Beside, Null); 4] = [
+    let same_or_nearest = |line: &Line| line.null_no_change.or_else(|| nearest(line));
+    let pairs: [(Beside, Null); 5] = [
         (errors.nearest, &nearest),
         (errors.links, &|line| line.null_links),
         (errors.no_change, &|line| line.null_no_change),
         (errors.simple, &simple),
+        (errors.no_change_or_nearest, &same_or_nearest),
     ];
     for (beside, other) in pairs {
         let both: Vec<&&Line> = numeric.iter().filter(|line| other(line).is_some()).collect();

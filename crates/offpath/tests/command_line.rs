@@ -523,6 +523,19 @@ fn slips_are_refused_with_their_reason() {
         (kv(&["--sessions", "many"]), &["many", "from 1 to 65536"]),
         (words("run replog --on local --bytes 0B"), &["writes nothing"]),
         (words("run replog --on local --directory /dev/null/logs"), &["/dev/null/logs", "--directory"]),
+        // What nothing in the run reads.
+        (words("run replog --on twin:bluefield2 --directory logs"), &["`--directory`", "in memory"]),
+        (words("run replog --on twin:bluefield2 --wait events"), &["`--wait`", "on verbs"]),
+        (words("run replog --on local --file-rate 8Gbit/s"), &["`--file-rate`", "the twin charges"]),
+        (words("run replog --on local --compress-rate 8Gbit/s"), &["`--compress-rate`"]),
+        (words("run replog --on local --engine dma"), &["`--engine`", "A3 uses none"]),
+        (words("run replog --on local --placement A2 --card-share 5"), &["`--card-share`", "this is A2"]),
+        (words("run replog --on local --compress card"), &["it carries nothing", "--compress all"]),
+        (kv(&["--placement", "A1", "--warm", "5"]), &["`--warm`", "by A1 has none"]),
+        (kv(&["--placement", "A2", "--cache", "5"]), &["`--cache`", "by A2 has none"]),
+        (kv(&["--placement", "A1", "--fetch", "rdma"]), &["`--fetch`", "does not use it"]),
+        // A file that does not end.
+        (words("plan /dev/zero"), &["/dev/zero", "16 MiB"]),
         (
             words("serve replog --on local --listen localhost:7000"),
             &["localhost:7000", "names are not looked up"],
@@ -882,6 +895,8 @@ fn the_readme_has_the_score() {
     let simple = cells("what needs no card");
     says(format!("over the {} that need no card", simple[1]));
     says(format!("elsewhere, {} (those {})", simple[2], simple[3]));
+    let guess = cells("no difference, else the nearest");
+    says(format!("no difference, else the nearest row, is {} off where offpath is {}", guess[3], guess[2]));
     let (own, other) = simple[7].split_once(" : ").expect("offpath's and the other's");
     assert_eq!(own, other, "the README says that both hold as many");
     let (reach, reach_other) = simple[8].split_once(" : ").expect("offpath's and the other's");
@@ -1305,9 +1320,10 @@ fn runs_follow_their_schemas() {
     for on in ["twin:bluefield2", "local"] {
         for placement in ["A1", "A2", "A3", "A2+A3"] {
             // Files of the local world are synced, so this writes little.
-            let size = ["--bytes", "256KiB", "--chunk", "16KiB", "--writes", "2", "--card-share", "50"];
+            let size = ["--bytes", "256KiB", "--chunk", "16KiB", "--writes", "2"];
             let log = ["run", "replog", "--on", on, "--placement", placement, "--backups", "2"];
-            let report = json(&[&log[..], &size].concat(), on);
+            let share = if placement == "A2+A3" { &["--card-share", "50"][..] } else { &[] };
+            let report = json(&[&log[..], &size, share].concat(), on);
             check(&report, &schema("run-replog.json"), "run-replog.json");
             assert_eq!(report["writes"], 2, "{on} {placement}");
             let by =
@@ -1441,6 +1457,23 @@ fn a_run_says_that_a_plan_is_for_other_requests() {
             "{}",
             warned.stderr
         );
+    }
+}
+
+/// Whoever reads a rate of a mode that costs what no number says is told so.
+#[test]
+fn every_command_notes_what_a_mode_leaves_out() {
+    let c = workload('c');
+    let commands: [&[&str]; 3] = [
+        &["check", MISTAKES, "--mix", "optimal"],
+        &["sweep", "bluefield2", "--path", "client-host", "--clients", "1"],
+        &["run", "kv", "--on", "twin:bluefield2", "--workload", &c],
+    ];
+    for command in commands {
+        let said = |more: &[&str]| offpath(&[command, more].concat()).stderr;
+        let note = "is not part of the profile";
+        assert!(said(&["--mode", "embedded-cpu"]).contains(note), "{command:?}");
+        assert!(!said(&[]).contains(note), "{command:?}");
     }
 }
 

@@ -16,7 +16,7 @@ use crate::solve::{
     Evaluation, Part, at_fixed, best_set, composition, each_alone, evaluate, shares, wire_rate, worth,
 };
 use offpath_capacity::Solution;
-use offpath_profile::Provenance;
+use offpath_profile::{Provenance, System};
 use offpath_quantity::{Dimension, Quantity};
 use offpath_twin::Seed;
 use std::collections::BTreeMap;
@@ -388,7 +388,7 @@ pub(crate) fn confidence(
         .iter()
         .zip(&rests)
         .map(|(one, rests)| {
-            let basis = basis_of(rests, !one.compiled.has_evidence());
+            let basis = basis_of(rests, !one.compiled.has_evidence()).max(least_on(one.router.system()));
             if doubted(&one.alternative.name) { basis.max(Basis::Weak) } else { basis }
         })
         .collect();
@@ -398,7 +398,7 @@ pub(crate) fn confidence(
         .enumerate()
         .map(|(index, one)| {
             let rests = rests_of(&|seen: &Figures| seen.latency[index], &[]);
-            basis_of(&rests, !one.compiled.has_evidence())
+            basis_of(&rests, !one.compiled.has_evidence()).max(least_on(one.router.system()))
         })
         .collect();
 
@@ -475,6 +475,8 @@ pub(crate) fn confidence(
         Objective::LeastHostCpu { .. } | Objective::LowestP99 { .. } => {
             let unknown = |one: &Ready| usual.contains(&one.alternative.name) && !one.compiled.has_evidence();
             let own = basis_of(&mix_rests, ready.iter().any(unknown));
+            let taken = ready.iter().filter(|one| usual.contains(&one.alternative.name));
+            let own = taken.fold(own, |own, one| own.max(least_on(one.router.system())));
             // A worth of 0 moves with no number, and whether the load is carried does.
             let is_open = point.worth_held.abs() < 1e-15 || carried.len() < told.len();
             if is_open { own.max(mix_basis(&seen.optimal, &base.parts(), &basis, &mix_rests)) } else { own }
@@ -754,6 +756,11 @@ pub fn estimate(rests: &[Rest]) -> Option<&Rest> {
     }
     let most = yours().rev().max_by(|a, b| a.moves.total_cmp(&b.moves));
     most.filter(|rest| rest.moves > MOVED_BY_GUESS)
+}
+
+/// The best that a figure of this system may be: where its mode costs what no number says, weak.
+pub(crate) fn least_on(system: &System) -> Basis {
+    if system.is_mode_modelled() { Basis::Fitted } else { Basis::Weak }
 }
 
 pub(crate) fn basis_of(rests: &[Rest], without_evidence: bool) -> Basis {

@@ -832,7 +832,7 @@ impl Design {
 
     /// Reads and resolves the design in a file.
     pub fn load(path: &Path, changes: &Changes) -> Result<Design, miette::Report> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = offpath_profile::read_text(path).map_err(|error| {
             miette::miette!(
                 help = "write one with `offpath new`, or name one of the files in `designs/`",
                 "the design `{}` cannot be read: {error}",

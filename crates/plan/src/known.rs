@@ -1,6 +1,6 @@
 //! How well the cost of one operation is known, without a design around it.
 
-use crate::confidence::{Basis, Ends, Ranged, Rest, basis_of, ends_of, rests, together};
+use crate::confidence::{Basis, Ends, Ranged, Rest, basis_of, ends_of, least_on, rests, together};
 use crate::factor::{Factor, factors_of};
 use crate::residual::{Figure, Widened, sizes};
 use crate::sample::{DRAWS, between, strata};
@@ -154,10 +154,10 @@ pub fn known(router: &Router, operations: &[Operation], seed: Seed) -> Result<Ve
             let (rate_rests_on, latency_rests_on) = (on(&|cost| cost.rate), on(&|cost| cost.latency_s));
             Known {
                 latency_s: Ranged::of(value.latency_s, &Widened::new(times, &of_latencies)),
-                latency_basis: basis_of(&latency_rests_on, !has_evidence),
+                latency_basis: basis_of(&latency_rests_on, !has_evidence).max(least_on(router.system())),
                 latency_rests_on,
                 rate: Ranged::of(value.rate, &Widened::new(rates, &of_rates)),
-                rate_basis: basis_of(&rate_rests_on, !has_evidence),
+                rate_basis: basis_of(&rate_rests_on, !has_evidence).max(least_on(router.system())),
                 rate_rests_on,
             }
         })

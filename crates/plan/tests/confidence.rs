@@ -107,6 +107,21 @@ fn a_card_of_guesses_is_good_for_an_order_alone() {
     assert_eq!(alone(&known, "atomic").basis, Basis::OrderOnly);
 }
 
+/// Where the card's mode costs what no number says, nothing follows from the numbers.
+#[test]
+fn a_mode_that_no_number_speaks_of_is_weak_at_best() {
+    let bases = |mode: Option<&str>| {
+        let library = card(&|_| Provenance::Datasheet);
+        let mode = mode.map(str::to_string);
+        let setting =
+            Setting { library, overlays: vec![], settings: vec![], testbed: None, mode, mechanism: None };
+        let plan = planned_with(&setting, DESIGN);
+        [alone(&plan, "host").basis, alone(&plan, "arm").basis, plan.recommendation.basis]
+    };
+    assert_eq!(bases(None), [Basis::Predicted; 3]);
+    assert_eq!(bases(Some("embedded-cpu")), [Basis::Weak; 3]);
+}
+
 /// What past predictions were wrong by makes no port faster, of an alternative or of a mix.
 #[test]
 fn no_interval_reaches_beyond_what_a_port_carries() {

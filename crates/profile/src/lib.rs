@@ -28,7 +28,7 @@ mod topology;
 
 pub use document::{CONTROL_CHARACTER_HELP, control_character, control_character_reason};
 pub use error::{Problem, ProfileError};
-pub use library::{Category, Library, Listed, Request};
+pub use library::{Category, Library, Listed, Request, read_text};
 pub use model::*;
 pub use schema::UnknownProvenance;
 pub use topology::{Direction, Hop};

@@ -4,6 +4,7 @@ use crate::document::{Document, Shipped};
 use crate::error::{Place, ProfileError, Source, suggestion};
 use crate::{Number, Problem, System, assemble, builtin, overlay};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -321,8 +322,26 @@ fn shipped() -> &'static Shipped {
     })
 }
 
+/// The longest text that is read as a profile or a design.
+const MOST_TEXT: u64 = 16 << 20;
+
+/// Reads a text that somebody wrote: of at most 16 MiB, since a device file or a named pipe need not end.
+///
+/// Errors: those of the file, no UTF-8, and [`std::io::ErrorKind::FileTooLarge`].
+pub fn read_text(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let read = std::fs::File::open(path)?.take(MOST_TEXT + 1).read_to_string(&mut text)? as u64;
+    match read > MOST_TEXT {
+        true => Err(std::io::Error::new(
+            std::io::ErrorKind::FileTooLarge,
+            "it is longer than 16 MiB, which no profile or design is",
+        )),
+        false => Ok(text),
+    }
+}
+
 fn read(path: &Path, asked: Option<Place<'_>>) -> Result<Arc<Source>, ProfileError> {
-    let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error, asked))?;
+    let text = read_text(path).map_err(|error| unreadable(path, &error, asked))?;
     Ok(Arc::new(Source { name: path.display().to_string(), text }))
 }
 

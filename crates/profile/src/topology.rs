@@ -140,6 +140,11 @@ impl System {
             .flat_map(|machine| machine.endpoints.iter().map(move |endpoint| (machine, endpoint)))
     }
 
+    /// Whether the profile has all that the card's mode costs.
+    pub fn is_mode_modelled(&self) -> bool {
+        self.mode != "embedded-cpu"
+    }
+
     /// What the card's mode means for routes and placements, where it is not the common one.
     pub fn mode_note(&self) -> Option<&'static str> {
         match self.mode.as_str() {

@@ -432,6 +432,13 @@ pub fn system_line(system: &System) -> String {
     format!("{} in testbed {}, mode {}{changed}", system.device, system.testbed, system.mode)
 }
 
+/// Says on standard error what the card's mode means, where it is not the common one.
+pub fn tell_mode(system: &System) {
+    if let Some(note) = system.mode_note() {
+        tell(&format!("note: {note}"));
+    }
+}
+
 /// Rounds to 6 decimals, or to 7 significant digits where those are more, so that every form of an answer prints
 /// the same digits. What is smaller than 10^-12 is what adding up leaves, and 0.
 pub fn round(value: f64) -> f64 {

@@ -3,7 +3,9 @@
 use super::Context;
 use super::plan::{Unit, WhatIf, unplanned};
 use crate::failure::{Failure, NEGATIVE};
-use crate::output::{Format, SCHEMA_VERSION, Screen, replace, round, short, signed, system_line, unwritable};
+use crate::output::{
+    Format, SCHEMA_VERSION, Screen, replace, round, short, signed, system_line, tell_mode, unwritable,
+};
 use crate::progress::Progress;
 use clap::Args;
 use offpath::plan::advice::{self, Advice, Advised, Bench, Depth, Edit, Gain, RULES, SEEDS, Scope};
@@ -86,6 +88,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let advised = advice::advise(&bench, &text, depth).map_err(unplanned)?;
     drop(progress);
     let system = setting.system(&design, &design.device)?;
+    tell_mode(&system);
     let fixed = options.fix && !advised.advice.is_empty();
     if fixed {
         write(&options.design, &design.source.1, &advised.text)?;

@@ -148,6 +148,7 @@ struct MediansReport {
     no_change: BesideReport,
     /// No difference where two things are compared, links alone elsewhere.
     simple: BesideReport,
+    no_change_or_nearest_row: BesideReport,
 }
 
 fn beside(of: Beside) -> BesideReport {
@@ -178,6 +179,7 @@ fn medians(of: Medians) -> MediansReport {
         links_alone: beside(of.links),
         no_change: beside(of.no_change),
         simple: beside(of.simple),
+        no_change_or_nearest_row: beside(of.no_change_or_nearest),
     }
 }
 
@@ -577,6 +579,7 @@ fn beside_table(errors: &Medians, screen: &Screen) -> String {
         row("links alone", errors.links),
         row("no difference, where two things are compared", errors.no_change),
         row("what needs no card: no difference, else links alone", errors.simple),
+        row("no difference, else the nearest published row", errors.no_change_or_nearest),
     ];
     screen.table(
         &[

@@ -8,7 +8,7 @@ pub use replog::{LogOptions, failed as log_failed};
 
 use super::Context;
 use crate::failure::{BAD_INPUT, Failure, NEGATIVE};
-use crate::output::{Entry, Screen, place, round, short, system_line};
+use crate::output::{Entry, Screen, place, round, short, system_line, tell_mode};
 use clap::{Args, Subcommand, ValueEnum};
 use offpath::fabric::{RoleName, RunError};
 use offpath::quantity::Time;
@@ -155,9 +155,9 @@ pub struct WorldOptions {
     /// acknowledgement timeout [default: 1 ms, and the device's]
     #[arg(long, value_name = "TIME", value_parser = crate::options::some_time)]
     pub patience: Option<Time>,
-    /// How a process on verbs waits for completions
-    #[arg(long, value_enum, default_value = "polling")]
-    wait: Wait,
+    /// How a process on verbs waits for completions [default: polling]
+    #[arg(long, value_enum)]
+    wait: Option<Wait>,
 }
 
 /// A world as an answer names it.
@@ -192,6 +192,9 @@ impl WorldOptions {
                 format!("{option} changes a profile, and only the twin has one"),
                 "leave it out, or run `--on twin:DEVICE`",
             ));
+        }
+        if self.wait.is_some() && !matches!(self.on, On::Verbs(_)) {
+            return Err(unread("--wait", "says how a process on verbs waits, and this world is another"));
         }
         let apart = if across || self.connects() { "several processes" } else { return Ok(()) };
         match &self.on {
@@ -233,6 +236,7 @@ impl WorldOptions {
             On::Local => Ok((Place::Local, report)),
             On::Twin(device) => {
                 let system = context.system.load(&context.system.library()?, device, &[])?;
+                tell_mode(&system);
                 // The profile says best why it has no such endpoint, and what it has.
                 for name in needed.iter().filter(|name| name.role != TAIL) {
                     system.endpoint(&name.role)?;
@@ -258,7 +262,7 @@ impl WorldOptions {
                 if let Some(patience) = self.patience {
                     world = world.acknowledgement_floor(patience);
                 }
-                if self.wait == Wait::Events {
+                if self.wait == Some(Wait::Events) {
                     world = world.waiting(Waiting::Events);
                 }
                 for (name, address) in peers {
@@ -299,6 +303,11 @@ impl WorldOptions {
 /// A role as the command line names it.
 pub fn argument(name: &RoleName) -> String {
     if name.instance == 0 { name.role.clone() } else { format!("{}:{}", name.role, name.instance) }
+}
+
+/// An option that nothing in this run reads: who gives it expects that it does something.
+fn unread(option: &str, why: &str) -> Failure {
+    Failure::input(format!("`{option}` {why}"), format!("leave `{option}` out, or change what it is for"))
 }
 
 /// What an error leads to.

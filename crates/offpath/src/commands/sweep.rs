@@ -2,7 +2,9 @@
 
 use super::Context;
 use crate::failure::{Failure, unknown_path};
-use crate::output::{Entry, Format, OutputFile, SCHEMA_VERSION, percent, place, round, tell, unwritable};
+use crate::output::{
+    Entry, Format, OutputFile, SCHEMA_VERSION, percent, place, round, tell, tell_mode, unwritable,
+};
 use crate::progress::Progress;
 use crate::{options, output};
 use clap::Args;
@@ -274,6 +276,7 @@ type Systems = (System, BTreeMap<(String, u32), System>);
 fn systems(options: &Options, context: &Context) -> Result<Systems, Failure> {
     let library = context.system.library()?;
     let plain = context.system.load(&library, &options.device, &[])?;
+    tell_mode(&plain);
     let router = Router::new(&plain)?;
     let mut others = BTreeMap::new();
     for name in &options.path {

@@ -1,11 +1,13 @@
 //! `offpath run kv`: YCSB against the coded key-value store.
 
-use super::{Busy, On, WorldOptions, WorldReport, busiest, ns, refused, run_failed, stations_page, us};
+use super::{
+    Busy, On, WorldOptions, WorldReport, busiest, ns, refused, run_failed, stations_page, unread, us,
+};
 use crate::commands::Context;
 use crate::failure::{BAD_INPUT, Failure, NEGATIVE};
 use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, percent, round, short, tell};
 use clap::Args;
-use offpath::apps::kv::{self, DriveError, Fetch, KvError, Load, Placement, Report, Shared, Spread};
+use offpath::apps::kv::{self, DriveError, Fetch, Home, KvError, Load, Placement, Report, Shared, Spread};
 use offpath::fabric::RoleName;
 use offpath::quantity::Time;
 use offpath::run::{Busiest, Store, Surroundings, homes_of, play};
@@ -149,6 +151,21 @@ impl StoreOptions {
         let mut options =
             kv::Options { preload: one.preload, ..kv::Options::sized(records, one.layout.value_bytes) };
         options.placement = self.placement.unwrap_or(otherwise);
+        let placed = name_of(options.placement);
+        if options.placement.index_home() == Home::Host {
+            let no_cache = format!("is of the card's cache, and a store by {placed} has none");
+            for (given, option) in [(self.cache.is_some(), "--cache"), (self.warm > 0, "--warm")] {
+                if given {
+                    return Err(unread(option, &no_cache));
+                }
+            }
+        }
+        if self.fetch.is_some() && !homes_of(options.placement).contains(&Home::Soc) {
+            return Err(unread(
+                "--fetch",
+                &format!("is for the card, and a store by {placed} does not use it"),
+            ));
+        }
         options.layout.key_bytes = self.key_bytes;
         if let Some(slots) = self.cache {
             options.layout.cache_slots = slots;

@@ -1,7 +1,9 @@
 //! `offpath run replog`: writes to the replicated log, and where the host's time goes.
 
 use super::kv::connection_help;
-use super::{Busy, On, WorldOptions, WorldReport, busiest, ns, refused, run_failed, stations_page, us};
+use super::{
+    Busy, On, WorldOptions, WorldReport, busiest, ns, refused, run_failed, stations_page, unread, us,
+};
 use crate::commands::Context;
 use crate::failure::Failure;
 use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, round, short};
@@ -76,21 +78,21 @@ pub struct LogOptions {
     /// Of A2 and A3 together, how many of 100 chunks go by the card [default: as many as it has slots for]
     #[arg(long, value_name = "PERCENT", value_parser = crate::options::whole::<u32>(0, 100))]
     card_share: Option<u32>,
-    /// The copy engine of A2
-    #[arg(long, value_name = "NAME", default_value = "dma")]
-    engine: String,
+    /// The copy engine of A2 [default: dma]
+    #[arg(long, value_name = "NAME")]
+    engine: Option<String>,
     /// Who compresses chunks
     #[arg(long, value_enum, default_value = "off")]
     compress: Compress,
     /// Where the files of each role lie, below a directory of its name [default: a temporary directory]
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// What one core of the twin appends to files; 0 charges nothing
-    #[arg(long, value_name = "RATE", default_value = "32Gbit/s", value_parser = rate)]
-    file_rate: u64,
-    /// What one core of the twin compresses
-    #[arg(long, value_name = "RATE", default_value = "8Gbit/s", value_parser = rate)]
-    compress_rate: u64,
+    /// What one core of the twin appends to files; 0 charges nothing [default: 32Gbit/s]
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    file_rate: Option<u64>,
+    /// What one core of the twin compresses [default: 8Gbit/s]
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    compress_rate: Option<u64>,
 }
 
 /// Bits a second; 0 for what costs nothing.
@@ -129,12 +131,13 @@ impl LogOptions {
                 "choose `--backups 2` or fewer, or another world",
             ));
         }
-        let needs_engine = matches!(self.placement, Alternative::A2 | Alternative::A2AndA3);
+        self.check(world)?;
+        let needs_engine = self.needs_engine();
         if needs_engine && self.backups > 0 && matches!(world.on, On::Verbs(_)) {
             return Err(Failure::input(
                 format!(
                     "verbs have no copy engine `{}`, which {} needs",
-                    self.engine,
+                    self.engine(),
                     name_of(self.placement)
                 ),
                 "choose `--placement A1` or `A3`, or run on the twin",
@@ -146,7 +149,7 @@ impl LogOptions {
         });
         let chunk_bytes = u32::try_from(self.chunk.get()).unwrap_or(u32::MAX);
         let mut options = replog::Options {
-            engine: self.engine.clone(),
+            engine: self.engine(),
             chunk_bytes,
             slots: self.slots,
             compress: self.compress != Compress::Off,
@@ -156,8 +159,8 @@ impl LogOptions {
         };
         if world.is_twin() {
             options.costs = Costs {
-                file_bytes_per_second: self.file_rate / 8,
-                compress_bytes_per_second: self.compress_rate / 8,
+                file_bytes_per_second: self.file_rate() / 8,
+                compress_bytes_per_second: self.compress_rate() / 8,
                 sync: Time::ZERO,
             };
         }
@@ -169,7 +172,52 @@ impl LogOptions {
 
     /// What surrounds a run of the log.
     pub fn around(&self, seed: u64) -> Surroundings {
-        Surroundings { seed, directory: self.directory.clone(), engine: Some(self.engine.clone()) }
+        Surroundings { seed, directory: self.directory.clone(), engine: Some(self.engine()) }
+    }
+
+    fn needs_engine(&self) -> bool {
+        matches!(self.placement, Alternative::A2 | Alternative::A2AndA3)
+    }
+
+    fn engine(&self) -> String {
+        self.engine.clone().unwrap_or_else(|| "dma".into())
+    }
+
+    /// Bits a second.
+    fn file_rate(&self) -> u64 {
+        self.file_rate.unwrap_or(32_000_000_000)
+    }
+
+    fn compress_rate(&self) -> u64 {
+        self.compress_rate.unwrap_or(8_000_000_000)
+    }
+
+    /// Refuses what this log or its world does not read.
+    fn check(&self, world: &WorldOptions) -> Result<(), Failure> {
+        let named = name_of(self.placement);
+        if self.engine.is_some() && !self.needs_engine() {
+            return Err(unread("--engine", &format!("names the copy engine of A2, and {named} uses none")));
+        }
+        if self.card_share.is_some() && self.placement != Alternative::A2AndA3 {
+            return Err(unread(
+                "--card-share",
+                &format!("divides chunks between A2 and A3, and this is {named}"),
+            ));
+        }
+        if self.compress == Compress::Card && self.placement == Alternative::A3 {
+            return Err(Failure::input(
+                "`--compress card` compresses what the card carries, and by A3 it carries nothing",
+                "choose `--compress all`, or another `--placement`",
+            ));
+        }
+        let charged = [(self.file_rate, "--file-rate"), (self.compress_rate, "--compress-rate")];
+        match charged.iter().find(|(rate, _)| rate.is_some() && !world.is_twin()) {
+            Some((_, option)) => Err(unread(option, "is what the twin charges, and this world measures")),
+            None if self.directory.is_some() && world.is_twin() => {
+                Err(unread("--directory", "is where files lie, and the twin keeps them in memory"))
+            }
+            None => Ok(()),
+        }
     }
 }
 
@@ -290,8 +338,8 @@ impl Answer {
             write_bytes: parts.load.bytes,
             sessions: parts.load.sessions,
             seed: options.world.seed,
-            file_gbit_per_s: charged(options.log.file_rate),
-            compress_gbit_per_s: charged(options.log.compress_rate),
+            file_gbit_per_s: charged(options.log.file_rate()),
+            compress_gbit_per_s: charged(options.log.compress_rate()),
             writes: driven.writes,
             throughput_gbit_per_s: round(driven.bits_per_second / 1e9),
             latency_ns_mean: ns(driven.mean_latency),
