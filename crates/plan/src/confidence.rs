@@ -882,6 +882,33 @@ fn mix_basis(solution: &Solution, parts: &[Part<'_>], alternatives: &[Basis], re
 mod tests {
     use super::*;
 
+    /// An end that makes no system is looked for nearer to the value, and on its own side of it.
+    #[test]
+    fn a_refused_end_is_looked_for_nearer_to_the_value() {
+        let text = "[design]\nname = \"t\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
+                    rank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\n\
+                    request = [{ compute = \"host\", time = \"2 us\" }]\n";
+        let design = Design::parse(text, "t.toml", std::path::Path::new("."), &Default::default());
+        let setting = crate::planner::Setting {
+            library: offpath_profile::Library::builtin(),
+            overlays: vec![],
+            settings: vec![],
+            testbed: None,
+            mode: None,
+            mechanism: None,
+        };
+        let design = design.expect("it is in order");
+        let ready = crate::planner::prepare(&design, &setting).expect("it is prepared");
+        let folds: Vec<Fold> = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
+        let factors = Base::new(&design, &ready, &folds).factors();
+        let factor = factors.iter().find(|one| one.origin == Origin::Yours).expect("it is the user's");
+        let value = factor.value.base();
+        let near = |seen: Quantity| (seen.base() / value).ln().abs() < 0.3;
+        let ends = ends_of(factor, |at| Ok::<_, PlanError>(near(at).then_some(at))).expect("no error");
+        let [low, high] = [ends.low, ends.high].map(|end| end.expect("one is near enough").0.base());
+        assert!(low < value && value < high, "{low} {value} {high}");
+    }
+
     /// The user's own numbers stand for the user. What they leave is the card's, and may be guesses.
     #[test]
     fn guesses_are_counted_in_what_the_users_numbers_leave() {

@@ -2543,7 +2543,9 @@ mod tests {
 
     #[test]
     fn what_no_step_uses_is_refused_by_name() {
-        let many = format!("{{ parallel = [{}] }}", format!("[{WRITE}],").repeat(129));
+        let many = |branches| format!("{{ parallel = [{}] }}", format!("[{WRITE}],").repeat(branches));
+        parse(&text("", "", &many(128), ""), &[]).expect("a send queue holds as many");
+        let many = many(129);
         for (steps, words) in [
             (r#"{ write = "host-backup", bytes = "1 B", time = "5 ns" }"#, "a `write` step takes no `time`"),
             (r#"{ read = "host-backup", bytes = "1 B", hit = [] }"#, "a `read` step takes no `hit`"),

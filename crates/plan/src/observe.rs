@@ -405,7 +405,7 @@ pub fn load(
                 }
                 // Of long requests fewer have ended than began: what begins no more is let end, so that what
                 // requests are seen to ask for is that of all.
-                let begun = driver.borrow_mut().take().map_or(0, |driver| driver.begun);
+                let begun = driver.borrow_mut().take().expect("it is taken once").begun;
                 let most = fabric.now() + window;
                 wait_for(&fabric, || {
                     let meter = meter.borrow();

@@ -1125,6 +1125,16 @@ mod tests {
         assert_eq!(found.most_moves, 1.0 + 1025.0 + 1.0 + 2.0);
     }
 
+    /// What no request does makes none longer.
+    #[test]
+    fn a_case_that_never_comes_is_no_longest_way() {
+        let never = r#"{ probability = 0, then = [ { compute = "host", time = "1 s" } ], otherwise = [
+            { compute = "host", time = "20 ns" } ] }"#;
+        let (compiled, router) = compiled(never).expect("a design");
+        let found = compiled.extremes(&router);
+        assert!(found.longest_s < 1e-6 && found.rarest == 1.0, "{} {}", found.longest_s, found.rarest);
+    }
+
     #[test]
     fn what_moves_more_than_a_run_follows_is_refused() {
         let list = |times: u32| {

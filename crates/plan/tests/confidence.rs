@@ -352,6 +352,8 @@ fn a_time_that_would_bind_a_little_further_is_an_estimate() {
         .map(|rest| rest.number.as_str())
         .collect();
     assert_eq!(yours, ["your numbers together"], "{:?}", one.rests_on);
+    // They are counted one by one already.
+    near("the weights", one.rests_on.iter().map(|rest| rest.weight).sum(), 1.0, 1e-6);
     assert_eq!(one.basis, Basis::YourEstimate, "{:?}", one.rests_on);
     let ends = format!("{:.0} ns to {:.0} ns", 0.95 * busy, 1.05 * busy);
     let known = with(&format!(", {{ compute = \"client\", time = \"{ends}\" }}"));

@@ -332,6 +332,19 @@ fn scenarios_are_planned_one_at_a_time() {
     assert_eq!((names(&moved, false), moved.scenario.as_deref()), (names(&five, false), Some("5 replicas")));
     let unknown = whole.in_scenario("4 replicas").expect_err("the design has none such");
     assert!(unknown.to_string().contains("no scenario `4 replicas`"), "{unknown}");
+    // What the design runs is kept where it is of the scenario, or of none.
+    let runs = |mix: &str, scenario: &str| {
+        let text = text.replacen("[design]\n", &format!("[design]\nmix = \"{mix}\"\n"), 1);
+        parse(&text, &Changes::default())
+            .in_scenario(scenario)
+            .expect("the design has it")
+            .runs
+            .name()
+            .to_string()
+    };
+    assert_eq!(runs("relayed-5", "5 replicas"), "relayed-5");
+    assert_eq!(runs("greedy", "5 replicas"), "greedy");
+    assert_eq!(runs("relayed-5", "3 replicas"), "optimal");
     // Each has the mix of its own alternatives.
     let taken = |design: &Design| {
         let ready = prepare(design, &setting(&[], &[])).expect("the design is in order");

@@ -650,6 +650,29 @@ mod tests {
     use offpath_twin::Seed;
     use std::path::Path;
 
+    const TEXT: &str = "[design]\nname = \"t\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
+                        mix = \"host\"\nrank_by = \"throughput\"\n[[alternative]]\nname = \"host\"\n\
+                        request = [{ read = \"client-host\", bytes = \"64 B\" }]\n";
+
+    /// What changes no request of a mix that the design names is not measured, and what changes one is.
+    #[test]
+    fn a_change_of_what_no_request_does_is_none() {
+        let setting = Setting {
+            library: Library::builtin(),
+            overlays: vec![],
+            settings: vec![],
+            testbed: None,
+            mode: None,
+            mechanism: None,
+        };
+        let changes = Changes::default();
+        let bench = Bench::new("design.toml", Path::new("."), &changes, &setting, Seed::new(1));
+        let case = |text: &str| bench.case(text, None).expect("it is carried").0;
+        let own = case(TEXT);
+        assert!(unchanged(&own, &case(&TEXT.replace("name = \"t\"", "name = \"u\""))));
+        assert!(!unchanged(&own, &case(&TEXT.replace("64 B", "128 B"))));
+    }
+
     /// A load that one mechanism carries and the other does not: a gain there is none, and that is told.
     #[test]
     fn a_rival_under_which_there_is_no_plan_is_told() {

@@ -244,8 +244,14 @@ pub fn fullest(router: &Router, loaded: &Loaded) -> Option<Fullest> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Told, told};
+    use super::{Told, crowded, told};
     use offpath_twin::Interval;
+
+    #[test]
+    fn a_mix_that_needs_just_what_the_twin_runs_is_shown() {
+        assert_eq!(crowded((16.0, 2.0), 32), None);
+        assert_eq!(crowded((16.5, 2.0), 32), Some((33.0, 32)));
+    }
 
     #[test]
     fn a_mean_that_is_near_by_chance_agrees_with_nothing() {
