@@ -890,7 +890,7 @@ fn the_readme_has_the_score() {
     let nearest: Vec<&str> = nearest.split('|').map(str::trim).collect();
     let (rows, own, other) = (nearest[2], nearest[3], nearest[4]);
     says(format!(
-        "Over the {rows} that the nearest published row answers too it is {own} (nearest row {other})"
+        "Over the {rows} that the nearest published row answers too it is {own} (nearest row {other}; with"
     ));
     let simple = cells("what needs no card");
     says(format!("over the {} that need no card", simple[1]));
@@ -907,6 +907,14 @@ fn the_readme_has_the_score() {
     says(format!("half as much again {} is met too, where {} fitted rows are", wrong[1], wrong[5]));
 }
 
+/// Of runs on the twin nothing is drawn, and the screen says so.
+#[test]
+fn an_interval_of_past_errors_alone_is_told() {
+    let made_of = |row: &str| answer(&["explain", row]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(made_of("W001").contains("(of past errors alone: nothing of it is drawn)"));
+    assert!(made_of("W154").contains("(open mechanisms and past errors in it)"));
+}
+
 /// What the README opens with is what a reader sees who types it.
 #[test]
 fn the_readme_opens_with_what_is_printed() {
@@ -916,6 +924,12 @@ fn the_readme_opens_with_what_is_printed() {
     let (printed, _) = printed.split_once("```").expect("the block ends");
     let design = format!("{}/../../{design}", env!("CARGO_MANIFEST_DIR"));
     assert_eq!(answer(&["plan", &design]), printed);
+    // Greedy spends on what it fills first what that alternative is bound by.
+    let words = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (_, greedy) = words.split_once("greedy fills A5-read first and spends ").expect("it is said");
+    let spent = greedy.split(' ').next().expect("a station");
+    let own = printed.lines().find(|line| line.starts_with(" A5-read ")).expect("its row");
+    assert!(own.contains(&format!(" {spent} ")), "{spent}: {own}");
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("card.svg");
     answer(&["device", "show", "bluefield2", "--svg", file.to_str().expect("a UTF-8 path")]);

@@ -1263,11 +1263,20 @@ impl Resolver<'_> {
     /// A share from 0 to 1.
     fn share(&self, key: &str, id: &str, given: &Spanned<toml::Value>) -> Result<Read, miette::Report> {
         let read = self.number(id, given, Dimension::Ratio)?;
-        if (0.0..=1.0).contains(&read.base) {
+        // It may be a multiple of a number that has an interval.
+        let estimates = self.estimates.borrow();
+        let known = read.rests_on.iter().filter_map(|id| estimates.get(id));
+        let ends = known.filter(|one| self.moved.is_empty() && one.value.base() > 0.0).flat_map(|one| {
+            let end = |end: Quantity| read.base * (end.base() / one.value.base());
+            one.low.map(end).into_iter().chain(one.high.map(end))
+        });
+        let Some(outside) = std::iter::once(read.base).chain(ends).find(|one| !(0.0..=1.0).contains(one))
+        else {
+            drop(estimates);
             return Ok(read);
-        }
+        };
         Err(self.error(
-            format!("a {key} of {} is outside 0 to 1", read.base),
+            format!("a {key} of {outside} is outside 0 to 1"),
             "write a share from 0 to 1",
             given.span(),
         ))
@@ -2499,8 +2508,9 @@ fn notes(alternatives: &[Alternative]) -> Vec<String> {
     let waiting: Vec<String> = waiting.map(|one| format!("`{}`", one.name)).collect();
     let unlimited = (!waiting.is_empty()).then(|| {
         format!(
-            "what {} waits for is taken to serve any number of requests at once: no rate here is bound by it",
-            waiting.join(" and ")
+            "what {} {} for is taken to serve any number of requests at once: no rate here is bound by it",
+            waiting.join(" and "),
+            if waiting.len() == 1 { "waits" } else { "wait" }
         )
     });
     let mut found = BTreeMap::new();
@@ -2558,8 +2568,17 @@ mod tests {
             ),
             (r#"{ read = "soc-host-dma", bytes = "1 B", batch = 2 }"#, "a copy engine has no doorbell"),
             (r#"{ repeat = 3000000000, steps = [] }"#, "a repeat of 0 steps"),
+            (
+                r#"{ probability = "0.2 to 1.4", then = [], otherwise = [] }"#,
+                "a probability of 1.4 is outside 0 to 1",
+            ),
+            (
+                r#"{ probability = "2 * likely", then = [], otherwise = [] }"#,
+                "a probability of 1.2 is outside 0 to 1",
+            ),
         ] {
-            let error = parse(&text("", "", steps, ""), &[]).expect_err(steps).to_string();
+            let likely = "likely = \"0.2 to 0.6\"";
+            let error = parse(&text("", likely, steps, ""), &[]).expect_err(steps).to_string();
             assert!(error.contains(words), "{steps}: {error}");
         }
     }

@@ -6,7 +6,7 @@ use crate::confidence::{self, Basis, Doubt, Influence, Mechanism, Ranged, Rest};
 use crate::design::{Alternative, CacheUse, Design, Objective, Runs};
 use crate::program::{Compiled, Fold, compile};
 use crate::solve::{self, Part, evaluate, host_seconds, main_router};
-use offpath_capacity::{CapacityError, Constraint, Solution};
+use offpath_capacity::{Binding, CapacityError, Constraint, Solution};
 use offpath_profile::{Library, Request, System};
 use offpath_quantity::Quantity;
 use offpath_route::{Kind, Router};
@@ -492,19 +492,20 @@ fn mix(
 ) -> Mix {
     let shares = solve::shares(solution);
     let mean = |value: &dyn Fn(usize) -> f64| solve::mean_of(&shares, parts, value);
+    let bound = |binding: &Binding| Bound {
+        name: binding.constraint.to_string(),
+        meaning: meaning(&binding.constraint, router),
+        gain_percent: binding.gain_percent_for_10_percent_more,
+        is_load: binding.constraint == Constraint::Load,
+    };
+    let mut bounds: Vec<Bound> = solution.binding.iter().map(bound).collect();
+    // A mix without prices has them by name.
+    let gain = |bound: &Bound| bound.gain_percent.unwrap_or(f64::NEG_INFINITY);
+    bounds.sort_by(|a, b| gain(b).total_cmp(&gain(a)));
     Mix {
         name: name.to_string(),
         rate,
-        bounds: solution
-            .binding
-            .iter()
-            .map(|binding| Bound {
-                name: binding.constraint.to_string(),
-                meaning: meaning(&binding.constraint, router),
-                gain_percent: binding.gain_percent_for_10_percent_more,
-                is_load: binding.constraint == Constraint::Load,
-            })
-            .collect(),
+        bounds,
         latency_s: mean(&|index| folds[index].latency),
         host_cpu_s: mean(&|index| host_seconds(&folds[index], parts[index].router)),
         network_bytes: mean(&|index| folds[index].network_bytes),

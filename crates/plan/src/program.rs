@@ -588,25 +588,26 @@ impl Compiler<'_> {
                 self.list(then)?;
                 let jump = self.code.len();
                 self.code.push(Instruction::End);
-                let second = self.position();
+                let other_case = self.position();
                 let after_first = std::mem::replace(&mut self.at, from.0);
                 let frames = std::mem::replace(&mut self.frames, from.1);
                 let answers = std::mem::replace(&mut self.answers, from.2);
                 self.list(otherwise)?;
                 self.frames.extend(frames);
                 self.answers.extend(answers);
-                if self.at != after_first {
+                // A case that does nothing is where the request begins.
+                let ends = [after_first, self.at.take()].map(|end| end.or_else(|| self.initiator.clone()));
+                let [first, second] = &ends;
+                if first != second {
+                    let [first, second] = ends.map(Option::unwrap_or_default);
                     return Err(self.error(
-                        format!(
-                            "one case of a branch ends at `{}`, the other at `{}`",
-                            after_first.unwrap_or_default(),
-                            self.at.clone().unwrap_or_default()
-                        ),
+                        format!("one case of a branch ends at `{first}`, the other at `{second}`"),
                         "let both cases end at the same endpoint",
                         step_span(step),
                     ));
                 }
-                self.code[branch] = Instruction::Branch { probability: *probability, otherwise: second };
+                [_, self.at] = ends;
+                self.code[branch] = Instruction::Branch { probability: *probability, otherwise: other_case };
                 self.code[jump] = Instruction::Jump(self.position());
                 self.within.truncate(outer);
             }
@@ -1123,6 +1124,23 @@ mod tests {
         // Four bursts and the verb; 1024 bursts are the most.
         assert_eq!(found.moves, 1.0 + 0.25 * 8.0 * 5.0 + 0.75 * 1025.0 + 1.0 + 2.0);
         assert_eq!(found.most_moves, 1.0 + 1025.0 + 1.0 + 2.0);
+    }
+
+    /// One request in ten does more than the others, from its first step on.
+    #[test]
+    fn a_case_that_does_nothing_is_where_the_request_begins() {
+        let read = r#"{ read = "client-soc", bytes = "64 B" }"#;
+        for (then, otherwise) in [(read, ""), ("", read)] {
+            let branch = format!("{{ probability = 0.5, then = [{then}], otherwise = [{otherwise}] }}");
+            let (half, router) = compiled(&branch).expect("a design");
+            let (whole, _) = compiled(read).expect("a design");
+            let (half, whole) = (half.fold(&router).latency, whole.fold(&router).latency);
+            assert!((half / whole - 0.5).abs() < 1e-6, "{half} and {whole}");
+        }
+        let elsewhere = r#"{ probability = 0.5, then = [{ send = "client-soc", bytes = "64 B" }], otherwise = [] },
+            { send = "soc-client", bytes = "64 B" }"#;
+        let refused = compiled(elsewhere).expect_err("it ends at two endpoints").to_string();
+        assert!(refused.contains("ends at `soc`, the other at `client`"), "{refused}");
     }
 
     /// What no request does makes none longer.

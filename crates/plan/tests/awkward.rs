@@ -66,6 +66,13 @@ fn what_a_window_does_not_hold_confirms_nothing() {
     let found = settled(&design, &made_ready(&design), 1);
     let why = found.gap.and_then(|gap| gap.blind).expect("it is said");
     assert!(why.contains("one request in 10000000 takes"), "{why}");
+    // What no window would hold is not run for as long as one may be.
+    let steps = "{ read = \"client-host\", bytes = \"64 B\" }, { probability = 0.001, then = [{ wait = \"10 ms\" }], otherwise = [] }";
+    let design = crate::design(MOST, &[("a", steps)]);
+    let found = settled(&design, &made_ready(&design), 1);
+    let why = found.gap.and_then(|gap| gap.blind).expect("it is said");
+    assert!(why.contains("may take 10.003 ms, and its longest window is 3.8"), "{why}");
+    assert!(found.loaded.window.as_seconds() < 1e-4, "{}", found.loaded.window);
 }
 
 /// What an alternative does alone does not depend on one that the mix leaves out.

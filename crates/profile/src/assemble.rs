@@ -94,7 +94,8 @@ fn fill(
     numbers: &mut BTreeMap<String, Arc<Number>>,
 ) {
     for (key, number) in &table.numbers {
-        component.put(key, number.value);
+        let is_known = component.put(key, number.value);
+        debug_assert!(is_known, "{name}.{key} is in the schema and no component takes it");
         numbers.insert(format!("{name}.{key}"), Arc::new(number.clone()));
     }
 }

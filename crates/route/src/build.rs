@@ -158,10 +158,6 @@ impl<'r> Place<'r> {
 impl Router {
     /// Looks up the stations and ways of `system`.
     pub fn new(system: &System) -> Result<Router, RouteError> {
-        let stations = stations(system);
-        let by_name: BTreeMap<String, StationId> =
-            stations.iter().enumerate().map(|(i, s)| (s.name.clone(), StationId(i as u16))).collect();
-        let mut machines = Vec::with_capacity(system.machines.len());
         for machine in &system.machines {
             let nic = &machine.nic;
             if nic.reserved_contexts > nic.contexts {
@@ -178,8 +174,12 @@ impl Router {
                     most: MOST_ENDPOINTS,
                 });
             }
-            machines.push(machine_stations(machine, &by_name)?);
         }
+        let stations = stations(system);
+        let by_name: BTreeMap<String, StationId> =
+            stations.iter().enumerate().map(|(i, s)| (s.name.clone(), StationId(i as u16))).collect();
+        let machines = system.machines.iter().map(|machine| machine_stations(machine, &by_name));
+        let machines = machines.collect::<Result<_, _>>()?;
         Ok(Router { system: system.clone(), stations, by_name, machines })
     }
 
@@ -399,8 +399,9 @@ fn machine_stations(
     let is_reserved = machine.nic.reserved_contexts > 0 && machine.endpoints.len() > 1;
     let groups_of = |own: usize| {
         let mut found = [None; MOST_GROUPS];
-        let all =
-            groups(machine.endpoints.len()).into_iter().filter(|group| is_reserved && group.contains(&own));
+        // There are as many as two to the power of the endpoints.
+        let all = if is_reserved { groups(machine.endpoints.len()) } else { Vec::new() };
+        let all = all.into_iter().filter(|group| group.contains(&own));
         for (place, group) in found.iter_mut().zip(all) {
             let names: Vec<&str> =
                 group.iter().map(|index| machine.endpoints[*index].name.as_str()).collect();

@@ -200,9 +200,11 @@ fn page(line: &Line, inside: &Inside, fitted: &[String], context: &Context) -> S
         let interval = match (line.low, line.high) {
             (Some(low), Some(high)) if high - low > 1e-9 * high.abs() => {
                 // A row that was fitted, restates another or says where something begins teaches no error and gets none.
-                let made_of = match line.widened {
-                    true => "open mechanisms and past errors in it",
-                    false => "of the profiles' numbers and open mechanisms alone",
+                // A run on the twin is not repeated for every draw.
+                let made_of = match (line.widened, line.bare.is_some()) {
+                    (true, true) => "open mechanisms and past errors in it",
+                    (true, false) => "of past errors alone: nothing of it is drawn",
+                    (false, _) => "of the profiles' numbers and open mechanisms alone",
                 };
                 format!(", 80% interval {} to {} ({made_of})", figure(low), figure(high))
             }

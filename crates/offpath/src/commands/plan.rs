@@ -321,6 +321,15 @@ pub(super) struct Unit {
     bits: Option<f64>,
 }
 
+/// What more of a resource brings by what the design seeks.
+fn brings(gain: f64, objective: &Objective) -> String {
+    match objective {
+        Objective::MostThroughput => signed(gain, 1),
+        Objective::LeastHostCpu { .. } => format!("{} host processor time", signed(0.0 - gain, 1)),
+        Objective::LowestP99 { .. } => format!("{} mean latency", signed(0.0 - gain, 1)),
+    }
+}
+
 impl Unit {
     pub(super) fn of(design: &Design) -> Unit {
         Unit { bits: design.unit.map(|bytes: Bytes| bytes.get() as f64 * 8.0) }
@@ -441,10 +450,13 @@ impl Page<'_> {
         text += &format!("{workload}goal: {}{}\n", self.goal(), self.constraints());
         if let Some(cache) = &plan.cache {
             text += &format!(
-                "cache: {} of {} memory hold {} of objects kept whole and the hottest {:.0}% of `{}`: {:.1}% of requests hit\n",
+                "cache: {} of {} memory hold {}the hottest {:.0}% of `{}`: {:.1}% of requests hit\n",
                 cache.budget,
                 cache.at,
-                gb(cache.whole),
+                match cache.whole.get() {
+                    0 => String::new(),
+                    _ => format!("{} of objects kept whole and ", gb(cache.whole)),
+                },
                 100.0 * cache.entries as f64 / cache.of.max(1) as f64,
                 cache.object,
                 cache.hit_ratio * 100.0
@@ -664,7 +676,8 @@ impl Page<'_> {
             .bounds()
             .map(|bound| match bound.gain_percent {
                 Some(gain) => {
-                    format!("{} ({}; 10% more of it: {})", bound.name, bound.meaning, signed(gain, 1))
+                    let brings = brings(gain, &self.study.design.objective);
+                    format!("{} ({}; 10% more of it: {brings})", bound.name, bound.meaning)
                 }
                 None => format!("{} ({})", bound.name, bound.meaning),
             })
@@ -729,8 +742,9 @@ impl Page<'_> {
             return "; greedy's order is as good here".to_string();
         }
         let first = plan.greedy.shares.first().map_or("", |(name, _)| name);
-        let spent = plan.greedy.bounds.first().map_or("", |bound| &bound.name);
         let fills = plan.greedy_order.first().map_or(first, |name| name);
+        // It is filled as if it were alone.
+        let spent = plan.alternatives.iter().find(|one| one.name == fills).map_or("", |one| &one.binding);
         let bounds: Vec<&str> = self.bounds().map(|bound| bound.name.as_str()).collect();
         match &bounds[..] {
             [] => format!("; greedy fills {fills} first and spends {spent} on it"),
@@ -1206,7 +1220,13 @@ impl Page<'_> {
     }
 
     fn clients_table(&self, screen: &Screen) -> String {
-        let counts: Vec<String> = self.study.design.clients.iter().map(|n| format!("{n} clients")).collect();
+        let counts: Vec<String> = self
+            .study
+            .design
+            .clients
+            .iter()
+            .map(|n| format!("{n} client{}", if *n == 1 { "" } else { "s" }))
+            .collect();
         let mut header = vec![self.unit().name()];
         header.extend(counts.iter().map(String::as_str));
         let rows = self

@@ -1,7 +1,7 @@
 //! A plan beside what the loaded twin carries: agreement, a difference with the station that fills first, or a run that does
 //! not tell.
 
-use super::run::{COUNTED, Moves, TIMES, extremes, is_short};
+use super::run::{COUNTED, FEWEST_LONGEST, FEWEST_RARE, Moves, extremes, is_short};
 use super::{Settled, is_slot};
 use crate::design::Design;
 use crate::observe::{Loaded, OPEN_LOOP_TASKS};
@@ -117,17 +117,18 @@ pub(super) fn blind(
         return Some(format!("more requests under way might carry more, and the twin runs {most}{of}"));
     }
     let Extremes { rarest, longest_s, .. } = extremes(ready, shares);
-    let window = loaded.window.as_seconds();
-    let taken = rarest * rate * window;
-    if taken < TIMES / 2.0 {
+    // Where the longest window is too short a short one is run.
+    let window = loaded.window.max(Time::from_ps((moves.most_counted() / rate * 1e12) as u64));
+    let taken = rarest * rate * window.as_seconds();
+    if taken < FEWEST_RARE {
         return Some(format!(
-            "a case that one request in {:.0} takes comes {taken:.1} times in its window",
+            "a case that one request in {:.0} takes comes {taken:.1} times in its longest window",
             1.0 / rarest
         ));
     }
     let longest = Time::from_ps((longest_s * 1e12) as u64);
-    (window < 2.0 * longest_s)
-        .then(|| format!("a request may take {longest}, and its window is {}", loaded.window))
+    (window.as_seconds() < FEWEST_LONGEST * longest_s)
+        .then(|| format!("a request may take {longest}, and its longest window is {window}"))
 }
 
 /// How far runs of a settled mix that carried so much are from what it was confirmed by, where that is more than

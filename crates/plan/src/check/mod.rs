@@ -12,7 +12,7 @@ pub(crate) use run::{Counted, Moves, run_mix};
 
 use crate::confidence::{Doubt, Mechanism};
 use crate::design::{Design, Objective};
-use crate::observe::{Loaded, RunError, observe};
+use crate::observe::{Loaded, Observed, RunError, observe};
 use crate::planner::{Plan, Ready, plan_doubted};
 use crate::program::Fold;
 use crate::side_by_side::side_by_side;
@@ -85,12 +85,16 @@ pub fn observe_all(ready: &[Ready], seed: Seed) -> Result<(Vec<Fold>, u64, f64),
     let mut folds = Vec::new();
     let (mut sampled, mut widest) = (0, 0.0f64);
     for (index, one) in ready.iter().enumerate() {
-        let observed = observe(one, seed.child("observe").index(index as u64))?;
+        let observed = observe_at(one, index, seed)?;
         sampled += observed.requests;
         widest = widest.max(observed.widest);
         folds.push(observed.fold);
     }
     Ok((folds, sampled, widest))
+}
+
+fn observe_at(one: &Ready, index: usize, seed: Seed) -> Result<Observed, RunError> {
+    observe(one, seed.child("observe").index(index as u64))
 }
 
 /// Which mix is settled.
@@ -173,14 +177,19 @@ pub fn settle_counting(
 }
 
 /// What a request of each alternative demands, its slots held as long as in the mix that is best by adding up. Nothing
-/// is held to what the twin carries, so loaded windows of so few requests will do as tell for how long slots are held.
+/// is held to what the twin carries, so loaded windows of so few requests will do as tell for how long slots are held;
+/// and what no mix may take is added up, and not observed.
 pub fn demands(
     design: &Design,
     ready: &[Ready],
     counted: f64,
     seed: Seed,
 ) -> Result<Vec<Fold>, miette::Report> {
-    let (idle, ..) = observe_all(ready, seed)?;
+    let idle = ready.iter().enumerate().map(|(index, one)| match one.alternative.mixed {
+        true => Ok(observe_at(one, index, seed)?.fold),
+        false => Ok(one.compiled.fold(&one.router)),
+    });
+    let idle = idle.collect::<Result<Vec<_>, RunError>>()?;
     Ok(best_held(design, ready, &idle, Chosen::Added, Counted::requests(counted), seed)?.folds)
 }
 

@@ -63,6 +63,10 @@ const FEWEST_IN_FLIGHT: u32 = 32;
 /// Times that a rare case is taken in a window, and longest requests that fit it, for the window to tell.
 pub(super) const TIMES: f64 = 8.0;
 
+/// Times that a rare case is taken, and longest requests that fit, below which a window tells nothing.
+pub(super) const FEWEST_RARE: f64 = TIMES / 2.0;
+pub(super) const FEWEST_LONGEST: f64 = 2.0;
+
 /// The least of longest requests that fit a window, where one makes many moves.
 const FEWEST_TIMES: f64 = 2.5;
 
@@ -121,6 +125,11 @@ impl Moves {
         let mean: f64 = own.iter().zip(shares).map(|(one, share)| share / all * moves(one)).sum();
         let payload = own.iter().flat_map(|one| one.compiled.payloads()).map(bursts).fold(1.0, f64::max);
         Moves { payload: payload.min(mean).max(1.0), mean }
+    }
+
+    /// Most requests that a window is made to hold for what is rare or long.
+    pub(super) fn most_counted(&self) -> f64 {
+        COUNTED.requests * MOST_LONGER / self.payload.max(self.mean / MOVES)
     }
 
     /// Whether a closed loop gets fewer requests for how many they are.
@@ -192,11 +201,13 @@ pub(crate) fn run_mix(
     let Extremes { rarest, longest_s, .. } = extremes(ready, named);
     // One request of many moves passes by itself where others pass in turn.
     let by_itself = |times: f64, fewest: f64| (times / (moves / MOVES).max(1.0)).max(fewest);
-    let told = (TIMES / rarest)
-        .max(by_itself(TIMES, FEWEST_TIMES) * longest_s * rate)
-        .min(COUNTED.requests * MOST_LONGER / payload.max(moves / MOVES));
-    // However long a run is that has fewer requests under way than the mix takes, it shows nothing of it.
-    let is_blind = offered.is_none() && crowded((capacity, latency_s), most).is_some();
+    let widest = all.most_counted();
+    let told = (TIMES / rarest).max(by_itself(TIMES, FEWEST_TIMES) * longest_s * rate).min(widest);
+    // However long a run is that has fewer requests under way than the mix takes, it shows nothing of it; nor does one
+    // that is too short for what is rare or long, as long as it may be.
+    let is_blind = offered.is_none() && crowded((capacity, latency_s), most).is_some()
+        || widest * rarest < FEWEST_RARE
+        || widest < FEWEST_LONGEST * longest_s * rate;
     let counted = if is_blind { fewest } else { counted.max(told) * longer };
     // However rarely they come: time in which nothing happens costs nothing.
     let window = Time::from_ps((counted / rate * 1e12) as u64).min(LONGEST_WINDOW);

@@ -308,7 +308,8 @@ fn stations(page: &Page<'_>) -> Section {
         .bounds()
         .map(|bound| match bound.gain_percent {
             Some(gain) => {
-                format!("{} binds: {}. 10% more of it brings {}.", bound.name, bound.meaning, signed(gain, 1))
+                let brings = super::brings(gain, &page.study.design.objective);
+                format!("{} binds: {}. 10% more of it brings {brings}.", bound.name, bound.meaning)
             }
             None => format!("{} binds: {}.", bound.name, bound.meaning),
         })

@@ -151,8 +151,9 @@ impl StoreOptions {
         let mut options =
             kv::Options { preload: one.preload, ..kv::Options::sized(records, one.layout.value_bytes) };
         options.placement = self.placement.unwrap_or(otherwise);
+        // Whether placements of a mix go together is said where they are run.
         let placed = name_of(options.placement);
-        if options.placement.index_home() == Home::Host {
+        if self.placement.is_some_and(|placement| placement.index_home() == Home::Host) {
             let no_cache = format!("is of the card's cache, and a store by {placed} has none");
             for (given, option) in [(self.cache.is_some(), "--cache"), (self.warm > 0, "--warm")] {
                 if given {
