@@ -1,7 +1,7 @@
 //! The fit of the shipped rows gives the shipped profiles, and reads nothing else.
 
 use offpath_evidence::fit::{Effort, LeftOut, fit, readable};
-use offpath_evidence::{Role, free_parameters, shipped, write};
+use offpath_evidence::{Claim, Role, free_parameters, shipped, write};
 use offpath_profile::{Category, Library};
 use std::collections::BTreeSet;
 
@@ -61,6 +61,44 @@ fn the_free_parameters_are_the_numbers_that_profiles_call_fitted() {
     ];
     assert_eq!(unidentified, expected.map(str::to_string).into());
     assert!(fitted.is_subset(&free), "{fitted:?}");
+}
+
+/// A bound of one side leaves the other end to whoever wrote the number down: that is an assumption.
+#[test]
+fn no_number_is_called_fitted_that_rows_hold_at_one_side_alone() {
+    let published = shipped().expect("the rows are accepted");
+    let library = Library::builtin();
+    let mut looked_at = 0;
+    for (category, directory) in PROFILES {
+        for listed in library.names(category) {
+            let text = library.source(category, &listed.name).expect("it ships");
+            let document: toml::Table = text.parse().expect("a profile is TOML");
+            for (table, keys) in document.iter().filter_map(|(name, value)| Some((name, value.as_table()?))) {
+                for (key, number) in keys {
+                    if number.get("provenance").and_then(toml::Value::as_str) != Some("fitted") {
+                        continue;
+                    }
+                    let rows = number.get("rows").and_then(toml::Value::as_array);
+                    let rows: Vec<&str> =
+                        rows.into_iter().flatten().filter_map(toml::Value::as_str).collect();
+                    let sides = rows.iter().flat_map(|id| {
+                        let row = published
+                            .iter()
+                            .find(|row| row.id == *id || row.id.split('/').any(|one| one == *id));
+                        match row.unwrap_or_else(|| panic!("{id} of {table}.{key} is no row")).published {
+                            Some(Claim::AtMost(_) | Claim::Below(_)) => vec!["upper"],
+                            Some(Claim::AtLeast(_) | Claim::Above(_)) => vec!["lower"],
+                            _ => vec!["upper", "lower"],
+                        }
+                    });
+                    let sides: BTreeSet<&str> = sides.collect();
+                    assert!(sides.len() == 2, "{directory} {table}.{key} by {rows:?} has {sides:?} alone");
+                    looked_at += 1;
+                }
+            }
+        }
+    }
+    assert!(looked_at >= 30, "only {looked_at} numbers are fitted");
 }
 
 #[test]
