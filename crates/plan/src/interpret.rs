@@ -107,7 +107,7 @@ pub struct Shared {
     taken: RefCell<BTreeMap<(u16, u16, u16), f64>>,
     connected: Cell<usize>,
     /// The requests under way by who began them, so that messages need not carry all of this.
-    open: RefCell<BTreeMap<Place, Open>>,
+    open: RefCell<BTreeMap<u64, Open>>,
     /// Requests that were begun, by alternative and program.
     turns: RefCell<BTreeMap<(u8, u8), u32>>,
     /// Where programs stand whose messages are too short to say it, by the word that goes with them.
@@ -383,13 +383,13 @@ impl Shared {
         let left = Rc::new(Cell::new(1 + u8::from(has_background)));
         let open = Open { job, home: place.instance.into(), turn: *turn, waker: None, left };
         *turn = turn.wrapping_add(1);
-        self.open.borrow_mut().insert(place.start(), open);
+        self.open.borrow_mut().insert(place.request(), open);
     }
 
     /// The label and the initiator's machine of a request, and its turn.
     fn known(&self, place: Place) -> (u64, u32, u32) {
         let open = self.open.borrow();
-        open.get(&place.start()).map_or((0, 0, 0), |open| (open.job.label, open.home, open.turn))
+        open.get(&place.request()).map_or((0, 0, 0), |open| (open.job.label, open.home, open.turn))
     }
 
     /// Takes a number for work in the background, when there is one.
@@ -404,16 +404,16 @@ impl Shared {
         .await;
         let detached = Place { instance: DETACHED, task, ..place };
         let mut open = self.open.borrow_mut();
-        if let Some(Open { job, home, turn, left, .. }) = open.get(&place.start()) {
+        if let Some(Open { job, home, turn, left, .. }) = open.get(&place.request()) {
             let own = Open { job: *job, home: *home, turn: *turn, waker: None, left: left.clone() };
-            open.insert(detached.start(), own);
+            open.insert(detached.request(), own);
         }
         detached
     }
 
     /// Ends what the initiator of a request waits for.
     fn end_request(&self, place: Place, at: Time) {
-        let open = self.open.borrow().get(&place.start()).map(|open| (open.job, open.left.clone()));
+        let open = self.open.borrow().get(&place.request()).map(|open| (open.job, open.left.clone()));
         if let Some((job, left)) = open {
             self.over(job, &left, at);
         }
@@ -421,7 +421,7 @@ impl Shared {
 
     /// Ends work in the background.
     fn end_detached(&self, place: Place, at: Time) {
-        let Some(open) = self.open.borrow_mut().remove(&place.start()) else { return };
+        let Some(open) = self.open.borrow_mut().remove(&place.request()) else { return };
         if let Some(waker) = open.waker {
             waker.wake();
         }
@@ -497,9 +497,10 @@ impl Place {
         bytes
     }
 
-    /// The request, wherever it stands.
-    fn start(self) -> Place {
-        Place { position: 0, ..self }
+    /// What tells the request from all others, wherever it stands. It is looked up for every verb, so it is one
+    /// number.
+    fn request(self) -> u64 {
+        u64::from_le_bytes(Place { position: 0, ..self }.to_bytes())
     }
 
     fn from_bytes(bytes: [u8; 8]) -> Place {
@@ -1175,7 +1176,7 @@ impl<F: Hint> Task<F> {
                 shared.end_detached(place, self.agent.fabric.now());
                 return Ok(());
             }
-            let over = |waker: &Waker| match shared.open.borrow_mut().get_mut(&place.start()) {
+            let over = |waker: &Waker| match shared.open.borrow_mut().get_mut(&place.request()) {
                 Some(open) => {
                     open.waker = Some(waker.clone());
                     false

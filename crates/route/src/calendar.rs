@@ -4,7 +4,7 @@ use crate::station::{Kind, Station, StationId};
 use crate::visit::{Contexts, MOST_GROUPS, Pick};
 use offpath_quantity::Time;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 /// One server that serves in order of arrival and never idles while there is work.
 ///
@@ -48,7 +48,7 @@ impl Line {
         if near < NEAR.min(gaps.len()) {
             return self.gaps.len() - near;
         }
-        self.past + gaps.partition_point(|&(_, to)| to <= at)
+        self.past + gaps[..gaps.len() - near].partition_point(|&(_, to)| to <= at)
     }
 
     /// How long it has served up to `now`: what is booked, less what of it lies ahead.
@@ -69,7 +69,10 @@ impl Line {
         while self.gaps.get(self.past).is_some_and(|&(_, to)| to <= now) {
             self.past += 1;
         }
-        if self.past == self.gaps.len() || self.past >= KEPT {
+        if self.past == self.gaps.len() {
+            self.gaps.clear();
+            self.past = 0;
+        } else if self.past >= KEPT {
             self.gaps.drain(..self.past);
             self.past = 0;
         }
@@ -117,7 +120,9 @@ impl Line {
                 break to;
             }
         };
-        if index > filled {
+        if index == self.gaps.len() {
+            self.gaps.truncate(filled);
+        } else if index > filled {
             self.gaps.drain(filled..index);
         }
         over - occupancy
@@ -131,10 +136,10 @@ pub struct Calendar(State);
 #[derive(Clone, Debug)]
 enum State {
     Line(Line),
-    /// Of each core the moment from which it is free, and since when it is kept without a pause.
+    /// Of each core the moment from which it is free, and since when it is kept without a pause, in order.
     Cores {
         servers: usize,
-        free: BinaryHeap<Reverse<(u64, u64)>>,
+        free: VecDeque<(u64, u64)>,
         busy: u64,
     },
     /// `since` is the sum of the moments at which the open ones were taken; so many are `waiting` for one.
@@ -163,7 +168,7 @@ impl Calendar {
     fn new(kind: &Kind) -> Calendar {
         Calendar(match kind {
             Kind::Line => State::Line(Line::default()),
-            Kind::Cores(n) => State::Cores { servers: *n as usize, free: BinaryHeap::new(), busy: 0 },
+            Kind::Cores(n) => State::Cores { servers: *n as usize, free: VecDeque::new(), busy: 0 },
             Kind::Contexts(n) => State::Contexts {
                 capacity: *n as usize,
                 open: 0,
@@ -193,10 +198,13 @@ impl Calendar {
                 let (start, since) = if free.len() < *servers {
                     (at, at)
                 } else {
-                    let Reverse((earliest, since)) = free.pop().expect("a processor has cores");
+                    let (earliest, since) = free.pop_front().expect("a processor has cores");
                     if earliest < at { (at, at) } else { (earliest, since) }
                 };
-                free.push(Reverse((start + occupancy, since)));
+                // Who comes later is mostly over later, so the place is near the end.
+                let own = (start + occupancy, since);
+                let later = free.iter().rev().take_while(|other| **other > own).count();
+                free.insert(free.len() - later, own);
                 start
             }
             (State::Pool { shared, reserved }, Pick::Class(class)) => {
@@ -250,8 +258,7 @@ impl Calendar {
         match &self.0 {
             State::Line(line) => line.served(now),
             State::Cores { free, busy, .. } => {
-                let ahead =
-                    |&Reverse((until, since)): &Reverse<(u64, u64)>| until.saturating_sub(since.max(now));
+                let ahead = |&(until, since): &(u64, u64)| until.saturating_sub(since.max(now));
                 busy - free.iter().map(ahead).sum::<u64>()
             }
             State::Contexts { open, since, releases, busy, .. } => {
@@ -301,24 +308,46 @@ impl Calendar {
     }
 }
 
-/// The calendars where an operation takes its context: of [`Contexts`] on one machine.
+/// The calendars where an operation takes its context: of [`Contexts`] on one machine. Every operation in flight
+/// carries one, so it is small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextSlots {
-    /// Of the pool.
-    pub pool: usize,
-    /// Of the limit of its own.
-    pub own: Option<usize>,
-    /// Of the limits of the groups that its endpoint belongs to.
-    pub groups: [Option<usize>; MOST_GROUPS],
+    /// The pool's, then that of its own limit, then those of the groups that its endpoint belongs to.
+    all: [u32; 2 + MOST_GROUPS],
+    count: u8,
 }
 
 impl ContextSlots {
-    fn each(self) -> impl Iterator<Item = usize> {
-        std::iter::once(self.pool).chain(self.limits())
+    fn new(pool: usize, own: Option<usize>, groups: impl IntoIterator<Item = usize>) -> ContextSlots {
+        let mut slots = ContextSlots { all: [0; 2 + MOST_GROUPS], count: 0 };
+        let mut add = |slot: usize| {
+            slots.all[usize::from(slots.count)] = slot as u32;
+            slots.count += 1;
+        };
+        add(pool);
+        if let Some(own) = own {
+            add(own);
+            groups.into_iter().for_each(add);
+        }
+        slots
     }
 
-    fn limits(self) -> impl Iterator<Item = usize> {
-        std::iter::once(self.own).chain(self.groups).flatten()
+    /// Of the pool.
+    pub fn pool(&self) -> usize {
+        self.all[0] as usize
+    }
+
+    /// Of the limit of its own. Where there is none, others have nothing reserved, and no group has a limit either.
+    pub fn own(&self) -> Option<usize> {
+        self.limits().next()
+    }
+
+    fn each(&self) -> impl Iterator<Item = usize> {
+        self.all[..usize::from(self.count)].iter().map(|slot| *slot as usize)
+    }
+
+    fn limits(&self) -> impl Iterator<Item = usize> {
+        self.each().skip(1)
     }
 }
 
@@ -408,13 +437,10 @@ impl Stations {
     }
 
     /// The calendars of `contexts` on the machine instances that `instances` gives by machine.
-    pub fn context_slots(&self, contexts: Contexts, instances: &[u32]) -> ContextSlots {
+    pub fn context_slots(&self, contexts: &Contexts, instances: &[u32]) -> ContextSlots {
         let slot = |station| self.slot(station, instances);
-        ContextSlots {
-            pool: slot(contexts.pool),
-            own: contexts.own.map(slot),
-            groups: contexts.groups.map(|group| group.map(slot)),
-        }
+        let groups = contexts.groups.into_iter().flatten();
+        ContextSlots::new(slot(contexts.pool), contexts.own.map(slot), groups.map(slot))
     }
 
     /// Takes a context now; false where all that the caller may have are held, or one that could have it
@@ -429,7 +455,7 @@ impl Stations {
         for slot in slots.each() {
             *self.waiting(slot) += 1;
         }
-        if let (Some(_), State::Contexts { limits, .. }) = (slots.own, &mut self.calendars[slots.pool].0)
+        if let (Some(_), State::Contexts { limits, .. }) = (slots.own(), &mut self.calendars[slots.pool()].0)
             && !limits.contains(&slots)
         {
             limits.push(slots);
@@ -464,20 +490,30 @@ impl Stations {
 
     /// Whether somebody waits who could have the context that is free: whoever asks now comes after.
     fn waits_for_turn(&mut self, slots: ContextSlots) -> bool {
-        match slots.own {
-            None => *self.waiting(slots.pool) > 0,
-            Some(_) => self
-                .waited_limits(slots.pool)
-                .into_iter()
-                .any(|waits| waits.limits().all(|slot| self.has_room(slot))),
+        let mut from = 0;
+        if slots.own().is_none() {
+            return *self.waiting(slots.pool()) > 0;
         }
+        while let Some(waits) = self.waited_limit(slots.pool(), &mut from) {
+            if waits.limits().all(|slot| self.has_room(slot)) {
+                return true;
+            }
+        }
+        false
     }
 
-    /// Where those who wait at `pool` for one of an endpoint that has a limit would take it.
-    fn waited_limits(&mut self, pool: usize) -> Vec<ContextSlots> {
-        let State::Contexts { waiting: 1.., limits, .. } = &self.calendars[pool].0 else { return Vec::new() };
-        let limits = limits.clone();
-        limits.into_iter().filter(|slots| slots.own.is_some_and(|own| *self.waiting(own) > 0)).collect()
+    /// The next, from the place `from` on, where those who wait at `pool` for one of an endpoint that has a limit
+    /// would take it.
+    fn waited_limit(&self, pool: usize, from: &mut usize) -> Option<ContextSlots> {
+        let State::Contexts { waiting: 1.., limits, .. } = &self.calendars[pool].0 else { return None };
+        let is_waited = |slots: &&ContextSlots| match slots.own().map(|own| &self.calendars[own].0) {
+            Some(State::Contexts { waiting, .. }) => *waiting > 0,
+            _ => false,
+        };
+        let rest = limits.get(*from..)?;
+        let at = rest.iter().position(|slots| is_waited(&slots))?;
+        *from += at + 1;
+        Some(rest[at])
     }
 
     fn grant(&mut self, slots: ContextSlots) {
@@ -522,8 +558,8 @@ impl Stations {
                 other => unreachable!("only contexts are held, not {other:?}"),
             }
         }
-        if *self.waiting(slots.pool) > 0 {
-            self.released.push(slots.pool);
+        if *self.waiting(slots.pool()) > 0 {
+            self.released.push(slots.pool());
         }
     }
 
@@ -550,16 +586,27 @@ impl Stations {
             State::Contexts { releases, .. } => releases.peek().map(|Reverse(at)| Time::from_ps(*at)),
             _ => None,
         };
-        let limits = self.waited_limits(pool);
-        if limits.is_empty() || !self.has_room(pool) {
+        let mut from = 0;
+        let mut next = self.waited_limit(pool, &mut from);
+        if next.is_none() || !self.has_room(pool) {
             return first(pool, self);
         }
-        let of_limits = limits.into_iter().filter_map(|slots| {
-            let full: Vec<usize> = slots.limits().filter(|slot| !self.has_room(*slot)).collect();
-            let waited: Vec<usize> = if full.is_empty() { slots.own.into_iter().collect() } else { full };
-            waited.into_iter().filter_map(|slot| first(slot, self)).min()
-        });
-        of_limits.min()
+        let mut earliest: Option<Time> = None;
+        let mut found = |at: Option<Time>| earliest = at.into_iter().chain(earliest).min();
+        while let Some(slots) = next {
+            let mut is_full = false;
+            for slot in slots.limits() {
+                if !self.has_room(slot) {
+                    is_full = true;
+                    found(first(slot, self));
+                }
+            }
+            if !is_full {
+                found(slots.own().and_then(|own| first(own, self)));
+            }
+            next = self.waited_limit(pool, &mut from);
+        }
+        earliest
     }
 
     /// A calendar where somebody waits and a release became known since this was asked last: it may come
@@ -651,7 +698,7 @@ mod tests {
         assert_eq!(any(&mut stations, 91, 50), 95, "the second again");
         assert_eq!(served(&mut stations, "cores", 92), 92 + 10 + 2);
         assert_eq!(served(&mut stations, "cores", 200), 165);
-        let slots = ContextSlots { pool: 1, own: None, groups: [None; MOST_GROUPS] };
+        let slots = ContextSlots::new(1, None, []);
         assert!(stations.acquire(slots) && stations.acquire(slots) && !stations.acquire(slots));
         assert_eq!(served(&mut stations, "contexts", 210), 20, "two are held");
         stations.release(slots, Time::from_ps(200), Time::from_ps(230));

@@ -163,7 +163,7 @@ impl Cursor {
                     if self.clock > stations.now() {
                         return Advance::At(self.clock);
                     }
-                    let slots = stations.context_slots(*contexts, instances);
+                    let slots = self.waits.unwrap_or_else(|| stations.context_slots(contexts, instances));
                     if !self.take_context(slots, stations) {
                         return Advance::Wait(slots);
                     }

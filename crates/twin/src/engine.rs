@@ -165,7 +165,7 @@ struct Asked {
 /// they asked.
 #[derive(Default)]
 struct Waiting {
-    queues: BTreeMap<Option<usize>, VecDeque<Asked>>,
+    queues: Vec<(Option<usize>, VecDeque<Asked>)>,
     asked: u64,
     /// When they are woken: at the first release that is known, if any is.
     wake_at: Option<Time>,
@@ -423,11 +423,14 @@ impl Engine {
     }
 
     fn queue_at(&mut self, slots: ContextSlots, id: u32, generation: u32) {
-        let waiting = self.waiting.entry(slots.pool).or_default();
+        let waiting = self.waiting.entry(slots.pool()).or_default();
         waiting.asked += 1;
         let asked = Asked { number: waiting.asked, slots, id, generation };
-        waiting.queues.entry(slots.own).or_default().push_back(asked);
-        self.schedule_wake(slots.pool);
+        match waiting.queues.iter_mut().find(|(own, _)| *own == slots.own()) {
+            Some((_, queue)) => queue.push_back(asked),
+            None => waiting.queues.push((slots.own(), VecDeque::from([asked]))),
+        }
+        self.schedule_wake(slots.pool());
     }
 
     /// Wakes those who wait at the next release. Where none is known, whoever holds is still moving, and
@@ -461,7 +464,7 @@ impl Engine {
         while let Some(Asked { id, generation, .. }) = self.next_in_turn(pool) {
             self.step(id, generation);
         }
-        if self.waiting[&pool].queues.values().any(|queue| !queue.is_empty()) {
+        if self.waiting[&pool].queues.iter().any(|(_, queue)| !queue.is_empty()) {
             self.schedule_wake(pool);
         }
     }
@@ -469,10 +472,11 @@ impl Engine {
     /// Of those who wait at `pool` and may have a context now, the one that asked first.
     fn next_in_turn(&mut self, pool: usize) -> Option<Asked> {
         let (waiting, stations) = (self.waiting.get_mut(&pool)?, &mut self.stations);
-        let heads = waiting.queues.iter().filter_map(|(own, queue)| Some((own, queue.front()?)));
-        let open = heads.filter(|(_, asked)| stations.is_free(asked.slots));
-        let own = *open.min_by_key(|(_, asked)| asked.number)?.0;
-        waiting.queues.get_mut(&own)?.pop_front()
+        let heads = waiting.queues.iter_mut().filter_map(|(_, queue)| {
+            let asked = queue.front()?;
+            stations.is_free(asked.slots).then_some((asked.number, queue))
+        });
+        heads.min_by_key(|(number, _)| *number)?.1.pop_front()
     }
 
     /// Decides about a crossing; false where the operation does not go on now.

@@ -49,7 +49,7 @@ use crate::seed::Seed;
 use offpath_fabric::*;
 use offpath_profile::{System, VerbCosts};
 use offpath_quantity::{Bytes, Frequency, Time};
-use offpath_route::{Demand, Mark, Operation as Routed, Path, Posting, Route, RouteError, Router};
+use offpath_route::{Mark, Operation as Routed, Path, Posting, Route, RouteError, Router};
 use offpath_route::{StationId, Verb, Visit};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -303,7 +303,7 @@ pub(crate) struct Plan {
 /// A route with its demand, once somebody asks for it.
 pub(crate) struct Planned {
     route: Arc<Route>,
-    demand: OnceCell<Demand>,
+    asks: OnceCell<observe::Asks>,
     /// Processor time of posting to a copy engine.
     post_time: Time,
 }
@@ -445,7 +445,7 @@ impl Core {
         }
         let own = from.engines.iter().find(|(name, _)| Some(name) == plan.engine.as_ref());
         let post_time = own.map_or(from.verbs.post_time, |(_, time)| *time);
-        Ok(Planned { route: Arc::new(route), demand: OnceCell::new(), post_time })
+        Ok(Planned { route: Arc::new(route), asks: OnceCell::new(), post_time })
     }
 
     /// A role's function returned.

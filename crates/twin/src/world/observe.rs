@@ -177,8 +177,37 @@ impl<T: Default> ByStation<T> {
 struct Asked<T> {
     operations: u64,
     time: ByStation<T>,
-    pool: ByStation<BTreeMap<u8, T>>,
+    /// By pool and class, of which a system has a few.
+    pool: Vec<(StationId, u8, T)>,
     banks: ByStation<f64>,
+}
+
+impl<T: Default> Asked<T> {
+    fn pool(&mut self, station: StationId, class: u8) -> &mut T {
+        let known = self.pool.iter().position(|(own, of, _)| (*own, *of) == (station, class));
+        let at = known.unwrap_or_else(|| {
+            self.pool.push((station, class, T::default()));
+            self.pool.len() - 1
+        });
+        &mut self.pool[at].2
+    }
+}
+
+/// What one operation asks of the stations, as it is added to a request: every operation of a loaded run is.
+pub(crate) struct Asks {
+    time: Vec<(StationId, u64)>,
+    pool: Vec<(StationId, u8, u64)>,
+    banks: Vec<(StationId, f64)>,
+}
+
+impl Asks {
+    pub(super) fn of(demand: &Demand) -> Asks {
+        Asks {
+            time: demand.time.iter().map(|(station, time)| (*station, time.ps())).collect(),
+            pool: demand.requests.iter().map(|((station, class), n)| (*station, *class, *n)).collect(),
+            banks: demand.banks.iter().map(|(station, hottest)| (*station, *hottest)).collect(),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -260,10 +289,8 @@ impl Observer {
         for (station, time) in asked.time.take() {
             recorded.time.of(station).add(time as f64);
         }
-        for (station, classes) in asked.pool.take() {
-            for (class, count) in classes {
-                recorded.pool.of(station).entry(class).or_default().add(count as f64);
-            }
+        for (station, class, count) in asked.pool.drain(..) {
+            recorded.pool(station, class).add(count as f64);
         }
         for (station, hottest) in asked.banks.take() {
             let worst = recorded.banks.of(station);
@@ -275,16 +302,11 @@ impl Observer {
     /// What the ended requests of each kind asked for.
     pub fn recorded(&self) -> BTreeMap<u32, Recorded> {
         let of = |(kind, (requests, asked)): (&u32, &(u64, Asked<Moments>))| {
-            let pools = asked.pool.map().into_iter();
             let recorded = Recorded {
                 requests: *requests,
                 operations: asked.operations,
                 time: asked.time.map(),
-                pool: pools
-                    .flat_map(|(station, classes)| {
-                        classes.into_iter().map(move |(class, moments)| ((station, class), moments))
-                    })
-                    .collect(),
+                pool: asked.pool.iter().map(|(station, class, of)| ((*station, *class), *of)).collect(),
                 banks: asked.banks.map(),
             };
             (*kind, recorded)
@@ -342,15 +364,15 @@ impl Observer {
         let Some(label) = label else { return };
         if let Some(Some(open)) = self.inner.borrow_mut().open(label) {
             let asked = &mut open.asked;
-            let demand = planned.demand.get_or_init(|| planned.route.demand(&core.router));
+            let asks = planned.asks.get_or_init(|| Asks::of(&planned.route.demand(&core.router)));
             asked.operations += 1;
-            for (station, time) in &demand.time {
-                *asked.time.of(*station) += time.ps();
+            for (station, time) in &asks.time {
+                *asked.time.of(*station) += time;
             }
-            for ((station, class), count) in &demand.requests {
-                *asked.pool.of(*station).entry(*class).or_default() += count;
+            for (station, class, count) in &asks.pool {
+                *asked.pool(*station, *class) += count;
             }
-            for (station, hottest) in &demand.banks {
+            for (station, hottest) in &asks.banks {
                 let worst = asked.banks.of(*station);
                 *worst = worst.max(*hottest);
             }
