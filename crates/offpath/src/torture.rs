@@ -248,17 +248,12 @@ pub fn check_system(subject: Subject, router: &Router) -> Result<(), TortureErro
         machines = vec![("client", 1), ("server", 1), ("backup", 1)];
     }
     for name in endpoints {
-        system.endpoint(name).map_err(|_| missing(&format!("an endpoint `{name}`")))?;
+        system.role_endpoint(name).map_err(|_| missing(&format!("an endpoint `{name}`")))?;
     }
     for (role, count) in machines {
         let found = system.machines.iter().find(|machine| machine.role == role);
         if found.is_none_or(|machine| machine.count < count) {
             return Err(missing(&format!("{count} machines `{role}`")));
-        }
-    }
-    for name in ["host.cpu", "soc.cpu"] {
-        if !router.stations().iter().any(|station| station.name == name) {
-            return Err(missing(&format!("a station `{name}`")));
         }
     }
     Ok(())
@@ -268,13 +263,26 @@ fn machine(role: &str, instance: u32) -> (String, u32) {
     (role.to_string(), instance)
 }
 
+/// The processors that may be slow, as schedules name them; [`processor_of`] finds them in a system.
+fn processors() -> Vec<String> {
+    ["soc", "host"].map(|role| format!("{role}{PROCESSOR}")).to_vec()
+}
+
+const PROCESSOR: &str = ".cpu";
+
+/// The station of a processor that a schedule names by its role.
+fn processor_of(station: &str, router: &Router) -> String {
+    let role = station.strip_suffix(PROCESSOR).and_then(|role| router.system().role_endpoint(role).ok());
+    role.map_or_else(|| station.to_string(), |(_, endpoint)| format!("{}{PROCESSOR}", endpoint.name))
+}
+
 fn kv_menu(plan: &store::Plan) -> Menu {
     Menu {
         horizon: plan.span(),
         partitions: [1, 2].map(|client| [machine("client", client), machine("server", 0)]).to_vec(),
         // A host that crashes loses its memory, which the store does not promise to survive.
         crashes: vec![machine("soc", 0), machine("client", 0), machine("client", 3)],
-        stations: vec!["soc.cpu".to_string(), "host.cpu".to_string()],
+        stations: processors(),
         most: 5,
     }
 }
@@ -285,7 +293,7 @@ fn replog_menu(plan: &log::Plan) -> Menu {
         horizon: plan.span(),
         partitions: vec![[backup(), machine("server", 0)], [backup(), machine("client", 0)]],
         crashes: ["host", "soc", "backup", "tail"].map(|role| machine(role, 0)).to_vec(),
-        stations: vec!["soc.cpu".to_string(), "host.cpu".to_string()],
+        stations: processors(),
         most: 5,
     }
 }
@@ -320,7 +328,7 @@ fn suffering(router: &Arc<Router>, seed: u64, schedule: &Schedule) -> TwinWorld 
                 restart_after: Some(restart_after),
             }),
             Fault::Slow { station, factor, from, until } => world.with_slow_station(SlowStation {
-                station,
+                station: processor_of(&station, router),
                 instance: 0,
                 factor: f64::from(factor),
                 from,

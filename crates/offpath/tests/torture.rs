@@ -1,6 +1,7 @@
 //! The coded applications under seeded faults on the twin. The command plays many more seeds.
 
-use offpath::profile::{Library, Request};
+use offpath::apps::torture::Fault;
+use offpath::profile::{Category, Library, Request};
 use offpath::route::Router;
 use offpath::torture::{Subject, Trial, check_system};
 use std::sync::Arc;
@@ -100,4 +101,27 @@ fn every_mistake_planted_in_the_store_is_found() {
 #[test]
 fn every_mistake_planted_in_the_log_is_found() {
     finds_every_mistake(Subject::Replog);
+}
+
+/// Schedules name processors by what they do in the system; the profile calls them what it likes.
+#[test]
+fn faults_find_the_processors_of_a_card_that_calls_them_otherwise() {
+    let mut library = Library::builtin();
+    let card = library.source(Category::Device, "bluefield2").expect("it ships").replace("soc", "arm");
+    library.insert(Category::Device, "own", &card.replace("name = \"bluefield2\"", "name = \"own\""));
+    let system = library.load(&Request { device: "own", ..Request::default() }).expect("it is in order");
+    let (own, shipped) = (Arc::new(Router::new(&system).expect("it has routes")), router());
+    let mut slowed = 0;
+    for subject in [Subject::Kv, Subject::Replog] {
+        check_system(subject, &own).expect("it has what the subject needs");
+        for seed in 0..20 {
+            let trial = trial(subject, seed, None);
+            let play = |router| trial.play(router, &trial.schedule).expect("its promise holds");
+            assert_eq!(play(&own), play(&shipped), "seed {seed}");
+            let is_slow =
+                |fault: &Fault| matches!(fault, Fault::Slow { station, .. } if station == "soc.cpu");
+            slowed += usize::from(trial.schedule.faults.iter().any(is_slow));
+        }
+    }
+    assert!(slowed > 0, "no processor of a card was slow");
 }

@@ -10,6 +10,7 @@ use offpath_plan::observe::{Arrivals, load, observe as observe_on_twin};
 use offpath_plan::solve::{activity, stations};
 use offpath_plan::study::{Ask, Study};
 use offpath_plan::{Changes, Design, Fold, Ready, plan, prepare};
+use offpath_profile::{Category, Library};
 use offpath_quantity::Time;
 use offpath_twin::Seed;
 use std::collections::{BTreeMap, BTreeSet};
@@ -259,4 +260,53 @@ fn a_step_list_that_is_not_planned_is_told() {
     let told = |notes: &[String]| notes.iter().any(|note| note.contains("`A2`") && note.contains("--steps"));
     assert!(told(&notes(&slower, false)));
     assert!(!told(&notes(&slower, true)) && !told(&notes(&given, false)));
+}
+
+/// A text with the card's processor under another name, and all that is called after it.
+fn renamed(text: &str) -> String {
+    text.replace("soc", "arm")
+}
+
+/// Applications have a part for the card, whatever the card's processor is called: the demands are the same.
+#[test]
+fn code_runs_on_a_card_whose_processor_has_a_name_of_its_own() {
+    let library = Library::builtin();
+    let card = renamed(library.source(Category::Device, "bluefield2").expect("it ships"))
+        .replace("name = \"bluefield2\"", "name = \"own-card\"");
+    let own = |text: &str| {
+        let mut setting = setting(&[], &[]);
+        setting.library.insert(Category::Device, "own-card", &card);
+        let changes = Changes { device: Some("own-card".into()), ..Changes::default() };
+        prepare(&parse(&renamed(text), &changes), &setting).expect("the design is in order")
+    };
+    for text in [store(), text("replication.toml")] {
+        let (there, here) = (own(&text), prepared(&text, &Changes::default()).1);
+        let mut coded = 0;
+        for (one, other) in there.iter().zip(&here).filter(|(one, _)| one.alternative.device.is_none()) {
+            let named = |fold: &Fold| -> BTreeMap<String, f64> {
+                fold.seconds.iter().map(|(station, seconds)| (renamed(station), *seconds)).collect()
+            };
+            let (one_fold, other_fold) = (one.compiled.fold(&one.router), other.compiled.fold(&other.router));
+            assert_eq!(named(&one_fold), named(&other_fold), "{}", one.alternative.name);
+            coded += usize::from(one.alternative.code.is_some());
+        }
+        assert!(coded >= 3, "{coded} alternatives have code");
+    }
+}
+
+/// Of two processors nothing says which is meant.
+#[test]
+fn code_is_refused_on_a_card_with_two_processors_of_other_names() {
+    let mut setting = setting(&[], &[]);
+    setting.library.insert(
+        Category::Device,
+        "invented",
+        include_str!("../../profile/tests/data/invented.toml"),
+    );
+    let text =
+        store().replace("client-soc", "client-arm").replace("soc-", "arm-").replace("\"soc\"", "\"arm\"");
+    let changes = Changes { device: Some("invented".into()), ..Changes::default() };
+    let design = Design::parse(&text, "design.toml", &designs(), &changes).expect("it is in order");
+    let error = prepare(&design, &setting).map(|_| ()).expect_err("it is refused").to_string();
+    assert!(error.contains("does not say which of `arm` and `dpa` runs"), "{error}");
 }

@@ -127,6 +127,51 @@ impl System {
         Err(unknown("endpoint", name, format!("in testbed `{}` with `{}`", self.testbed, self.device), known))
     }
 
+    /// The endpoint that a role of an application runs at: the one of its name; where there is none, `host` and
+    /// `soc` are the host and the only other processor of the machine that carries the device, and `client` is the
+    /// host of the machines `client`, whatever the profile calls them.
+    ///
+    /// An application is written for one of each. Of several processors on a card the profile says which is meant
+    /// by calling it `soc`.
+    ///
+    /// # Errors
+    /// Where no endpoint is meant, or more than one may be.
+    pub fn role_endpoint(&self, role: &str) -> Result<(&Machine, &Endpoint), ProfileError> {
+        let named = self.endpoint(role);
+        let is_hidden =
+            self.machines.iter().any(|machine| machine.absent.iter().any(|absent| absent == role));
+        if named.is_ok() || is_hidden {
+            return named;
+        }
+        let machine = match role {
+            "host" | "soc" => self.machines.iter().find(|machine| machine.prefix.is_empty()),
+            "client" => self.machines.iter().find(|machine| machine.role == "client"),
+            _ => None,
+        };
+        let meant = machine.iter().flat_map(|machine| {
+            machine.endpoints.iter().filter(|endpoint| endpoint.is_host == (role != "soc"))
+        });
+        match (machine, &meant.collect::<Vec<_>>()[..]) {
+            (Some(machine), [only]) => Ok((machine, only)),
+            (Some(_), several @ [_, _, ..]) => {
+                let known: Vec<String> = several.iter().map(|one| format!("`{}`", one.name)).collect();
+                let (last, first) = known.split_last().expect("they are several");
+                Err(ProfileError::new(
+                    Problem::Structure {
+                        reason: format!(
+                            "`{}` does not say which of {} and {last} runs what an application gives to `{role}`",
+                            self.device,
+                            first.join(", ")
+                        ),
+                    },
+                    format!("call the one that is meant `{role}` in its profile"),
+                    None,
+                ))
+            }
+            _ => named,
+        }
+    }
+
     /// The host of the machine that carries the device asked for; absent where the device has none.
     pub fn host(&self) -> Option<&Endpoint> {
         let server = self.machines.iter().find(|machine| machine.prefix.is_empty())?;

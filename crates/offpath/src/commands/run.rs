@@ -239,7 +239,7 @@ impl WorldOptions {
                 tell_mode(&system);
                 // The profile says best why it has no such endpoint, and what it has.
                 for name in needed.iter().filter(|name| name.role != TAIL) {
-                    system.endpoint(&name.role)?;
+                    system.role_endpoint(&name.role)?;
                 }
                 let router = Arc::new(Router::new(&system)?);
                 report.world = "twin";

@@ -1,7 +1,8 @@
 //! The twin as a world: applications in virtual time on the stations of a system.
 //!
-//! A role runs at the endpoint of its name: role `client` instance 2 on the third client machine, `host`,
-//! `soc` and so on on the server; [`TwinWorld::with_placement`] puts a role of another name somewhere.
+//! A role runs at the endpoint of its name, or at what its name stands for in the system
+//! ([`System::role_endpoint`]): role `client` instance 2 on the third client machine, `host`, `soc` and so on on
+//! the server; [`TwinWorld::with_placement`] puts a role of another name somewhere.
 //! Its processor is the endpoint's, its one memory bears the endpoint's name. Several roles may share an
 //! endpoint; only datagrams run between them, since no path does.
 //!
@@ -161,8 +162,8 @@ impl TwinWorld {
         }
     }
 
-    /// The same world with every instance of `role` at `endpoint`. An endpoint that does not exist is
-    /// refused by the run.
+    /// The same world with every instance of `role` at `endpoint`, or where [`System::role_endpoint`] has a role
+    /// of that name. An endpoint that does not exist is refused by the run.
     pub fn with_placement(mut self, role: &str, endpoint: &str) -> TwinWorld {
         self.placements.insert(role.into(), endpoint.into());
         self
@@ -226,8 +227,11 @@ impl TwinWorld {
         }
     }
 
-    fn endpoint_of<'a>(&'a self, role: &'a str) -> &'a str {
-        self.placements.get(role).map_or(role, String::as_str)
+    /// Where a role runs: where it was placed, else where the system has what its name stands for.
+    fn endpoint_of(&self, role: &str) -> Result<&str, String> {
+        let meant = self.placements.get(role).map_or(role, String::as_str);
+        let found = self.router.system().role_endpoint(meant);
+        found.map(|(_, endpoint)| endpoint.name.as_str()).map_err(|error| error.to_string())
     }
 }
 
@@ -798,16 +802,15 @@ impl TwinWorld {
             if roles[..index].iter().any(|other| other.name == name) {
                 return Err(bad_roles(format!("there are two of {name}; number the instances from 0")));
             }
-            let endpoint = self.endpoint_of(&name.role);
-            let Some(place) = places.iter().position(|place| place.name == endpoint) else {
+            let endpoint = self.endpoint_of(&name.role).map_err(|reason| {
                 let known: Vec<_> = places.iter().map(|place| format!("`{}`", place.name)).collect();
-                return Err(bad_roles(format!(
-                    "{name} would run at `{endpoint}`, which {} does not have; its endpoints are {}: name \
-                     the role so, or place it with `TwinWorld::with_placement`",
-                    self.router.system().device,
+                bad_roles(format!(
+                    "{name} has nowhere to run: {reason}; the endpoints are {}",
                     known.join(", ")
-                )));
-            };
+                ))
+            })?;
+            let place = places.iter().position(|place| place.name == endpoint);
+            let place = place.expect("every endpoint is a place");
             let machine = places[place].machine;
             let instance = (u64::from(name.instance) % machines[machine].count.max(1)) as u32;
             let mut instances = vec![0; machines.len()];
