@@ -1,0 +1,293 @@
+//! What a design file holds, before its numbers are resolved.
+
+use super::resolve::Resolver;
+use super::{Changes, Design, DesignError};
+use miette::NamedSource;
+use offpath_quantity::Quantity;
+use offpath_workload::{Popularity, Workload};
+use serde::Deserialize;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use toml::Spanned;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawFile {
+    pub(super) design: RawDesign,
+    pub(super) workload: Option<RawWorkload>,
+    pub(super) application: Option<Spanned<RawApplication>>,
+    #[serde(default)]
+    pub(super) parameters: BTreeMap<String, Spanned<toml::Value>>,
+    #[serde(default)]
+    pub(super) object: BTreeMap<String, Spanned<RawObject>>,
+    pub(super) cache: Option<Spanned<RawCache>>,
+    #[serde(default)]
+    pub(super) constraints: RawConstraints,
+    #[serde(default)]
+    pub(super) alternative: Vec<Spanned<RawAlternative>>,
+    #[serde(default)]
+    pub(super) mix: Vec<RawMix>,
+    pub(super) sweep: Option<RawSweep>,
+    pub(super) clients: Option<RawClients>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawDesign {
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) description: String,
+    pub(super) device: String,
+    pub(super) testbed: Option<String>,
+    pub(super) mode: Option<String>,
+    #[serde(default)]
+    pub(super) set: Vec<String>,
+    pub(super) objective: Spanned<String>,
+    pub(super) offered_load: Option<Spanned<String>>,
+    pub(super) rank_by: Spanned<String>,
+    pub(super) unit: Option<Spanned<String>>,
+    pub(super) network_baseline: Option<Spanned<String>>,
+    pub(super) mix: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawWorkload {
+    pub(super) ycsb: Spanned<String>,
+    #[serde(default)]
+    pub(super) set: BTreeMap<String, toml::Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawApplication {
+    pub(super) name: Spanned<String>,
+    pub(super) engine: Option<Spanned<String>>,
+    pub(super) value: Option<Spanned<toml::Value>>,
+    pub(super) index: Option<Spanned<String>>,
+    pub(super) values: Option<Spanned<String>>,
+    pub(super) build: Option<Spanned<toml::Value>>,
+    pub(super) search: Option<Spanned<toml::Value>>,
+    pub(super) check: Option<Spanned<toml::Value>>,
+    pub(super) card_hash: Option<Spanned<toml::Value>>,
+    pub(super) card_search: Option<Spanned<toml::Value>>,
+    pub(super) card_lookup: Option<Spanned<toml::Value>>,
+    pub(super) chunk: Option<Spanned<toml::Value>>,
+    pub(super) ratio: Option<Spanned<toml::Value>>,
+    pub(super) chain: Option<Vec<Spanned<String>>>,
+    pub(super) compress: Option<Spanned<toml::Value>>,
+    pub(super) append: Option<Spanned<toml::Value>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawObject {
+    pub(super) entry: Spanned<toml::Value>,
+    pub(super) records_per_entry: Option<u64>,
+    pub(super) copies: Option<u64>,
+    pub(super) copied: Option<u64>,
+    pub(super) spacing: Option<Spanned<toml::Value>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawCache {
+    pub(super) at: Spanned<String>,
+    pub(super) budget: Spanned<toml::Value>,
+    #[serde(default)]
+    pub(super) whole: Vec<Spanned<String>>,
+    pub(super) hottest: Spanned<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawConstraints {
+    pub(super) host_cpu_share: Option<Spanned<f64>>,
+    pub(super) latency_bound: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawMix {
+    pub(super) name: String,
+    pub(super) fill: Vec<Spanned<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawSweep {
+    pub(super) parameter: Spanned<String>,
+    pub(super) values: Vec<Spanned<toml::Value>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawPublished {
+    pub(super) of: Spanned<String>,
+    pub(super) over: Spanned<String>,
+    pub(super) low: f64,
+    pub(super) high: f64,
+    pub(super) source: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawClients {
+    pub(super) counts: Vec<Spanned<u32>>,
+    #[serde(default)]
+    pub(super) published: Vec<RawPublished>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawAlternative {
+    pub(super) name: Spanned<String>,
+    #[serde(default)]
+    pub(super) description: String,
+    pub(super) like: Option<Spanned<String>>,
+    pub(super) device: Option<String>,
+    pub(super) scenario: Option<Spanned<String>>,
+    pub(super) hit_ratio: Option<Spanned<toml::Value>>,
+    pub(super) mixed: Option<bool>,
+    #[serde(default)]
+    pub(super) rows: Vec<String>,
+    /// What the coded application calls it.
+    pub(super) code: Option<Spanned<String>>,
+    /// Steps that follow the answer of every operation.
+    pub(super) background: Option<Vec<Spanned<RawStep>>>,
+    /// Steps where requests are all alike.
+    pub(super) request: Option<Vec<Spanned<RawStep>>>,
+    pub(super) read: Option<Vec<Spanned<RawStep>>>,
+    pub(super) update: Option<Vec<Spanned<RawStep>>>,
+    pub(super) insert: Option<Vec<Spanned<RawStep>>>,
+    pub(super) scan: Option<Vec<Spanned<RawStep>>>,
+    pub(super) readmodifywrite: Option<Vec<Spanned<RawStep>>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct RawStep {
+    pub(super) read: Option<Spanned<String>>,
+    pub(super) write: Option<Spanned<String>>,
+    pub(super) send: Option<Spanned<String>>,
+    pub(super) send_ud: Option<Spanned<String>>,
+    pub(super) compare_and_swap: Option<Spanned<String>>,
+    pub(super) fetch_and_add: Option<Spanned<String>>,
+    pub(super) bytes: Option<Spanned<toml::Value>>,
+    pub(super) object: Option<Spanned<String>>,
+    pub(super) batch: Option<Spanned<toml::Value>>,
+    pub(super) to: Option<Spanned<toml::Value>>,
+    pub(super) wait: Option<Spanned<toml::Value>>,
+    pub(super) background: Option<Vec<Spanned<RawStep>>>,
+    pub(super) compute: Option<Spanned<String>>,
+    pub(super) time: Option<Spanned<toml::Value>>,
+    pub(super) rate: Option<Spanned<toml::Value>>,
+    pub(super) repeat: Option<Spanned<toml::Value>>,
+    pub(super) steps: Option<Vec<Spanned<RawStep>>>,
+    pub(super) parallel: Option<Vec<Vec<Spanned<RawStep>>>>,
+    pub(super) cached: Option<Spanned<String>>,
+    pub(super) hit: Option<Vec<Spanned<RawStep>>>,
+    pub(super) miss: Option<Vec<Spanned<RawStep>>>,
+    pub(super) probability: Option<Spanned<toml::Value>>,
+    pub(super) then: Option<Vec<Spanned<RawStep>>>,
+    pub(super) otherwise: Option<Vec<Spanned<RawStep>>>,
+}
+
+/// A design's file with what it names, before its numbers are resolved.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    pub(super) text: String,
+    pub(super) name: String,
+    pub(super) raw: RawFile,
+    pub(super) workload: Option<Workload>,
+    /// How popular the workload's records are, where an object or a cache needs it.
+    pub(super) popularity: Option<Arc<Popularity>>,
+    pub(super) directory: PathBuf,
+    pub(super) changes: Changes,
+}
+
+impl Parsed {
+    /// A device as a library finds it: files are named from the design's own folder.
+    pub(super) fn device(&self, name: &str) -> String {
+        match name.ends_with(".toml") {
+            true => self.directory.join(name).display().to_string(),
+            false => name.to_string(),
+        }
+    }
+
+    pub(super) fn resolve(
+        file: &Arc<Parsed>,
+        moved: &BTreeMap<String, Quantity>,
+    ) -> Result<Design, miette::Report> {
+        Resolver {
+            file,
+            moved,
+            names: BTreeMap::new(),
+            times: BTreeMap::new(),
+            estimates: RefCell::default(),
+            told: RefCell::default(),
+            is_changed: false,
+            used: RefCell::default(),
+            asked_hits: Cell::default(),
+            hit_ratio: None,
+            cache_object: None,
+        }
+        .resolve()
+    }
+
+    pub(super) fn read_workload(&self, directory: &Path) -> Result<Option<Workload>, miette::Report> {
+        let changes = &self.changes;
+        let Some(raw) = &self.raw.workload else {
+            return match &changes.workload {
+                None => Ok(None),
+                Some(file) => Err(miette::miette!(
+                    help = "leave `--workload` out, or add [workload] with `ycsb = \"...\"` to the design",
+                    "`--workload {}` has no effect: the design has no workload",
+                    file.display()
+                )),
+            };
+        };
+        let path = changes.workload.clone().unwrap_or_else(|| directory.join(raw.ycsb.get_ref()));
+        let held = if changes.workload.is_none() { changes.files.get(raw.ycsb.get_ref()) } else { None };
+        let workload = match held {
+            Some(text) => Workload::parse(text, raw.ycsb.get_ref())?,
+            None if !path.is_file() => {
+                let what = if path.exists() { "is not a file" } else { "does not exist" };
+                return Err(self.error(
+                    format!("the workload file `{}` {what}", path.display()),
+                    "give the path of a YCSB property file, from the design's own folder",
+                    raw.ycsb.span(),
+                ));
+            }
+            None => Workload::load(&path)?,
+        };
+        Ok(Some(workload.with_overrides(overrides_of(raw))?))
+    }
+
+    pub(super) fn error(
+        &self,
+        message: impl Into<String>,
+        help: impl Into<String>,
+        at: Range<usize>,
+    ) -> miette::Report {
+        DesignError {
+            message: message.into(),
+            help: Some(help.into()),
+            source_code: NamedSource::new(&self.name, self.text.clone()),
+            at: Some(at.into()),
+        }
+        .into()
+    }
+}
+
+/// What a design changes in its workload file.
+pub(super) fn overrides_of(raw: &RawWorkload) -> BTreeMap<String, String> {
+    let text = |value: &toml::Value| match value {
+        toml::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    raw.set.iter().map(|(key, value)| (key.clone(), text(value))).collect()
+}

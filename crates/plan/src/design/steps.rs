@@ -1,0 +1,516 @@
+//! Alternatives and their steps.
+
+use super::file::{RawStep, overrides_of};
+use super::resolve::{Read, Resolver};
+use super::{Alternative, BEST, GREEDY, LONG_COMPUTE, ObjectAccess, Signals, Step};
+use crate::coded::Application;
+use crate::published::{Given, is_shipped_workload};
+use offpath_quantity::{Bytes, Time};
+use offpath_workload::Workload;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use toml::Spanned;
+
+/// Machines that one message goes to; more are a network's business.
+const MOST_MACHINES: u64 = 64;
+/// A message carries its alternative as 8 bits, and nobody compares more.
+const MOST_ALTERNATIVES: usize = 200;
+/// What a queue pair has room for unless a program asks for more ([`offpath_fabric::QueuePairOptions`]).
+const SEND_QUEUE: usize = 128;
+
+/// What a verb's step may say beside its path.
+const VERB_KEYS: [&str; 4] = ["bytes", "object", "batch", "to"];
+/// An atomic is of 8 B.
+const ATOMIC_KEYS: [&str; 3] = ["object", "batch", "to"];
+
+const VERBS: [offpath_route::Verb; 6] = [
+    offpath_route::Verb::Read,
+    offpath_route::Verb::Write,
+    offpath_route::Verb::Send,
+    offpath_route::Verb::SendDatagram,
+    offpath_route::Verb::CompareAndSwap,
+    offpath_route::Verb::FetchAndAdd,
+];
+
+impl Resolver<'_> {
+    /// The share of an alternative's requests that find what they read in the cache.
+    pub(super) fn hits(&self, context: &Context<'_>) -> Read {
+        self.asked_hits.set(true);
+        context.hit_ratio.clone().or_else(|| self.hit_ratio.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn read_alternatives(
+        &self,
+        workload: Option<&Workload>,
+        objects: &BTreeMap<String, ObjectAccess>,
+        application: Option<&Application>,
+    ) -> Result<Vec<Alternative>, miette::Report> {
+        let all = &self.file.raw.alternative;
+        if all.is_empty() {
+            return Err(self.error(
+                "the design has no alternatives",
+                "describe at least one under [[alternative]]",
+                0..0,
+            ));
+        }
+        if let Some(one) = all.get(MOST_ALTERNATIVES) {
+            return Err(self.error(
+                format!("the design has {} alternatives, and a plan at most {MOST_ALTERNATIVES}", all.len()),
+                "split it into several designs",
+                one.get_ref().name.span(),
+            ));
+        }
+        let mut read: Vec<Alternative> = Vec::new();
+        for raw in all {
+            let given = raw.get_ref();
+            let name = given.name.get_ref().clone();
+            if name.trim().is_empty() {
+                return Err(self.error(
+                    "an alternative has an empty name",
+                    "name it, as in `name = \"A1\"`: answers call it so",
+                    given.name.span(),
+                ));
+            }
+            if [BEST, GREEDY].contains(&name.as_str()) {
+                return Err(self.error(
+                    format!("an alternative is named `{name}`, as a mix is that every plan has"),
+                    "give it another name",
+                    given.name.span(),
+                ));
+            }
+            if read.iter().any(|a| a.name == name) {
+                return Err(self.error(
+                    format!("two alternatives are named `{name}`"),
+                    "give each a name of its own",
+                    given.name.span(),
+                ));
+            }
+            let base = match &given.like {
+                None => given,
+                Some(like) => all
+                    .iter()
+                    .map(Spanned::get_ref)
+                    .find(|a| a.name.get_ref() == like.get_ref() && a.like.is_none())
+                    .ok_or_else(|| {
+                        self.error(
+                            format!("`{}` is no alternative with steps of its own", like.get_ref()),
+                            "name one that is described in full",
+                            like.span(),
+                        )
+                    })?,
+            };
+            // Steps that another alternative lends are still where they were written.
+            let from = format!("alternative.{}", base.name.get_ref());
+            let hit_ratio = given
+                .hit_ratio
+                .as_ref()
+                .map(|ratio| self.share("hit_ratio", &format!("alternative.{name}.hit_ratio"), ratio));
+            let context = Context { objects, hit_ratio: hit_ratio.transpose()? };
+            self.asked_hits.set(false);
+            let mut operations = Vec::new();
+            if let Some(steps) = &base.request {
+                operations.push((
+                    "request".to_string(),
+                    1.0,
+                    self.steps(steps, &context, &format!("{from}.request"))?,
+                ));
+            } else if let Some(workload) = workload {
+                for operation in offpath_workload::Operation::ALL {
+                    let share = workload.mix.share(operation);
+                    if share <= 0.0 {
+                        continue;
+                    }
+                    let steps = match operation.name() {
+                        "read" => &base.read,
+                        "update" => &base.update,
+                        "insert" => &base.insert,
+                        "scan" => &base.scan,
+                        _ => &base.readmodifywrite,
+                    };
+                    let Some(steps) = steps else {
+                        return Err(self.error(
+                            format!(
+                                "the workload has {:.0}% `{}`, and alternative `{name}` has no steps for it",
+                                share * 100.0,
+                                operation.name()
+                            ),
+                            format!(
+                                "add `{} = [ ... ]` to it, or choose a workload without",
+                                operation.name()
+                            ),
+                            given.name.span(),
+                        ));
+                    };
+                    let id = format!("{from}.{}", operation.name());
+                    operations.push((operation.name().to_string(), share, self.steps(steps, &context, &id)?));
+                }
+            } else {
+                return Err(self.error(
+                    format!("alternative `{name}` has no steps"),
+                    "add `request = [ ... ]`, or a [workload] and steps for its operations",
+                    given.name.span(),
+                ));
+            }
+            if let Some(steps) = given.background.as_ref().or(base.background.as_ref()) {
+                let own = if given.background.is_some() { &name } else { base.name.get_ref() };
+                let read = self.steps(steps, &context, &format!("alternative.{own}.background"))?;
+                let span = steps.first().map_or(given.name.span(), Spanned::span);
+                for (_, _, list) in &mut operations {
+                    list.push(Step::Background { steps: read.clone(), span: span.clone() });
+                }
+            }
+            if let Some(ratio) = given.hit_ratio.as_ref().filter(|_| !self.asked_hits.get()) {
+                return Err(self.error(
+                    format!("no step of `{name}` asks the cache, so that its `hit_ratio` has no effect"),
+                    "write `{ cached = \"OBJECT\", hit = [ ... ], miss = [ ... ] }` where hits and misses part, or leave it out",
+                    ratio.span(),
+                ));
+            }
+            let mixable = given.mixed.unwrap_or(given.like.is_none()) && given.device.is_none();
+            read.push(Alternative {
+                name,
+                description: given.description.clone(),
+                device: given
+                    .device
+                    .as_ref()
+                    .map(|name| self.file.device(name))
+                    .or_else(|| base.device.clone()),
+                mixed: mixable,
+                mixable,
+                scenario: given.scenario.as_ref().map(|name| name.get_ref().clone()),
+                rows: self.cited(&given.rows, given.name.get_ref()),
+                code: self.code(given.code.as_ref().or(base.code.as_ref()), application, &context)?,
+                operations,
+                span: given.name.span(),
+            });
+        }
+        Ok(read)
+    }
+
+    /// The rows that an alternative cites, each with why it is no evidence of it, where it is none.
+    pub(super) fn cited(&self, rows: &[String], alternative: &str) -> Vec<(String, Option<&'static str>)> {
+        let raw = self.file.raw.workload.as_ref();
+        let is_own_workload = raw.zip(self.file.workload.as_ref()).is_some_and(|(raw, workload)| {
+            !is_shipped_workload(raw.ycsb.get_ref(), overrides_of(raw), workload)
+        });
+        let is_given = !self.is_changed && !is_own_workload;
+        let text = is_given.then_some(self.file.text.as_str());
+        let given = Given { design: &self.file.raw.design.name, text, alternative };
+        rows.iter().map(|row| (row.clone(), given.objection(row))).collect()
+    }
+
+    /// The steps of the list that stands at `id`.
+    pub(super) fn steps(
+        &self,
+        steps: &[Spanned<RawStep>],
+        context: &Context<'_>,
+        id: &str,
+    ) -> Result<Vec<Step>, miette::Report> {
+        let numbered = steps.iter().enumerate();
+        numbered.map(|(index, step)| self.step(step, context, &format!("{id}.{}", index + 1))).collect()
+    }
+
+    pub(super) fn step(
+        &self,
+        spanned: &Spanned<RawStep>,
+        context: &Context<'_>,
+        id: &str,
+    ) -> Result<Step, miette::Report> {
+        let step = spanned.get_ref();
+        let verbs =
+            [&step.read, &step.write, &step.send, &step.send_ud, &step.compare_and_swap, &step.fetch_and_add];
+        let kinds = verbs.iter().filter(|path| path.is_some()).count()
+            + usize::from(step.compute.is_some())
+            + usize::from(step.wait.is_some())
+            + usize::from(step.background.is_some())
+            + usize::from(step.repeat.is_some())
+            + usize::from(step.parallel.is_some())
+            + usize::from(step.cached.is_some())
+            + usize::from(step.probability.is_some());
+        if kinds != 1 {
+            return Err(self.error(
+                format!("a step does one thing, and this one names {kinds}"),
+                "use one of read, write, send, send-ud, compare-and-swap, fetch-and-add, compute, wait, repeat, parallel, cached, probability, background",
+                spanned.span(),
+            ));
+        }
+        self.foreign_keys(spanned)?;
+        for (verb, path) in VERBS.into_iter().zip(verbs) {
+            let Some(path) = path else { continue };
+            let (bytes, read) = match &step.bytes {
+                Some(bytes) => self.bytes(&format!("{id}.bytes"), bytes)?,
+                None if verb.is_atomic() => (Bytes::new(8), Read::default()),
+                None => {
+                    return Err(self.error(
+                        format!("`{verb}` on `{}` does not say how many bytes", path.get_ref()),
+                        "add `bytes = \"64 B\"`",
+                        spanned.span(),
+                    ));
+                }
+            };
+            if let Some(object) = &step.object
+                && !context.objects.contains_key(object.get_ref())
+            {
+                return Err(self.unknown_object(object));
+            }
+            let mut batch = 1;
+            if let Some(given) = &step.batch {
+                batch = self.whole("batch", &format!("{id}.batch"), given, u32::MAX.into())?.0 as u32;
+                if batch as usize > SEND_QUEUE {
+                    return Err(self.error(
+                        format!(
+                            "a batch of {batch} on `{}`: the send queue of a connection holds {SEND_QUEUE}",
+                            path.get_ref()
+                        ),
+                        "post them in smaller batches",
+                        given.span(),
+                    ));
+                }
+                // A path of three words ends with the engine's name.
+                if path.get_ref().split('-').count() > 2 {
+                    return Err(self.error(
+                        format!("`batch` on `{}`: a copy engine has no doorbell batches", path.get_ref()),
+                        "leave `batch` out, or use a path without an engine",
+                        given.span(),
+                    ));
+                }
+            }
+            let mut to = 1;
+            if let Some(given) = &step.to {
+                to = self.whole("to", &format!("{id}.to"), given, MOST_MACHINES)?.0 as u32;
+                if to > 1 && path.get_ref().split('-').count() > 2 {
+                    return Err(self.error(
+                        format!("`to` on `{}`: a copy engine moves bytes within one machine", path.get_ref()),
+                        "leave `to` out, or use a path to another machine",
+                        given.span(),
+                    ));
+                }
+            }
+            return Ok(Step::Verb {
+                verb,
+                path: path.get_ref().clone(),
+                bytes,
+                object: step.object.as_ref().map(|object| object.get_ref().clone()),
+                batch,
+                to,
+                signals: Signals::default(),
+                rests_on: read.rests_on,
+                span: path.span(),
+            });
+        }
+        if let Some(at) = &step.compute {
+            let (time, rests_on) = match (&step.time, &step.bytes, &step.rate) {
+                (Some(time), None, None) => {
+                    let (time, read) = self.time(&format!("{id}.time"), time)?;
+                    (time, read.shares(1.0))
+                }
+                (None, Some(bytes), Some(given)) => {
+                    let (rate, read) = self.rate(&format!("{id}.rate"), given)?;
+                    let (bytes, size) = self.bytes(&format!("{id}.bytes"), bytes)?;
+                    let ps = bytes.get() as f64 * 8e12 / rate as f64;
+                    let time = Time::from_ps(ps.ceil() as u64);
+                    let rests_on = size.shares(1.0).into_iter().chain(read.shares(-1.0)).collect();
+                    (self.within_reason(time, given.span())?, rests_on)
+                }
+                _ => {
+                    return Err(self.error(
+                        format!("compute at `{}` needs `time`, or `bytes` and `rate`", at.get_ref()),
+                        "as in `time = \"80 ns\"`, or `bytes = \"chunk\", rate = \"500 MB/s\"` of one core",
+                        spanned.span(),
+                    ));
+                }
+            };
+            return Ok(Step::Compute { at: at.get_ref().clone(), time, rests_on, span: at.span() });
+        }
+        if let Some(wait) = &step.wait {
+            let (time, read) = self.time(&format!("{id}.wait"), wait)?;
+            return Ok(Step::Wait { time, rests_on: read.shares(1.0), span: wait.span() });
+        }
+        if let Some(steps) = &step.background {
+            let steps = self.steps(steps, context, &format!("{id}.background"))?;
+            return Ok(Step::Background { steps, span: spanned.span() });
+        }
+        if let Some(times) = &step.repeat {
+            let steps = self.required(&step.steps, "steps", spanned)?;
+            if steps.is_empty() {
+                return Err(self.error(
+                    "a repeat of 0 steps does nothing",
+                    "write at least one step in `steps`",
+                    times.span(),
+                ));
+            }
+            let (count, read) = self.whole("repeat", &format!("{id}.repeat"), times, u64::MAX)?;
+            return Ok(Step::Repeat {
+                times: count,
+                steps: self.steps(steps, context, &format!("{id}.steps"))?,
+                rests_on: read.rests_on,
+                span: times.span(),
+            });
+        }
+        if let Some(branches) = &step.parallel {
+            if branches.len() > SEND_QUEUE {
+                return Err(self.error(
+                    format!(
+                        "{} branches begin at once, and the send queue of a connection holds {SEND_QUEUE}",
+                        branches.len()
+                    ),
+                    "let several `parallel` steps follow each other, or let one step of more bytes stand for many alike",
+                    spanned.span(),
+                ));
+            }
+            let numbered = branches.iter().enumerate();
+            let read: Result<Vec<_>, _> = numbered
+                .map(|(index, steps)| self.steps(steps, context, &format!("{id}.parallel.{}", index + 1)))
+                .collect();
+            return Ok(Step::Parallel(read?));
+        }
+        if let Some(object) = &step.cached {
+            if self.cache_object.as_ref() != Some(object.get_ref()) {
+                return Err(self.error(
+                    format!("`{}` is not what the cache keeps", object.get_ref()),
+                    "describe it under [cache] with `hottest`",
+                    object.span(),
+                ));
+            }
+            let list = |steps, key: &str| {
+                self.steps(self.required(steps, key, spanned)?, context, &format!("{id}.{key}"))
+            };
+            let (then, otherwise) = (list(&step.hit, "hit")?, list(&step.miss, "miss")?);
+            let Read { base: probability, rests_on } = self.hits(context);
+            return Ok(Step::Branch { probability, then, otherwise, rests_on });
+        }
+        let probability = step.probability.as_ref().expect("the only kind left");
+        let Read { base: probability, rests_on } =
+            self.share("probability", &format!("{id}.probability"), probability)?;
+        let list = |steps, key: &str| {
+            self.steps(self.required(steps, key, spanned)?, context, &format!("{id}.{key}"))
+        };
+        let (then, otherwise) = (list(&step.then, "then")?, list(&step.otherwise, "otherwise")?);
+        Ok(Step::Branch { probability, then, otherwise, rests_on })
+    }
+
+    /// Refuses keys that belong to another kind of step: they would be ignored.
+    pub(super) fn foreign_keys(&self, spanned: &Spanned<RawStep>) -> Result<(), miette::Report> {
+        let step = spanned.get_ref();
+        let kinds: [(&str, bool, &[&str]); 13] = [
+            ("read", step.read.is_some(), &VERB_KEYS),
+            ("write", step.write.is_some(), &VERB_KEYS),
+            ("send", step.send.is_some(), &VERB_KEYS),
+            ("send-ud", step.send_ud.is_some(), &VERB_KEYS),
+            ("compare-and-swap", step.compare_and_swap.is_some(), &ATOMIC_KEYS),
+            ("fetch-and-add", step.fetch_and_add.is_some(), &ATOMIC_KEYS),
+            ("compute", step.compute.is_some(), &["time", "bytes", "rate"]),
+            ("wait", step.wait.is_some(), &[]),
+            ("background", step.background.is_some(), &[]),
+            ("repeat", step.repeat.is_some(), &["steps"]),
+            ("parallel", step.parallel.is_some(), &[]),
+            ("cached", step.cached.is_some(), &["hit", "miss"]),
+            ("probability", step.probability.is_some(), &["then", "otherwise"]),
+        ];
+        fn span<T>(key: &Option<Spanned<T>>) -> Option<Range<usize>> {
+            key.as_ref().map(Spanned::span)
+        }
+        // An empty list has no step to point at.
+        let list = |steps: &Option<Vec<Spanned<RawStep>>>| {
+            steps.as_ref().map(|steps| steps.first().map_or(spanned.span(), Spanned::span))
+        };
+        let given = [
+            ("bytes", span(&step.bytes)),
+            ("object", span(&step.object)),
+            ("batch", span(&step.batch)),
+            ("to", span(&step.to)),
+            ("time", span(&step.time)),
+            ("rate", span(&step.rate)),
+            ("steps", list(&step.steps)),
+            ("hit", list(&step.hit)),
+            ("miss", list(&step.miss)),
+            ("then", list(&step.then)),
+            ("otherwise", list(&step.otherwise)),
+        ];
+        let Some((kind, _, own)) = kinds.iter().find(|(_, is, _)| *is) else { return Ok(()) };
+        for (key, span) in given {
+            let Some(span) = span.filter(|_| !own.contains(&key)) else { continue };
+            let owners: Vec<&str> =
+                kinds.iter().filter(|(_, _, keys)| keys.contains(&key)).map(|(name, ..)| *name).collect();
+            let takes = if own.is_empty() { "no other key".to_string() } else { own.join(", ") };
+            return Err(self.error(
+                format!("a `{kind}` step takes no `{key}`"),
+                format!("`{kind}` takes {takes}; `{key}` belongs to {}", owners.join(", ")),
+                span,
+            ));
+        }
+        Ok(())
+    }
+
+    pub(super) fn required<'s>(
+        &self,
+        steps: &'s Option<Vec<Spanned<RawStep>>>,
+        key: &str,
+        at: &Spanned<RawStep>,
+    ) -> Result<&'s [Spanned<RawStep>], miette::Report> {
+        steps.as_deref().ok_or_else(|| {
+            self.error(format!("this step has no `{key}`"), format!("add `{key} = [ ... ]`"), at.span())
+        })
+    }
+}
+
+pub(super) struct Context<'o> {
+    pub(super) objects: &'o BTreeMap<String, ObjectAccess>,
+    pub(super) hit_ratio: Option<Read>,
+}
+
+/// What a design says that its author may not have meant.
+pub(super) fn notes(alternatives: &[Alternative]) -> Vec<String> {
+    pub(super) fn longest<'s>(steps: &'s [Step], found: &mut BTreeMap<&'s str, Time>) {
+        for step in steps {
+            match step {
+                Step::Compute { at, time, .. } if *time >= LONG_COMPUTE => {
+                    let most = found.entry(at.as_str()).or_default();
+                    *most = (*most).max(*time);
+                }
+                Step::Verb { .. } | Step::Compute { .. } | Step::Wait { .. } => {}
+                Step::Repeat { steps, .. } | Step::Background { steps, .. } => longest(steps, found),
+                Step::Parallel(lists) => lists.iter().for_each(|steps| longest(steps, found)),
+                Step::Branch { then, otherwise, .. } => {
+                    longest(then, found);
+                    longest(otherwise, found);
+                }
+            }
+        }
+    }
+    pub(super) fn waits(steps: &[Step]) -> bool {
+        steps.iter().any(|step| match step {
+            Step::Wait { .. } => true,
+            Step::Verb { .. } | Step::Compute { .. } => false,
+            Step::Repeat { steps, .. } | Step::Background { steps, .. } => waits(steps),
+            Step::Parallel(lists) => lists.iter().any(|steps| waits(steps)),
+            Step::Branch { then, otherwise, .. } => waits(then) || waits(otherwise),
+        })
+    }
+    let waiting = alternatives.iter().filter(|one| one.operations.iter().any(|(_, _, steps)| waits(steps)));
+    let waiting: Vec<String> = waiting.map(|one| format!("`{}`", one.name)).collect();
+    let unlimited = (!waiting.is_empty()).then(|| {
+        format!(
+            "what {} {} for is taken to serve any number of requests at once: no rate here is bound by it",
+            waiting.join(" and "),
+            if waiting.len() == 1 { "waits" } else { "wait" }
+        )
+    });
+    let mut found = BTreeMap::new();
+    alternatives.iter().flat_map(|one| &one.operations).for_each(|(_, _, steps)| longest(steps, &mut found));
+    let note = |(at, time): (&str, Time)| {
+        format!(
+            "a `compute` of {time} keeps a core of `{at}` busy all that time; time of a device is a `wait`"
+        )
+    };
+    let cited = alternatives.iter().flat_map(|one| one.rows.iter().map(move |row| (one, row)));
+    let strange = cited.filter_map(|(one, (row, objection))| {
+        let why = (*objection)?;
+        Some(format!("`rows` of `{}`: {row} {why}, so it is no evidence of this alternative", one.name))
+    });
+    strange.chain(unlimited).chain(found.into_iter().map(note)).collect()
+}
+
+pub(super) fn names(alternatives: &[Alternative]) -> String {
+    alternatives.iter().map(|a| format!("`{}`", a.name)).collect::<Vec<_>>().join(", ")
+}
