@@ -1,7 +1,8 @@
 //! The page of `offpath plan --html`.
 
 use super::super::check::{gap_text, headline};
-use super::{Page, guesses_text, network_saved, percent, rests_text, shares_text};
+use super::confidence::{guesses_text, rests_text};
+use super::page::{Page, brings, network_saved, percent, shares_text};
 use crate::output::{fixed, short, signed, system_line};
 use offpath::plan::Mix;
 use offpath::plan::Objective;
@@ -308,7 +309,7 @@ fn stations(page: &Page<'_>) -> Section {
         .bounds()
         .map(|bound| match bound.gain_percent {
             Some(gain) => {
-                let brings = super::brings(gain, &page.study.design.objective);
+                let brings = brings(gain, &page.study.design.objective);
                 format!("{} binds: {}. 10% more of it brings {brings}.", bound.name, bound.meaning)
             }
             None => format!("{} binds: {}.", bound.name, bound.meaning),

@@ -1,7 +1,9 @@
 //! The JSON of `offpath plan`; docs/schemas/plan.json says what each key means.
 
 use super::super::check::{AdviceReport, FullestReport};
-use super::{NOT_MODELLED, Page, Ratio, Unit, network_saved, shares_text};
+use super::confidence::NOT_MODELLED;
+use super::page::{Page, Unit, network_saved, shares_text};
+use super::tables::Ratio;
 use crate::output::{SCHEMA_VERSION, round};
 use offpath::plan::check::Gap;
 use offpath::plan::confidence::guessed;

@@ -1,223 +1,16 @@
-//! Charts over a number or over categories: lines with bands, grouped bars, published values.
-//!
-//! Model and drawing are apart: [`Chart`] is what is shown, [`Chart::svg`] how.
+//! A chart as SVG.
 
-use super::page::Table;
-use super::style::SERIES_COLOURS;
-use super::{cut, escape, number, px, text_width};
-use crate::quantity::Bytes;
+use super::super::style::SERIES_COLOURS;
+use super::super::{cut, escape, px, text_width};
+use super::axes::{Placed, minor, shown, x_axis, x_ticks, y_axis, y_ticks};
+use super::{Chart, Published, Scale, Series, SeriesKind, Ticks};
 use std::fmt::Write;
 
-/// How a value becomes a place on an axis.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Scale {
-    /// Evenly, from 0 where no value is below.
-    Linear,
-    /// By powers of two. The value 0 has a place of its own before the others.
-    Log2,
-    /// By powers of ten. The value 0 has a place of its own before the others.
-    Log10,
-    /// One place a name; a value is the position in this list, from 0.
-    Categories(Vec<String>),
-}
-
-/// How the values of an axis are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ticks {
-    /// As numbers; the axis' label has the unit.
-    #[default]
-    Number,
-    /// As payloads with their unit: 64 B, 4 KiB, 9 MiB.
-    Bytes,
-    /// As percent of 1.
-    Percent,
-}
-
-impl Ticks {
-    /// A value in the axis' own form.
-    fn write(self, value: f64) -> String {
-        match self {
-            Ticks::Number => number(value),
-            Ticks::Bytes if value >= 0.0 && value.fract() == 0.0 && value < 1e18 => {
-                Bytes::new(value as u64).to_string()
-            }
-            Ticks::Bytes => format!("{} B", number(value)),
-            Ticks::Percent => format!("{}%", number(value * 100.0)),
-        }
-    }
-}
-
-/// An axis.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Axis {
-    /// What it shows, with the unit where the ticks have none, as in `latency (us)`.
-    pub label: String,
-    /// How values become places.
-    pub scale: Scale,
-    /// How values are written.
-    pub ticks: Ticks,
-    /// Values to be labelled; empty leaves the choice to the drawing.
-    pub at: Vec<f64>,
-}
-
-impl Axis {
-    /// An even axis.
-    pub fn linear(label: impl Into<String>) -> Axis {
-        Axis { label: label.into(), scale: Scale::Linear, ticks: Ticks::Number, at: Vec::new() }
-    }
-
-    /// An axis by powers of two.
-    pub fn log2(label: impl Into<String>, ticks: Ticks) -> Axis {
-        Axis { label: label.into(), scale: Scale::Log2, ticks, at: Vec::new() }
-    }
-
-    /// An axis by powers of ten.
-    pub fn log10(label: impl Into<String>) -> Axis {
-        Axis { label: label.into(), scale: Scale::Log10, ticks: Ticks::Number, at: Vec::new() }
-    }
-
-    /// An axis with a place for each name.
-    pub fn categories<N: Into<String>>(label: impl Into<String>, names: impl IntoIterator<Item = N>) -> Axis {
-        let names = names.into_iter().map(Into::into).collect();
-        Axis { label: label.into(), scale: Scale::Categories(names), ticks: Ticks::Number, at: Vec::new() }
-    }
-
-    /// With values written in another form.
-    pub fn written(mut self, ticks: Ticks) -> Axis {
-        self.ticks = ticks;
-        self
-    }
-
-    /// A value as text: a category's name, or the number in the axis' form.
-    fn value(&self, value: f64) -> String {
-        match &self.scale {
-            Scale::Categories(names) => {
-                let named =
-                    names.get(value.max(0.0) as usize).filter(|_| value.fract() == 0.0 && value >= 0.0);
-                named.cloned().unwrap_or_else(|| number(value))
-            }
-            _ => self.ticks.write(value),
-        }
-    }
-}
-
-/// How a series is drawn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SeriesKind {
-    /// A line with a marker at each point.
-    #[default]
-    Line,
-    /// Bars, side by side with those of the other series.
-    Bars,
-}
-
-/// Values of one kind, as a rule predicted ones.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Series {
-    /// Its name, as it stands beside its line.
-    pub name: String,
-    /// Points in the order of x. The drawing leaves out a point that is not finite, that is beyond
-    /// 10^18, or that has no place on an axis; the table has it.
-    pub points: Vec<(f64, f64)>,
-    /// The interval of y at each x, as (x, low, high).
-    pub band: Option<Vec<(f64, f64, f64)>>,
-    /// How it is drawn.
-    pub kind: SeriesKind,
-}
-
-impl Series {
-    /// A line.
-    pub fn line(name: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
-        Series { name: name.into(), points, band: None, kind: SeriesKind::Line }
-    }
-
-    /// Bars, one a category.
-    pub fn bars(name: impl Into<String>, heights: impl IntoIterator<Item = f64>) -> Series {
-        let points = heights.into_iter().enumerate().map(|(at, height)| (at as f64, height)).collect();
-        Series { name: name.into(), points, band: None, kind: SeriesKind::Bars }
-    }
-
-    /// With an interval at each x, as (x, low, high).
-    pub fn with_band(mut self, band: Vec<(f64, f64, f64)>) -> Series {
-        self.band = Some(band);
-        self
-    }
-}
-
-/// A published value beside the predicted ones.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Published {
-    /// Where it was measured.
-    pub x: f64,
-    /// What was measured; absent where only a range is published.
-    pub y: Option<f64>,
-    /// The range that was published, or that reading it from a plot leaves.
-    pub range: Option<(f64, f64)>,
-    /// Its short name, such as a row of the evidence.
-    pub label: String,
-    /// The series that predicts it, by name.
-    pub series: Option<String>,
-    /// Whether the prediction is within the row's tolerance. A miss carries a cross.
-    pub within: bool,
-}
-
-impl Published {
-    /// A value.
-    pub fn at(x: f64, y: f64) -> Published {
-        Published { x, y: Some(y), range: None, label: String::new(), series: None, within: true }
-    }
-
-    /// A range without a value.
-    pub fn between(x: f64, low: f64, high: f64) -> Published {
-        Published { y: None, range: Some((low, high)), ..Published::at(x, low) }
-    }
-
-    /// With a range around the value.
-    pub fn ranged(mut self, low: f64, high: f64) -> Published {
-        self.range = Some((low, high));
-        self
-    }
-
-    /// With a short name.
-    pub fn labelled(mut self, label: impl Into<String>) -> Published {
-        self.label = label.into();
-        self
-    }
-
-    /// Of the series with this name.
-    pub fn of(mut self, series: impl Into<String>) -> Published {
-        self.series = Some(series.into());
-        self
-    }
-
-    /// One that the prediction misses.
-    pub fn missed(mut self) -> Published {
-        self.within = false;
-        self
-    }
-}
-
-/// A chart.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Chart {
-    /// What it shows, in a few words.
-    pub title: String,
-    /// What a reader has to know beside the axes.
-    pub caption: String,
-    /// Across.
-    pub x: Axis,
-    /// Upwards.
-    pub y: Axis,
-    /// What is drawn, in this order; at most [`MOST_SERIES`], the others stand in the table alone.
-    pub series: Vec<Series>,
-    /// Published values.
-    pub marks: Vec<Published>,
-}
-
 /// Dashes of the lines, in the order of the series.
-const DASHES: [&str; 8] = ["", "9 4", "2 3", "10 3 2 3", "16 5", "7 3 1 3 1 3", "5 2", "1 5"];
+pub(super) const DASHES: [&str; 8] = ["", "9 4", "2 3", "10 3 2 3", "16 5", "7 3 1 3 1 3", "5 2", "1 5"];
+
 /// Markers: letters of [`marker`].
-const MARKERS: [Shape; 8] = [
+pub(super) const MARKERS: [Shape; 8] = [
     Shape { corners: 0, filled: true },
     Shape { corners: 4, filled: true },
     Shape { corners: 3, filled: true },
@@ -227,32 +20,30 @@ const MARKERS: [Shape; 8] = [
     Shape { corners: 3, filled: false },
     Shape { corners: 5, filled: true },
 ];
-/// Series that can be told apart without colour: each has another pair of dash and marker.
-pub const MOST_SERIES: usize = DASHES.len() * MARKERS.len();
 
 /// A marker: a circle (0), a square (4), a triangle that stands (3) or hangs (-3), a star (5).
 /// A diamond is kept for what is published.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Shape {
-    corners: i8,
-    filled: bool,
+pub(super) struct Shape {
+    pub(super) corners: i8,
+    pub(super) filled: bool,
 }
 
 /// What sets a series apart.
 #[derive(Clone, Copy)]
-struct Look {
-    colour: usize,
-    dash: usize,
-    shape: Shape,
+pub(super) struct Look {
+    pub(super) colour: usize,
+    pub(super) dash: usize,
+    pub(super) shape: Shape,
 }
 
 impl Look {
-    fn of(index: usize) -> Look {
+    pub(super) fn of(index: usize) -> Look {
         let shape = MARKERS[(index + index / DASHES.len()) % MARKERS.len()];
         Look { colour: index % SERIES_COLOURS, dash: index % DASHES.len(), shape }
     }
 
-    fn dashes(self) -> String {
+    pub(super) fn dashes(self) -> String {
         match DASHES[self.dash] {
             "" => String::new(),
             dashes => format!(r#" stroke-dasharray="{dashes}""#),
@@ -260,220 +51,41 @@ impl Look {
     }
 }
 
-const WIDTH: f64 = 800.0;
-const HEIGHT: f64 = 300.0;
-const TOP: f64 = 14.0;
+pub(super) const WIDTH: f64 = 800.0;
+
+pub(super) const HEIGHT: f64 = 300.0;
+
+pub(super) const TOP: f64 = 14.0;
+
 /// Between the lines of labels.
-const LINE: f64 = 16.0;
+pub(super) const LINE: f64 = 16.0;
+
 /// A stroke of a legend: a dash pattern shows in it, with a marker at its middle.
-const SAMPLE: f64 = 54.0;
+pub(super) const SAMPLE: f64 = 54.0;
+
 /// Room between the plot and the labels of its lines.
-const GAP: f64 = 18.0;
+pub(super) const GAP: f64 = 18.0;
+
 /// Room that a point keeps from the plot's sides.
-const INSET: f64 = 12.0;
+pub(super) const INSET: f64 = 12.0;
+
 /// Width of the place that 0 has on an axis of powers.
-const ZERO: f64 = 56.0;
+pub(super) const ZERO: f64 = 56.0;
+
 /// Letters of a series' name that are drawn.
-const NAME: usize = 32;
-
-/// An axis with its values' places.
-struct Placed {
-    scale: Scale,
-    low: f64,
-    high: f64,
-    from: f64,
-    to: f64,
-    zero: bool,
-    /// Between the values to be labelled, where the ends were chosen by it.
-    step: Option<f64>,
-}
-
-impl Placed {
-    /// Where a value stands, in px; none where it has no place.
-    fn place(&self, value: f64) -> Option<f64> {
-        if !drawable(value, false) {
-            return None;
-        }
-        let along = |low: f64, high: f64, value: f64, from: f64| {
-            let span = if high > low { high - low } else { return (from + self.to) / 2.0 };
-            from + (value - low) / span * (self.to - from)
-        };
-        match &self.scale {
-            Scale::Linear => Some(along(self.low, self.high, value, self.from)),
-            Scale::Log2 | Scale::Log10 => {
-                let toward = (self.to - self.from).signum();
-                if value == 0.0 && self.zero {
-                    return Some(self.from + toward * INSET);
-                }
-                let from = if self.zero { self.from + toward * ZERO } else { self.from };
-                drawable(value, true).then(|| along(self.low.ln(), self.high.ln(), value.ln(), from))
-            }
-            Scale::Categories(names) => {
-                let slot = (self.to - self.from) / names.len().max(1) as f64;
-                let named = value > -0.5 && value < names.len() as f64 - 0.5;
-                named.then_some(self.from + (value + 0.5) * slot)
-            }
-        }
-    }
-
-    fn logarithmic(&self) -> bool {
-        matches!(self.scale, Scale::Log2 | Scale::Log10)
-    }
-}
-
-/// Whether a value can have a place: units are chosen so that no more than 10^18 of them are shown.
-fn drawable(value: f64, positive: bool) -> bool {
-    value.is_finite() && value.abs() <= 1e18 && (!positive || value >= 1e-18)
-}
-
-/// A step of 1, 2, 2.5 or 5 times a power of ten that gives about so many ticks.
-pub(super) fn step(span: f64, ticks: f64) -> f64 {
-    let rough = (span / ticks).max(f64::MIN_POSITIVE);
-    let power = 10f64.powf(rough.log10().floor());
-    let share = rough / power;
-    let nice = [1.0, 2.0, 2.5, 5.0].into_iter().find(|nice| share <= nice * 1.0001).unwrap_or(10.0);
-    nice * power
-}
-
-/// The lowest and the highest of the values that an axis can show.
-fn ends(values: impl Iterator<Item = f64>, positive: bool) -> Option<(f64, f64)> {
-    values.filter(|value| drawable(*value, positive)).fold(None, |ends, value| {
-        Some(ends.map_or((value, value), |(a, b): (f64, f64)| (a.min(value), b.max(value))))
-    })
-}
-
-impl Chart {
-    fn drawn(&self) -> &[Series] {
-        &self.series[..self.series.len().min(MOST_SERIES)]
-    }
-
-    fn xs(&self) -> impl Iterator<Item = f64> {
-        let bands = self.drawn().iter().flat_map(|series| series.band.iter().flatten().map(|band| band.0));
-        let points = self.drawn().iter().flat_map(|series| series.points.iter().map(|point| point.0));
-        points.chain(bands).chain(self.marks.iter().map(|mark| mark.x)).chain(self.x.at.iter().copied())
-    }
-
-    fn ys(&self) -> impl Iterator<Item = f64> {
-        let bands = self
-            .drawn()
-            .iter()
-            .flat_map(|series| series.band.iter().flatten().flat_map(|band| [band.1, band.2]));
-        let points = self.drawn().iter().flat_map(|series| series.points.iter().map(|point| point.1));
-        let marks = self.marks.iter().flat_map(|mark| {
-            mark.y.into_iter().chain(mark.range.into_iter().flat_map(|(low, high)| [low, high]))
-        });
-        points.chain(bands).chain(marks).chain(self.y.at.iter().copied())
-    }
-
-    /// What the series and marks say, in a sentence for those who cannot see the drawing.
-    fn described(&self) -> String {
-        let mut parts = vec![format!("{} over {}.", self.y.label, self.x.label)];
-        for series in self.drawn() {
-            let ys = || series.points.iter().map(|point| point.1);
-            let Some((low, high)) = ends(ys(), false) else { continue };
-            let (low, high) = (self.y.ticks.write(low), self.y.ticks.write(high));
-            parts.push(format!("{}: {low} to {high}.", series.name));
-        }
-        if !self.marks.is_empty() {
-            let missed = self.marks.iter().filter(|mark| !mark.within).count();
-            parts.push(format!("{} published values, {missed} of them missed.", self.marks.len()));
-        }
-        parts.join(" ")
-    }
-
-    /// The chart as an SVG element. `id` begins every name inside, so it has to be unique on a page.
-    ///
-    /// The element needs the style of a page ([`super::Page::html`]).
-    pub fn svg(&self, id: &str) -> String {
-        Drawing::new(self, id).write()
-    }
-
-    /// Every number of the chart, x by x.
-    pub fn table(&self) -> Table {
-        let mut columns = vec![(self.x.label.clone(), true)];
-        let banded: Vec<bool> = self
-            .series
-            .iter()
-            .map(|series| series.band.as_ref().is_some_and(|band| !band.is_empty()))
-            .collect();
-        for (series, banded) in self.series.iter().zip(&banded) {
-            columns.push((series.name.clone(), true));
-            if *banded {
-                columns.push((format!("{}, range", series.name), true));
-            }
-        }
-        let mut xs: Vec<f64> =
-            self.series.iter().flat_map(|series| series.points.iter().map(|point| point.0)).collect();
-        xs.sort_by(f64::total_cmp);
-        xs.dedup();
-        let rows = xs
-            .iter()
-            .map(|x| {
-                let mut row = vec![self.x.value(*x)];
-                for (series, banded) in self.series.iter().zip(&banded) {
-                    let own = series.points.iter().find(|point| point.0 == *x);
-                    row.push(own.map_or_else(|| "-".to_string(), |point| self.y.ticks.write(point.1)));
-                    if *banded {
-                        let band = series.band.iter().flatten().find(|band| band.0 == *x);
-                        row.push(band.map_or_else(|| "-".to_string(), |band| self.range(band.1, band.2)));
-                    }
-                }
-                row
-            })
-            .collect();
-        let mut table = Table::new(columns);
-        table.caption = format!("{} over {}", self.y.label, self.x.label);
-        table.rows = rows;
-        table
-    }
-
-    /// The published values, if there are any.
-    pub fn published_table(&self) -> Option<Table> {
-        if self.marks.is_empty() {
-            return None;
-        }
-        let mut table = Table::new(vec![
-            ("row".to_string(), false),
-            ("of".to_string(), false),
-            (self.x.label.clone(), true),
-            (format!("published {}", self.y.label), true),
-            ("range".to_string(), true),
-            ("prediction".to_string(), false),
-        ]);
-        table.caption = "Published values".to_string();
-        table.rows = self
-            .marks
-            .iter()
-            .map(|mark| {
-                vec![
-                    mark.label.clone(),
-                    mark.series.clone().unwrap_or_else(|| "-".to_string()),
-                    self.x.value(mark.x),
-                    mark.y.map_or_else(|| "-".to_string(), |y| self.y.ticks.write(y)),
-                    mark.range.map_or_else(|| "-".to_string(), |(low, high)| self.range(low, high)),
-                    if mark.within { "within tolerance" } else { "missed" }.to_string(),
-                ]
-            })
-            .collect();
-        Some(table)
-    }
-
-    fn range(&self, low: f64, high: f64) -> String {
-        format!("{} to {}", self.y.ticks.write(low), self.y.ticks.write(high))
-    }
-}
+pub(super) const NAME: usize = 32;
 
 /// A rectangle that a label may not cover.
 #[derive(Clone, Copy)]
-struct Area {
-    x: f64,
-    y: f64,
-    width: f64,
-    height: f64,
+pub(super) struct Area {
+    pub(super) x: f64,
+    pub(super) y: f64,
+    pub(super) width: f64,
+    pub(super) height: f64,
 }
 
 impl Area {
-    fn meets(&self, other: &Area) -> bool {
+    pub(super) fn meets(&self, other: &Area) -> bool {
         self.x < other.x + other.width
             && other.x < self.x + self.width
             && self.y < other.y + other.height
@@ -482,24 +94,24 @@ impl Area {
 }
 
 /// A chart on its way to a picture.
-struct Drawing<'c> {
-    chart: &'c Chart,
-    id: &'c str,
-    x: Placed,
-    y: Placed,
-    width: f64,
+pub(super) struct Drawing<'c> {
+    pub(super) chart: &'c Chart,
+    pub(super) id: &'c str,
+    pub(super) x: Placed,
+    pub(super) y: Placed,
+    pub(super) width: f64,
     /// Where the plot ends; axis labels stand below.
-    right: f64,
-    bottom: f64,
+    pub(super) right: f64,
+    pub(super) bottom: f64,
     /// Width of one place on the x axis.
-    slot: f64,
+    pub(super) slot: f64,
     /// What is taken, for the labels of published values.
-    taken: Vec<Area>,
-    out: String,
+    pub(super) taken: Vec<Area>,
+    pub(super) out: String,
 }
 
 impl<'c> Drawing<'c> {
-    fn new(chart: &'c Chart, id: &'c str) -> Drawing<'c> {
+    pub(super) fn new(chart: &'c Chart, id: &'c str) -> Drawing<'c> {
         let lines: Vec<&Series> =
             chart.drawn().iter().filter(|series| series.kind == SeriesKind::Line).collect();
         let bars = chart.drawn().iter().any(|series| series.kind == SeriesKind::Bars);
@@ -547,7 +159,7 @@ impl<'c> Drawing<'c> {
     }
 
     /// The room for bars around an x: a category's, or the distance between two values.
-    fn slot(&self) -> f64 {
+    pub(super) fn slot(&self) -> f64 {
         if let Scale::Categories(names) = &self.x.scale {
             return (self.x.to - self.x.from) / names.len().max(1) as f64;
         }
@@ -558,11 +170,11 @@ impl<'c> Drawing<'c> {
     }
 
     /// Whether a point has a place.
-    fn shows(&self, x: f64, y: f64) -> bool {
+    pub(super) fn shows(&self, x: f64, y: f64) -> bool {
         self.x.place(x).is_some() && self.y.place(y).is_some()
     }
 
-    fn text(&mut self, x: f64, y: f64, class: &str, anchor: &str, words: &str) {
+    pub(super) fn text(&mut self, x: f64, y: f64, class: &str, anchor: &str, words: &str) {
         let class = if class.is_empty() { String::new() } else { format!(r#" class="{class}""#) };
         let anchor = if anchor == "start" { String::new() } else { format!(r#" text-anchor="{anchor}""#) };
         let _ = writeln!(
@@ -574,7 +186,7 @@ impl<'c> Drawing<'c> {
         );
     }
 
-    fn write(mut self) -> String {
+    pub(super) fn write(mut self) -> String {
         let chart = self.chart;
         let below = self.x_labels();
         self.y_labels();
@@ -612,7 +224,7 @@ impl<'c> Drawing<'c> {
     }
 
     /// The x axis; returns where the next line of text may stand.
-    fn x_labels(&mut self) -> f64 {
+    pub(super) fn x_labels(&mut self) -> f64 {
         let (from, right, bottom) = (self.x.from, self.right, self.bottom);
         let _ = writeln!(
             self.out,
@@ -678,7 +290,7 @@ impl<'c> Drawing<'c> {
         low + 22.0
     }
 
-    fn y_labels(&mut self) {
+    pub(super) fn y_labels(&mut self) {
         let (from, right) = (self.x.from - INSET.min(self.x.from), self.right);
         let (top, bottom) = (self.y.to, self.bottom);
         for (place, label) in y_ticks(self.chart, &self.y) {
@@ -708,7 +320,7 @@ impl<'c> Drawing<'c> {
     }
 
     /// Points with a place, cut where the axis of x is.
-    fn runs(&self, points: impl Iterator<Item = (f64, f64)>) -> Vec<Vec<(f64, f64)>> {
+    pub(super) fn runs(&self, points: impl Iterator<Item = (f64, f64)>) -> Vec<Vec<(f64, f64)>> {
         let mut runs: Vec<Vec<(f64, f64)>> = vec![Vec::new()];
         let mut after_zero = false;
         for (x, y) in points {
@@ -726,7 +338,7 @@ impl<'c> Drawing<'c> {
         runs
     }
 
-    fn band(&mut self, index: usize, series: &Series) {
+    pub(super) fn band(&mut self, index: usize, series: &Series) {
         let look = Look::of(index);
         let Some(band) = &series.band else { return };
         let low = self.runs(band.iter().map(|(x, low, _)| (*x, *low)));
@@ -759,7 +371,7 @@ impl<'c> Drawing<'c> {
         }
     }
 
-    fn line(&mut self, index: usize, series: &Series) {
+    pub(super) fn line(&mut self, index: usize, series: &Series) {
         let look = Look::of(index);
         let runs = self.runs(series.points.iter().copied());
         for run in &runs {
@@ -795,7 +407,7 @@ impl<'c> Drawing<'c> {
     }
 
     /// Each line's name at its end, with its dash and marker; names make room for each other.
-    fn line_labels(&mut self, lines: &[(usize, &Series)]) {
+    pub(super) fn line_labels(&mut self, lines: &[(usize, &Series)]) {
         let mut labels: Vec<(f64, f64, usize, &str)> = lines
             .iter()
             .map(|(index, series)| {
@@ -838,7 +450,7 @@ impl<'c> Drawing<'c> {
         }
     }
 
-    fn sample(&mut self, look: Look, x: f64, y: f64) {
+    pub(super) fn sample(&mut self, look: Look, x: f64, y: f64) {
         let _ = writeln!(
             self.out,
             r#"<path class="line s{}"{} d="M{} {}h{}"/>"#,
@@ -852,13 +464,13 @@ impl<'c> Drawing<'c> {
     }
 
     /// The middle of a series' bar at x, and its width.
-    fn bar_at(&self, place: f64, nth: usize, count: usize) -> (f64, f64) {
+    pub(super) fn bar_at(&self, place: f64, nth: usize, count: usize) -> (f64, f64) {
         let group = (self.slot * 0.82).min(90.0 * count as f64);
         let width = group / count.max(1) as f64;
         (place - group / 2.0 + (nth as f64 + 0.5) * width, width)
     }
 
-    fn bars(&mut self, bars: &[(usize, &Series)]) {
+    pub(super) fn bars(&mut self, bars: &[(usize, &Series)]) {
         let Some(base) = self.y.place(if self.y.logarithmic() { self.y.low } else { 0.0 }) else { return };
         let id = escape(self.id);
         for (nth, (index, series)) in bars.iter().enumerate() {
@@ -914,7 +526,7 @@ impl<'c> Drawing<'c> {
 
     /// Published values: hollow diamonds with the marker of their series inside, ranges as whiskers, a
     /// cross behind the ones that are missed.
-    fn marks(&mut self, bars: &[(usize, &Series)]) {
+    pub(super) fn marks(&mut self, bars: &[(usize, &Series)]) {
         const RADIUS: f64 = 7.5;
         let chart = self.chart;
         let mut labels = Vec::new();
@@ -986,7 +598,7 @@ impl<'c> Drawing<'c> {
     }
 
     /// The label of a published value where it covers nothing; else the table alone has it.
-    fn mark_label(&mut self, (x, y, edge): (f64, f64, f64), label: &str, diamonds: &[Area]) {
+    pub(super) fn mark_label(&mut self, (x, y, edge): (f64, f64, f64), label: &str, diamonds: &[Area]) {
         if label.is_empty() {
             return;
         }
@@ -1042,7 +654,7 @@ impl<'c> Drawing<'c> {
     }
 
     /// What hovering over a published value says.
-    fn said(&self, mark: &Published) -> String {
+    pub(super) fn said(&self, mark: &Published) -> String {
         let chart = self.chart;
         let mut parts = Vec::new();
         if !mark.label.is_empty() {
@@ -1057,7 +669,7 @@ impl<'c> Drawing<'c> {
     }
 
     /// What the signs mean, below the axis; returns where the drawing ends.
-    fn key(&mut self, below: f64) -> f64 {
+    pub(super) fn key(&mut self, below: f64) -> f64 {
         let chart = self.chart;
         let banded = |kind| chart.drawn().iter().any(|series| series.kind == kind && series.band.is_some());
         let any = |test: &dyn Fn(&Published) -> bool| chart.marks.iter().any(test);
@@ -1111,14 +723,14 @@ impl<'c> Drawing<'c> {
 }
 
 /// Names of categories that do not fit side by side are turned by so many degrees.
-const TURN: f64 = -32.0;
+pub(super) const TURN: f64 = -32.0;
 
-fn widest_name(names: &[String]) -> f64 {
+pub(super) fn widest_name(names: &[String]) -> f64 {
     names.iter().map(|name| text_width(&cut(name, NAME))).fold(0.0, f64::max)
 }
 
 /// Every name in lines that fit into `width`, at most three; none if a name does not.
-fn wrapped_all(names: &[String], width: f64) -> Option<Vec<Vec<String>>> {
+pub(super) fn wrapped_all(names: &[String], width: f64) -> Option<Vec<Vec<String>>> {
     let wrapped = |name: &String| {
         let mut lines: Vec<String> = vec![String::new()];
         for word in cut(name, 2 * NAME).split(' ') {
@@ -1138,22 +750,12 @@ fn wrapped_all(names: &[String], width: f64) -> Option<Vec<Vec<String>>> {
     names.iter().map(wrapped).collect()
 }
 
-/// A value with so many significant digits: what stands on a bar.
-fn shown(value: f64, digits: i32) -> f64 {
-    if value == 0.0 || !value.is_finite() {
-        return value;
-    }
-    let power = 10f64.powi(digits - 1 - value.abs().log10().floor() as i32);
-    let rounded = (value * power).round() / power;
-    if rounded.is_finite() { rounded } else { value }
-}
-
-fn path(points: &[(f64, f64)]) -> String {
+pub(super) fn path(points: &[(f64, f64)]) -> String {
     let parts: Vec<String> = points.iter().map(|(x, y)| format!("{} {}", px(*x), px(*y))).collect();
     format!("M{}", parts.join("L"))
 }
 
-fn whisker(x: f64, low: f64, high: f64) -> String {
+pub(super) fn whisker(x: f64, low: f64, high: f64) -> String {
     format!(
         "M{} {}h8M{} {}V{}M{} {}h8",
         px(x - 4.0),
@@ -1166,13 +768,13 @@ fn whisker(x: f64, low: f64, high: f64) -> String {
     )
 }
 
-fn diamond(x: f64, y: f64, radius: f64) -> String {
+pub(super) fn diamond(x: f64, y: f64, radius: f64) -> String {
     let r = px(radius);
     format!("M{} {}l{r} {r}l-{r} {r}l-{r} -{r}Z", px(x), px(y - radius))
 }
 
 /// A marker of the look's shape. Thin ones inside a diamond are always filled.
-fn marker(look: Look, (x, y): (f64, f64), radius: f64) -> String {
+pub(super) fn marker(look: Look, (x, y): (f64, f64), radius: f64) -> String {
     let fill = if look.shape.filled { format!("f{}", look.colour) } else { "hollow".to_string() };
     let class = format!("{fill} s{}", look.colour);
     let shape = match look.shape.corners {
@@ -1205,7 +807,7 @@ fn marker(look: Look, (x, y): (f64, f64), radius: f64) -> String {
 }
 
 /// Fills that differ by their strokes, one a series.
-fn patterns(id: &str, bars: &[(usize, &Series)]) -> String {
+pub(super) fn patterns(id: &str, bars: &[(usize, &Series)]) -> String {
     let mut out = String::from("<defs>\n");
     for (index, _) in bars {
         let look = Look::of(*index);
@@ -1242,7 +844,7 @@ fn patterns(id: &str, bars: &[(usize, &Series)]) -> String {
 }
 
 /// The legend of the bars: row, place along it, series.
-fn bar_legend(chart: &Chart) -> Vec<(usize, f64, usize)> {
+pub(super) fn bar_legend(chart: &Chart) -> Vec<(usize, f64, usize)> {
     let (mut row, mut x) = (0, 0.0);
     let mut items = Vec::new();
     for (index, series) in
@@ -1256,171 +858,4 @@ fn bar_legend(chart: &Chart) -> Vec<(usize, f64, usize)> {
         x += width;
     }
     items
-}
-
-fn x_axis(chart: &Chart, left: f64, right: f64) -> Placed {
-    let scale = chart.x.scale.clone();
-    let logarithmic = matches!(scale, Scale::Log2 | Scale::Log10);
-    let zero = logarithmic && chart.xs().any(|x| x == 0.0);
-    let (low, high) = ends(chart.xs(), logarithmic).unwrap_or((1.0, 1.0));
-    let (low, high) = match scale {
-        // An axis that starts near 0 starts at 0.
-        Scale::Linear if low >= 0.0 && low < 0.5 * high => (0.0, high),
-        _ => (low, high),
-    };
-    let inset = if matches!(scale, Scale::Categories(_)) { 0.0 } else { INSET };
-    Placed { scale, low, high, from: left + INSET, to: right - inset, zero, step: None }
-}
-
-fn y_axis(chart: &Chart, bottom: f64, top: f64) -> Placed {
-    let scale = match &chart.y.scale {
-        // Heights are numbers.
-        Scale::Categories(_) => Scale::Linear,
-        other => other.clone(),
-    };
-    let logarithmic = matches!(scale, Scale::Log2 | Scale::Log10);
-    let zero = logarithmic && chart.ys().any(|y| y == 0.0);
-    let (low, high) = ends(chart.ys(), logarithmic).unwrap_or((1.0, 10.0));
-    let mut even = None;
-    let (low, high) = match scale {
-        Scale::Linear => {
-            let (low, high) = (low.min(0.0), high.max(0.0));
-            let high = if high > low { high } else { low + 1.0 };
-            let step = step(high - low, 5.0);
-            even = Some(step);
-            // Room above the highest value, so that it does not touch the frame; all of a whole is its end.
-            let room = if chart.y.ticks == Ticks::Percent { -1e-9 } else { 0.02 * (high - low) };
-            ((low / step).floor() * step, ((high + room) / step).ceil() * step)
-        }
-        Scale::Log2 => (2f64.powf(low.log2().floor()), 2f64.powf((high * 1.01).log2().ceil())),
-        _ => {
-            let nice = |value: f64, up: bool| {
-                let power = 10f64.powf(value.log10().floor());
-                let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * power);
-                if up {
-                    steps.into_iter().find(|step| *step >= value * 0.999).unwrap_or(value)
-                } else {
-                    steps.into_iter().rev().find(|step| *step <= value * 1.001).unwrap_or(value)
-                }
-            };
-            (nice(low * 0.97, false), nice(high * 1.03, true))
-        }
-    };
-    Placed { scale, low, high, from: bottom, to: top, zero, step: even }
-}
-
-/// Places and labels along the x axis, few enough that none covers another.
-fn x_ticks(chart: &Chart, axis: &Placed) -> Vec<(f64, String)> {
-    let label = |value: f64| Some((axis.place(value)?, chart.x.value(value)));
-    if let Scale::Categories(names) = &axis.scale {
-        return (0..names.len()).filter_map(|at| label(at as f64)).collect();
-    }
-    if !chart.x.at.is_empty() {
-        let mut at = chart.x.at.clone();
-        at.sort_by(f64::total_cmp);
-        return at.into_iter().filter_map(label).collect();
-    }
-    let apart = |a: &(f64, String), b: &(f64, String)| {
-        (b.0 - a.0).abs() > (text_width(&a.1) + text_width(&b.1)) / 2.0 + 10.0
-    };
-    sparse(&chart.x, axis, 9.0, apart)
-}
-
-/// Places and labels up the y axis.
-fn y_ticks(chart: &Chart, axis: &Placed) -> Vec<(f64, String)> {
-    let label = |value: f64| Some((axis.place(value)?, chart.y.ticks.write(value)));
-    if !chart.y.at.is_empty() {
-        return chart.y.at.iter().copied().filter_map(label).collect();
-    }
-    sparse(&chart.y, axis, 5.0, |a, b| (b.0 - a.0).abs() > 18.0)
-}
-
-/// The most ticks whose labels stand apart.
-fn sparse(
-    of: &Axis,
-    axis: &Placed,
-    most: f64,
-    apart: impl Fn(&(f64, String), &(f64, String)) -> bool,
-) -> Vec<(f64, String)> {
-    let label = |value: f64| Some((axis.place(value)?, of.value(value)));
-    let zero = if axis.zero && axis.logarithmic() { label(0.0) } else { None };
-    let mut ticks = Vec::new();
-    for coarse in 0..=COARSEST {
-        ticks = tick_values(axis, of, most, coarse).into_iter().filter_map(label).collect();
-        // 0 stands near the first of the others, which gives way.
-        if let (Some(zero), Some(first)) = (&zero, ticks.first())
-            && !apart(zero, first)
-        {
-            ticks.remove(0);
-        }
-        if ticks.windows(2).all(|pair| apart(&pair[0], &pair[1])) {
-            break;
-        }
-    }
-    zero.into_iter().chain(ticks).collect()
-}
-
-/// The choice of ticks that has the two ends alone.
-const COARSEST: usize = 8;
-
-/// Values to label on an axis of numbers, fewer the coarser.
-fn tick_values(axis: &Placed, of: &Axis, most: f64, coarse: usize) -> Vec<f64> {
-    let (low, high) = (axis.low, axis.high);
-    let within = |value: &f64| *value >= low * (1.0 - 1e-9) && *value <= high * (1.0 + 1e-9);
-    if low >= high || coarse >= COARSEST {
-        return if low == high { vec![low] } else { vec![low, high] };
-    }
-    match axis.scale {
-        Scale::Log2 => {
-            let every = [1, 2, 3, 4, 6, 8, 10, 20][coarse];
-            let (first, last) = (low.log2().ceil() as i32, high.log2().floor() as i32);
-            // Multiples, so that equal axes have equal ticks.
-            (first..=last).filter(|power| power % every == 0).map(|power| 2f64.powi(power)).collect()
-        }
-        Scale::Log10 => {
-            let steps: &[f64] = match coarse {
-                0 if high / low < 30.0 => &[1.0, 2.0, 5.0],
-                _ => &[1.0],
-            };
-            let every = [1, 1, 2, 3, 4, 6, 8, 10][coarse];
-            let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
-            powers
-                .filter(|power| power % every == 0)
-                .flat_map(|power| steps.iter().map(move |step| step * 10f64.powi(power)))
-                .filter(within)
-                .collect()
-        }
-        _ => {
-            let step = match (axis.step, of.ticks) {
-                (Some(step), _) => step * 2f64.powi(coarse as i32),
-                // Even steps between payloads are powers of two.
-                (None, Ticks::Bytes) => {
-                    2f64.powf(((high - low) / most).log2().ceil()) * 2f64.powi(coarse as i32)
-                }
-                (None, _) => step(high - low, most / (1.0 + 0.5 * coarse as f64)),
-            };
-            let (first, last) = ((low / step - 1e-9).ceil() as i64, (high / step + 1e-9).floor() as i64);
-            (first..=last.min(first + 100)).map(|at| at as f64 * step).collect()
-        }
-    }
-}
-
-/// Places of the ticks without labels.
-fn minor(axis: &Placed) -> Vec<f64> {
-    let values: Vec<f64> = match axis.scale {
-        Scale::Log2 if axis.low < axis.high => {
-            let (first, last) = (axis.low.log2().ceil() as i32, axis.high.log2().floor() as i32);
-            (first..=last).map(|power| 2f64.powi(power)).collect()
-        }
-        Scale::Log10 if axis.low < axis.high => {
-            let powers = axis.low.log10().floor() as i32..=axis.high.log10().ceil() as i32;
-            powers.flat_map(|power| (1..10).map(move |step| f64::from(step) * 10f64.powi(power))).collect()
-        }
-        _ => Vec::new(),
-    };
-    if values.len() > 120 {
-        return Vec::new();
-    }
-    let within = |value: &f64| *value >= axis.low * (1.0 - 1e-9) && *value <= axis.high * (1.0 + 1e-9);
-    values.into_iter().filter(within).filter_map(|value| axis.place(value)).collect()
 }
