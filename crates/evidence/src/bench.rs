@@ -6,7 +6,7 @@ use crate::measure::{One, Place, along, places};
 use crate::reproduce::MEASURED;
 use exmex::Express;
 use offpath_plan::planner::{Ready, make_ready};
-use offpath_plan::published::design as shipped;
+use offpath_plan::shipped::{WORKLOADS, design as shipped};
 use offpath_plan::{Changes, Design};
 use offpath_profile::{Library, Provenance, Request, System};
 use offpath_quantity::{BitRate, Bytes, Quantity, Time};
@@ -107,11 +107,6 @@ pub struct Bench {
     /// Whether links are all that counts: a null model.
     pub(crate) links_alone: bool,
 }
-
-const WORKLOADS: [(&str, &str); 2] = [
-    ("../workloads/workloada", include_str!("../../../workloads/workloada")),
-    ("../workloads/workloadc", include_str!("../../../workloads/workloadc")),
-];
 
 impl Bench {
     /// A bench on the profiles of `library`.
@@ -426,7 +421,7 @@ impl Bench {
         let changes = Changes {
             parameters: parameters.iter().cloned().collect(),
             steps: *steps,
-            files: WORKLOADS.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect(),
+            files: WORKLOADS.map(|(name, text)| (format!("../workloads/{name}"), text.to_string())).into(),
             ..Changes::default()
         };
         let file = format!("designs/{name}.toml");

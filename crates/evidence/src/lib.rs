@@ -26,6 +26,7 @@ pub use experiment::Experiment;
 pub use figure::{Figure, figures};
 pub use judge::{Statistic, Verdict};
 pub use log::{Entry, shipped_log};
+use offpath_plan::shipped::ROWS;
 pub use reproduce::{
     Beside, Count, Falsified, Line, Medians, Rival, Sort, Summary, Wrong, falsified, reproduce, residuals,
     rivals, summary,
@@ -39,9 +40,8 @@ pub use specification::{Specification, SpecificationError};
 /// # Errors
 /// [`RowError`] where a file is refused, which its tests rule out.
 pub fn shipped() -> Result<Vec<Row>, RowError> {
-    let mut rows = parse(include_str!("../../../evidence/wei.toml"), "evidence/wei.toml")?;
-    rows.extend(parse(include_str!("../../../evidence/sun.toml"), "evidence/sun.toml")?);
-    Ok(rows)
+    let files = ROWS.map(|(name, text)| parse(text, name));
+    Ok(files.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 /// What the fit of this repository may move.

@@ -19,6 +19,7 @@ pub mod program;
 pub mod published;
 pub mod residual;
 pub mod sample;
+pub mod shipped;
 pub mod side_by_side;
 pub mod solve;
 pub mod study;

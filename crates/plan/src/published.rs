@@ -1,6 +1,6 @@
-//! Which published rows measured an alternative, so that no other row is taken for evidence of it; and the
-//! designs that rows were measured of.
+//! Which published rows measured an alternative, so that no other row is taken for evidence of it.
 
+use crate::shipped;
 use offpath_workload::Workload;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -24,43 +24,19 @@ struct Experiment {
     alternative: Option<toml::Value>,
 }
 
-/// The designs that this repository ships, by name.
-pub const DESIGNS: [(&str, &str); 7] = [
-    ("kv-batching", include_str!("../../../designs/kv-batching.toml")),
-    ("kv-ycsb-c", include_str!("../../../designs/kv-ycsb-c.toml")),
-    ("mongo-sharding", include_str!("../../../designs/mongo-sharding.toml")),
-    ("redis-replication", include_str!("../../../designs/redis-replication.toml")),
-    ("redis-sharding", include_str!("../../../designs/redis-sharding.toml")),
-    ("replication", include_str!("../../../designs/replication.toml")),
-    ("three-mistakes", include_str!("../../../designs/three-mistakes.toml")),
-];
-
-/// The workload files that shipped designs name.
-const WORKLOADS: [(&str, &str); 3] = [
-    ("workloada", include_str!("../../../workloads/workloada")),
-    ("workloadb", include_str!("../../../workloads/workloadb")),
-    ("workloadc", include_str!("../../../workloads/workloadc")),
-];
-
 /// Whether a workload is the shipped one of the file's name with these changes: no row measured another.
 pub(crate) fn is_shipped_workload(file: &str, set: BTreeMap<String, String>, workload: &Workload) -> bool {
     let name = file.rsplit('/').next().unwrap_or(file);
-    let text = WORKLOADS.iter().find(|(own, _)| *own == name).map(|(_, text)| *text);
-    let shipped = text.and_then(|text| Workload::parse(text, name).ok()?.with_overrides(set).ok());
+    let shipped =
+        shipped::workload(name).and_then(|text| Workload::parse(text, name).ok()?.with_overrides(set).ok());
     shipped.is_some_and(|shipped| shipped.properties().eq(workload.properties()))
-}
-
-/// The text of a shipped design.
-pub fn design(name: &str) -> Option<&'static str> {
-    DESIGNS.iter().find(|(own, _)| *own == name).map(|(_, text)| *text)
 }
 
 /// What each published row measured.
 fn rows() -> &'static BTreeMap<String, Option<Experiment>> {
     static ROWS: OnceLock<BTreeMap<String, Option<Experiment>>> = OnceLock::new();
     ROWS.get_or_init(|| {
-        let files = [include_str!("../../../evidence/wei.toml"), include_str!("../../../evidence/sun.toml")];
-        let rows = files.into_iter().flat_map(|text| {
+        let rows = shipped::ROWS.into_iter().flat_map(|(_, text)| {
             toml::from_str::<File>(text).expect("the shipped rows are in order; a test reads them").row
         });
         rows.map(|row| (row.id, row.experiment)).collect()
@@ -98,7 +74,7 @@ impl Given<'_> {
         if !is_own {
             return Some("measured something else");
         }
-        let is_shipped = self.text.zip(design(self.design)).is_some_and(|(own, shipped)| {
+        let is_shipped = self.text.zip(shipped::design(self.design)).is_some_and(|(own, shipped)| {
             let read = |text: &str| text.parse::<toml::Table>().unwrap_or_default();
             is_as_shipped(&read(own), &read(shipped), self.alternative)
         });
@@ -148,20 +124,20 @@ mod tests {
 
     #[test]
     fn a_row_is_about_the_alternative_that_it_measured() {
-        let text = design("kv-ycsb-c").expect("it is shipped");
+        let text = shipped::design("kv-ycsb-c").expect("it is shipped");
         let of = |alternative, row| objection(Some(text), "kv-ycsb-c", alternative, row);
         assert_eq!(of("A1", "W273/W275"), None);
         for (alternative, row) in [("A4", "W273/W275"), ("A1", "W273"), ("A1", "W149")] {
             assert_eq!(of(alternative, row), Some("measured something else"), "{alternative} {row}");
         }
         assert_eq!(of("A1", "W999"), Some("is published nowhere"));
-        let redis = design("redis-replication");
+        let redis = shipped::design("redis-replication");
         assert_eq!(objection(redis, "redis-replication", "relayed-3", "S134"), None);
     }
 
     #[test]
     fn a_design_that_was_changed_was_not_measured() {
-        let text = design("kv-ycsb-c").expect("it is shipped");
+        let text = shipped::design("kv-ycsb-c").expect("it is shipped");
         let of = |text: &str| objection(Some(text), "kv-ycsb-c", "A1", "W273/W275");
         assert_eq!(
             of(&text.replace("a disaggregated", "another")),

@@ -1,0 +1,65 @@
+//! What the program carries of this repository beside profiles: designs, workload files, published rows. Whoever asks
+//! for one of them by name asks here; a test compares the lists with the folders.
+
+/// The designs of `designs/`, by name.
+pub const DESIGNS: [(&str, &str); 7] = [
+    ("kv-batching", include_str!("../../../designs/kv-batching.toml")),
+    ("kv-ycsb-c", include_str!("../../../designs/kv-ycsb-c.toml")),
+    ("mongo-sharding", include_str!("../../../designs/mongo-sharding.toml")),
+    ("redis-replication", include_str!("../../../designs/redis-replication.toml")),
+    ("redis-sharding", include_str!("../../../designs/redis-sharding.toml")),
+    ("replication", include_str!("../../../designs/replication.toml")),
+    ("three-mistakes", include_str!("../../../designs/three-mistakes.toml")),
+];
+
+/// The YCSB files of `workloads/`, by name.
+pub const WORKLOADS: [(&str, &str); 6] = [
+    ("workloada", include_str!("../../../workloads/workloada")),
+    ("workloadb", include_str!("../../../workloads/workloadb")),
+    ("workloadc", include_str!("../../../workloads/workloadc")),
+    ("workloadd", include_str!("../../../workloads/workloadd")),
+    ("workloade", include_str!("../../../workloads/workloade")),
+    ("workloadf", include_str!("../../../workloads/workloadf")),
+];
+
+/// The files of published rows, as they are called in the repository.
+pub const ROWS: [(&str, &str); 2] = [
+    ("evidence/wei.toml", include_str!("../../../evidence/wei.toml")),
+    ("evidence/sun.toml", include_str!("../../../evidence/sun.toml")),
+];
+
+fn named(all: &[(&str, &'static str)], name: &str) -> Option<&'static str> {
+    all.iter().find(|(own, _)| *own == name).map(|(_, text)| *text)
+}
+
+/// The text of a design.
+pub fn design(name: &str) -> Option<&'static str> {
+    named(&DESIGNS, name)
+}
+
+/// The text of a YCSB file.
+pub fn workload(name: &str) -> Option<&'static str> {
+    named(&WORKLOADS, name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// What lies in a folder and is not in the list would be found by path and not by name.
+    #[test]
+    fn the_lists_are_the_folders() {
+        for (folder, end, listed) in [("designs", ".toml", &DESIGNS[..]), ("workloads", "", &WORKLOADS[..])] {
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
+            let entries = std::fs::read_dir(folder).expect("the folder is there");
+            let mut names: Vec<String> = entries
+                .map(|entry| {
+                    entry.expect("it is read").file_name().to_string_lossy().trim_end_matches(end).to_string()
+                })
+                .collect();
+            names.sort();
+            assert_eq!(names, listed.iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>());
+        }
+    }
+}
