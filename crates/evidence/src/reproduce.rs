@@ -6,7 +6,7 @@ use crate::judge::{Verdict, judge, plain};
 use crate::residual::{
     Metric, Residual, is_measured, is_theoretical, is_threshold, shipped_residuals, spread,
 };
-use crate::row::{Kind, Role, Row, restated};
+use crate::row::{Claim, Kind, Role, Row, restated};
 use crate::sample::drawn;
 use offpath_plan::residual::Widened;
 use offpath_plan::side_by_side::side_by_side_with;
@@ -72,9 +72,9 @@ impl Line {
         matches!(compare, Some(Compare::From(_) | Compare::Until(_)))
     }
 
-    /// [`Line::covered`] of a row of any sort.
+    /// [`Line::covered`] of a row of any sort. A bound is no number that may lie in an interval.
     fn lies(&self) -> Option<(bool, bool)> {
-        if self.is_place() {
+        if self.is_place() || self.row.published.is_some_and(Claim::is_bound) {
             return None;
         }
         let published = self.verdict.as_ref()?.published?;

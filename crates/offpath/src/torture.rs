@@ -19,6 +19,7 @@
 use offpath_apps::torture::{Fault, Menu, Schedule, Trouble, log, shrink, store};
 use offpath_apps::{kv, replog};
 use offpath_fabric::{RoleName, World};
+use offpath_profile::ProfileError;
 use offpath_quantity::Time;
 use offpath_route::Router;
 use offpath_twin::world::{Crash, Crashing, SlowStation};
@@ -78,7 +79,7 @@ fn kebab(name: &str) -> String {
 }
 
 /// Why there is no trial, or no verdict.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum TortureError {
     /// The subject has no such mistake.
     #[error("`{subject}` has no mistake `{name}`; plant one of {known}")]
@@ -89,6 +90,16 @@ pub enum TortureError {
         name: String,
         /// What there is.
         known: String,
+    },
+    /// The system has no processor for a part of the subject.
+    #[error("{subject} needs a processor for `{role}`: {reason}")]
+    Nowhere {
+        /// The subject's name.
+        subject: &'static str,
+        /// The part.
+        role: String,
+        /// Why there is none, or which of several is meant is not known.
+        reason: Box<ProfileError>,
     },
     /// The system lacks what the subject runs on.
     #[error(
@@ -248,7 +259,11 @@ pub fn check_system(subject: Subject, router: &Router) -> Result<(), TortureErro
         machines = vec![("client", 1), ("server", 1), ("backup", 1)];
     }
     for name in endpoints {
-        system.role_endpoint(name).map_err(|_| missing(&format!("an endpoint `{name}`")))?;
+        system.role_endpoint(name).map_err(|reason| TortureError::Nowhere {
+            subject: subject.name(),
+            role: name.to_string(),
+            reason: Box::new(reason),
+        })?;
     }
     for (role, count) in machines {
         let found = system.machines.iter().find(|machine| machine.role == role);
@@ -272,8 +287,10 @@ const PROCESSOR: &str = ".cpu";
 
 /// The station of a processor that a schedule names by its role.
 fn processor_of(station: &str, router: &Router) -> String {
-    let role = station.strip_suffix(PROCESSOR).and_then(|role| router.system().role_endpoint(role).ok());
-    role.map_or_else(|| station.to_string(), |(_, endpoint)| format!("{}{PROCESSOR}", endpoint.name))
+    let role = station.strip_suffix(PROCESSOR).expect("schedules name processors");
+    let (_, endpoint) =
+        router.system().role_endpoint(role).expect("the system was checked for the parts of the menu");
+    format!("{}{PROCESSOR}", endpoint.name)
 }
 
 fn kv_menu(plan: &store::Plan) -> Menu {

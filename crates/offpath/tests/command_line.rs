@@ -904,7 +904,20 @@ fn the_readme_has_the_score() {
         "as many of them, {own} each, and reach a factor of {reach_other} where offpath's reach {reach}"
     ));
     let wrong = cells("all times 1.50");
-    says(format!("half as much again {} is met too, where {} fitted rows are", wrong[1], wrong[5]));
+    says(format!("half as much again {} hold too, where {} fitted rows do", wrong[1], wrong[5]));
+    let free = offpath::evidence::free_parameters().expect("the specification is accepted").parameters.len();
+    says(format!("| fitted, {free} numbers ("));
+    let (fitting, confidence) =
+        (include_str!("../../../docs/fitting.md"), include_str!("../../../docs/confidence.md"));
+    assert!(
+        fitting.contains(&format!("{free} free parameters")),
+        "docs/fitting.md has another number than {free}"
+    );
+    let inside = inside.replace(" of ", " of the ");
+    assert!(
+        confidence.contains(&format!("{inside} rows that numbers were fitted to")),
+        "docs/confidence.md: {inside}"
+    );
 }
 
 /// Of runs on the twin nothing is drawn, and the screen says so.

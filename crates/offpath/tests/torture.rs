@@ -125,3 +125,16 @@ fn faults_find_the_processors_of_a_card_that_calls_them_otherwise() {
     }
     assert!(slowed > 0, "no processor of a card was slow");
 }
+
+/// Of two processors nothing says which is meant, and the refusal says so.
+#[test]
+fn torture_says_why_a_part_has_no_processor() {
+    let mut library = Library::builtin();
+    let card = include_str!("../../profile/tests/data/invented.toml");
+    library.insert(Category::Device, "invented", card);
+    let request = Request { device: "invented", testbed: Some("rack"), ..Request::default() };
+    let system = library.load(&request).expect("it is in order");
+    let router = Router::new(&system).expect("it has routes");
+    let error = check_system(Subject::Kv, &router).expect_err("no processor is `soc`").to_string();
+    assert!(error.contains("does not say which of `arm` and `dpa` runs"), "{error}");
+}

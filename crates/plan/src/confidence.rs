@@ -634,6 +634,10 @@ pub(crate) fn together<'f, F>(
     moved.filter_map(|moves| figures(&moves)).collect()
 }
 
+/// Elasticity beyond which a figure does not follow a number but passes a threshold: rates follow numbers in proportion,
+/// in inverse proportion, or less.
+const MOST_IN_PROPORTION: f64 = 2.0;
+
 /// What a figure rests on, the heaviest first.
 pub(crate) fn rests<F>(
     factors: &[Factor],
@@ -666,12 +670,15 @@ pub(crate) fn rests<F>(
                 moves = moves.max((figure(seen) / value - 1.0).abs());
             }
         }
+        // Beside a threshold that nobody doubts a small step jumps over it: that says nothing of how far a figure may
+        // be off, and would make whatever else moves it seem little.
+        let is_jump = !factor.is_open() && slope > MOST_IN_PROPORTION;
         if slope > 1e-6 {
             found.push(Rest {
                 number: factor.id.clone(),
                 origin: factor.origin,
                 elasticity: slope,
-                weight: if factor.is_fact() { 0.0 } else { slope },
+                weight: if factor.is_fact() || is_jump { 0.0 } else { slope },
                 moves,
                 is_drawn: factor.is_open(),
                 own_evidence: factor.is_evidence() && factor.rows.iter().any(|row| rows.contains(row)),

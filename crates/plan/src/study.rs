@@ -108,6 +108,8 @@ pub enum Next {
     },
     /// A number of a profile.
     Number(Influence),
+    /// Numbers move the mix, but what past predictions were wrong by is so much of its interval that none narrows it.
+    Errors,
     /// Nothing uncertain moves the mix: what binds it.
     Bound(String),
     /// Nor does anything bind it.
@@ -134,12 +136,13 @@ impl Next {
             };
         }
         let worth = |at: Option<f64>| at.unwrap_or(f64::INFINITY);
+        let moved = |one: &Influence| (worth(one.at_low) / worth(one.at_high)).ln().abs();
         let tells = |one: &&Influence| {
-            let moved = (worth(one.at_low) / worth(one.at_high)).ln().abs();
-            one.changes.is_some() || moved >= Next::TELLS && narrows(plan, moved / 2.0)
+            one.changes.is_some() || moved(one) >= Next::TELLS && narrows(plan, moved(one) / 2.0)
         };
         match plan.influences.iter().find(tells) {
             Some(one) => Next::Number(one.clone()),
+            None if plan.influences.iter().any(|one| moved(one) >= Next::TELLS) => Next::Errors,
             None => match plan.optimal.bounds.iter().find(|bound| !bound.is_load) {
                 Some(bound) => Next::Bound(bound.name.clone()),
                 None => Next::Mix,

@@ -639,3 +639,21 @@ fn a_refused_end_charges_nobody_else() {
     let own = &alone(&refused, "ud").rests_on;
     assert!(own.iter().any(|rest| rest.number.contains("ud") && rest.moves < 1.0), "{own:?}");
 }
+
+/// One byte beyond a measured threshold a figure rests on what binds there, as it does far beyond.
+#[test]
+fn a_threshold_beside_a_payload_makes_no_guess_seem_little() {
+    let basis_and_guesses = |bytes: &str| {
+        let text = format!(
+            "[design]\nname = \"d\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
+             rank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\n\
+             request = [{{ read = \"client-soc\", bytes = \"{bytes}\" }}]\n"
+        );
+        let design = Design::parse(&text, "d.toml", Path::new("."), &Changes::default()).expect("in order");
+        let plan = planned(&design, &[], &[]);
+        (alone(&plan, "a").basis, guessed(&alone(&plan, "a").rests_on))
+    };
+    let (beside, far) = (basis_and_guesses("9437185 B"), basis_and_guesses("16 MiB"));
+    assert_eq!(beside.0, far.0, "the basis");
+    assert!(beside.1 > 0.95 && far.1 > 0.95, "guesses decide {} and {}", beside.1, far.1);
+}

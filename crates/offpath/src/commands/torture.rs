@@ -6,6 +6,7 @@ use crate::output::{Format, SCHEMA_VERSION, Screen, system_line};
 use crate::progress::Progress;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use miette::Diagnostic;
 use offpath::apps::torture::{Fault, Schedule};
 use offpath::profile::System;
 use offpath::route::Router;
@@ -61,9 +62,14 @@ fn subject() -> impl TypedValueParser<Value = Subject> {
 
 /// What an error leads to.
 fn refused(error: TortureError) -> Failure {
-    let help = match error {
-        TortureError::UnknownMistake { .. } => "leave `--plant` out to look for mistakes that nobody planted",
-        TortureError::Missing { .. } => "`offpath device show NAME` lists what a system has",
+    let help = match &error {
+        TortureError::UnknownMistake { .. } => {
+            "leave `--plant` out to look for mistakes that nobody planted".into()
+        }
+        TortureError::Missing { .. } => "`offpath device show NAME` lists what a system has".into(),
+        TortureError::Nowhere { reason, .. } => {
+            reason.help().map(|help| help.to_string()).unwrap_or_default()
+        }
     };
     Failure::input(error.to_string(), help)
 }

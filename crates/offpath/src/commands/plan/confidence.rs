@@ -291,6 +291,9 @@ impl Page<'_> {
                 let colon = if note.is_empty() { "" } else { ": " };
                 format!("measure what narrows `{number}` (now {low} to {high}){colon}{note}")
             }
+            Next::Errors => "run the mix itself on the card: what past predictions were wrong by is most of its interval, \
+                             and no number narrows it by a hundredth"
+                .to_string(),
             Next::Bound(name) => format!("measure what {name} really carries: it binds the mix"),
             Next::Mix => "run the mix on the card at this load".to_string(),
         }
