@@ -137,7 +137,8 @@ pub trait Fabric: Clone + 'static {
     fn now(&self) -> Time;
 
     /// Resolves when [`Fabric::now`] is `instant` or later. Timers of one instant fire in the order
-    /// in which they were first polled.
+    /// in which they were first polled. A task that does nothing but sleep until what has passed still
+    /// lets others run.
     fn sleep_until(&self, instant: Time) -> impl Future<Output = ()> + 'static;
 
     /// Resolves after `span`.

@@ -128,9 +128,9 @@ impl Future for Sleep {
     type Output = ();
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let executor = &self.core.executor;
-        // A timer that is under way fires in its turn, so that equal instants keep their order.
+        // A timer fires in its turn, so that equal instants keep their order; also one whose instant has
+        // passed, so that a task that sleeps until what has passed lets others run.
         match self.number {
-            None if executor.now() >= self.at => Poll::Ready(()),
             None => {
                 let number = executor.add_timer(self.at, Timer::Wake(context.waker().clone()));
                 self.number = Some(number);

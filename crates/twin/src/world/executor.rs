@@ -18,6 +18,10 @@ const LATE_MIN: Time = Time::from_us(50);
 /// One longer limit that stays would keep all shorter ones out of the queue for limits.
 const LATE_MAX: Time = Time::from_ms(100);
 
+/// How many sleeps of a task that are due end at once within one instant. Virtual time needs no turns for
+/// those that a program makes on its way, and one that makes no way must not keep others from running.
+const DUE_AT_ONCE: u32 = 1000;
+
 /// Tasks that were woken by a `Waker`, which demands that it may cross threads.
 #[derive(Default)]
 struct Woken {
@@ -89,6 +93,8 @@ pub(super) struct Executor {
     woken: Arc<Woken>,
     running: RefCell<Option<Running>>,
     sleeps: RefCell<Arena<Sleeper>>,
+    /// Whose sleeps were due last, when, and how many of them ended at once.
+    due: Cell<(Option<Key>, Time, u32)>,
     /// Until when posting keeps the task busy that runs now.
     busy_until: Cell<Time>,
 }
@@ -148,6 +154,18 @@ impl Executor {
             Some(running) if running.waker.will_wake(waker) => Sleeper::Task(running.task),
             _ => Sleeper::Other(waker.clone()),
         }
+    }
+
+    /// Whether a sleep that is due may end at once, without letting others run. It is counted here alone, so
+    /// that tasks that never ask for it pay nothing.
+    fn may_end_at_once(&self, now: Time) -> bool {
+        let task = self.running.borrow().as_ref().map(|running| running.task);
+        let count = match self.due.get() {
+            (last, at, count) if last == task && at == now => count + 1,
+            _ => 1,
+        };
+        self.due.set((task, now, if count < DUE_AT_ONCE { count } else { 0 }));
+        count < DUE_AT_ONCE
     }
 
     /// Runs the next ready task once; says whether there was one.
@@ -247,7 +265,7 @@ impl Future for Sleep {
         }
         let now = core.now();
         match self.until {
-            Until::Instant(at) if now >= at => return Poll::Ready(()),
+            Until::Instant(at) if now >= at && executor.may_end_at_once(now) => return Poll::Ready(()),
             Until::Instant(at) => {
                 let key = executor.sleeps.borrow_mut().insert(executor.sleeper(context.waker()));
                 let mut engine = core.engine.borrow_mut();
