@@ -65,6 +65,7 @@ pub mod local;
 mod queue_pair;
 mod random;
 mod region;
+pub mod runtime;
 mod task;
 mod world;
 

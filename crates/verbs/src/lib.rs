@@ -27,6 +27,7 @@
 //! # Ok::<(), offpath_verbs::VerbsError>(())
 //! ```
 
+use offpath_fabric::runtime::{Port, Rendezvous};
 use offpath_fabric::*;
 use offpath_quantity::{Bytes, Time};
 use std::cell::{Cell, RefCell};
@@ -60,7 +61,7 @@ use bindings::ConnectionLibrary;
 use device::Device;
 use executor::{Executor, Owner};
 use manager::Manager;
-use meeting::Meeting;
+use meeting::{Meeting, Request};
 use queue_pair::Engine;
 use region::Regions;
 use ticket::Tickets;
@@ -249,15 +250,12 @@ pub(crate) struct Core {
     engine: RefCell<Engine>,
     tickets: Rc<Tickets>,
     meeting: Meeting,
+    rendezvous: Rendezvous<Request>,
     /// Where connections are made by the connection manager.
     manager: Option<Rc<Manager>>,
 }
 
 impl Core {
-    fn role_index(&self, name: &RoleName) -> Option<usize> {
-        self.roles.iter().position(|role| role.name == *name)
-    }
-
     /// Takes from the world whatever belongs to a role whose function returned.
     fn end_role(&self, role: usize) {
         self.roles[role].ended.set(true);
@@ -266,7 +264,9 @@ impl Core {
         self.engine.borrow_mut().close_all_of(role, &self.executor);
         let regions = self.regions.borrow_mut().take_of(role);
         regions.iter().for_each(|region| region.end());
-        self.meeting.remove_role(role);
+        self.rendezvous.remove_role(role);
+        // Who dialled sees its stream end and dials again, to learn that the role did.
+        self.rendezvous.services.borrow_mut().retain_requests(|(owner, _), _| *owner != role);
     }
 }
 
@@ -420,7 +420,7 @@ impl Fabric for VerbsFabric {
     }
 
     fn bind(&self, port: u16) -> Result<VerbsSocket, DatagramError> {
-        meeting::bind(self, port)
+        Port::bind(self, port)
     }
 
     async fn file(&self, name: &str, mode: FileMode) -> Result<FolderFile, FileError> {
@@ -499,6 +499,7 @@ impl World for Verbs {
             engine: RefCell::new(engine),
             tickets,
             meeting,
+            rendezvous: Rendezvous::new(roles.iter().map(|role| role.name.clone()).collect()),
             manager,
             world: self,
         });

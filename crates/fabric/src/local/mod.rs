@@ -18,6 +18,7 @@
 //! assert_eq!(run.outcomes[0].end.clone().finished(), Some(Time::from_ms(5)));
 //! ```
 
+use crate::runtime::{self, Asking, Port, Rendezvous};
 use crate::world::{Atomics, Capabilities, Outcome, Role, RoleEnd, RoleName, Run, World};
 use crate::*;
 use offpath_quantity::{Bytes, Time};
@@ -38,7 +39,6 @@ pub use network::{LocalListener, LocalSocket};
 use device::Device;
 use executor::Executor;
 use memory::Regions;
-use network::Network;
 
 /// What the clock of a local run shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +59,6 @@ const RC_MESSAGE_MAX: u64 = 1 << 30;
 const UD_MESSAGE_MAX: u64 = 4096;
 /// The longest datagram: UDP in one Ethernet frame of 1500 B.
 const DATAGRAM_MAX: usize = 1472;
-/// How many datagrams wait at a socket before more are dropped.
-const DATAGRAMS_WAITING: usize = 1024;
 
 /// A local world to be run; see the [module](self).
 #[derive(Clone, Debug)]
@@ -128,14 +126,10 @@ pub(crate) struct Core {
     executor: Executor,
     regions: RefCell<Regions>,
     device: RefCell<Device>,
-    network: RefCell<Network>,
+    rendezvous: Rendezvous<Asking>,
 }
 
 impl Core {
-    fn role_index(&self, role: &str, instance: u32) -> Option<usize> {
-        self.roles.iter().position(|r| r.name.role == role && r.name.instance == instance)
-    }
-
     /// Takes from the world whatever belongs to a role whose function returned.
     fn end_role(self: &Rc<Core>, role: usize) {
         self.roles[role].ended.set(true);
@@ -143,7 +137,7 @@ impl Core {
         drop(self.executor.take_tasks_of(role));
         device::close_all_of(self, role);
         self.regions.borrow_mut().deregister_all_of(role);
-        self.network.borrow_mut().remove_role(role);
+        self.rendezvous.remove_role(role);
     }
 }
 
@@ -251,7 +245,7 @@ impl Fabric for LocalFabric {
     }
 
     fn listen(&self, service: &str) -> Result<LocalListener, ConnectError> {
-        network::listen(&self.core, self.role, service)
+        runtime::listen(self, service)
     }
 
     async fn connect(
@@ -261,11 +255,11 @@ impl Fabric for LocalFabric {
         instance: u32,
         service: &str,
     ) -> Result<(), ConnectError> {
-        network::connect(self, queue_pair, RoleName::new(role, instance), service).await
+        runtime::connect(self, queue_pair, RoleName::new(role, instance), service).await
     }
 
     fn publish(&self, service: &str, queue_pair: &LocalQueuePair) -> Result<(), ConnectError> {
-        network::publish(&self.core, self.role, service, queue_pair)
+        runtime::publish(self, service, queue_pair)
     }
 
     async fn resolve(
@@ -275,7 +269,7 @@ impl Fabric for LocalFabric {
         service: &str,
         limit: Time,
     ) -> Result<Address, ConnectError> {
-        network::resolve(self, RoleName::new(role, instance), service, limit).await
+        runtime::resolve(self, RoleName::new(role, instance), service, limit).await
     }
 
     fn dma_engines(&self) -> Vec<String> {
@@ -299,7 +293,7 @@ impl Fabric for LocalFabric {
     }
 
     fn bind(&self, port: u16) -> Result<LocalSocket, DatagramError> {
-        network::bind(&self.core, self.role, port)
+        Port::bind(self, port)
     }
 
     async fn file(&self, name: &str, mode: FileMode) -> Result<FolderFile, FileError> {
@@ -347,7 +341,7 @@ impl World for Local {
             executor: Executor::new(self.clock),
             regions: RefCell::default(),
             device: RefCell::default(),
-            network: RefCell::default(),
+            rendezvous: Rendezvous::new(roles.iter().map(|role| role.name.clone()).collect()),
             world: self,
         });
         let results: Rc<RefCell<Vec<Option<T>>>> =

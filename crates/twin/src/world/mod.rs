@@ -46,6 +46,7 @@
 use crate::engine::{Engine, Occurrence, Retransmission};
 use crate::fault::{Faults, Rule};
 use crate::seed::Seed;
+use offpath_fabric::runtime::{self, Asking, Port, Rendezvous};
 use offpath_fabric::*;
 use offpath_profile::{System, VerbCosts};
 use offpath_quantity::{Bytes, Frequency, Time};
@@ -71,12 +72,12 @@ pub use memory::TwinRegion;
 pub use network::{TwinListener, TwinSocket};
 pub use observe::{Deed, Label, Moments, Observer, Recorded};
 
-use arena::{Key, Subject};
+use arena::{Arena, Key, Subject};
 use device::Device;
 use executor::Executor;
 use files::Files;
 use memory::Regions;
-use network::Network;
+use network::Flying;
 
 /// The longest payload that a queue pair may take inline, in bytes: what common adapters grant.
 const INLINE_MAX: u32 = 1024;
@@ -344,7 +345,8 @@ pub(crate) struct Core {
     executor: Executor,
     regions: RefCell<Regions>,
     device: RefCell<Device>,
-    network: RefCell<Network>,
+    rendezvous: Rendezvous<Asking>,
+    flying: RefCell<Arena<Flying>>,
     files: RefCell<Files>,
     plans: RefCell<Plans>,
     /// The machine instances that take part between two roles.
@@ -360,10 +362,6 @@ pub(crate) struct Core {
 impl Core {
     fn now(&self) -> Time {
         self.clock.get()
-    }
-
-    fn role_index(&self, role: &str, instance: u32) -> Option<usize> {
-        self.roles.iter().position(|r| r.name.role == role && r.name.instance == instance)
     }
 
     fn trace(&self, role: usize, event: impl FnOnce() -> String) {
@@ -464,7 +462,7 @@ impl Core {
         drop(self.executor.take_tasks_of(role));
         device::close_all_of(self, role);
         self.regions.borrow_mut().deregister_all_of(role);
-        self.network.borrow_mut().remove_role(role);
+        self.rendezvous.remove_role(role);
     }
 
     fn crash(self: &Rc<Core>, role: usize, restarts: bool) {
@@ -539,15 +537,15 @@ impl Core {
             Occurrence::Done { tag } => match Key::of(tag) {
                 (Subject::Operation, key) => self.device.borrow_mut().done(self, key),
                 (Subject::Copy, key) => self.device.borrow_mut().copy_done(self, key),
-                (_, key) => self.network.borrow_mut().arrived(key),
+                (_, key) => self.datagram_arrived(key),
             },
             Occurrence::Failed { tag, why } => match Key::of(tag) {
                 (Subject::Operation, key) => self.device.borrow_mut().failed(self, key, why),
-                (_, key) => self.network.borrow_mut().lost(key),
+                (_, key) => self.datagram_lost(key),
             },
             Occurrence::Duplicated { tag, at } => match Key::of(tag) {
                 (Subject::Operation, key) => self.device.borrow_mut().duplicated(self, key, at),
-                (_, key) => self.network.borrow_mut().duplicated(self, key, at),
+                (_, key) => self.datagram_duplicated(key, at),
             },
             Occurrence::Timer { tag } => match Key::of(tag) {
                 (Subject::Sleep, key) => {
@@ -557,7 +555,7 @@ impl Core {
                     self.executor.wake(key);
                 }
                 (Subject::Scheduled, key) => self.scheduled(key.index(), start),
-                (Subject::DatagramArrived, key) => self.network.borrow_mut().arrived(key),
+                (Subject::DatagramArrived, key) => self.datagram_arrived(key),
                 (subject, key) => self.device.borrow_mut().timer(self, subject, key),
             },
         }
@@ -703,7 +701,7 @@ impl Fabric for TwinFabric {
     }
 
     fn listen(&self, service: &str) -> Result<TwinListener, ConnectError> {
-        network::listen(self, service)
+        runtime::listen(self, service)
     }
 
     async fn connect(
@@ -713,11 +711,11 @@ impl Fabric for TwinFabric {
         instance: u32,
         service: &str,
     ) -> Result<(), ConnectError> {
-        network::connect(self, queue_pair, RoleName::new(role, instance), service).await
+        runtime::connect(self, queue_pair, RoleName::new(role, instance), service).await
     }
 
     fn publish(&self, service: &str, queue_pair: &TwinQueuePair) -> Result<(), ConnectError> {
-        network::publish(self, service, queue_pair)
+        runtime::publish(self, service, queue_pair)
     }
 
     async fn resolve(
@@ -727,7 +725,7 @@ impl Fabric for TwinFabric {
         service: &str,
         limit: Time,
     ) -> Result<Address, ConnectError> {
-        network::resolve(self, RoleName::new(role, instance), service, limit).await
+        runtime::resolve(self, RoleName::new(role, instance), service, limit).await
     }
 
     fn dma_engines(&self) -> Vec<String> {
@@ -750,7 +748,7 @@ impl Fabric for TwinFabric {
     }
 
     fn bind(&self, port: u16) -> Result<TwinSocket, DatagramError> {
-        network::bind(self, port)
+        Port::bind(self, port)
     }
 
     async fn file(&self, name: &str, mode: FileMode) -> Result<TwinFile, FileError> {
@@ -914,7 +912,8 @@ impl World for TwinWorld {
             executor: Executor::default(),
             regions: RefCell::default(),
             device: RefCell::default(),
-            network: RefCell::default(),
+            rendezvous: Rendezvous::new(roles.iter().map(|role| role.name.clone()).collect()),
+            flying: RefCell::default(),
             files: RefCell::default(),
             plans: RefCell::default(),
             between: RefCell::default(),
