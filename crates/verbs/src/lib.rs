@@ -27,11 +27,12 @@
 //! # Ok::<(), offpath_verbs::VerbsError>(())
 //! ```
 
-use offpath_fabric::runtime::{Port, Rendezvous};
+use offpath_fabric::runtime::{self, Clock, Owner, Port, Rendezvous, Sleep, Tasks, Timers, WallClock};
 use offpath_fabric::*;
 use offpath_quantity::{Bytes, Time};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -59,7 +60,7 @@ pub use ticket::VerbsTicket;
 
 use bindings::ConnectionLibrary;
 use device::Device;
-use executor::{Executor, Owner};
+use executor::Looks;
 use manager::Manager;
 use meeting::{Meeting, Request};
 use queue_pair::Engine;
@@ -245,7 +246,9 @@ pub(crate) struct Core {
     device: Rc<Device>,
     roles: Vec<RoleState>,
     directory: PathBuf,
-    executor: Executor,
+    tasks: Tasks<()>,
+    timers: Timers<WallClock, Infallible>,
+    looks: Looks,
     regions: RefCell<Regions>,
     engine: RefCell<Engine>,
     tickets: Rc<Tickets>,
@@ -260,8 +263,8 @@ impl Core {
     fn end_role(&self, role: usize) {
         self.roles[role].ended.set(true);
         // Tasks may hold handles whose drop reaches the other cells.
-        drop(self.executor.take_tasks(|owner| owner == Owner::Role(role) || owner == Owner::Function(role)));
-        self.engine.borrow_mut().close_all_of(role, &self.executor);
+        drop(self.tasks.take(|owner| owner.is_of(role)));
+        self.engine.borrow_mut().close_all_of(role, self.timers.clock());
         let regions = self.regions.borrow_mut().take_of(role);
         regions.iter().for_each(|region| region.end());
         self.rendezvous.remove_role(role);
@@ -337,15 +340,15 @@ impl Fabric for VerbsFabric {
     }
 
     fn now(&self) -> Time {
-        self.core.executor.now()
+        self.core.timers.clock().now()
     }
 
     fn sleep_until(&self, instant: Time) -> impl Future<Output = ()> + 'static {
-        executor::Sleep::new(self.core.clone(), instant)
+        Sleep::until(self.core.clone(), instant)
     }
 
     fn compute(&self, _work: Work) -> impl Future<Output = ()> + 'static {
-        executor::yield_now()
+        runtime::yield_now()
     }
 
     fn random_u64(&self) -> u64 {
@@ -361,7 +364,7 @@ impl Fabric for VerbsFabric {
     fn spawn_task(&self, task: LocalBoxFuture<()>) {
         // A role that ended, and whose handles live on in its result, has nobody to run for.
         if !self.state().ended.get() {
-            self.core.executor.spawn(Owner::Role(self.role), task);
+            self.core.tasks.spawn(Owner::Role(self.role), task);
         }
     }
 
@@ -449,7 +452,7 @@ struct Ending(Rc<Core>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        drop(self.0.executor.take_tasks(|_| true));
+        drop(self.0.tasks.take(|_| true));
         for role in 0..self.0.roles.len() {
             self.0.end_role(role);
         }
@@ -494,7 +497,9 @@ impl World for Verbs {
             device: self.device.clone(),
             roles: states,
             directory: base.path().to_path_buf(),
-            executor: Executor::new(),
+            tasks: Tasks::default(),
+            timers: Timers::new(WallClock::new()),
+            looks: Looks::default(),
             regions: RefCell::default(),
             engine: RefCell::new(engine),
             tickets,
@@ -515,10 +520,11 @@ impl World for Verbs {
                 let value = future.await;
                 results.borrow_mut()[index] = Some(value);
             };
-            core.executor.spawn(Owner::Function(index), Box::pin(task));
+            core.tasks.spawn(Owner::Function(index), Box::pin(task));
         }
-        executor::run(&core);
-        let elapsed = core.executor.now();
+        // A device or a peer can always bring work, so nothing stands still.
+        let _ = runtime::run(&core);
+        let elapsed = core.timers.clock().now();
         drop(ending);
         let values = results.take();
         let outcome = |(role, value): (&RoleState, Option<T>)| Outcome {

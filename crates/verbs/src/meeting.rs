@@ -20,11 +20,10 @@
 //! connection there, and no `COMMIT` and `READY` are sent: a request with the token says the one, its answer
 //! the other.
 
-use crate::executor::Owner;
 use crate::manager::Token;
 use crate::queue_pair::{Parameters, VerbsQueuePair};
 use crate::{Core, VerbsFabric};
-use offpath_fabric::runtime::{Port, Rendezvous, Sends, Service, check_queue_pair};
+use offpath_fabric::runtime::{Owner, Port, Rendezvous, Sends, Service, check_queue_pair};
 use offpath_fabric::*;
 use offpath_quantity::Time;
 use rand_core::RngCore;
@@ -153,7 +152,7 @@ impl Stream {
         match socket.connect(&SockAddr::from(address)) {
             Ok(()) => {}
             Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {
-                core.executor.descriptor(socket.as_raw_fd(), libc::POLLOUT).await;
+                core.looks.descriptor(socket.as_raw_fd(), libc::POLLOUT).await;
                 if let Some(error) = socket.take_error()? {
                     return Err(error);
                 }
@@ -207,7 +206,7 @@ impl Stream {
     async fn wait(&self, error: io::Error, events: i16) -> io::Result<()> {
         match error.kind() {
             ErrorKind::WouldBlock => {
-                self.core.executor.descriptor(self.stream.as_raw_fd(), events).await;
+                self.core.looks.descriptor(self.stream.as_raw_fd(), events).await;
                 Ok(())
             }
             ErrorKind::Interrupted => Ok(()),
@@ -219,8 +218,8 @@ impl Stream {
 /// Serves the process's sockets for as long as the run lasts.
 pub(crate) fn serve(core: &Rc<Core>) {
     let own = core.clone();
-    core.executor.spawn(
-        Owner::World,
+    core.tasks.spawn(
+        Owner::Backend,
         Box::pin(async move {
             loop {
                 match own.meeting.listener.accept() {
@@ -229,23 +228,23 @@ pub(crate) fn serve(core: &Rc<Core>) {
                         let core = own.clone();
                         // A stream that ends or says nonsense is dropped; its dialler sees that.
                         let task = async move { drop(answer(core, stream).await) };
-                        own.executor.spawn(Owner::World, Box::pin(task));
+                        own.tasks.spawn(Owner::Backend, Box::pin(task));
                     }
-                    Err(_) => own.executor.descriptor(own.meeting.listener.as_raw_fd(), libc::POLLIN).await,
+                    Err(_) => own.looks.descriptor(own.meeting.listener.as_raw_fd(), libc::POLLIN).await,
                 }
             }
         }),
     );
     let own = core.clone();
-    core.executor.spawn(
-        Owner::World,
+    core.tasks.spawn(
+        Owner::Backend,
         Box::pin(async move {
             let mut datagram = [0; 2048];
             loop {
                 match own.meeting.datagrams.recv_from(&mut datagram) {
                     Ok((length, _)) => own.deliver(&datagram[..length]),
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                        own.executor.descriptor(own.meeting.datagrams.as_raw_fd(), libc::POLLIN).await;
+                        own.looks.descriptor(own.meeting.datagrams.as_raw_fd(), libc::POLLIN).await;
                     }
                     // An earlier datagram found nobody, which UDP does not promise to tell.
                     Err(_) => {}
@@ -609,7 +608,7 @@ impl Sends for VerbsFabric {
             match core.meeting.datagrams.send_to(&datagram, address) {
                 Ok(_) => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    core.executor.descriptor(core.meeting.datagrams.as_raw_fd(), libc::POLLOUT).await;
+                    core.looks.descriptor(core.meeting.datagrams.as_raw_fd(), libc::POLLOUT).await;
                 }
                 // An earlier datagram found nobody; this one has not been sent yet.
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}

@@ -176,7 +176,7 @@ impl Device {
         if let Some(delay) = again {
             pair.attempts += 1;
             pair.stall = Stall::Timer;
-            core.executor.retry_after(delay, number);
+            core.timers.after(delay, number);
         }
     }
 

@@ -18,7 +18,7 @@
 //! assert_eq!(run.outcomes[0].end.clone().finished(), Some(Time::from_ms(5)));
 //! ```
 
-use crate::runtime::{self, Asking, Port, Rendezvous};
+use crate::runtime::{self, Asking, Clock as _, Owner, Port, Rendezvous, Sleep, Tasks, Timers};
 use crate::world::{Atomics, Capabilities, Outcome, Role, RoleEnd, RoleName, Run, World};
 use crate::*;
 use offpath_quantity::{Bytes, Time};
@@ -37,7 +37,7 @@ pub use memory::LocalRegion;
 pub use network::{LocalListener, LocalSocket};
 
 use device::Device;
-use executor::Executor;
+use executor::RunClock;
 use memory::Regions;
 
 /// What the clock of a local run shows.
@@ -123,7 +123,8 @@ pub(crate) struct Core {
     world: Local,
     roles: Vec<RoleState>,
     directory: PathBuf,
-    executor: Executor,
+    tasks: Tasks<()>,
+    timers: Timers<RunClock, u32>,
     regions: RefCell<Regions>,
     device: RefCell<Device>,
     rendezvous: Rendezvous<Asking>,
@@ -134,7 +135,7 @@ impl Core {
     fn end_role(self: &Rc<Core>, role: usize) {
         self.roles[role].ended.set(true);
         // Tasks may hold handles whose drop reaches the other cells.
-        drop(self.executor.take_tasks_of(role));
+        drop(self.tasks.take(|owner| owner.is_of(role)));
         device::close_all_of(self, role);
         self.regions.borrow_mut().deregister_all_of(role);
         self.rendezvous.remove_role(role);
@@ -204,15 +205,15 @@ impl Fabric for LocalFabric {
     }
 
     fn now(&self) -> Time {
-        self.core.executor.now()
+        self.core.timers.clock().now()
     }
 
     fn sleep_until(&self, instant: Time) -> impl Future<Output = ()> + 'static {
-        executor::Sleep::new(self.core.clone(), instant)
+        Sleep::until(self.core.clone(), instant)
     }
 
     fn compute(&self, _work: Work) -> impl Future<Output = ()> + 'static {
-        executor::yield_now()
+        runtime::yield_now()
     }
 
     fn random_u64(&self) -> u64 {
@@ -228,7 +229,7 @@ impl Fabric for LocalFabric {
     fn spawn_task(&self, task: LocalBoxFuture<()>) {
         // A role that ended, and whose handles live on in its result, has nobody to run for.
         if !self.state().ended.get() {
-            self.core.executor.spawn(self.role, false, task);
+            self.core.tasks.spawn(Owner::Role(self.role), task);
         }
     }
 
@@ -338,7 +339,8 @@ impl World for Local {
         let core = Rc::new(Core {
             roles: states.collect(),
             directory: base.path().to_path_buf(),
-            executor: Executor::new(self.clock),
+            tasks: Tasks::default(),
+            timers: Timers::new(RunClock::new(self.clock)),
             regions: RefCell::default(),
             device: RefCell::default(),
             rendezvous: Rendezvous::new(roles.iter().map(|role| role.name.clone()).collect()),
@@ -353,10 +355,10 @@ impl World for Local {
                 let value = future.await;
                 results.borrow_mut()[index] = Some(value);
             };
-            core.executor.spawn(index, true, Box::pin(task));
+            core.tasks.spawn(Owner::Function(index), Box::pin(task));
         }
-        let end = executor::run(&core);
-        let elapsed = core.executor.now();
+        let end = runtime::run(&core);
+        let elapsed = core.timers.clock().now();
         let waiting: Vec<_> = core.roles.iter().filter(|r| !r.ended.get()).map(|r| r.name.clone()).collect();
         for index in 0..core.roles.len() {
             core.end_role(index);

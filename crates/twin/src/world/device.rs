@@ -4,10 +4,11 @@
 //! of one queue pair are put into posting order here, so that the responder executes in order
 //! although routes may overtake one another.
 
-use super::arena::{Arena, Key, Subject};
 use super::memory::{self, Payload, TwinRegion};
+use super::subject::{Subject, Tagged};
 use super::{Core, DEPTH_MAX, Deed, INLINE_MAX, LONGEST, Label, Planned, TwinFabric};
 use crate::engine::{Failure, Handle, Marks, Retransmission, Start};
+use offpath_fabric::runtime::{Arena, Key};
 use offpath_fabric::*;
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{LONGEST_MESSAGE, Mark, Posting, Verb};

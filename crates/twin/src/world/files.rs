@@ -3,8 +3,9 @@
 //! No published number tells what a file costs on these cards, so files take no virtual time: that is
 //! not modelled. Every call lets other tasks run once.
 
-use super::{Core, TwinFabric, executor};
+use super::{Core, TwinFabric};
 use crate::seed::Generator;
+use offpath_fabric::runtime::yield_now;
 use offpath_fabric::{File, FileError, FileMode};
 use rand_core::RngCore;
 use std::cell::RefCell;
@@ -137,7 +138,7 @@ fn missing(name: &str) -> FileError {
 }
 
 pub(super) async fn open(fabric: &TwinFabric, name: &str, mode: FileMode) -> Result<TwinFile, FileError> {
-    executor::yield_now().await;
+    yield_now().await;
     check(name)?;
     let mut files = fabric.core.files.borrow_mut();
     let store = files.of(fabric);
@@ -161,7 +162,7 @@ pub(super) async fn open(fabric: &TwinFabric, name: &str, mode: FileMode) -> Res
 }
 
 pub(super) async fn rename(fabric: &TwinFabric, from: &str, to: &str) -> Result<(), FileError> {
-    executor::yield_now().await;
+    yield_now().await;
     check(from).and(check(to))?;
     let mut files = fabric.core.files.borrow_mut();
     let store = files.of(fabric);
@@ -173,7 +174,7 @@ pub(super) async fn rename(fabric: &TwinFabric, from: &str, to: &str) -> Result<
 }
 
 pub(super) async fn remove(fabric: &TwinFabric, name: &str) -> Result<(), FileError> {
-    executor::yield_now().await;
+    yield_now().await;
     check(name)?;
     let mut files = fabric.core.files.borrow_mut();
     let store = files.of(fabric);
@@ -185,13 +186,13 @@ pub(super) async fn remove(fabric: &TwinFabric, name: &str) -> Result<(), FileEr
 }
 
 pub(super) async fn list(fabric: &TwinFabric, prefix: &str) -> Vec<String> {
-    executor::yield_now().await;
+    yield_now().await;
     let mut files = fabric.core.files.borrow_mut();
     files.of(fabric).names.keys().filter(|name| name.starts_with(prefix)).cloned().collect()
 }
 
 pub(super) async fn sync_directory(fabric: &TwinFabric) {
-    executor::yield_now().await;
+    yield_now().await;
     let mut files = fabric.core.files.borrow_mut();
     let store = files.of(fabric);
     store.entries.clear();
@@ -210,7 +211,7 @@ pub struct TwinFile {
 impl TwinFile {
     /// Refused where the role that opened it ended or crashed since.
     async fn ready(&self) -> Result<(), FileError> {
-        executor::yield_now().await;
+        yield_now().await;
         if self.core.roles[self.role].ended.get() {
             let reason = "its role ended".to_string();
             return Err(FileError::System { name: self.name.clone(), reason });

@@ -46,7 +46,7 @@
 use crate::engine::{Engine, Occurrence, Retransmission};
 use crate::fault::{Faults, Rule};
 use crate::seed::Seed;
-use offpath_fabric::runtime::{self, Asking, Port, Rendezvous};
+use offpath_fabric::runtime::{self, Arena, Asking, Host, Key, Owner, Port, Rendezvous};
 use offpath_fabric::*;
 use offpath_profile::{System, VerbCosts};
 use offpath_quantity::{Bytes, Frequency, Time};
@@ -57,13 +57,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-mod arena;
 mod device;
 mod executor;
 mod files;
 mod memory;
 mod network;
 mod observe;
+mod subject;
 
 pub use crate::window::Snapshot;
 pub use device::TwinQueuePair;
@@ -72,12 +72,12 @@ pub use memory::TwinRegion;
 pub use network::{TwinListener, TwinSocket};
 pub use observe::{Deed, Label, Moments, Observer, Recorded};
 
-use arena::{Arena, Key, Subject};
 use device::Device;
 use executor::Executor;
 use files::Files;
 use memory::Regions;
 use network::Flying;
+use subject::{Subject, Tagged};
 
 /// The longest payload that a queue pair may take inline, in bytes: what common adapters grant.
 const INLINE_MAX: u32 = 1024;
@@ -459,7 +459,7 @@ impl Core {
     fn end_role(self: &Rc<Core>, role: usize) {
         self.roles[role].ended.set(true);
         // Tasks may hold handles whose drop reaches the other cells.
-        drop(self.executor.take_tasks_of(role));
+        drop(self.tasks().take(|owner| owner.is_of(role)));
         device::close_all_of(self, role);
         self.regions.borrow_mut().deregister_all_of(role);
         self.rendezvous.remove_role(role);
@@ -565,7 +565,7 @@ impl Core {
     /// Runs until the main roles ended; false where nothing can move any more.
     fn execute(self: &Rc<Core>, start: &dyn Fn(usize)) -> bool {
         while self.running.get() > 0 {
-            if self.executor.poll_next(self) {
+            if self.tasks().poll_next(self) {
                 continue;
             }
             let mut engine = self.engine.borrow_mut();
@@ -683,7 +683,7 @@ impl Fabric for TwinFabric {
     fn spawn_task(&self, task: LocalBoxFuture<()>) {
         // A role that ended, and whose handles live on in its result, has nobody to run for.
         if !self.state().ended.get() {
-            self.core.executor.spawn(self.role, false, task);
+            self.core.tasks().spawn(Owner::Role(self.role), task);
         }
     }
 
@@ -932,7 +932,7 @@ impl World for TwinWorld {
                 let value = future.await;
                 results.borrow_mut()[index] = Some(value);
             };
-            core.executor.spawn(index, true, Box::pin(task));
+            core.tasks().spawn(Owner::Function(index), Box::pin(task));
         };
         (0..roles.len()).for_each(start);
         let ended = core.execute(&start);

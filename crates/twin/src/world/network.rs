@@ -1,10 +1,10 @@
 //! How roles meet: at once but for the network's delay; datagrams travel by route.
 
-use super::arena::{Key, Subject};
 use super::device::TwinQueuePair;
+use super::subject::{Subject, Tagged};
 use super::{Core, Plan, TwinFabric};
 use crate::engine::{Marks, Start};
-use offpath_fabric::runtime::{Asking, InProcess, Port, Rendezvous, Sends, ServiceListener};
+use offpath_fabric::runtime::{Asking, InProcess, Key, Port, Rendezvous, Sends, ServiceListener};
 use offpath_fabric::{DatagramError, PortAddress};
 use offpath_quantity::Time;
 use offpath_route::{Posting, Verb};
