@@ -27,7 +27,9 @@
 //! # Ok::<(), offpath_verbs::VerbsError>(())
 //! ```
 
-use offpath_fabric::runtime::{self, Clock, Owner, Port, Rendezvous, Sleep, Tasks, Timers, WallClock};
+use offpath_fabric::runtime::{
+    self, Clock, Owner, Port, Rendezvous, Results, Sleep, Tasks, Timers, WallClock, check_roles,
+};
 use offpath_fabric::*;
 use offpath_quantity::{Bytes, Time};
 use std::cell::{Cell, RefCell};
@@ -511,49 +513,33 @@ impl World for Verbs {
         let ending = Ending(core.clone());
         meeting::serve(&core);
         manager::serve(&core);
-        let results: Rc<RefCell<Vec<Option<T>>>> =
-            Rc::new(RefCell::new(roles.iter().map(|_| None).collect()));
+        let results = Results::new(roles.len());
         for (index, role) in roles.iter().enumerate() {
             let future = (role.function)(VerbsFabric { core: core.clone(), role: index });
-            let results = results.clone();
-            let task = async move {
-                let value = future.await;
-                results.borrow_mut()[index] = Some(value);
-            };
-            core.tasks.spawn(Owner::Function(index), Box::pin(task));
+            core.tasks.spawn(Owner::Function(index), results.keep(index, future));
         }
         // A device or a peer can always bring work, so nothing stands still.
         let _ = runtime::run(&core);
         let elapsed = core.timers.clock().now();
         drop(ending);
-        let values = results.take();
-        let outcome = |(role, value): (&RoleState, Option<T>)| Outcome {
-            name: role.name.clone(),
-            end: value.map_or(RoleEnd::Stopped, RoleEnd::Finished),
-        };
-        Ok(Run { outcomes: core.roles.iter().zip(values).map(outcome).collect(), elapsed })
+        let names = core.roles.iter().map(|role| &role.name);
+        Ok(Run { outcomes: results.outcomes(names, |_| RoleEnd::Stopped), elapsed })
     }
 }
 
 impl Verbs {
     fn check_roles<T>(&self, roles: &[Role<VerbsFabric, T>]) -> Result<(), RunError> {
-        let refuse = |reason: String| Err(RunError::BadRoles { reason });
-        if !roles.iter().any(|role| role.main) {
-            return refuse("none of them is a main one, so the run would not end; give one that ends".into());
-        }
-        let names = roles.iter().map(|role| &role.name).chain(self.peers.keys());
-        for name in names.clone() {
-            if !Folder::is_plain(&name.role) || name.role.len() > meeting::NAME_MAX {
-                return refuse(format!(
+        check_roles(roles, self.peers.keys())?;
+        let unfit = |name: &&RoleName| !Folder::is_plain(&name.role) || name.role.len() > meeting::NAME_MAX;
+        match roles.iter().map(|role| &role.name).chain(self.peers.keys()).find(unfit) {
+            Some(name) => Err(RunError::BadRoles {
+                reason: format!(
                     "`{}` is no name for a role; use up to {} letters and digits",
                     name.role,
                     meeting::NAME_MAX
-                ));
-            }
-            if names.clone().filter(|other| *other == name).count() > 1 {
-                return refuse(format!("there are two of {name}; number the instances from 0"));
-            }
+                ),
+            }),
+            None => Ok(()),
         }
-        Ok(())
     }
 }

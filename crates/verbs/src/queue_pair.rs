@@ -12,7 +12,7 @@ use crate::manager::{Agreed, Connection};
 use crate::region::{HEADER, Scratch, VerbsRegion};
 use crate::ticket::{Completer, Tickets, VerbsTicket};
 use crate::{Core, VerbsFabric};
-use offpath_fabric::runtime::{Clock, WallClock};
+use offpath_fabric::runtime::{Clock, WallClock, check_options};
 use offpath_fabric::*;
 use offpath_quantity::Time;
 use std::borrow::Borrow;
@@ -901,14 +901,7 @@ fn make(
     if options.kind == Kind::Ud && shared.is_some() {
         return refuse("UD queue pairs on a shared receive queue", "use an RC queue pair");
     }
-    let deepest = options.send_depth.max(options.receive_depth);
-    for (what, asked, bound) in
-        [("an inline payload", options.inline_max, can.inline_max), ("a queue depth", deepest, can.depth_max)]
-    {
-        if asked > bound {
-            return refuse(&format!("{what} of {asked} (at most {bound})"), "ask for less");
-        }
-    }
+    check_options(&options, &can)?;
     let shared = match shared {
         Some(shared) => Some(shared.raw().ok_or_else(|| {
             fabric.unsupported("a shared receive queue of a role that ended", "make another")

@@ -18,8 +18,8 @@
 //! assert_eq!(run.outcomes[0].end.clone().finished(), Some(Time::from_ms(5)));
 //! ```
 
-use crate::runtime::{self, Asking, Clock as _, Owner, Port, Rendezvous, Sleep, Tasks, Timers};
-use crate::world::{Atomics, Capabilities, Outcome, Role, RoleEnd, RoleName, Run, World};
+use crate::runtime::{self, Asking, Clock as _, Owner, Port, Rendezvous, Results, Sleep, Tasks, Timers};
+use crate::world::{Atomics, Capabilities, Role, RoleEnd, RoleName, Run, World};
 use crate::*;
 use offpath_quantity::{Bytes, Time};
 use std::cell::{Cell, RefCell};
@@ -326,7 +326,11 @@ impl World for Local {
     }
 
     fn run<T: 'static>(self, roles: Vec<Role<LocalFabric, T>>) -> Result<Run<T>, RunError> {
-        check_roles(&roles)?;
+        runtime::check_roles(&roles, std::iter::empty())?;
+        if let Some(role) = roles.iter().find(|role| !Folder::is_plain(&role.name.role)) {
+            let reason = format!("`{}` is no name for a role; use letters and digits", role.name.role);
+            return Err(RunError::BadRoles { reason });
+        }
         let base = Base::of(self.directory.as_deref());
         let default = vec![Memory { name: "host".into(), capacity: Bytes::new(16 << 30) }];
         let states = roles.iter().map(|role| RoleState {
@@ -346,16 +350,10 @@ impl World for Local {
             rendezvous: Rendezvous::new(roles.iter().map(|role| role.name.clone()).collect()),
             world: self,
         });
-        let results: Rc<RefCell<Vec<Option<T>>>> =
-            Rc::new(RefCell::new(roles.iter().map(|_| None).collect()));
+        let results = Results::new(roles.len());
         for (index, role) in roles.iter().enumerate() {
             let future = (role.function)(LocalFabric { core: core.clone(), role: index });
-            let results = results.clone();
-            let task = async move {
-                let value = future.await;
-                results.borrow_mut()[index] = Some(value);
-            };
-            core.tasks.spawn(Owner::Function(index), Box::pin(task));
+            core.tasks.spawn(Owner::Function(index), results.keep(index, future));
         }
         let end = runtime::run(&core);
         let elapsed = core.timers.clock().now();
@@ -366,27 +364,7 @@ impl World for Local {
         if end.is_err() {
             return Err(RunError::Deadlock { at: elapsed, waiting });
         }
-        let values = results.take();
-        let outcome = |(role, value): (&RoleState, Option<T>)| Outcome {
-            name: role.name.clone(),
-            end: value.map_or(RoleEnd::Stopped, RoleEnd::Finished),
-        };
-        Ok(Run { outcomes: core.roles.iter().zip(values).map(outcome).collect(), elapsed })
+        let names = core.roles.iter().map(|role| &role.name);
+        Ok(Run { outcomes: results.outcomes(names, |_| RoleEnd::Stopped), elapsed })
     }
-}
-
-fn check_roles<T>(roles: &[Role<LocalFabric, T>]) -> Result<(), RunError> {
-    let refuse = |reason: String| Err(RunError::BadRoles { reason });
-    if !roles.iter().any(|role| role.main) {
-        return refuse("none of them is a main one, so the run would not end; give one that ends".into());
-    }
-    for (index, role) in roles.iter().enumerate() {
-        if !Folder::is_plain(&role.name.role) {
-            return refuse(format!("`{}` is no name for a role; use letters and digits", role.name.role));
-        }
-        if roles[..index].iter().any(|other| other.name == role.name) {
-            return refuse(format!("there are two of {}; number the instances from 0", role.name));
-        }
-    }
-    Ok(())
 }

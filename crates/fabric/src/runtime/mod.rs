@@ -7,17 +7,21 @@
 //! all roles are in one process, [`InProcess`] connects them too.
 
 mod arena;
+mod checks;
 mod executor;
 mod in_process;
 mod ports;
 mod rendezvous;
+mod results;
 mod services;
 mod tasks;
 
 pub use arena::{Arena, Key};
+pub use checks::{Ledger, Registration, check_options, check_roles};
 pub use executor::{Clock, Reactor, Round, Sleep, Standstill, Timers, WallClock, run};
 pub use in_process::{Asking, InProcess, ServiceListener, connect, listen, publish, resolve};
 pub use ports::{Port, Ports, Sends};
 pub use rendezvous::Rendezvous;
+pub use results::Results;
 pub use services::{NameService, Service, check_queue_pair};
 pub use tasks::{Host, Owner, Tasks, Waiter, yield_now};

@@ -46,7 +46,9 @@
 use crate::engine::{Engine, Occurrence, Retransmission};
 use crate::fault::{Faults, Rule};
 use crate::seed::Seed;
-use offpath_fabric::runtime::{self, Arena, Asking, Host, Key, Owner, Port, Rendezvous};
+use offpath_fabric::runtime::{
+    self, Arena, Asking, Host, Key, Owner, Port, Rendezvous, Results, check_roles,
+};
 use offpath_fabric::*;
 use offpath_profile::{System, VerbCosts};
 use offpath_quantity::{Bytes, Frequency, Time};
@@ -784,18 +786,11 @@ impl TwinWorld {
         roles: &[Role<TwinFabric, T>],
         places: &[Place],
     ) -> Result<Vec<RoleState>, RunError> {
-        if !roles.iter().any(|role| role.main) {
-            return Err(bad_roles(
-                "none of them is a main one, so the run would not end; give one that ends".into(),
-            ));
-        }
+        check_roles(roles, std::iter::empty())?;
         let machines = &self.router.system().machines;
         let mut states = Vec::with_capacity(roles.len());
-        for (index, role) in roles.iter().enumerate() {
+        for role in roles {
             let name = role.name.clone();
-            if roles[..index].iter().any(|other| other.name == name) {
-                return Err(bad_roles(format!("there are two of {name}; number the instances from 0")));
-            }
             let endpoint = self.endpoint_of(&name.role);
             let Some(place) = places.iter().position(|place| place.name == endpoint) else {
                 let known: Vec<_> = places.iter().map(|place| format!("`{}`", place.name)).collect();
@@ -923,16 +918,10 @@ impl World for TwinWorld {
             router: self.router.clone(),
         });
         self.schedule(&core)?;
-        let results: Rc<RefCell<Vec<Option<T>>>> =
-            Rc::new(RefCell::new(roles.iter().map(|_| None).collect()));
+        let results = Results::new(roles.len());
         let start = |index: usize| {
             let future = (roles[index].function)(TwinFabric { core: core.clone(), role: index, label: None });
-            let results = results.clone();
-            let task = async move {
-                let value = future.await;
-                results.borrow_mut()[index] = Some(value);
-            };
-            core.tasks().spawn(Owner::Function(index), Box::pin(task));
+            core.tasks().spawn(Owner::Function(index), results.keep(index, future));
         };
         (0..roles.len()).for_each(start);
         let ended = core.execute(&start);
@@ -954,15 +943,9 @@ impl World for TwinWorld {
             let waiting = waiting.iter().map(|role| core.roles[*role].name.clone()).collect();
             return Err(RunError::Deadlock { at: elapsed, waiting });
         }
-        let values = results.take();
-        let outcome = |(role, value): (&RoleState, Option<T>)| Outcome {
-            name: role.name.clone(),
-            end: match value {
-                Some(value) => RoleEnd::Finished(value),
-                None if role.crashed.get() => RoleEnd::Crashed,
-                None => RoleEnd::Stopped,
-            },
-        };
-        Ok(Run { outcomes: core.roles.iter().zip(values).map(outcome).collect(), elapsed })
+        let crashed = |role: usize| core.roles[role].crashed.get();
+        let unfinished = |role| if crashed(role) { RoleEnd::Crashed } else { RoleEnd::Stopped };
+        let names = core.roles.iter().map(|role| &role.name);
+        Ok(Run { outcomes: results.outcomes(names, unfinished), elapsed })
     }
 }
