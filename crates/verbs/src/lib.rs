@@ -283,10 +283,6 @@ pub struct VerbsFabric {
 }
 
 impl VerbsFabric {
-    fn folder(&self) -> Folder {
-        Folder::of(&self.core.directory, self.role())
-    }
-
     fn state(&self) -> &RoleState {
         &self.core.roles[self.role]
     }
@@ -323,6 +319,7 @@ impl Fabric for VerbsFabric {
     type Listener = VerbsListener;
     type Socket = VerbsSocket;
     type File = FolderFile;
+    type Files = Folder;
 
     fn role(&self) -> RoleName {
         self.state().name.clone()
@@ -428,24 +425,8 @@ impl Fabric for VerbsFabric {
         Port::bind(self, port)
     }
 
-    async fn file(&self, name: &str, mode: FileMode) -> Result<FolderFile, FileError> {
-        self.folder().open(name, mode)
-    }
-
-    async fn rename(&self, from: &str, to: &str) -> Result<(), FileError> {
-        self.folder().rename(from, to)
-    }
-
-    async fn remove(&self, name: &str) -> Result<(), FileError> {
-        self.folder().remove(name)
-    }
-
-    async fn list(&self, prefix: &str) -> Result<Vec<String>, FileError> {
-        self.folder().list(prefix)
-    }
-
-    async fn sync_directory(&self) -> Result<(), FileError> {
-        self.folder().sync()
+    fn files(&self) -> Folder {
+        Folder::of(&self.core.directory, self.role())
     }
 }
 

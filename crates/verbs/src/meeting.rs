@@ -23,7 +23,7 @@
 use crate::manager::Token;
 use crate::queue_pair::{Parameters, VerbsQueuePair};
 use crate::{Core, VerbsFabric};
-use offpath_fabric::runtime::{Owner, Port, Rendezvous, Sends, Service, check_queue_pair};
+use offpath_fabric::runtime::{Datagram, Owner, Port, Rendezvous, Sends, Service, check_queue_pair};
 use offpath_fabric::*;
 use offpath_quantity::Time;
 use rand_core::RngCore;
@@ -579,29 +579,21 @@ pub type VerbsSocket = Port<VerbsFabric>;
 impl Sends for VerbsFabric {
     type Asking = Request;
 
-    fn role_number(&self) -> usize {
-        self.role
-    }
-
-    fn rendezvous(&self) -> &Rendezvous<Request> {
-        &self.core.rendezvous
+    fn at(&self) -> (&Rendezvous<Request>, usize) {
+        (&self.core.rendezvous, self.role)
     }
 
     fn datagram_max(&self) -> usize {
         DATAGRAM_MAX
     }
 
-    async fn send_datagram(
-        &self,
-        bytes: &[u8],
-        from: PortAddress,
-        to: &PortAddress,
-    ) -> Result<(), DatagramError> {
+    async fn send_datagram(&self, datagram: Datagram<'_>) -> Result<(), DatagramError> {
+        let Datagram { bytes, from, to } = datagram;
         let address =
             address_of(self, &to.role).map_err(|_| DatagramError::NoSuchRole { peer: to.role.clone() })?;
         let mut datagram = Vec::with_capacity(DATAGRAM_NAMES + bytes.len());
         put_port(&mut datagram, to);
-        put_port(&mut datagram, &from);
+        put_port(&mut datagram, from);
         datagram.extend_from_slice(bytes);
         let core = &self.core;
         loop {

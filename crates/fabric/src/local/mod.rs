@@ -150,10 +150,6 @@ pub struct LocalFabric {
 }
 
 impl LocalFabric {
-    fn folder(&self) -> Folder {
-        Folder::of(&self.core.directory, self.role())
-    }
-
     fn state(&self) -> &RoleState {
         &self.core.roles[self.role]
     }
@@ -187,6 +183,7 @@ impl Fabric for LocalFabric {
     type Listener = LocalListener;
     type Socket = LocalSocket;
     type File = FolderFile;
+    type Files = Folder;
 
     fn role(&self) -> RoleName {
         self.state().name.clone()
@@ -297,24 +294,8 @@ impl Fabric for LocalFabric {
         Port::bind(self, port)
     }
 
-    async fn file(&self, name: &str, mode: FileMode) -> Result<FolderFile, FileError> {
-        self.folder().open(name, mode)
-    }
-
-    async fn rename(&self, from: &str, to: &str) -> Result<(), FileError> {
-        self.folder().rename(from, to)
-    }
-
-    async fn remove(&self, name: &str) -> Result<(), FileError> {
-        self.folder().remove(name)
-    }
-
-    async fn list(&self, prefix: &str) -> Result<Vec<String>, FileError> {
-        self.folder().list(prefix)
-    }
-
-    async fn sync_directory(&self) -> Result<(), FileError> {
-        self.folder().sync()
+    fn files(&self) -> Folder {
+        Folder::of(&self.core.directory, self.role())
     }
 }
 

@@ -1,8 +1,8 @@
 //! How roles meet: all in this process, at once and without loss.
 
 use super::{DATAGRAM_MAX, LocalFabric, LocalQueuePair};
-use crate::runtime::{Asking, InProcess, Port, Rendezvous, Sends, ServiceListener};
-use crate::{DatagramError, PortAddress};
+use crate::DatagramError;
+use crate::runtime::{Asking, Datagram, InProcess, Port, Rendezvous, Sends, ServiceListener};
 
 /// A service of the local world that is listened for.
 pub type LocalListener = ServiceListener<LocalFabric>;
@@ -12,28 +12,20 @@ pub type LocalSocket = Port<LocalFabric>;
 impl Sends for LocalFabric {
     type Asking = Asking;
 
-    fn role_number(&self) -> usize {
-        self.role
-    }
-
-    fn rendezvous(&self) -> &Rendezvous<Asking> {
-        &self.core.rendezvous
+    fn at(&self) -> (&Rendezvous<Asking>, usize) {
+        (&self.core.rendezvous, self.role)
     }
 
     fn datagram_max(&self) -> usize {
         DATAGRAM_MAX
     }
 
-    async fn send_datagram(
-        &self,
-        bytes: &[u8],
-        from: PortAddress,
-        to: &PortAddress,
-    ) -> Result<(), DatagramError> {
+    async fn send_datagram(&self, datagram: Datagram<'_>) -> Result<(), DatagramError> {
+        let Datagram { bytes, from, to } = datagram;
         let Some(role) = self.core.rendezvous.number_of(&to.role) else {
             return Err(DatagramError::NoSuchRole { peer: to.role.clone() });
         };
-        self.core.rendezvous.ports.borrow_mut().deliver(role, to.port, bytes.to_vec(), from);
+        self.core.rendezvous.ports.borrow_mut().deliver(role, to.port, bytes.to_vec(), from.clone());
         Ok(())
     }
 }

@@ -45,14 +45,14 @@ pub struct ServiceListener<F: InProcess> {
 
 impl<F: InProcess> Drop for ServiceListener<F> {
     fn drop(&mut self) {
-        self.fabric.rendezvous().services.borrow_mut().stop_listening(&self.service);
+        self.fabric.at().0.services.borrow_mut().stop_listening(&self.service);
     }
 }
 
 /// Listens for `service` of the context's role; see [`crate::Fabric::listen`].
 pub fn listen<F: InProcess>(fabric: &F, service: &str) -> Result<ServiceListener<F>, ConnectError> {
-    let service = (fabric.role_number(), service.to_string());
-    fabric.rendezvous().services.borrow_mut().listen(service.clone(), &fabric.role())?;
+    let service = (fabric.at().1, service.to_string());
+    fabric.at().0.services.borrow_mut().listen(service.clone(), &fabric.role())?;
     Ok(ServiceListener { fabric: fabric.clone(), service })
 }
 
@@ -62,12 +62,12 @@ impl<F: InProcess> Listener for ServiceListener<F> {
     async fn accept(&self, queue_pair: &F::QueuePair) -> Result<RoleName, ConnectError> {
         poll_fn(|context| {
             check_queue_pair(queue_pair, Kind::Rc, QueuePairState::Initialised)?;
-            let mut services = self.fabric.rendezvous().services.borrow_mut();
+            let mut services = self.fabric.at().0.services.borrow_mut();
             while let Some(asking) = services.next_request(&self.service) {
                 // A peer that gave up meanwhile is passed over.
                 if self.fabric.join(asking.queue_pair, F::queue_pair_number(queue_pair)) {
                     services.changed();
-                    return Poll::Ready(Ok(self.fabric.rendezvous().name_of(asking.role).clone()));
+                    return Poll::Ready(Ok(self.fabric.at().0.name_of(asking.role).clone()));
                 }
             }
             services.wait(context)
@@ -97,15 +97,15 @@ async fn meet<F: InProcess, T>(
     ask: impl FnOnce(&mut NameService<Asking>),
     mut look: impl FnMut(&NameService<Asking>) -> Option<T>,
 ) -> Result<T, ConnectError> {
-    let name = || fabric.rendezvous().name_of(peer).clone();
+    let name = || fabric.at().0.name_of(peer).clone();
     let way = fabric.control_delay(peer);
     let found = fabric.timeout(limit, async {
         if way > Time::ZERO {
             fabric.sleep(way).await;
         }
-        ask(&mut fabric.rendezvous().services.borrow_mut());
+        ask(&mut fabric.at().0.services.borrow_mut());
         let found = poll_fn(|context| {
-            let mut services = fabric.rendezvous().services.borrow_mut();
+            let mut services = fabric.at().0.services.borrow_mut();
             if let Some(found) = look(&services) {
                 return Poll::Ready(Ok(found));
             }
@@ -134,15 +134,15 @@ pub async fn connect<F: InProcess>(
     service: &str,
 ) -> Result<(), ConnectError> {
     check_queue_pair(queue_pair, Kind::Rc, QueuePairState::Initialised)?;
-    let Some(index) = fabric.rendezvous().number_of(&peer) else {
+    let Some(index) = fabric.at().0.number_of(&peer) else {
         return Err(ConnectError::NoSuchRole { peer });
     };
     if let Some(reason) = fabric.unreachable(index) {
         return Err(ConnectError::Failed { peer, service: service.into(), reason: reason.into() });
     }
     let number = F::queue_pair_number(queue_pair);
-    let _taken_back = TakenBack { services: &fabric.rendezvous().services, queue_pair: number };
-    let asking = Asking { queue_pair: number, role: fabric.role_number() };
+    let _taken_back = TakenBack { services: &fabric.at().0.services, queue_pair: number };
+    let asking = Asking { queue_pair: number, role: fabric.at().1 };
     let limit = queue_pair.options().connect_timeout;
     let ask = |services: &mut NameService<_>| services.ask((index, service.to_string()), asking);
     let look = |_: &_| (queue_pair.state() != QueuePairState::Initialised).then_some(());
@@ -155,8 +155,8 @@ pub fn publish<F: InProcess>(
     service: &str,
     queue_pair: &F::QueuePair,
 ) -> Result<(), ConnectError> {
-    let service = (fabric.role_number(), service.to_string());
-    fabric.rendezvous().services.borrow_mut().publish(service, &fabric.role(), queue_pair)
+    let service = (fabric.at().1, service.to_string());
+    fabric.at().0.services.borrow_mut().publish(service, &fabric.role(), queue_pair)
 }
 
 /// The address that `peer` publishes as `service`; see [`crate::Fabric::resolve`].
@@ -166,7 +166,7 @@ pub async fn resolve<F: InProcess>(
     service: &str,
     limit: Time,
 ) -> Result<Address, ConnectError> {
-    let Some(index) = fabric.rendezvous().number_of(&peer) else {
+    let Some(index) = fabric.at().0.number_of(&peer) else {
         return Err(ConnectError::NoSuchRole { peer });
     };
     let key = (index, service.to_string());

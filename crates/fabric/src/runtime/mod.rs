@@ -20,7 +20,7 @@ pub use arena::{Arena, Key};
 pub use checks::{Ledger, Registration, check_options, check_roles};
 pub use executor::{Clock, Reactor, Round, Sleep, Standstill, Timers, WallClock, run};
 pub use in_process::{Asking, InProcess, ServiceListener, connect, listen, publish, resolve};
-pub use ports::{Port, Ports, Sends};
+pub use ports::{Datagram, Port, Ports, Sends};
 pub use rendezvous::Rendezvous;
 pub use results::Results;
 pub use services::{NameService, Service, check_queue_pair};

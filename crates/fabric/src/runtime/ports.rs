@@ -42,22 +42,25 @@ pub trait Sends: Fabric {
     /// A request to be accepted.
     type Asking: 'static;
 
-    /// The number of this context's role.
-    fn role_number(&self) -> usize;
-
-    /// Where the roles of this process meet.
-    fn rendezvous(&self) -> &Rendezvous<Self::Asking>;
+    /// Where the roles of this process meet, and the number of this context's role there.
+    fn at(&self) -> (&Rendezvous<Self::Asking>, usize);
 
     /// The longest datagram, in bytes.
     fn datagram_max(&self) -> usize;
 
-    /// Has `bytes`, which are not too long, leave `from` for `to`.
-    async fn send_datagram(
-        &self,
-        bytes: &[u8],
-        from: PortAddress,
-        to: &PortAddress,
-    ) -> Result<(), DatagramError>;
+    /// Has a datagram that is not too long leave.
+    async fn send_datagram(&self, datagram: Datagram<'_>) -> Result<(), DatagramError>;
+}
+
+/// A datagram to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram<'a> {
+    /// What it carries.
+    pub bytes: &'a [u8],
+    /// Whose it is.
+    pub from: &'a PortAddress,
+    /// Where it goes.
+    pub to: &'a PortAddress,
 }
 
 /// An open datagram port; it closes when it is dropped.
@@ -69,8 +72,9 @@ pub struct Port<F: Sends> {
 impl<F: Sends> Port<F> {
     /// Opens port `port` of the context's role; refused where it is open.
     pub fn bind(fabric: &F, port: u16) -> Result<Port<F>, DatagramError> {
-        let mut ports = fabric.rendezvous().ports.borrow_mut();
-        let key = (fabric.role_number(), port);
+        let (rendezvous, role) = fabric.at();
+        let mut ports = rendezvous.ports.borrow_mut();
+        let key = (role, port);
         if ports.0.contains_key(&key) {
             return Err(DatagramError::PortTaken { role: fabric.role(), port });
         }
@@ -81,8 +85,8 @@ impl<F: Sends> Port<F> {
 
 impl<F: Sends> Drop for Port<F> {
     fn drop(&mut self) {
-        let key = (self.fabric.role_number(), self.port);
-        self.fabric.rendezvous().ports.borrow_mut().0.remove(&key);
+        let (rendezvous, role) = self.fabric.at();
+        rendezvous.ports.borrow_mut().0.remove(&(role, self.port));
     }
 }
 
@@ -100,13 +104,14 @@ impl<F: Sends> Socket for Port<F> {
         if bytes.len() > bound {
             return Err(DatagramError::TooLong { length: bytes.len(), bound });
         }
-        self.fabric.send_datagram(bytes, self.address(), to).await
+        self.fabric.send_datagram(Datagram { bytes, from: &self.address(), to }).await
     }
 
     async fn receive_from(&self, into: &mut [u8]) -> Result<(usize, PortAddress), DatagramError> {
-        let key = (self.fabric.role_number(), self.port);
+        let (rendezvous, role) = self.fabric.at();
+        let key = (role, self.port);
         let (bytes, from) = poll_fn(|context| {
-            let mut ports = self.fabric.rendezvous().ports.borrow_mut();
+            let mut ports = rendezvous.ports.borrow_mut();
             let Some(socket) = ports.0.get_mut(&key) else {
                 let reason = "the role of this socket ended".into();
                 return Err(DatagramError::System { port: self.port, reason }).into();

@@ -69,7 +69,7 @@ mod subject;
 
 pub use crate::window::Snapshot;
 pub use device::TwinQueuePair;
-pub use files::TwinFile;
+pub use files::{TwinFile, TwinFiles};
 pub use memory::TwinRegion;
 pub use network::{TwinListener, TwinSocket};
 pub use observe::{Deed, Label, Moments, Observer, Recorded};
@@ -643,6 +643,7 @@ impl Fabric for TwinFabric {
     type Listener = TwinListener;
     type Socket = TwinSocket;
     type File = TwinFile;
+    type Files = TwinFiles;
 
     fn role(&self) -> RoleName {
         self.state().name.clone()
@@ -753,25 +754,8 @@ impl Fabric for TwinFabric {
         Port::bind(self, port)
     }
 
-    async fn file(&self, name: &str, mode: FileMode) -> Result<TwinFile, FileError> {
-        files::open(self, name, mode).await
-    }
-
-    async fn rename(&self, from: &str, to: &str) -> Result<(), FileError> {
-        files::rename(self, from, to).await
-    }
-
-    async fn remove(&self, name: &str) -> Result<(), FileError> {
-        files::remove(self, name).await
-    }
-
-    async fn list(&self, prefix: &str) -> Result<Vec<String>, FileError> {
-        Ok(files::list(self, prefix).await)
-    }
-
-    async fn sync_directory(&self) -> Result<(), FileError> {
-        files::sync_directory(self).await;
-        Ok(())
+    fn files(&self) -> TwinFiles {
+        TwinFiles(self.clone())
     }
 }
 

@@ -4,7 +4,7 @@ use super::device::TwinQueuePair;
 use super::subject::{Subject, Tagged};
 use super::{Core, Plan, TwinFabric};
 use crate::engine::{Marks, Start};
-use offpath_fabric::runtime::{Asking, InProcess, Key, Port, Rendezvous, Sends, ServiceListener};
+use offpath_fabric::runtime::{Asking, Datagram, InProcess, Key, Port, Rendezvous, Sends, ServiceListener};
 use offpath_fabric::{DatagramError, PortAddress};
 use offpath_quantity::Time;
 use offpath_route::{Posting, Verb};
@@ -47,30 +47,22 @@ impl Core {
 impl Sends for TwinFabric {
     type Asking = Asking;
 
-    fn role_number(&self) -> usize {
-        self.role
-    }
-
-    fn rendezvous(&self) -> &Rendezvous<Asking> {
-        &self.core.rendezvous
+    fn at(&self) -> (&Rendezvous<Asking>, usize) {
+        (&self.core.rendezvous, self.role)
     }
 
     fn datagram_max(&self) -> usize {
         self.core.mtu.get() as usize
     }
 
-    async fn send_datagram(
-        &self,
-        bytes: &[u8],
-        from: PortAddress,
-        to: &PortAddress,
-    ) -> Result<(), DatagramError> {
+    async fn send_datagram(&self, datagram: Datagram<'_>) -> Result<(), DatagramError> {
+        let Datagram { bytes, from, to } = datagram;
         let core = &self.core;
         let Some(there) = self.core.rendezvous.number_of(&to.role) else {
             return Err(DatagramError::NoSuchRole { peer: to.role.clone() });
         };
         let port = from.port;
-        let flying = Flying { to: (there, to.port), from, bytes: bytes.to_vec() };
+        let flying = Flying { to: (there, to.port), from: from.clone(), bytes: bytes.to_vec() };
         let key = core.flying.borrow_mut().insert(flying);
         let (here, place) = (core.roles[self.role].place, core.roles[there].place);
         let now = core.now();
