@@ -99,6 +99,29 @@ pub fn timers_in_order<W: World>(make: Make<'_, W>) -> Verdict {
     play(make(1), vec![Role::new("client", 0, alone)])
 }
 
+/// How many sleeps in a row may end at once before others must have run.
+const DUE_SLEEPS: u32 = 100_000;
+
+pub fn due_sleeps_let_others_run<W: World>(make: Make<'_, W>) -> Verdict {
+    let alone = |f: W::Fabric| async move {
+        // Some worlds begin at zero, and what is due by a moment is due for a task that was just woken too.
+        for past in [Time::ZERO, f.now()] {
+            let ran = Rc::new(Cell::new(false));
+            let other = ran.clone();
+            drop(f.spawn(async move { other.set(true) }));
+            let mut sleeps = 0;
+            while !ran.get() && sleeps < DUE_SLEEPS {
+                f.sleep_until(past).await;
+                sleeps += 1;
+            }
+            holds(ran.get(), "a task that sleeps until what has passed kept a ready one from running")?;
+            f.sleep(Time::from_us(1)).await;
+        }
+        Ok(())
+    };
+    play(make(1), vec![Role::new("client", 0, alone)])
+}
+
 pub fn randomness<W: World>(make: Make<'_, W>) -> Verdict {
     let draw = |seed: u64, disturbed: bool| -> Result<Vec<u64>, crate::Failure> {
         let drawn = Rc::new(RefCell::new(Vec::new()));

@@ -162,6 +162,7 @@ pub fn all<W: World>() -> Vec<Case<W>> {
         refusals::unsupported_is_refused needs always,
         context::files needs always,
         context::timers_in_order needs always,
+        context::due_sleeps_let_others_run needs always,
         context::randomness needs always,
         context::spawn_and_join needs always,
         context::role_names needs always,

@@ -38,3 +38,24 @@ pub trait File: 'static {
     /// [`FileError::Locked`] where another handle has it.
     async fn lock(&self) -> Result<(), FileError>;
 }
+
+/// What the files of a role's instance are in: what [`crate::Fabric`] says of files, each backend says here.
+pub trait Files {
+    /// An open file.
+    type File: File;
+
+    /// See [`crate::Fabric::file`].
+    async fn open(&self, name: &str, mode: FileMode) -> Result<Self::File, FileError>;
+
+    /// See [`crate::Fabric::rename`].
+    async fn rename(&self, from: &str, to: &str) -> Result<(), FileError>;
+
+    /// See [`crate::Fabric::remove`].
+    async fn remove(&self, name: &str) -> Result<(), FileError>;
+
+    /// See [`crate::Fabric::list`].
+    async fn list(&self, prefix: &str) -> Result<Vec<String>, FileError>;
+
+    /// See [`crate::Fabric::sync_directory`].
+    async fn sync(&self) -> Result<(), FileError>;
+}

@@ -1,6 +1,6 @@
 //! Files: a real directory for each role's instance, for worlds that run on a real machine.
 
-use crate::file::{File, FileMode};
+use crate::file::{File, FileMode, Files};
 use crate::{FileError, RoleName};
 use std::cell::RefCell;
 use std::fs;
@@ -135,6 +135,30 @@ impl Folder {
         fs::File::open(self.made()?)
             .and_then(|file| file.sync_all())
             .map_err(|e| error(&self.role.to_string(), &e))
+    }
+}
+
+impl Files for Folder {
+    type File = FolderFile;
+
+    async fn open(&self, name: &str, mode: FileMode) -> Result<FolderFile, FileError> {
+        Folder::open(self, name, mode)
+    }
+
+    async fn rename(&self, from: &str, to: &str) -> Result<(), FileError> {
+        Folder::rename(self, from, to)
+    }
+
+    async fn remove(&self, name: &str) -> Result<(), FileError> {
+        Folder::remove(self, name)
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<String>, FileError> {
+        Folder::list(self, prefix)
+    }
+
+    async fn sync(&self) -> Result<(), FileError> {
+        Folder::sync(self)
     }
 }
 

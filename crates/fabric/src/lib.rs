@@ -1,4 +1,4 @@
-//! What applications are written to, and the `local` world.
+//! What applications are written to, what backends are made of ([`runtime`]), and the `local` world.
 //!
 //! An application is a set of [`Role`]s, each an async function of its context, a [`Fabric`]. A
 //! [`World`] runs roles: `local` here (one process, no network), the twin in virtual time, verbs on
@@ -65,6 +65,7 @@ pub mod local;
 mod queue_pair;
 mod random;
 mod region;
+pub mod runtime;
 mod task;
 mod world;
 
@@ -72,7 +73,7 @@ pub use datagram::{PortAddress, Socket};
 pub use error::{
     ConnectError, DatagramError, DecodeError, FileError, PostError, RegionError, RunError, Unsupported,
 };
-pub use file::{File, FileMode};
+pub use file::{File, FileMode, Files};
 pub use folder::{Base, Folder, FolderFile};
 pub use queue_pair::{
     Address, Completion, Kind, Opcode, Operation, QueuePair, QueuePairOptions, QueuePairState, Status,
@@ -120,6 +121,8 @@ pub trait Fabric: Clone + 'static {
     type Socket: Socket;
     /// An open file.
     type File: File;
+    /// What its files are in.
+    type Files: Files<File = Self::File>;
 
     /// Which role this is, and which instance of it.
     fn role(&self) -> RoleName;
@@ -137,7 +140,8 @@ pub trait Fabric: Clone + 'static {
     fn now(&self) -> Time;
 
     /// Resolves when [`Fabric::now`] is `instant` or later. Timers of one instant fire in the order
-    /// in which they were first polled.
+    /// in which they were first polled. A task that does nothing but sleep until what has passed still
+    /// lets others run.
     fn sleep_until(&self, instant: Time) -> impl Future<Output = ()> + 'static;
 
     /// Resolves after `span`.
@@ -237,22 +241,35 @@ pub trait Fabric: Clone + 'static {
     /// Opens datagram port `port` of this role and instance.
     fn bind(&self, port: u16) -> Result<Self::Socket, DatagramError>;
 
+    /// The files of this role and instance.
+    fn files(&self) -> Self::Files;
+
     /// Opens or creates the file `name` of this role and instance. Names are plain: no `/`, not empty,
     /// neither `.` nor `..`. Files outlive their handles, the role, and its crashes: what was synced
     /// stays, what was not may be lost in part.
-    async fn file(&self, name: &str, mode: FileMode) -> Result<Self::File, FileError>;
+    async fn file(&self, name: &str, mode: FileMode) -> Result<Self::File, FileError> {
+        self.files().open(name, mode).await
+    }
 
     /// Gives file `from` the name `to`, replacing what bore it. One step: never neither, never half.
-    async fn rename(&self, from: &str, to: &str) -> Result<(), FileError>;
+    async fn rename(&self, from: &str, to: &str) -> Result<(), FileError> {
+        self.files().rename(from, to).await
+    }
 
     /// Removes the file `name`.
-    async fn remove(&self, name: &str) -> Result<(), FileError>;
+    async fn remove(&self, name: &str) -> Result<(), FileError> {
+        self.files().remove(name).await
+    }
 
     /// The names of this role's files that begin with `prefix`, sorted.
-    async fn list(&self, prefix: &str) -> Result<Vec<String>, FileError>;
+    async fn list(&self, prefix: &str) -> Result<Vec<String>, FileError> {
+        self.files().list(prefix).await
+    }
 
     /// Makes creations, renames and removals so far survive a crash.
-    async fn sync_directory(&self) -> Result<(), FileError>;
+    async fn sync_directory(&self) -> Result<(), FileError> {
+        self.files().sync().await
+    }
 }
 
 /// A service that peers connect to.

@@ -27,10 +27,14 @@
 //! # Ok::<(), offpath_verbs::VerbsError>(())
 //! ```
 
+use offpath_fabric::runtime::{
+    self, Clock, Owner, Port, Rendezvous, Results, Sleep, Tasks, Timers, WallClock, check_roles,
+};
 use offpath_fabric::*;
 use offpath_quantity::{Bytes, Time};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -58,9 +62,9 @@ pub use ticket::VerbsTicket;
 
 use bindings::ConnectionLibrary;
 use device::Device;
-use executor::{Executor, Owner};
+use executor::Looks;
 use manager::Manager;
-use meeting::Meeting;
+use meeting::{Meeting, Request};
 use queue_pair::Engine;
 use region::Regions;
 use ticket::Tickets;
@@ -244,29 +248,30 @@ pub(crate) struct Core {
     device: Rc<Device>,
     roles: Vec<RoleState>,
     directory: PathBuf,
-    executor: Executor,
+    tasks: Tasks<()>,
+    timers: Timers<WallClock, Infallible>,
+    looks: Looks,
     regions: RefCell<Regions>,
     engine: RefCell<Engine>,
     tickets: Rc<Tickets>,
     meeting: Meeting,
+    rendezvous: Rendezvous<Request>,
     /// Where connections are made by the connection manager.
     manager: Option<Rc<Manager>>,
 }
 
 impl Core {
-    fn role_index(&self, name: &RoleName) -> Option<usize> {
-        self.roles.iter().position(|role| role.name == *name)
-    }
-
     /// Takes from the world whatever belongs to a role whose function returned.
     fn end_role(&self, role: usize) {
         self.roles[role].ended.set(true);
         // Tasks may hold handles whose drop reaches the other cells.
-        drop(self.executor.take_tasks(|owner| owner == Owner::Role(role) || owner == Owner::Function(role)));
-        self.engine.borrow_mut().close_all_of(role, &self.executor);
+        drop(self.tasks.take(|owner| owner.is_of(role)));
+        self.engine.borrow_mut().close_all_of(role, self.timers.clock());
         let regions = self.regions.borrow_mut().take_of(role);
         regions.iter().for_each(|region| region.end());
-        self.meeting.remove_role(role);
+        self.rendezvous.remove_role(role);
+        // Who dialled sees its stream end and dials again, to learn that the role did.
+        self.rendezvous.services.borrow_mut().retain_requests(|(owner, _), _| *owner != role);
     }
 }
 
@@ -278,10 +283,6 @@ pub struct VerbsFabric {
 }
 
 impl VerbsFabric {
-    fn folder(&self) -> Folder {
-        Folder::of(&self.core.directory, self.role())
-    }
-
     fn state(&self) -> &RoleState {
         &self.core.roles[self.role]
     }
@@ -318,6 +319,7 @@ impl Fabric for VerbsFabric {
     type Listener = VerbsListener;
     type Socket = VerbsSocket;
     type File = FolderFile;
+    type Files = Folder;
 
     fn role(&self) -> RoleName {
         self.state().name.clone()
@@ -337,15 +339,15 @@ impl Fabric for VerbsFabric {
     }
 
     fn now(&self) -> Time {
-        self.core.executor.now()
+        self.core.timers.clock().now()
     }
 
     fn sleep_until(&self, instant: Time) -> impl Future<Output = ()> + 'static {
-        executor::Sleep::new(self.core.clone(), instant)
+        Sleep::until(self.core.clone(), instant)
     }
 
     fn compute(&self, _work: Work) -> impl Future<Output = ()> + 'static {
-        executor::yield_now()
+        runtime::yield_now()
     }
 
     fn random_u64(&self) -> u64 {
@@ -361,7 +363,7 @@ impl Fabric for VerbsFabric {
     fn spawn_task(&self, task: LocalBoxFuture<()>) {
         // A role that ended, and whose handles live on in its result, has nobody to run for.
         if !self.state().ended.get() {
-            self.core.executor.spawn(Owner::Role(self.role), task);
+            self.core.tasks.spawn(Owner::Role(self.role), task);
         }
     }
 
@@ -420,27 +422,11 @@ impl Fabric for VerbsFabric {
     }
 
     fn bind(&self, port: u16) -> Result<VerbsSocket, DatagramError> {
-        meeting::bind(self, port)
+        Port::bind(self, port)
     }
 
-    async fn file(&self, name: &str, mode: FileMode) -> Result<FolderFile, FileError> {
-        self.folder().open(name, mode)
-    }
-
-    async fn rename(&self, from: &str, to: &str) -> Result<(), FileError> {
-        self.folder().rename(from, to)
-    }
-
-    async fn remove(&self, name: &str) -> Result<(), FileError> {
-        self.folder().remove(name)
-    }
-
-    async fn list(&self, prefix: &str) -> Result<Vec<String>, FileError> {
-        self.folder().list(prefix)
-    }
-
-    async fn sync_directory(&self) -> Result<(), FileError> {
-        self.folder().sync()
+    fn files(&self) -> Folder {
+        Folder::of(&self.core.directory, self.role())
     }
 }
 
@@ -449,7 +435,7 @@ struct Ending(Rc<Core>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        drop(self.0.executor.take_tasks(|_| true));
+        drop(self.0.tasks.take(|_| true));
         for role in 0..self.0.roles.len() {
             self.0.end_role(role);
         }
@@ -494,59 +480,47 @@ impl World for Verbs {
             device: self.device.clone(),
             roles: states,
             directory: base.path().to_path_buf(),
-            executor: Executor::new(),
+            tasks: Tasks::default(),
+            timers: Timers::new(WallClock::new()),
+            looks: Looks::default(),
             regions: RefCell::default(),
             engine: RefCell::new(engine),
             tickets,
             meeting,
+            rendezvous: Rendezvous::new(roles.iter().map(|role| role.name.clone()).collect()),
             manager,
             world: self,
         });
         let ending = Ending(core.clone());
         meeting::serve(&core);
         manager::serve(&core);
-        let results: Rc<RefCell<Vec<Option<T>>>> =
-            Rc::new(RefCell::new(roles.iter().map(|_| None).collect()));
+        let results = Results::new(roles.len());
         for (index, role) in roles.iter().enumerate() {
             let future = (role.function)(VerbsFabric { core: core.clone(), role: index });
-            let results = results.clone();
-            let task = async move {
-                let value = future.await;
-                results.borrow_mut()[index] = Some(value);
-            };
-            core.executor.spawn(Owner::Function(index), Box::pin(task));
+            core.tasks.spawn(Owner::Function(index), results.keep(index, future));
         }
-        executor::run(&core);
-        let elapsed = core.executor.now();
+        // A device or a peer can always bring work, so nothing stands still.
+        let _ = runtime::run(&core);
+        let elapsed = core.timers.clock().now();
         drop(ending);
-        let values = results.take();
-        let outcome = |(role, value): (&RoleState, Option<T>)| Outcome {
-            name: role.name.clone(),
-            end: value.map_or(RoleEnd::Stopped, RoleEnd::Finished),
-        };
-        Ok(Run { outcomes: core.roles.iter().zip(values).map(outcome).collect(), elapsed })
+        let names = core.roles.iter().map(|role| &role.name);
+        Ok(Run { outcomes: results.outcomes(names, |_| RoleEnd::Stopped), elapsed })
     }
 }
 
 impl Verbs {
     fn check_roles<T>(&self, roles: &[Role<VerbsFabric, T>]) -> Result<(), RunError> {
-        let refuse = |reason: String| Err(RunError::BadRoles { reason });
-        if !roles.iter().any(|role| role.main) {
-            return refuse("none of them is a main one, so the run would not end; give one that ends".into());
-        }
-        let names = roles.iter().map(|role| &role.name).chain(self.peers.keys());
-        for name in names.clone() {
-            if !Folder::is_plain(&name.role) || name.role.len() > meeting::NAME_MAX {
-                return refuse(format!(
+        check_roles(roles, self.peers.keys())?;
+        let unfit = |name: &&RoleName| !Folder::is_plain(&name.role) || name.role.len() > meeting::NAME_MAX;
+        match roles.iter().map(|role| &role.name).chain(self.peers.keys()).find(unfit) {
+            Some(name) => Err(RunError::BadRoles {
+                reason: format!(
                     "`{}` is no name for a role; use up to {} letters and digits",
                     name.role,
                     meeting::NAME_MAX
-                ));
-            }
-            if names.clone().filter(|other| *other == name).count() > 1 {
-                return refuse(format!("there are two of {name}; number the instances from 0"));
-            }
+                ),
+            }),
+            None => Ok(()),
         }
-        Ok(())
     }
 }

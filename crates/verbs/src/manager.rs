@@ -8,9 +8,9 @@
 use crate::Core;
 use crate::bindings::*;
 use crate::device::{Device, last_error};
-use crate::executor::Owner;
 use crate::queue_pair::At;
 use crate::{VerbsError, queue_pair::Parameters};
+use offpath_fabric::runtime::Owner;
 use socket2::SockAddr;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -332,14 +332,14 @@ impl Manager {
 pub(crate) fn serve(core: &Rc<Core>) {
     let Some(manager) = core.manager.clone() else { return };
     let own = core.clone();
-    core.executor.spawn(
-        Owner::World,
+    core.tasks.spawn(
+        Owner::Backend,
         Box::pin(async move {
             // SAFETY: the manager, and with it the channel, is alive.
             let descriptor = unsafe { (*manager.channel.as_ptr()).fd };
             loop {
                 if !manager.turn(&own) {
-                    own.executor.descriptor(descriptor, libc::POLLIN).await;
+                    own.looks.descriptor(descriptor, libc::POLLIN).await;
                 }
             }
         }),

@@ -20,23 +20,21 @@
 //! connection there, and no `COMMIT` and `READY` are sent: a request with the token says the one, its answer
 //! the other.
 
-use crate::executor::Owner;
 use crate::manager::Token;
 use crate::queue_pair::{Parameters, VerbsQueuePair};
 use crate::{Core, VerbsFabric};
+use offpath_fabric::runtime::{Datagram, Owner, Port, Rendezvous, Sends, Service, check_queue_pair};
 use offpath_fabric::*;
 use offpath_quantity::Time;
 use rand_core::RngCore;
 use socket2::{Domain, Protocol, SockAddr, Socket as RawSocket, Type};
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::poll_fn;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 
 const CONNECT: u8 = 1;
 const ANSWER: u8 = 2;
@@ -57,52 +55,21 @@ pub(crate) const NAME_MAX: usize = 48;
 const DATAGRAM_NAMES: usize = 128;
 /// One Ethernet frame of 1500 B, less the IPv4, UDP and own headers.
 const DATAGRAM_MAX: usize = 1472 - DATAGRAM_NAMES;
-/// How many datagrams wait at a socket before more are dropped.
-const DATAGRAMS_WAITING: usize = 1024;
 /// How long a dialler waits before it dials again.
 const DIAL_AGAIN: Time = Time::from_ms(2);
 
-/// Someone who wants to be accepted.
-struct Request {
+/// Someone who wants to be accepted, by the stream that it dialled.
+pub struct Request {
     from: RoleName,
     parameters: Parameters,
     stream: Stream,
 }
 
-struct Waiting {
-    datagrams: VecDeque<(Vec<u8>, PortAddress)>,
-    readers: Vec<Waker>,
-}
-
-type Service = (usize, String);
-
-/// Where the processes of a run meet.
+/// The sockets at which the processes of a run meet.
 pub(crate) struct Meeting {
     pub local: SocketAddr,
     listener: TcpListener,
     datagrams: UdpSocket,
-    state: RefCell<State>,
-}
-
-#[derive(Default)]
-struct State {
-    listening: BTreeSet<Service>,
-    requests: BTreeMap<Service, VecDeque<Request>>,
-    published: BTreeMap<Service, Address>,
-    sockets: BTreeMap<(usize, u16), Waiting>,
-    /// Everyone who waits for something to change here.
-    waiting: Vec<Waker>,
-}
-
-impl State {
-    fn changed(&mut self) {
-        self.waiting.drain(..).for_each(Waker::wake);
-    }
-
-    fn wait<T>(&mut self, context: &Context<'_>) -> Poll<T> {
-        self.waiting.push(context.waker().clone());
-        Poll::Pending
-    }
 }
 
 impl Meeting {
@@ -121,18 +88,8 @@ impl Meeting {
             };
             listener.set_nonblocking(true)?;
             datagrams.set_nonblocking(true)?;
-            return Ok(Meeting { local, listener, datagrams, state: RefCell::default() });
+            return Ok(Meeting { local, listener, datagrams });
         }
-    }
-
-    /// Ends whatever a role offered; those who wait for it look again.
-    pub fn remove_role(&self, role: usize) {
-        let mut state = self.state.borrow_mut();
-        state.listening.retain(|(owner, _)| *owner != role);
-        state.requests.retain(|(owner, _), _| *owner != role);
-        state.sockets.retain(|(owner, _), _| *owner != role);
-        state.published.retain(|(owner, _), _| *owner != role);
-        state.changed();
     }
 }
 
@@ -195,7 +152,7 @@ impl Stream {
         match socket.connect(&SockAddr::from(address)) {
             Ok(()) => {}
             Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {
-                core.executor.descriptor(socket.as_raw_fd(), libc::POLLOUT).await;
+                core.looks.descriptor(socket.as_raw_fd(), libc::POLLOUT).await;
                 if let Some(error) = socket.take_error()? {
                     return Err(error);
                 }
@@ -249,7 +206,7 @@ impl Stream {
     async fn wait(&self, error: io::Error, events: i16) -> io::Result<()> {
         match error.kind() {
             ErrorKind::WouldBlock => {
-                self.core.executor.descriptor(self.stream.as_raw_fd(), events).await;
+                self.core.looks.descriptor(self.stream.as_raw_fd(), events).await;
                 Ok(())
             }
             ErrorKind::Interrupted => Ok(()),
@@ -261,8 +218,8 @@ impl Stream {
 /// Serves the process's sockets for as long as the run lasts.
 pub(crate) fn serve(core: &Rc<Core>) {
     let own = core.clone();
-    core.executor.spawn(
-        Owner::World,
+    core.tasks.spawn(
+        Owner::Backend,
         Box::pin(async move {
             loop {
                 match own.meeting.listener.accept() {
@@ -271,23 +228,23 @@ pub(crate) fn serve(core: &Rc<Core>) {
                         let core = own.clone();
                         // A stream that ends or says nonsense is dropped; its dialler sees that.
                         let task = async move { drop(answer(core, stream).await) };
-                        own.executor.spawn(Owner::World, Box::pin(task));
+                        own.tasks.spawn(Owner::Backend, Box::pin(task));
                     }
-                    Err(_) => own.executor.descriptor(own.meeting.listener.as_raw_fd(), libc::POLLIN).await,
+                    Err(_) => own.looks.descriptor(own.meeting.listener.as_raw_fd(), libc::POLLIN).await,
                 }
             }
         }),
     );
     let own = core.clone();
-    core.executor.spawn(
-        Owner::World,
+    core.tasks.spawn(
+        Owner::Backend,
         Box::pin(async move {
             let mut datagram = [0; 2048];
             loop {
                 match own.meeting.datagrams.recv_from(&mut datagram) {
                     Ok((length, _)) => own.deliver(&datagram[..length]),
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                        own.executor.descriptor(own.meeting.datagrams.as_raw_fd(), libc::POLLIN).await;
+                        own.looks.descriptor(own.meeting.datagrams.as_raw_fd(), libc::POLLIN).await;
                     }
                     // An earlier datagram found nobody, which UDP does not promise to tell.
                     Err(_) => {}
@@ -301,14 +258,8 @@ impl Core {
     fn deliver(&self, datagram: &[u8]) {
         let mut reader = Reader(datagram);
         let (Some(to), Some(from)) = (reader.port(), reader.port()) else { return };
-        let Some(role) = self.role_index(&to.role) else { return };
-        let mut state = self.meeting.state.borrow_mut();
-        if let Some(socket) = state.sockets.get_mut(&(role, to.port))
-            && socket.datagrams.len() < DATAGRAMS_WAITING
-        {
-            socket.datagrams.push_back((reader.0.to_vec(), from));
-            socket.readers.drain(..).for_each(Waker::wake);
-        }
+        let Some(role) = self.rendezvous.number_of(&to.role) else { return };
+        self.rendezvous.ports.borrow_mut().deliver(role, to.port, reader.0.to_vec(), from);
     }
 }
 
@@ -322,7 +273,7 @@ async fn answer(core: Rc<Core>, stream: Stream) -> io::Result<()> {
     let mut reader = Reader(&body);
     let to = reader.role().ok_or_else(nonsense)?;
     let service = reader.name().ok_or_else(nonsense)?;
-    let Some(role) = core.role_index(&to) else { return stream.send(UNKNOWN, &[]).await };
+    let Some(role) = core.rendezvous.number_of(&to) else { return stream.send(UNKNOWN, &[]).await };
     if core.roles[role].ended.get() {
         return stream.send(ENDED, &[]).await;
     }
@@ -333,23 +284,21 @@ async fn answer(core: Rc<Core>, stream: Stream) -> io::Result<()> {
             if reader.array() != Some([u8::from(core.manager.is_some())]) {
                 return stream.send(OTHERWISE, &[]).await;
             }
-            let mut state = core.meeting.state.borrow_mut();
-            let requests = state.requests.entry((role, service)).or_default();
-            requests.push_back(Request { from, parameters, stream });
-            state.changed();
+            let request = Request { from, parameters, stream };
+            core.rendezvous.services.borrow_mut().ask((role, service), request);
             Ok(())
         }
         RESOLVE => {
             let key = (role, service);
             let found = poll_fn(|context| {
-                let mut state = core.meeting.state.borrow_mut();
-                if let Some(address) = state.published.get(&key) {
-                    return Poll::Ready(Some(*address));
+                let mut services = core.rendezvous.services.borrow_mut();
+                if let Some(address) = services.published(&key) {
+                    return Poll::Ready(Some(address));
                 }
                 if core.roles[role].ended.get() {
                     return Poll::Ready(None);
                 }
-                state.wait(context)
+                services.wait(context)
             });
             match found.await {
                 Some(address) => stream.send(ADDRESS, &address.to_bytes()).await,
@@ -358,18 +307,6 @@ async fn answer(core: Rc<Core>, stream: Stream) -> io::Result<()> {
         }
         _ => Err(nonsense()),
     }
-}
-
-fn check(queue_pair: &VerbsQueuePair, kind: Kind, state: QueuePairState) -> Result<(), ConnectError> {
-    let (is, of) = (queue_pair.state(), queue_pair.options().kind);
-    if (is, of) == (state, kind) {
-        return Ok(());
-    }
-    let next_step = match kind {
-        Kind::Rc => "make a new one with `QueuePairOptions::rc`",
-        Kind::Ud => "make a new one with `QueuePairOptions::ud`",
-    };
-    Err(ConnectError::WrongQueuePair { kind: of, state: is, next_step })
 }
 
 fn check_name(peer: &RoleName, service: &str) -> Result<(), ConnectError> {
@@ -388,7 +325,7 @@ pub struct VerbsListener {
 
 impl Drop for VerbsListener {
     fn drop(&mut self) {
-        self.core.meeting.state.borrow_mut().listening.remove(&self.service);
+        self.core.rendezvous.services.borrow_mut().stop_listening(&self.service);
     }
 }
 
@@ -396,10 +333,7 @@ pub(crate) fn listen(fabric: &VerbsFabric, service: &str) -> Result<VerbsListene
     let own = fabric.role();
     check_name(&own, service)?;
     let key = (fabric.role, service.to_string());
-    let mut state = fabric.core.meeting.state.borrow_mut();
-    if !state.listening.insert(key.clone()) {
-        return Err(ConnectError::ServiceTaken { role: own, service: service.into() });
-    }
+    fabric.core.rendezvous.services.borrow_mut().listen(key.clone(), &own)?;
     Ok(VerbsListener { core: fabric.core.clone(), service: key })
 }
 
@@ -422,11 +356,11 @@ impl Listener for VerbsListener {
     async fn accept(&self, queue_pair: &VerbsQueuePair) -> Result<RoleName, ConnectError> {
         loop {
             let next = poll_fn(|context| {
-                check(queue_pair, Kind::Rc, QueuePairState::Initialised)?;
-                let mut state = self.core.meeting.state.borrow_mut();
-                match state.requests.get_mut(&self.service).and_then(VecDeque::pop_front) {
+                check_queue_pair(queue_pair, Kind::Rc, QueuePairState::Initialised)?;
+                let mut services = self.core.rendezvous.services.borrow_mut();
+                match services.next_request(&self.service) {
                     Some(request) => Poll::Ready(Ok(request)),
-                    None => state.wait(context),
+                    None => services.wait(context),
                 }
             });
             let Request { from, parameters: peer, stream } = next.await?;
@@ -436,7 +370,7 @@ impl Listener for VerbsListener {
                 service: self.service.1.clone(),
                 reason,
             };
-            let check = || check(queue_pair, Kind::Rc, QueuePairState::Initialised);
+            let check = || check_queue_pair(queue_pair, Kind::Rc, QueuePairState::Initialised);
             let (core, at) = (&self.core, queue_pair.at());
             // A peer that gave up meanwhile is passed over.
             if let Some(manager) = &core.manager {
@@ -502,7 +436,7 @@ enum Once<T> {
 
 fn address_of(fabric: &VerbsFabric, peer: &RoleName) -> Result<SocketAddr, ConnectError> {
     let core = &fabric.core;
-    let own = core.role_index(peer).map(|_| core.meeting.local);
+    let own = core.rendezvous.number_of(peer).map(|_| core.meeting.local);
     own.or_else(|| core.world.peers.get(peer).copied())
         .ok_or_else(|| ConnectError::NoSuchRole { peer: peer.clone() })
 }
@@ -554,7 +488,7 @@ pub(crate) async fn connect(
     peer: RoleName,
     service: &str,
 ) -> Result<(), ConnectError> {
-    check(queue_pair, Kind::Rc, QueuePairState::Initialised)?;
+    check_queue_pair(queue_pair, Kind::Rc, QueuePairState::Initialised)?;
     let limit = queue_pair.options().connect_timeout;
     let core = &fabric.core;
     let once = async |stream: Stream| {
@@ -613,16 +547,10 @@ pub(crate) fn publish(
     service: &str,
     queue_pair: &VerbsQueuePair,
 ) -> Result<(), ConnectError> {
-    check_name(&fabric.role(), service)?;
-    check(queue_pair, Kind::Ud, QueuePairState::Ready)?;
-    let mut state = fabric.core.meeting.state.borrow_mut();
-    let key = (fabric.role, service.to_string());
-    if state.published.contains_key(&key) {
-        return Err(ConnectError::ServiceTaken { role: fabric.role(), service: service.into() });
-    }
-    state.published.insert(key, queue_pair.address());
-    state.changed();
-    Ok(())
+    let own = fabric.role();
+    check_name(&own, service)?;
+    let service = (fabric.role, service.to_string());
+    fabric.core.rendezvous.services.borrow_mut().publish(service, &own, queue_pair)
 }
 
 pub(crate) async fn resolve(
@@ -646,79 +574,40 @@ pub(crate) async fn resolve(
 }
 
 /// A datagram port of the verbs world.
-pub struct VerbsSocket {
-    fabric: VerbsFabric,
-    port: u16,
-}
+pub type VerbsSocket = Port<VerbsFabric>;
 
-impl Drop for VerbsSocket {
-    fn drop(&mut self) {
-        let key = (self.fabric.role, self.port);
-        self.fabric.core.meeting.state.borrow_mut().sockets.remove(&key);
+impl Sends for VerbsFabric {
+    type Asking = Request;
+
+    fn at(&self) -> (&Rendezvous<Request>, usize) {
+        (&self.core.rendezvous, self.role)
     }
-}
 
-pub(crate) fn bind(fabric: &VerbsFabric, port: u16) -> Result<VerbsSocket, DatagramError> {
-    let mut state = fabric.core.meeting.state.borrow_mut();
-    let key = (fabric.role, port);
-    if state.sockets.contains_key(&key) {
-        return Err(DatagramError::PortTaken { role: fabric.role(), port });
-    }
-    state.sockets.insert(key, Waiting { datagrams: VecDeque::new(), readers: Vec::new() });
-    Ok(VerbsSocket { fabric: fabric.clone(), port })
-}
-
-impl Socket for VerbsSocket {
     fn datagram_max(&self) -> usize {
         DATAGRAM_MAX
     }
 
-    fn address(&self) -> PortAddress {
-        PortAddress { role: self.fabric.role(), port: self.port }
-    }
-
-    async fn send_to(&self, bytes: &[u8], to: &PortAddress) -> Result<(), DatagramError> {
-        if bytes.len() > DATAGRAM_MAX {
-            return Err(DatagramError::TooLong { length: bytes.len(), bound: DATAGRAM_MAX });
-        }
-        let address = address_of(&self.fabric, &to.role)
-            .map_err(|_| DatagramError::NoSuchRole { peer: to.role.clone() })?;
+    async fn send_datagram(&self, datagram: Datagram<'_>) -> Result<(), DatagramError> {
+        let Datagram { bytes, from, to } = datagram;
+        let address =
+            address_of(self, &to.role).map_err(|_| DatagramError::NoSuchRole { peer: to.role.clone() })?;
         let mut datagram = Vec::with_capacity(DATAGRAM_NAMES + bytes.len());
         put_port(&mut datagram, to);
-        put_port(&mut datagram, &self.address());
+        put_port(&mut datagram, from);
         datagram.extend_from_slice(bytes);
-        let core = &self.fabric.core;
+        let core = &self.core;
         loop {
             match core.meeting.datagrams.send_to(&datagram, address) {
                 Ok(_) => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    core.executor.descriptor(core.meeting.datagrams.as_raw_fd(), libc::POLLOUT).await;
+                    core.looks.descriptor(core.meeting.datagrams.as_raw_fd(), libc::POLLOUT).await;
                 }
                 // An earlier datagram found nobody; this one has not been sent yet.
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
                 Err(error) => {
-                    return Err(DatagramError::System { port: self.port, reason: error.to_string() });
+                    return Err(DatagramError::System { port: from.port, reason: error.to_string() });
                 }
             }
         }
-    }
-
-    async fn receive_from(&self, into: &mut [u8]) -> Result<(usize, PortAddress), DatagramError> {
-        let (bytes, from) = poll_fn(|context| {
-            let mut state = self.fabric.core.meeting.state.borrow_mut();
-            let Some(socket) = state.sockets.get_mut(&(self.fabric.role, self.port)) else {
-                let reason = "the role of this socket ended".into();
-                return Poll::Ready(Err(DatagramError::System { port: self.port, reason }));
-            };
-            if let Some(datagram) = socket.datagrams.pop_front() {
-                return Poll::Ready(Ok(datagram));
-            }
-            socket.readers.push(context.waker().clone());
-            Poll::Pending
-        })
-        .await?;
-        let length = bytes.len().min(into.len());
-        into[..length].copy_from_slice(&bytes[..length]);
-        Ok((length, from))
     }
 }

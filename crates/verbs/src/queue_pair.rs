@@ -8,11 +8,11 @@
 use crate::bindings::*;
 use crate::device::{CompletionQueue, Device, EventChannel, QUEUE_KEY, path};
 use crate::direct::Link;
-use crate::executor::Executor;
 use crate::manager::{Agreed, Connection};
 use crate::region::{HEADER, Scratch, VerbsRegion};
 use crate::ticket::{Completer, Tickets, VerbsTicket};
 use crate::{Core, VerbsFabric};
+use offpath_fabric::runtime::{Clock, WallClock, check_options};
 use offpath_fabric::*;
 use offpath_quantity::Time;
 use std::borrow::Borrow;
@@ -423,7 +423,7 @@ impl Engine {
 
     /// Takes completions, and gives up on devices that do not flush. Says whether there was anything.
     #[inline]
-    pub fn turn(&mut self, clock: &Executor) -> bool {
+    pub fn turn(&mut self, clock: &WallClock) -> bool {
         let mut any = false;
         for queue in 0..self.queues.len() {
             loop {
@@ -510,7 +510,7 @@ impl Engine {
     }
 
     /// Reads what the descriptors have.
-    pub fn take_events(&mut self, clock: &Executor) {
+    pub fn take_events(&mut self, clock: &WallClock) {
         if let Some(channel) = &self.channel {
             channel.drain();
         }
@@ -529,7 +529,7 @@ impl Engine {
         }
     }
 
-    fn complete(&mut self, work: &ibv_wc, clock: &Executor) {
+    fn complete(&mut self, work: &ibv_wc, clock: &WallClock) {
         let (number, at) = (work.wr_id as u32, At::of(work.wr_id));
         let status = status(work.status);
         if work.wr_id >> 62 == 2 {
@@ -569,7 +569,7 @@ impl Engine {
         number: u32,
         place: usize,
         status: Status,
-        clock: &Executor,
+        clock: &WallClock,
     ) {
         let slot = self.shared.get_mut(place).and_then(Option::as_mut).and_then(|s| s.slots.remove(&number));
         let Some(slot) = slot else { return };
@@ -606,7 +606,7 @@ impl Engine {
     }
 
     /// Closes a queue pair.
-    fn close(&mut self, at: At, clock: &Executor) {
+    fn close(&mut self, at: At, clock: &WallClock) {
         if self.pair(at).is_none() {
             return;
         }
@@ -623,7 +623,7 @@ impl Engine {
         }
     }
 
-    pub fn close_all_of(&mut self, role: usize, clock: &Executor) {
+    pub fn close_all_of(&mut self, role: usize, clock: &WallClock) {
         let seats = self.seats.iter().enumerate();
         let own: Vec<_> = seats
             .filter(|(_, s)| s.pair.as_ref().is_some_and(|pair| pair.role == role))
@@ -901,14 +901,7 @@ fn make(
     if options.kind == Kind::Ud && shared.is_some() {
         return refuse("UD queue pairs on a shared receive queue", "use an RC queue pair");
     }
-    let deepest = options.send_depth.max(options.receive_depth);
-    for (what, asked, bound) in
-        [("an inline payload", options.inline_max, can.inline_max), ("a queue depth", deepest, can.depth_max)]
-    {
-        if asked > bound {
-            return refuse(&format!("{what} of {asked} (at most {bound})"), "ask for less");
-        }
-    }
+    check_options(&options, &can)?;
     let shared = match shared {
         Some(shared) => Some(shared.raw().ok_or_else(|| {
             fabric.unsupported("a shared receive queue of a role that ended", "make another")
@@ -941,7 +934,7 @@ struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.core.engine.borrow_mut().close(self.at, &self.core.executor);
+        self.core.engine.borrow_mut().close(self.at, self.core.timers.clock());
     }
 }
 
@@ -1056,7 +1049,7 @@ impl VerbsQueuePair {
         let Handle { core, at, .. } = &*self.0;
         let mut engine = core.engine.borrow_mut();
         if engine.pair(*at).is_some() {
-            engine.fail(at.seat, core.executor.now());
+            engine.fail(at.seat, core.timers.clock().now());
         }
     }
 
@@ -1151,7 +1144,7 @@ impl VerbsQueuePair {
         if failed {
             pair.settle(&core.tickets);
         } else if posted < all && pair.sends.slots.front().is_some_and(Slot::is_held) {
-            engine.fail(*seat, core.executor.now());
+            engine.fail(*seat, core.timers.clock().now());
         }
         Ok(())
     }
@@ -1378,7 +1371,7 @@ impl QueuePair for VerbsQueuePair {
     }
 
     fn close(&self) {
-        self.0.core.engine.borrow_mut().close(self.0.at, &self.0.core.executor);
+        self.0.core.engine.borrow_mut().close(self.0.at, self.0.core.timers.clock());
     }
 }
 

@@ -6,9 +6,9 @@
 use crate::bindings::ibv_mr;
 use crate::device::{Device, access_flags};
 use crate::{Core, VerbsFabric};
+use offpath_fabric::runtime::{Ledger, Registration};
 use offpath_fabric::{Access, Endpoint, Region, RegionError, RemoteRegion};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::io;
 use std::ptr::NonNull;
 use std::rc::{Rc, Weak};
@@ -67,7 +67,7 @@ impl Drop for Mapping {
 #[derive(Default)]
 pub(crate) struct Regions {
     /// Bytes in use, by role and memory.
-    used: BTreeMap<(usize, String), u64>,
+    used: Ledger<(usize, String)>,
     /// What is registered, by role, so that a role's end can reach it.
     live: Vec<(usize, Weak<Inner>)>,
 }
@@ -84,12 +84,11 @@ impl Regions {
 pub(crate) struct Inner {
     core: Weak<Core>,
     device: Rc<Device>,
-    role: usize,
-    memory: String,
-    registration: Cell<Option<NonNull<ibv_mr>>>,
+    place: (usize, String),
+    registration: Registration,
+    /// The device's own, until it is deregistered.
+    handle: Cell<Option<NonNull<ibv_mr>>>,
     local_key: u32,
-    remote_key: u32,
-    length: u64,
     /// `None` only where the device did not let go of it.
     mapping: RefCell<Option<Mapping>>,
     start: NonNull<u8>,
@@ -97,18 +96,18 @@ pub(crate) struct Inner {
 
 impl Inner {
     pub fn end(&self) {
-        let Some(registration) = self.registration.take() else { return };
+        let Some(handle) = self.handle.take() else { return };
+        self.registration.end();
         // SAFETY: registered by us and not deregistered before.
-        let result = unsafe { (self.device.library().ibv_dereg_mr)(registration.as_ptr()) };
+        let result = unsafe { (self.device.library().ibv_dereg_mr)(handle.as_ptr()) };
         if result != 0 {
             // The device may still write there, so the pages must never serve anything else.
             std::mem::forget(self.mapping.borrow_mut().take());
         }
         if let Some(core) = self.core.upgrade()
             && let Ok(mut regions) = core.regions.try_borrow_mut()
-            && let Some(used) = regions.used.get_mut(&(self.role, self.memory.clone()))
         {
-            *used = used.saturating_sub(self.length);
+            regions.used.give_back(&self.place, self.registration.length);
         }
     }
 }
@@ -126,8 +125,8 @@ pub struct VerbsRegion(Rc<Inner>);
 impl std::fmt::Debug for VerbsRegion {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("VerbsRegion")
-            .field("key", &self.0.remote_key)
-            .field("length", &self.0.length)
+            .field("key", &self.0.registration.key)
+            .field("length", &self.0.registration.length)
             .finish()
     }
 }
@@ -148,11 +147,6 @@ pub(crate) fn register(
 ) -> Result<VerbsRegion, RegionError> {
     let (core, role) = (&fabric.core, fabric.role);
     let state = &core.roles[role];
-    let Some(place) = core.world.memories.iter().find(|m| m.name == memory) else {
-        let known: Vec<_> = core.world.memories.iter().map(|m| format!("`{}`", m.name)).collect();
-        let known = known.join(", ");
-        return Err(RegionError::NoSuchMemory { role: state.name.clone(), memory: memory.into(), known });
-    };
     if access.includes(Access::ON_DEMAND) && !core.device.on_demand {
         return Err(fabric.unsupported("on-demand paging", "register without `ON_DEMAND`").into());
     }
@@ -160,16 +154,16 @@ pub(crate) fn register(
         return Err(fabric.unsupported("registering for a role that ended", "register before").into());
     }
     let mut regions = core.regions.borrow_mut();
-    let used = regions.used.entry((role, memory.to_string())).or_default();
-    let free = place.capacity.get().saturating_sub(*used);
+    let place = (role, memory.to_string());
+    let free = regions.used.left(&place, &state.name, &core.world.memories, (memory, length))?;
     let full = |free| RegionError::OutOfMemory { memory: memory.into(), asked: length, free };
-    let (Ok(size), true) = (usize::try_from(length), length <= free) else { return Err(full(free)) };
+    let size = usize::try_from(length).map_err(|_| full(free))?;
     let mapping = Mapping::new(size, core.world.huge_pages).map_err(|_| full(free))?;
     let start = mapping.start;
     // SAFETY: the mapping lives in the region, which deregisters before it goes.
     let made = unsafe { core.device.register(start.as_ptr(), size.max(1), access_flags(access)) };
-    let registration = match made {
-        Ok(registration) => registration,
+    let handle = match made {
+        Ok(handle) => handle,
         Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => {
             return Err(full(free.min(lockable())));
         }
@@ -178,18 +172,16 @@ pub(crate) fn register(
             return Err(fabric.unsupported(&feature, "ask for less, or for fewer rights").into());
         }
     };
-    *used += length;
+    regions.used.take(place.clone(), length);
     // SAFETY: the registration is alive.
-    let (local_key, remote_key) = unsafe { ((*registration.as_ptr()).lkey, (*registration.as_ptr()).rkey) };
+    let (local_key, remote_key) = unsafe { ((*handle.as_ptr()).lkey, (*handle.as_ptr()).rkey) };
     let inner = Rc::new(Inner {
         core: Rc::downgrade(core),
         device: core.device.clone(),
-        role,
-        memory: memory.into(),
-        registration: Cell::new(Some(registration)),
+        place,
+        registration: Registration::new(role, remote_key, length, access),
+        handle: Cell::new(Some(handle)),
         local_key,
-        remote_key,
-        length,
         mapping: RefCell::new(Some(mapping)),
         start,
     });
@@ -212,14 +204,7 @@ impl VerbsRegion {
 
     /// Whether the range lies in the region and the region is registered.
     pub(crate) fn check(&self, offset: u64, length: u64) -> Result<(), RegionError> {
-        let bound = self.0.length;
-        if self.0.registration.get().is_none() {
-            return Err(RegionError::Deregistered { key: self.0.remote_key });
-        }
-        match offset.checked_add(length) {
-            Some(end) if end <= bound => Ok(()),
-            _ => Err(RegionError::OutOfRange { offset, length, bound }),
-        }
+        self.0.registration.check(offset, length)
     }
 
     /// The first byte of a range that was checked.
@@ -229,10 +214,7 @@ impl VerbsRegion {
 
     /// The aligned word at `offset`.
     fn word(&self, offset: u64) -> Result<&AtomicU64, RegionError> {
-        self.check(offset, WORD as u64)?;
-        if !offset.is_multiple_of(WORD as u64) {
-            return Err(RegionError::Unaligned { offset });
-        }
+        self.0.registration.check_word(offset)?;
         // SAFETY: in range, aligned (mappings begin at a page), alive as long as this handle, and only
         // ever accessed by atomics and by the device.
         Ok(unsafe { AtomicU64::from_ptr(self.at(offset).cast()) })
@@ -246,12 +228,11 @@ fn before_words(start: *mut u8, length: usize) -> usize {
 
 impl Region for VerbsRegion {
     fn length(&self) -> u64 {
-        self.0.length
+        self.0.registration.length
     }
 
     fn remote(&self) -> RemoteRegion {
-        let Inner { remote_key, length, .. } = *self.0;
-        RemoteRegion { endpoint: Endpoint(0), key: remote_key, base: self.address(0), length }
+        RemoteRegion { endpoint: Endpoint(0), base: self.address(0), ..self.0.registration.remote() }
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), RegionError> {

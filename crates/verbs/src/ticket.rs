@@ -174,10 +174,10 @@ impl Future for VerbsTicket {
         // The device may be done already, and looking costs less than a round of the executor.
         // A waker that polls at once would find the engine in use, and is told later.
         if core.tickets.is_waiting(*place)
-            && core.executor.may_look()
+            && core.looks.may_look()
             && let Ok(mut engine) = core.engine.try_borrow_mut()
         {
-            engine.turn(&core.executor);
+            engine.turn(core.timers.clock());
         }
         match core.tickets.take(*place) {
             Some(completion) => {

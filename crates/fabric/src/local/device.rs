@@ -1,9 +1,10 @@
 //! The device: queue pairs, the execution of their requests, DMA.
 
 use super::memory::{self, LocalRegion};
-use super::{Core, DEPTH_MAX, INLINE_MAX, LocalFabric, RC_MESSAGE_MAX, UD_MESSAGE_MAX};
+use super::{Core, RC_MESSAGE_MAX, UD_MESSAGE_MAX};
 use crate::queue_pair::*;
 use crate::region::{Access, Endpoint, MemoryAt, Region, RemoteAddress, Slice};
+use crate::runtime::check_options;
 use crate::task::{Completer, Ticket, ticket};
 use crate::{PostError, Unsupported};
 use std::collections::{BTreeMap, VecDeque};
@@ -176,7 +177,7 @@ impl Device {
         if let Some(delay) = again {
             pair.attempts += 1;
             pair.stall = Stall::Timer;
-            core.executor.retry_after(delay, number);
+            core.timers.after(delay, number);
         }
     }
 
@@ -421,15 +422,7 @@ pub(super) fn create(
     role: usize,
     options: QueuePairOptions,
 ) -> Result<LocalQueuePair, Unsupported> {
-    let deepest = options.send_depth.max(options.receive_depth);
-    for (what, asked, bound) in
-        [("an inline payload", options.inline_max, INLINE_MAX), ("a queue depth", deepest, DEPTH_MAX)]
-    {
-        if asked > bound {
-            let feature = format!("{what} of {asked} (at most {bound})");
-            return Err(LocalFabric::unsupported(&feature, "ask for less"));
-        }
-    }
+    check_options(&options, &core.world.supports())?;
     let mut device = core.device.borrow_mut();
     device.last_number += 1;
     let number = device.last_number;

@@ -1,9 +1,10 @@
 //! Regions: bytes in a cell, found by key.
 
 use super::{Core, LocalFabric};
-use crate::region::{Access, Endpoint, Region, RemoteAddress, RemoteRegion};
+use crate::region::{Access, Region, RemoteAddress, RemoteRegion};
+use crate::runtime::{Ledger, Registration};
 use crate::{RegionError, Status};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 
@@ -12,22 +13,20 @@ pub(super) struct Regions {
     by_key: BTreeMap<u32, Weak<Inner>>,
     last_key: u32,
     /// Bytes in use, by role and memory.
-    used: BTreeMap<(usize, String), u64>,
+    used: Ledger<(usize, String)>,
 }
 
 impl Regions {
     fn end(&mut self, inner: &Inner) {
-        if inner.registered.replace(false) {
-            self.by_key.remove(&inner.key);
-            if let Some(used) = self.used.get_mut(&(inner.role, inner.memory.clone())) {
-                *used -= inner.length;
-            }
+        if inner.registration.end() {
+            self.by_key.remove(&inner.registration.key);
+            self.used.give_back(&inner.place, inner.registration.length);
         }
     }
 
     pub(super) fn deregister_all_of(&mut self, role: usize) {
         let regions: Vec<_> =
-            self.by_key.values().filter_map(Weak::upgrade).filter(|r| r.role == role).collect();
+            self.by_key.values().filter_map(Weak::upgrade).filter(|r| r.registration.role == role).collect();
         for region in &regions {
             self.end(region);
         }
@@ -36,12 +35,8 @@ impl Regions {
 
 struct Inner {
     core: Weak<Core>,
-    role: usize,
-    memory: String,
-    key: u32,
-    length: u64,
-    access: Access,
-    registered: Cell<bool>,
+    place: (usize, String),
+    registration: Registration,
     bytes: RefCell<Vec<u8>>,
 }
 
@@ -61,7 +56,10 @@ pub struct LocalRegion(Rc<Inner>);
 
 impl std::fmt::Debug for LocalRegion {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LocalRegion").field("key", &self.0.key).field("length", &self.0.length).finish()
+        f.debug_struct("LocalRegion")
+            .field("key", &self.0.registration.key)
+            .field("length", &self.0.registration.length)
+            .finish()
     }
 }
 
@@ -72,33 +70,21 @@ pub(super) fn register(
     length: u64,
     access: Access,
 ) -> Result<LocalRegion, RegionError> {
-    let state = &core.roles[role];
-    let Some(place) = state.memories.iter().find(|m| m.name == memory) else {
-        let known: Vec<_> = state.memories.iter().map(|m| format!("`{}`", m.name)).collect();
-        let known = known.join(", ");
-        return Err(RegionError::NoSuchMemory { role: state.name.clone(), memory: memory.into(), known });
-    };
     if access.includes(Access::ON_DEMAND) {
         return Err(LocalFabric::unsupported("on-demand paging", "register without `ON_DEMAND`").into());
     }
+    let state = &core.roles[role];
     let mut regions = core.regions.borrow_mut();
-    let used = regions.used.entry((role, memory.to_string())).or_default();
-    let free = place.capacity.get() - *used;
-    let full = RegionError::OutOfMemory { memory: memory.into(), asked: length, free };
-    let (Ok(size), true) = (usize::try_from(length), length <= free) else { return Err(full) };
-    *used += length;
+    let place = (role, memory.to_string());
+    let free = regions.used.left(&place, &state.name, &state.memories, (memory, length))?;
+    let full = |_| RegionError::OutOfMemory { memory: memory.into(), asked: length, free };
+    let size = usize::try_from(length).map_err(full)?;
+    regions.used.take(place.clone(), length);
     regions.last_key += 1;
     let key = regions.last_key;
-    let inner = Rc::new(Inner {
-        core: Rc::downgrade(core),
-        role,
-        memory: memory.into(),
-        key,
-        length,
-        access,
-        registered: Cell::new(true),
-        bytes: RefCell::new(vec![0; size]),
-    });
+    let registration = Registration::new(role, key, length, access);
+    let bytes = RefCell::new(vec![0; size]);
+    let inner = Rc::new(Inner { core: Rc::downgrade(core), place, registration, bytes });
     regions.by_key.insert(key, Rc::downgrade(&inner));
     Ok(LocalRegion(inner))
 }
@@ -119,53 +105,29 @@ pub(super) fn resolve(
         .get(&at.region.key)
         .and_then(Weak::upgrade)
         .ok_or(Status::RemoteAccess)?;
-    let region = LocalRegion(inner);
-    let inner = &region.0;
-    let own = at.region.endpoint.0 as usize == inner.role && role.is_none_or(|role| role == inner.role);
-    let offset =
-        at.region.base.checked_add(at.offset).and_then(|address| address.checked_sub(base(inner.key)));
-    match offset {
-        Some(offset) if own && inner.access.includes(right) && region.check(offset, length).is_ok() => {
-            Ok((region, offset))
-        }
-        _ => Err(Status::RemoteAccess),
-    }
-}
-
-/// The address of a region's first byte. It is not 0, so that a forgotten base does not pass for one.
-fn base(key: u32) -> u64 {
-    u64::from(key) << 32
+    let offset = inner.registration.resolve(role, at, length, right)?;
+    Ok((LocalRegion(inner), offset))
 }
 
 impl LocalRegion {
     /// Whether the range is within the region and the region still registered.
     pub(super) fn check(&self, offset: u64, length: u64) -> Result<(), RegionError> {
-        let bound = self.0.length;
-        if !self.0.registered.get() {
-            return Err(RegionError::Deregistered { key: self.0.key });
-        }
-        match offset.checked_add(length) {
-            Some(end) if end <= bound => Ok(()),
-            _ => Err(RegionError::OutOfRange { offset, length, bound }),
-        }
+        self.0.registration.check(offset, length)
     }
 
     /// Whether the region grants `right`.
     pub(super) fn grants(&self, right: Access) -> bool {
-        self.0.access.includes(right)
+        self.0.registration.access.includes(right)
     }
 
     /// Whether `role` registered it.
     pub(super) fn belongs_to(&self, role: usize) -> bool {
-        self.0.role == role
+        self.0.registration.role == role
     }
 
     /// Changes a word, giving what it was.
     pub(super) fn update(&self, offset: u64, change: impl FnOnce(u64) -> u64) -> Result<u64, RegionError> {
-        self.check(offset, 8)?;
-        if !offset.is_multiple_of(8) {
-            return Err(RegionError::Unaligned { offset });
-        }
+        self.0.registration.check_word(offset)?;
         let mut bytes = self.0.bytes.borrow_mut();
         let word = bytes[offset as usize..].first_chunk_mut::<8>().expect("the range was checked");
         let old = u64::from_le_bytes(*word);
@@ -188,12 +150,11 @@ impl LocalRegion {
 
 impl Region for LocalRegion {
     fn length(&self) -> u64 {
-        self.0.length
+        self.0.registration.length
     }
 
     fn remote(&self) -> RemoteRegion {
-        let Inner { role, key, length, .. } = *self.0;
-        RemoteRegion { endpoint: Endpoint(role as u32), key, base: base(key), length }
+        self.0.registration.remote()
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), RegionError> {

@@ -18,7 +18,8 @@
 //! assert_eq!(run.outcomes[0].end.clone().finished(), Some(Time::from_ms(5)));
 //! ```
 
-use crate::world::{Atomics, Capabilities, Outcome, Role, RoleEnd, RoleName, Run, World};
+use crate::runtime::{self, Asking, Clock as _, Owner, Port, Rendezvous, Results, Sleep, Tasks, Timers};
+use crate::world::{Atomics, Capabilities, Role, RoleEnd, RoleName, Run, World};
 use crate::*;
 use offpath_quantity::{Bytes, Time};
 use std::cell::{Cell, RefCell};
@@ -36,9 +37,8 @@ pub use memory::LocalRegion;
 pub use network::{LocalListener, LocalSocket};
 
 use device::Device;
-use executor::Executor;
+use executor::RunClock;
 use memory::Regions;
-use network::Network;
 
 /// What the clock of a local run shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +59,6 @@ const RC_MESSAGE_MAX: u64 = 1 << 30;
 const UD_MESSAGE_MAX: u64 = 4096;
 /// The longest datagram: UDP in one Ethernet frame of 1500 B.
 const DATAGRAM_MAX: usize = 1472;
-/// How many datagrams wait at a socket before more are dropped.
-const DATAGRAMS_WAITING: usize = 1024;
 
 /// A local world to be run; see the [module](self).
 #[derive(Clone, Debug)]
@@ -125,25 +123,22 @@ pub(crate) struct Core {
     world: Local,
     roles: Vec<RoleState>,
     directory: PathBuf,
-    executor: Executor,
+    tasks: Tasks<()>,
+    timers: Timers<RunClock, u32>,
     regions: RefCell<Regions>,
     device: RefCell<Device>,
-    network: RefCell<Network>,
+    rendezvous: Rendezvous<Asking>,
 }
 
 impl Core {
-    fn role_index(&self, role: &str, instance: u32) -> Option<usize> {
-        self.roles.iter().position(|r| r.name.role == role && r.name.instance == instance)
-    }
-
     /// Takes from the world whatever belongs to a role whose function returned.
     fn end_role(self: &Rc<Core>, role: usize) {
         self.roles[role].ended.set(true);
         // Tasks may hold handles whose drop reaches the other cells.
-        drop(self.executor.take_tasks_of(role));
+        drop(self.tasks.take(|owner| owner.is_of(role)));
         device::close_all_of(self, role);
         self.regions.borrow_mut().deregister_all_of(role);
-        self.network.borrow_mut().remove_role(role);
+        self.rendezvous.remove_role(role);
     }
 }
 
@@ -155,10 +150,6 @@ pub struct LocalFabric {
 }
 
 impl LocalFabric {
-    fn folder(&self) -> Folder {
-        Folder::of(&self.core.directory, self.role())
-    }
-
     fn state(&self) -> &RoleState {
         &self.core.roles[self.role]
     }
@@ -192,6 +183,7 @@ impl Fabric for LocalFabric {
     type Listener = LocalListener;
     type Socket = LocalSocket;
     type File = FolderFile;
+    type Files = Folder;
 
     fn role(&self) -> RoleName {
         self.state().name.clone()
@@ -210,15 +202,15 @@ impl Fabric for LocalFabric {
     }
 
     fn now(&self) -> Time {
-        self.core.executor.now()
+        self.core.timers.clock().now()
     }
 
     fn sleep_until(&self, instant: Time) -> impl Future<Output = ()> + 'static {
-        executor::Sleep::new(self.core.clone(), instant)
+        Sleep::until(self.core.clone(), instant)
     }
 
     fn compute(&self, _work: Work) -> impl Future<Output = ()> + 'static {
-        executor::yield_now()
+        runtime::yield_now()
     }
 
     fn random_u64(&self) -> u64 {
@@ -234,7 +226,7 @@ impl Fabric for LocalFabric {
     fn spawn_task(&self, task: LocalBoxFuture<()>) {
         // A role that ended, and whose handles live on in its result, has nobody to run for.
         if !self.state().ended.get() {
-            self.core.executor.spawn(self.role, false, task);
+            self.core.tasks.spawn(Owner::Role(self.role), task);
         }
     }
 
@@ -251,7 +243,7 @@ impl Fabric for LocalFabric {
     }
 
     fn listen(&self, service: &str) -> Result<LocalListener, ConnectError> {
-        network::listen(&self.core, self.role, service)
+        runtime::listen(self, service)
     }
 
     async fn connect(
@@ -261,11 +253,11 @@ impl Fabric for LocalFabric {
         instance: u32,
         service: &str,
     ) -> Result<(), ConnectError> {
-        network::connect(self, queue_pair, RoleName::new(role, instance), service).await
+        runtime::connect(self, queue_pair, RoleName::new(role, instance), service).await
     }
 
     fn publish(&self, service: &str, queue_pair: &LocalQueuePair) -> Result<(), ConnectError> {
-        network::publish(&self.core, self.role, service, queue_pair)
+        runtime::publish(self, service, queue_pair)
     }
 
     async fn resolve(
@@ -275,7 +267,7 @@ impl Fabric for LocalFabric {
         service: &str,
         limit: Time,
     ) -> Result<Address, ConnectError> {
-        network::resolve(self, RoleName::new(role, instance), service, limit).await
+        runtime::resolve(self, RoleName::new(role, instance), service, limit).await
     }
 
     fn dma_engines(&self) -> Vec<String> {
@@ -299,27 +291,11 @@ impl Fabric for LocalFabric {
     }
 
     fn bind(&self, port: u16) -> Result<LocalSocket, DatagramError> {
-        network::bind(&self.core, self.role, port)
+        Port::bind(self, port)
     }
 
-    async fn file(&self, name: &str, mode: FileMode) -> Result<FolderFile, FileError> {
-        self.folder().open(name, mode)
-    }
-
-    async fn rename(&self, from: &str, to: &str) -> Result<(), FileError> {
-        self.folder().rename(from, to)
-    }
-
-    async fn remove(&self, name: &str) -> Result<(), FileError> {
-        self.folder().remove(name)
-    }
-
-    async fn list(&self, prefix: &str) -> Result<Vec<String>, FileError> {
-        self.folder().list(prefix)
-    }
-
-    async fn sync_directory(&self) -> Result<(), FileError> {
-        self.folder().sync()
+    fn files(&self) -> Folder {
+        Folder::of(&self.core.directory, self.role())
     }
 }
 
@@ -331,7 +307,11 @@ impl World for Local {
     }
 
     fn run<T: 'static>(self, roles: Vec<Role<LocalFabric, T>>) -> Result<Run<T>, RunError> {
-        check_roles(&roles)?;
+        runtime::check_roles(&roles, std::iter::empty())?;
+        if let Some(role) = roles.iter().find(|role| !Folder::is_plain(&role.name.role)) {
+            let reason = format!("`{}` is no name for a role; use letters and digits", role.name.role);
+            return Err(RunError::BadRoles { reason });
+        }
         let base = Base::of(self.directory.as_deref());
         let default = vec![Memory { name: "host".into(), capacity: Bytes::new(16 << 30) }];
         let states = roles.iter().map(|role| RoleState {
@@ -344,25 +324,20 @@ impl World for Local {
         let core = Rc::new(Core {
             roles: states.collect(),
             directory: base.path().to_path_buf(),
-            executor: Executor::new(self.clock),
+            tasks: Tasks::default(),
+            timers: Timers::new(RunClock::new(self.clock)),
             regions: RefCell::default(),
             device: RefCell::default(),
-            network: RefCell::default(),
+            rendezvous: Rendezvous::new(roles.iter().map(|role| role.name.clone()).collect()),
             world: self,
         });
-        let results: Rc<RefCell<Vec<Option<T>>>> =
-            Rc::new(RefCell::new(roles.iter().map(|_| None).collect()));
+        let results = Results::new(roles.len());
         for (index, role) in roles.iter().enumerate() {
             let future = (role.function)(LocalFabric { core: core.clone(), role: index });
-            let results = results.clone();
-            let task = async move {
-                let value = future.await;
-                results.borrow_mut()[index] = Some(value);
-            };
-            core.executor.spawn(index, true, Box::pin(task));
+            core.tasks.spawn(Owner::Function(index), results.keep(index, future));
         }
-        let end = executor::run(&core);
-        let elapsed = core.executor.now();
+        let end = runtime::run(&core);
+        let elapsed = core.timers.clock().now();
         let waiting: Vec<_> = core.roles.iter().filter(|r| !r.ended.get()).map(|r| r.name.clone()).collect();
         for index in 0..core.roles.len() {
             core.end_role(index);
@@ -370,27 +345,7 @@ impl World for Local {
         if end.is_err() {
             return Err(RunError::Deadlock { at: elapsed, waiting });
         }
-        let values = results.take();
-        let outcome = |(role, value): (&RoleState, Option<T>)| Outcome {
-            name: role.name.clone(),
-            end: value.map_or(RoleEnd::Stopped, RoleEnd::Finished),
-        };
-        Ok(Run { outcomes: core.roles.iter().zip(values).map(outcome).collect(), elapsed })
+        let names = core.roles.iter().map(|role| &role.name);
+        Ok(Run { outcomes: results.outcomes(names, |_| RoleEnd::Stopped), elapsed })
     }
-}
-
-fn check_roles<T>(roles: &[Role<LocalFabric, T>]) -> Result<(), RunError> {
-    let refuse = |reason: String| Err(RunError::BadRoles { reason });
-    if !roles.iter().any(|role| role.main) {
-        return refuse("none of them is a main one, so the run would not end; give one that ends".into());
-    }
-    for (index, role) in roles.iter().enumerate() {
-        if !Folder::is_plain(&role.name.role) {
-            return refuse(format!("`{}` is no name for a role; use letters and digits", role.name.role));
-        }
-        if roles[..index].iter().any(|other| other.name == role.name) {
-            return refuse(format!("there are two of {}; number the instances from 0", role.name));
-        }
-    }
-    Ok(())
 }

@@ -4,10 +4,11 @@
 //! of one queue pair are put into posting order here, so that the responder executes in order
 //! although routes may overtake one another.
 
-use super::arena::{Arena, Key, Subject};
 use super::memory::{self, Payload, TwinRegion};
-use super::{Core, DEPTH_MAX, Deed, INLINE_MAX, LONGEST, Label, Planned, TwinFabric};
+use super::subject::{Subject, Tagged};
+use super::{Core, Deed, LONGEST, Label, Planned, TwinFabric};
 use crate::engine::{Failure, Handle, Marks, Retransmission, Start};
+use offpath_fabric::runtime::{Arena, Key, check_options};
 use offpath_fabric::*;
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{LONGEST_MESSAGE, Mark, Posting, Verb};
@@ -1049,15 +1050,7 @@ fn address(role: usize, number: u32) -> Address {
 
 pub(super) fn create(fabric: &TwinFabric, options: QueuePairOptions) -> Result<TwinQueuePair, Unsupported> {
     let (core, role) = (&fabric.core, fabric.role);
-    let deepest = options.send_depth.max(options.receive_depth);
-    for (what, asked, bound) in
-        [("an inline payload", options.inline_max, INLINE_MAX), ("a queue depth", deepest, DEPTH_MAX)]
-    {
-        if asked > bound {
-            let feature = format!("{what} of {asked} (at most {bound})");
-            return Err(TwinFabric::unsupported(&feature, "ask for less"));
-        }
-    }
+    check_options(&options, &core.capabilities[role])?;
     let options = QueuePairOptions {
         retries: options.retries.min(7),
         acknowledgement_timeout: options.acknowledgement_timeout.min(LONGEST),

@@ -3,8 +3,9 @@
 //! No published number tells what a file costs on these cards, so files take no virtual time: that is
 //! not modelled. Every call lets other tasks run once.
 
-use super::{Core, TwinFabric, executor};
+use super::{Core, TwinFabric};
 use crate::seed::Generator;
+use offpath_fabric::runtime::yield_now;
 use offpath_fabric::{File, FileError, FileMode};
 use rand_core::RngCore;
 use std::cell::RefCell;
@@ -136,66 +137,74 @@ fn missing(name: &str) -> FileError {
     FileError::NotFound { name: name.into() }
 }
 
-pub(super) async fn open(fabric: &TwinFabric, name: &str, mode: FileMode) -> Result<TwinFile, FileError> {
-    executor::yield_now().await;
-    check(name)?;
-    let mut files = fabric.core.files.borrow_mut();
-    let store = files.of(fabric);
-    let node = match (store.names.get(name), mode) {
-        (Some(_), FileMode::Create) => return Err(FileError::Exists { name: name.into() }),
-        (None, FileMode::Open) => return Err(missing(name)),
-        (Some(node), _) => node.clone(),
-        (None, _) => {
-            let node = Node::default();
-            store.change(Entry::Put(name.into(), node.clone()));
-            node
+/// The files of a role on the twin.
+pub struct TwinFiles(pub(super) TwinFabric);
+
+impl offpath_fabric::Files for TwinFiles {
+    type File = TwinFile;
+
+    async fn open(&self, name: &str, mode: FileMode) -> Result<TwinFile, FileError> {
+        yield_now().await;
+        check(name)?;
+        let mut files = self.0.core.files.borrow_mut();
+        let store = files.of(&self.0);
+        let node = match (store.names.get(name), mode) {
+            (Some(_), FileMode::Create) => return Err(FileError::Exists { name: name.into() }),
+            (None, FileMode::Open) => return Err(missing(name)),
+            (Some(node), _) => node.clone(),
+            (None, _) => {
+                let node = Node::default();
+                store.change(Entry::Put(name.into(), node.clone()));
+                node
+            }
+        };
+        Ok(TwinFile {
+            core: self.0.core.clone(),
+            role: self.0.role,
+            name: name.into(),
+            node,
+            locks: false.into(),
+        })
+    }
+
+    async fn rename(&self, from: &str, to: &str) -> Result<(), FileError> {
+        yield_now().await;
+        check(from).and(check(to))?;
+        let mut files = self.0.core.files.borrow_mut();
+        let store = files.of(&self.0);
+        if !store.names.contains_key(from) {
+            return Err(missing(from));
         }
-    };
-    Ok(TwinFile {
-        core: fabric.core.clone(),
-        role: fabric.role,
-        name: name.into(),
-        node,
-        locks: false.into(),
-    })
-}
-
-pub(super) async fn rename(fabric: &TwinFabric, from: &str, to: &str) -> Result<(), FileError> {
-    executor::yield_now().await;
-    check(from).and(check(to))?;
-    let mut files = fabric.core.files.borrow_mut();
-    let store = files.of(fabric);
-    if !store.names.contains_key(from) {
-        return Err(missing(from));
+        store.change(Entry::Renamed(from.into(), to.into()));
+        Ok(())
     }
-    store.change(Entry::Renamed(from.into(), to.into()));
-    Ok(())
-}
 
-pub(super) async fn remove(fabric: &TwinFabric, name: &str) -> Result<(), FileError> {
-    executor::yield_now().await;
-    check(name)?;
-    let mut files = fabric.core.files.borrow_mut();
-    let store = files.of(fabric);
-    if !store.names.contains_key(name) {
-        return Err(missing(name));
+    async fn remove(&self, name: &str) -> Result<(), FileError> {
+        yield_now().await;
+        check(name)?;
+        let mut files = self.0.core.files.borrow_mut();
+        let store = files.of(&self.0);
+        if !store.names.contains_key(name) {
+            return Err(missing(name));
+        }
+        store.change(Entry::Removed(name.into()));
+        Ok(())
     }
-    store.change(Entry::Removed(name.into()));
-    Ok(())
-}
 
-pub(super) async fn list(fabric: &TwinFabric, prefix: &str) -> Vec<String> {
-    executor::yield_now().await;
-    let mut files = fabric.core.files.borrow_mut();
-    files.of(fabric).names.keys().filter(|name| name.starts_with(prefix)).cloned().collect()
-}
+    async fn list(&self, prefix: &str) -> Result<Vec<String>, FileError> {
+        yield_now().await;
+        let mut files = self.0.core.files.borrow_mut();
+        Ok(files.of(&self.0).names.keys().filter(|name| name.starts_with(prefix)).cloned().collect())
+    }
 
-pub(super) async fn sync_directory(fabric: &TwinFabric) {
-    executor::yield_now().await;
-    let mut files = fabric.core.files.borrow_mut();
-    let store = files.of(fabric);
-    store.entries.clear();
-    store.synced = store.names.clone();
+    async fn sync(&self) -> Result<(), FileError> {
+        yield_now().await;
+        let mut files = self.0.core.files.borrow_mut();
+        let store = files.of(&self.0);
+        store.entries.clear();
+        store.synced = store.names.clone();
+        Ok(())
+    }
 }
 
 /// An open file on the twin. Files take no virtual time.
@@ -210,7 +219,7 @@ pub struct TwinFile {
 impl TwinFile {
     /// Refused where the role that opened it ended or crashed since.
     async fn ready(&self) -> Result<(), FileError> {
-        executor::yield_now().await;
+        yield_now().await;
         if self.core.roles[self.role].ended.get() {
             let reason = "its role ended".to_string();
             return Err(FileError::System { name: self.name.clone(), reason });

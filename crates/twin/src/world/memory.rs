@@ -1,10 +1,11 @@
 //! Regions: sparse bytes with their recent past, so that every line is seen as of its own time.
 
 use super::{Core, TwinFabric};
-use offpath_fabric::{Access, Endpoint, Region, RegionError, RemoteAddress, RemoteRegion, Status};
+use offpath_fabric::runtime::{Ledger, Registration};
+use offpath_fabric::{Access, Memory, Region, RegionError, RemoteAddress, RemoteRegion, Status};
 use offpath_quantity::Time;
-use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
 const PAGE: usize = 4096;
@@ -385,33 +386,31 @@ pub(super) struct Regions {
     /// By key, from 1 on.
     by_key: Vec<Weak<Inner>>,
     /// Bytes in use, by endpoint and machine instance.
-    used: BTreeMap<(usize, u32), u64>,
+    used: Ledger<(usize, u32)>,
 }
 
 impl Regions {
     fn end(&mut self, inner: &Inner) {
-        if inner.registered.replace(false)
-            && let Some(used) = self.used.get_mut(&inner.place)
-        {
-            *used -= inner.length;
+        if inner.registration.end() {
+            self.used.give_back(&inner.place, inner.registration.length);
         }
     }
 
     pub(super) fn deregister_all_of(&mut self, role: usize) {
-        let own: Vec<_> =
-            self.by_key.iter().filter_map(Weak::upgrade).filter(|inner| inner.role == role).collect();
+        let own: Vec<_> = self
+            .by_key
+            .iter()
+            .filter_map(Weak::upgrade)
+            .filter(|inner| inner.registration.role == role)
+            .collect();
         own.iter().for_each(|inner| self.end(inner));
     }
 }
 
 struct Inner {
     core: Weak<Core>,
-    role: usize,
     place: (usize, u32),
-    key: u32,
-    length: u64,
-    access: Access,
-    registered: Cell<bool>,
+    registration: Registration,
     content: RefCell<Content>,
 }
 
@@ -431,7 +430,10 @@ pub struct TwinRegion(Rc<Inner>);
 
 impl std::fmt::Debug for TwinRegion {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TwinRegion").field("key", &self.0.key).field("length", &self.0.length).finish()
+        f.debug_struct("TwinRegion")
+            .field("key", &self.0.registration.key)
+            .field("length", &self.0.registration.length)
+            .finish()
     }
 }
 
@@ -442,23 +444,16 @@ pub(super) fn register(
     length: u64,
     access: Access,
 ) -> Result<TwinRegion, RegionError> {
-    let state = &core.roles[role];
-    let place = &core.places[state.place];
-    if memory != place.name {
-        let known = format!("`{}`", place.name);
-        return Err(RegionError::NoSuchMemory { role: state.name.clone(), memory: memory.into(), known });
-    }
     if access.includes(Access::ON_DEMAND) {
         return Err(TwinFabric::unsupported("on-demand paging", "register without `ON_DEMAND`").into());
     }
+    let state = &core.roles[role];
+    let own = &core.places[state.place];
+    let place = (state.place, state.instance);
     let mut regions = core.regions.borrow_mut();
-    let at = (state.place, state.instance);
-    let used = regions.used.entry(at).or_default();
-    let free = place.capacity.get().saturating_sub(*used);
-    if length > free {
-        return Err(RegionError::OutOfMemory { memory: memory.into(), asked: length, free });
-    }
-    *used += length;
+    let memories = [Memory { name: own.name.clone(), capacity: own.capacity }];
+    regions.used.left(&place, &state.name, &memories, (memory, length))?;
+    regions.used.take(place, length);
     let key = regions.by_key.len() as u32 + 1;
     let content = Content {
         base: Sparse::new(length),
@@ -467,16 +462,9 @@ pub(super) fn register(
         readers: VecDeque::new(),
         first_reader: 0,
     };
-    let inner = Rc::new(Inner {
-        core: Rc::downgrade(core),
-        role,
-        place: at,
-        key,
-        length,
-        access,
-        registered: Cell::new(true),
-        content: RefCell::new(content),
-    });
+    let registration = Registration::new(role, key, length, access);
+    let content = RefCell::new(content);
+    let inner = Rc::new(Inner { core: Rc::downgrade(core), place, registration, content });
     regions.by_key.push(Rc::downgrade(&inner));
     Ok(TwinRegion(inner))
 }
@@ -492,21 +480,8 @@ pub(super) fn resolve(
     let index = (at.region.key as usize).wrapping_sub(1);
     let inner =
         core.regions.borrow().by_key.get(index).and_then(Weak::upgrade).ok_or(Status::RemoteAccess)?;
-    let region = TwinRegion(inner);
-    let inner = &region.0;
-    let own = at.region.endpoint.0 as usize == inner.role && role == inner.role;
-    let address = at.region.base.checked_add(at.offset);
-    match address.and_then(|address| address.checked_sub(base(inner.key))) {
-        Some(offset) if own && inner.access.includes(right) && region.check(offset, length).is_ok() => {
-            Ok((region, offset))
-        }
-        _ => Err(Status::RemoteAccess),
-    }
-}
-
-/// The address of a region's first byte. It is not 0, so that a forgotten base does not pass for one.
-fn base(key: u32) -> u64 {
-    u64::from(key) << 32
+    let offset = inner.registration.resolve(Some(role), at, length, right)?;
+    Ok((TwinRegion(inner), offset))
 }
 
 impl TwinRegion {
@@ -516,24 +491,17 @@ impl TwinRegion {
 
     /// Whether the range is within the region and the region still registered.
     pub(super) fn check(&self, offset: u64, length: u64) -> Result<(), RegionError> {
-        let bound = self.0.length;
-        if !self.0.registered.get() {
-            return Err(RegionError::Deregistered { key: self.0.key });
-        }
-        match offset.checked_add(length) {
-            Some(end) if end <= bound => Ok(()),
-            _ => Err(RegionError::OutOfRange { offset, length, bound }),
-        }
+        self.0.registration.check(offset, length)
     }
 
     /// Whether the region grants `right`.
     pub(super) fn grants(&self, right: Access) -> bool {
-        self.0.access.includes(right)
+        self.0.registration.access.includes(right)
     }
 
     /// Whether `role` registered it.
     pub(super) fn belongs_to(&self, role: usize) -> bool {
-        self.0.role == role
+        self.0.registration.role == role
     }
 
     /// From now on keeps what a reader may have to see; gives the reader's number.
@@ -589,12 +557,11 @@ impl TwinRegion {
 
 impl Region for TwinRegion {
     fn length(&self) -> u64 {
-        self.0.length
+        self.0.registration.length
     }
 
     fn remote(&self) -> RemoteRegion {
-        let Inner { role, key, length, .. } = *self.0;
-        RemoteRegion { endpoint: Endpoint(role as u32), key, base: base(key), length }
+        self.0.registration.remote()
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), RegionError> {
@@ -612,10 +579,7 @@ impl Region for TwinRegion {
     }
 
     fn load(&self, offset: u64) -> Result<u64, RegionError> {
-        self.check(offset, 8)?;
-        if !offset.is_multiple_of(8) {
-            return Err(RegionError::Unaligned { offset });
-        }
+        self.0.registration.check_word(offset)?;
         let mut word = [0; 8];
         self.read(offset, &mut word)?;
         Ok(u64::from_le_bytes(word))

@@ -47,6 +47,9 @@
 use crate::engine::{Engine, Occurrence, Retransmission};
 use crate::fault::{Faults, Rule};
 use crate::seed::Seed;
+use offpath_fabric::runtime::{
+    self, Arena, Asking, Host, Key, Owner, Port, Rendezvous, Results, check_roles,
+};
 use offpath_fabric::*;
 use offpath_profile::{System, VerbCosts};
 use offpath_quantity::{Bytes, Frequency, Time};
@@ -57,27 +60,27 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-mod arena;
 mod device;
 mod executor;
 mod files;
 mod memory;
 mod network;
 mod observe;
+mod subject;
 
 pub use crate::window::Snapshot;
 pub use device::TwinQueuePair;
-pub use files::TwinFile;
+pub use files::{TwinFile, TwinFiles};
 pub use memory::TwinRegion;
 pub use network::{TwinListener, TwinSocket};
 pub use observe::{Deed, Label, Moments, Observer, Recorded};
 
-use arena::{Key, Subject};
 use device::Device;
 use executor::Executor;
 use files::Files;
 use memory::Regions;
-use network::Network;
+use network::Flying;
+use subject::{Subject, Tagged};
 
 /// The longest payload that a queue pair may take inline, in bytes: what common adapters grant.
 const INLINE_MAX: u32 = 1024;
@@ -348,7 +351,8 @@ pub(crate) struct Core {
     executor: Executor,
     regions: RefCell<Regions>,
     device: RefCell<Device>,
-    network: RefCell<Network>,
+    rendezvous: Rendezvous<Asking>,
+    flying: RefCell<Arena<Flying>>,
     files: RefCell<Files>,
     plans: RefCell<Plans>,
     /// The machine instances that take part between two roles.
@@ -364,10 +368,6 @@ pub(crate) struct Core {
 impl Core {
     fn now(&self) -> Time {
         self.clock.get()
-    }
-
-    fn role_index(&self, role: &str, instance: u32) -> Option<usize> {
-        self.roles.iter().position(|r| r.name.role == role && r.name.instance == instance)
     }
 
     fn trace(&self, role: usize, event: impl FnOnce() -> String) {
@@ -465,10 +465,10 @@ impl Core {
     fn end_role(self: &Rc<Core>, role: usize) {
         self.roles[role].ended.set(true);
         // Tasks may hold handles whose drop reaches the other cells.
-        drop(self.executor.take_tasks_of(role));
+        drop(self.tasks().take(|owner| owner.is_of(role)));
         device::close_all_of(self, role);
         self.regions.borrow_mut().deregister_all_of(role);
-        self.network.borrow_mut().remove_role(role);
+        self.rendezvous.remove_role(role);
     }
 
     fn crash(self: &Rc<Core>, role: usize, restarts: bool) {
@@ -543,15 +543,15 @@ impl Core {
             Occurrence::Done { tag } => match Key::of(tag) {
                 (Subject::Operation, key) => self.device.borrow_mut().done(self, key),
                 (Subject::Copy, key) => self.device.borrow_mut().copy_done(self, key),
-                (_, key) => self.network.borrow_mut().arrived(key),
+                (_, key) => self.datagram_arrived(key),
             },
             Occurrence::Failed { tag, why } => match Key::of(tag) {
                 (Subject::Operation, key) => self.device.borrow_mut().failed(self, key, why),
-                (_, key) => self.network.borrow_mut().lost(key),
+                (_, key) => self.datagram_lost(key),
             },
             Occurrence::Duplicated { tag, at } => match Key::of(tag) {
                 (Subject::Operation, key) => self.device.borrow_mut().duplicated(self, key, at),
-                (_, key) => self.network.borrow_mut().duplicated(self, key, at),
+                (_, key) => self.datagram_duplicated(key, at),
             },
             Occurrence::Timer { tag } => match Key::of(tag) {
                 (Subject::Sleep, key) => {
@@ -561,7 +561,7 @@ impl Core {
                     self.executor.wake(key);
                 }
                 (Subject::Scheduled, key) => self.scheduled(key.index(), start),
-                (Subject::DatagramArrived, key) => self.network.borrow_mut().arrived(key),
+                (Subject::DatagramArrived, key) => self.datagram_arrived(key),
                 (subject, key) => self.device.borrow_mut().timer(self, subject, key),
             },
         }
@@ -571,7 +571,7 @@ impl Core {
     /// Runs until the main roles ended; false where nothing can move any more.
     fn execute(self: &Rc<Core>, start: &dyn Fn(usize)) -> bool {
         while self.running.get() > 0 {
-            if self.executor.poll_next(self) {
+            if self.tasks().poll_next(self) {
                 continue;
             }
             let mut engine = self.engine.borrow_mut();
@@ -647,6 +647,7 @@ impl Fabric for TwinFabric {
     type Listener = TwinListener;
     type Socket = TwinSocket;
     type File = TwinFile;
+    type Files = TwinFiles;
 
     fn role(&self) -> RoleName {
         self.state().name.clone()
@@ -689,7 +690,7 @@ impl Fabric for TwinFabric {
     fn spawn_task(&self, task: LocalBoxFuture<()>) {
         // A role that ended, and whose handles live on in its result, has nobody to run for.
         if !self.state().ended.get() {
-            self.core.executor.spawn(self.role, false, task);
+            self.core.tasks().spawn(Owner::Role(self.role), task);
         }
     }
 
@@ -707,7 +708,7 @@ impl Fabric for TwinFabric {
     }
 
     fn listen(&self, service: &str) -> Result<TwinListener, ConnectError> {
-        network::listen(self, service)
+        runtime::listen(self, service)
     }
 
     async fn connect(
@@ -717,11 +718,11 @@ impl Fabric for TwinFabric {
         instance: u32,
         service: &str,
     ) -> Result<(), ConnectError> {
-        network::connect(self, queue_pair, RoleName::new(role, instance), service).await
+        runtime::connect(self, queue_pair, RoleName::new(role, instance), service).await
     }
 
     fn publish(&self, service: &str, queue_pair: &TwinQueuePair) -> Result<(), ConnectError> {
-        network::publish(self, service, queue_pair)
+        runtime::publish(self, service, queue_pair)
     }
 
     async fn resolve(
@@ -731,7 +732,7 @@ impl Fabric for TwinFabric {
         service: &str,
         limit: Time,
     ) -> Result<Address, ConnectError> {
-        network::resolve(self, RoleName::new(role, instance), service, limit).await
+        runtime::resolve(self, RoleName::new(role, instance), service, limit).await
     }
 
     fn dma_engines(&self) -> Vec<String> {
@@ -754,28 +755,11 @@ impl Fabric for TwinFabric {
     }
 
     fn bind(&self, port: u16) -> Result<TwinSocket, DatagramError> {
-        network::bind(self, port)
+        Port::bind(self, port)
     }
 
-    async fn file(&self, name: &str, mode: FileMode) -> Result<TwinFile, FileError> {
-        files::open(self, name, mode).await
-    }
-
-    async fn rename(&self, from: &str, to: &str) -> Result<(), FileError> {
-        files::rename(self, from, to).await
-    }
-
-    async fn remove(&self, name: &str) -> Result<(), FileError> {
-        files::remove(self, name).await
-    }
-
-    async fn list(&self, prefix: &str) -> Result<Vec<String>, FileError> {
-        Ok(files::list(self, prefix).await)
-    }
-
-    async fn sync_directory(&self) -> Result<(), FileError> {
-        files::sync_directory(self).await;
-        Ok(())
+    fn files(&self) -> TwinFiles {
+        TwinFiles(self.clone())
     }
 }
 
@@ -790,18 +774,11 @@ impl TwinWorld {
         roles: &[Role<TwinFabric, T>],
         places: &[Place],
     ) -> Result<Vec<RoleState>, RunError> {
-        if !roles.iter().any(|role| role.main) {
-            return Err(bad_roles(
-                "none of them is a main one, so the run would not end; give one that ends".into(),
-            ));
-        }
+        check_roles(roles, std::iter::empty())?;
         let machines = &self.router.system().machines;
         let mut states = Vec::with_capacity(roles.len());
-        for (index, role) in roles.iter().enumerate() {
+        for role in roles {
             let name = role.name.clone();
-            if roles[..index].iter().any(|other| other.name == name) {
-                return Err(bad_roles(format!("there are two of {name}; number the instances from 0")));
-            }
             let endpoint = self.endpoint_of(&name.role).map_err(|reason| {
                 let known: Vec<_> = places.iter().map(|place| format!("`{}`", place.name)).collect();
                 bad_roles(format!(
@@ -917,7 +894,8 @@ impl World for TwinWorld {
             executor: Executor::default(),
             regions: RefCell::default(),
             device: RefCell::default(),
-            network: RefCell::default(),
+            rendezvous: Rendezvous::new(roles.iter().map(|role| role.name.clone()).collect()),
+            flying: RefCell::default(),
             files: RefCell::default(),
             plans: RefCell::default(),
             between: RefCell::default(),
@@ -927,16 +905,10 @@ impl World for TwinWorld {
             router: self.router.clone(),
         });
         self.schedule(&core)?;
-        let results: Rc<RefCell<Vec<Option<T>>>> =
-            Rc::new(RefCell::new(roles.iter().map(|_| None).collect()));
+        let results = Results::new(roles.len());
         let start = |index: usize| {
             let future = (roles[index].function)(TwinFabric { core: core.clone(), role: index, label: None });
-            let results = results.clone();
-            let task = async move {
-                let value = future.await;
-                results.borrow_mut()[index] = Some(value);
-            };
-            core.executor.spawn(index, true, Box::pin(task));
+            core.tasks().spawn(Owner::Function(index), results.keep(index, future));
         };
         (0..roles.len()).for_each(start);
         let ended = core.execute(&start);
@@ -958,15 +930,9 @@ impl World for TwinWorld {
             let waiting = waiting.iter().map(|role| core.roles[*role].name.clone()).collect();
             return Err(RunError::Deadlock { at: elapsed, waiting });
         }
-        let values = results.take();
-        let outcome = |(role, value): (&RoleState, Option<T>)| Outcome {
-            name: role.name.clone(),
-            end: match value {
-                Some(value) => RoleEnd::Finished(value),
-                None if role.crashed.get() => RoleEnd::Crashed,
-                None => RoleEnd::Stopped,
-            },
-        };
-        Ok(Run { outcomes: core.roles.iter().zip(values).map(outcome).collect(), elapsed })
+        let crashed = |role: usize| core.roles[role].crashed.get();
+        let unfinished = |role| if crashed(role) { RoleEnd::Crashed } else { RoleEnd::Stopped };
+        let names = core.roles.iter().map(|role| &role.name);
+        Ok(Run { outcomes: results.outcomes(names, unfinished), elapsed })
     }
 }

@@ -1,0 +1,27 @@
+//! What backends are made of, so that each brings only what is its own.
+//!
+//! [`Tasks`] runs tasks. A backend that goes in rounds brings a [`Clock`] and a [`Reactor`] and has timers,
+//! sleeps and its loop from here; the twin has those of its engine.
+//!
+//! Applications need nothing of it. A backend keeps a [`Rendezvous`] of its roles and sends by [`Sends`]; where
+//! all roles are in one process, [`InProcess`] connects them too.
+
+mod arena;
+mod checks;
+mod executor;
+mod in_process;
+mod ports;
+mod rendezvous;
+mod results;
+mod services;
+mod tasks;
+
+pub use arena::{Arena, Key};
+pub use checks::{Ledger, Registration, check_options, check_roles};
+pub use executor::{Clock, Reactor, Round, Sleep, Standstill, Timers, WallClock, run};
+pub use in_process::{Asking, InProcess, ServiceListener, connect, listen, publish, resolve};
+pub use ports::{Datagram, Port, Ports, Sends};
+pub use rendezvous::Rendezvous;
+pub use results::Results;
+pub use services::{NameService, Service, check_queue_pair};
+pub use tasks::{Host, Owner, Tasks, Waiter, yield_now};
