@@ -83,7 +83,7 @@ fn candidates(command: &str, argument: &Arg) -> Option<ArgValueCompleter> {
     let or_file =
         |find: fn(&Line) -> Vec<Candidate>| Some(ArgValueCompleter::new(Known { find, files: ".toml" }));
     match argument.get_id().as_str() {
-        "device" => or_file(|line| line.listed(Category::Device)),
+        "device" | "base" => or_file(|line| line.listed(Category::Device)),
         "testbed" => or_file(|line| line.listed(Category::Testbed)),
         "overlay" => or_file(|line| line.listed(Category::Overlay)),
         "design" => Some(ArgValueCompleter::new(Known { find: |_| Vec::new(), files: ".toml" })),
