@@ -728,13 +728,15 @@ fn offered(words: &[&str]) -> Vec<String> {
 
 #[test]
 fn bash_completes_what_the_program_knows() {
-    let cases: [(&[&str], &[&str]); 11] = [
+    let cases: [(&[&str], &[&str]); 13] = [
         (&["offpath", "expl"], &["explain"]),
         (&["offpath", "path", "blue"], &["bluefield2"]),
         (&["offpath", "path", "bluefield2", "--path", "client-s"], &["client-soc"]),
         (&["offpath", "path", "bluefield2", "--verb", "re"], &["read"]),
         (&["offpath", "path", "bluefield2", "--overlay", "ideal"], &["ideal-links"]),
         (&["offpath", "path", "bluefield2", "--set", "soc.pcie"], &["soc.pcie_mtu="]),
+        (&["offpath", "new", "dev"], &["device"]),
+        (&["offpath", "new", "device", "mine", "--base", "blue"], &["bluefield2"]),
         (&["offpath", "plan", "designs/three"], &["designs/three-mistakes.toml"]),
         (&["offpath", "plan", "designs/three-mistakes.toml", "--goal", "lo"], &["lowest-p99"]),
         (&["offpath", "explain", "W07"], &["W071", "W072", "W073"]),
@@ -1185,6 +1187,51 @@ fn the_picture_is_one_file_that_needs_nothing_else() {
     }
 }
 
+/// A card of which nothing is known is written, refused while blank, and planned as the guess that it is.
+#[test]
+fn a_new_device_is_blank_or_carried_over_and_plans_as_a_guess() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).to_str().expect("a UTF-8 path").to_string();
+    let (blank, mine) = (at("blank.toml"), at("mycard.toml"));
+    let said = answer(&["new", "device", "blank", "--out", &blank]);
+    assert!(said.contains("names what is still blank"), "{said}");
+    let refused = offpath(&["device", "show", &blank]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    for words in ["`[soc]` lacks values for `cores`", "`[nic]` lacks values for", "`bank_write_time`"] {
+        assert!(refused.stderr.contains(words), "{words}: {}", refused.stderr);
+    }
+
+    let said = answer(&["new", "device", "mycard", "--base", "bluefield2", "--out", &mine]);
+    assert!(said.contains("carried over from bluefield2"), "{said}");
+    let shown: Value =
+        serde_json::from_str(&answer(&["device", "show", &mine, "--format", "json"])).expect("JSON");
+    let own =
+        shown["numbers"].as_array().expect("numbers").iter().filter(|number| number["file"] == mine.as_str());
+    for number in own {
+        let (provenance, rows) = (&number["provenance"], number["rows"].as_array().expect("rows"));
+        assert!(provenance == "carried-over" || provenance == "datasheet" && rows.is_empty(), "{number}");
+    }
+    let plan = ["plan", "../../designs/three-mistakes.toml", "--device", &mine, "--format", "json"];
+    let planned: Value = serde_json::from_str(&answer(&plan)).expect("JSON");
+    assert_eq!(planned["device"], "mycard");
+    let alternatives = planned["alternatives"].as_array().expect("alternatives").iter();
+    let on_card: Vec<&Value> = alternatives.filter(|one| one["device"] == "mycard").collect();
+    assert!(!on_card.is_empty() && on_card.iter().all(|one| one["basis"] == "order only"), "{on_card:?}");
+
+    // Nothing is overwritten, nothing that does not load stays, and a design may still be called what it likes.
+    let again = offpath(&["new", "device", "mycard", "--base", "bluefield2", "--out", &mine]);
+    assert!(again.code == 2 && again.stderr.contains("exists already"), "{}", again.stderr);
+    let same = offpath(&["new", "device", "bluefield2", "--out", &at("same.toml")]);
+    assert!(same.code == 2 && same.stderr.contains("already"), "{}", same.stderr);
+    let odd = offpath(&["new", "device", "odd", "--out", &at("odd.txt")]);
+    assert!(odd.code == 2 && odd.stderr.contains(".toml"), "{}", odd.stderr);
+    let unread = offpath(&["new", "device", "odd", "--set", "nic.contexts=1"]);
+    assert!(unread.code == 2 && unread.stderr.contains("--set has no effect"), "{}", unread.stderr);
+    answer(&["new", "--out", &at("design.toml"), "--", "device"]);
+    assert_eq!(offpath(&["new", "device"]).code, 2);
+    assert_eq!(offpath(&["new"]).code, 2);
+}
+
 #[test]
 fn help_teaches_by_example_and_shells_complete() {
     for command in [
@@ -1194,6 +1241,8 @@ fn help_teaches_by_example_and_shells_complete() {
         &["device", "show"],
         &["sweep"],
         &["completions"],
+        &["new"],
+        &["new", "device"],
         &[],
     ] {
         let help = answer(&[command, &["--help"]].concat());

@@ -2,8 +2,11 @@
 
 use crate::document::{Document, Table, Words};
 use crate::error::{Place, ProfileError, Source, list, suggestion};
-use crate::schema::{self, Component, Kind};
-use crate::{Category, Library, Link, Machine, Number, Problem, Stall, Switch, System};
+use crate::schema::{Blank, Component, Kind};
+use crate::{
+    Category, Endpoint, Engine, Library, Link, Machine, Network, Nic, Number, Pcie, Problem, Stall, Switch,
+    System, VerbCosts,
+};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -55,7 +58,7 @@ pub(crate) fn assemble(
         testbed: testbed_header.word("name").unwrap_or_default().to_string(),
         mode: mode.or(header.word("mode")).unwrap_or_default().to_string(),
         machines: Vec::new(),
-        network: schema::blank_network(),
+        network: Network::blank(),
         numbers: BTreeMap::new(),
         rivals: Vec::new(),
         overlays: Vec::new(),
@@ -159,42 +162,39 @@ impl Plan<'_> {
         let hidden = |name: &str| absent.contains(&name);
         let nic_table = self.of_kind(Kind::Nic).next().ok_or_else(|| self.no_nic())?;
 
-        let mut nic = schema::blank_nic(self.full("nic"));
+        let mut nic = Nic { name: self.full("nic"), ..Nic::blank() };
         fill(&mut nic, &self.full("nic"), nic_table, numbers);
         let mut machine = Machine {
             role: self.role.name.clone(),
             prefix: self.prefix(),
             device: self.name_of(self.card, Category::Device),
             host: self.name_of(self.host, Category::Host),
-            count: 1,
-            available: 1,
             nic,
-            endpoints: Vec::new(),
-            switches: Vec::new(),
-            links: Vec::new(),
-            engines: Vec::new(),
-            stalls: Vec::new(),
             absent: absent.iter().map(|name| self.full(name)).collect(),
+            ..Machine::blank()
         };
         fill(&mut machine, &self.role.name, self.role, numbers);
         for table in self.of_kind(Kind::Switch) {
-            let mut switch = Switch { name: self.full(&table.name), pass_time: Default::default() };
+            let mut switch = Switch { name: self.full(&table.name), ..Switch::blank() };
             fill(&mut switch, &self.full(&table.name), table, numbers);
             machine.switches.push(switch);
         }
         for (table, from, to) in links.iter().filter(|(_, from, to)| !hidden(from) && !hidden(to)) {
             let name = self.full(&table.name);
-            let mut link: Link = schema::blank_link(name.clone(), self.full(from), self.full(to), table.kind);
+            let pcie = (table.kind == Kind::Link).then(Pcie::blank);
+            let (from, to) = (self.full(from), self.full(to));
+            let mut link = Link { name: name.clone(), from, to, pcie, ..Link::blank() };
             fill(&mut link, &name, table, numbers);
             machine.links.push(link);
         }
         for table in self.of_kind(Kind::Endpoint).filter(|table| !hidden(&table.name)) {
             let verbs_table = self.verbs_of(table)?;
             let verbs_name = self.full(&verbs_table.name);
-            let mut verbs = schema::blank_verbs(verbs_name.clone());
+            let mut verbs = VerbCosts { name: verbs_name.clone(), ..VerbCosts::blank() };
             fill(&mut verbs, &verbs_name, verbs_table, numbers);
             let is_host = Arc::ptr_eq(&table.source, &self.host.source);
-            let mut endpoint = schema::blank_endpoint(self.full(&table.name), is_host, verbs);
+            let name = self.full(&table.name);
+            let mut endpoint = Endpoint { name, is_host, verbs, ..Endpoint::blank() };
             fill(&mut endpoint, &self.full(&table.name), table, numbers);
             machine.endpoints.push(endpoint);
         }
@@ -202,7 +202,8 @@ impl Plan<'_> {
             let endpoint = table.words("endpoint");
             if !hidden(endpoint.first()) {
                 let name = self.full(&table.name);
-                let mut engine = schema::blank_engine(name.clone(), self.full(endpoint.first()));
+                let endpoint = self.full(endpoint.first());
+                let mut engine = Engine { name: name.clone(), endpoint, ..Engine::blank() };
                 fill(&mut engine, &name, table, numbers);
                 machine.engines.push(engine);
             }
@@ -213,8 +214,9 @@ impl Plan<'_> {
                 let from = if requester.first() == "*" { "*".into() } else { self.full(requester.first()) };
                 let to = self.full(responder.first());
                 let name = self.full(&table.name);
-                let mut stall: Stall =
-                    schema::blank_stall(name.clone(), from, to, table.words("verbs").values);
+                let verbs = table.words("verbs").values;
+                let mut stall =
+                    Stall { name: name.clone(), requester: from, responder: to, verbs, ..Stall::blank() };
                 fill(&mut stall, &name, table, numbers);
                 machine.stalls.push(stall);
             }

@@ -1,7 +1,7 @@
 //! One file: from text to tables whose keys, values and origins have been checked.
 
 use crate::error::{Place, ProfileError, Source, list, nearest, suggestion};
-use crate::schema::{Key, Kind};
+use crate::schema::{Key, Kind, Word};
 use crate::{Category, Number, Problem, Provenance};
 use offpath_quantity::{Dimension, Quantity};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,22 +23,51 @@ impl Category {
     fn find(name: &str) -> Option<Category> {
         Category::ALL.into_iter().find(|kind| kind.table() == name)
     }
-    /// The keys of the header: name, example, required.
-    fn keys(self) -> &'static [(&'static str, &'static str, bool)] {
+    /// The keys of the header.
+    pub(crate) fn words(self) -> &'static [Word] {
+        const DESCRIPTION: Word =
+            Word::one("description", "\"one line for lists\"", "What it is, in one line for lists.");
         match self {
-            Category::Device => &[
-                ("name", "\"my-card\"", true),
-                ("description", "\"one line for lists\"", true),
-                ("mode", "\"separated-host\"", true),
-                ("testbed", "\"rack\"", false),
-                ("host_at", "\"switch\"", true),
-                ("rivals", "\"overlay-a overlay-b\"", false),
-            ],
-            _ => &[("name", "\"my-name\"", true), ("description", "\"one line for lists\"", true)],
+            Category::Device => {
+                const {
+                    &[
+                        Word::one("name", "\"my-card\"", "The name that designs and commands use."),
+                        DESCRIPTION,
+                        Word::one(
+                            "mode",
+                            "\"separated-host\"",
+                            "`separated-host`, `embedded-cpu` or `nic`, where nothing else is asked for.",
+                        ),
+                        Word::optional(
+                            "testbed",
+                            "\"rack\"",
+                            "Where it stands where nothing else is asked for.",
+                        ),
+                        Word::one(
+                            "host_at",
+                            "\"switch\"",
+                            "The node that the host's PCIe slot joins: `nic` or a switch.",
+                        ),
+                        Word::optional(
+                            "rivals",
+                            "\"overlay-a overlay-b\"",
+                            "Overlays of mechanisms that the evidence leaves open; a plan says what each would give.",
+                        ),
+                    ]
+                }
+            }
+            _ => {
+                const {
+                    &[
+                        Word::one("name", "\"my-name\"", "The name that other files and commands use."),
+                        DESCRIPTION,
+                    ]
+                }
+            }
         }
     }
     /// The kinds of component tables that belong to it.
-    fn holds(self, kind: Kind) -> bool {
+    pub(crate) fn holds(self, kind: Kind) -> bool {
         match self {
             Category::Device => !matches!(kind, Kind::Machine | Kind::Network),
             Category::Host => !matches!(kind, Kind::Machine | Kind::Network | Kind::Nic),
@@ -269,7 +298,7 @@ impl Document {
             .iter()
             .flat_map(|table| table.numbers.iter().map(move |(key, number)| (table, *key, number)))
             .filter(|(table, key, number)| {
-                let flag = table.kind.keys().iter().any(|entry| entry.name == *key && entry.flag);
+                let flag = table.kind.keys().any(|entry| entry.name == *key && entry.flag);
                 number.provenance.is_guess() && !flag && (number.low.is_none() || number.high.is_none())
             })
             .map(|(table, key, _)| (format!("{}.{key}", table.name), table, key))
@@ -291,7 +320,6 @@ impl Document {
     /// which say nothing about the copy. Its interval is widened by half, since none was stated for it. In a
     /// user's own file (`is_own_file`) the same holds under the shipped name where the number was changed.
     pub(crate) fn carry_over(&mut self, shipped: &Shipped, is_own_file: bool) {
-        const WIDER: f64 = 1.5;
         let own: Vec<String> =
             self.headers.iter().filter_map(|header| header.word("name")).map(str::to_string).collect();
         for table in &mut self.tables {
@@ -303,21 +331,9 @@ impl Document {
                 if !known || !(shipped.of_others(&own, &table.name, key, number) || is_edited) {
                     continue;
                 }
-                number.provenance = Provenance::CarriedOver;
-                let entry = table.kind.keys().iter().find(|entry| entry.name == *key);
-                let Some(entry) = entry.filter(|entry| !entry.flag) else { continue };
-                let whole = |base: f64| match entry.dimension {
-                    Dimension::Count => base.round(),
-                    _ => entry.range.nearest(base),
-                };
-                let end = |known: Option<Quantity>, factor: f64| {
-                    let base = known.unwrap_or(number.value).base() * factor;
-                    Quantity::from_base(
-                        whole(base).clamp(entry.range.least, entry.range.most),
-                        entry.dimension,
-                    )
-                };
-                (number.low, number.high) = (end(number.low, 1.0 / WIDER), end(number.high, WIDER));
+                if let Some(entry) = table.kind.keys().find(|entry| entry.name == *key) {
+                    carry(number, entry);
+                }
             }
         }
     }
@@ -378,6 +394,24 @@ impl Document {
         }
         Ok(())
     }
+}
+
+/// Makes what is known of one device a guess about another, its interval wider by half at each end.
+pub(crate) fn carry(number: &mut Number, entry: &Key) {
+    const WIDER: f64 = 1.5;
+    number.provenance = Provenance::CarriedOver;
+    if entry.flag {
+        return;
+    }
+    let whole = |base: f64| match entry.dimension {
+        Dimension::Count => base.round(),
+        _ => entry.range.nearest(base),
+    };
+    let end = |known: Option<Quantity>, factor: f64| {
+        let base = known.unwrap_or(number.value).base() * factor;
+        Quantity::from_base(whole(base).clamp(entry.range.least, entry.range.most), entry.dimension)
+    };
+    (number.low, number.high) = (end(number.low, 1.0 / WIDER), end(number.high, WIDER));
 }
 
 /// Which profile each evidence row and each source is about, by the profiles that ship.
@@ -565,13 +599,14 @@ impl Reader<'_> {
 
     fn header(&self, kind: Category, table: &DeTable<'_>) -> Result<Header, ProfileError> {
         let (mut words, mut mistakes) = (BTreeMap::new(), Mistakes::default());
-        let known: Vec<&str> = kind.keys().iter().map(|(name, _, _)| *name).collect();
+        let known: Vec<&str> = kind.words().iter().map(|word| word.name).collect();
         let mut given = Given::default();
         for (key, value) in in_order(table) {
-            match kind.keys().iter().find(|(name, _, _)| name == key.get_ref()) {
-                Some((name, example, _)) => {
-                    given.keys.push(*name);
-                    words.extend(mistakes.keep(self.text(name, example, value)).map(|text| (*name, text)));
+            match kind.words().iter().find(|word| word.name == key.get_ref()) {
+                Some(word) => {
+                    given.keys.push(word.name);
+                    let text = mistakes.keep(self.text(word.name, word.example, value));
+                    words.extend(text.map(|text| (word.name, text)));
                 }
                 None => {
                     given.misspelt.extend(nearest(key.get_ref(), &known));
@@ -579,8 +614,8 @@ impl Reader<'_> {
                 }
             }
         }
-        let required = kind.keys().iter().filter(|(name, _, required)| *required && !given.has(name));
-        let lacking: Vec<_> = required.map(|(name, example, _)| (*name, example.to_string())).collect();
+        let required = kind.words().iter().filter(|word| word.required && !given.has(word.name));
+        let lacking: Vec<_> = required.map(|word| (word.name, word.example.to_string())).collect();
         mistakes.0.extend(self.missing(&lacking));
         mistakes.check()?;
         if let Some(name) = words.get("name").filter(|name| name.first() == "card") {
@@ -621,16 +656,21 @@ impl Reader<'_> {
         self.check_name(kind)?;
         let (mut words, mut numbers, mut spans) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (mut given, mut mistakes) = (Given::default(), Mistakes::default());
+        let mut blank = Vec::new();
         let known = kind.words().iter().map(|word| word.name);
-        let known: Vec<&str> = known.chain(kind.keys().iter().map(|entry| entry.name)).collect();
+        let known: Vec<&str> = known.chain(kind.keys().map(|entry| entry.name)).collect();
         for (key, value) in in_order(table) {
             if let Some(word) = kind.words().iter().find(|word| word.name == key.get_ref()) {
                 let read = if word.list { Self::texts } else { Self::text };
                 given.keys.push(word.name);
                 let read = mistakes.keep(read(self, word.name, word.example, value));
                 words.extend(read.map(|text| (word.name, text)));
-            } else if let Some(entry) = kind.keys().iter().find(|entry| entry.name == key.get_ref()) {
+            } else if let Some(entry) = kind.keys().find(|entry| entry.name == key.get_ref()) {
                 given.keys.push(entry.name);
+                if is_blank(value) {
+                    blank.push(entry.name);
+                    continue;
+                }
                 spans.insert(entry.name, value.span());
                 numbers.extend(mistakes.keep(self.number(entry, value)).map(|number| (entry.name, number)));
             } else if key.get_ref() != "kind" {
@@ -640,18 +680,28 @@ impl Reader<'_> {
         }
         let words_lacking = kind.words().iter().filter(|word| !given.has(word.name));
         let mut lacking: Vec<_> = words_lacking.map(|word| (word.name, word.example.to_string())).collect();
-        let required = kind.keys().iter().filter(|entry| entry.required && !given.has(entry.name));
+        let required = kind.keys().filter(|entry| entry.required && !given.has(entry.name));
         lacking.extend(required.map(|entry| (entry.name, guess(entry))));
         if let Some(mut missing) = self.missing(&lacking) {
             if let [(name, _)] = lacking[..]
-                && let Some(entry) = kind.keys().iter().find(|entry| entry.name == name)
+                && let Some(entry) = kind.keys().find(|entry| entry.name == name)
             {
-                missing.explain(&match entry.flag {
-                    true => "it is `true` or `false`".to_string(),
-                    false => format!("it is of dimension {}", entry.dimension),
-                });
+                let bounds = entry.bounds();
+                let bounds = if entry.flag { bounds } else { format!("of dimension {bounds}") };
+                missing.explain(&format!("it is {bounds}. {}", entry.documentation()));
             }
             mistakes.add(missing);
+        }
+        if !blank.is_empty() {
+            mistakes.add(self.refuse(
+                Problem::Missing {
+                    what: format!("values for {}", list(blank)),
+                    place: format!("`[{}]`", self.name),
+                },
+                "write what is known of this device, where that stands and how it is known; the comments of a file that \
+                 `offpath new device` wrote say what each number is",
+                self.span.clone(),
+            ));
         }
         mistakes.check()?;
         Ok(Table {
@@ -723,8 +773,9 @@ impl Reader<'_> {
         let given =
             mistakes.keep(find("value").ok_or_else(|| lacks("value", format!("add `value = {example}`"))));
         let used = given.and_then(|given| mistakes.keep(quantity("value", given)));
-        let low = find("low").and_then(|low| mistakes.keep(quantity("low", low)));
-        let high = find("high").and_then(|high| mistakes.keep(quantity("high", high)));
+        let end = |part: &str| find(part).filter(|end| !is_empty_text(end)).map(|end| quantity(part, end));
+        let low = end("low").and_then(|low| mistakes.keep(low));
+        let high = end("high").and_then(|high| mistakes.keep(high));
         if let (Some(given), Some(used)) = (given, used)
             && (low.is_some_and(|low| low.base() > used.base())
                 || high.is_some_and(|high| high.base() < used.base()))
@@ -908,6 +959,16 @@ pub(crate) fn check_range(key: &Key, name: &str, value: Quantity) -> Result<(), 
     ))
 }
 
+/// Whether a number's value is still to be filled in. A blank end of an interval is none.
+fn is_blank(number: &Spanned<DeValue<'_>>) -> bool {
+    let value = number.get_ref().as_table().and_then(|table| table.get("value"));
+    value.is_some_and(is_empty_text)
+}
+
+fn is_empty_text(value: &Spanned<DeValue<'_>>) -> bool {
+    value.get_ref().as_str().is_some_and(|text| text.trim().is_empty())
+}
+
 /// A value that can be a quantity or a flag.
 fn bare(value: &DeValue<'_>) -> Option<Bare> {
     match value {
@@ -931,7 +992,6 @@ fn describe(value: &DeValue<'_>) -> String {
     }
 }
 
-/// An example of the dimension as TOML writes it.
 /// A guess of a number with every part that a guess has to have.
 fn guess(key: &Key) -> String {
     let (value, interval) = match key.flag {
@@ -941,6 +1001,7 @@ fn guess(key: &Key) -> String {
     format!("{{ value = {value},{interval} source = \"...\", provenance = \"assumed\" }}")
 }
 
+/// An example of the dimension as TOML writes it.
 fn quoted(dimension: Dimension) -> String {
     if dimension.units().is_empty() {
         dimension.example().into()

@@ -148,10 +148,21 @@ impl ProfileError {
             return parts.pop();
         }
         parts.sort_by_key(|part| part.0.place.as_ref().map(|(_, span, _)| span.start));
-        let line = |part: &ProfileError| {
-            part.place().map_or_else(String::new, |(_, line, _)| format!("line {line}: "))
+        // What is to be done about several of them is said once.
+        let mut helps: Vec<(&str, Vec<String>)> = Vec::new();
+        for part in &parts {
+            let line = part.place().map(|(_, line, _)| line.to_string());
+            match helps.iter_mut().find(|(help, _)| *help == part.0.help) {
+                Some((_, lines)) => lines.extend(line),
+                None => helps.push((&part.0.help, line.into_iter().collect())),
+            }
+        }
+        let help = |(help, lines): &(&str, Vec<String>)| match &lines[..] {
+            [] => help.to_string(),
+            [line] => format!("line {line}: {help}"),
+            lines => format!("lines {}: {help}", lines.join(", ")),
         };
-        let help: Vec<String> = parts.iter().map(|part| format!("{}{}", line(part), part.0.help)).collect();
+        let help: Vec<String> = helps.iter().map(help).collect();
         let place = parts[0].0.place.clone();
         let file = place.as_ref().map(|(source, ..)| source.name.clone()).unwrap_or_default();
         let problem = Problem::Several { file, count: parts.len(), first: parts[0].to_string() };

@@ -19,6 +19,7 @@
 mod assemble;
 mod builtin;
 mod document;
+mod draft;
 mod error;
 mod library;
 mod model;

@@ -245,6 +245,11 @@ impl Library {
         Ok(first == device || !names(first)? || names(device)?)
     }
 
+    /// Whether a profile asked for by this name is a user's own file.
+    pub(crate) fn is_own(&self, category: Category, name: &str) -> bool {
+        name.ends_with(".toml") || self.own.contains(&(category, name.to_string()))
+    }
+
     /// Reads and checks the profile of a name or path. `asked` is where a file names it; a path in a
     /// file is relative to that file.
     pub(crate) fn open(
@@ -274,8 +279,7 @@ impl Library {
                 Some((&document.source, header.span_of("name"))),
             ));
         }
-        let is_own_file = self.own.contains(&(category, name.to_string()));
-        document.carry_over(shipped(), is_own_file);
+        document.carry_over(shipped(), self.is_own(category, name));
         Ok(document)
     }
 

@@ -3,6 +3,7 @@
 //! Where each number comes from is kept beside it in [`System::numbers`], under the same dotted
 //! name that `--set` takes (`soc.pcie_mtu`, `client.nic.pass_time`).
 
+use crate::schema::declared;
 use offpath_quantity::{BitRate, Bytes, Frequency, OpRate, Quantity, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -90,133 +91,148 @@ pub struct Scale {
     pub value: Quantity,
 }
 
-/// One kind of machine in the testbed and how many of it take part.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Machine {
-    /// `server`, `client`, `backup`, or another role that a testbed names.
-    pub role: String,
-    /// Put before the names of its components: empty for the server, else `role.`.
-    pub prefix: String,
-    /// The device in it.
-    pub device: String,
-    /// The host profile it is built from.
-    pub host: String,
-    /// How many take part; each has stations of its own.
-    pub count: u64,
-    /// How many exist in the cluster.
-    pub available: u64,
-    /// The network adapter.
-    pub nic: Nic,
-    /// Processor and memory domains: the host and the card's SoCs.
-    pub endpoints: Vec<Endpoint>,
-    /// Switches inside the machine.
-    pub switches: Vec<Switch>,
-    /// Links between the adapter, the switches and the endpoints.
-    pub links: Vec<Link>,
-    /// Copy engines beside the adapter.
-    pub engines: Vec<Engine>,
-    /// Slower regimes of large transfers.
-    pub stalls: Vec<Stall>,
-    /// Endpoints that the card has but its mode hides; empty except in `nic` mode.
-    pub absent: Vec<String>,
+declared! {
+    /// One kind of machine in the testbed and how many of it take part.
+    pub struct Machine {
+        /// `server`, `client`, `backup`, or another role that a testbed names.
+        role: String,
+        /// Put before the names of its components: empty for the server, else `role.`.
+        prefix: String,
+        /// The device in it.
+        device: String,
+        /// The host profile it is built from.
+        host: String,
+        /// The network adapter.
+        nic: Nic,
+        /// Processor and memory domains: the host and the card's SoCs.
+        endpoints: Vec<Endpoint>,
+        /// Switches inside the machine.
+        switches: Vec<Switch>,
+        /// Links between the adapter, the switches and the endpoints.
+        links: Vec<Link>,
+        /// Copy engines beside the adapter.
+        engines: Vec<Engine>,
+        /// Slower regimes of large transfers.
+        stalls: Vec<Stall>,
+        /// Endpoints that the card has but its mode hides; empty except in `nic` mode.
+        absent: Vec<String>,
+    }
+    numbers {
+        /// How many take part; each has stations of its own.
+        count: u64 [MANY],
+        /// How many exist in the cluster, which bounds how many can take part.
+        available: u64 [MANY],
+    }
 }
 
-/// The RDMA network adapter of a machine. It is a node of the topology named `nic`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Nic {
-    /// The dotted name, as in `nic` or `client.nic`.
-    pub name: String,
-    /// Network bandwidth in each direction.
-    pub port_rate: BitRate,
-    /// Time that one pass through the adapter's pipeline adds to a message.
-    pub pass_time: Time,
-    /// Requests per second that the packet cores shared by all endpoints process.
-    pub shared_packet_rate: OpRate,
-    /// Requests per second that the packet cores reserved for each endpoint process; 0 where none.
-    pub reserved_packet_rate: OpRate,
-    /// How many requests to one endpoint may wait for PCIe at once.
-    pub contexts: u64,
-    /// How many of them no other endpoint takes, so that several endpoints together have `contexts` and this much
-    /// more for each after the first; 0 where all share one pool.
-    pub reserved_contexts: u64,
-    /// The greatest payload that is posted inside the work request.
-    pub inline_limit: Bytes,
-    /// Bytes of a work request.
-    pub work_request_bytes: Bytes,
-    /// Bytes of a completion entry.
-    pub completion_bytes: Bytes,
+declared! {
+    /// The RDMA network adapter of a machine. It is a node of the topology named `nic`.
+    pub struct Nic {
+        /// The dotted name, as in `nic` or `client.nic`.
+        name: String,
+    }
+    numbers {
+        /// Network bandwidth in each direction, of all ports together.
+        port_rate: BitRate [RATE],
+        /// Time that one pass through the adapter's pipeline adds to a message when nothing else is under way.
+        pass_time: Time [DELAY],
+        /// Requests per second that the packet cores shared by all endpoints process, whatever their size,
+        /// beside the reserved ones.
+        shared_packet_rate: OpRate [OPERATIONS],
+        /// Requests per second that the packet cores reserved for each endpoint process; 0 where none.
+        reserved_packet_rate: OpRate [OPERATIONS_OR_NONE],
+        /// How many requests to one endpoint may wait for PCIe at once.
+        contexts: u64 [MANY],
+        /// How many of them no other endpoint takes, so that several endpoints together have `contexts` and this much
+        /// more for each after the first; 0 where all share one pool.
+        reserved_contexts: u64 [MANY_OR_NONE],
+        /// The greatest payload that is posted inside the work request; a longer one of WRITE or SEND is fetched.
+        inline_limit: Bytes [HEADER],
+        /// Bytes of a work request.
+        work_request_bytes: Bytes [HEADER],
+        /// Bytes of a completion entry.
+        completion_bytes: Bytes [HEADER],
+    }
 }
 
-/// A processor with its memory: the host, or a SoC of the card.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Endpoint {
-    /// The name that paths use: `host`, `soc`, `client`, `backup`, `backup.soc`.
-    pub name: String,
-    /// Whether it is the machine's host, and not a processor of the card.
-    pub is_host: bool,
-    /// Processor cores.
-    pub cores: u64,
-    /// Clock of a core.
-    pub frequency: Frequency,
-    /// Largest TLP payload to and from this endpoint.
-    pub pcie_mtu: Bytes,
-    /// Whether the adapter's accesses are served by the last-level cache.
-    pub ddio: bool,
-    /// Its memory.
-    pub memory: Memory,
-    /// Requests per second that the way from the adapter into this memory answers for reads,
-    /// whatever card is plugged in; absent where nothing is known to bind.
-    pub read_path_rate: Option<OpRate>,
-    /// What verbs cost this endpoint's processor on the adapter of its machine.
-    pub verbs: VerbCosts,
+declared! {
+    /// A processor with its memory: the host, or a SoC of the card.
+    pub struct Endpoint with memory {
+        /// The name that paths use: `host`, `soc`, `client`, `backup`, `backup.soc`.
+        name: String,
+        /// Whether it is the machine's host, and not a processor of the card.
+        is_host: bool,
+        /// Its memory.
+        memory: Memory,
+        /// What verbs cost this endpoint's processor on the adapter of its machine.
+        verbs: VerbCosts,
+    }
+    numbers {
+        /// Processor cores that may issue, handle and compute.
+        cores: u64 [MANY],
+        /// Clock of a core.
+        frequency: Frequency [CLOCK],
+        /// Largest TLP payload to and from this endpoint.
+        pcie_mtu: Bytes [PCIE_SIZE],
+        /// Whether the adapter's accesses are served by the last-level cache.
+        ddio: bool [EITHER],
+        /// Requests per second that the way from the adapter into this memory answers for reads,
+        /// whatever card is plugged in; absent where nothing is known to bind.
+        read_path_rate: Option<OpRate> [OPERATIONS],
+    }
 }
 
-/// Memory as the adapter sees it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Memory {
-    /// Size.
-    pub capacity: Bytes,
-    /// Time from a read arriving until its first bytes leave.
-    pub read_latency: Time,
-    /// Time from a write arriving until it is visible.
-    pub write_latency: Time,
-    /// Bandwidth of reads and writes together.
-    pub bandwidth: BitRate,
-    /// Banks that serve accesses side by side.
-    pub banks: u64,
-    /// Bytes after which addresses reach the next bank.
-    pub bank_stride: Bytes,
-    /// Time that one read keeps a bank.
-    pub bank_read_time: Time,
-    /// Time that one write keeps a bank.
-    pub bank_write_time: Time,
+declared! {
+    /// Memory as the adapter sees it.
+    pub struct Memory {}
+    numbers {
+        /// Size of the memory.
+        capacity as "memory": Bytes [SIZE],
+        /// Time from a read arriving at an idle memory until its first bytes leave.
+        read_latency: Time [DELAY],
+        /// Time from a write arriving at an idle memory until it is visible.
+        write_latency: Time [DELAY],
+        /// Bandwidth of reads and writes together.
+        bandwidth: BitRate [RATE],
+        /// Banks that serve accesses side by side; they are visited only where `ddio` is false.
+        banks: u64 [MANY],
+        /// Bytes after which addresses reach the next bank.
+        bank_stride: Bytes [SIZE],
+        /// Time that one read keeps a bank.
+        bank_read_time: Time [DELAY],
+        /// Time that one write keeps a bank.
+        bank_write_time: Time [DELAY],
+    }
 }
 
-/// What posting, polling and receiving cost an endpoint, and how long its requests keep a context.
-#[derive(Clone, Debug, PartialEq)]
-pub struct VerbCosts {
-    /// The dotted name of the table, as in `host_verbs` or `client.host_verbs`.
-    pub name: String,
-    /// Latency of posting one request by MMIO.
-    pub post_latency: Time,
-    /// Processor time of posting one request by MMIO.
-    pub post_time: Time,
-    /// Processor time of a doorbell-batched list, whatever its length.
-    pub list_time: Time,
-    /// Processor time of each request in a doorbell-batched list.
-    pub listed_time: Time,
-    /// Latency from the completion's arrival until the program sees it.
-    pub poll_latency: Time,
-    /// Processor time of handling one completion.
-    pub poll_time: Time,
-    /// Latency from a message's arrival until its handler runs.
-    pub receive_latency: Time,
-    /// Processor time of receiving one message.
-    pub receive_time: Time,
-    /// How long a WRITE into this endpoint's memory keeps a context of the adapter.
-    pub write_context_time: Time,
-    /// How long a message into this endpoint keeps a context of the adapter.
-    pub receive_context_time: Time,
+declared! {
+    /// What posting, polling and receiving cost an endpoint, and how long its requests keep a context.
+    pub struct VerbCosts {
+        /// The dotted name of the table, as in `host_verbs` or `client.host_verbs`.
+        name: String,
+    }
+    numbers {
+        /// Latency of posting one request by MMIO.
+        post_latency: Time [DELAY],
+        /// Processor time of posting one request by MMIO, one after another.
+        post_time: Time [DELAY],
+        /// Processor time of a doorbell-batched list, whatever its length.
+        list_time: Time [DELAY],
+        /// Processor time of each request in a doorbell-batched list, beside `list_time`.
+        listed_time: Time [DELAY],
+        /// Latency from the completion's arrival until the program sees it.
+        poll_latency: Time [DELAY],
+        /// Processor time of handling one completion.
+        poll_time: Time [DELAY],
+        /// Latency from a message's arrival until its handler runs on an idle core.
+        receive_latency: Time [DELAY],
+        /// Processor time of receiving one message.
+        receive_time: Time [DELAY],
+        /// How long a WRITE into this endpoint's memory keeps a context of the adapter.
+        write_context_time: Time [DELAY],
+        /// How long a message into this endpoint keeps a context of the adapter.
+        receive_context_time: Time [DELAY],
+    }
 }
 
 impl VerbCosts {
@@ -226,101 +242,117 @@ impl VerbCosts {
     }
 }
 
-/// A switch inside a machine.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Switch {
-    /// Its name.
-    pub name: String,
-    /// Delay of a pass, the link to the adapter included.
-    pub pass_time: Time,
+declared! {
+    /// A switch inside a machine.
+    pub struct Switch {
+        /// Its name.
+        name: String,
+    }
+    numbers {
+        /// Delay of a pass when idle, the link to the adapter included.
+        pass_time: Time [DELAY],
+    }
 }
 
-/// A link between two nodes of a machine.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Link {
-    /// Its name.
-    pub name: String,
-    /// The node nearer to the adapter.
-    pub from: String,
-    /// The node farther from it.
-    pub to: String,
-    /// Delay of a pass.
-    pub delay: Time,
-    /// Bandwidth and framing; absent for a wire that is known to bind nothing.
-    pub pcie: Option<Pcie>,
+declared! {
+    /// A link between two nodes of a machine.
+    pub struct Link with pcie {
+        /// Its name.
+        name: String,
+        /// The node nearer to the adapter.
+        from: String,
+        /// The node farther from it.
+        to: String,
+        /// Bandwidth and framing; absent for a wire that is known to bind nothing.
+        pcie: Option<Pcie>,
+    }
+    numbers {
+        /// Delay of a pass when idle.
+        delay: Time [DELAY],
+    }
 }
 
-/// Bandwidth and framing of a PCIe link, the same in each direction.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Pcie {
-    /// Bandwidth in each direction, encoding included.
-    pub rate: BitRate,
-    /// Share of the bandwidth that the line encoding leaves.
-    pub encoding: f64,
-    /// Bytes beside the payload in a memory-write TLP.
-    pub write_header: Bytes,
-    /// Bytes of a memory-read TLP, which carries no payload.
-    pub read_request: Bytes,
-    /// Bytes beside the payload in a completion TLP.
-    pub completion_header: Bytes,
-    /// Most bytes that one memory-read TLP asks for.
-    pub read_request_limit: Bytes,
+declared! {
+    /// Bandwidth and framing of a PCIe link, the same in each direction.
+    pub struct Pcie {}
+    numbers {
+        /// Bandwidth in each direction, encoding included.
+        rate: BitRate [RATE],
+        /// Share of the bandwidth that the line encoding leaves.
+        encoding: f64 [SHARE],
+        /// Bytes beside the payload in a memory-write TLP.
+        write_header: Bytes [HEADER],
+        /// Bytes of a memory-read TLP, which carries no payload.
+        read_request: Bytes [HEADER],
+        /// Bytes beside the payload in a completion TLP.
+        completion_header: Bytes [HEADER],
+        /// Most bytes that one memory-read TLP asks for.
+        read_request_limit: Bytes [PCIE_SIZE],
+    }
 }
 
-/// A copy engine of the card between two endpoints of its machine.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Engine {
-    /// Its name, the last word of a path's name.
-    pub name: String,
-    /// The endpoint that it belongs to: its processor posts, its memory is near.
-    pub endpoint: String,
-    /// Latency of posting and of the engine's own pipeline.
-    pub start_latency: Time,
-    /// Time that one request keeps the engine, whatever its size.
-    pub request_time: Time,
-    /// Bandwidth towards the engine's endpoint.
-    pub read_rate: BitRate,
-    /// Bandwidth away from it.
-    pub write_rate: BitRate,
-    /// Bandwidth of both together.
-    pub total_rate: BitRate,
-    /// Processor time of posting one request.
-    pub post_time: Time,
-    /// Latency of seeing the completion.
-    pub poll_latency: Time,
-    /// Payload above which the engine slows down.
-    pub slow_above: Bytes,
-    /// Bandwidth of payloads above it.
-    pub slow_rate: BitRate,
+declared! {
+    /// A copy engine of the card between two endpoints of its machine.
+    pub struct Engine {
+        /// Its name, the last word of a path's name.
+        name: String,
+        /// The endpoint that it belongs to: its processor posts, its memory is near.
+        endpoint: String,
+    }
+    numbers {
+        /// Latency of posting and of the engine's own pipeline when idle.
+        start_latency: Time [DELAY],
+        /// Time that one request keeps the engine, whatever its size.
+        request_time: Time [DELAY],
+        /// Bandwidth towards the engine's endpoint while nothing goes the other way.
+        read_rate: BitRate [RATE],
+        /// Bandwidth away from it while nothing goes the other way.
+        write_rate: BitRate [RATE],
+        /// Bandwidth of both directions together.
+        total_rate: BitRate [RATE],
+        /// Processor time of posting one request.
+        post_time: Time [DELAY],
+        /// Latency of seeing the completion.
+        poll_latency: Time [DELAY],
+        /// Payload above which the engine slows down.
+        slow_above: Bytes [SIZE],
+        /// Bandwidth of payloads above it.
+        slow_rate: BitRate [RATE],
+    }
 }
 
-/// A slower regime: transfers above a payload between two endpoints run at a lower rate.
-///
-/// The mechanism is not known (head-of-line blocking is the papers' hypothesis), so the regime is
-/// a named parameter and not a consequence.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Stall {
-    /// Its name.
-    pub name: String,
-    /// The requester, or `*` for one on another machine.
-    pub requester: String,
-    /// The responder.
-    pub responder: String,
-    /// `read`, `write`, or both.
-    pub verbs: Vec<String>,
-    /// Payload above which it holds.
-    pub above: Bytes,
-    /// The rate then.
-    pub rate: BitRate,
+declared! {
+    /// A slower regime: transfers above a payload between two endpoints run at a lower rate.
+    ///
+    /// The mechanism is not known (head-of-line blocking is the papers' hypothesis), so the regime is
+    /// a named parameter and not a consequence.
+    pub struct Stall {
+        /// Its name.
+        name: String,
+        /// The requester, or `*` for one on another machine.
+        requester: String,
+        /// The responder.
+        responder: String,
+        /// `read`, `write`, or both.
+        verbs: Vec<String>,
+    }
+    numbers {
+        /// Payload above which it holds.
+        above: Bytes [SIZE],
+        /// Bandwidth of payloads above it.
+        rate: BitRate [RATE],
+    }
 }
 
-/// The network between machines.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Network {
-    /// One-way delay between two ports.
-    pub delay: Time,
-    /// Largest payload of a network packet.
-    pub mtu: Bytes,
-    /// Bytes beside the payload in each packet.
-    pub packet_header: Bytes,
+declared! {
+    /// The network between machines.
+    pub struct Network {}
+    numbers {
+        /// One-way delay between two ports when idle.
+        delay: Time [DELAY],
+        /// Largest payload of a network packet.
+        mtu: Bytes [PATH_MTU],
+        /// Bytes beside the payload in each packet.
+        packet_header: Bytes [HEADER],
+    }
 }

@@ -209,6 +209,11 @@ impl System {
         std::iter::once(("network", Kind::Network)).chain(machines)
     }
 
+    /// What a number of the system is, as one sentence; `None` where there is none of that name.
+    pub fn documentation(&self, name: &str) -> Option<String> {
+        self.key_of(name, None).ok().map(Key::documentation)
+    }
+
     /// The schema's entry for a dotted name, or a refusal with the nearest names.
     pub(crate) fn key_of(&self, name: &str, place: Option<Place<'_>>) -> Result<&'static Key, ProfileError> {
         let (component, key) = name.rsplit_once('.').unwrap_or((name, ""));

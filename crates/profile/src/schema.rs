@@ -1,8 +1,9 @@
-//! The schema: which tables a profile has, which keys each holds, in which dimension and range,
-//! and the field of the model that each key fills.
+//! The schema: which tables a profile has and which keys each holds. A number is declared once, with the field of
+//! the model that it fills (`model.rs`, by [`declared`]); key, dimension, range and documentation follow from there.
 
-use crate::{Endpoint, Engine, Link, Machine, Network, Nic, Pcie, Stall, Switch, VerbCosts};
-use crate::{Memory, Provenance};
+use crate::{
+    Endpoint, Engine, Link, Machine, Memory, Network, Nic, Pcie, Provenance, Stall, Switch, VerbCosts,
+};
 use offpath_quantity::{BitRate, Bytes, Dimension, Frequency, OpRate, Quantity, Time};
 
 /// What a component table describes: the value of its key `kind`.
@@ -49,7 +50,7 @@ const fn range(least: f64, most: f64, words: &'static str) -> Range {
     Range { least, most, power_of_two: false, words }
 }
 
-/// One number of a table.
+/// One number of a table, as its declaration in the model says.
 pub(crate) struct Key {
     pub name: &'static str,
     pub dimension: Dimension,
@@ -57,114 +58,49 @@ pub(crate) struct Key {
     pub flag: bool,
     pub required: bool,
     pub range: &'static Range,
+    /// What the number is, and under what load it holds; one line an element.
+    pub lines: &'static [&'static str],
 }
 
-const DELAY: Range = range(0.0, 1e12, "from 0 ns to 1 s");
-const RATE: Range = range(1e6, 1e15, "from 1 Mbit/s to 1000 Tbit/s");
-const OPERATIONS: Range = range(1.0, 1e12, "from 1 /s to 1000 G/s");
-const OPERATIONS_OR_NONE: Range = range(0.0, 1e12, "from 0 /s to 1000 G/s");
-const CLOCK: Range = range(1e6, 1e12, "from 1 MHz to 1000 GHz");
+impl Key {
+    /// What the number is, as one sentence.
+    pub(crate) fn documentation(&self) -> String {
+        sentence(self.lines)
+    }
+
+    /// Dimension, range, and whether it may be left out.
+    pub(crate) fn bounds(&self) -> String {
+        let bounds = match self.flag {
+            true => self.range.words.to_string(),
+            false => format!("{}, {}", self.dimension, self.range.words),
+        };
+        if self.required { bounds } else { format!("{bounds}; may be left out") }
+    }
+}
+
+/// The first paragraph of a comment as one line.
+fn sentence(lines: &[&str]) -> String {
+    let lines: Vec<&str> = lines.iter().map(|line| line.trim()).take_while(|line| !line.is_empty()).collect();
+    lines.join(" ")
+}
+
+pub(crate) const DELAY: Range = range(0.0, 1e12, "from 0 ns to 1 s");
+pub(crate) const RATE: Range = range(1e6, 1e15, "from 1 Mbit/s to 1000 Tbit/s");
+pub(crate) const OPERATIONS: Range = range(1.0, 1e12, "from 1 /s to 1000 G/s");
+pub(crate) const OPERATIONS_OR_NONE: Range = range(0.0, 1e12, "from 0 /s to 1000 G/s");
+pub(crate) const CLOCK: Range = range(1e6, 1e12, "from 1 MHz to 1000 GHz");
 /// What InfiniBand and RoCE know as path MTU.
-const PATH_MTU: Range =
+pub(crate) const PATH_MTU: Range =
     Range { least: 256.0, most: 4096.0, power_of_two: true, words: "a power of two from 256 B to 4096 B" };
 /// What PCI Express can encode as largest payload of a packet, and as largest read request.
-const PCIE_SIZE: Range =
+pub(crate) const PCIE_SIZE: Range =
     Range { least: 128.0, most: 4096.0, power_of_two: true, words: "a power of two from 128 B to 4096 B" };
-const HEADER: Range = range(0.0, 1048576.0, "from 0 B to 1 MiB");
-const SIZE: Range = range(1.0, 1125899906842624.0, "from 1 B to 1024 TiB");
-const MANY: Range = range(1.0, 1e6, "from 1 to 1000000");
-const MANY_OR_NONE: Range = range(0.0, 1e6, "from 0 to 1000000");
-const SHARE: Range = range(0.01, 1.0, "from 0.01 to 1");
-const EITHER: Range = range(0.0, 1.0, "`true` or `false`");
-
-const fn key(name: &'static str, dimension: Dimension, range: &'static Range) -> Key {
-    Key { name, dimension, flag: false, required: true, range }
-}
-const fn time(name: &'static str) -> Key {
-    key(name, Dimension::Time, &DELAY)
-}
-const fn bytes(name: &'static str, range: &'static Range) -> Key {
-    key(name, Dimension::Bytes, range)
-}
-const fn rate(name: &'static str) -> Key {
-    key(name, Dimension::BitRate, &RATE)
-}
-const fn operations(name: &'static str, range: &'static Range) -> Key {
-    key(name, Dimension::OpRate, range)
-}
-const fn count(name: &'static str) -> Key {
-    key(name, Dimension::Count, &MANY)
-}
-
-const NIC: &[Key] = &[
-    rate("port_rate"),
-    time("pass_time"),
-    operations("shared_packet_rate", &OPERATIONS),
-    operations("reserved_packet_rate", &OPERATIONS_OR_NONE),
-    count("contexts"),
-    key("reserved_contexts", Dimension::Count, &MANY_OR_NONE),
-    bytes("inline_limit", &HEADER),
-    bytes("work_request_bytes", &HEADER),
-    bytes("completion_bytes", &HEADER),
-];
-const SWITCH: &[Key] = &[time("pass_time")];
-const LINK: &[Key] = &[
-    time("delay"),
-    rate("rate"),
-    key("encoding", Dimension::Ratio, &SHARE),
-    bytes("write_header", &HEADER),
-    bytes("read_request", &HEADER),
-    bytes("completion_header", &HEADER),
-    bytes("read_request_limit", &PCIE_SIZE),
-];
-const WIRE: &[Key] = &[time("delay")];
-const ENDPOINT: &[Key] = &[
-    count("cores"),
-    key("frequency", Dimension::Frequency, &CLOCK),
-    bytes("pcie_mtu", &PCIE_SIZE),
-    Key { name: "ddio", dimension: Dimension::Ratio, flag: true, required: true, range: &EITHER },
-    bytes("memory", &SIZE),
-    time("read_latency"),
-    time("write_latency"),
-    rate("bandwidth"),
-    count("banks"),
-    bytes("bank_stride", &SIZE),
-    time("bank_read_time"),
-    time("bank_write_time"),
-    Key {
-        name: "read_path_rate",
-        dimension: Dimension::OpRate,
-        flag: false,
-        required: false,
-        range: &OPERATIONS,
-    },
-];
-const VERBS: &[Key] = &[
-    time("post_latency"),
-    time("post_time"),
-    time("list_time"),
-    time("listed_time"),
-    time("poll_latency"),
-    time("poll_time"),
-    time("receive_latency"),
-    time("receive_time"),
-    time("write_context_time"),
-    time("receive_context_time"),
-];
-const ENGINE: &[Key] = &[
-    time("start_latency"),
-    time("request_time"),
-    rate("read_rate"),
-    rate("write_rate"),
-    rate("total_rate"),
-    time("post_time"),
-    time("poll_latency"),
-    bytes("slow_above", &SIZE),
-    rate("slow_rate"),
-];
-const STALL: &[Key] = &[bytes("above", &SIZE), rate("rate")];
-const MACHINE: &[Key] = &[count("count"), count("available")];
-const NETWORK: &[Key] = &[time("delay"), bytes("mtu", &PATH_MTU), bytes("packet_header", &HEADER)];
+pub(crate) const HEADER: Range = range(0.0, 1048576.0, "from 0 B to 1 MiB");
+pub(crate) const SIZE: Range = range(1.0, 1125899906842624.0, "from 1 B to 1024 TiB");
+pub(crate) const MANY: Range = range(1.0, 1e6, "from 1 to 1000000");
+pub(crate) const MANY_OR_NONE: Range = range(0.0, 1e6, "from 0 to 1000000");
+pub(crate) const SHARE: Range = range(0.01, 1.0, "from 0.01 to 1");
+pub(crate) const EITHER: Range = range(0.0, 1.0, "`true` or `false`");
 
 impl Kind {
     pub(crate) const ALL: &[Kind] = &[
@@ -196,35 +132,94 @@ impl Kind {
     }
 
     /// The numbers of a table of this kind.
-    pub(crate) fn keys(self) -> &'static [Key] {
+    pub(crate) fn keys(self) -> impl Iterator<Item = &'static Key> + Clone {
+        self.parts().iter().flat_map(|(_, keys)| keys.iter())
+    }
+
+    /// What a table of this kind describes.
+    pub(crate) fn documentation(self) -> String {
         match self {
-            Kind::Nic => NIC,
-            Kind::Switch => SWITCH,
-            Kind::Link => LINK,
-            Kind::Wire => WIRE,
-            Kind::Endpoint => ENDPOINT,
-            Kind::Verbs => VERBS,
-            Kind::Engine => ENGINE,
-            Kind::Stall => STALL,
-            Kind::Machine => MACHINE,
-            Kind::Network => NETWORK,
+            // It fills the component of a link, and is another thing to who writes it.
+            Kind::Wire => {
+                "A link between two nodes of a machine that is known to bind nothing: a delay alone.".into()
+            }
+            _ => sentence(self.parts()[0].0),
         }
     }
 
-    /// The keys that hold names, each with an example.
-    pub(crate) fn words(self) -> &'static [Word] {
+    /// The components that a table of this kind fills, the outer one first: what each is, and its numbers.
+    fn parts(self) -> &'static [(&'static [&'static str], &'static [Key])] {
+        const fn of<C: Declared>() -> (&'static [&'static str], &'static [Key]) {
+            (C::LINES, C::KEYS)
+        }
         match self {
-            Kind::Link | Kind::Wire => &[Word { name: "between", example: "[\"nic\", \"soc\"]", list: true }],
-            Kind::Verbs | Kind::Engine => &[Word { name: "endpoint", example: "\"soc\"", list: false }],
-            Kind::Stall => &[
-                Word { name: "requester", example: "\"*\"", list: false },
-                Word { name: "responder", example: "\"soc\"", list: false },
-                Word { name: "verbs", example: "[\"read\", \"write\"]", list: true },
-            ],
-            Kind::Machine => &[
-                Word { name: "device", example: "\"card\"", list: false },
-                Word { name: "host", example: "\"NAME\"", list: false },
-            ],
+            Kind::Nic => &const { [of::<Nic>()] },
+            Kind::Switch => &const { [of::<Switch>()] },
+            Kind::Link => &const { [of::<Link>(), of::<Pcie>()] },
+            Kind::Wire => &const { [of::<Link>()] },
+            Kind::Endpoint => &const { [of::<Endpoint>(), of::<Memory>()] },
+            Kind::Verbs => &const { [of::<VerbCosts>()] },
+            Kind::Engine => &const { [of::<Engine>()] },
+            Kind::Stall => &const { [of::<Stall>()] },
+            Kind::Machine => &const { [of::<Machine>()] },
+            Kind::Network => &const { [of::<Network>()] },
+        }
+    }
+
+    /// The keys that hold names.
+    pub(crate) fn words(self) -> &'static [Word] {
+        const BETWEEN: Word = Word {
+            name: "between",
+            example: "[\"nic\", \"soc\"]",
+            list: true,
+            required: true,
+            doc: "The two nodes that it joins: `nic`, switches, endpoints; a host writes `card` for where it is plugged in.",
+        };
+        match self {
+            Kind::Link | Kind::Wire => const { &[BETWEEN] },
+            Kind::Verbs => {
+                const { &[Word::one("endpoint", "\"soc\"", "The endpoint whose processor pays these costs.")] }
+            }
+            Kind::Engine => {
+                const {
+                    &[Word::one(
+                        "endpoint",
+                        "\"soc\"",
+                        "The endpoint that it belongs to: its processor posts, its memory is near.",
+                    )]
+                }
+            }
+            Kind::Stall => {
+                const {
+                    &[
+                        Word::one(
+                            "requester",
+                            "\"*\"",
+                            "The requester's endpoint, or `*` for one on another machine.",
+                        ),
+                        Word::one("responder", "\"soc\"", "The responder's endpoint."),
+                        Word {
+                            name: "verbs",
+                            example: "[\"read\", \"write\"]",
+                            list: true,
+                            required: true,
+                            doc: "`read`, `write`, or both.",
+                        },
+                    ]
+                }
+            }
+            Kind::Machine => {
+                const {
+                    &[
+                        Word::one(
+                            "device",
+                            "\"card\"",
+                            "The device in it; `card` is the one that is asked for.",
+                        ),
+                        Word::one("host", "\"NAME\"", "The host profile that it is built from."),
+                    ]
+                }
+            }
             Kind::Nic | Kind::Switch | Kind::Endpoint | Kind::Network => &[],
         }
     }
@@ -235,17 +230,61 @@ pub(crate) struct Word {
     pub name: &'static str,
     pub example: &'static str,
     pub list: bool,
+    pub required: bool,
+    pub doc: &'static str,
 }
 
-/// A field of the model that a quantity can fill.
-trait Field {
+impl Word {
+    pub(crate) const fn one(name: &'static str, example: &'static str, doc: &'static str) -> Word {
+        Word { name, example, list: false, required: true, doc }
+    }
+    pub(crate) const fn optional(name: &'static str, example: &'static str, doc: &'static str) -> Word {
+        Word { name, example, list: false, required: false, doc }
+    }
+}
+
+/// A field of the model, blank until its file fills it; a file that leaves a required number out is refused.
+pub(crate) trait Blank {
+    fn blank() -> Self;
+}
+
+/// A field of the model that a number fills.
+pub(crate) trait Field: Blank {
+    const DIMENSION: Dimension;
+    const FLAG: bool = false;
+    const REQUIRED: bool = true;
     /// Stores the quantity; `false` where it is of another dimension.
     fn put(&mut self, value: Quantity) -> bool;
+}
+
+macro_rules! blanks {
+    ($($type:ty: $blank:expr),* $(,)?) => {$(
+        impl Blank for $type {
+            fn blank() -> Self {
+                $blank
+            }
+        }
+    )*};
+}
+blanks! {
+    String: String::new(), bool: false, u64: 1, f64: 1.0, Time: Time::ZERO, Bytes: Bytes::new(1),
+    BitRate: BitRate::from_bits_per_second(1), OpRate: OpRate::per_second(1), Frequency: Frequency::from_hz(1),
+}
+impl<T> Blank for Vec<T> {
+    fn blank() -> Self {
+        Vec::new()
+    }
+}
+impl<T> Blank for Option<T> {
+    fn blank() -> Self {
+        None
+    }
 }
 
 macro_rules! fields {
     ($($type:ty, $dimension:ident);* $(;)?) => {$(
         impl Field for $type {
+            const DIMENSION: Dimension = Dimension::$dimension;
             fn put(&mut self, value: Quantity) -> bool {
                 let Quantity::$dimension(value) = value else { return false };
                 *self = value;
@@ -256,14 +295,21 @@ macro_rules! fields {
 }
 fields! { Time, Time; Bytes, Bytes; BitRate, BitRate; OpRate, OpRate; Frequency, Frequency; u64, Count; f64, Ratio }
 
-impl Field for Option<OpRate> {
+impl<F: Field> Field for Option<F> {
+    const DIMENSION: Dimension = F::DIMENSION;
+    const REQUIRED: bool = false;
     fn put(&mut self, value: Quantity) -> bool {
-        let Quantity::OpRate(value) = value else { return false };
-        *self = Some(value);
-        true
+        let mut field = F::blank();
+        let is_known = field.put(value);
+        if is_known {
+            *self = Some(field);
+        }
+        is_known
     }
 }
 impl Field for bool {
+    const DIMENSION: Dimension = Dimension::Ratio;
+    const FLAG: bool = true;
     fn put(&mut self, value: Quantity) -> bool {
         let Quantity::Ratio(value) = value else { return false };
         *self = value != 0.0;
@@ -277,151 +323,82 @@ pub(crate) trait Component {
     fn put(&mut self, key: &str, value: Quantity) -> bool;
 }
 
-macro_rules! component {
-    ($type:ty: $($key:literal => $($field:ident).+),* $(,)?) => {
-        impl Component for $type {
+impl<C: Component> Component for Option<C> {
+    fn put(&mut self, key: &str, value: Quantity) -> bool {
+        self.as_mut().is_some_and(|component| component.put(key, value))
+    }
+}
+
+/// What the declaration of a component says.
+pub(crate) trait Declared {
+    /// What it is; one line an element.
+    const LINES: &'static [&'static str];
+    const KEYS: &'static [Key];
+}
+
+/// Declares a component of the model, each of its numbers once: the comment is its documentation everywhere, the field's
+/// name its key in files unless `as` gives another, the type its dimension and whether it may be left out, and the brackets
+/// its range. Keys that it lacks are those of the component behind `with`.
+macro_rules! declared {
+    (
+        $(#[doc = $what:literal])+
+        pub struct $type:ident $(with $part:ident)? {
+            $($(#[doc = $word_doc:literal])+ $word:ident: $word_type:ty,)*
+        }
+        numbers {
+            $($(#[doc = $doc:literal])+ $field:ident $(as $key:literal)?: $field_type:ty [$range:ident],)+
+        }
+    ) => {
+        $(#[doc = $what])+
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $type {
+            $($(#[doc = $word_doc])+ pub $word: $word_type,)*
+            $($(#[doc = $doc])+ pub $field: $field_type,)+
+        }
+
+        impl $crate::schema::Declared for $type {
+            const LINES: &'static [&'static str] = &[$($what),+];
+            const KEYS: &'static [$crate::schema::Key] = &[$($crate::schema::Key {
+                name: $crate::schema::key_name!($field $($key)?),
+                dimension: <$field_type as $crate::schema::Field>::DIMENSION,
+                flag: <$field_type as $crate::schema::Field>::FLAG,
+                required: <$field_type as $crate::schema::Field>::REQUIRED,
+                range: &$crate::schema::$range,
+                lines: &[$($doc),+],
+            }),+];
+        }
+
+        impl $crate::schema::Blank for $type {
+            fn blank() -> $type {
+                $type {
+                    $($word: $crate::schema::Blank::blank(),)*
+                    $($field: $crate::schema::Blank::blank(),)+
+                }
+            }
+        }
+
+        impl $crate::schema::Component for $type {
             fn put(&mut self, key: &str, value: Quantity) -> bool {
                 match key {
-                    $($key => self.$($field).+.put(value),)*
-                    _ => false,
+                    $($crate::schema::key_name!($field $($key)?) => $crate::schema::Field::put(&mut self.$field, value),)+
+                    _ => false $(|| $crate::schema::Component::put(&mut self.$part, key, value))?,
                 }
             }
         }
     };
 }
+pub(crate) use declared;
 
-component! { Nic:
-    "port_rate" => port_rate, "pass_time" => pass_time, "shared_packet_rate" => shared_packet_rate,
-    "reserved_packet_rate" => reserved_packet_rate, "contexts" => contexts, "reserved_contexts" => reserved_contexts,
-    "inline_limit" => inline_limit, "work_request_bytes" => work_request_bytes,
-    "completion_bytes" => completion_bytes,
-}
-component! { Switch: "pass_time" => pass_time }
-component! { Pcie:
-    "rate" => rate, "encoding" => encoding, "write_header" => write_header,
-    "read_request" => read_request, "completion_header" => completion_header,
-    "read_request_limit" => read_request_limit,
-}
-component! { Endpoint:
-    "cores" => cores, "frequency" => frequency, "pcie_mtu" => pcie_mtu, "ddio" => ddio,
-    "memory" => memory.capacity, "read_latency" => memory.read_latency,
-    "write_latency" => memory.write_latency, "bandwidth" => memory.bandwidth,
-    "banks" => memory.banks, "bank_stride" => memory.bank_stride,
-    "bank_read_time" => memory.bank_read_time, "bank_write_time" => memory.bank_write_time,
-    "read_path_rate" => read_path_rate,
-}
-component! { VerbCosts:
-    "post_latency" => post_latency, "post_time" => post_time, "list_time" => list_time,
-    "listed_time" => listed_time, "poll_latency" => poll_latency, "poll_time" => poll_time,
-    "receive_latency" => receive_latency, "receive_time" => receive_time,
-    "write_context_time" => write_context_time, "receive_context_time" => receive_context_time,
-}
-component! { Engine:
-    "start_latency" => start_latency, "request_time" => request_time, "read_rate" => read_rate,
-    "write_rate" => write_rate, "total_rate" => total_rate, "post_time" => post_time,
-    "poll_latency" => poll_latency, "slow_above" => slow_above, "slow_rate" => slow_rate,
-}
-component! { Stall: "above" => above, "rate" => rate }
-component! { Machine: "count" => count, "available" => available }
-component! { Network: "delay" => delay, "mtu" => mtu, "packet_header" => packet_header }
-
-impl Component for Link {
-    fn put(&mut self, key: &str, value: Quantity) -> bool {
-        match (key, &mut self.pcie) {
-            ("delay", _) => self.delay.put(value),
-            (_, Some(pcie)) => pcie.put(key, value),
-            (_, None) => false,
-        }
-    }
-}
-
-// The blanks below are filled key by key; a file that leaves a required key out is refused before.
-const ANY_RATE: BitRate = BitRate::from_bits_per_second(1);
-const ANY_OPERATIONS: OpRate = OpRate::per_second(1);
-
-pub(crate) fn blank_nic(name: String) -> Nic {
-    Nic {
-        name,
-        port_rate: ANY_RATE,
-        pass_time: Time::ZERO,
-        shared_packet_rate: ANY_OPERATIONS,
-        reserved_packet_rate: ANY_OPERATIONS,
-        contexts: 1,
-        reserved_contexts: 0,
-        inline_limit: Bytes::ZERO,
-        work_request_bytes: Bytes::ZERO,
-        completion_bytes: Bytes::ZERO,
-    }
-}
-pub(crate) fn blank_link(name: String, from: String, to: String, kind: Kind) -> Link {
-    let pcie = Pcie {
-        rate: ANY_RATE,
-        encoding: 1.0,
-        write_header: Bytes::ZERO,
-        read_request: Bytes::ZERO,
-        completion_header: Bytes::ZERO,
-        read_request_limit: Bytes::new(1),
+/// The name of a number in files.
+macro_rules! key_name {
+    ($field:ident) => {
+        stringify!($field)
     };
-    Link { name, from, to, delay: Time::ZERO, pcie: (kind == Kind::Link).then_some(pcie) }
+    ($field:ident $key:literal) => {
+        $key
+    };
 }
-pub(crate) fn blank_endpoint(name: String, is_host: bool, verbs: VerbCosts) -> Endpoint {
-    Endpoint {
-        name,
-        is_host,
-        cores: 1,
-        frequency: Frequency::from_hz(1),
-        pcie_mtu: Bytes::new(1),
-        ddio: false,
-        memory: Memory {
-            capacity: Bytes::ZERO,
-            read_latency: Time::ZERO,
-            write_latency: Time::ZERO,
-            bandwidth: ANY_RATE,
-            banks: 1,
-            bank_stride: Bytes::new(1),
-            bank_read_time: Time::ZERO,
-            bank_write_time: Time::ZERO,
-        },
-        read_path_rate: None,
-        verbs,
-    }
-}
-pub(crate) fn blank_verbs(name: String) -> VerbCosts {
-    VerbCosts {
-        name,
-        post_latency: Time::ZERO,
-        post_time: Time::ZERO,
-        list_time: Time::ZERO,
-        listed_time: Time::ZERO,
-        poll_latency: Time::ZERO,
-        poll_time: Time::ZERO,
-        receive_latency: Time::ZERO,
-        receive_time: Time::ZERO,
-        write_context_time: Time::ZERO,
-        receive_context_time: Time::ZERO,
-    }
-}
-pub(crate) fn blank_engine(name: String, endpoint: String) -> Engine {
-    Engine {
-        name,
-        endpoint,
-        start_latency: Time::ZERO,
-        request_time: Time::ZERO,
-        read_rate: ANY_RATE,
-        write_rate: ANY_RATE,
-        total_rate: ANY_RATE,
-        post_time: Time::ZERO,
-        poll_latency: Time::ZERO,
-        slow_above: Bytes::ZERO,
-        slow_rate: ANY_RATE,
-    }
-}
-pub(crate) fn blank_stall(name: String, requester: String, responder: String, verbs: Vec<String>) -> Stall {
-    Stall { name, requester, responder, verbs, above: Bytes::ZERO, rate: ANY_RATE }
-}
-pub(crate) fn blank_network() -> Network {
-    Network { delay: Time::ZERO, mtu: Bytes::new(1), packet_header: Bytes::ZERO }
-}
+pub(crate) use key_name;
 
 impl Provenance {
     /// Every provenance, the best known first.
@@ -472,5 +449,113 @@ impl std::str::FromStr for Provenance {
             .into_iter()
             .find(|provenance| provenance.name() == text)
             .ok_or_else(|| UnknownProvenance(text.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Category;
+    use std::collections::BTreeSet;
+
+    /// Where the tables begin that follow from the declarations; what stands above is written by hand.
+    const FOLLOWS: &str = "## Headers\n";
+
+    fn tables() -> String {
+        let mut page = FOLLOWS.to_string();
+        let required = |required: bool| if required { "yes" } else { "no" };
+        let cell = |text: &str| text.replace('|', "\\|");
+        for category in Category::ALL {
+            page += &format!(
+                "\n### `[{}]`\n\n| key | example | required | what it is |\n|---|---|---|---|\n",
+                category.table()
+            );
+            for word in category.words() {
+                let Word { name, example, doc, .. } = word;
+                page +=
+                    &format!("| `{name}` | `{example}` | {} | {} |\n", required(word.required), cell(doc));
+            }
+        }
+        page += "\n## Tables\n";
+        for kind in Kind::ALL {
+            let holds = |category: &Category| category.holds(*kind);
+            let files: Vec<&str> = Category::ALL.into_iter().filter(holds).map(Category::directory).collect();
+            page += &format!(
+                "\n### `kind = \"{}\"`\n\n{} In files of {}.\n\n",
+                kind.name(),
+                kind.documentation(),
+                files.join(", ")
+            );
+            if !kind.words().is_empty() {
+                page += "| names | example | what it is |\n|---|---|---|\n";
+                for word in kind.words() {
+                    page += &format!("| `{}` | `{}` | {} |\n", word.name, word.example, cell(word.doc));
+                }
+                page += "\n";
+            }
+            page += "| number | dimension and range | what it is |\n|---|---|---|\n";
+            for key in kind.keys() {
+                page += &format!("| `{}` | {} | {} |\n", key.name, key.bounds(), cell(&key.documentation()));
+            }
+        }
+        page
+    }
+
+    /// `INSTA_UPDATE=always cargo test -p offpath-profile` rewrites the tables of the page.
+    #[test]
+    fn the_page_of_the_schema_follows_from_the_declarations() {
+        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/profiles.md");
+        let page = std::fs::read_to_string(&file).expect("the page is there");
+        let at = page.find(FOLLOWS).expect("the page has its tables");
+        let follows = page[..at].to_string() + &tables();
+        if std::env::var_os("INSTA_UPDATE").is_some_and(|update| update == "always") {
+            std::fs::write(&file, &follows).expect("the page can be written");
+        } else {
+            assert!(
+                page == follows,
+                "docs/profiles.md is not what the declarations say; rewrite it with INSTA_UPDATE=always"
+            );
+        }
+    }
+
+    /// What is not in the file stays as blank as it was, and what is there fills one field of its own.
+    #[test]
+    fn every_number_is_declared_with_one_sentence_and_fills_a_field_of_its_own() {
+        for kind in Kind::ALL {
+            let mut names = BTreeSet::new();
+            for key in kind.keys() {
+                assert!(names.insert(key.name), "{} is twice in {}", key.name, kind.name());
+                let documentation = key.documentation();
+                assert!(documentation.ends_with('.') && documentation.len() > 10, "{documentation:?}");
+                assert!(!documentation.contains("  ") && !documentation.contains('"'), "{documentation:?}");
+                let value = Quantity::from_base(key.range.most, key.dimension).expect("a range can be held");
+                let is_changed = match kind {
+                    Kind::Nic => changes(Nic::blank(), key, value),
+                    Kind::Switch => changes(Switch::blank(), key, value),
+                    Kind::Link => changes(Link { pcie: Some(Pcie::blank()), ..Link::blank() }, key, value),
+                    Kind::Wire => changes(Link::blank(), key, value),
+                    Kind::Endpoint => changes(Endpoint::blank(), key, value),
+                    Kind::Verbs => changes(VerbCosts::blank(), key, value),
+                    Kind::Engine => changes(Engine::blank(), key, value),
+                    Kind::Stall => changes(Stall::blank(), key, value),
+                    Kind::Machine => changes(Machine::blank(), key, value),
+                    Kind::Network => changes(Network::blank(), key, value),
+                };
+                assert!(is_changed, "{}.{} fills no field", kind.name(), key.name);
+            }
+        }
+    }
+
+    /// Whether a number changes a component, and a number of another dimension or name does not.
+    fn changes<C: Component + Clone + PartialEq>(blank: C, key: &Key, value: Quantity) -> bool {
+        let mut filled = blank.clone();
+        let other = match value {
+            Quantity::Time(_) => Quantity::Count(7),
+            _ => Quantity::Time(Time::from_ns(7)),
+        };
+        assert!(!filled.put(key.name, other) && !filled.put("no such number", value) && filled == blank);
+        // One is what some ratios are blank with.
+        let value = if key.dimension == Dimension::Ratio && !key.flag { Quantity::Ratio(0.5) } else { value };
+        filled.put(key.name, value) && filled != blank
     }
 }

@@ -7,12 +7,13 @@ use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
 use clap_complete::env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Zsh};
 use offpath::evidence::shipped;
-use offpath::profile::{Category, Library, Request, System};
+use offpath::profile::{Category, Library, Number, Request, System};
 use offpath::route::Router;
 use offpath::torture::Subject;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -82,7 +83,7 @@ fn candidates(command: &str, argument: &Arg) -> Option<ArgValueCompleter> {
     let or_file =
         |find: fn(&Line) -> Vec<Candidate>| Some(ArgValueCompleter::new(Known { find, files: ".toml" }));
     match argument.get_id().as_str() {
-        "device" => or_file(|line| line.listed(Category::Device)),
+        "device" | "base" => or_file(|line| line.listed(Category::Device)),
         "testbed" => or_file(|line| line.listed(Category::Testbed)),
         "overlay" => or_file(|line| line.listed(Category::Overlay)),
         "design" => Some(ArgValueCompleter::new(Known { find: |_| Vec::new(), files: ".toml" })),
@@ -207,13 +208,16 @@ impl Line {
         plain(names)
     }
 
-    /// Settings as far as their `=`, with the value that the system has.
+    /// Settings as far as their `=`, with the value that the system has and what the number is.
     fn numbers(&self) -> Vec<Candidate> {
         let mut all: Vec<Candidate> = self
             .systems()
             .iter()
             .flat_map(|system| {
-                let shown = |(name, number): (&String, _)| setting(name, number);
+                let shown = |(name, number): (&String, &Arc<Number>)| {
+                    let what = system.documentation(name).unwrap_or_default();
+                    (format!("{name}="), format!("now {}: {what}", number.value))
+                };
                 system.numbers.iter().map(shown).collect::<Vec<_>>()
             })
             .collect();
@@ -221,10 +225,6 @@ impl Line {
         all.dedup_by(|one, other| one.0 == other.0);
         all
     }
-}
-
-fn setting(name: &str, number: &std::sync::Arc<offpath::profile::Number>) -> Candidate {
-    (format!("{name}="), format!("now {}", number.value))
 }
 
 /// The value of an option on the line, given behind it or behind a `=`.

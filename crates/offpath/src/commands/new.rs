@@ -1,19 +1,31 @@
-//! `offpath new`: a commented design to start from.
+//! `offpath new`: a commented design, or a device, to start from.
 
 use super::Context;
 use crate::failure::Failure;
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use offpath::plan::{Changes, Design, Setting, prepare};
+use offpath::profile::{Number, Provenance, Request};
+use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 const EXAMPLES: &str = "\
 Examples:
   offpath new store                                   a key-value store, in store.toml
   offpath new log --kind replication
-  offpath new store --device my-card.toml --out designs/store.toml";
+  offpath new store --device my-card.toml --out designs/store.toml
+  offpath new device my-card --base bluefield2        a card, in my-card.toml
+
+A design that is to be called `device` is written by `offpath new -- device`.";
+
+const DEVICE_EXAMPLES: &str = "\
+Examples:
+  offpath new device my-card                          every number blank, with what it is
+  offpath new device my-card --base bluefield2        numbers of another card, marked as carried over
+  offpath plan designs/kv-ycsb-c.toml --device my-card.toml";
 
 const KEY_VALUE: &str = include_str!("../templates/kv.toml");
 const REPLICATION: &str = include_str!("../templates/replication.toml");
@@ -21,18 +33,46 @@ const REPLICATION: &str = include_str!("../templates/replication.toml");
 const STEPS: &str = include_str!("../templates/steps.txt");
 const WORKLOAD: &str = include_str!("../../../../workloads/workloadc");
 
-/// Write a commented design that plans as it stands, to be changed into your own
+/// Write a commented design that plans as it stands, to be changed into your own; or describe a device
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(disable_help_subcommand = true)]
 pub struct Options {
+    #[command(subcommand)]
+    other: Option<Other>,
     /// The design's name: letters, digits, `-` and `_`
-    name: String,
+    #[arg(required = true)]
+    name: Option<String>,
     /// What to start from
     #[arg(long, value_enum, default_value_t = Kind::Kv)]
     kind: Kind,
     /// The device to plan for, by name or from a .toml file
     #[arg(long, value_name = "NAME|FILE", default_value = "bluefield2")]
     device: String,
+    /// Where to write it; nothing is overwritten [default: NAME.toml]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// What else than a design can be begun.
+#[derive(Subcommand, Debug)]
+enum Other {
+    Device(DeviceOptions),
+}
+
+/// Write a device's file: complete, each number with what it is, its unit and range
+///
+/// Without --base every number is blank, and the file is refused until all are filled in. With it, the numbers are those
+/// of another device, marked as carried over: guesses with an interval.
+#[derive(Args, Debug)]
+#[command(after_help = DEVICE_EXAMPLES)]
+struct DeviceOptions {
+    /// The device's name: letters, digits, `-` and `_`
+    #[arg(id = "new_device", value_name = "NAME")]
+    name: String,
+    /// The device whose tables and numbers it starts with, by name or from a .toml file
+    #[arg(long, value_name = "NAME|FILE")]
+    base: Option<String>,
     /// Where to write it; nothing is overwritten [default: NAME.toml]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -47,18 +87,22 @@ pub enum Kind {
     Replication,
 }
 
-/// Writes the design, and its workload where it has one.
+/// Writes the device; or the design, and its workload where it has one.
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
+    if let Some(Other::Device(options)) = &options.other {
+        return device(options, context);
+    }
+    let name = options.name.as_deref().unwrap_or_default();
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if options.name.is_empty() || !options.name.chars().all(fits) {
+    if name.is_empty() || !name.chars().all(fits) {
         return Err(Failure::input(
-            format!("`{}` is no name for a design", options.name),
+            format!("`{name}` is no name for a design"),
             "use letters, digits, `-` and `_`; `--out` says where the file goes",
         ));
     }
-    let file = options.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.toml", options.name)));
+    let file = options.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.toml")));
     let workload = (options.kind == Kind::Kv).then(|| file.with_extension("workload"));
-    let files = Files::write(options, &file, workload.as_deref())?;
+    let files = Files::write(options, name, &file, workload.as_deref())?;
     let setting = Setting {
         library: context.system.library()?,
         overlays: context.system.overlay.clone(),
@@ -90,13 +134,57 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Writes the file of a device; what is carried over has to load from where it is written.
+fn device(options: &DeviceOptions, context: &Context) -> Result<ExitCode, Failure> {
+    context.system.refuse("new device", true)?;
+    let library = context.system.library()?;
+    let file = options.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.toml", options.name)));
+    let shown = file.display();
+    let asked = shown.to_string();
+    if !asked.ends_with(".toml") {
+        return Err(Failure::input(
+            format!("`{asked}` does not end in `.toml`"),
+            "devices are named by the path of a .toml file; give one to `--out`",
+        ));
+    }
+    let text = library.draft(&options.name, options.base.as_deref())?;
+    let mut files = Files::default();
+    files.create(&file, &text)?;
+    let next = match &options.base {
+        None => {
+            format!(
+                "  offpath device show {shown}\n    names what is still blank, and refuses the file until nothing is\n"
+            )
+        }
+        Some(base) => {
+            let system = library.load(&Request { device: &asked, ..Request::default() })?;
+            let own = || system.numbers.values().filter(|number| number.file == asked);
+            let origins: BTreeSet<&str> = own().map(|number| number.key.as_str()).collect();
+            let is_carried = |number: &&Arc<Number>| number.provenance == Provenance::CarriedOver;
+            let carried: BTreeSet<&str> =
+                own().filter(is_carried).map(|number| number.key.as_str()).collect();
+            format!(
+                "  {} of its {} numbers are carried over from {base}: guesses, until you replace them\n  offpath device \
+                 show {shown}\n    shows each with its interval and source\n  offpath plan DESIGN --device {shown}\n    \
+                 plans with them, and says which to measure first\n",
+                carried.len(),
+                origins.len()
+            )
+        }
+    };
+    files.keep();
+    context.screen.emit(&format!("wrote {shown}\nnext:\n{next}"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Files that are taken away again unless they are kept.
+#[derive(Default)]
 struct Files {
     written: Vec<PathBuf>,
 }
 
 impl Files {
-    fn write(options: &Options, file: &Path, workload: Option<&Path>) -> Result<Files, Failure> {
+    fn write(options: &Options, name: &str, file: &Path, workload: Option<&Path>) -> Result<Files, Failure> {
         let template = match options.kind {
             Kind::Kv => KEY_VALUE,
             Kind::Replication => REPLICATION,
@@ -104,11 +192,11 @@ impl Files {
         let beside = workload.and_then(Path::file_name).unwrap_or_default().to_string_lossy();
         let text = template
             .replace("@STEPS@\n", STEPS)
-            .replace("@NAME@", &quoted(&options.name))
+            .replace("@NAME@", &quoted(name))
             .replace("@DEVICE@", &quoted(&options.device))
             .replace("@WORKLOAD@", &quoted(&beside))
             .replace("@FILE@", &file.display().to_string().replace(char::is_control, " "));
-        let mut files = Files { written: Vec::new() };
+        let mut files = Files::default();
         files.create(file, &text)?;
         if let Some(workload) = workload {
             files.create(workload, WORKLOAD)?;
@@ -165,12 +253,12 @@ mod tests {
     fn every_kind_compiles_as_written_and_overwrites_nothing() {
         let folder = tempfile::tempdir().expect("a folder");
         for kind in [Kind::Kv, Kind::Replication] {
-            let options =
-                Options { name: "own".to_string(), kind, device: "bluefield2".to_string(), out: None };
+            let device = "bluefield2".to_string();
+            let options = Options { other: None, name: Some("own".to_string()), kind, device, out: None };
             let file = folder.path().join(format!("{kind:?}.toml"));
             let workload = file.with_extension("workload");
             let beside = (kind == Kind::Kv).then_some(workload.as_path());
-            Files::write(&options, &file, beside).expect("a new file").keep();
+            Files::write(&options, "own", &file, beside).expect("a new file").keep();
             let setting = Setting {
                 library: Library::builtin(),
                 overlays: vec![],
@@ -181,7 +269,7 @@ mod tests {
             };
             let design = Design::load(&file, &Changes::default()).expect("a design");
             assert_eq!(prepare(&design, &setting).expect("it compiles").len(), design.alternatives.len());
-            assert!(Files::write(&options, &file, beside).is_err(), "nothing is overwritten");
+            assert!(Files::write(&options, "own", &file, beside).is_err(), "nothing is overwritten");
             assert!(file.exists() && workload.exists() == beside.is_some());
         }
     }

@@ -1,0 +1,159 @@
+//! The file that a new device begins with: blank or carried over, complete, and refused or loaded as it says.
+
+use offpath_profile::{Category, Library, Problem, ProfileError, Provenance, Request, System};
+use std::collections::BTreeMap;
+
+fn load(name: &str, text: &str) -> Result<System, ProfileError> {
+    let mut library = Library::builtin();
+    library.insert(Category::Device, name, text);
+    library.load(&Request { device: name, ..Request::default() })
+}
+
+/// The lines of a file that give numbers, by the dotted name.
+fn numbers(text: &str) -> BTreeMap<String, &str> {
+    let (mut table, mut found) = (String::new(), BTreeMap::new());
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix('[') {
+            table = name.trim_end_matches(']').to_string();
+        } else if let Some((key, _)) = line.split_once(" = { value = ")
+            && !line.starts_with('#')
+        {
+            found.insert(format!("{table}.{key}"), line);
+        }
+    }
+    found
+}
+
+#[test]
+fn a_blank_file_is_refused_with_every_number_at_once_and_loads_when_they_are_filled_in() {
+    let library = Library::builtin();
+    let blank = library.draft("mine", None).expect("a file");
+    let all = numbers(&blank);
+    assert!(all.len() > 50, "{blank}");
+    let error = load("mine", &blank).expect_err("nothing has a default");
+    let Problem::Several { count, .. } = error.problem() else { panic!("{error:?}") };
+    let tables: std::collections::BTreeSet<&str> =
+        all.keys().filter_map(|name| name.split('.').next()).collect();
+    // One for each table, and what each says names its numbers.
+    assert_eq!(*count, tables.len(), "{error:?}");
+    let mut shown = String::new();
+    miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::unicode_nocolor())
+        .with_width(4000)
+        .render_report(&mut shown, &error)
+        .expect("a report");
+    for table in &tables {
+        let names = all.keys().filter_map(|name| name.strip_prefix(&format!("{table}.")));
+        // Those of a table stand in the order of their declaration.
+        let line = shown.lines().find(|line| line.contains(&format!("`[{table}]` lacks values for")));
+        let line = line.unwrap_or_else(|| panic!("{table} is not in\n{shown}"));
+        for name in names {
+            assert!(line.contains(&format!("`{name}`")), "{table}.{name} is not in {line}");
+        }
+    }
+    // What is to be done is the same for all, and said once.
+    assert_eq!(error.next_step().matches("write what is known").count(), 1, "{}", error.next_step());
+    // With the numbers of a card of the same tables it is a card.
+    let filled = library.draft("mine", Some("bluefield2")).expect("a file");
+    let known = numbers(&filled);
+    let mut text = String::new();
+    let mut table = "";
+    for line in blank.lines() {
+        table = line.strip_prefix('[').map_or(table, |name| name.trim_end_matches(']'));
+        let name = line.split_once(" = ").map(|(key, _)| format!("{table}.{key}"));
+        let value = name.filter(|name| all.contains_key(name)).map(|name| known[&name]);
+        text += &format!("{}\n", value.unwrap_or(line));
+    }
+    let system = load("mine", &text).expect("a card");
+    assert_eq!(system.device, "mine");
+    // One that is left blank is still refused, by its name.
+    let one = text.replacen(known["soc.cores"], all["soc.cores"], 1);
+    let error = load("mine", &one).expect_err("a blank");
+    assert_eq!(error.to_string(), "`[soc]` lacks values for `cores`");
+    // A blank end of an interval is none, and a guess without its interval is refused as ever.
+    let no_ends = "cores = { value = 8, low = \"\", high = \"\", source = \"s\", provenance = \"measured\" }";
+    let system = load("mine", &text.replacen(known["soc.cores"], no_ends, 1)).expect("a card");
+    assert_eq!(system.numbers["soc.cores"].low, None);
+    let guess = no_ends.replace("measured", "assumed");
+    let error = load("mine", &text.replacen(known["soc.cores"], &guess, 1)).expect_err("a guess");
+    assert_eq!(error.to_string(), "`soc.cores` lacks `low` and `high`");
+}
+
+#[test]
+fn every_number_of_a_draft_has_its_documentation_above_it() {
+    for base in [None, Some("bluefield2"), Some("connectx4"), Some("connectx6")] {
+        let text = Library::builtin().draft("mine", base).expect("a file");
+        let lines: Vec<&str> = text.lines().collect();
+        let found = numbers(&text);
+        assert!(found.len() > 15);
+        for line in found.values() {
+            let at = lines.iter().position(|own| own == line).expect("a line of the file");
+            let above = lines[at - 1];
+            assert!(above.starts_with("# ") && above.ends_with(')') && above.len() > 20, "{above}\n{line}");
+        }
+    }
+}
+
+/// What is carried over says the same as a copy under another name: the same values, each a guess with an interval.
+#[test]
+fn a_draft_from_a_card_claims_what_a_copy_claims_and_marks_it() {
+    let library = Library::builtin();
+    for listed in library.names(Category::Device) {
+        let base = &listed.name;
+        let draft = load("mine", &library.draft("mine", Some(base)).expect("a file")).expect(base);
+        let text = library.source(Category::Device, base).expect("it ships");
+        let copy = text.replacen(&format!("name = \"{base}\""), "name = \"mine\"", 1);
+        let copy = load("mine", &copy).expect(base);
+        assert_eq!((&draft.mode, &draft.testbed, &draft.rivals), (&copy.mode, &copy.testbed, &copy.rivals));
+        assert_eq!(draft.numbers.len(), copy.numbers.len());
+        for (name, number) in &draft.numbers {
+            let other = &copy.numbers[name];
+            assert_eq!(
+                (number.value, number.low, number.high),
+                (other.value, other.low, other.high),
+                "{name}"
+            );
+            if number.file != "devices/mine.toml" {
+                continue;
+            }
+            match number.provenance {
+                Provenance::CarriedOver => assert!(number.source.starts_with(&format!("{base}: ")), "{name}"),
+                // A standard holds for every card.
+                Provenance::Datasheet => assert!(number.rows.is_empty(), "{name}"),
+                other => panic!("{name} is {other} of a card of which nothing is known"),
+            }
+            assert!(other.provenance.is_guess() == number.provenance.is_guess(), "{name}");
+        }
+    }
+}
+
+/// What a user knows of one card is no knowledge about the next, whatever it rests on.
+#[test]
+fn a_draft_from_a_file_carries_everything_over() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/invented.toml");
+    let library = Library::builtin();
+    let draft = load("mine", &library.draft("mine", Some(file)).expect("a file")).expect("a card");
+    let base = library.load(&Request { device: file, ..Request::default() }).expect("a card");
+    let mut own = 0;
+    for (name, number) in draft.numbers.iter().filter(|(_, number)| number.file == "devices/mine.toml") {
+        own += 1;
+        assert_eq!(number.value, base.numbers[name].value, "{name}");
+        assert_eq!(number.provenance, Provenance::CarriedOver, "{name}");
+    }
+    assert!(own > 60, "{own}");
+}
+
+#[test]
+fn names_that_would_mislead_and_bases_that_do_not_load_are_refused() {
+    let library = Library::builtin();
+    let error = library.draft("bluefield2", None).expect_err("it ships");
+    assert!(error.to_string().contains("there is a device `bluefield2` already"), "{error:?}");
+    assert!(library.draft("card", None).expect_err("reserved").to_string().contains("stands for"));
+    for odd in ["", "a\nb", "my card", "ü"] {
+        assert!(library.draft(odd, None).expect_err(odd).to_string().contains("is no name"), "{odd:?}");
+    }
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/invented.toml");
+    let error = library.draft("invented", Some(file)).expect_err("its own name");
+    assert!(error.to_string().ends_with("is called `invented` itself"), "{error:?}");
+    let error = library.draft("mine", Some("bluefeild2")).expect_err("a slip");
+    assert!(error.next_step().contains("did you mean `bluefield2`"), "{error:?}");
+}
