@@ -1219,6 +1219,17 @@ fn a_new_device_is_blank_or_carried_over_and_plans_as_a_guess() {
     assert!(!on_card.is_empty() && on_card.iter().all(|one| one["basis"] == "order only"), "{on_card:?}");
 
     // Nothing is overwritten, nothing that does not load stays, and a design may still be called what it likes.
+    // The template calls the card's processor what the card does.
+    let own = at("own.toml");
+    let card = answer(&["device", "source", "bluefield2"])
+        .replace("soc", "arm")
+        .replace("\"bluefield2\"", "\"own\"");
+    std::fs::write(&own, card).expect("it is written");
+    for kind in ["kv", "replication"] {
+        let design = at(&format!("own-{kind}.toml"));
+        answer(&["new", "own", "--kind", kind, "--device", &own, "--out", &design]);
+        assert!(!std::fs::read_to_string(&design).expect("it is there").contains("soc"), "{kind}");
+    }
     let again = offpath(&["new", "device", "mycard", "--base", "bluefield2", "--out", &mine]);
     assert!(again.code == 2 && again.stderr.contains("exists already"), "{}", again.stderr);
     let same = offpath(&["new", "device", "bluefield2", "--out", &at("same.toml")]);

@@ -328,7 +328,7 @@ impl Document {
                 let known = matches!(number.provenance, Provenance::Measured | Provenance::Fitted)
                     || number.provenance == Provenance::Datasheet && !number.rows.is_empty();
                 let is_edited = is_own_file && shipped.is_edited(&own, &table.name, key, number);
-                if !known || !(shipped.of_others(&own, &table.name, key, number) || is_edited) {
+                if !known || !(shipped.of_others(&own, key, number) || is_edited) {
                     continue;
                 }
                 if let Some(entry) = table.kind.keys().find(|entry| entry.name == *key) {
@@ -434,7 +434,8 @@ impl Shipped {
                 }
                 let full = format!("{}.{key}", table.name);
                 self.values.extend(names().map(|name| ((name, full.clone()), said(number))));
-                let at = (full, number.source.clone());
+                // By the key alone: who calls the card's processor otherwise measured it no better.
+                let at = (key.to_string(), number.source.clone());
                 self.sources.entry(at).or_default().extend(names());
             }
         }
@@ -447,7 +448,7 @@ impl Shipped {
         let cites = |name: &String| {
             let about = |names: Option<&BTreeSet<String>>| names.is_some_and(|names| names.contains(name));
             number.rows.iter().any(|row| about(self.rows.get(row)))
-                || about(self.sources.get(&(full.clone(), number.source.clone())))
+                || about(self.sources.get(&(key.to_string(), number.source.clone())))
         };
         // A component that the shipped profile lacks says nothing that its citations say.
         own.iter().any(|name| {
@@ -457,12 +458,12 @@ impl Shipped {
     }
 
     /// Whether all that a number cites is about shipped profiles of other names than `own`.
-    fn of_others(&self, own: &[String], table: &str, key: &str, number: &Number) -> bool {
+    fn of_others(&self, own: &[String], key: &str, number: &Number) -> bool {
         let others = |about: Option<&BTreeSet<String>>| {
             about.is_some_and(|names| own.iter().all(|own| !names.contains(own)))
         };
         if number.rows.is_empty() {
-            return others(self.sources.get(&(format!("{table}.{key}"), number.source.clone())));
+            return others(self.sources.get(&(key.to_string(), number.source.clone())));
         }
         number.rows.iter().all(|row| others(self.rows.get(row)))
     }

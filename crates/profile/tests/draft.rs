@@ -157,3 +157,16 @@ fn names_that_would_mislead_and_bases_that_do_not_load_are_refused() {
     let error = library.draft("mine", Some("bluefeild2")).expect_err("a slip");
     assert!(error.next_step().contains("did you mean `bluefield2`"), "{error:?}");
 }
+
+/// A copy of a card claims as little whatever it calls the card's processor.
+#[test]
+fn another_name_of_a_component_makes_nothing_better_known() {
+    let source = Library::builtin();
+    let source = source.source(Category::Device, "bluefield2").expect("it ships");
+    let copy = source.replace("name = \"bluefield2\"", "name = \"own\"");
+    let provenances = |text: &str| -> BTreeMap<String, Provenance> {
+        let system = load("own", text).expect("it loads");
+        system.numbers.iter().map(|(name, number)| (name.replace("soc", "arm"), number.provenance)).collect()
+    };
+    assert_eq!(provenances(&copy.replace("soc", "arm")), provenances(&copy));
+}

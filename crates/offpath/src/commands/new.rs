@@ -3,7 +3,7 @@
 use super::Context;
 use crate::failure::Failure;
 use clap::{Args, Subcommand, ValueEnum};
-use offpath::plan::{Changes, Design, Setting, prepare};
+use offpath::plan::{Changes, Design, Setting, prepare, shipped};
 use offpath::profile::{Number, Provenance, Request};
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
@@ -31,7 +31,6 @@ const KEY_VALUE: &str = include_str!("../templates/kv.toml");
 const REPLICATION: &str = include_str!("../templates/replication.toml");
 /// What every design's alternatives are made of.
 const STEPS: &str = include_str!("../templates/steps.txt");
-const WORKLOAD: &str = include_str!("../../../../workloads/workloadc");
 
 /// Write a commented design that plans as it stands, to be changed into your own; or describe a device
 #[derive(Args, Debug)]
@@ -102,9 +101,15 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     }
     let file = options.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.toml")));
     let workload = (options.kind == Kind::Kv).then(|| file.with_extension("workload"));
-    let files = Files::write(options, name, &file, workload.as_deref())?;
+    let library = context.system.library()?;
+    // What the template calls the card's processor is what the device calls it; what is wrong with a device is said
+    // where the design is planned.
+    let system = context.system.load(&library, &options.device, &[]);
+    let card = system.ok().and_then(|system| Some(system.role_endpoint("soc").ok()?.1.name.clone()));
+    let card = card.as_deref().unwrap_or("soc");
+    let files = Files::write(options, name, card, &file, workload.as_deref())?;
     let setting = Setting {
-        library: context.system.library()?,
+        library,
         overlays: context.system.overlay.clone(),
         settings: context.system.set.clone(),
         testbed: context.system.testbed.clone(),
@@ -184,7 +189,14 @@ struct Files {
 }
 
 impl Files {
-    fn write(options: &Options, name: &str, file: &Path, workload: Option<&Path>) -> Result<Files, Failure> {
+    /// Writes the design's file, which calls the card's processor `card`, and its workload's.
+    fn write(
+        options: &Options,
+        name: &str,
+        card: &str,
+        file: &Path,
+        workload: Option<&Path>,
+    ) -> Result<Files, Failure> {
         let template = match options.kind {
             Kind::Kv => KEY_VALUE,
             Kind::Replication => REPLICATION,
@@ -192,6 +204,7 @@ impl Files {
         let beside = workload.and_then(Path::file_name).unwrap_or_default().to_string_lossy();
         let text = template
             .replace("@STEPS@\n", STEPS)
+            .replace("@SOC@", card)
             .replace("@NAME@", &quoted(name))
             .replace("@DEVICE@", &quoted(&options.device))
             .replace("@WORKLOAD@", &quoted(&beside))
@@ -199,7 +212,7 @@ impl Files {
         let mut files = Files::default();
         files.create(file, &text)?;
         if let Some(workload) = workload {
-            files.create(workload, WORKLOAD)?;
+            files.create(workload, shipped::workload("workloadc").expect("it is shipped"))?;
         }
         Ok(files)
     }
