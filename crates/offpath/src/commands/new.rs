@@ -271,7 +271,7 @@ mod tests {
             let file = folder.path().join(format!("{kind:?}.toml"));
             let workload = file.with_extension("workload");
             let beside = (kind == Kind::Kv).then_some(workload.as_path());
-            Files::write(&options, "own", &file, beside).expect("a new file").keep();
+            Files::write(&options, "own", "soc", &file, beside).expect("a new file").keep();
             let setting = Setting {
                 library: Library::builtin(),
                 overlays: vec![],
@@ -282,7 +282,7 @@ mod tests {
             };
             let design = Design::load(&file, &Changes::default()).expect("a design");
             assert_eq!(prepare(&design, &setting).expect("it compiles").len(), design.alternatives.len());
-            assert!(Files::write(&options, "own", &file, beside).is_err(), "nothing is overwritten");
+            assert!(Files::write(&options, "own", "soc", &file, beside).is_err(), "nothing is overwritten");
             assert!(file.exists() && workload.exists() == beside.is_some());
         }
     }
