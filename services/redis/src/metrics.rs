@@ -158,6 +158,12 @@ pub fn text(relay: &Relay) -> String {
         ("file_sent_bytes_total", "Bytes of files to all replicas.", counters.file_bytes_out.get()),
         ("commands_total", "Commands of the stream.", counters.commands.get()),
         ("master_full_total", "Full synchronisations with the master.", counters.master_full.get()),
+        ("master_files_total", "Files that the master wrote for the relay.", counters.master_files.get()),
+        (
+            "spool_failures_total",
+            "Files of the master that the spool had no room for.",
+            counters.spool_failures.get(),
+        ),
         ("master_partial_total", "Partial synchronisations with the master.", counters.master_partial.get()),
         ("replica_full_total", "Full synchronisations of replicas.", counters.replica_full.get()),
         ("replica_partial_total", "Partial synchronisations of replicas.", counters.replica_partial.get()),

@@ -12,6 +12,7 @@ use crate::tls::{Acceptor, Connector, TlsError};
 use crate::{downstream, log, metrics, state, upstream};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -65,6 +66,15 @@ pub enum RelayError {
         path: String,
         /// What the system says.
         cause: io::Error,
+    },
+    /// Another relay keeps its position in the same file.
+    #[error(
+        "another relay runs that keeps its position in {path}; give each relay a `spool.state_file` of its own, or end \
+         the other"
+    )]
+    Taken {
+        /// Which file.
+        path: String,
     },
     /// The system refuses a runtime.
     #[error("{0}")]
@@ -164,6 +174,10 @@ pub struct Counters {
     pub commands: Cell<u64>,
     /// Full synchronisations with the master.
     pub master_full: Cell<u64>,
+    /// Files that the master wrote for the relay: for its own synchronisations, and for replicas beside the stream.
+    pub master_files: Cell<u64>,
+    /// Files of the master that the spool had no room for.
+    pub spool_failures: Cell<u64>,
     /// Partial ones.
     pub master_partial: Cell<u64>,
     /// Full synchronisations of replicas.
@@ -217,7 +231,8 @@ pub struct Current {
     pub asked_at: Option<u64>,
     /// Connections that are open.
     pub open: usize,
-    /// Replicas that left before they acknowledged a file: how often in a row, and when last.
+    /// Replicas that left before they acknowledged a file, by the address and port that they announced: how often in a
+    /// row, and when last. Who announces no port is no replica that could be told from others.
     pub failures: BTreeMap<(String, u16), (u32, Instant)>,
 }
 
@@ -634,9 +649,35 @@ impl Relay {
         if let (Some(path), Some(saved)) = (&self.config.spool.state_file, self.saved()) {
             state::save(path, saved).await;
         }
-        let published = self.current.borrow().backlog.published();
-        let how = if in_time { "every replica has it" } else { "some replicas were given up" };
+        let current = self.current.borrow();
+        let published = current.backlog.published();
+        let following = current.replicas.values().filter(|replica| replica.counts()).count();
+        let others = current.replicas.len() - following;
+        let mut how = match (in_time, following) {
+            (false, _) => "some replicas were given up".to_string(),
+            (true, 0) => "no replica followed it".to_string(),
+            (true, 1) => "the replica that followed has it".to_string(),
+            (true, following) => format!("the {following} replicas that followed have it"),
+        };
+        if others > 0 {
+            how += &format!(", and {others} that waited or loaded have not");
+        }
         log::line(&format!("drained at offset {}: {how}", published.saturating_sub(1)));
+    }
+}
+
+/// Keeps other relays from the state file for as long as what is returned lives. The file itself is replaced as a whole,
+/// so what is locked lies beside it.
+fn state_lock(path: &Path) -> Result<File, RelayError> {
+    let shown = || path.display().to_string();
+    let refused = |cause| RelayError::State { path: shown(), cause };
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".lock");
+    let lock = File::options().create(true).append(true).open(beside).map_err(refused)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(RelayError::Taken { path: shown() }),
+        Err(TryLockError::Error(cause)) => Err(refused(cause)),
     }
 }
 
@@ -657,6 +698,8 @@ async fn listen(address: &str) -> Result<TcpListener, RelayError> {
 
 /// Runs a relay until SIGTERM or SIGINT; `ready` is told the address that replicas can use.
 pub fn run(config: Config, ready: impl FnOnce(SocketAddr)) -> Result<(), RelayError> {
+    // Before the position is read that another one may be writing.
+    let _lock = config.spool.state_file.as_deref().map(state_lock).transpose()?;
     let relay = Relay::new(config)?;
     let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(4).build()?;
     let local = LocalSet::new();

@@ -260,7 +260,7 @@ impl Serving<'_> {
 
     /// Notes that a replica left without having loaded its file.
     fn failed(&self, spool: &Spool) {
-        if spool.stage().0 == Stage::Failed || *self.relay.ending.borrow() {
+        if spool.stage().0 == Stage::Failed || *self.relay.ending.borrow() || self.replica.port == 0 {
             return;
         }
         let key = (self.replica.address.clone(), self.replica.port);

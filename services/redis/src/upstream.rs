@@ -24,6 +24,9 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 /// so that memory stays bounded.
 const HELD_BACK: u64 = 1 << 20;
 
+/// The longest pause between two files that the disk has no room for.
+const NO_ROOM: Duration = Duration::from_secs(60);
+
 /// Bytes that are worth sending at once.
 const GATHERED: u64 = 32 << 10;
 
@@ -38,6 +41,11 @@ enum LinkError {
     Framing(#[from] FramingError),
     #[error("the relay follows another master")]
     Retargeted,
+    #[error(
+        "the relay cannot keep the master's file in {directory}: {cause}; make room there, or set `spool.directory` to \
+         a directory that has it"
+    )]
+    Spool { directory: String, cause: io::Error },
 }
 
 impl LinkError {
@@ -87,11 +95,21 @@ pub async fn follow(relay: Rc<Relay>) {
             log::line(&format!("no link to the master {}: {text}", relay.current.borrow().master));
             last = text;
         }
-        if began.elapsed() > Duration::from_secs(5) || matches!(error, LinkError::Retargeted) {
+        // Each time that there is no room for the file the master has written it for nothing.
+        let longest = match error {
+            LinkError::Spool { .. } => {
+                pause = pause.max(Duration::from_secs(1));
+                NO_ROOM
+            }
+            _ => Duration::from_secs(2),
+        };
+        if longest < NO_ROOM && began.elapsed() > Duration::from_secs(5)
+            || matches!(error, LinkError::Retargeted)
+        {
             pause = Duration::from_millis(50);
         }
         sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_secs(2));
+        pause = (pause * 2).min(longest);
     }
 }
 
@@ -198,7 +216,9 @@ async fn receive_file(
             }
         }
     };
-    let spool = Rc::new(Spool::create(&relay.config.spool.directory, id, offset, form)?);
+    count(&relay.counters.master_files, 1);
+    let spool = Spool::create(&relay.config.spool.directory, id, offset, form);
+    let spool = Rc::new(spool.map_err(|cause| no_room(relay, cause))?);
     relay.current.borrow_mut().spool = Some(spool.clone());
     relay.tell_waiting();
     let received = receive_body(relay, link, &spool).await;
@@ -209,6 +229,11 @@ async fn receive_file(
         log::line(&format!("received the file {format} of offset {offset}, {bytes} B"));
     }
     received
+}
+
+fn no_room(relay: &Relay, cause: io::Error) -> LinkError {
+    count(&relay.counters.spool_failures, 1);
+    LinkError::Spool { directory: relay.config.spool.directory.display().to_string(), cause }
 }
 
 async fn receive_body(relay: &Relay, link: &mut Link, spool: &Spool) -> Result<(), LinkError> {
@@ -227,7 +252,7 @@ async fn receive_body(relay: &Relay, link: &mut Link, spool: &Spool) -> Result<(
         }
         count(&relay.counters.file_bytes_in, out.len() as u64);
         if !out.is_empty() {
-            spool.append(out).await?;
+            spool.append(out).await.map_err(|cause| no_room(relay, cause))?;
         }
         if body.ended() {
             link.input = piece[taken..].to_vec();
@@ -397,13 +422,19 @@ async fn last_words(relay: &Relay, link: &mut Link, out: &mut Outgoing) -> Resul
 
 /// Fetches a file beside the stream whenever a replica needs one that the relay has not got.
 pub async fn fetch_files(relay: Rc<Relay>) {
+    let shortest = Duration::from_millis(500);
+    let mut pause = shortest;
     loop {
         relay.fetch.notified().await;
         let fetched = fetch(&relay).await;
         relay.current.borrow_mut().fetching = false;
-        if let Err(error) = fetched {
-            log::line(&format!("no file for a full synchronisation: {error}"));
-            sleep(Duration::from_millis(500)).await;
+        match fetched {
+            Ok(()) => pause = shortest,
+            Err(error) => {
+                log::line(&format!("no file for a full synchronisation: {error}"));
+                sleep(pause).await;
+                pause = (pause * 2).min(NO_ROOM);
+            }
         }
         relay.tell_waiting();
     }

@@ -56,6 +56,40 @@ fn replicas_join_before_during_and_after() {
     }
 }
 
+/// Each file that there is no room for the master has written for nothing.
+#[test]
+fn a_spool_without_room_is_said_and_tried_less_and_less() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &["--rdbcompression", "no"]);
+    load(&master, 1, 2_000);
+    let relay = Relay::with_little_room(&master.address(), 16);
+    let before = master.number("stats", "sync_full");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    thread::sleep(Duration::from_secs(8));
+    // After 0, 0.5, 1.5, 3.5 and 7.5 seconds, and not twice a second.
+    let tried = master.number("stats", "sync_full") - before;
+    assert!((2..=6).contains(&tried), "{tried} files in 8 s: {}", relay.log());
+    let log = relay.log();
+    assert!(log.contains("the relay cannot keep the master's file in"), "{log}");
+    assert!(log.contains("set `spool.directory`"), "{log}");
+}
+
+#[test]
+fn two_relays_do_not_keep_their_positions_in_one_file() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    let mut relay = Relay::start(&master.address(), "");
+    let second = relay.run_beside();
+    assert_eq!(second.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&second.stderr).to_string();
+    assert!(said.contains("another relay runs that keeps its position in"), "{said}");
+    // It is free again once the other has ended, however it ended.
+    relay.restart();
+    assert_eq!(relay.terminate(), Some(0));
+    assert!(relay.log().contains("no replica followed it"), "{}", relay.log());
+}
+
 #[test]
 fn a_new_file_is_fetched_where_the_old_one_is_out_of_reach() {
     let Some(program) = redis() else { return };
@@ -114,7 +148,7 @@ fn what_was_cut_resumes_partially() {
     // SIGTERM lets replicas take what is left.
     load(&master, 6, 300);
     assert_eq!(relay.terminate(), Some(0));
-    assert!(relay.log().contains("every replica has it"), "{}", relay.log());
+    assert!(relay.log().contains("the replica that followed has it"), "{}", relay.log());
     relay.restart();
     assert_same(&master, &[&replica]);
     assert_eq!(master.number("stats", "sync_full"), 1, "one file in all: {}", relay.log());

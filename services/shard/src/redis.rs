@@ -220,7 +220,7 @@ fn plan(options: &PlanOptions, access: &Access, context: &Context) -> Result<Str
     let clock = |name: &str| -> Result<f64, Failure> {
         let Some(system) = &system else { return Ok(1.0) };
         let (_, endpoint) = system.endpoint(name)?;
-        Ok(endpoint.frequency.hz() as f64)
+        Ok(endpoint.processor.frequency.hz() as f64)
     };
     let out = options.out.as_deref().map(OutputFile::create).transpose()?;
     let mut known: Option<(&str, f64)> = None;

@@ -259,6 +259,14 @@ impl Drop for Relay {
     }
 }
 
+/// The program under test. Only tests of its own package have it built; others take the servers from here.
+fn relay_program() -> &'static str {
+    let Some(program) = option_env!("CARGO_BIN_EXE_offpath-relay") else {
+        panic!("tests of the relay are of its package");
+    };
+    program
+}
+
 impl Relay {
     /// Starts a relay of `master`; `more` is TOML, its tables beside `master` and `listen`.
     pub fn start(master: &str, more: &str) -> Relay {
@@ -281,12 +289,25 @@ impl Relay {
         relay
     }
 
+    /// Starts a relay that may write files of so many blocks of 512 B, as on a disk that is full beyond them.
+    pub fn with_little_room(master: &str, blocks: u32) -> Relay {
+        let mut relay = Relay::start(master, "");
+        relay.kill();
+        let state = relay.folder.path().join("state");
+        let _ = fs::remove_file(state);
+        let program = relay_program();
+        let log = fs::OpenOptions::new().append(true).open(relay.folder.path().join("log")).expect("a log");
+        let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" --config \"$1\"");
+        let config = relay.folder.path().join("relay.toml");
+        let shell = Command::new("sh").args(["-c", &limited, program]).arg(config).stderr(log).spawn();
+        relay.child = shell.expect("the relay starts");
+        relay.wait_until_up();
+        relay
+    }
+
     fn spawn(folder: &Path) -> Child {
         let log = fs::OpenOptions::new().create(true).append(true).open(folder.join("log")).expect("a log");
-        let Some(program) = option_env!("CARGO_BIN_EXE_offpath-relay") else {
-            panic!("tests of the relay are of its package");
-        };
-        Command::new(program)
+        Command::new(relay_program())
             .arg("--config")
             .arg(folder.join("relay.toml"))
             .stderr(log)
@@ -317,6 +338,15 @@ impl Relay {
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+
+    /// Runs another relay of the same configuration at another address until it ends.
+    pub fn run_beside(&self) -> std::process::Output {
+        let program = relay_program();
+        let listen = format!("127.0.0.1:{}", free_port());
+        let config = self.folder.path().join("relay.toml");
+        let run = Command::new(program).arg("--config").arg(config).args(["--listen", &listen]).output();
+        run.expect("the relay runs")
     }
 
     pub fn restart(&mut self) {
