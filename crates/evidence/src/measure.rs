@@ -131,18 +131,8 @@ impl One<'_> {
             };
             return Ok(vec![route(Verb::SendDatagram, path)?, route(Verb::SendDatagram, back)?]);
         }
-        let verb = [
-            Verb::Read,
-            Verb::Write,
-            Verb::Send,
-            Verb::SendDatagram,
-            Verb::CompareAndSwap,
-            Verb::FetchAndAdd,
-        ]
-        .into_iter()
-        .find(|own| own.name() == verb)
-        .ok_or_else(|| ExperimentError::Incomplete(format!("names the verb `{verb}`, which there is not")))?;
-        Ok(vec![route(verb, path)?])
+        let verb: Result<Verb, _> = verb.parse();
+        Ok(vec![route(verb.map_err(refused)?, path)?])
     }
 
     pub(crate) fn own_routes(&self) -> Result<Vec<Route>, ExperimentError> {

@@ -419,7 +419,7 @@ fn wrong_input_is_refused_with_a_next_step() {
         (&["path", "bluefield2", "--path", "client"], &["requester-responder"]),
         (&["path", "bluefield2", "--path", "soc-soc"], &["itself"]),
         (&["path", "bluefield2", "--path", "client-soc", "--mode", "nic"], &["mode `nic`"]),
-        (&["path", "bluefield2", "--path", "soc-host-dma", "--verb", "send"], &["read and write"]),
+        (&["path", "bluefield2", "--path", "soc-host-dma", "--verb", "send"], &["read, write and copy"]),
         (&["path", "bluefield2", "--verb", "reed"], &["reed", "'read'"]),
         (&["path", "bluefield2", "--size", "64"], &["no unit", "512 B"]),
         (&["path", "bluefield2", "--size", "1073741825B"], &["at most 1 GiB"]),

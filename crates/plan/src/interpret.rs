@@ -12,7 +12,7 @@
 use crate::program::{Call, Channel, Compiled, Instruction, Program};
 use offpath_fabric::{
     Access, Address, Completion, Fabric, Listener, LocalBoxFuture, MemoryAt, PostError, QueuePair,
-    QueuePairOptions, Region, RemoteRegion, Role, Status, Work, WorkRequest,
+    QueuePairOptions, Region, RemoteRegion, Role, Status, Unsupported, Work, WorkRequest,
 };
 use offpath_quantity::{Bytes, Time};
 use offpath_route::Verb;
@@ -39,6 +39,12 @@ pub trait Hint: Fabric {
     fn labelled_context(&self, label: u64) -> Self {
         let _ = label;
         self.clone()
+    }
+
+    /// Does what both ends of `call` are one processor's: its own loads and stores, and what engines do to its memories.
+    fn perform(&self, call: &Call) -> Result<LocalBoxFuture<()>, Unsupported> {
+        let _ = call;
+        Ok(Box::pin(self.compute(Work::Time(Time::ZERO))))
     }
 }
 
@@ -261,7 +267,7 @@ impl Shared {
         let mut counts = self.counts.borrow_mut();
         for (endpoint, machine) in &self.machines {
             let all = instances.get(endpoint).copied().unwrap_or(1).max(1);
-            let reached = calls(&self.script).filter(|call| call.operation.path.responder == *endpoint);
+            let reached = calls(&self.script).filter(|call| call.responder() == *endpoint);
             let at_once = reached.map(|call| call.to).max().unwrap_or(1);
             let own = if initiators.contains(endpoint) { all.min(tasks.max(at_once).max(1)) } else { all };
             counts.entry(*machine).and_modify(|count| *count = (*count).min(own)).or_insert(own);
@@ -277,8 +283,8 @@ impl Shared {
     pub fn endpoints(&self) -> BTreeSet<String> {
         let mut all = self.initiators();
         for call in calls(&self.script) {
-            all.insert(call.operation.path.requester.clone());
-            all.insert(call.operation.path.responder.clone());
+            all.insert(call.requester().to_string());
+            all.insert(call.responder().to_string());
         }
         all
     }
@@ -321,9 +327,7 @@ impl Shared {
 
     /// Whether any program sends datagrams from or to `endpoint`.
     fn has_datagrams(&self, endpoint: &str) -> bool {
-        let is_there = |call: &Call| {
-            call.operation.path.requester == endpoint || call.operation.path.responder == endpoint
-        };
+        let is_there = |call: &Call| call.requester() == endpoint || call.responder() == endpoint;
         calls(&self.script).any(|call| is_datagram(call) && is_there(call))
     }
 
@@ -331,7 +335,7 @@ impl Shared {
     fn serves(&self, endpoint: &str, by_datagrams: bool) -> bool {
         programs(&self.script).filter(|program| program.initiator != endpoint).any(|program| {
             program.calls().any(|call| {
-                call.operation.path.responder == endpoint
+                call.responder() == endpoint
                     && call.hands_over()
                     && if by_datagrams { is_datagram(call) } else { call.takes(Channel::Call) }
             })
@@ -340,15 +344,15 @@ impl Shared {
 
     /// Whether copies of messages reach `endpoint` that no request waits for.
     fn takes_copies(&self, endpoint: &str) -> bool {
-        let meant = |call: &&Arc<Call>| call.operation.path.responder == endpoint;
+        let meant = |call: &&Arc<Call>| call.responder() == endpoint;
         calls(&self.script).filter(meant).any(|call| call.has_copies())
     }
 
     /// The endpoints to which `requester` makes connections to go on there.
     fn called(&self, requester: &str) -> BTreeSet<String> {
         calls(&self.script)
-            .filter(|call| call.takes(Channel::Call) && call.operation.path.requester == requester)
-            .map(|call| call.operation.path.responder.clone())
+            .filter(|call| call.takes(Channel::Call) && call.requester() == requester)
+            .map(|call| call.responder().to_string())
             .collect()
     }
 
@@ -370,8 +374,8 @@ impl Shared {
     /// The endpoints that end a request of `initiator` on a connection which it did not ask on.
     fn answered_by(&self, initiator: &str) -> BTreeSet<String> {
         calls(&self.script)
-            .filter(|call| call.takes(Channel::Back) && call.operation.path.responder == initiator)
-            .map(|call| call.operation.path.requester.clone())
+            .filter(|call| call.takes(Channel::Back) && call.responder() == initiator)
+            .map(|call| call.requester().to_string())
             .collect()
     }
 
@@ -451,9 +455,9 @@ impl Shared {
     /// The endpoints whose memory `requester` reaches by one-sided verbs or an engine.
     fn reaches(&self, requester: &str) -> BTreeSet<String> {
         calls(&self.script)
-            .filter(|call| !call.operation.verb.is_message())
-            .filter(|call| call.operation.path.requester == requester)
-            .map(|call| call.operation.path.responder.clone())
+            .filter(|call| !call.operation.verb.is_message() && !call.is_own())
+            .filter(|call| call.requester() == requester)
+            .map(|call| call.responder().to_string())
             .collect()
     }
 }
@@ -710,9 +714,7 @@ impl<F: Hint> Agent<F> {
         if shared.serves(&name, false) {
             fabric.spawn_task(Box::pin(serve_calls(agent.clone())));
         }
-        if calls(&shared.script)
-            .any(|call| call.takes(Channel::Back) && call.operation.path.requester == name)
-        {
+        if calls(&shared.script).any(|call| call.takes(Channel::Back) && call.requester() == name) {
             fabric.spawn_task(Box::pin(serve_back(agent.clone())));
         }
         if shared.takes_copies(&name) {
@@ -749,7 +751,7 @@ impl<F: Hint> Agent<F> {
         let mut remote = BTreeMap::new();
         for responder in shared.reaches(&self.name) {
             if let [instance] = self.machines_of(&responder)[..] {
-                let memory = self.connect_memory(&(responder.clone(), instance)).await;
+                let memory = self.connect_memory(&(responder.to_string(), instance)).await;
                 remote.insert(responder, memory);
             }
         }
@@ -759,7 +761,7 @@ impl<F: Hint> Agent<F> {
             for responder in shared.called(&self.name) {
                 for instance in self.machines_of(&responder) {
                     let line = self.connect(&responder, instance, CALL_SERVICE).await;
-                    calls.insert((responder.clone(), instance), line);
+                    calls.insert((responder.to_string(), instance), line);
                 }
             }
         }
@@ -1260,10 +1262,13 @@ impl<F: Hint> Task<F> {
             }
             Instruction::Wait(time) => self.agent.fabric.sleep(*time).await,
             Instruction::Verb(call) => {
-                let responder = &call.operation.path.responder;
+                let responder = call.responder();
                 let first = self.machine(place, program, responder);
                 let label = self.label(place);
-                if call.to == 1 {
+                if call.is_own() {
+                    let done = self.agent.fabric.labelled_context(label).perform(call);
+                    done.map_err(|error| Failure::Post(error.to_string()))?.await;
+                } else if call.to == 1 {
                     self.call(call, label, first).await?;
                 } else {
                     let count = self.agent.shared.count(responder);
@@ -1287,11 +1292,11 @@ impl<F: Hint> Task<F> {
     }
 
     async fn call(&self, call: &Call, label: u64, instance: u32) -> Result<(), Failure> {
-        let responder = &call.operation.path.responder;
+        let responder = call.responder();
         if let Some(memory) = self.remote.get(responder) {
             return self.call_on(call, label, memory).await;
         }
-        let peer = (responder.clone(), instance);
+        let peer = (responder.to_string(), instance);
         let memory = self.agent.lend(&peer).await;
         let result = self.call_on(call, label, &memory).await;
         self.agent.take_back(peer, memory);
@@ -1319,7 +1324,7 @@ impl<F: Hint> Task<F> {
                         WorkRequest::compare_and_swap(self.local.slice(0, 8), remote, 0, 0)
                     }
                     Verb::FetchAndAdd => WorkRequest::fetch_and_add(self.local.slice(0, 8), remote, 1),
-                    Verb::Send | Verb::SendDatagram => unreachable!("messages are sent elsewhere"),
+                    other => unreachable!("`{other}` is neither a message nor carried out by a NIC alone"),
                 };
                 self.agent.fabric.hinted(pair, call, label).post(request)?.await
             }
@@ -1338,7 +1343,7 @@ impl<F: Hint> Task<F> {
 
     async fn send(&self, program: &Program, call: &Call, place: Place) -> Result<(), Failure> {
         let operation = &call.operation;
-        let responder = &operation.path.responder;
+        let responder = call.responder();
         let length = operation.payload.get();
         let first = self.machine(place, program, responder);
         let count = self.agent.shared.count(responder);
@@ -1367,7 +1372,7 @@ impl<F: Hint> Task<F> {
             let line = match &self.caller {
                 Some((peer, line)) if peer == responder => line.clone(),
                 _ if returns => self.agent.back_to(responder, place).await,
-                _ => self.line_to((responder.clone(), first)).await,
+                _ => self.line_to((responder.to_string(), first)).await,
             };
             let request = match operation.verb {
                 Verb::Write => {
@@ -1375,7 +1380,7 @@ impl<F: Hint> Task<F> {
                     let region = match self.remote.get(responder) {
                         Some((_, region)) => *region,
                         None => {
-                            let peer = (responder.clone(), first);
+                            let peer = (responder.to_string(), first);
                             let memory = self.agent.lend(&peer).await;
                             let region = memory.1;
                             self.agent.take_back(peer, memory);
@@ -1400,7 +1405,7 @@ impl<F: Hint> Task<F> {
 
     /// Sends a message that no request waits for to one machine.
     async fn copy(&self, call: &Call, place: Place, instance: u32) -> Result<(), Failure> {
-        let responder = &call.operation.path.responder;
+        let responder = call.responder();
         let slot = OUTBOX * 8;
         let local = self.outbox.slice(slot, call.operation.payload.get());
         let (line, request) = if is_datagram(call) {
@@ -1408,7 +1413,7 @@ impl<F: Hint> Task<F> {
             let to = self.agent.address(responder, instance, COPY_SERVICE.to_string()).await;
             (line, WorkRequest::send_to(local, to))
         } else {
-            let line = self.agent.copies_to((responder.clone(), instance)).await;
+            let line = self.agent.copies_to((responder.to_string(), instance)).await;
             (line, WorkRequest::send(local))
         };
         self.post(call, &line, request, place).await

@@ -138,7 +138,7 @@ pub fn known(router: &Router, operations: &[Operation], seed: Seed) -> Result<Ve
         .enumerate()
         .map(|(index, operation)| {
             let value = point[index];
-            let has_evidence = operation.verb.is_published();
+            let has_evidence = router.route(operation).is_ok_and(|route| route.is_published);
             let on = |figure: &dyn Fn(&Cost) -> f64| {
                 rests(
                     &factors,

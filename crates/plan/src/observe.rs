@@ -4,7 +4,7 @@
 use crate::interpret::{self, Chance, Failure, Hint, Job, Shared, TooMany};
 use crate::planner::Ready;
 use crate::program::{Call, Compiled, Fold};
-use offpath_fabric::{Fabric, LocalBoxFuture, World};
+use offpath_fabric::{Fabric, LocalBoxFuture, Unsupported, World};
 use offpath_quantity::Time;
 use offpath_route::{Kind, Posting, Router};
 use offpath_twin::world::{Label, Observer, Recorded, Snapshot, TwinFabric, TwinQueuePair, TwinWorld};
@@ -42,7 +42,10 @@ pub enum RunError {
 
 impl Hint for TwinFabric {
     fn hinted(&self, queue_pair: &TwinQueuePair, call: &Call, label: u64) -> TwinQueuePair {
-        let pair = queue_pair.labelled(Label::from_value(label)).accessing(call.operation.access);
+        let mut pair = queue_pair.labelled(Label::from_value(label)).accessing(call.operation.access);
+        if call.is_apart() {
+            pair = pair.between(&call.operation.path);
+        }
         match call.operation.posting {
             Posting::Single => pair,
             Posting::Batch(count) => pair.batched(count),
@@ -51,6 +54,10 @@ impl Hint for TwinFabric {
 
     fn labelled_context(&self, label: u64) -> TwinFabric {
         self.labelled(Label::from_value(label))
+    }
+
+    fn perform(&self, call: &Call) -> Result<LocalBoxFuture<()>, Unsupported> {
+        Ok(Box::pin(TwinFabric::perform(self, &call.operation)?))
     }
 }
 

@@ -5,8 +5,8 @@ use crate::estimate::Share;
 use miette::NamedSource;
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{
-    Access, Advance, Cursor, Kind, LEAST_BURST, MOST_BURSTS, Mark, Operation, Path, Posting, Route,
-    RouteError, Router, Stations, Verb,
+    Access, Advance, Carrier, Cursor, Kind, LEAST_BURST, MOST_BURSTS, Mark, Operation, Path, Posting, Route,
+    RouteError, Router, Stations, Verb, processor_of,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -91,6 +91,28 @@ impl Call {
         self.hands_over() && (self.copies_only || self.to > 1)
     }
 
+    /// The processor that issues it, by the name of its endpoint with its own memory.
+    pub fn requester(&self) -> &str {
+        processor_of(&self.operation.path.requester)
+    }
+
+    /// The processor that answers it, or whose machine's memory it reaches.
+    pub fn responder(&self) -> &str {
+        processor_of(&self.operation.path.responder)
+    }
+
+    /// Whether a payload lies in another memory than its processor's own.
+    pub fn is_apart(&self) -> bool {
+        let Path { requester, responder, .. } = &self.operation.path;
+        self.requester() != requester || self.responder() != responder
+    }
+
+    /// Whether no other role takes part: a processor's own loads and stores, and what an engine does to one memory or
+    /// to memories apart from their processors.
+    pub fn is_own(&self) -> bool {
+        self.requester() == self.responder() || self.is_apart() && self.operation.path.engine.is_some()
+    }
+
     /// Whether the request goes on at the responder.
     pub fn hands_over(&self) -> bool {
         self.operation.verb.is_message() || self.signals.immediate
@@ -124,7 +146,7 @@ impl Program {
     /// The endpoint where the work in the background begins.
     fn answered_at(&self) -> &str {
         let answer = self.calls().find(|call| call.background.is_some());
-        answer.map_or(&self.initiator, |call| &call.operation.path.requester)
+        answer.map_or(&self.initiator, |call| call.requester())
     }
 }
 
@@ -235,9 +257,16 @@ pub fn compile(
         compiler.list(steps)?;
         compiler.code.push(Instruction::End);
         let Some(initiator) = compiler.initiator.clone() else {
+            let (does, help) = match background {
+                None => ("does nothing", "give it a verb or some compute"),
+                Some(_) => (
+                    "has work in the background of nothing",
+                    "write before `background` what a request does that somebody waits for",
+                ),
+            };
             return Err(compiler.error(
-                format!("`{operation}` of alternative `{}` does nothing", alternative.name),
-                "give it a verb or some compute",
+                format!("`{operation}` of alternative `{}` {does}", alternative.name),
+                help,
                 alternative.span.clone(),
             ));
         };
@@ -391,8 +420,8 @@ impl Compiler<'_> {
         visit(&initiator);
         for instruction in &self.code {
             if let Instruction::Verb(call) = instruction {
-                visit(&call.operation.path.requester);
-                visit(&call.operation.path.responder);
+                visit(call.requester());
+                visit(call.responder());
             }
         }
         Ok(Program { initiator, code: self.code, background, begins_background, machines })
@@ -416,7 +445,7 @@ impl Compiler<'_> {
 
     /// Moves the request along with a message, which will be the next instruction.
     fn hand_over(&mut self, call: &mut Call, span: &Range<usize>) -> Result<(), miette::Report> {
-        let Path { requester, responder, .. } = call.operation.path.clone();
+        let (requester, responder) = (call.requester().to_string(), call.responder().to_string());
         let is_initiator = self.initiator.as_ref() == Some(&responder);
         if is_initiator && self.in_background {
             call.copies_only = true;
@@ -550,15 +579,15 @@ impl Compiler<'_> {
             Step::Verb { verb, path, bytes, object, batch, to, signals, span, .. } => {
                 let mut call = self.call(*verb, path, *bytes, object.as_deref(), *batch, *signals, span)?;
                 call.to = *to;
-                let Path { requester, responder, .. } = &call.operation.path;
-                if *to > 1 && self.router.machine_of(requester) == self.router.machine_of(responder) {
+                let (requester, responder) = (call.requester().to_string(), call.responder().to_string());
+                if *to > 1 && self.router.machine_of(&requester) == self.router.machine_of(&responder) {
                     return Err(self.error(
                         format!("`to` on `{path}`: both ends are in one machine"),
                         "name a path to another machine, or use `repeat` or `parallel`",
                         span.clone(),
                     ));
                 }
-                self.here(&requester.clone(), span)?;
+                self.here(&requester, span)?;
                 if call.hands_over() {
                     self.hand_over(&mut call, span)?;
                 }
@@ -676,7 +705,10 @@ impl Compiler<'_> {
             let path = self.router.path(path)?;
             let access = object.map_or(Access::UNIFORM, |object| {
                 let object = &self.design.objects[object];
-                Access { range: Some(reached(object, &path, self.router)), hottest: object.hottest }
+                // A processor's own loads look through caches, which hold bytes wherever they are.
+                let is_own = verb.row().carriers == [Carrier::Processor];
+                let range = if is_own { object.size } else { reached(object, &path, self.router) };
+                Access { range: Some(range), hottest: object.hottest }
             });
             let posting = if batch > 1 { Posting::Batch(batch) } else { Posting::Single };
             let operation = Operation::new(verb, path, bytes).posted(posting).accessing(access);
@@ -692,14 +724,12 @@ impl Compiler<'_> {
                 span.clone(),
             ));
         }
-        let call = build().map_err(|error: RouteError| {
+        let call: Call = build().map_err(|error: RouteError| {
             let help = match &error {
                 RouteError::PayloadTooLarge { bound, .. } => {
                     format!("`repeat` a step of at most {bound} as often as it takes to move all")
                 }
-                RouteError::EngineVerb { .. } => {
-                    "use `read` or `write`, or the path without its engine".to_string()
-                }
+                RouteError::NoSuchVerb { takes, .. } => format!("use {takes}, or another path"),
                 RouteError::EmptyBatch => "use `batch = 1` or more".to_string(),
                 _ => {
                     let paths: Vec<String> = self.router.paths().iter().map(ToString::to_string).collect();
@@ -708,6 +738,13 @@ impl Compiler<'_> {
             };
             self.error(error.to_string(), help, span.clone())
         })?;
+        if let (true, Some(engine)) = (batch > 1, &call.operation.path.engine) {
+            return Err(self.error(
+                format!("`batch` on `{path}`: the engine `{engine}` has no doorbell batches"),
+                "leave `batch` out, or use a path without an engine",
+                span.clone(),
+            ));
+        }
         self.room(&call, span)?;
         Ok(call)
     }
@@ -803,7 +840,7 @@ impl Compiled {
 
     /// Whether something published speaks of every verb that it calls.
     pub fn has_evidence(&self) -> bool {
-        self.routes().all(|route| route.verb.is_published())
+        self.routes().all(|route| route.is_published)
     }
 
     /// The demand of a request by adding up its steps, without running it.
@@ -935,7 +972,7 @@ fn walk<'p>(
                     fold.latency -= f64::from(call.to - 1) * one.latency - before;
                 }
                 if call.hands_over() && !call.copies_only {
-                    *place = &call.operation.path.responder;
+                    *place = call.responder();
                 }
             }
             Instruction::Branch { probability, otherwise } => {
@@ -991,7 +1028,7 @@ fn walk<'p>(
 /// How long its requester's processor takes to post a call.
 fn post_time(call: &Call, router: &Router) -> f64 {
     let Ok((_, endpoint)) = router.system().endpoint(&call.operation.path.requester) else { return 0.0 };
-    let verbs = &endpoint.verbs;
+    let verbs = &endpoint.processor.verbs;
     match call.operation.posting {
         Posting::Batch(count) => verbs.list(count).as_seconds() / f64::from(count),
         Posting::Single => verbs.post_time.as_seconds(),
@@ -1001,8 +1038,9 @@ fn post_time(call: &Call, router: &Router) -> f64 {
 /// What a call asks: its route, and what its two sides do to hear of it.
 fn fold_call(call: &Call, router: &Router) -> Fold {
     let mut fold = fold_route(&call.route, router);
-    let Path { requester, responder, .. } = &call.operation.path;
-    let verbs = |endpoint: &str| router.system().endpoint(endpoint).map(|(_, endpoint)| &endpoint.verbs);
+    let (requester, responder) = (call.requester(), call.responder());
+    let verbs =
+        |endpoint: &str| router.system().endpoint(endpoint).map(|(_, endpoint)| &endpoint.processor.verbs);
     let mut busy = |endpoint: &str, time: Time| {
         *fold.seconds.entry(format!("{endpoint}.cpu")).or_default() += time.as_seconds();
     };

@@ -17,7 +17,7 @@ use offpath_plan::solve::{activity, stations};
 use offpath_plan::study::{Ask, Study};
 use offpath_plan::{Changes, Design, Fold, Ranged, Ready};
 use offpath_profile::{Library, Request};
-use offpath_route::{Kind, Path, Router};
+use offpath_route::{Kind, Path, Router, Verb};
 use offpath_twin::{Interval, Seed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -40,6 +40,8 @@ fn drawn() -> (u64, u64) {
 struct Writer<'d> {
     draw: &'d mut Draw,
     paths: Vec<Path>,
+    /// What a processor may do beside RDMA between own memories: engines, own loads and stores, memories apart.
+    beside: Vec<(String, Path, Verb)>,
     machines: BTreeMap<String, usize>,
     mtu: u64,
 }
@@ -67,6 +69,20 @@ impl Writer<'_> {
     /// A step that leaves the request where it is.
     fn local(&mut self, at: &str, depth: u32) -> String {
         let from: Vec<Path> = self.paths.iter().filter(|path| path.requester == at).cloned().collect();
+        let beside: Vec<(Path, Verb)> = self
+            .beside
+            .iter()
+            .filter(|(processor, ..)| processor == at)
+            .map(|(_, path, verb)| (path.clone(), *verb))
+            .collect();
+        if !beside.is_empty() && self.draw.chance(25) {
+            let (path, verb) = self.pick(&beside);
+            let bytes = self.pick(&[8u64, 64, 512, 4096]);
+            return match verb.own_payload() {
+                None => format!("{{ {verb} = \"{path}\", bytes = \"{bytes} B\" }}"),
+                Some(_) => format!("{{ {verb} = \"{path}\" }}"),
+            };
+        }
         match self.draw.within(0, if depth == 0 { 9 } else { 6 }) {
             0 | 1 => self.compute(at),
             2 => {
@@ -214,7 +230,24 @@ fn design(draw: &mut Draw, router: &Router) -> String {
     let initiator = if draw.chance(85) { "client" } else { "host" };
     let initiator = if machines.contains_key(initiator) { initiator } else { "host" };
     let mtu = router.system().network.mtu.get();
-    let mut writer = Writer { draw, paths: router.paths(), machines, mtu };
+    let all = router.system().machines.iter().flat_map(|m| m.endpoints.iter().chain(&m.apart));
+    let names: Vec<(&str, &str)> = all.map(|one| (one.name.as_str(), one.processor.name.as_str())).collect();
+    let mut beside = Vec::new();
+    for (requester, processor) in &names {
+        let engines =
+            router.paths().into_iter().filter(|path| path.engine.is_some() && path.requester == *requester);
+        let plain = names.iter().map(|(responder, _)| Path {
+            requester: requester.to_string(),
+            responder: responder.to_string(),
+            engine: None,
+        });
+        for path in plain.filter(|path| path.to_string().contains(':')).chain(engines) {
+            let verbs = router.verbs(&path).into_iter().filter(|verb| !verb.is_message());
+            beside.extend(verbs.map(|verb| (processor.to_string(), path.clone(), verb)));
+        }
+    }
+    let paths = router.paths().into_iter().filter(|path| path.requester != path.responder).collect();
+    let mut writer = Writer { draw, paths, beside, machines, mtu };
     let request = writer.request(initiator);
     format!(
         "[design]\nname = \"generated\"\ndevice = \"generated\"\nobjective = \"most-throughput\"\n\
@@ -257,10 +290,10 @@ fn polls(ready: &Ready) -> BTreeMap<String, f64> {
     let code = ready.compiled.programs.iter().flat_map(|(_, program)| program.code.iter());
     for instruction in code {
         let Instruction::Verb(call) = instruction else { continue };
-        let requester = &call.operation.path.requester;
+        let requester = call.requester();
         let (_, endpoint) = system.endpoint(requester).expect("a path's endpoints exist");
         *polls.entry(format!("{requester}.cpu")).or_insert(0.0) +=
-            f64::from(call.to) * endpoint.verbs.poll_time.as_seconds() / SIGNALED;
+            f64::from(call.to) * endpoint.processor.verbs.poll_time.as_seconds() / SIGNALED;
     }
     polls
 }

@@ -269,8 +269,16 @@ fn what_cannot_be_run_is_refused_at_its_line() {
             "and a request may for 60 s",
         ),
         (r#"request = [{ read = "client-host", bytes = "64 B", to = 0 }]"#, "`to` is 0"),
+        (
+            r#"request = [{ background = [{ read = "client-host", bytes = "64 B" }] }]"#,
+            "has work in the background of nothing",
+        ),
         (r#"request = [{ read = "soc-host", bytes = "64 B", to = 2 }]"#, "both ends are in one machine"),
-        (r#"request = [{ read = "soc-host-dma", bytes = "64 B", to = 2 }]"#, "within one machine"),
+        (r#"request = [{ read = "soc-host-dma", bytes = "64 B", to = 2 }]"#, "both ends are in one machine"),
+        (
+            r#"request = [{ read = "soc-host-dma", bytes = "64 B", batch = 2 }]"#,
+            "the engine `dma` has no doorbell batches",
+        ),
         (
             // Whether the host's message is the last one is decided at the client, after it.
             r#"request = [{ send = "client-host", bytes = "8 B" }, { send = "host-client", bytes = "8 B" },

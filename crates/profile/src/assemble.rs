@@ -4,14 +4,21 @@ use crate::document::{Document, Table, Words};
 use crate::error::{Place, ProfileError, Source, list, suggestion};
 use crate::schema::{Blank, Component, Kind};
 use crate::{
-    Category, Endpoint, Engine, Library, Link, Machine, Network, Nic, Number, Pcie, Problem, Stall, Switch,
-    System, VerbCosts,
+    Cache, Category, Endpoint, Engine, EngineWork, Library, Link, Machine, Memory, Network, Nic, Number,
+    Pcie, Problem, Processor, Reach, Stall, Switch, System, VerbCosts,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// The modes that a card can be in.
 const MODES: [&str; 3] = ["separated-host", "embedded-cpu", "nic"];
+
+/// What may issue and answer operations.
+const PROCESSORS: &[Kind] = &[Kind::Endpoint, Kind::Processor];
+/// What payloads may lie in.
+const MEMORIES: &[Kind] = &[Kind::Endpoint, Kind::Memory];
+/// What links end at.
+const ENDS: &[Kind] = &[Kind::Endpoint, Kind::Processor, Kind::Memory];
 
 /// What a testbed writes for the device that is asked for, and a host for the node its slot joins.
 const CARD: &str = "card";
@@ -130,14 +137,30 @@ impl Plan<'_> {
         self.tables().filter(move |table| table.kind == kind)
     }
 
-    fn endpoints(&self) -> BTreeSet<&str> {
-        self.of_kind(Kind::Endpoint).map(|table| table.name.as_str()).collect()
+    fn named(&self, kinds: &'static [Kind]) -> BTreeSet<&str> {
+        let tables = self.tables().filter(|table| kinds.contains(&table.kind));
+        tables.map(|table| table.name.as_str()).collect()
     }
 
-    /// The card's own endpoints, which mode `nic` hides.
-    fn card_endpoints(&self) -> Vec<&str> {
-        let tables = self.card.tables.iter().filter(|table| table.kind == Kind::Endpoint);
+    /// The card's own processors and memories, which mode `nic` hides.
+    fn card_ends(&self) -> Vec<&str> {
+        let tables = self.card.tables.iter().filter(|table| ENDS.contains(&table.kind));
         tables.map(|table| table.name.as_str()).collect()
+    }
+
+    /// The machine's host, whatever its profile calls it; absent where the profile has none or several.
+    fn host_endpoint(&self) -> Option<&str> {
+        let mut own = self.host.tables.iter().filter(|table| table.kind == Kind::Endpoint);
+        own.next().filter(|_| own.next().is_none()).map(|table| table.name.as_str())
+    }
+
+    /// The component that a name in a file means: `host` is the machine's host where nothing else is called so.
+    fn meant<'n>(&'n self, name: &'n str) -> &'n str {
+        let is_taken = || self.tables().any(|table| table.name == name);
+        match self.host_endpoint() {
+            Some(host) if name == "host" && !is_taken() => host,
+            _ => name,
+        }
     }
 
     fn prefix(&self) -> String {
@@ -146,7 +169,7 @@ impl Plan<'_> {
 
     /// The dotted name of a component of this machine.
     fn full(&self, name: &str) -> String {
-        if name == "host" && self.role.name != "server" {
+        if self.host_endpoint() == Some(name) && self.role.name != "server" {
             self.role.name.clone()
         } else {
             format!("{}{name}", self.prefix())
@@ -158,8 +181,8 @@ impl Plan<'_> {
         self.check_mode()?;
         self.check_attached()?;
         let links = self.links()?;
-        let absent: Vec<&str> = if self.mode == "nic" { self.card_endpoints() } else { Vec::new() };
-        let hidden = |name: &str| absent.contains(&name);
+        let absent: Vec<&str> = if self.mode == "nic" { self.card_ends() } else { Vec::new() };
+        let hidden = |name: &str| absent.contains(&self.meant(name));
         let nic_table = self.of_kind(Kind::Nic).next().ok_or_else(|| self.no_nic())?;
 
         let mut nic = Nic { name: self.full("nic"), ..Nic::blank() };
@@ -187,23 +210,55 @@ impl Plan<'_> {
             fill(&mut link, &name, table, numbers);
             machine.links.push(link);
         }
-        for table in self.of_kind(Kind::Endpoint).filter(|table| !hidden(&table.name)) {
-            let verbs_table = self.verbs_of(table)?;
-            let verbs_name = self.full(&verbs_table.name);
-            let mut verbs = VerbCosts { name: verbs_name.clone(), ..VerbCosts::blank() };
-            fill(&mut verbs, &verbs_name, verbs_table, numbers);
-            let is_host = Arc::ptr_eq(&table.source, &self.host.source);
-            let name = self.full(&table.name);
-            let mut endpoint = Endpoint { name, is_host, verbs, ..Endpoint::blank() };
-            fill(&mut endpoint, &self.full(&table.name), table, numbers);
-            machine.endpoints.push(endpoint);
+        for table in self.of_kind(Kind::Memory).filter(|table| !hidden(&table.name)) {
+            let mut memory = Memory { name: self.full(&table.name), ..Memory::blank() };
+            fill(&mut memory, &self.full(&table.name), table, numbers);
+            machine.memories.push(memory);
+        }
+        let processors = self.tables().filter(|table| PROCESSORS.contains(&table.kind));
+        for table in processors.filter(|table| !hidden(&table.name)) {
+            machine.endpoints.push(self.endpoint(table, &machine.memories, numbers)?);
+        }
+        let all: Vec<Memory> = machine.all_memories().cloned().collect();
+        for Endpoint { processor, memory: own, .. } in &machine.endpoints {
+            for memory in all.iter().filter(|memory| memory.name != own.name) {
+                // Within its machine a memory is told by its own word: `host:gpu`, `backup.soc:gpu`.
+                let short = memory.name.strip_prefix(&machine.prefix).unwrap_or(&memory.name);
+                let name = format!("{}:{short}", processor.name);
+                let (processor, memory) = (processor.clone(), memory.clone());
+                machine.apart.push(Endpoint { name, processor, memory });
+            }
+        }
+        for table in self.of_kind(Kind::Cache) {
+            let mut cache = Cache { name: self.full(&table.name), ..Cache::blank() };
+            fill(&mut cache, &self.full(&table.name), table, numbers);
+            machine.caches.push(cache);
+        }
+        for table in self.of_kind(Kind::Reach) {
+            let (processor, memory) = (table.words("processor"), table.words("memory"));
+            if !hidden(processor.first()) && !hidden(memory.first()) {
+                let through = table.words("through").values;
+                let mut reach = Reach {
+                    name: self.full(&table.name),
+                    processor: self.full(self.meant(processor.first())),
+                    memory: self.full(self.meant(memory.first())),
+                    through: through.iter().map(|cache| self.full(cache)).collect(),
+                    ..Reach::blank()
+                };
+                fill(&mut reach, &self.full(&table.name), table, numbers);
+                machine.reaches.push(reach);
+            }
         }
         for table in self.of_kind(Kind::Engine) {
             let endpoint = table.words("endpoint");
             if !hidden(endpoint.first()) {
                 let name = self.full(&table.name);
-                let endpoint = self.full(endpoint.first());
-                let mut engine = Engine { name: name.clone(), endpoint, ..Engine::blank() };
+                let endpoint = self.full(self.meant(endpoint.first()));
+                let work = self.work_of(table)?;
+                let reaches = table.words("reaches").values;
+                let reaches = reaches.iter().filter(|memory| !hidden(memory));
+                let reaches = reaches.map(|memory| self.full(self.meant(memory))).collect();
+                let mut engine = Engine { name: name.clone(), endpoint, work, reaches, ..Engine::blank() };
                 fill(&mut engine, &name, table, numbers);
                 machine.engines.push(engine);
             }
@@ -211,8 +266,11 @@ impl Plan<'_> {
         for table in self.of_kind(Kind::Stall) {
             let (requester, responder) = (table.words("requester"), table.words("responder"));
             if !hidden(requester.first()) && !hidden(responder.first()) {
-                let from = if requester.first() == "*" { "*".into() } else { self.full(requester.first()) };
-                let to = self.full(responder.first());
+                let from = match requester.first() {
+                    "*" => "*".into(),
+                    requester => self.full(self.meant(requester)),
+                };
+                let to = self.full(self.meant(responder.first()));
                 let name = self.full(&table.name);
                 let verbs = table.words("verbs").values;
                 let mut stall =
@@ -222,6 +280,52 @@ impl Plan<'_> {
             }
         }
         Ok(machine)
+    }
+
+    /// A processor with its own memory: that of its table, or the one that its table names.
+    fn endpoint(
+        &self,
+        table: &Table,
+        memories: &[Memory],
+        numbers: &mut BTreeMap<String, Arc<Number>>,
+    ) -> Result<Endpoint, ProfileError> {
+        let verbs_table = self.verbs_of(table)?;
+        let (name, verbs_name) = (self.full(&table.name), self.full(&verbs_table.name));
+        let mut verbs = VerbCosts { name: verbs_name.clone(), ..VerbCosts::blank() };
+        fill(&mut verbs, &verbs_name, verbs_table, numbers);
+        let is_host = Arc::ptr_eq(&table.source, &self.host.source);
+        let mut processor = Processor { name: name.clone(), is_host, verbs, ..Processor::blank() };
+        let mut memory = Memory { name: name.clone(), ..Memory::blank() };
+        if table.kind == Kind::Processor {
+            let own = self.full(&table.words("memory").values.concat());
+            let found = memories.iter().find(|memory| memory.name == own);
+            memory = found.expect("its memory was checked, and is the card's as it is").clone();
+        }
+        for (key, number) in &table.numbers {
+            let is_known = processor.put(key, number.value) | memory.put(key, number.value);
+            debug_assert!(is_known, "{name}.{key} is in the schema and no component takes it");
+            numbers.insert(format!("{name}.{key}"), Arc::new(number.clone()));
+        }
+        Ok(Endpoint { name, processor, memory })
+    }
+
+    fn work_of(&self, table: &Table) -> Result<EngineWork, ProfileError> {
+        let word = table.words("work");
+        if word.values.is_empty() {
+            return Ok(EngineWork::Copy);
+        }
+        let found = EngineWork::NAMES.iter().find(|(name, _)| *name == word.first());
+        found.map(|(_, work)| *work).ok_or_else(|| {
+            ProfileError::new(
+                Problem::Unknown {
+                    what: "work".into(),
+                    name: word.first().into(),
+                    place: format!("for the engine `[{}]`", table.name),
+                },
+                suggestion(word.first(), EngineWork::NAMES.map(|(name, _)| name)),
+                Some(table.words_place("work")),
+            )
+        })
     }
 
     fn name_of(&self, document: &Document, category: Category) -> String {
@@ -262,7 +366,7 @@ impl Plan<'_> {
                 Some(self.mode_place.clone()),
             ));
         }
-        if self.mode != "nic" && self.card_endpoints().is_empty() {
+        if self.mode != "nic" && !self.card.tables.iter().any(|table| PROCESSORS.contains(&table.kind)) {
             return Err(structure(
                 format!("mode `{}` needs a processor on the card, and this device has none", self.mode),
                 "use mode `nic`, or describe an `endpoint` in the device",
@@ -272,16 +376,16 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// Verbs, engines and stalls must name endpoints that the machine has.
+    /// Verbs, engines, stalls, processors and reaches must name components that the machine has.
     fn check_attached(&self) -> Result<(), ProfileError> {
-        let endpoints = self.endpoints();
-        let known = |name: &str, table: &Table, key: &str| {
-            if endpoints.contains(name) {
+        let named = |kinds: &'static [Kind], what: &str, name: &str, table: &Table, key: &str| {
+            let endpoints = self.named(kinds);
+            if endpoints.contains(self.meant(name)) {
                 return Ok(());
             }
             Err(ProfileError::new(
                 Problem::Unknown {
-                    what: "endpoint".into(),
+                    what: what.into(),
                     name: name.into(),
                     place: format!("for `{key}` of `[{}]`", table.name),
                 },
@@ -289,13 +393,15 @@ impl Plan<'_> {
                 Some(table.words_place(key)),
             ))
         };
+        let known = |name: &str, table: &Table, key: &str| named(PROCESSORS, "endpoint", name, table, key);
+        let memory = |name: &str, table: &Table, key: &str| named(MEMORIES, "memory", name, table, key);
         let mut served: BTreeMap<String, &str> = BTreeMap::new();
         for table in self.tables() {
             match table.kind {
                 Kind::Verbs => {
                     let endpoint = table.words("endpoint");
                     known(endpoint.first(), table, "endpoint")?;
-                    if let Some(first) = served.insert(endpoint.first().to_string(), &table.name) {
+                    if let Some(first) = served.insert(self.meant(endpoint.first()).into(), &table.name) {
                         return Err(ProfileError::new(
                             Problem::Duplicate {
                                 what: "the verbs table of".into(),
@@ -306,7 +412,31 @@ impl Plan<'_> {
                         ));
                     }
                 }
-                Kind::Engine => known(table.words("endpoint").first(), table, "endpoint")?,
+                Kind::Engine => {
+                    known(table.words("endpoint").first(), table, "endpoint")?;
+                    for name in &table.words("reaches").values {
+                        memory(name, table, "reaches")?;
+                    }
+                    let lacks = |key: &str| !table.numbers.contains_key(key);
+                    if lacks("slow_above") != lacks("slow_rate") {
+                        return Err(structure(
+                            format!("`[{}]` has one of `slow_above` and `slow_rate`", table.name),
+                            "write both, or none where the engine does not slow down",
+                            table.place(),
+                        ));
+                    }
+                }
+                Kind::Processor => {
+                    let own = table.words("memory");
+                    named(&[Kind::Memory], "memory", own.first(), table, "memory")?;
+                }
+                Kind::Reach => {
+                    known(table.words("processor").first(), table, "processor")?;
+                    memory(table.words("memory").first(), table, "memory")?;
+                    for name in &table.words("through").values {
+                        named(&[Kind::Cache], "cache", name, table, "through")?;
+                    }
+                }
                 Kind::Stall => {
                     if table.words("requester").first() != "*" {
                         known(table.words("requester").first(), table, "requester")?;
@@ -334,7 +464,9 @@ impl Plan<'_> {
     }
 
     fn verbs_of(&self, endpoint: &Table) -> Result<&Table, ProfileError> {
-        let verbs = self.of_kind(Kind::Verbs).find(|table| table.words("endpoint").first() == endpoint.name);
+        let verbs = self
+            .of_kind(Kind::Verbs)
+            .find(|table| self.meant(table.words("endpoint").first()) == endpoint.name);
         verbs.ok_or_else(|| {
             let device = self.name_of(self.card, Category::Device);
             ProfileError::new(
@@ -353,7 +485,7 @@ impl Plan<'_> {
 
     /// The links with their ends, the one nearer to the adapter first.
     fn links(&self) -> Result<Vec<(&Table, String, String)>, ProfileError> {
-        let endpoints = self.endpoints();
+        let endpoints = self.named(ENDS);
         let switches: BTreeSet<&str> = self.of_kind(Kind::Switch).map(|table| table.name.as_str()).collect();
         let nodes: Vec<&str> =
             std::iter::once("nic").chain(switches.iter().copied()).chain(endpoints.iter().copied()).collect();
@@ -379,7 +511,10 @@ impl Plan<'_> {
                     place,
                 ));
             };
-            let at = |name: &str| if in_host && name == CARD { slot.to_string() } else { name.to_string() };
+            let at = |name: &str| match name {
+                CARD if in_host => slot.to_string(),
+                other => self.meant(other).to_string(),
+            };
             let (a, b) = (at(a), at(b));
             for node in [&a, &b] {
                 if !nodes.contains(&node.as_str()) {
@@ -417,11 +552,10 @@ impl Plan<'_> {
                 }
             }
         }
-        if let Some(lost) =
-            self.of_kind(Kind::Endpoint).find(|table| !distance.contains_key(table.name.as_str()))
-        {
+        let mut ends = self.tables().filter(|table| ENDS.contains(&table.kind));
+        if let Some(lost) = ends.find(|table| !distance.contains_key(table.name.as_str())) {
             return Err(structure(
-                format!("no links lead from `nic` to the endpoint `{}`", lost.name),
+                format!("no links lead from `nic` to the {} `{}`", lost.kind.name(), lost.name),
                 format!(
                     "add a `link` or `wire` with `between = [\"{slot}\", \"{}\"]`; endpoints forward nothing, so a way \
                      cannot lead through another one",

@@ -675,11 +675,25 @@ impl Reader<'_> {
                 spans.insert(entry.name, value.span());
                 numbers.extend(mistakes.keep(self.number(entry, value)).map(|number| (entry.name, number)));
             } else if key.get_ref() != "kind" {
-                given.misspelt.extend(nearest(key.get_ref(), &known));
-                mistakes.add(self.unknown_key(key, &known));
+                let renamed = kind.renamed(key.get_ref());
+                given
+                    .misspelt
+                    .extend(renamed.map_or_else(|| nearest(key.get_ref(), &known), |new| vec![new]));
+                mistakes.add(match renamed {
+                    Some(new) => self.refuse(
+                        Problem::Unknown {
+                            what: "key".into(),
+                            name: key.get_ref().to_string(),
+                            place: format!("in `[{}]`", self.name),
+                        },
+                        format!("it is called `{new}` now"),
+                        key.span(),
+                    ),
+                    None => self.unknown_key(key, &known),
+                });
             }
         }
-        let words_lacking = kind.words().iter().filter(|word| !given.has(word.name));
+        let words_lacking = kind.words().iter().filter(|word| word.required && !given.has(word.name));
         let mut lacking: Vec<_> = words_lacking.map(|word| (word.name, word.example.to_string())).collect();
         let required = kind.keys().filter(|entry| entry.required && !given.has(entry.name));
         lacking.extend(required.map(|entry| (entry.name, guess(entry))));

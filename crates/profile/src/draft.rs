@@ -89,8 +89,9 @@ fn blank(name: &str) -> String {
     }
     for (component, kind, words) in CARD {
         text += &table_head(component, *kind);
-        for (word, value) in kind.words().iter().zip(*words) {
-            text += &format!("{} = {value}   # {}\n", word.name, word.doc);
+        for (index, word) in kind.words().iter().enumerate() {
+            let value = words.get(index);
+            text += &header_line(word, value.unwrap_or(&word.example), value.is_some());
         }
         for key in kind.keys() {
             let interval = if key.flag { "" } else { "low = \"\", high = \"\", " };
@@ -138,10 +139,11 @@ fn carried(name: &str, base: &Document, is_own_file: bool) -> String {
             let values: Vec<String> =
                 table.words(word.name).values.iter().map(|value| quoted(value)).collect();
             let value = match word.list {
+                _ if values.is_empty() => word.example.to_string(),
                 true => format!("[{}]", values.join(", ")),
                 false => values.concat(),
             };
-            text += &format!("{} = {value}   # {}\n", word.name, word.doc);
+            text += &header_line(word, &value, !values.is_empty());
         }
         for key in table.kind.keys() {
             match table.numbers.get(key.name) {

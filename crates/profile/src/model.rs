@@ -104,8 +104,16 @@ declared! {
         host: String,
         /// The network adapter.
         nic: Nic,
-        /// Processor and memory domains: the host and the card's SoCs.
+        /// Each processor with its own memory: the host, the card's SoCs and other processors.
         endpoints: Vec<Endpoint>,
+        /// Memories at nodes of their own, beside those of the endpoints.
+        memories: Vec<Memory>,
+        /// Each processor with each memory of the machine that is not its own.
+        apart: Vec<Endpoint>,
+        /// Caches that processors look through.
+        caches: Vec<Cache>,
+        /// How processors reach memories.
+        reaches: Vec<Reach>,
         /// Switches inside the machine.
         switches: Vec<Switch>,
         /// Links between the adapter, the switches and the endpoints.
@@ -155,39 +163,103 @@ declared! {
     }
 }
 
+/// Where an operation begins or ends: the processor that issues or answers it, and the memory that its payload lies in.
+///
+/// A processor with its own memory goes by the processor's name, as in `host` and `soc`; with another memory of its
+/// machine by both, as in `host:gpu`. Requests and completions of either lie in the processor's own memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Endpoint {
+    /// The name that paths use: `host`, `soc`, `client`, `backup`, `backup.soc`, `host:gpu`.
+    pub name: String,
+    /// The processor.
+    pub processor: Processor,
+    /// The memory.
+    pub memory: Memory,
+}
+
 declared! {
-    /// A processor with its memory: the host, or a SoC of the card.
-    pub struct Endpoint with memory {
-        /// The name that paths use: `host`, `soc`, `client`, `backup`, `backup.soc`.
+    /// A processor that has no memory of its own beside it, as cores in the adapter.
+    pub struct Processor {
+        /// Its name, which is also that of its own memory's endpoint.
         name: String,
         /// Whether it is the machine's host, and not a processor of the card.
         is_host: bool,
-        /// Its memory.
-        memory: Memory,
-        /// What verbs cost this endpoint's processor on the adapter of its machine.
+        /// What verbs cost it on the adapter of its machine.
         verbs: VerbCosts,
     }
     numbers {
         /// Processor cores that may issue, handle and compute.
         cores: u64 [MANY],
+        /// Hardware threads of each core, which wait for memory side by side; absent where a core has one.
+        threads_per_core: Option<u64> [MANY],
         /// Clock of a core.
         frequency: Frequency [CLOCK],
-        /// Largest TLP payload to and from this endpoint.
+    }
+}
+
+impl Processor {
+    /// Threads that run at once.
+    pub fn threads(&self) -> u64 {
+        self.cores * self.threads_per_core.unwrap_or(1)
+    }
+}
+
+declared! {
+    /// A cache that processors look through on their way to memories.
+    pub struct Cache {
+        /// Its name.
+        name: String,
+    }
+    numbers {
+        /// Bytes that it holds.
+        capacity: Bytes [SIZE],
+        /// Time of a load that it answers.
+        latency: Time [DELAY],
+        /// Bandwidth of all that it answers at once; absent where nothing is known to bind.
+        bandwidth: Option<BitRate> [RATE],
+        /// Of the bytes that a NIC writes, how many of the newest lie in it; absent where none do.
+        nic_writes: Option<Bytes> [SIZE],
+    }
+}
+
+declared! {
+    /// How a processor's own loads and stores reach a memory.
+    pub struct Reach {
+        /// Its name.
+        name: String,
+        /// The processor.
+        processor: String,
+        /// The memory.
+        memory: String,
+        /// The caches that it looks through, the nearest first.
+        through: Vec<String>,
+    }
+    numbers {
+        /// Time of a load that no cache answers.
+        latency: Time [DELAY],
+        /// Bandwidth of one thread in sequence.
+        thread_bandwidth: BitRate [RATE],
+        /// Bandwidth of all threads together; absent where only the memory's own is known to bind.
+        bandwidth: Option<BitRate> [RATE],
+    }
+}
+
+declared! {
+    /// Memory as the adapter and engines see it.
+    pub struct Memory {
+        /// Its name: that of the endpoint, or of its own table.
+        name: String,
+    }
+    numbers {
+        /// Size of the memory.
+        capacity: Bytes [SIZE],
+        /// Largest TLP payload to and from this memory.
         pcie_mtu: Bytes [PCIE_SIZE],
         /// Whether the adapter's accesses are served by the last-level cache.
         ddio: bool [EITHER],
         /// Requests per second that the way from the adapter into this memory answers for reads,
         /// whatever card is plugged in; absent where nothing is known to bind.
         read_path_rate: Option<OpRate> [OPERATIONS],
-    }
-}
-
-declared! {
-    /// Memory as the adapter sees it.
-    pub struct Memory {}
-    numbers {
-        /// Size of the memory.
-        capacity as "memory": Bytes [SIZE],
         /// Time from a read arriving at an idle memory until its first bytes leave.
         read_latency: Time [DELAY],
         /// Time from a write arriving at an idle memory until it is visible.
@@ -292,12 +364,17 @@ declared! {
 }
 
 declared! {
-    /// A copy engine of the card between two endpoints of its machine.
+    /// An engine beside the NIC that moves bytes: between memories (DMA), through a function (an accelerator), or between
+    /// a memory and what it stores (an SSD).
     pub struct Engine {
         /// Its name, the last word of a path's name.
         name: String,
         /// The endpoint that it belongs to: its processor posts, its memory is near.
         endpoint: String,
+        /// What it does with the bytes.
+        work: EngineWork,
+        /// The memories that it reaches; all of the machine where none is named.
+        reaches: Vec<String>,
     }
     numbers {
         /// Latency of posting and of the engine's own pipeline when idle.
@@ -314,11 +391,34 @@ declared! {
         post_time: Time [DELAY],
         /// Latency of seeing the completion.
         poll_latency: Time [DELAY],
-        /// Payload above which the engine slows down.
-        slow_above: Bytes [SIZE],
-        /// Bandwidth of payloads above it.
-        slow_rate: BitRate [RATE],
+        /// Payload above which the engine slows down; absent where it does not.
+        slow_above: Option<Bytes> [SIZE],
+        /// Bandwidth of payloads above it; absent where it does not slow down.
+        slow_rate: Option<BitRate> [RATE],
+        /// Latency beside `start_latency` of a request that stores bytes; absent where it is none.
+        store_latency: Option<Time> [DELAY],
+        /// Requests that it works on at once; absent where nothing is known to bind.
+        queue_depth: Option<u64> [MANY],
+        /// Bytes that a transformation gives for each byte it takes; absent where it gives none.
+        output_share: Option<f64> [OUTPUT],
     }
+}
+
+/// What an engine does with the bytes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EngineWork {
+    /// It carries them from one memory to another, or within one.
+    Copy,
+    /// It takes them from a memory and puts what it makes of them into that memory.
+    Transform,
+    /// It keeps them: a READ brings stored bytes into a memory, a WRITE stores those of a memory.
+    Store,
+}
+
+impl EngineWork {
+    /// Each with the word that files use.
+    pub const NAMES: [(&'static str, EngineWork); 3] =
+        [("copy", EngineWork::Copy), ("transform", EngineWork::Transform), ("store", EngineWork::Store)];
 }
 
 declared! {

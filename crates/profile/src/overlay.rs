@@ -3,7 +3,7 @@
 use crate::document::{Bare, Change, Changed, Document, check_range, read};
 use crate::error::{Place, ProfileError, Source, did_you_mean, list, nearest};
 use crate::schema::{Component, Key, Kind};
-use crate::{Category, Number, Problem, Provenance, Scale, System};
+use crate::{Category, Endpoint, Number, Problem, Processor, Provenance, Scale, System};
 use offpath_quantity::{Dimension, Quantity};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -178,9 +178,20 @@ impl System {
             for part in machine.links.iter_mut().filter(|part| part.name == component) {
                 done |= part.put(key, value);
             }
-            for part in &mut machine.endpoints {
-                done |= part.name == component && part.put(key, value);
-                done |= part.verbs.name == component && part.verbs.put(key, value);
+            // A processor or memory may be part of several endpoints.
+            for Endpoint { processor, memory, .. } in machine.endpoints.iter_mut().chain(&mut machine.apart) {
+                done |= processor.name == component && processor.put(key, value);
+                done |= processor.verbs.name == component && processor.verbs.put(key, value);
+                done |= memory.name == component && memory.put(key, value);
+            }
+            for part in machine.memories.iter_mut().filter(|part| part.name == component) {
+                done |= part.put(key, value);
+            }
+            for part in machine.caches.iter_mut().filter(|part| part.name == component) {
+                done |= part.put(key, value);
+            }
+            for part in machine.reaches.iter_mut().filter(|part| part.name == component) {
+                done |= part.put(key, value);
             }
             for part in machine.engines.iter_mut().filter(|part| part.name == component) {
                 done |= part.put(key, value);
@@ -201,8 +212,14 @@ impl System {
                 .chain(machine.switches.iter().map(|part| (part.name.as_str(), Kind::Switch)))
                 .chain(machine.links.iter().map(move |part| (part.name.as_str(), link(part))))
                 .chain(machine.endpoints.iter().flat_map(|part| {
-                    [(part.name.as_str(), Kind::Endpoint), (part.verbs.name.as_str(), Kind::Verbs)]
+                    let Processor { name, verbs, .. } = &part.processor;
+                    let is_alone = *name != part.memory.name;
+                    let kind = if is_alone { Kind::Processor } else { Kind::Endpoint };
+                    [(name.as_str(), kind), (verbs.name.as_str(), Kind::Verbs)]
                 }))
+                .chain(machine.memories.iter().map(|part| (part.name.as_str(), Kind::Memory)))
+                .chain(machine.caches.iter().map(|part| (part.name.as_str(), Kind::Cache)))
+                .chain(machine.reaches.iter().map(|part| (part.name.as_str(), Kind::Reach)))
                 .chain(machine.engines.iter().map(|part| (part.name.as_str(), Kind::Engine)))
                 .chain(machine.stalls.iter().map(|part| (part.name.as_str(), Kind::Stall)))
         });

@@ -2,7 +2,8 @@
 //! the model that it fills (`model.rs`, by [`declared`]); key, dimension, range and documentation follow from there.
 
 use crate::{
-    Endpoint, Engine, Link, Machine, Memory, Network, Nic, Pcie, Provenance, Stall, Switch, VerbCosts,
+    Cache, Engine, EngineWork, Link, Machine, Memory, Network, Nic, Pcie, Processor, Provenance, Reach,
+    Stall, Switch, VerbCosts,
 };
 use offpath_quantity::{BitRate, Bytes, Dimension, Frequency, OpRate, Quantity, Time};
 
@@ -14,6 +15,10 @@ pub(crate) enum Kind {
     Link,
     Wire,
     Endpoint,
+    Processor,
+    Memory,
+    Cache,
+    Reach,
     Verbs,
     Engine,
     Stall,
@@ -100,6 +105,7 @@ pub(crate) const SIZE: Range = range(1.0, 1125899906842624.0, "from 1 B to 1024 
 pub(crate) const MANY: Range = range(1.0, 1e6, "from 1 to 1000000");
 pub(crate) const MANY_OR_NONE: Range = range(0.0, 1e6, "from 0 to 1000000");
 pub(crate) const SHARE: Range = range(0.01, 1.0, "from 0.01 to 1");
+pub(crate) const OUTPUT: Range = range(0.0, 1e6, "from 0 to 1000000");
 pub(crate) const EITHER: Range = range(0.0, 1.0, "`true` or `false`");
 
 impl Kind {
@@ -109,6 +115,10 @@ impl Kind {
         Kind::Link,
         Kind::Wire,
         Kind::Endpoint,
+        Kind::Processor,
+        Kind::Memory,
+        Kind::Cache,
+        Kind::Reach,
         Kind::Verbs,
         Kind::Engine,
         Kind::Stall,
@@ -123,6 +133,10 @@ impl Kind {
             Kind::Link => "link",
             Kind::Wire => "wire",
             Kind::Endpoint => "endpoint",
+            Kind::Processor => "processor",
+            Kind::Memory => "memory",
+            Kind::Cache => "cache",
+            Kind::Reach => "reach",
             Kind::Verbs => "verbs",
             Kind::Engine => "engine",
             Kind::Stall => "stall",
@@ -143,6 +157,10 @@ impl Kind {
             Kind::Wire => {
                 "A link between two nodes of a machine that is known to bind nothing: a delay alone.".into()
             }
+            Kind::Endpoint => {
+                "A processor with its own memory at one node of the machine: the host, or a SoC of the card."
+                    .into()
+            }
             _ => sentence(self.parts()[0].0),
         }
     }
@@ -157,7 +175,11 @@ impl Kind {
             Kind::Switch => &const { [of::<Switch>()] },
             Kind::Link => &const { [of::<Link>(), of::<Pcie>()] },
             Kind::Wire => &const { [of::<Link>()] },
-            Kind::Endpoint => &const { [of::<Endpoint>(), of::<Memory>()] },
+            Kind::Endpoint => &const { [of::<Processor>(), of::<Memory>()] },
+            Kind::Processor => &const { [of::<Processor>()] },
+            Kind::Memory => &const { [of::<Memory>()] },
+            Kind::Cache => &const { [of::<Cache>()] },
+            Kind::Reach => &const { [of::<Reach>()] },
             Kind::Verbs => &const { [of::<VerbCosts>()] },
             Kind::Engine => &const { [of::<Engine>()] },
             Kind::Stall => &const { [of::<Stall>()] },
@@ -173,20 +195,63 @@ impl Kind {
             example: "[\"nic\", \"soc\"]",
             list: true,
             required: true,
-            doc: "The two nodes that it joins: `nic`, switches, endpoints; a host writes `card` for where it is plugged in.",
+            doc: "The two nodes that it joins: `nic`, switches, endpoints, processors, memories; a host writes `card` for where it is plugged in.",
         };
+        const fn several(name: &'static str, example: &'static str, doc: &'static str) -> Word {
+            Word { name, example, list: true, required: false, doc }
+        }
         match self {
             Kind::Link | Kind::Wire => const { &[BETWEEN] },
             Kind::Verbs => {
-                const { &[Word::one("endpoint", "\"soc\"", "The endpoint whose processor pays these costs.")] }
-            }
-            Kind::Engine => {
                 const {
                     &[Word::one(
                         "endpoint",
                         "\"soc\"",
-                        "The endpoint that it belongs to: its processor posts, its memory is near.",
+                        "The processor that pays these costs; in a device `host` is the host's, whatever its file calls it.",
                     )]
+                }
+            }
+            Kind::Processor => {
+                const {
+                    &[Word::one(
+                        "memory",
+                        "\"dpa_memory\"",
+                        "Its own memory, in which its requests and completions lie.",
+                    )]
+                }
+            }
+            Kind::Reach => {
+                const {
+                    &[
+                        Word::one("processor", "\"dpa\"", "The processor whose loads and stores these are."),
+                        Word::one("memory", "\"soc\"", "The memory that they reach."),
+                        several(
+                            "through",
+                            "[\"dpa_l1\"]",
+                            "The caches that it looks through, the nearest first; none where left out.",
+                        ),
+                    ]
+                }
+            }
+            Kind::Engine => {
+                const {
+                    &[
+                        Word::one(
+                            "endpoint",
+                            "\"soc\"",
+                            "The endpoint that it belongs to: its processor posts, its memory is near.",
+                        ),
+                        Word::optional(
+                            "work",
+                            "\"copy\"",
+                            "`copy` between memories where left out, `transform` of the bytes of one memory, `store` of bytes that it keeps.",
+                        ),
+                        several(
+                            "reaches",
+                            "[\"soc\", \"host\"]",
+                            "The memories that it reaches; all of the machine where left out.",
+                        ),
+                    ]
                 }
             }
             Kind::Stall => {
@@ -220,7 +285,15 @@ impl Kind {
                     ]
                 }
             }
-            Kind::Nic | Kind::Switch | Kind::Endpoint | Kind::Network => &[],
+            Kind::Nic | Kind::Switch | Kind::Endpoint | Kind::Memory | Kind::Cache | Kind::Network => &[],
+        }
+    }
+
+    /// What a key was called before, so that an older file is told the new name.
+    pub(crate) fn renamed(self, old: &str) -> Option<&'static str> {
+        match (self, old) {
+            (Kind::Endpoint, "memory") => Some("capacity"),
+            _ => None,
         }
     }
 }
@@ -267,7 +340,7 @@ macro_rules! blanks {
     )*};
 }
 blanks! {
-    String: String::new(), bool: false, u64: 1, f64: 1.0, Time: Time::ZERO, Bytes: Bytes::new(1),
+    String: String::new(), bool: false, EngineWork: EngineWork::Copy, u64: 1, f64: 1.0, Time: Time::ZERO, Bytes: Bytes::new(1),
     BitRate: BitRate::from_bits_per_second(1), OpRate: OpRate::per_second(1), Frequency: Frequency::from_hz(1),
 }
 impl<T> Blank for Vec<T> {
@@ -534,7 +607,13 @@ mod tests {
                     Kind::Switch => changes(Switch::blank(), key, value),
                     Kind::Link => changes(Link { pcie: Some(Pcie::blank()), ..Link::blank() }, key, value),
                     Kind::Wire => changes(Link::blank(), key, value),
-                    Kind::Endpoint => changes(Endpoint::blank(), key, value),
+                    Kind::Endpoint => {
+                        changes(Processor::blank(), key, value) != changes(Memory::blank(), key, value)
+                    }
+                    Kind::Processor => changes(Processor::blank(), key, value),
+                    Kind::Memory => changes(Memory::blank(), key, value),
+                    Kind::Cache => changes(Cache::blank(), key, value),
+                    Kind::Reach => changes(Reach::blank(), key, value),
                     Kind::Verbs => changes(VerbCosts::blank(), key, value),
                     Kind::Engine => changes(Engine::blank(), key, value),
                     Kind::Stall => changes(Stall::blank(), key, value),

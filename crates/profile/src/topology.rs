@@ -1,7 +1,7 @@
 //! Looking things up in a system, and finding the way between two nodes of a machine.
 
 use crate::error::suggestion;
-use crate::{Endpoint, Engine, Link, Machine, Problem, ProfileError, Switch, System};
+use crate::{Endpoint, Engine, Link, Machine, Memory, Problem, ProfileError, Reach, Switch, System};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Which way a link is passed.
@@ -25,11 +25,28 @@ pub struct Hop<'a> {
 }
 
 impl Machine {
-    /// Every node of the machine by its dotted name: the adapter, the switches, the endpoints.
+    /// Every node of the machine by its dotted name: the adapter, the switches, the processors and memories.
     pub fn nodes(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.nic.name.as_str())
             .chain(self.switches.iter().map(|switch| switch.name.as_str()))
-            .chain(self.endpoints.iter().map(|endpoint| endpoint.name.as_str()))
+            .chain(self.ends())
+    }
+
+    /// The nodes that forward nothing: processors, and memories at nodes of their own.
+    pub fn ends(&self) -> impl Iterator<Item = &str> {
+        let processors = self.endpoints.iter().map(|endpoint| endpoint.processor.name.as_str());
+        processors.chain(self.memories.iter().map(|memory| memory.name.as_str()))
+    }
+
+    /// Every memory: those beside their processor, in the order of the endpoints, then the others.
+    pub fn all_memories(&self) -> impl Iterator<Item = &Memory> {
+        let beside = self.endpoints.iter().filter(|one| one.processor.name == one.memory.name);
+        beside.map(|endpoint| &endpoint.memory).chain(&self.memories)
+    }
+
+    /// How a processor reaches a memory by its own loads and stores, where the profile says it.
+    pub fn reach(&self, processor: &str, memory: &str) -> Option<&Reach> {
+        self.reaches.iter().find(|reach| reach.processor == processor && reach.memory == memory)
     }
 
     /// The copy engine of a name, which may be written with or without the machine's prefix.
@@ -61,7 +78,7 @@ impl Machine {
             if node == to {
                 break;
             }
-            if node != from && self.endpoints.iter().any(|endpoint| endpoint.name == node) {
+            if node != from && self.ends().any(|end| end == node) {
                 continue;
             }
             for link in &self.links {
@@ -110,7 +127,10 @@ impl System {
     ///
     /// An endpoint that the card's mode hides is refused with the mode's name.
     pub fn endpoint(&self, name: &str) -> Result<(&Machine, &Endpoint), ProfileError> {
-        if let Some(found) = self.endpoints().find(|(_, endpoint)| endpoint.name == name) {
+        let mut all = self.machines.iter().flat_map(|machine| {
+            machine.endpoints.iter().chain(&machine.apart).map(move |endpoint| (machine, endpoint))
+        });
+        if let Some(found) = all.find(|(_, endpoint)| endpoint.name == name) {
             return Ok(found);
         }
         let known = self.endpoints().map(|(_, endpoint)| endpoint.name.as_str());
@@ -129,7 +149,7 @@ impl System {
 
     /// The endpoint that a role of an application runs at: the one of its name; where there is none, `host` and
     /// `soc` are the host and the only other processor of the machine that carries the device, and `client` is the
-    /// host of the machines `client`, whatever the profile calls them.
+    /// host of the machines `client` (and so for every other role of a machine), whatever the profile calls them.
     ///
     /// An application is written for one of each. Of several processors on a card the profile says which is meant
     /// by calling it `soc`.
@@ -145,11 +165,10 @@ impl System {
         }
         let machine = match role {
             "host" | "soc" => self.machines.iter().find(|machine| machine.prefix.is_empty()),
-            "client" => self.machines.iter().find(|machine| machine.role == "client"),
-            _ => None,
+            other => self.machines.iter().find(|machine| machine.role == other && !machine.prefix.is_empty()),
         };
         let meant = machine.iter().flat_map(|machine| {
-            machine.endpoints.iter().filter(|endpoint| endpoint.is_host == (role != "soc"))
+            machine.endpoints.iter().filter(|endpoint| endpoint.processor.is_host == (role != "soc"))
         });
         match (machine, &meant.collect::<Vec<_>>()[..]) {
             (Some(machine), [only]) => Ok((machine, only)),
@@ -175,10 +194,10 @@ impl System {
     /// The host of the machine that carries the device asked for; absent where the device has none.
     pub fn host(&self) -> Option<&Endpoint> {
         let server = self.machines.iter().find(|machine| machine.prefix.is_empty())?;
-        server.endpoints.iter().find(|endpoint| endpoint.is_host)
+        server.endpoints.iter().find(|endpoint| endpoint.processor.is_host)
     }
 
-    /// Every endpoint with its machine, machine by machine.
+    /// Every processor with its own memory, and its machine, machine by machine.
     pub fn endpoints(&self) -> impl Iterator<Item = (&Machine, &Endpoint)> {
         self.machines
             .iter()

@@ -72,7 +72,7 @@ const CASES: &[Case] = &[
     device("\"80 ns\"", "80", "80, source", &["nic.pass_time", "`80` has no unit", "300 ns"]),
     device("\"80 ns\"", "\"80 B\"", "\"80 B\"", &["nic.pass_time", "not a unit of time", "300 ns"]),
     device("\"80 ns\"", "\"soon\"", "\"soon\"", &["does not start with a number"]),
-    device("\"80 ns\"", "\"-80 ns\"", "\"-80 ns\"", &["outside the range of time"]),
+    device("\"80 ns\"", "\"-80 ns\"", "\"-80 ns\"", &["`-80 ns` is negative"]),
     device("\"80 ns\"", "\"80 s\"", "\"80 s\"", &["`nic.pass_time` is 80 s", "from 0 ns to 1 s"]),
     device("\"80 ns\"", "[80]", "[80]", &["nic.pass_time", "cannot be a list"]),
     device(PASS, "pass_time = \"80 ns\"", "\"80 ns\"", &["nic.pass_time", "says nothing of where it comes from", "source = "]),
@@ -124,6 +124,14 @@ const CASES: &[Case] = &[
     testbed("[server]", "[servr]", "[testbed]", &["lacks `[server]`", "kind = \"machine\""]),
     testbed("count = { value = 11,", "count = { value = 21,", "[client]", &["`client.count` is 21", "at most client.available, 20"]),
     testbed("[network]", "[net]", "[net]", &["`net` cannot name a network", "called `network`"]),
+    // Nodes, engines, and how processors reach memories.
+    device("capacity = { value = \"1 GiB\"", "memory = { value = \"1 GiB\"", "memory = { value = \"1 GiB\"", &["no key `memory` in `[dpa]`", "it is called `capacity` now"]),
+    device("kind = \"engine\"\nendpoint = \"arm\"", "kind = \"engine\"\nwork = \"dig\"\nendpoint = \"arm\"", "\"dig\"", &["no work `dig` for the engine `[copy]`", "`transform`"]),
+    device("kind = \"engine\"\nendpoint = \"arm\"", "kind = \"engine\"\nreaches = [\"moon\"]\nendpoint = \"arm\"", "[\"moon\"]", &["no memory `moon` for `reaches` of `[copy]`"]),
+    device("slow_rate = ", "# slow_rate = ", "[copy]", &["`[copy]` has one of `slow_above` and `slow_rate`", "write both"]),
+    device("[copy]", "[far]\nkind = \"reach\"\nprocessor = \"arm\"\nmemory = \"moon\"\nlatency = { value = \"1 us\", source = \"i\", provenance = \"datasheet\" }\nthread_bandwidth = { value = \"1 Gbit/s\", source = \"i\", provenance = \"datasheet\" }\n[copy]", "\"moon\"", &["no memory `moon` for `memory` of `[far]`"]),
+    device("[copy]", "[far]\nkind = \"reach\"\nprocessor = \"arm\"\nmemory = \"host\"\nthrough = [\"l9\"]\nlatency = { value = \"1 us\", source = \"i\", provenance = \"datasheet\" }\nthread_bandwidth = { value = \"1 Gbit/s\", source = \"i\", provenance = \"datasheet\" }\n[copy]", "[\"l9\"]", &["no cache `l9` for `through` of `[far]`"]),
+    device("[copy]", "[tiny]\nkind = \"processor\"\nmemory = \"arm\"\ncores = { value = 1, source = \"i\", provenance = \"datasheet\" }\nfrequency = { value = \"1 GHz\", source = \"i\", provenance = \"datasheet\" }\n[copy]", "\"arm\"\ncores", &["no memory `arm` for `memory` of `[tiny]`"]),
 ];
 
 fn refusal(case: &Case) -> (ProfileError, String) {
@@ -170,7 +178,7 @@ fn each_slip_is_refused_with_file_line_name_and_next_step() {
 fn requests_and_settings_are_refused_with_the_nearest_names() {
     let mut library = Library::builtin();
     library.insert(Category::Device, "invented", INVENTED);
-    let crowd = "[overlay]\nname = \"crowd\"\ndescription = \"too many\"\n\n[set]\n\"client.c*\" = 21\n";
+    let crowd = "[overlay]\nname = \"crowd\"\ndescription = \"too many\"\n\n[set]\n\"client.cou*\" = 21\n";
     library.insert(Category::Overlay, "crowd", crowd);
     let slip = "[overlay]\nname = \"slip\"\ndescription = \"a slip\"\n\n[set]\n\"*.encodng\" = 1\n";
     library.insert(Category::Overlay, "slip", slip);

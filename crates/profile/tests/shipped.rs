@@ -46,8 +46,11 @@ fn names_and_prefixes() {
         assert!(system.numbers.contains_key(name), "{name}");
     }
     let (machine, soc) = system.endpoint("soc").unwrap();
-    assert_eq!(Quantity::Bytes(soc.pcie_mtu), system.numbers["soc.pcie_mtu"].value);
-    assert_eq!(Quantity::Time(soc.verbs.post_latency), system.numbers["soc_verbs.post_latency"].value);
+    assert_eq!(Quantity::Bytes(soc.memory.pcie_mtu), system.numbers["soc.pcie_mtu"].value);
+    assert_eq!(
+        Quantity::Time(soc.processor.verbs.post_latency),
+        system.numbers["soc_verbs.post_latency"].value
+    );
     let way: Vec<&str> =
         machine.way("soc", "host").unwrap().iter().map(|hop| hop.link.name.as_str()).collect();
     assert_eq!(way, ["soc_wire", "pcie0"]);
@@ -57,7 +60,7 @@ fn names_and_prefixes() {
 fn one_number_changes_everywhere_it_is_kept() {
     let system = load("bluefield2");
     let changed = system.with("soc.pcie_mtu", Quantity::Bytes(Bytes::new(1024))).unwrap();
-    assert_eq!(changed.endpoint("soc").unwrap().1.pcie_mtu, Bytes::new(1024));
+    assert_eq!(changed.endpoint("soc").unwrap().1.memory.pcie_mtu, Bytes::new(1024));
     assert_ne!(changed, system);
     assert_eq!(changed.with("soc.pcie_mtu", system.numbers["soc.pcie_mtu"].value).unwrap(), system);
 }

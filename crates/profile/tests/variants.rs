@@ -25,7 +25,7 @@ fn an_invented_card_is_data_alone() {
     let system = load(Request::default());
     let names: Vec<&str> = system.endpoints().map(|(_, endpoint)| endpoint.name.as_str()).collect();
     assert_eq!(names, ["arm", "dpa", "host", "client", "backup.arm", "backup.dpa", "backup"]);
-    assert_eq!(system.endpoint("backup.dpa").unwrap().1.pcie_mtu, Bytes::new(128));
+    assert_eq!(system.endpoint("backup.dpa").unwrap().1.memory.pcie_mtu, Bytes::new(128));
     let some = |name: &str| Some(name.to_string());
     use Direction::{Backward, Forward};
     assert_eq!(
@@ -105,9 +105,9 @@ fn overlays_match_in_every_machine_and_are_recorded() {
     let number = &system.numbers["client.pcie0.encoding"];
     assert_eq!((number.provenance, number.source.as_str()), (Provenance::Set, "overlay ideal-links"));
     let arm = system.endpoint("arm").unwrap().1;
-    assert_eq!(arm.pcie_mtu, Bytes::new(512));
-    assert!(arm.read_path_rate.is_some() && system.numbers.contains_key("arm.read_path_rate"));
-    assert!(!system.endpoint("host").unwrap().1.ddio);
+    assert_eq!(arm.memory.pcie_mtu, Bytes::new(512));
+    assert!(arm.memory.read_path_rate.is_some() && system.numbers.contains_key("arm.read_path_rate"));
+    assert!(!system.endpoint("host").unwrap().1.memory.ddio);
     assert_eq!(
         system.overlays,
         ["ideal-links", "arm.pcie_mtu = 512B", "host.ddio=false", "arm.read_path_rate=90 M/s"]
@@ -304,7 +304,7 @@ fn probes_of_powers_of_two_are_powers_of_two() {
     let system = load(Request::default());
     for (probe, taken) in [(128, 128), (150, 128), (190, 256), (3000, 4096)] {
         let changed = system.with("arm.pcie_mtu", Quantity::Bytes(Bytes::new(probe))).unwrap();
-        assert_eq!(changed.endpoint("arm").unwrap().1.pcie_mtu, Bytes::new(taken));
+        assert_eq!(changed.endpoint("arm").unwrap().1.memory.pcie_mtu, Bytes::new(taken));
         assert_eq!(changed.numbers["arm.pcie_mtu"].value, Quantity::Bytes(Bytes::new(taken)));
     }
     assert!(system.with("arm.pcie_mtu", Quantity::Bytes(Bytes::new(80))).is_err());
@@ -498,4 +498,68 @@ fn a_setting_that_changes_nothing_leaves_the_number() {
     let same = load(&format!("nic.contexts={}", plain.numbers["nic.contexts"].value));
     assert_eq!(same.numbers, plain.numbers);
     assert_eq!(load("nic.contexts=99").numbers["nic.contexts"].provenance, Provenance::Set);
+}
+
+const EVERYTHING: &str = include_str!("data/everything.toml");
+
+#[test]
+fn a_card_may_have_every_kind_of_component() {
+    let mut library = library();
+    library.insert(Category::Device, "everything", EVERYTHING);
+    let system = library.load(&Request { device: "everything", ..Request::default() }).unwrap();
+    let server = system.machine("server").unwrap();
+    let (_, dpa) = system.endpoint("dpa").unwrap();
+    assert_eq!((dpa.processor.threads(), dpa.memory.name.as_str()), (256, "dpa_memory"));
+    let reach = server.reach("dpa", "arm").unwrap();
+    assert_eq!((reach.through.as_slice(), reach.latency), (&["dpa_l1".to_string()][..], Time::from_ns(500)));
+    let (_, apart) = system.endpoint("host:arm").unwrap();
+    assert!(apart.processor.is_host);
+    assert_eq!(apart.memory, system.endpoint("arm").unwrap().1.memory);
+    let (backup, far) = system.endpoint("backup:dpa_memory").unwrap();
+    assert_eq!((backup.role.as_str(), far.memory.name.as_str()), ("backup", "backup.dpa_memory"));
+    assert_eq!(
+        server.all_memories().map(|memory| memory.name.as_str()).collect::<Vec<_>>(),
+        ["arm", "store", "host", "dpa_memory"]
+    );
+    // A number of a memory is one number, whichever processors name it.
+    let settings = vec!["dpa_memory.bandwidth = 100 Gbit/s".into(), "dpa_l2.latency = 50 ns".into()];
+    let changed = library.load(&Request { device: "everything", settings, ..Request::default() }).unwrap();
+    for name in ["dpa", "host:dpa_memory", "arm:dpa_memory"] {
+        let bandwidth = changed.endpoint(name).unwrap().1.memory.bandwidth;
+        assert_eq!(bandwidth.bits_per_second(), 100_000_000_000, "{name}");
+    }
+    assert_eq!(changed.machine("server").unwrap().caches[1].latency, Time::from_ns(50));
+    assert!(changed.machine("server").unwrap().memories[0].bandwidth.bits_per_second() == 100_000_000_000);
+    // Mode `nic` hides the card's processors and memories, and what belongs to them.
+    let hidden =
+        library.load(&Request { device: "everything", mode: Some("nic"), ..Request::default() }).unwrap();
+    let server = hidden.machine("server").unwrap();
+    assert!(server.memories.is_empty() && server.reaches.is_empty() && server.engines.is_empty());
+    assert!(server.apart.is_empty());
+}
+
+/// `host` in a device's file is the host of its machine, and other machines' hosts go by their role, whatever their files
+/// call them.
+#[test]
+fn a_host_is_a_role_and_not_a_name() {
+    let mut library = Library::builtin();
+    for name in ["srv", "cli"] {
+        let shipped = match name {
+            "srv" => include_str!("../../../profiles/hosts/srv.toml"),
+            _ => include_str!("../../../profiles/hosts/cli.toml"),
+        };
+        let renamed = shipped.replace("[host]", "[xeon]").replace("\"host\"", "\"xeon\"");
+        assert_ne!(renamed, shipped);
+        library.insert(Category::Host, name, &renamed);
+    }
+    let system = library.load(&Request { device: "bluefield2", ..Request::default() }).unwrap();
+    let names: Vec<&str> = system.endpoints().map(|(_, endpoint)| endpoint.name.as_str()).collect();
+    assert_eq!(names, ["soc", "xeon", "client", "backup.soc", "backup"]);
+    for role in ["host", "client", "backup"] {
+        assert!(system.role_endpoint(role).unwrap().1.processor.is_host, "{role}");
+    }
+    let stall = &system.machine("server").unwrap().stalls[1];
+    assert_eq!((stall.requester.as_str(), stall.responder.as_str()), ("soc", "xeon"));
+    let plain = Library::builtin().load(&Request { device: "bluefield2", ..Request::default() }).unwrap();
+    assert_eq!(system.host().unwrap().processor.verbs, plain.host().unwrap().processor.verbs);
 }

@@ -143,7 +143,13 @@ pub enum ParseError {
         /// What was written.
         text: String,
     },
-    /// The number is negative, not finite, or beyond what an integer of the base unit holds.
+    /// The number is below 0.
+    #[error("`{text}` is negative; write 0 or more")]
+    Negative {
+        /// What was written.
+        text: String,
+    },
+    /// The number is not finite, or beyond what an integer of the base unit holds.
     #[error("`{text}` is outside the range of {dimension}: from 0 to {bound}")]
     OutOfRange {
         /// What was written.
@@ -191,6 +197,9 @@ impl Quantity {
                 .map(|(_, scale)| *scale)
                 .ok_or_else(|| ParseError::UnknownUnit { unit: unit.to_string(), dimension })?
         };
+        if value < 0.0 {
+            return Err(ParseError::Negative { text: text.to_string() });
+        }
         if dimension == Dimension::Count && value > 0.0 && value.fract() != 0.0 {
             return Err(ParseError::NotWhole { text: text.to_string() });
         }
@@ -297,10 +306,10 @@ mod tests {
         assert_eq!(error("128", Dimension::Bytes), "`128` has no unit; write bytes as in `512 B`");
         assert!(error("3 furlongs", Dimension::Time).contains("use one of `ps`, `ns`"));
         assert!(error("135 to 149", Dimension::Count).contains("write one number without a unit"));
-        assert!(error("-3 ns", Dimension::Time).contains("outside the range"));
+        assert!(error("-3 ns", Dimension::Time).contains("`-3 ns` is negative; write 0 or more"));
         assert!(error("fast", Dimension::BitRate).contains("does not start with a number"));
         assert_eq!(error("2.5", Dimension::Count), "`2.5` is not a whole number");
-        assert!(error("-1", Dimension::Count).contains("outside the range"));
+        assert!(error("-1", Dimension::Count).contains("is negative"));
         assert!(error("0.5 B", Dimension::Bytes).contains("finer than bytes is counted, in whole B"));
         assert!(error("0.4 ps", Dimension::Time).contains("in whole ps"));
         assert!(Quantity::parse("4.7 GiB", Dimension::Bytes).is_ok());

@@ -1,11 +1,11 @@
 //! From a system and an operation to a route.
 
-use crate::path::{Path, RouteError, Verb};
-use crate::station::{Kind, Station, StationId, groups, stations};
+use crate::path::{Carrier, Held, Moves, Path, Responder, RouteError, Transport, VERBS, Verb, VerbRow};
+use crate::station::{ENGINE_PARTS, Kind, Station, StationId, groups, stations};
 use crate::visit::{
     Access, Contexts, Hop, MOST_ENDPOINTS, MOST_GROUPS, Mark, Pick, Requests, Route, Train, Visit,
 };
-use offpath_profile::{Direction, Endpoint, Engine, Machine, Pcie, System};
+use offpath_profile::{Direction, Endpoint, Engine, EngineWork, Machine, Memory, Pcie, System};
 use offpath_quantity::{BitRate, Bytes, Time};
 use std::collections::BTreeMap;
 
@@ -87,17 +87,48 @@ impl Way {
     }
 }
 
-/// The stations of one endpoint.
+/// The stations of one processor.
 #[derive(Clone, Copy, Debug)]
-struct EndpointStations {
+struct ProcessorStations {
     cpu: StationId,
-    memory: StationId,
-    banks: Option<StationId>,
-    read_path: Option<StationId>,
     /// The contexts open to it, where some are reserved for others.
     contexts: Option<StationId>,
     /// Those open to the groups that it belongs to.
     groups: [Option<StationId>; MOST_GROUPS],
+}
+
+/// The stations of one memory.
+#[derive(Clone, Copy, Debug)]
+struct MemoryStations {
+    memory: StationId,
+    banks: Option<StationId>,
+    read_path: Option<StationId>,
+}
+
+/// The stations of one engine.
+#[derive(Clone, Copy, Debug)]
+struct EngineStations {
+    /// The start of a request.
+    requests: StationId,
+    /// Bytes towards its endpoint.
+    read: StationId,
+    /// Bytes away from it.
+    write: StationId,
+    /// All bytes.
+    total: StationId,
+    /// Requests that it works on at once.
+    slots: Option<StationId>,
+}
+
+/// An endpoint by positions within its machine.
+#[derive(Clone, Copy, Debug)]
+struct At {
+    /// The processor: the class of its requests at the NIC.
+    class: u8,
+    /// The memory that the payload lies in.
+    memory: u8,
+    /// The processor's own memory, with its requests and completions.
+    own: u8,
 }
 
 /// The stations and ways of one machine, found once: a design asks for thousands of routes.
@@ -107,12 +138,40 @@ struct MachineStations {
     contexts: StationId,
     transmit: StationId,
     receive: StationId,
-    endpoints: Vec<EndpointStations>,
-    /// Of each engine: the start of a request, bytes towards its endpoint, away from it, all bytes.
-    engines: Vec<[StationId; 4]>,
+    processors: Vec<ProcessorStations>,
+    memories: Vec<MemoryStations>,
+    engines: Vec<EngineStations>,
+    /// Of each cache, where its bandwidth binds.
+    caches: Vec<Option<StationId>>,
+    /// Of each way of a processor to a memory, where its bandwidth binds.
+    reaches: Vec<Option<StationId>>,
     stalls: Vec<StationId>,
-    /// From each node to each: the endpoints in order, then the adapter.
+    /// Where each end of a way is in `ways`: the processors in order, the memories in order, the adapter.
+    nodes: Vec<usize>,
+    /// From each node to each.
     ways: Vec<Vec<Way>>,
+}
+
+impl MachineStations {
+    fn node(&self, end: End) -> usize {
+        match end {
+            End::Processor(class) => self.nodes[usize::from(class)],
+            End::Memory(memory) => self.nodes[self.processors.len() + usize::from(memory)],
+            End::Nic => self.nodes[self.nodes.len() - 1],
+        }
+    }
+
+    fn way(&self, from: End, to: End) -> &Way {
+        &self.ways[self.node(from)][self.node(to)]
+    }
+}
+
+/// Where a way within a machine begins or ends.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Processor(u8),
+    Memory(u8),
+    Nic,
 }
 
 /// Everything that routes need from a system, looked up once.
@@ -128,30 +187,49 @@ pub struct Router {
 #[derive(Clone, Copy)]
 struct Place<'r> {
     machine: usize,
-    class: u8,
+    indexes: At,
     at: &'r Machine,
     endpoint: &'r Endpoint,
     stations: &'r MachineStations,
 }
 
 impl<'r> Place<'r> {
-    fn own(&self) -> EndpointStations {
-        self.stations.endpoints[usize::from(self.class)]
+    fn processor(&self) -> ProcessorStations {
+        self.stations.processors[usize::from(self.indexes.class)]
     }
 
-    /// From the adapter of its machine to it.
+    fn memory(&self) -> MemoryStations {
+        self.stations.memories[usize::from(self.indexes.memory)]
+    }
+
+    /// The processor's own memory, with its requests and completions.
+    fn own_memory(&self) -> &'r Memory {
+        &self.at.endpoints[usize::from(self.indexes.class)].memory
+    }
+
+    /// From the adapter of its machine to the payload's memory.
     fn down(&self) -> &'r Way {
-        &self.stations.ways[self.at.endpoints.len()][usize::from(self.class)]
+        self.stations.way(End::Nic, End::Memory(self.indexes.memory))
     }
 
-    /// From it to the adapter of its machine.
+    /// From the payload's memory to the adapter of its machine.
     fn up(&self) -> &'r Way {
-        &self.stations.ways[usize::from(self.class)][self.at.endpoints.len()]
+        self.stations.way(End::Memory(self.indexes.memory), End::Nic)
     }
 
-    /// From it to another endpoint of its machine.
-    fn way_to(&self, other: Place<'r>) -> &'r Way {
-        &self.stations.ways[usize::from(self.class)][usize::from(other.class)]
+    /// From the adapter to the processor's requests and completions.
+    fn own_down(&self) -> &'r Way {
+        self.stations.way(End::Nic, End::Memory(self.indexes.own))
+    }
+
+    /// From the processor's requests to the adapter.
+    fn own_up(&self) -> &'r Way {
+        self.stations.way(End::Memory(self.indexes.own), End::Nic)
+    }
+
+    /// From the processor to the adapter, as doorbells go.
+    fn doorbell(&self) -> &'r Way {
+        self.stations.way(End::Processor(self.indexes.class), End::Nic)
     }
 }
 
@@ -204,7 +282,7 @@ impl Router {
         let (machine, at) = self.system.machines.iter().enumerate().find_map(|(machine, m)| {
             Some((machine, m.endpoints.iter().position(|endpoint| endpoint.name == host.name)?))
         })?;
-        Some(self.machines[machine].endpoints[at].cpu)
+        Some(self.machines[machine].processors[at].cpu)
     }
 
     /// How a station serves.
@@ -225,12 +303,19 @@ impl Router {
 
     /// The position of the machine that an endpoint belongs to.
     pub fn machine_of(&self, endpoint: &str) -> Option<usize> {
-        self.system.machines.iter().position(|m| m.endpoints.iter().any(|e| e.name == endpoint))
+        let mut machines = self.system.machines.iter();
+        machines.position(|m| m.endpoints.iter().chain(&m.apart).any(|e| e.name == endpoint))
     }
 
     /// Reads a path's name and checks that its endpoints and engine exist and are joined.
     pub fn path(&self, name: &str) -> Result<Path, RouteError> {
-        let path: Path = name.parse()?;
+        let mut path: Path = name.parse()?;
+        // `host-ssd`: the second word is an engine of the requester's machine.
+        if let (None, Ok(from)) = (&path.engine, self.place(&path, &path.requester))
+            && from.at.engines.iter().any(|engine| short(engine) == path.responder)
+        {
+            path.engine = Some(std::mem::replace(&mut path.responder, path.requester.clone()));
+        }
         self.places(&path)?;
         if let Some(engine) = &path.engine {
             self.engine(&path, engine)?;
@@ -249,14 +334,19 @@ impl Router {
             .collect();
         let mut paths = Vec::new();
         for (from, requester) in &names {
-            for (to, responder) in names.iter().filter(|(_, responder)| responder != requester) {
+            for (to, responder) in &names {
                 let path =
                     Path { requester: requester.to_string(), responder: responder.to_string(), engine: None };
-                paths.push(path.clone());
+                if requester != responder {
+                    paths.push(path.clone());
+                }
                 if from == to {
                     for engine in &self.system.machines[*from].engines {
                         let with = Path { engine: Some(short(engine).to_string()), ..path.clone() };
-                        if self.engine(&with, short(engine)).is_ok() {
+                        // Of one endpoint with itself an engine is listed where that is what it is for.
+                        let is_usual = requester != responder
+                            || engine.work != EngineWork::Copy && engine.endpoint == *requester;
+                        if is_usual && self.engine(&with, short(engine)).is_ok() {
                             paths.push(with);
                         }
                     }
@@ -268,9 +358,17 @@ impl Router {
 
     fn place(&self, path: &Path, name: &str) -> Result<Place<'_>, RouteError> {
         for (machine, at) in self.system.machines.iter().enumerate() {
-            if let Some(class) = at.endpoints.iter().position(|e| e.name == name) {
-                let (endpoint, stations) = (&at.endpoints[class], &self.machines[machine]);
-                return Ok(Place { machine, class: class as u8, at, endpoint, stations });
+            if let Some(endpoint) = at.endpoints.iter().chain(&at.apart).find(|one| one.name == name) {
+                let stations = &self.machines[machine];
+                let memory = |memory: &Memory| {
+                    at.all_memories().position(|one| one.name == memory.name).expect("it is the machine's")
+                        as u8
+                };
+                let class = at.endpoints.iter().position(|one| one.processor.name == endpoint.processor.name);
+                let class = class.expect("every processor is an endpoint with its own memory");
+                let own = memory(&at.endpoints[class].memory);
+                let indexes = At { class: class as u8, memory: memory(&endpoint.memory), own };
+                return Ok(Place { machine, indexes, at, endpoint, stations });
             }
         }
         let known: Vec<&str> =
@@ -285,12 +383,7 @@ impl Router {
     }
 
     fn places(&self, path: &Path) -> Result<(Place<'_>, Place<'_>), RouteError> {
-        let (from, to) = (self.place(path, &path.requester)?, self.place(path, &path.responder)?);
-        if path.requester == path.responder {
-            let reason = "joins an endpoint with itself; name two different ones".to_string();
-            return Err(RouteError::NoWay { path: path.to_string(), reason });
-        }
-        Ok((from, to))
+        Ok((self.place(path, &path.requester)?, self.place(path, &path.responder)?))
     }
 
     /// The engine of that name, and its position in its machine.
@@ -315,16 +408,81 @@ impl Router {
                 ),
             });
         }
-        if engine.endpoint != path.requester && engine.endpoint != path.responder {
-            return Err(RouteError::NoWay {
-                path: path.to_string(),
-                reason: format!(
-                    "does not touch `{}`, and `{name}` copies between it and other endpoints of its machine only",
-                    engine.endpoint
-                ),
-            });
+        let no_way = |reason: String| RouteError::NoWay { path: path.to_string(), reason };
+        if engine.work == EngineWork::Store && path.requester != path.responder {
+            return Err(no_way(format!(
+                "has two ends, and `{name}` keeps bytes itself: name the one memory, as in `{}-{name}`",
+                path.requester
+            )));
+        }
+        let processors = [from, to].map(|place| place.endpoint.processor.name.as_str());
+        if engine.work != EngineWork::Store && !processors.contains(&engine.endpoint.as_str()) {
+            return Err(no_way(format!(
+                "does not touch `{}`, and `{name}` copies between it and other endpoints of its machine only",
+                engine.endpoint
+            )));
+        }
+        let reached = |place: Place<'_>| {
+            engine.reaches.is_empty() || engine.reaches.contains(&place.endpoint.memory.name)
+        };
+        if let Some(place) = [from, to].into_iter().find(|place| !reached(*place)) {
+            return Err(no_way(format!(
+                "names the memory `{}`, and `{name}` reaches {}",
+                place.endpoint.memory.name,
+                engine.reaches.join(", ")
+            )));
         }
         Ok((index, engine))
+    }
+
+    /// The verbs that a path takes, in the order of the table; none where the path does not exist.
+    pub fn verbs(&self, path: &Path) -> Vec<Verb> {
+        VERBS.iter().map(|row| row.verb).filter(|verb| self.carrier(*verb, path).is_ok()).collect()
+    }
+
+    /// What would carry the operation out, where it can.
+    fn carrier(&self, verb: Verb, path: &Path) -> Result<Carrier, RouteError> {
+        let (from, to) = self.places(path)?;
+        let one_processor = path.engine.is_none()
+            && from.machine == to.machine
+            && from.endpoint.processor.name == to.endpoint.processor.name;
+        let carrier = match &path.engine {
+            Some(name) => Carrier::Engine(self.engine(path, name)?.1.work),
+            None if one_processor && verb.row().carriers.contains(&Carrier::Processor) => Carrier::Processor,
+            None => Carrier::Nic,
+        };
+        let no_way = |reason: &str| RouteError::NoWay { path: path.to_string(), reason: reason.to_string() };
+        if path.requester == path.responder && carrier == Carrier::Nic {
+            return Err(no_way("joins an endpoint with itself; name two different ones"));
+        }
+        if one_processor && carrier == Carrier::Nic {
+            return Err(no_way(
+                "joins a processor with itself; name two different ones, or `load` or `store`",
+            ));
+        }
+        if verb.row().carriers.contains(&carrier) {
+            return Ok(carrier);
+        }
+        if verb.row().carriers.contains(&Carrier::Processor) {
+            return Err(no_way(&format!(
+                "leaves the processor `{0}`, and `{verb}` is what it does itself: name it twice, as in `{0}-{0}:MEMORY`",
+                from.endpoint.processor.name
+            )));
+        }
+        let takes: Vec<&str> =
+            VERBS.iter().filter(|row| row.carriers.contains(&carrier)).map(|row| row.name).collect();
+        let carrier = match carrier {
+            Carrier::Nic => "the NIC",
+            Carrier::Engine(EngineWork::Copy) => "a copy engine",
+            Carrier::Engine(EngineWork::Transform) => "an engine that transforms",
+            Carrier::Engine(EngineWork::Store) => "an engine that stores",
+            Carrier::Processor => "a processor",
+        };
+        let takes = match takes.split_last() {
+            Some((last, first)) if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+            _ => takes.concat(),
+        };
+        Err(RouteError::NoSuchVerb { verb, path: path.to_string(), carrier, takes })
     }
 
     /// The route of one operation.
@@ -337,34 +495,38 @@ impl Router {
         if *posting == Posting::Batch(0) {
             return Err(RouteError::EmptyBatch);
         }
-        let bound = if *verb == Verb::SendDatagram { self.system.network.mtu } else { LONGEST_MESSAGE };
+        let carrier = self.carrier(*verb, path)?;
+        let (bound, what) = match verb.row().transport {
+            Transport::Datagram => (self.system.network.mtu, "a datagram"),
+            Transport::Reliable => (LONGEST_MESSAGE, "a message"),
+        };
         if *payload > bound {
-            let what = if *verb == Verb::SendDatagram { "a datagram" } else { "a message" };
             return Err(RouteError::PayloadTooLarge { payload: *payload, bound, what });
         }
+        // What was published of engines is of copies, and always between a processor's own memories.
+        let is_beside = |place: Place<'_>| place.endpoint.processor.name == place.endpoint.memory.name;
+        let is_published_place = is_beside(from)
+            && is_beside(to)
+            && matches!(carrier, Carrier::Nic | Carrier::Engine(EngineWork::Copy));
         let payload = verb.own_payload().unwrap_or(*payload);
         let mut build = Build {
             router: self,
             from,
             to,
-            verb: *verb,
+            row: verb.row(),
             payload,
             access: *access,
             visits: Vec::with_capacity(MOST_VISITS),
         };
-        match &path.engine {
-            Some(name) => {
+        match (carrier, verb.row().moves, &path.engine) {
+            (Carrier::Nic, Moves::ToRequester, _) => build.fetch(*posting),
+            (Carrier::Nic, Moves::ToResponder, _) => build.deliver(*posting),
+            (Carrier::Processor, ..) => build.touch(path)?,
+            (Carrier::Engine(_), _, name) => {
+                let name = name.as_ref().expect("an engine carries what names it");
                 let (index, engine) = self.engine(path, name)?;
-                if !matches!(verb, Verb::Read | Verb::Write) {
-                    return Err(RouteError::EngineVerb { verb: *verb, path: path.to_string() });
-                }
-                build.copy(index, engine);
+                build.engine(index, engine);
             }
-            None => match verb {
-                Verb::Read | Verb::CompareAndSwap | Verb::FetchAndAdd => build.read(*posting),
-                Verb::Write => build.write(*posting),
-                Verb::Send | Verb::SendDatagram => build.send(*posting),
-            },
         }
         Ok(Route {
             path: path.clone(),
@@ -372,6 +534,7 @@ impl Router {
             payload,
             visits: build.visits,
             ends_at_responder: verb.is_message(),
+            is_published: verb.is_published() && is_published_place,
         })
     }
 }
@@ -387,10 +550,16 @@ fn machine_stations(
 ) -> Result<MachineStations, RouteError> {
     let named = |of: &str, part: &str| by_name[&format!("{of}.{part}")];
     let nic = &machine.nic.name;
-    let nodes: Vec<&str> = machine.endpoints.iter().map(|e| e.name.as_str()).chain([nic.as_str()]).collect();
-    let mut ways = Vec::with_capacity(nodes.len());
-    for from in &nodes {
-        let row: Result<Vec<Way>, RouteError> = nodes
+    let processors = machine.endpoints.iter().map(|e| e.processor.name.as_str());
+    let memories = machine.all_memories().map(|memory| memory.name.as_str());
+    let ends: Vec<&str> = processors.chain(memories).chain([nic.as_str()]).collect();
+    let mut names: Vec<&str> = Vec::new();
+    ends.iter().for_each(|end| names.extend((!names.contains(end)).then_some(*end)));
+    let nodes = ends.iter().map(|end| names.iter().position(|name| name == end).expect("it is named"));
+    let nodes = nodes.collect();
+    let mut ways = Vec::with_capacity(names.len());
+    for from in &names {
+        let row: Result<Vec<Way>, RouteError> = names
             .iter()
             .map(|to| if from == to { Ok(Way::default()) } else { way(machine, from, to, by_name) })
             .collect();
@@ -409,26 +578,36 @@ fn machine_stations(
         }
         found
     };
-    let endpoints = machine.endpoints.iter().enumerate().map(|(index, e)| EndpointStations {
+    let processors = machine.endpoints.iter().enumerate().map(|(index, e)| ProcessorStations {
         groups: groups_of(index),
         cpu: named(&e.name, "cpu"),
-        memory: named(&e.name, "memory"),
-        banks: (!e.ddio).then(|| named(&e.name, "banks")),
         contexts: is_reserved.then(|| named(nic, &format!("contexts-of-{}", e.name))),
-        read_path: e.read_path_rate.map(|_| named(&e.name, "read-path")),
+    });
+    let memories = machine.all_memories().map(|memory| MemoryStations {
+        memory: named(&memory.name, "memory"),
+        banks: (!memory.ddio).then(|| named(&memory.name, "banks")),
+        read_path: memory.read_path_rate.map(|_| named(&memory.name, "read-path")),
     });
     Ok(MachineStations {
         cores: named(nic, "cores"),
         contexts: named(nic, "contexts"),
         transmit: named(nic, "transmit"),
         receive: named(nic, "receive"),
-        endpoints: endpoints.collect(),
+        processors: processors.collect(),
+        memories: memories.collect(),
         engines: machine
             .engines
             .iter()
-            .map(|e| ["requests", "read", "write", "total"].map(|part| named(&e.name, part)))
+            .map(|e| {
+                let [requests, read, write, total] = ENGINE_PARTS.map(|part| named(&e.name, part));
+                let slots = e.queue_depth.map(|_| named(&e.name, "slots"));
+                EngineStations { requests, read, write, total, slots }
+            })
             .collect(),
+        caches: machine.caches.iter().map(|one| one.bandwidth.map(|_| named(&one.name, "bytes"))).collect(),
+        reaches: machine.reaches.iter().map(|one| one.bandwidth.map(|_| named(&one.name, "bytes"))).collect(),
         stalls: machine.stalls.iter().map(|stall| by_name[&stall.name]).collect(),
+        nodes,
         ways,
     })
 }
@@ -470,7 +649,7 @@ struct Build<'r> {
     router: &'r Router,
     from: Place<'r>,
     to: Place<'r>,
-    verb: Verb,
+    row: &'static VerbRow,
     payload: Bytes,
     access: Access,
     visits: Vec<Visit>,
@@ -509,34 +688,35 @@ impl<'r> Build<'r> {
 
     /// The requester's processor posts, and the request reaches its adapter.
     fn post(&mut self, posting: Posting, inline: Bytes) {
-        let costs = &self.from.endpoint.verbs;
-        let (up, down) = (self.from.up(), self.from.down());
+        let costs = &self.from.endpoint.processor.verbs;
+        let doorbell = self.from.doorbell();
         let request = self.from.at.nic.work_request_bytes + inline;
-        let cpu = self.from.own().cpu;
+        let cpu = self.from.processor().cpu;
         match posting {
             Posting::Single => {
                 self.serve("post (MMIO)", cpu, Pick::Any, costs.post_time, costs.post_latency);
-                for leg in &up.legs {
+                for leg in &doorbell.legs {
                     let packets = request.packets(WRITE_COMBINING);
                     let framed = Bytes::new(request.get() + packets * leg.pcie.write_header.get());
                     let time = link_rate(&leg.pcie).time_for(framed);
                     self.serve("work request over PCIe", leg.station, Pick::Any, time, time);
                 }
-                self.delay("doorbell to the NIC", up.delay());
+                self.delay("doorbell to the NIC", doorbell.delay());
             }
             Posting::Batch(count) => {
+                let (up, down, memory) = (self.from.own_up(), self.from.own_down(), self.from.own_memory());
                 let list = costs.list(count);
                 let each = Time::from_ps(list.ps() / u64::from(count));
                 self.serve("post (doorbell batch)", cpu, Pick::Any, each, list);
-                self.delay("doorbell to the NIC", up.delay());
-                let fetch = down.delay() + self.from.endpoint.memory.read_latency + up.delay();
+                self.delay("doorbell to the NIC", doorbell.delay());
+                let fetch = down.delay() + memory.read_latency + up.delay();
                 self.delay("NIC fetches the requests", fetch);
                 for leg in &down.legs {
                     let time = link_rate(&leg.pcie).time_for(leg.pcie.read_request);
                     self.detached("request fetch", leg.station, Pick::Any, time);
                 }
                 for leg in &up.legs {
-                    let packets = request.packets(self.from.endpoint.pcie_mtu);
+                    let packets = request.packets(memory.pcie_mtu);
                     let framed = Bytes::new(request.get() + packets * leg.pcie.completion_header.get());
                     self.detached(
                         "request fetch",
@@ -555,7 +735,7 @@ impl<'r> Build<'r> {
         self.visits.push(Visit::Serve {
             label: "NIC pass",
             station,
-            pick: Pick::Class(place.class),
+            pick: Pick::Class(place.indexes.class),
             occupancy: Time::ZERO,
             latency: place.at.nic.pass_time,
             detached: false,
@@ -595,7 +775,7 @@ impl<'r> Build<'r> {
     fn bank(&mut self, place: Place<'r>, write: bool) {
         let memory = &place.endpoint.memory;
         // With DDIO the last-level cache answers, whose banks nothing published ever saturated.
-        let Some(station) = place.own().banks else { return };
+        let Some(station) = place.memory().banks else { return };
         let range = self.access.range.unwrap_or(memory.capacity);
         let reach = range.get().div_ceil(memory.bank_stride.get()).clamp(1, memory.banks);
         let time = if write { memory.bank_write_time } else { memory.bank_read_time };
@@ -616,7 +796,7 @@ impl<'r> Build<'r> {
 
     fn memory_hop(&self, place: Place<'r>, delay: Time, detached: bool) -> Hop {
         Hop {
-            station: place.own().memory,
+            station: place.memory().memory,
             delay,
             rate: place.endpoint.memory.bandwidth,
             mtu: NO_PACKETS,
@@ -645,7 +825,8 @@ impl<'r> Build<'r> {
     /// Hops that carry data out of an endpoint's memory as completions, and the delay after them.
     fn fetch_hops(&self, place: Place<'r>, way: &Way, hops: &mut Vec<Hop>) -> Time {
         for leg in &way.legs {
-            hops.push(pcie_hop(leg, leg.pcie.completion_header, place.endpoint.pcie_mtu, Time::ZERO, false));
+            let mtu = place.endpoint.memory.pcie_mtu;
+            hops.push(pcie_hop(leg, leg.pcie.completion_header, mtu, Time::ZERO, false));
         }
         way.tail
     }
@@ -675,11 +856,11 @@ impl<'r> Build<'r> {
             let requester = if stall.requester == "*" {
                 self.remote()
             } else {
-                stall.requester == self.from.endpoint.name
+                stall.requester == self.from.endpoint.processor.name
             };
             if requester
-                && stall.responder == self.to.endpoint.name
-                && stall.verbs.iter().any(|verb| verb == self.verb.name())
+                && stall.responder == self.to.endpoint.memory.name
+                && stall.verbs.iter().any(|verb| verb == self.row.name)
                 && self.payload > stall.above
             {
                 hops.push(self.line_hop(*station, Time::ZERO, stall.rate));
@@ -709,9 +890,21 @@ impl<'r> Build<'r> {
         release: Option<(usize, Time)>,
         settle: Time,
     ) {
+        let train = self.train_of(self.payload, hops, requests, release, settle);
+        self.visits.push(Visit::Train(train.costed()));
+    }
+
+    fn train_of(
+        &self,
+        bytes: Bytes,
+        hops: Vec<Hop>,
+        requests: Vec<Requests>,
+        release: Option<(usize, Time)>,
+        settle: Time,
+    ) -> Train {
         let segment = hops.iter().map(|hop| hop.mtu).filter(|mtu| *mtu < NO_PACKETS).max();
-        let train = Train {
-            bytes: self.payload,
+        Train {
+            bytes,
             hops,
             requests,
             release,
@@ -720,8 +913,7 @@ impl<'r> Build<'r> {
             settle,
             marks_target: true,
             burst: Bytes::ZERO,
-        };
-        self.visits.push(Visit::Train(train.costed()));
+        }
     }
 
     /// The adapter writes a completion entry into the place's memory.
@@ -730,7 +922,7 @@ impl<'r> Build<'r> {
         if entry == Bytes::ZERO {
             return;
         }
-        for leg in &place.down().legs {
+        for leg in &place.own_down().legs {
             let time = link_rate(&leg.pcie).time_for(entry + leg.pcie.write_header);
             self.detached("completion entry", leg.station, Pick::Any, time);
         }
@@ -739,9 +931,9 @@ impl<'r> Build<'r> {
     /// The completion reaches the requester's memory and program.
     fn complete(&mut self) {
         self.completion_entry(self.from);
-        let costs = &self.from.endpoint.verbs;
+        let costs = &self.from.endpoint.processor.verbs;
         self.mark(Mark::Acknowledged);
-        self.serve("poll", self.from.own().cpu, Pick::Any, costs.poll_time, costs.poll_latency);
+        self.serve("poll", self.from.processor().cpu, Pick::Any, costs.poll_time, costs.poll_latency);
     }
 
     /// A packet without payload travels back to the requester.
@@ -752,10 +944,11 @@ impl<'r> Build<'r> {
             self.visits.push(Visit::Cross { from: to.machine, to: from.machine });
             self.delay("NIC pass", from.at.nic.pass_time);
         }
-        self.delay("completion to the requester", from.down().delay());
+        self.delay("completion to the requester", from.own_down().delay());
     }
 
-    fn read(&mut self, posting: Posting) {
+    /// The payload comes from the responder's memory.
+    fn fetch(&mut self, posting: Posting) {
         self.post(posting, Bytes::ZERO);
         self.travel(false);
         let (from, to) = (self.from, self.to);
@@ -766,14 +959,15 @@ impl<'r> Build<'r> {
             self.answer();
             return self.complete();
         }
+        assert_eq!(self.row.held, Held::UntilRead, "what is fetched is held until it has left");
         self.acquire(None);
         self.pass(to);
         self.delay("request to memory", to.down().delay());
-        if let (Some(rate), Some(station)) = (to.endpoint.read_path_rate, to.own().read_path) {
+        if let (Some(rate), Some(station)) = (to.endpoint.memory.read_path_rate, to.memory().read_path) {
             self.serve("host-side read path", station, Pick::Any, rate.interval(), Time::ZERO);
         }
         self.bank(to, false);
-        if self.verb.is_atomic() {
+        if self.row.responder == Responder::Changes {
             self.bank(to, true);
         }
         self.delay("memory read", to.endpoint.memory.read_latency);
@@ -833,110 +1027,229 @@ impl<'r> Build<'r> {
     /// Takes a context of the responder's adapter, for `time` or until the train releases it.
     fn acquire(&mut self, time: Option<Time>) {
         if time != Some(Time::ZERO) {
-            let own = self.to.own();
+            let own = self.to.processor();
             let contexts =
                 Contexts { pool: self.to.stations.contexts, own: own.contexts, groups: own.groups };
             self.visits.push(Visit::Acquire { contexts, time });
         }
     }
 
-    fn write(&mut self, posting: Posting) {
+    /// The payload goes to the responder: into its memory, or to its program.
+    fn deliver(&mut self, posting: Posting) {
         let inline = self.post_payload(posting);
-        self.travel(true);
-        let to = self.to;
-        if self.payload > Bytes::ZERO {
-            self.acquire(Some(to.endpoint.verbs.write_context_time));
-        }
-        self.pass(to);
-        if self.payload > Bytes::ZERO {
-            self.bank(to, true);
-            let down = to.down();
-            let (mut hops, requests) = self.outbound(inline);
-            let tail = deliver_hops(to, down, Time::ZERO, down.accepted.0, &mut hops);
-            hops.push(self.memory_hop(to, tail, true));
-            self.train(hops, requests, None, to.endpoint.memory.write_latency);
-            // A posted write is acknowledged once the last switch has taken it.
-            self.delay("write accepted by the switch", down.accepted.1);
-        }
-        self.delay("NIC pass", to.at.nic.pass_time);
-        self.answer();
-        self.complete();
-    }
-
-    fn send(&mut self, posting: Posting) {
-        let inline = self.post_payload(posting);
-        if self.verb == Verb::SendDatagram {
+        let is_received = self.row.responder == Responder::Receives;
+        if self.row.transport == Transport::Datagram {
             self.visits.push(Visit::Mark(Mark::Acknowledged, self.from.at.nic.pass_time));
         }
         self.travel(true);
         let to = self.to;
-        self.acquire(Some(to.endpoint.verbs.receive_context_time));
+        let costs = &to.endpoint.processor.verbs;
+        match self.row.held {
+            Held::WhileWritten if self.payload > Bytes::ZERO => self.acquire(Some(costs.write_context_time)),
+            Held::WhileReceived => self.acquire(Some(costs.receive_context_time)),
+            Held::WhileWritten | Held::UntilRead | Held::Nothing => {}
+        }
         self.pass(to);
-        self.bank(to, true);
-        let down = to.down();
-        let (mut hops, requests) = self.outbound(inline);
-        let tail = deliver_hops(to, down, Time::ZERO, usize::MAX, &mut hops);
-        hops.push(self.memory_hop(to, tail, false));
-        self.train(hops, requests, None, Time::ZERO);
-        if self.verb == Verb::Send {
+        if self.payload > Bytes::ZERO || is_received {
+            self.bank(to, true);
+            let down = to.down();
+            let (mut hops, requests) = self.outbound(inline);
+            // A write is over once the last switch has taken it; a message once all of it is in memory.
+            let (attached, settle) = match is_received {
+                true => (usize::MAX, Time::ZERO),
+                false => (down.accepted.0, to.endpoint.memory.write_latency),
+            };
+            let tail = deliver_hops(to, down, Time::ZERO, attached, &mut hops);
+            hops.push(self.memory_hop(to, tail, !is_received));
+            self.train(hops, requests, None, settle);
+            if !is_received {
+                self.delay("write accepted by the switch", down.accepted.1);
+            }
+        }
+        if !is_received {
+            self.delay("NIC pass", to.at.nic.pass_time);
+            self.answer();
+            return self.complete();
+        }
+        if self.row.transport == Transport::Reliable {
             let network = if self.remote() { self.router.system.network.delay } else { Time::ZERO };
-            let after = network + self.from.at.nic.pass_time + self.from.down().delay();
+            let after = network + self.from.at.nic.pass_time + self.from.own_down().delay();
             self.visits.push(Visit::Mark(Mark::Acknowledged, after));
         }
         self.completion_entry(to);
         self.mark(Mark::Delivered);
-        let costs = &to.endpoint.verbs;
-        self.serve("receive", to.own().cpu, Pick::Any, costs.receive_time, costs.receive_latency);
+        self.serve("receive", to.processor().cpu, Pick::Any, costs.receive_time, costs.receive_latency);
     }
 
-    /// A copy engine moves the payload; the adapter takes no part.
-    fn copy(&mut self, index: usize, engine: &Engine) {
+    /// The requester's processor moves the payload by its own loads or stores, which keep one of its threads.
+    ///
+    /// Times and bytes are those expected of addresses spread evenly over the access's range, of which each cache on the
+    /// way holds the first that fits it.
+    fn touch(&mut self, path: &Path) -> Result<(), RouteError> {
+        let (from, memory) = (self.from, &self.to.endpoint.memory);
+        let processor = &from.endpoint.processor.name;
+        let reach = from.at.reach(processor, &memory.name).ok_or_else(|| RouteError::NoWay {
+            path: path.to_string(),
+            reason: format!(
+                "needs to know how `{processor}` reaches the memory `{0}`: add a table of kind `reach` with `processor = \"{processor}\"` and `memory = \"{0}\"` to the profile",
+                memory.name
+            ),
+        })?;
+        self.mark(Mark::Departs);
+        self.mark(Mark::Arrives);
+        let range = self.access.range.unwrap_or(memory.capacity).get().max(1) as f64;
+        let (mut answered, mut waited) = (0.0, 0.0);
+        let bytes = self.payload.get() as f64;
+        let mut detached = Vec::new();
+        for name in &reach.through {
+            let index = from.at.caches.iter().position(|cache| cache.name == *name);
+            let cache = &from.at.caches[index.expect("a reach names caches of its machine")];
+            let share = (cache.capacity.get() as f64 / range).min(1.0) - answered;
+            if share > 0.0 {
+                answered += share;
+                waited += share * cache.latency.ps() as f64;
+                let rate = cache.bandwidth.zip(self.from.stations.caches[index.unwrap_or_default()]);
+                detached.extend(rate.map(|(rate, station)| ("cache", station, rate, bytes * share)));
+            }
+        }
+        waited += (1.0 - answered) * reach.latency.ps() as f64;
+        let beyond = bytes * (1.0 - answered);
+        let own = from.at.reaches.iter().position(|one| one.name == reach.name);
+        let station = own.and_then(|index| from.stations.reaches[index]);
+        detached.extend(reach.bandwidth.zip(station).map(|(rate, station)| ("reach", station, rate, beyond)));
+        detached.push(("memory", self.to.memory().memory, memory.bandwidth, beyond));
+        let time = Time::from_ps(waited.round() as u64) + reach.thread_bandwidth.time_for(self.payload);
+        let cpu = from.processor().cpu;
+        self.serve(self.row.name, cpu, Pick::Any, time, time);
+        for (label, station, rate, bytes) in detached {
+            self.detached(label, station, Pick::Any, rate.time_for(Bytes::new(bytes.round() as u64)));
+        }
+        self.mark(Mark::Acknowledged);
+        Ok(())
+    }
+
+    /// An engine moves the payload; the NIC takes no part.
+    fn engine(&mut self, index: usize, engine: &Engine) {
         let (from, to) = (self.from, self.to);
-        let own = if engine.endpoint == from.endpoint.name { from } else { to };
-        let far = if engine.endpoint == from.endpoint.name { to } else { from };
-        let cpu = own.own().cpu;
+        let own = if engine.endpoint == from.endpoint.processor.name { from } else { to };
+        // What stores bytes is posted to by whoever asks for them.
+        let cpu = if engine.work == EngineWork::Store { from.processor().cpu } else { own.processor().cpu };
         self.serve("post to the engine", cpu, Pick::Any, engine.post_time, engine.post_time);
         self.mark(Mark::Departs);
         self.mark(Mark::Arrives);
+        let stations = from.stations.engines[index];
+        if let Some(pool) = stations.slots {
+            let slots = Contexts { pool, own: None, groups: [None; MOST_GROUPS] };
+            let time = (self.payload == Bytes::ZERO).then_some(engine.request_time);
+            self.visits.push(Visit::Acquire { contexts: slots, time });
+        }
         self.delay("engine start", engine.start_latency);
-        let [requests, read, write, total] = from.stations.engines[index];
-        self.serve("engine request", requests, Pick::Any, engine.request_time, Time::ZERO);
+        let is_read = self.row.moves == Moves::ToRequester;
+        if let (false, EngineWork::Store, Some(latency)) = (is_read, engine.work, engine.store_latency) {
+            self.delay("engine stores", latency);
+        }
+        self.serve("engine request", stations.requests, Pick::Any, engine.request_time, Time::ZERO);
         if self.payload > Bytes::ZERO {
-            let away = own.way_to(far);
-            let towards = far.way_to(own);
-            // A read brings the responder's bytes to the requester; seen from the engine it may go
-            // either way, and only what comes from the far memory has to be asked for.
-            let inbound = (self.verb == Verb::Read) == (own.endpoint.name == from.endpoint.name);
-            let slow = self.payload > engine.slow_above;
-            let (rate, part) = if inbound { (engine.read_rate, read) } else { (engine.write_rate, write) };
-            let rate = if slow { engine.slow_rate.min(rate) } else { rate };
-            let mut hops = Vec::new();
-            let (source, target) = if inbound { (far, own) } else { (own, far) };
-            if inbound {
-                self.delay("request to memory", away.delay());
+            let node = from.at.endpoints.iter().position(|one| one.processor.name == engine.endpoint);
+            let node = End::Processor(node.expect("an engine belongs to a processor of its machine") as u8);
+            let slow = self.payload > engine.slow_above.unwrap_or(self.payload);
+            let at_most =
+                |rate: BitRate| engine.slow_rate.filter(|_| slow).map_or(rate, |slow| slow.min(rate));
+            let read = (stations.read, at_most(engine.read_rate));
+            let write = (stations.write, at_most(engine.write_rate));
+            let total = (stations.total, engine.total_rate);
+            let one = Carried {
+                node,
+                source: None,
+                target: None,
+                bytes: self.payload,
+                is_first: true,
+                is_last: true,
+            };
+            match engine.work {
+                EngineWork::Copy => {
+                    let (source, target) = if is_read { (to, from) } else { (from, to) };
+                    // What lies at the engine's own node it neither asks for nor sends away; within it, it does both.
+                    let is_away = |place: Place<'r>| {
+                        let stations = place.stations;
+                        stations.node(node) != stations.node(End::Memory(place.indexes.memory))
+                    };
+                    let is_inner = !is_away(source) && !is_away(target);
+                    let reads = (is_away(source) || is_inner).then_some(read);
+                    let writes = (is_away(target) || is_inner).then_some(write);
+                    let lines: Vec<_> = [reads, writes, Some(total)].into_iter().flatten().collect();
+                    self.carry(
+                        Carried { source: Some(source), target: Some(target), ..one },
+                        &lines,
+                        stations.slots,
+                    );
+                }
+                EngineWork::Store if is_read => {
+                    self.carry(Carried { target: Some(from), ..one }, &[read, total], stations.slots);
+                }
+                EngineWork::Store => {
+                    self.carry(Carried { source: Some(from), ..one }, &[write, total], stations.slots);
+                }
+                EngineWork::Transform => {
+                    let output = self.payload.get() as f64 * engine.output_share.unwrap_or(0.0);
+                    let bytes = Bytes::new(output.round() as u64);
+                    let is_last = bytes == Bytes::ZERO;
+                    let slots = stations.slots.filter(|_| is_last);
+                    self.carry(Carried { source: Some(from), is_last, ..one }, &[read, total], slots);
+                    if !is_last {
+                        let output = Carried { target: Some(to), bytes, is_first: false, ..one };
+                        self.carry(output, &[write, total], stations.slots);
+                    }
+                }
             }
-            self.bank(source, false);
-            self.delay("memory read", source.endpoint.memory.read_latency);
-            hops.push(self.memory_hop(source, Time::ZERO, false));
-            let mut requests = Vec::new();
-            let mut tail = Time::ZERO;
-            if inbound {
-                tail = self.fetch_hops(far, towards, &mut hops);
-                requests = self.requests(away);
-            }
-            hops.push(self.line_hop(part, tail, rate));
-            hops.push(self.line_hop(total, Time::ZERO, engine.total_rate));
-            tail = Time::ZERO;
-            if !inbound {
-                tail = deliver_hops(far, away, Time::ZERO, usize::MAX, &mut hops);
-            }
-            hops.push(self.memory_hop(target, tail, false));
-            self.bank(target, true);
-            self.train(hops, requests, None, Time::ZERO);
         }
         self.mark(Mark::Acknowledged);
         self.delay("poll the engine", engine.poll_latency);
     }
+
+    /// Bytes move through the lines of an engine: from a memory or from what it keeps, to a memory or to what it keeps.
+    fn carry(&mut self, carried: Carried<'r>, lines: &[(StationId, BitRate)], slots: Option<StationId>) {
+        let Carried { node, source, target, bytes, is_first, is_last } = carried;
+        let (mut hops, mut requests, mut tail) = (Vec::new(), Vec::new(), Time::ZERO);
+        if let Some(source) = source {
+            let memory = End::Memory(source.indexes.memory);
+            let ask = source.stations.way(node, memory);
+            self.delay("request to memory", ask.delay());
+            self.bank(source, false);
+            self.delay("memory read", source.endpoint.memory.read_latency);
+            hops.push(self.memory_hop(source, Time::ZERO, false));
+            tail = self.fetch_hops(source, source.stations.way(memory, node), &mut hops);
+            requests = self.requests(ask);
+        }
+        for (station, rate) in lines {
+            hops.push(self.line_hop(*station, std::mem::take(&mut tail), *rate));
+        }
+        let release = slots.map(|_| (hops.len() - 1, Time::ZERO));
+        if let Some(target) = target {
+            let way = target.stations.way(node, End::Memory(target.indexes.memory));
+            let tail = deliver_hops(target, way, Time::ZERO, usize::MAX, &mut hops);
+            hops.push(self.memory_hop(target, tail, false));
+            self.bank(target, true);
+        }
+        let train = self.train_of(bytes, hops, requests, release, Time::ZERO);
+        let train = Train { marks_source: is_first, marks_target: is_last, ..train };
+        self.visits.push(Visit::Train(train.costed()));
+    }
+}
+
+/// Bytes that an engine moves in one go.
+#[derive(Clone, Copy)]
+struct Carried<'r> {
+    /// Where the engine is.
+    node: End,
+    /// The memory that they come from; absent for what the engine keeps or has made.
+    source: Option<Place<'r>>,
+    /// The memory that they go to; absent for what the engine keeps or works on.
+    target: Option<Place<'r>>,
+    bytes: Bytes,
+    /// Whether the operation's bytes leave their source with them, and reach their target.
+    is_first: bool,
+    is_last: bool,
 }
 
 /// Hops that carry data to an endpoint's memory as posted writes, detached from the leg
@@ -945,7 +1258,8 @@ fn deliver_hops(place: Place<'_>, way: &Way, delay: Time, detached_from: usize, 
     let mut before = delay;
     for (index, leg) in way.legs.iter().enumerate() {
         let detached = index >= detached_from;
-        let mut hop = pcie_hop(leg, leg.pcie.write_header, place.endpoint.pcie_mtu, before, detached);
+        let mtu = place.endpoint.memory.pcie_mtu;
+        let mut hop = pcie_hop(leg, leg.pcie.write_header, mtu, before, detached);
         if detached_from != usize::MAX && !detached {
             // The delay up to the last switch stands in the route as a visit of its own.
             hop.delay = before;

@@ -31,7 +31,9 @@ pub use build::{LONGEST_MESSAGE, Operation, Posting, Router};
 pub use calendar::{Calendar, ContextSlots, Stations};
 pub use cursor::{Advance, Cursor, Marked, POSTED_CREDIT};
 pub use ledger::{Demand, Ledger, LinkPackets, Reader, Reading, Term, Unloaded};
-pub use path::{Path, RouteError, Verb};
+pub use path::{
+    Carrier, Held, Moves, Path, Responder, RouteError, Transport, VERBS, Verb, VerbRow, processor_of,
+};
 pub use station::{Kind, Station, StationId};
 pub use visit::{
     Access, Contexts, Hop, LEAST_BURST, MOST_BURSTS, MOST_ENDPOINTS, MOST_GROUPS, Mark, Pick, Requests,

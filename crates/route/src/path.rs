@@ -1,27 +1,38 @@
 //! Names of paths and verbs, and why a route cannot be built.
 
+use offpath_profile::EngineWork;
 use offpath_quantity::Bytes;
 use std::fmt;
 use std::str::FromStr;
 
-/// A pair of endpoints and, where a copy engine moves the data, that engine.
+/// A pair of endpoints and, where another engine than the NIC carries operations out, that engine.
 ///
 /// Its name is `requester-responder` or `requester-responder-engine`, as in `client-soc` and
-/// `soc-host-dma`.
+/// `soc-host-dma`; `endpoint-engine` where both ends are one, as in `host-ssd`. An endpoint is a processor with its own
+/// memory, or `processor:memory`, as in `client-host:gpu`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path {
     /// The endpoint whose processor issues the operation.
     pub requester: String,
     /// The endpoint whose memory or processor answers it.
     pub responder: String,
-    /// The copy engine, where it is not the network adapter.
+    /// The engine, where it is not the NIC.
     pub engine: Option<String>,
+}
+
+/// The processor of an endpoint's name: of `host:gpu` it is `host`, whose own memory's endpoint is called so too.
+pub fn processor_of(endpoint: &str) -> &str {
+    endpoint.split_once(':').map_or(endpoint, |(processor, _)| processor)
 }
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let engine = self.engine.as_ref().map(|e| format!("-{e}")).unwrap_or_default();
-        f.pad(&format!("{}-{}{engine}", self.requester, self.responder))
+        let Path { requester, responder, engine } = self;
+        f.pad(&match engine {
+            None => format!("{requester}-{responder}"),
+            Some(engine) if requester == responder => format!("{requester}-{engine}"),
+            Some(engine) => format!("{requester}-{responder}-{engine}"),
+        })
     }
 }
 
@@ -47,69 +58,257 @@ impl FromStr for Path {
     }
 }
 
-/// What an operation does.
+/// What an operation does: a row of the [table of verbs](VERBS).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
-    /// RDMA READ of the responder's memory (reliable connection).
+    /// RDMA READ.
     Read,
-    /// RDMA WRITE into the responder's memory (reliable connection).
+    /// RDMA WRITE.
     Write,
-    /// A message to the responder's program over a reliable connection.
+    /// A message over a reliable connection.
     Send,
-    /// A message to the responder's program by unreliable datagram.
+    /// A message by unreliable datagram.
     SendDatagram,
-    /// An 8-byte compare-and-swap on the responder's memory.
+    /// An 8-byte compare-and-swap.
     CompareAndSwap,
-    /// An 8-byte fetch-and-add on the responder's memory.
+    /// An 8-byte fetch-and-add.
     FetchAndAdd,
+    /// A copy by an engine.
+    Copy,
+    /// A function of bytes that an engine computes.
+    Transform,
+    /// A processor's own loads.
+    Load,
+    /// A processor's own stores.
+    Store,
 }
 
+/// What carries an operation out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// The NIC of the requester, and that of the responder.
+    Nic,
+    /// An engine of the requester's machine that does this work.
+    Engine(EngineWork),
+    /// The requester's processor itself.
+    Processor,
+}
+
+/// Which way the payload moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moves {
+    /// From the responder's memory to the requester's.
+    ToRequester,
+    /// From the requester's memory to the responder's.
+    ToResponder,
+}
+
+/// What a request through the NIC holds of the responder's NIC meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// Nothing: no NIC takes part.
+    Nothing,
+    /// A slot until the payload has left the responder.
+    UntilRead,
+    /// A slot for the responder's `write_context_time`, where there is a payload.
+    WhileWritten,
+    /// A slot for the responder's `receive_context_time`.
+    WhileReceived,
+}
+
+/// What the responder does, and so where the operation ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Responder {
+    /// Nothing; the operation ends with the requester's completion.
+    Nothing,
+    /// Its memory changes in place and answers what it held; the operation ends with the requester's completion.
+    Changes,
+    /// Its processor receives the message, and there the operation ends.
+    Receives,
+}
+
+/// Whether loss is repaired, and what bounds a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Acknowledged and retransmitted; a message of at most [`LONGEST_MESSAGE`](crate::LONGEST_MESSAGE).
+    Reliable,
+    /// Neither; a datagram of at most the network's MTU.
+    Datagram,
+}
+
+/// A row of the table of verbs: everything that names, routes, designs, help and generated tests need to know of one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct VerbRow {
+    /// The verb.
+    pub verb: Verb,
+    /// The name that files and the command line use.
+    pub name: &'static str,
+    /// What it does, for help.
+    pub documentation: &'static str,
+    /// What may carry it out.
+    pub carriers: &'static [Carrier],
+    /// Which way its payload moves.
+    pub moves: Moves,
+    /// What it holds of the responder's NIC.
+    pub held: Held,
+    /// What the responder does.
+    pub responder: Responder,
+    /// Whether loss is repaired.
+    pub transport: Transport,
+    /// The payload that it always has, whatever is asked for.
+    pub own_payload: Option<Bytes>,
+    /// Whether a published measurement of an off-path card speaks of it through a NIC. Atomics are priced as READs of
+    /// 8 B, and nothing that is published holds that to a card.
+    pub is_published: bool,
+}
+
+const NIC: Carrier = Carrier::Nic;
+const COPIES: Carrier = Carrier::Engine(EngineWork::Copy);
+const STORES: Carrier = Carrier::Engine(EngineWork::Store);
+const READ: VerbRow = VerbRow {
+    verb: Verb::Read,
+    name: "read",
+    documentation: "the responder's memory to the requester's; of an engine that stores, what it keeps to a memory",
+    carriers: &[NIC, COPIES, STORES],
+    moves: Moves::ToRequester,
+    held: Held::UntilRead,
+    responder: Responder::Nothing,
+    transport: Transport::Reliable,
+    own_payload: None,
+    is_published: true,
+};
+const WRITE: VerbRow = VerbRow {
+    verb: Verb::Write,
+    name: "write",
+    documentation: "the requester's memory to the responder's; of an engine that stores, a memory to what it keeps",
+    moves: Moves::ToResponder,
+    held: Held::WhileWritten,
+    ..READ
+};
+const SEND: VerbRow = VerbRow {
+    verb: Verb::Send,
+    name: "send",
+    documentation: "a message to the responder's program over a reliable connection",
+    carriers: &[NIC],
+    held: Held::WhileReceived,
+    responder: Responder::Receives,
+    ..WRITE
+};
+const ATOMIC: VerbRow = VerbRow {
+    carriers: &[NIC],
+    responder: Responder::Changes,
+    own_payload: Some(Bytes::new(8)),
+    is_published: false,
+    ..READ
+};
+const COPY: VerbRow = VerbRow {
+    verb: Verb::Copy,
+    name: "copy",
+    documentation: "the requester's memory to the responder's by an engine, also within one memory",
+    carriers: &[COPIES],
+    held: Held::Nothing,
+    is_published: false,
+    ..WRITE
+};
+const LOAD: VerbRow = VerbRow {
+    verb: Verb::Load,
+    name: "load",
+    documentation: "the responder's memory to the requester's processor, by its own loads",
+    carriers: &[Carrier::Processor],
+    held: Held::Nothing,
+    is_published: false,
+    ..READ
+};
+
+/// The table of verbs, in the order of [`Verb`].
+///
+/// ```
+/// use offpath_route::{Moves, VERBS, Verb};
+/// assert_eq!(VERBS[Verb::Write as usize].moves, Moves::ToResponder);
+/// ```
+pub const VERBS: [VerbRow; 10] = [
+    READ,
+    WRITE,
+    SEND,
+    VerbRow {
+        verb: Verb::SendDatagram,
+        name: "send-ud",
+        documentation: "a message to the responder's program by unreliable datagram",
+        transport: Transport::Datagram,
+        ..SEND
+    },
+    VerbRow {
+        verb: Verb::CompareAndSwap,
+        name: "compare-and-swap",
+        documentation: "8 bytes of the responder's memory, replaced where they are as expected",
+        ..ATOMIC
+    },
+    VerbRow {
+        verb: Verb::FetchAndAdd,
+        name: "fetch-and-add",
+        documentation: "8 bytes of the responder's memory, added to",
+        ..ATOMIC
+    },
+    COPY,
+    VerbRow {
+        verb: Verb::Transform,
+        name: "transform",
+        documentation: "a function of the requester's bytes that an engine computes into the responder's memory",
+        carriers: &[Carrier::Engine(EngineWork::Transform)],
+        ..COPY
+    },
+    LOAD,
+    VerbRow {
+        verb: Verb::Store,
+        name: "store",
+        documentation: "the requester's processor to the responder's memory, by its own stores",
+        moves: Moves::ToResponder,
+        ..LOAD
+    },
+];
+
 impl Verb {
-    /// Every verb with the name that files and the command line use.
-    pub const NAMES: [(&'static str, Verb); 6] = [
-        ("read", Verb::Read),
-        ("write", Verb::Write),
-        ("send", Verb::Send),
-        ("send-ud", Verb::SendDatagram),
-        ("compare-and-swap", Verb::CompareAndSwap),
-        ("fetch-and-add", Verb::FetchAndAdd),
-    ];
+    /// Its row of the table.
+    pub fn row(self) -> &'static VerbRow {
+        &VERBS[self as usize]
+    }
 
     /// Its name.
     pub fn name(self) -> &'static str {
-        Verb::NAMES.iter().find(|(_, verb)| *verb == self).expect("every verb has a name").0
+        self.row().name
     }
 
-    /// Whether a published measurement of an off-path card speaks of it. Atomics are priced as READs of
-    /// 8 B, and nothing that is published holds that to a card.
+    /// Every verb that a NIC carries out, in the order of the table.
+    pub fn of_nics() -> impl Iterator<Item = Verb> {
+        VERBS.iter().filter(|row| row.carriers.contains(&Carrier::Nic)).map(|row| row.verb)
+    }
+
+    /// Whether a published measurement of an off-path card speaks of it.
     pub fn is_published(self) -> bool {
-        !matches!(self, Verb::CompareAndSwap | Verb::FetchAndAdd)
+        self.row().is_published
     }
 
     /// Whether the responder's program takes part.
     pub fn is_message(self) -> bool {
-        matches!(self, Verb::Send | Verb::SendDatagram)
+        self.row().responder == Responder::Receives
     }
 
     /// Whether it changes 8 bytes in place.
     pub fn is_atomic(self) -> bool {
-        matches!(self, Verb::CompareAndSwap | Verb::FetchAndAdd)
+        self.row().responder == Responder::Changes
     }
 
     /// The payload that it always has, whatever is asked for: 8 B for atomics.
     pub fn own_payload(self) -> Option<Bytes> {
-        self.is_atomic().then_some(Bytes::new(8))
+        self.row().own_payload
     }
 }
 
 impl FromStr for Verb {
     type Err = RouteError;
     fn from_str(text: &str) -> Result<Verb, RouteError> {
-        Verb::NAMES
-            .iter()
-            .find(|(name, _)| *name == text)
-            .map(|(_, verb)| *verb)
-            .ok_or_else(|| RouteError::UnknownVerb { name: text.to_string() })
+        let row = VERBS.iter().find(|row| row.name == text);
+        row.map(|row| row.verb).ok_or_else(|| RouteError::UnknownVerb { name: text.to_string() })
     }
 }
 
@@ -169,18 +368,22 @@ pub enum RouteError {
         reason: String,
     },
     /// The verb is none of those known.
-    #[error("`{name}` is not a verb; use one of {}", Verb::NAMES.map(|(name, _)| format!("`{name}`")).join(", "))]
+    #[error("`{name}` is not a verb; use one of {}", VERBS.map(|row| format!("`{}`", row.name)).join(", "))]
     UnknownVerb {
         /// What was written.
         name: String,
     },
-    /// The engine cannot do that.
-    #[error("a copy engine has no `{verb}`: path `{path}` takes read and write")]
-    EngineVerb {
+    /// What would carry the operation out does not do that.
+    #[error("{carrier} has no `{verb}`: path `{path}` takes {takes}")]
+    NoSuchVerb {
         /// The verb.
         verb: Verb,
         /// The path.
         path: String,
+        /// What carries operations of the path.
+        carrier: &'static str,
+        /// The verbs that it has.
+        takes: String,
     },
     /// The payload is beyond what a message can hold.
     #[error("a payload of {payload} is above {bound}, the largest that {what} carries; split it")]
@@ -227,18 +430,15 @@ pub enum RouteError {
 mod tests {
     use super::*;
 
-    /// Whoever draws a verb draws from the names, so a verb without one would not be drawn.
+    /// A verb finds its row by its position.
     #[test]
-    fn every_verb_is_named() {
-        let next = |verb: Verb| match verb {
-            Verb::Read => Some(Verb::Write),
-            Verb::Write => Some(Verb::Send),
-            Verb::Send => Some(Verb::SendDatagram),
-            Verb::SendDatagram => Some(Verb::CompareAndSwap),
-            Verb::CompareAndSwap => Some(Verb::FetchAndAdd),
-            Verb::FetchAndAdd => None,
-        };
-        let all: Vec<Verb> = std::iter::successors(Some(Verb::Read), |verb| next(*verb)).collect();
-        assert_eq!(all, Verb::NAMES.map(|(_, verb)| verb));
+    fn every_verb_has_its_row() {
+        for (at, row) in VERBS.iter().enumerate() {
+            assert_eq!(row.verb as usize, at, "{}", row.name);
+            assert_eq!(row.name.parse(), Ok(row.verb));
+            assert!(!row.carriers.is_empty() && row.documentation.len() > 10);
+            let is_of_nics = row.carriers.contains(&Carrier::Nic);
+            assert_eq!(is_of_nics, row.held != Held::Nothing, "{} holds a slot of a NIC", row.name);
+        }
     }
 }

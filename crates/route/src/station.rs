@@ -1,6 +1,6 @@
 //! Stations: the resources of a system that operations queue at.
 
-use offpath_profile::System;
+use offpath_profile::{EngineWork, System};
 use offpath_quantity::Time;
 
 /// The position of a station in [`crate::Router::stations`].
@@ -90,6 +90,32 @@ pub(crate) fn groups(endpoints: usize) -> Vec<Vec<usize>> {
     sets.filter(|group| group.len() > 1 && group.len() < endpoints).collect()
 }
 
+/// What an engine serves with: the start of a request, bytes of each direction, and all bytes.
+pub(crate) const ENGINE_PARTS: [&str; 4] = ["requests", "read", "write", "total"];
+
+fn meanings(work: EngineWork) -> [&'static str; 4] {
+    match work {
+        EngineWork::Copy => [
+            "copy engine, start of a request",
+            "copy engine, towards its endpoint",
+            "copy engine, away from its endpoint",
+            "copy engine, bytes of both directions",
+        ],
+        EngineWork::Transform => [
+            "accelerator, start of a request",
+            "accelerator, bytes it takes",
+            "accelerator, bytes it gives",
+            "accelerator, bytes of both directions",
+        ],
+        EngineWork::Store => [
+            "storage, start of a request",
+            "storage, bytes it gives",
+            "storage, bytes it takes",
+            "storage, bytes of both directions",
+        ],
+    }
+}
+
 /// Every station of a system, machine by machine, in the order of the profile.
 pub(crate) fn stations(system: &System) -> Vec<Station> {
     let mut all = Vec::new();
@@ -133,25 +159,38 @@ pub(crate) fn stations(system: &System) -> Vec<Station> {
             add(wire(format!("{}.up", link.name), "PCIe link, towards the NIC"));
             add(wire(format!("{}.down", link.name), "PCIe link, away from the NIC"));
         }
-        for e in &m.endpoints {
-            add(station(format!("{}.cpu", e.name), Kind::Cores(e.cores), "processor cores"));
-            add(station(format!("{}.memory", e.name), Kind::Line, "memory bandwidth"));
-            if !e.ddio {
-                add(station(format!("{}.banks", e.name), Kind::Banks(e.memory.banks), "memory banks"));
+        let beside = m.endpoints.iter().map(|e| {
+            let is_beside = e.processor.name == e.memory.name;
+            (Some(&e.processor), is_beside.then_some(&e.memory))
+        });
+        for (processor, memory) in beside.chain(m.memories.iter().map(|memory| (None, Some(memory)))) {
+            if let Some(processor) = processor {
+                let threads = Kind::Cores(processor.threads());
+                add(station(format!("{}.cpu", processor.name), threads, "processor cores"));
             }
-            if e.read_path_rate.is_some() {
-                add(station(format!("{}.read-path", e.name), Kind::Line, "host-side read path"));
+            let Some(memory) = memory else { continue };
+            add(station(format!("{}.memory", memory.name), Kind::Line, "memory bandwidth"));
+            if !memory.ddio {
+                add(station(format!("{}.banks", memory.name), Kind::Banks(memory.banks), "memory banks"));
+            }
+            if memory.read_path_rate.is_some() {
+                add(station(format!("{}.read-path", memory.name), Kind::Line, "host-side read path"));
             }
         }
         for engine in &m.engines {
-            add(station(format!("{}.requests", engine.name), Kind::Line, "copy engine, start of a request"));
-            add(station(format!("{}.read", engine.name), Kind::Line, "copy engine, towards its endpoint"));
-            add(station(format!("{}.write", engine.name), Kind::Line, "copy engine, away from its endpoint"));
-            add(station(
-                format!("{}.total", engine.name),
-                Kind::Line,
-                "copy engine, bytes of both directions",
-            ));
+            for (part, meaning) in ENGINE_PARTS.into_iter().zip(meanings(engine.work)) {
+                add(station(format!("{}.{part}", engine.name), Kind::Line, meaning));
+            }
+            if let Some(depth) = engine.queue_depth {
+                let slots = Kind::Contexts(depth);
+                add(station(format!("{}.slots", engine.name), slots, "requests that an engine works on"));
+            }
+        }
+        for cache in m.caches.iter().filter(|cache| cache.bandwidth.is_some()) {
+            add(station(format!("{}.bytes", cache.name), Kind::Line, "cache bandwidth"));
+        }
+        for reach in m.reaches.iter().filter(|reach| reach.bandwidth.is_some()) {
+            add(station(format!("{}.bytes", reach.name), Kind::Line, "a processor's bandwidth to a memory"));
         }
         for stall in &m.stalls {
             add(station(stall.name.clone(), Kind::Line, "regime of large transfers"));

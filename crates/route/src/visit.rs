@@ -252,4 +252,6 @@ pub struct Route {
     pub visits: Vec<Visit>,
     /// Whether the visits end at the responder's program (messages) or at the requester's.
     pub ends_at_responder: bool,
+    /// Whether a published measurement of an off-path card speaks of such an operation.
+    pub is_published: bool,
 }

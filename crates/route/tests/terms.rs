@@ -72,7 +72,7 @@ fn a_packet_without_payload_takes_its_header_at_both_ports() {
 fn reads_of_the_host_pass_what_limits_its_reads() {
     let plain = system();
     let (_, host) = plain.endpoint("host").unwrap();
-    let interval = host.read_path_rate.expect("the host's reads are limited").interval();
+    let interval = host.memory.read_path_rate.expect("the host's reads are limited").interval();
     let router = Router::new(&plain).unwrap();
     let at = |verb, path| demand(&router, "host.read-path", verb, path, 64);
     assert_eq!(

@@ -124,9 +124,7 @@ impl From<ParseError> for Failure {
 impl From<RouteError> for Failure {
     fn from(error: RouteError) -> Failure {
         let help = match error {
-            RouteError::EngineVerb { .. } => {
-                "choose `--verb read` or `--verb write`, or a path without an engine"
-            }
+            RouteError::NoSuchVerb { .. } => "choose another `--verb`, or another path",
             RouteError::PayloadTooLarge { .. } => "choose a smaller `--size`",
             RouteError::ReservedBeyondContexts { .. } | RouteError::TooManyEndpoints { .. } => "",
             _ => "`offpath path DEVICE` lists every path of a device",

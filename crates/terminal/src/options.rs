@@ -5,7 +5,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use offpath_profile::{Library, Request, System};
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{Posting, Verb};
+use offpath_route::{Posting, VERBS, Verb};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -136,8 +136,6 @@ pub fn posting_name(posting: Posting) -> String {
 
 /// Reads a verb; clap lists them and suggests the nearest.
 pub fn verb() -> impl TypedValueParser<Value = Verb> {
-    PossibleValuesParser::new(Verb::NAMES.map(|(name, _)| name)).map(|name| {
-        let found = Verb::NAMES.iter().find(|(own, _)| *own == name);
-        found.expect("clap accepts these names alone").1
-    })
+    PossibleValuesParser::new(VERBS.map(|row| row.name))
+        .map(|name| name.parse().expect("clap accepts these names alone"))
 }

@@ -840,7 +840,8 @@ fn recorded_demand_is_the_routes_demand_and_computing() {
 fn one_task_posts_one_after_the_other() {
     let world = world(1);
     let post = world.router().system().machines.iter().flat_map(|m| &m.endpoints);
-    let post = post.clone().find(|e| e.name == "client").expect("there are clients").verbs.post_time;
+    let post =
+        post.clone().find(|e| e.name == "client").expect("there are clients").processor.verbs.post_time;
     let roles = lending(
         64,
         "host",

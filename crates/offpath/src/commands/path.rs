@@ -231,8 +231,8 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
                 let operation = operation(path);
                 match router.route(&operation) {
                     Ok(_) => operations.push(operation),
-                    // A copy engine has reads and writes only; its line is left out for other verbs.
-                    Err(RouteError::EngineVerb { .. }) => {}
+                    // An engine has few verbs; its line is left out for others.
+                    Err(RouteError::NoSuchVerb { .. }) => {}
                     Err(error) => return Err(error.into()),
                 }
             }

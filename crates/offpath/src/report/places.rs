@@ -113,12 +113,12 @@ fn describe(machine: &Machine, name: &str) -> Vec<String> {
         lines.push(format!("pass {}", switch.pass_time));
     }
     if let Some(endpoint) = machine.endpoints.iter().find(|endpoint| endpoint.name == name) {
-        lines.push(format!("{} x {}", endpoint.cores, endpoint.frequency));
+        lines.push(format!("{} x {}", endpoint.processor.cores, endpoint.processor.frequency));
         lines.push(format!("memory {}", endpoint.memory.capacity));
-        if endpoint.ddio {
+        if endpoint.memory.ddio {
             lines.push("DDIO".to_string());
         }
-        lines.push(format!("PCIe MTU {}", endpoint.pcie_mtu));
+        lines.push(format!("PCIe MTU {}", endpoint.memory.pcie_mtu));
         for engine in machine.engines.iter().filter(|engine| engine.endpoint == name) {
             lines.push(format!("engine {}", engine.name));
         }

@@ -94,8 +94,8 @@ struct Slower {
 
 impl Slower {
     fn of(from: &Endpoint, to: &Endpoint) -> Slower {
-        let clocks = from.frequency.hz() as f64 / to.frequency.hz().max(1) as f64;
-        let cores = match (from.is_host, to.is_host) {
+        let clocks = from.processor.frequency.hz() as f64 / to.processor.frequency.hz().max(1) as f64;
+        let cores = match (from.processor.is_host, to.processor.is_host) {
             (true, false) => CARD_OVER_HOST,
             (false, true) => CARD_OVER_HOST.inverse(),
             _ => Span { value: 1.0, low: 1.0, high: 1.0 },

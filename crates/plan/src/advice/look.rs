@@ -189,7 +189,7 @@ impl<'l> Look<'l> {
         let (machine, _) = self.endpoint(&call.path.responder)?;
         if let Some(name) = &call.path.engine {
             let engine = machine.engine(name).ok()?;
-            return Some((engine.slow_above, engine.name.as_str()));
+            return engine.slow_above.map(|above| (above, engine.name.as_str()));
         }
         let stall = machine.stalls.iter().find(|stall| {
             let from = if stall.requester == "*" { apart } else { stall.requester == call.path.requester };

@@ -65,7 +65,7 @@ fn spread_hot_range(look: &Look<'_>) -> Proposed {
             continue;
         };
         let memory = &endpoint.memory;
-        if endpoint.ddio || memory.banks < 2 {
+        if endpoint.memory.ddio || memory.banks < 2 {
             continue;
         }
         let reach = object.size.get().div_ceil(memory.bank_stride.get().max(1)).clamp(1, memory.banks);
@@ -175,7 +175,7 @@ fn batch_doorbells(look: &Look<'_>) -> Proposed {
     let mut changes = Vec::new();
     for ((alternative, operation, requester), calls) in by_requester(look, |call| call.batch == 1) {
         let Some((_, endpoint)) = look.endpoint(&requester) else { continue };
-        let verbs = &endpoint.verbs;
+        let verbs = &endpoint.processor.verbs;
         let ladder: Vec<Rung> = [8u32, 16, 32, 64]
             .into_iter()
             .filter(|batch| verbs.list(*batch) < verbs.post_time.times(u64::from(*batch)))

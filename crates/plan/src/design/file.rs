@@ -4,13 +4,16 @@ use super::resolve::Resolver;
 use super::{Changes, Design, DesignError};
 use miette::NamedSource;
 use offpath_quantity::Quantity;
+use offpath_route::{VERBS, Verb};
 use offpath_workload::{Popularity, Workload};
 use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use toml::Spanned;
 
 #[derive(Debug, Deserialize)]
@@ -167,33 +170,78 @@ pub(super) struct RawAlternative {
     pub(super) readmodifywrite: Option<Vec<Spanned<RawStep>>>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct RawStep {
-    pub(super) read: Option<Spanned<String>>,
-    pub(super) write: Option<Spanned<String>>,
-    pub(super) send: Option<Spanned<String>>,
-    pub(super) send_ud: Option<Spanned<String>>,
-    pub(super) compare_and_swap: Option<Spanned<String>>,
-    pub(super) fetch_and_add: Option<Spanned<String>>,
-    pub(super) bytes: Option<Spanned<toml::Value>>,
-    pub(super) object: Option<Spanned<String>>,
-    pub(super) batch: Option<Spanned<toml::Value>>,
-    pub(super) to: Option<Spanned<toml::Value>>,
-    pub(super) wait: Option<Spanned<toml::Value>>,
-    pub(super) background: Option<Vec<Spanned<RawStep>>>,
-    pub(super) compute: Option<Spanned<String>>,
-    pub(super) time: Option<Spanned<toml::Value>>,
-    pub(super) rate: Option<Spanned<toml::Value>>,
-    pub(super) repeat: Option<Spanned<toml::Value>>,
-    pub(super) steps: Option<Vec<Spanned<RawStep>>>,
-    pub(super) parallel: Option<Vec<Vec<Spanned<RawStep>>>>,
-    pub(super) cached: Option<Spanned<String>>,
-    pub(super) hit: Option<Vec<Spanned<RawStep>>>,
-    pub(super) miss: Option<Vec<Spanned<RawStep>>>,
-    pub(super) probability: Option<Spanned<toml::Value>>,
-    pub(super) then: Option<Vec<Spanned<RawStep>>>,
-    pub(super) otherwise: Option<Vec<Spanned<RawStep>>>,
+/// Declares a step: the verbs of the table, each with its path, and the keys beside them.
+macro_rules! step {
+    ($($key:ident: $type:ty,)+) => {
+        #[derive(Clone, Debug, Default)]
+        pub(super) struct RawStep {
+            pub(super) verbs: Vec<(Verb, Spanned<String>)>,
+            $(pub(super) $key: Option<$type>,)+
+        }
+
+        /// Every key of a step.
+        static STEP_KEYS: LazyLock<Vec<&'static str>> =
+            LazyLock::new(|| VERBS.iter().map(|row| row.name).chain([$(stringify!($key)),+]).collect());
+
+        impl<'de> Visitor<'de> for StepVisitor {
+            type Value = RawStep;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a step, as in `{ read = \"client-host\", bytes = \"64 B\" }`")
+            }
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<RawStep, M::Error> {
+                let mut step = RawStep::default();
+                while let Some(StepKey(key)) = map.next_key()? {
+                    match key {
+                        $(stringify!($key) => step.$key = Some(map.next_value()?),)+
+                        verb => {
+                            let verb = verb.parse().expect("what is no other key is a verb of the table");
+                            step.verbs.push((verb, map.next_value()?));
+                        }
+                    }
+                }
+                Ok(step)
+            }
+        }
+    };
+}
+step! {
+    bytes: Spanned<toml::Value>,
+    object: Spanned<String>,
+    batch: Spanned<toml::Value>,
+    to: Spanned<toml::Value>,
+    wait: Spanned<toml::Value>,
+    background: Vec<Spanned<RawStep>>,
+    compute: Spanned<String>,
+    time: Spanned<toml::Value>,
+    rate: Spanned<toml::Value>,
+    repeat: Spanned<toml::Value>,
+    steps: Vec<Spanned<RawStep>>,
+    parallel: Vec<Vec<Spanned<RawStep>>>,
+    cached: Spanned<String>,
+    hit: Vec<Spanned<RawStep>>,
+    miss: Vec<Spanned<RawStep>>,
+    probability: Spanned<toml::Value>,
+    then: Vec<Spanned<RawStep>>,
+    otherwise: Vec<Spanned<RawStep>>,
+}
+
+struct StepVisitor;
+
+impl<'de> Deserialize<'de> for RawStep {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RawStep, D::Error> {
+        deserializer.deserialize_map(StepVisitor)
+    }
+}
+
+/// A key of a step; refused while it is read, so that the refusal points at it.
+struct StepKey(&'static str);
+
+impl<'de> Deserialize<'de> for StepKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<StepKey, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let known = STEP_KEYS.iter().copied().find(|known| *known == text);
+        known.map(StepKey).ok_or_else(|| serde::de::Error::unknown_field(&text, &STEP_KEYS))
+    }
 }
 
 /// A design's file with what it names, before its numbers are resolved.

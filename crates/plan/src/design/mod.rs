@@ -757,7 +757,8 @@ mod tests {
                 r#"{ fetch-and-add = "host-backup", bytes = "1 B" }"#,
                 "a `fetch-and-add` step takes no `bytes`",
             ),
-            (r#"{ read = "soc-host-dma", bytes = "1 B", batch = 2 }"#, "a copy engine has no doorbell"),
+            (r#"{ copy = "soc-dma", bytes = "1 B", batch = 2 }"#, "a `copy` step takes no `batch`"),
+            (r#"{ load = "soc-soc", bytes = "1 B", to = 2 }"#, "a `load` step takes no `to`"),
             (r#"{ repeat = 3000000000, steps = [] }"#, "a repeat of 0 steps"),
             (
                 r#"{ probability = "0.2 to 1.4", then = [], otherwise = [] }"#,

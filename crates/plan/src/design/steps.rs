@@ -6,6 +6,7 @@ use super::{Alternative, BEST, GREEDY, LONG_COMPUTE, ObjectAccess, Signals, Step
 use crate::coded::Application;
 use crate::published::{Given, is_shipped_workload};
 use offpath_quantity::{Bytes, Time};
+use offpath_route::{Carrier, VERBS, VerbRow};
 use offpath_workload::Workload;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,18 +20,13 @@ const MOST_ALTERNATIVES: usize = 200;
 const SEND_QUEUE: usize = 128;
 
 /// What a verb's step may say beside its path.
-const VERB_KEYS: [&str; 4] = ["bytes", "object", "batch", "to"];
-/// An atomic is of 8 B.
-const ATOMIC_KEYS: [&str; 3] = ["object", "batch", "to"];
-
-const VERBS: [offpath_route::Verb; 6] = [
-    offpath_route::Verb::Read,
-    offpath_route::Verb::Write,
-    offpath_route::Verb::Send,
-    offpath_route::Verb::SendDatagram,
-    offpath_route::Verb::CompareAndSwap,
-    offpath_route::Verb::FetchAndAdd,
-];
+fn keys_of(row: &VerbRow) -> &'static [&'static str] {
+    match (row.carriers.contains(&Carrier::Nic), row.own_payload) {
+        (true, None) => &["bytes", "object", "batch", "to"],
+        (true, Some(_)) => &["object", "batch", "to"],
+        (false, _) => &["bytes", "object"],
+    }
+}
 
 impl Resolver<'_> {
     /// The share of an alternative's requests that find what they read in the cache.
@@ -217,9 +213,7 @@ impl Resolver<'_> {
         id: &str,
     ) -> Result<Step, miette::Report> {
         let step = spanned.get_ref();
-        let verbs =
-            [&step.read, &step.write, &step.send, &step.send_ud, &step.compare_and_swap, &step.fetch_and_add];
-        let kinds = verbs.iter().filter(|path| path.is_some()).count()
+        let kinds = step.verbs.len()
             + usize::from(step.compute.is_some())
             + usize::from(step.wait.is_some())
             + usize::from(step.background.is_some())
@@ -230,13 +224,16 @@ impl Resolver<'_> {
         if kinds != 1 {
             return Err(self.error(
                 format!("a step does one thing, and this one names {kinds}"),
-                "use one of read, write, send, send-ud, compare-and-swap, fetch-and-add, compute, wait, repeat, parallel, cached, probability, background",
+                format!(
+                    "use one of {}, compute, wait, repeat, parallel, cached, probability, background",
+                    VERBS.map(|row| row.name).join(", ")
+                ),
                 spanned.span(),
             ));
         }
         self.foreign_keys(spanned)?;
-        for (verb, path) in VERBS.into_iter().zip(verbs) {
-            let Some(path) = path else { continue };
+        if let [(verb, path)] = &step.verbs[..] {
+            let verb = *verb;
             let (bytes, read) = match &step.bytes {
                 Some(bytes) => self.bytes(&format!("{id}.bytes"), bytes)?,
                 None if verb.is_atomic() => (Bytes::new(8), Read::default()),
@@ -266,25 +263,10 @@ impl Resolver<'_> {
                         given.span(),
                     ));
                 }
-                // A path of three words ends with the engine's name.
-                if path.get_ref().split('-').count() > 2 {
-                    return Err(self.error(
-                        format!("`batch` on `{}`: a copy engine has no doorbell batches", path.get_ref()),
-                        "leave `batch` out, or use a path without an engine",
-                        given.span(),
-                    ));
-                }
             }
             let mut to = 1;
             if let Some(given) = &step.to {
                 to = self.whole("to", &format!("{id}.to"), given, MOST_MACHINES)?.0 as u32;
-                if to > 1 && path.get_ref().split('-').count() > 2 {
-                    return Err(self.error(
-                        format!("`to` on `{}`: a copy engine moves bytes within one machine", path.get_ref()),
-                        "leave `to` out, or use a path to another machine",
-                        given.span(),
-                    ));
-                }
             }
             return Ok(Step::Verb {
                 verb,
@@ -392,13 +374,10 @@ impl Resolver<'_> {
     /// Refuses keys that belong to another kind of step: they would be ignored.
     pub(super) fn foreign_keys(&self, spanned: &Spanned<RawStep>) -> Result<(), miette::Report> {
         let step = spanned.get_ref();
-        let kinds: [(&str, bool, &[&str]); 13] = [
-            ("read", step.read.is_some(), &VERB_KEYS),
-            ("write", step.write.is_some(), &VERB_KEYS),
-            ("send", step.send.is_some(), &VERB_KEYS),
-            ("send-ud", step.send_ud.is_some(), &VERB_KEYS),
-            ("compare-and-swap", step.compare_and_swap.is_some(), &ATOMIC_KEYS),
-            ("fetch-and-add", step.fetch_and_add.is_some(), &ATOMIC_KEYS),
+        let verbs = VERBS
+            .iter()
+            .map(|row| (row.name, step.verbs.iter().any(|(verb, _)| *verb == row.verb), keys_of(row)));
+        let others: [(&str, bool, &[&str]); 7] = [
             ("compute", step.compute.is_some(), &["time", "bytes", "rate"]),
             ("wait", step.wait.is_some(), &[]),
             ("background", step.background.is_some(), &[]),
@@ -407,6 +386,7 @@ impl Resolver<'_> {
             ("cached", step.cached.is_some(), &["hit", "miss"]),
             ("probability", step.probability.is_some(), &["then", "otherwise"]),
         ];
+        let kinds: Vec<_> = verbs.chain(others).collect();
         fn span<T>(key: &Option<Spanned<T>>) -> Option<Range<usize>> {
             key.as_ref().map(Spanned::span)
         }

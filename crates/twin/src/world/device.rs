@@ -11,7 +11,7 @@ use crate::engine::{Failure, Handle, Marks, Retransmission, Start};
 use offpath_fabric::runtime::{Arena, Key, check_options};
 use offpath_fabric::*;
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{LONGEST_MESSAGE, Mark, Posting, Verb};
+use offpath_route::{LONGEST_MESSAGE, Mark, Moves, Posting, Verb};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,6 +26,7 @@ struct Op {
     label: Option<Label>,
     posting: Posting,
     access: offpath_route::Access,
+    ends: Option<(usize, usize)>,
     /// When posting begins.
     post_at: Time,
     planned: Option<Rc<Planned>>,
@@ -272,10 +273,11 @@ impl Device {
         let verb = verb_of(operation, kind);
         let signaled = op.request.signaled || signal_all;
         let place = core.roles[op.role].place;
+        let (from, to) = op.ends.unwrap_or((place, core.roles[responder].place));
         let plan = super::Plan {
             verb,
-            from: place,
-            to: core.roles[responder].place,
+            from,
+            to,
             engine: None,
             payload: local.length,
             posting: op.posting,
@@ -316,10 +318,10 @@ impl Device {
             core.observer.add_time(op.label, core.places[place].cpu, core.places[place].verbs.poll_time);
         }
         let answer = retransmission(core, &options);
-        let marks = match verb {
-            Verb::Read | Verb::CompareAndSwap | Verb::FetchAndAdd => READ_MARKS,
-            Verb::Write => WRITE_MARKS,
-            Verb::Send | Verb::SendDatagram => SEND_MARKS,
+        let marks = match verb.row().moves {
+            _ if verb.is_message() => SEND_MARKS,
+            Moves::ToRequester => READ_MARKS,
+            Moves::ToResponder => WRITE_MARKS,
         };
         let start = Start { at: op.post_at, sent_again: false, marks, retransmission: Some(answer) };
         let tag = key.tag(Subject::Operation);
@@ -771,6 +773,7 @@ impl Device {
             label: None,
             posting: op.posting,
             access: op.access,
+            ends: op.ends,
             post_at: op.post_at,
             planned: None,
             instances: op.instances.clone(),
@@ -1077,7 +1080,13 @@ pub(super) fn create(fabric: &TwinFabric, options: QueuePairOptions) -> Result<T
     })));
     let number = device.pairs.len() as u32;
     let handle = Rc::new(PairHandle { core: core.clone(), role, number, options });
-    Ok(TwinQueuePair { handle, label: fabric.label, access: offpath_route::Access::UNIFORM, doorbell: 1 })
+    Ok(TwinQueuePair {
+        handle,
+        label: fabric.label,
+        access: offpath_route::Access::UNIFORM,
+        ends: None,
+        doorbell: 1,
+    })
 }
 
 pub(super) fn close_all_of(core: &Core, role: usize) {
@@ -1205,6 +1214,8 @@ pub struct TwinQueuePair {
     handle: Rc<PairHandle>,
     label: Option<Label>,
     access: offpath_route::Access,
+    /// The places between which payloads move, where they are not those of the two roles.
+    ends: Option<(usize, usize)>,
     /// Requests behind the doorbell of each request posted alone.
     doorbell: u32,
 }
@@ -1219,6 +1230,13 @@ impl TwinQueuePair {
     /// says, which decides about memory banks. Without it they are spread over the whole memory.
     pub fn accessing(&self, access: offpath_route::Access) -> TwinQueuePair {
         TwinQueuePair { access, ..self.clone() }
+    }
+
+    /// A handle to the same queue pair whose payloads move between the memories that `path` names, each of a role's
+    /// own machine, and not those that the roles' regions lie in. Without it they move between the latter.
+    pub fn between(&self, path: &offpath_route::Path) -> TwinQueuePair {
+        let place = |name: &str| self.handle.core.places.iter().position(|place| place.name == name);
+        TwinQueuePair { ends: place(&path.requester).zip(place(&path.responder)), ..self.clone() }
     }
 
     /// A handle to the same queue pair whose requests, posted alone, cost what one of `count` behind
@@ -1292,6 +1310,7 @@ impl TwinQueuePair {
                 label: self.label,
                 posting,
                 access: self.access,
+                ends: self.ends,
                 post_at,
                 planned: None,
                 instances: core.roles[*role].instances.clone(),

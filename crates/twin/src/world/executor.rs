@@ -2,6 +2,7 @@
 
 use super::subject::{Subject, Tagged};
 use super::{Core, Deed, LONGEST};
+use crate::{Marks, Start};
 use offpath_fabric::Work;
 use offpath_fabric::runtime::{Arena, Host, Key, Tasks, Waiter};
 use offpath_quantity::Time;
@@ -93,6 +94,7 @@ impl Host for Core {
 enum Until {
     Instant(Time),
     Computed { role: usize, work: Work, label: Option<super::Label> },
+    Performed { role: usize, plan: super::Plan, label: Option<super::Label> },
 }
 
 /// Waits for an instant, or for the end of work on a processor.
@@ -109,6 +111,16 @@ impl Sleep {
 
     pub(super) fn compute(core: Rc<Core>, role: usize, work: Work, label: Option<super::Label>) -> Sleep {
         Sleep { core, until: Until::Computed { role, work, label }, key: None }
+    }
+
+    /// Until an operation is over that moves no bytes anybody could look at.
+    pub(super) fn perform(
+        core: Rc<Core>,
+        role: usize,
+        plan: super::Plan,
+        label: Option<super::Label>,
+    ) -> Sleep {
+        Sleep { core, until: Until::Performed { role, plan, label }, key: None }
     }
 }
 
@@ -127,9 +139,9 @@ impl Future for Sleep {
             };
         }
         let now = core.now();
-        match self.until {
-            Until::Instant(at) if now >= at && executor.may_end_at_once(now) => return Poll::Ready(()),
-            Until::Instant(at) => {
+        match &self.until {
+            &Until::Instant(at) if now >= at && executor.may_end_at_once(now) => return Poll::Ready(()),
+            &Until::Instant(at) => {
                 let key = executor.sleeps.borrow_mut().insert(executor.tasks.waiter(context.waker()));
                 let mut engine = core.engine.borrow_mut();
                 if (LATE_MIN..=LATE_MAX).contains(&at.saturating_sub(now)) {
@@ -141,7 +153,18 @@ impl Future for Sleep {
                 drop(engine);
                 self.key = Some(key);
             }
-            Until::Computed { role, work, label } => {
+            Until::Performed { role, plan, label } => {
+                let planned = core.plan(plan.clone()).expect("its route was built before");
+                let key = executor.sleeps.borrow_mut().insert(executor.tasks.waiter(context.waker()));
+                core.observer.add_route(*label, &planned, &core);
+                let at = executor.charge(now, planned.post_time);
+                let start = Start { at, sent_again: false, marks: Marks::of(&[]), retransmission: None };
+                let instances = core.roles[*role].instances.clone();
+                let route = planned.route.clone();
+                core.engine.borrow_mut().start_as(key.tag(Subject::Sleep), route, instances, start);
+                self.key = Some(key);
+            }
+            &Until::Computed { role, work, label } => {
                 let state = &core.roles[role];
                 let place = &core.places[state.place];
                 let time = match work {

@@ -256,11 +256,13 @@ fn places(router: &Router) -> Vec<Place> {
         let place = |endpoint: &offpath_profile::Endpoint| Place {
             name: endpoint.name.clone(),
             machine,
-            cpu: router.station(&format!("{}.cpu", endpoint.name)).expect("a processor is a station"),
-            frequency: endpoint.frequency,
+            cpu: router
+                .station(&format!("{}.cpu", endpoint.processor.name))
+                .expect("a processor is a station"),
+            frequency: endpoint.processor.frequency,
             capacity: endpoint.memory.capacity,
             inline_limit: at.nic.inline_limit,
-            verbs: endpoint.verbs.clone(),
+            verbs: endpoint.processor.verbs.clone(),
             engines: at
                 .engines
                 .iter()
@@ -271,9 +273,10 @@ fn places(router: &Router) -> Vec<Place> {
                 })
                 .collect(),
         };
-        at.endpoints.iter().map(place).collect::<Vec<_>>()
+        [at.endpoints.iter().map(place).collect::<Vec<_>>(), at.apart.iter().map(place).collect()]
     };
-    machines.flat_map(of).collect()
+    let (own, apart): (Vec<_>, Vec<_>) = machines.map(of).map(|[own, apart]| (own, apart)).unzip();
+    own.into_iter().chain(apart).flatten().collect()
 }
 
 /// A role of the run, as the world sees it.
@@ -543,6 +546,11 @@ impl Core {
             Occurrence::Done { tag } => match Key::of(tag) {
                 (Subject::Operation, key) => self.device.borrow_mut().done(self, key),
                 (Subject::Copy, key) => self.device.borrow_mut().copy_done(self, key),
+                (Subject::Sleep, key) => {
+                    if self.executor.is_awaited(key) {
+                        self.executor.wake(key);
+                    }
+                }
                 (_, key) => self.datagram_arrived(key),
             },
             Occurrence::Failed { tag, why } => match Key::of(tag) {
@@ -609,6 +617,35 @@ impl TwinFabric {
     /// and sockets that it makes, is counted under `label`.
     pub fn labelled(&self, label: Label) -> TwinFabric {
         TwinFabric { label: Some(label), ..self.clone() }
+    }
+
+    /// What an operation takes within this role's machine: a processor's own loads and stores, and the work of engines.
+    /// Bytes that anybody could look at are not moved.
+    ///
+    /// # Errors
+    ///
+    /// Where the operation has no route, or its ends are on another machine.
+    pub fn perform(&self, operation: &Routed) -> Result<impl Future<Output = ()> + 'static, Unsupported> {
+        let refused = |why: String| TwinFabric::unsupported(&why, "name a path within this role's machine");
+        self.router().route(operation).map_err(|why| refused(why.to_string()))?;
+        let places = &self.core.places;
+        let own = self.state().machine;
+        let place = |name: &str| places.iter().position(|place| place.name == name && place.machine == own);
+        let Path { requester, responder, engine } = &operation.path;
+        let Some((from, to)) = place(requester).zip(place(responder)) else {
+            return Err(refused(format!("`{}` leaves the machine of `{}`", operation.path, self.endpoint())));
+        };
+        let plan = Plan {
+            verb: operation.verb,
+            from,
+            to,
+            engine: engine.clone(),
+            payload: operation.payload.get(),
+            posting: operation.posting,
+            access: operation.access,
+            signaled: true,
+        };
+        Ok(executor::Sleep::perform(self.core.clone(), self.role, plan, self.label))
     }
 
     /// Who looks at this run.

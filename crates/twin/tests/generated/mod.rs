@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 use offpath_profile::{Library, Request, System};
+use offpath_route::{Path, Router};
 use offpath_twin::{Generator, Seed};
 use rand_core::RngCore;
 use std::fmt::Write;
@@ -56,10 +57,14 @@ fn endpoint(text: &mut String, draw: &mut Draw, name: &str) {
     let _ = writeln!(text, "[{name}]\nkind = \"endpoint\"");
     count(text, "cores", draw.within(1, 32));
     number(text, "frequency", draw.within(1, 4), "GHz");
+    memory(text, draw);
+}
+
+fn memory(text: &mut String, draw: &mut Draw) {
     number(text, "pcie_mtu", draw.one_of(&[128, 256, 512, 1024, 4096]), "B");
     let ddio = draw.chance(50);
     let _ = writeln!(text, "ddio = {{ value = {ddio}, {ORIGIN} }}");
-    number(text, "memory", draw.within(1, 64), "GiB");
+    number(text, "capacity", draw.within(1, 64), "GiB");
     number(text, "read_latency", draw.within(20, 500), "ns");
     number(text, "write_latency", draw.within(20, 500), "ns");
     number(text, "bandwidth", draw.within(80, 1000), "Gbit/s");
@@ -91,8 +96,83 @@ fn verbs(text: &mut String, draw: &mut Draw, endpoint: &str) {
     }
 }
 
+fn engine(text: &mut String, draw: &mut Draw, name: &str, owner: &str, work: &str) {
+    let _ = writeln!(text, "[{name}]\nkind = \"engine\"\nendpoint = \"{owner}\"\nwork = \"{work}\"");
+    number(text, "start_latency", draw.within(0, 600), "ns");
+    number(text, "request_time", draw.within(1, 120), "ns");
+    number(text, "read_rate", draw.within(20, 300), "Gbit/s");
+    number(text, "write_rate", draw.within(20, 300), "Gbit/s");
+    number(text, "total_rate", draw.within(20, 400), "Gbit/s");
+    number(text, "post_time", draw.within(0, 300), "ns");
+    number(text, "poll_latency", draw.within(0, 300), "ns");
+}
+
+/// What a card may have beside its endpoints: memories and processors at nodes of their own, engines that compute and
+/// that store, caches, and how processors reach memories.
+fn nodes(text: &mut String, draw: &mut Draw, at: &str, socs: &[String]) {
+    if draw.chance(50) {
+        let wire = draw.chance(30);
+        link(text, draw, "gpu_lane", [at, "gpu"], wire);
+        text.push_str("[gpu]\nkind = \"memory\"\n");
+        memory(text, draw);
+    }
+    // More than four that reserve contexts from each other are refused.
+    if socs.len() < 3 && draw.chance(50) {
+        for (name, node) in [("dpa", "dpa_lane"), ("dpa_memory", "dpa_memory_lane")] {
+            let wire = draw.chance(60);
+            link(text, draw, node, ["nic", name], wire);
+        }
+        text.push_str("[dpa_memory]\nkind = \"memory\"\n");
+        memory(text, draw);
+        text.push_str("[dpa]\nkind = \"processor\"\nmemory = \"dpa_memory\"\n");
+        count(text, "cores", draw.within(1, 16));
+        count(text, "threads_per_core", draw.within(1, 16));
+        number(text, "frequency", draw.within(1, 4), "GHz");
+        verbs(text, draw, "dpa");
+        for cache in ["dpa_l1", "dpa_l2"] {
+            let _ = writeln!(text, "[{cache}]\nkind = \"cache\"");
+            number(text, "capacity", draw.within(1, 4096), "KiB");
+            number(text, "latency", draw.within(1, 200), "ns");
+            if draw.chance(50) {
+                number(text, "bandwidth", draw.within(50, 2000), "Gbit/s");
+            }
+        }
+        for reached in std::iter::once("dpa_memory").chain(socs.iter().map(String::as_str)) {
+            let through = draw.one_of(&["", "\"dpa_l1\"", "\"dpa_l1\", \"dpa_l2\""]);
+            let _ = writeln!(
+                text,
+                "[dpa_to_{reached}]\nkind = \"reach\"\nprocessor = \"dpa\"\nmemory = \"{reached}\"\nthrough = [{through}]"
+            );
+            number(text, "latency", draw.within(50, 2000), "ns");
+            number(text, "thread_bandwidth", draw.within(1, 100), "Gbit/s");
+            if draw.chance(50) {
+                number(text, "bandwidth", draw.within(50, 800), "Gbit/s");
+            }
+        }
+    }
+    let owner = &socs[draw.within(0, socs.len() as u64 - 1) as usize];
+    if draw.chance(40) {
+        engine(text, draw, "compress", owner, "transform");
+        if draw.chance(70) {
+            let _ = writeln!(
+                text,
+                "output_share = {{ value = {}, {ORIGIN} }}",
+                draw.one_of(&["0", "0.3", "1", "4"])
+            );
+        }
+        if draw.chance(50) {
+            count(text, "queue_depth", draw.within(1, 64));
+        }
+    }
+    if draw.chance(40) {
+        engine(text, draw, "ssd", owner, "store");
+        number(text, "store_latency", draw.within(0, 20), "us");
+        count(text, "queue_depth", draw.within(1, 256));
+    }
+}
+
 /// A device file that holds its testbed, and the host file beside it.
-fn profile(draw: &mut Draw, reserve: &mut Draw) -> (String, String) {
+fn profile(draw: &mut Draw, reserve: &mut Draw, beside: &mut Draw) -> (String, String) {
     let socs: Vec<String> = (0..draw.within(0, 3)).map(|i| format!("soc{i}")).collect();
     let switches: Vec<String> = (0..draw.within(1, 2)).map(|i| format!("switch{i}")).collect();
     let nearby = |draw: &mut Draw, switches: &[String]| {
@@ -136,16 +216,12 @@ fn profile(draw: &mut Draw, reserve: &mut Draw) -> (String, String) {
     verbs(&mut text, draw, "host");
     if mode != "nic" && draw.chance(70) {
         let owner = &socs[draw.within(0, socs.len() as u64 - 1) as usize];
-        let _ = writeln!(text, "[copy]\nkind = \"engine\"\nendpoint = \"{owner}\"");
-        number(&mut text, "start_latency", draw.within(0, 600), "ns");
-        number(&mut text, "request_time", draw.within(1, 120), "ns");
-        number(&mut text, "read_rate", draw.within(20, 300), "Gbit/s");
-        number(&mut text, "write_rate", draw.within(20, 300), "Gbit/s");
-        number(&mut text, "total_rate", draw.within(20, 400), "Gbit/s");
-        number(&mut text, "post_time", draw.within(0, 300), "ns");
-        number(&mut text, "poll_latency", draw.within(0, 300), "ns");
+        engine(&mut text, draw, "copy", owner, "copy");
         number(&mut text, "slow_above", draw.within(1, 2048), "KiB");
         number(&mut text, "slow_rate", draw.within(10, 200), "Gbit/s");
+    }
+    if mode != "nic" && beside.chance(50) {
+        nodes(&mut text, beside, &slot, &socs);
     }
     if draw.chance(30) {
         text += "[stall]\nkind = \"stall\"\nrequester = \"*\"\nresponder = \"host\"\nverbs = [\"read\", \"write\"]\n";
@@ -173,7 +249,8 @@ fn profile(draw: &mut Draw, reserve: &mut Draw) -> (String, String) {
 pub fn system(test: &str, seed: u64) -> (System, Draw) {
     let mut draw = Draw::of(Seed::new(seed).child("profile"));
     let mut reserve = Draw::of(Seed::new(seed).child("reserve"));
-    let (device, host) = profile(&mut draw, &mut reserve);
+    let mut beside = Draw::of(Seed::new(seed).child("beside"));
+    let (device, host) = profile(&mut draw, &mut reserve, &mut beside);
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join(format!("{test}-{seed}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -185,4 +262,37 @@ pub fn system(test: &str, seed: u64) -> (System, Draw) {
     let system = loaded.unwrap_or_else(|error| panic!("profile {seed}: {error:?}\n{device}"));
     std::fs::remove_dir_all(&folder).unwrap();
     (system, draw)
+}
+
+/// A path of the system: one that is listed, or where processors and memories are apart one between any of them, or a
+/// processor with a memory that it reaches.
+pub fn path(router: &Router, draw: &mut Draw) -> Path {
+    let paths = router.paths();
+    let mut path = paths[draw.within(0, paths.len() as u64 - 1) as usize].clone();
+    let machines = &router.system().machines;
+    if machines.iter().all(|machine| machine.apart.is_empty()) || draw.chance(50) {
+        return path;
+    }
+    let reaches: Vec<_> = machines.iter().flat_map(|machine| &machine.reaches).collect();
+    if !reaches.is_empty() && draw.chance(30) {
+        let reach = reaches[draw.within(0, reaches.len() as u64 - 1) as usize];
+        let ends = machines.iter().flat_map(|machine| machine.endpoints.iter().chain(&machine.apart));
+        let mut ends = ends.filter(|end| end.processor.name == reach.processor);
+        let end = ends.find(|end| end.memory.name == reach.memory).expect("a reach is between what there is");
+        return Path { requester: reach.processor.clone(), responder: end.name.clone(), engine: None };
+    }
+    if path.engine.is_none() {
+        for name in [&mut path.requester, &mut path.responder] {
+            let apart: Vec<&str> = machines
+                .iter()
+                .flat_map(|machine| &machine.apart)
+                .filter(|end| end.processor.name == *name)
+                .map(|end| end.name.as_str())
+                .collect();
+            if !apart.is_empty() && draw.chance(60) {
+                *name = draw.one_of(&apart).to_string();
+            }
+        }
+    }
+    path
 }

@@ -1,0 +1,178 @@
+//! A card with every kind of component is one file, and designs that use them plan and run on the twin.
+
+mod common;
+
+use common::{alone, setting};
+use offpath_plan::check::{Chosen, settle_counting};
+use offpath_plan::confidence::Basis;
+use offpath_plan::study::{Ask, Study};
+use offpath_plan::{Changes, Design, prepare};
+use offpath_profile::{Library, Request};
+use offpath_quantity::{Bytes, Time};
+use offpath_route::{Access, Operation, Router, Verb};
+use offpath_twin::Seed;
+use std::path::Path;
+use std::sync::Arc;
+
+const DESIGN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/everywhere.toml");
+const CARD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../profile/tests/data/everything.toml");
+
+fn router(settings: &[&str]) -> Router {
+    let settings = settings.iter().map(ToString::to_string).collect();
+    let request = Request { device: CARD, settings, ..Request::default() };
+    Router::new(&Library::builtin().load(&request).expect("the card is in order")).expect("it has routes")
+}
+
+fn latency(router: &Router, verb: Verb, path: &str, bytes: u64, range: Option<u64>) -> Time {
+    let access = Access { range: range.map(Bytes::new), ..Access::UNIFORM };
+    let path = router.path(path).expect("the path is there");
+    let operation = Operation::new(verb, path, Bytes::new(bytes)).accessing(access);
+    router.route(&operation).expect("it has a route").latency(router)
+}
+
+#[test]
+fn a_design_over_every_kind_of_component_plans_and_says_what_binds() {
+    let changes = Changes::default();
+    let ask = Ask {
+        file: Path::new(DESIGN),
+        changes: &changes,
+        setting: &setting(&[], &[]),
+        seed: Seed::new(1),
+        curve: false,
+    };
+    let study = Study::of(&ask).expect("the design has a plan");
+    let plan = &study.checked.plan;
+    let bound = |name: &str| alone(plan, name).binding.clone();
+    assert_eq!(bound("one-sided"), "nic.contexts");
+    assert_eq!(bound("dpa"), "dpa_to_arm.bytes", "256 B over 100 Gbit/s");
+    assert_eq!(bound("near"), "dpa_memory.memory", "256 B over 200 Gbit/s, not the host's memory");
+    assert_eq!(bound("stored"), "ssd.requests", "a request a microsecond");
+    assert_eq!(bound("filtered"), "regex.total", "4 KiB in and 1 KiB out over 50 Gbit/s");
+    let rate = |name: &str| alone(plan, name).rate.value;
+    for (name, expected) in
+        [("dpa", 1.0 / 20.48e-9), ("near", 1.0 / 10.24e-9), ("stored", 1e6), ("filtered", 1.0 / 819.2e-9)]
+    {
+        assert!((rate(name) / expected - 1.0).abs() < 0.01, "{name}: {} for {expected}", rate(name));
+        // Nothing published speaks of loads, accelerators, storage, or of memories apart from their processor.
+        assert_eq!(alone(plan, name).basis, Basis::OrderOnly, "{name}");
+    }
+    assert_ne!(alone(plan, "one-sided").basis, Basis::OrderOnly);
+}
+
+/// What is planned is what the twin carries, each alternative by itself.
+#[test]
+fn the_twin_carries_each_alternative_as_planned() {
+    let design = Design::load(Path::new(DESIGN), &Changes::default()).expect("the design is in order");
+    let ready = prepare(&design, &setting(&[], &[])).expect("its steps have routes");
+    assert_eq!(ready.len(), 5);
+    for one in ready {
+        let name = one.alternative.name.clone();
+        let one = [one];
+        let settled = settle_counting(&design, &one, Chosen::Best, 24_000.0, Seed::new(1)).expect("it runs");
+        assert_eq!(settled.loaded.failed, 0, "{name}");
+        assert!(settled.gap.is_none(), "{name}: {:?}", settled.gap);
+        let of = settled.loaded.throughput.mean / settled.rate;
+        assert!((0.94..1.02).contains(&of), "{name}: {of} of its plan");
+    }
+}
+
+/// A load waits as long as the caches on its way that hold its working set, and for memory beyond them.
+#[test]
+fn loads_look_through_the_caches_on_their_way() {
+    let router = router(&[]);
+    let load = |path: &str, range: u64| latency(&router, Verb::Load, path, 0, Some(range));
+    let own = |range| load("dpa-dpa", range);
+    assert_eq!(own(512), Time::from_ns(5), "the nearest cache holds it");
+    // Half of 2 KiB is in 1 KiB of L1, the rest in L2.
+    assert_eq!(own(2 << 10), Time::from_ps(22_500));
+    assert_eq!(own(1 << 29).ps().div_ceil(1_000), 299, "all but a share that no cache holds");
+    // The way to the SoC's memory leads through L1 alone.
+    assert_eq!(load("dpa-dpa:arm", 1 << 20).ps() / 1_000, 499);
+    assert!(load("dpa-dpa:arm", 1 << 20) > own(1 << 20));
+    // And a thread moves its bytes at its own bandwidth beside that.
+    assert_eq!(latency(&router, Verb::Load, "dpa-dpa", 4000, Some(512)), Time::from_ns(5 + 8_000));
+}
+
+#[test]
+fn engines_store_transform_and_copy_within_one_memory() {
+    let router = router(&[]);
+    let read = latency(&router, Verb::Read, "store-ssd", 4096, None);
+    let write = latency(&router, Verb::Write, "store-ssd", 4096, None);
+    assert!(
+        write > read + Time::from_us(10),
+        "storing takes 12 us more, and reads no completion: {read} {write}"
+    );
+    let path = router.path("store-ssd").expect("the second word is an engine");
+    assert_eq!((path.responder.as_str(), path.engine.as_deref()), ("store", Some("ssd")));
+    assert_eq!(path.to_string(), "store-ssd");
+    let within = latency(&router, Verb::Copy, "arm-copy", 4096, None);
+    let across = latency(&router, Verb::Copy, "arm-host-copy", 4096, None);
+    assert!(within < across, "{within} {across}");
+    // The accelerator gives a quarter of what it takes: it writes a quarter of the bytes.
+    let demand = |bytes: u64, station: &str| {
+        let operation = Operation::new(
+            Verb::Transform,
+            router.path("arm-regex").expect("it is there"),
+            Bytes::new(bytes),
+        );
+        let demand = router.route(&operation).expect("it has a route").demand(&router);
+        demand.time[&router.station(station).expect("it is there")]
+    };
+    assert_eq!(demand(4096, "regex.write").ps() * 4, demand(4096, "regex.read").ps());
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_reason() {
+    let router = Arc::new(router(&[]));
+    let refused = |verb: Verb, path: &str| {
+        let path = router.path(path);
+        let routed = path.and_then(|path| router.route(&Operation::new(verb, path, Bytes::new(64))));
+        routed.expect_err("there is no such route").to_string()
+    };
+    for (verb, path, says) in [
+        (Verb::Read, "host-host", "joins an endpoint with itself"),
+        (Verb::Read, "host-host:arm", "joins a processor with itself"),
+        (
+            Verb::Load,
+            "host-host:arm",
+            "add a table of kind `reach` with `processor = \"host\"` and `memory = \"arm\"`",
+        ),
+        (Verb::Load, "client-host", "leaves the processor `client`"),
+        (
+            Verb::Read,
+            "arm-regex",
+            "an engine that transforms has no `read`: path `arm-regex` takes transform",
+        ),
+        (Verb::Send, "arm-host-copy", "takes read, write and copy"),
+        (Verb::Transform, "arm-host-regex", "`regex` reaches arm, store"),
+        (Verb::Read, "store-host-ssd", "name the one memory, as in `store-ssd`"),
+        (Verb::Read, "client-host:moon", "names `host:moon`"),
+    ] {
+        let why = refused(verb, path);
+        assert!(why.contains(says), "{verb} {path}: {why}");
+    }
+}
+
+/// A memory apart from the processor that posts: the payload takes the memory's way, what is posted the processor's.
+#[test]
+fn a_payload_lies_in_another_memory_than_its_processors() {
+    let router = router(&[]);
+    let demand = |path: &str| {
+        let path = router.path(path).expect("the path is there");
+        let route =
+            router.route(&Operation::new(Verb::Write, path, Bytes::new(4096))).expect("it has a route");
+        route.demand(&router)
+    };
+    let at = |path: &str, station: &str| {
+        let id = router.station(station).expect("the station is there");
+        demand(path).time.get(&id).copied().unwrap_or(Time::ZERO)
+    };
+    for station in ["host.cpu", "lane_b.up", "pcie0.up", "arm.memory", "host.memory"] {
+        let (own, apart) = (at("host-client", station), at("host:arm-client", station));
+        match station {
+            "host.cpu" => assert_eq!(own, apart, "the host's processor posts"),
+            "lane_b.up" | "arm.memory" => assert!(own == Time::ZERO && apart > Time::ZERO, "{station}"),
+            _ => assert!(apart < own, "{station}: the host's side carries requests and completions alone"),
+        }
+    }
+}
