@@ -124,9 +124,9 @@ pub struct Listen {
     pub announce_address: Option<String>,
     /// TLS towards replicas; without it connections are plain.
     pub tls: Option<ServerTls>,
-    /// Whether `REPLICAOF HOST PORT` may point the relay at another master, as Sentinel does.
-    #[serde(default)]
-    pub follow_replicaof: bool,
+    /// Whether `REPLICAOF HOST PORT` may point the relay at another master, as Sentinel does. Without a word on it,
+    /// it may where there is a `spool.state_file` to remember it.
+    pub follow_replicaof: Option<bool>,
 }
 
 /// TLS where others connect.
@@ -440,6 +440,11 @@ impl Config {
         {
             return Err(refuse("master.tls", "certificate or key", "give both, or neither"));
         }
+        if self.listen.follow_replicaof == Some(true) && self.spool.state_file.is_none() {
+            let reason =
+                "the relay has to remember the master that it is pointed at; set `spool.state_file` too";
+            return Err(refuse("listen.follow_replicaof", true, reason));
+        }
         let limits = &self.limits;
         if !(1..=100_000).contains(&limits.connections) {
             return Err(refuse("limits.connections", limits.connections, "choose 1 to 100000"));
@@ -476,6 +481,17 @@ impl Config {
             linger: duration("limits.linger", &limits.linger, Duration::ZERO, day)?,
             stream: bytes("spool.stream", &self.spool.stream, 0, 1 << 50)?,
         })
+    }
+
+    /// Why REPLICAOF is refused, if it is.
+    pub fn refuses_replicaof(&self) -> Option<&'static str> {
+        match (self.listen.follow_replicaof, &self.spool.state_file) {
+            (Some(false), _) => Some("the relay's configuration has `follow_replicaof = false`"),
+            (None, None) => {
+                Some("the relay could not remember it; set `spool.state_file` in its configuration")
+            }
+            _ => None,
+        }
     }
 
     /// The port that the master is told.

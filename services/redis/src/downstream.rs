@@ -178,6 +178,8 @@ enum Next {
     Close,
     /// The stream.
     Replicate { asked: Option<(crate::handshake::ReplicationId, u64)> },
+    /// Another master, and the answer once it is remembered.
+    Follow { master: String },
     /// The answer of WAIT, when as many replicas have all of the stream or the time is over.
     Wait { replicas: usize, most: Duration },
 }
@@ -226,6 +228,7 @@ impl Session {
                                 .await;
                         }
                         Next::Wait { replicas, most } => self.wait(replicas, most).await?,
+                        Next::Follow { master } => self.follow(master).await,
                     }
                     continue;
                 }
@@ -299,6 +302,19 @@ impl Session {
         }
     }
 
+    async fn follow(&mut self, master: String) {
+        log::line(&format!("REPLICAOF of {}: the master is {master} from here on", self.user));
+        match self.relay.follow(master).await {
+            Ok(()) => self.ok(),
+            Err(error) => {
+                log::line(&format!(
+                    "REPLICAOF is not carried out, since it could not be remembered: {error}"
+                ));
+                self.error(&format!("ERR the relay cannot remember it and goes on as before: {error}"))
+            }
+        };
+    }
+
     fn ok(&mut self) -> Next {
         self.connection.out.extend_from_slice(b"+OK\r\n");
         Next::Go
@@ -366,11 +382,10 @@ impl Session {
                 let user = self.user.clone();
                 self.bulk(&user)
             }
-            // `redis-cli` asks for help texts, Sentinel for the configuration; neither needs any.
-            ("COMMAND" | "CONFIG", _) => {
-                self.connection.out.extend_from_slice(b"*0\r\n");
-                Next::Go
-            }
+            ("CONFIG", _) => self.error(
+                "ERR the relay has no CONFIG and rewrites no file: it is configured by its own file, which it reads at \
+                 its start and at SIGHUP",
+            ),
             ("SUBSCRIBE", _) if !words.is_empty() => self.subscribe(&words),
             ("PUBLISH", _) if words.len() == 2 => {
                 let count = self.relay.messages.receiver_count();
@@ -512,8 +527,7 @@ impl Session {
                 let name = self.name.clone();
                 self.bulk(&name)
             }
-            Some("SETINFO" | "NO-EVICT" | "NO-TOUCH") => self.ok(),
-            _ => self.error("ERR the relay knows CLIENT SETNAME, GETNAME and SETINFO alone"),
+            _ => self.error("ERR the relay knows CLIENT SETNAME and GETNAME alone"),
         }
     }
 
@@ -562,24 +576,26 @@ impl Session {
     }
 
     fn replicaof(&mut self, words: &[&str]) -> Next {
-        if !self.relay.settings().config.listen.follow_replicaof {
-            return self.error("ERR the relay's configuration has `follow_replicaof = false`");
+        if let Some(reason) = self.relay.settings().config.refuses_replicaof() {
+            return self.error(&format!("ERR {reason}"));
         }
         match words {
             [no, one] if no.eq_ignore_ascii_case("NO") && one.eq_ignore_ascii_case("ONE") => {
                 self.error("ERR a relay keeps no data and cannot be a master")
             }
-            [host, port] if port.parse::<u16>().is_ok() && !host.is_empty() && host.len() < 256 => {
+            [host, port] if is_host(host) && port.parse::<u16>().is_ok_and(|port| port > 0) => {
                 let address =
                     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-                log::line(&format!("REPLICAOF of {}: the master is {address} from here on", self.user));
-                self.relay.current.borrow_mut().master = address;
-                self.relay.retarget.notify_one();
-                self.ok()
+                Next::Follow { master: address }
             }
             _ => self.error("ERR REPLICAOF takes a host and a port"),
         }
     }
+}
+
+/// Whether a text may be a host's name or address.
+fn is_host(text: &str) -> bool {
+    (1..256).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// Whether two texts are the same, in a time that depends on their lengths alone.

@@ -22,7 +22,7 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Notify, broadcast, watch};
+use tokio::sync::{Mutex, Notify, broadcast, watch};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
 
@@ -65,6 +65,14 @@ pub enum RelayError {
         /// Which file.
         path: String,
         /// What the system says.
+        cause: io::Error,
+    },
+    /// The state that was kept cannot be read.
+    #[error("cannot use {path}: {cause}")]
+    Kept {
+        /// Which file.
+        path: String,
+        /// What is wrong with it.
         cause: io::Error,
     },
     /// Another relay keeps its position in the same file.
@@ -214,6 +222,10 @@ pub fn count(counter: &Cell<u64>, more: u64) {
 pub struct Current {
     /// `HOST:PORT` of the master.
     pub master: String,
+    /// Whether REPLICAOF named it, and not the configuration.
+    pub is_told: bool,
+    /// Whether REPLICAOF named it since the relay's start, so that its history is meant whatever it is.
+    pub is_meant: bool,
     /// Where the relay itself was when it was stopped, until the first link.
     pub resume_at: Option<u64>,
     /// The link to it.
@@ -306,6 +318,8 @@ pub struct Relay {
     pub fetch: Notify,
     /// Wakes what keeps the position, because the history has another name.
     pub save: Notify,
+    /// What is on disk of the state.
+    kept: Mutex<state::State>,
     /// Whether the relay is ending.
     pub ending: watch::Sender<bool>,
     /// Channels and messages that clients publish, as Sentinels do to find each other.
@@ -342,12 +356,13 @@ impl Relay {
             cause,
         })?;
         if let Some(path) = &config.spool.state_file {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            crate::spool::nameless(folder.unwrap_or(Path::new(".")))
+            crate::spool::nameless(state::folder(path))
                 .map_err(|cause| RelayError::State { path: path.display().to_string(), cause })?;
         }
         let mut current = Current {
             master: config.master.address.clone(),
+            is_told: false,
+            is_meant: false,
             resume_at: None,
             link: LinkState::Down,
             heard: Instant::now(),
@@ -370,15 +385,26 @@ impl Relay {
             misled: false,
             failures: BTreeMap::new(),
         };
-        if let Some(path) = &config.spool.state_file
-            && let Some(saved) = state::load(path)
-        {
-            current.id = Some(saved.id);
-            current.second_id = saved.second_id;
-            current.second_offset = saved.second_offset;
-            current.backlog.reset(saved.next);
-            current.boundary = saved.next;
-            current.resume_at = Some(saved.end);
+        if let Some(path) = &config.spool.state_file {
+            let kept = state::load(path)
+                .map_err(|cause| RelayError::Kept { path: path.display().to_string(), cause })?;
+            if let Some(position) = kept.position {
+                current.id = Some(position.id);
+                current.second_id = position.second_id;
+                current.second_offset = position.second_offset;
+                current.backlog.reset(position.next);
+                current.boundary = position.next;
+                current.resume_at = Some(position.end);
+            }
+            if let Some(master) = kept.master.filter(|master| *master != current.master) {
+                log::line(&format!(
+                    "the configuration names the master {}, and REPLICAOF has pointed this relay at {master} since: it \
+                     follows {master}. REPLICAOF leads it elsewhere; so does a start without {}",
+                    current.master,
+                    path.display()
+                ));
+                (current.master, current.is_told) = (master, true);
+            }
         }
         let published = watch::Sender::new(current.backlog.published());
         Ok(Rc::new(Relay {
@@ -391,6 +417,7 @@ impl Relay {
             retarget: Notify::new(),
             fetch: Notify::new(),
             save: Notify::new(),
+            kept: Mutex::default(),
             ending: watch::Sender::new(false),
             messages: broadcast::Sender::new(MESSAGES),
             counters: Counters::default(),
@@ -461,6 +488,10 @@ impl Relay {
     /// wait for the relay to get as far as the replica is.
     pub fn answer(&self, asked: Option<(ReplicationId, u64)>, patient: bool) -> Answer {
         let mut current = self.current.borrow_mut();
+        // Where the relay begins is only sure once the master goes on from there, perhaps under another name.
+        if current.borrowed && current.link != LinkState::Up {
+            return Answer::Wait;
+        }
         if let Some((id, from)) = asked {
             if Relay::same_history(&current, id, from) {
                 let (start, published) = (current.backlog.start(), current.backlog.published());
@@ -593,8 +624,8 @@ impl Relay {
         }
     }
 
-    /// What a restarted relay has to ask for so that every replica of now can resume.
-    fn saved(&self) -> Option<state::Saved> {
+    /// What a restarted relay has to know so that every replica of now can resume, and whom it follows.
+    fn state(&self) -> state::State {
         let current = self.current.borrow();
         let next = current
             .replicas
@@ -602,31 +633,66 @@ impl Relay {
             .filter_map(|replica| Some(replica.given.get()?.max(replica.acknowledged.get()) + 1))
             .fold(current.boundary, u64::min)
             .max(current.backlog.start());
-        Some(state::Saved {
-            id: current.id?,
+        let position = current.id.map(|id| state::Position {
+            id,
             second_id: current.second_id,
             second_offset: current.second_offset,
             next,
             end: current.boundary.max(next),
-        })
+        });
+        state::State { position, master: current.is_told.then(|| current.master.clone()) }
+    }
+
+    /// Keeps the state, where there is a file for it and it has changed. One call at a time, so that none replaces what
+    /// a later one has written.
+    async fn keep_state(&self) -> io::Result<()> {
+        let mut kept = self.kept.lock().await;
+        let state = self.state();
+        if let Some(path) = &self.settings().config.spool.state_file
+            && *kept != state
+        {
+            state::save(path, &state).await?;
+            *kept = state;
+        }
+        Ok(())
+    }
+
+    /// Follows another master from here on, also after a crash.
+    pub async fn follow(&self, master: String) -> io::Result<()> {
+        let is_told = master != self.settings().config.master.address;
+        let before = {
+            let mut current = self.current.borrow_mut();
+            current.is_meant = true;
+            if current.master == master {
+                return Ok(());
+            }
+            let told = std::mem::replace(&mut current.is_told, is_told);
+            (std::mem::replace(&mut current.master, master), told)
+        };
+        let kept = self.keep_state().await;
+        if kept.is_err() {
+            let mut current = self.current.borrow_mut();
+            (current.master, current.is_told) = before;
+        } else {
+            self.retarget.notify_one();
+        }
+        kept
     }
 
     async fn every_second(self: Rc<Relay>) {
-        let mut last = None;
         loop {
             tokio::select! {
                 () = sleep(Duration::from_secs(1)) => {}
                 () = self.save.notified() => {}
             }
             self.look_after_replicas();
-            let saved = self.saved();
-            if let Some(path) = &self.settings().config.spool.state_file
-                && saved != last
-                && let Some(saved) = saved
-            {
-                state::save(path, saved).await;
-                last = Some(saved);
-            }
+            self.keep_state_or_say().await;
+        }
+    }
+
+    async fn keep_state_or_say(&self) {
+        if let Err(error) = self.keep_state().await {
+            log::line(&format!("the position cannot be kept: {error}"));
         }
     }
 
@@ -650,9 +716,7 @@ impl Relay {
             }
         };
         let in_time = timeout(self.settings().checked.drain, everything_sent).await.is_ok();
-        if let (Some(path), Some(saved)) = (&self.settings().config.spool.state_file, self.saved()) {
-            state::save(path, saved).await;
-        }
+        self.keep_state_or_say().await;
         let current = self.current.borrow();
         let published = current.backlog.published();
         let following = current.replicas.values().filter(|replica| replica.counts()).count();
@@ -722,7 +786,7 @@ pub fn run(config: Config, ready: impl FnOnce(SocketAddr)) -> Result<(), RelayEr
         spawn_local(upstream::follow(relay.clone()));
         spawn_local(upstream::fetch_files(relay.clone()));
         spawn_local(relay.clone().every_second());
-        log::line(&format!("replicas of {} connect to {bound}", relay.settings().config.master.address));
+        log::line(&format!("replicas of {} connect to {bound}", relay.current.borrow().master));
         ready(bound);
         tokio::select! {
             _ = terminate.recv() => {}

@@ -1,14 +1,16 @@
-//! The stream's position on disk, so that a relay that was stopped or killed resumes partially.
+//! What a relay has to remember on disk: its position in the stream, so that one that was stopped or killed resumes
+//! partially, and the master that REPLICAOF pointed it at, so that it does not go back to the one that was left.
 
 use crate::handshake::ReplicationId;
-use crate::log;
 use offpath_terminal::output::replace;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use tokio::task::spawn_blocking;
 
 /// A position, and the names of its history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Saved {
+pub struct Position {
     /// The history.
     pub id: ReplicationId,
     /// Its name before the last promotion.
@@ -21,70 +23,130 @@ pub struct Saved {
     pub end: u64,
 }
 
-/// Reads a position; a file that is missing or damaged is no position.
-pub fn load(path: &Path) -> Option<Saved> {
-    let text = std::fs::read_to_string(path).ok()?;
-    let saved = parse(&text);
-    if saved.is_none() {
-        log::line(&format!("{} holds no position and is not used", path.display()));
+/// All that is remembered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// Where the relay is, once it is anywhere.
+    pub position: Option<Position>,
+    /// The master that REPLICAOF named, where the configuration names another.
+    pub master: Option<String>,
+}
+
+/// Reads what was remembered. A file that is not there remembers nothing, and one that cannot be read or holds
+/// anything else is an error: it may have named a master that must not be forgotten.
+pub fn load(path: &Path) -> io::Result<State> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => parse(&text).ok_or_else(|| {
+            io::Error::other("it is damaged; remove it, and the relay begins anew from its configuration")
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(State::default()),
+        Err(error) => Err(error),
     }
-    saved
 }
 
-fn parse(text: &str) -> Option<Saved> {
-    let mut words = text.split_ascii_whitespace();
-    let saved = Saved {
-        id: words.next()?.parse().ok()?,
-        second_id: words.next()?.parse().ok()?,
-        second_offset: words.next()?.parse().ok()?,
-        next: words.next()?.parse().ok()?,
-        end: words.next()?.parse().ok()?,
-    };
-    let sound = 1 <= saved.next && saved.next <= saved.end && saved.end <= i64::MAX as u64 / 2;
-    (words.next().is_none() && sound).then_some(saved)
+fn parse(text: &str) -> Option<State> {
+    let mut state = State::default();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        match words[..] {
+            ["master", address] if state.master.is_none() => state.master = Some(address.to_string()),
+            [id, second_id, second_offset, next, end] if state.position.is_none() => {
+                let position = Position {
+                    id: id.parse().ok()?,
+                    second_id: second_id.parse().ok()?,
+                    second_offset: second_offset.parse().ok()?,
+                    next: next.parse().ok()?,
+                    end: end.parse().ok()?,
+                };
+                let in_order = 1 <= position.next && position.next <= position.end;
+                if !in_order || position.end > i64::MAX as u64 / 2 {
+                    return None;
+                }
+                state.position = Some(position);
+            }
+            _ => return None,
+        }
+    }
+    Some(state)
 }
 
-/// Replaces the file as a whole, so that a crash, also of the machine, leaves the old position or the new one.
-pub async fn save(path: &Path, saved: Saved) {
-    let path: PathBuf = path.into();
+fn text(state: &State) -> String {
+    let mut text = String::new();
+    if let Some(Position { id, second_id, second_offset, next, end }) = state.position {
+        text += &format!("{id} {second_id} {second_offset} {next} {end}\n");
+    }
+    if let Some(address) = &state.master {
+        text += &format!("master {address}\n");
+    }
+    text
+}
+
+/// Replaces the file as a whole, so that a crash, also of the machine, leaves the old state or the new one; once this
+/// has returned, the new one.
+pub async fn save(path: &Path, state: &State) -> io::Result<()> {
+    let (path, text) = (PathBuf::from(path), text(state));
     let job = move || {
-        let Saved { id, second_id, second_offset, next, end } = saved;
-        replace(&path, format!("{id} {second_id} {second_offset} {next} {end}\n").as_bytes())
+        replace(&path, text.as_bytes())?;
+        // The name has to survive too.
+        File::open(folder(&path))?.sync_all()
     };
-    if let Ok(Err(error)) = spawn_blocking(job).await {
-        log::line(&format!("the position cannot be kept: {error}"));
-    }
+    spawn_blocking(job).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+}
+
+/// The folder that a file is in.
+pub fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const ID: &str = "0123456789abcdef0123456789abcdef01234567";
+
+    fn position(next: u64) -> Option<Position> {
+        let id = ID.parse().unwrap();
+        Some(Position { id, second_id: ReplicationId::NONE, second_offset: 0, next, end: 9 })
+    }
+
     #[test]
-    fn a_damaged_file_is_no_position() {
-        let id = "0123456789abcdef0123456789abcdef01234567";
+    fn what_is_written_is_read() {
+        for master in [None, Some("[::1]:6379".to_string())] {
+            for position in [None, position(5)] {
+                let state = State { position, master: master.clone() };
+                assert_eq!(parse(&text(&state)), Some(state));
+            }
+        }
+    }
+
+    #[test]
+    fn a_damaged_file_is_no_state() {
         let none = ReplicationId::NONE;
-        let saved = parse(&format!("{id} {none} 0 5 7\n")).unwrap();
-        assert_eq!((saved.id, saved.next), (id.parse().unwrap(), 5));
         let wrong = ["0", "0 5", "0 0 5", "0 6 5", "0 5 6 7", "x 5 7"];
-        for wrong in wrong.map(|rest| format!("{id} {none} {rest}")).iter().chain([&String::new()]) {
+        for wrong in wrong
+            .map(|rest| format!("{ID} {none} {rest}"))
+            .iter()
+            .chain(&["master", "master a b", "master a:1\nmaster b:2", "x"].map(ToString::to_string))
+        {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(load(&folder.path().join("none")).unwrap(), State::default());
+        let file = folder.path().join("state");
+        std::fs::write(&file, "x").unwrap();
+        assert!(load(&file).unwrap_err().to_string().contains("remove it"));
     }
 
     /// What is kept when the machine stops is the old position or the new one, whoever reads meanwhile.
     #[tokio::test]
-    async fn a_position_is_replaced_as_a_whole() {
+    async fn a_state_is_replaced_as_a_whole() {
         let folder = tempfile::tempdir().unwrap();
         let (path, opened) = (folder.path().join("state"), folder.path().join("opened"));
-        let at = |next| {
-            let id = "0123456789abcdef0123456789abcdef01234567".parse().unwrap();
-            Saved { id, second_id: ReplicationId::NONE, second_offset: 0, next, end: 9 }
-        };
-        save(&path, at(5)).await;
+        let at = |next| State { position: position(next), master: None };
+        save(&path, &at(5)).await.unwrap();
         std::fs::hard_link(&path, &opened).unwrap();
-        save(&path, at(7)).await;
-        assert_eq!((load(&opened), load(&path)), (Some(at(5)), Some(at(7))));
+        save(&path, &at(7)).await.unwrap();
+        assert_eq!((load(&opened).unwrap(), load(&path).unwrap()), (at(5), at(7)));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left beside it");
     }
 }

@@ -44,6 +44,12 @@ enum LinkError {
     Framing(#[from] FramingError),
     #[error("the relay follows another master")]
     Retargeted,
+    #[error(
+        "its history {id} is one that this relay has left, at offset {offset}, and its replicas are not taken back to \
+         it; name the promoted master in the configuration or by REPLICAOF, or remove the relay's state file if it is \
+         to go back"
+    )]
+    Left { id: ReplicationId, offset: u64 },
     #[error("no replica is behind the relay; it is followed again for the next one")]
     Alone,
     #[error(
@@ -169,6 +175,7 @@ async fn session(relay: &Rc<Relay>) -> Result<(), LinkError> {
             log::line(&format!("the stream of {address} goes on at offset {}", next - 1));
         }
         Psync::Full { id, offset } => {
+            refuse_left(relay, id)?;
             count(&relay.counters.master_full, 1);
             relay.restart(id, offset);
             {
@@ -205,6 +212,9 @@ async fn hold(relay: &Relay, link: &mut Link) -> Result<Option<History>, LinkErr
     loop {
         changed.borrow_and_update();
         let history = link.history().await?;
+        if let Some(history) = &history {
+            refuse_left(relay, history.id)?;
+        }
         let is_strict = history.as_ref().is_none_or(|history| history.needs_replicas);
         if relay.has_reason_to_follow(is_strict) {
             return Ok(history);
@@ -229,6 +239,17 @@ async fn hold(relay: &Relay, link: &mut Link) -> Result<Option<History>, LinkErr
             () = sleep(HELD) => {}
         }
     }
+}
+
+/// Refuses a master of the history that was left for the one of now, as a name does that leads back to a master that
+/// was failed over. Where REPLICAOF named it, it was meant.
+fn refuse_left(relay: &Relay, id: ReplicationId) -> Result<(), LinkError> {
+    let current = relay.current.borrow();
+    let is_left = id != ReplicationId::NONE && current.second_id == id && current.id != Some(id);
+    if is_left && !current.is_told && !current.is_meant {
+        return Err(LinkError::Left { id, offset: current.second_offset.saturating_sub(1) });
+    }
+    Ok(())
 }
 
 /// The byte to ask for. After a restart that is the one that the slowest replica needs, or, where the master no longer

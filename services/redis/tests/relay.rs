@@ -489,19 +489,87 @@ fn a_promoted_replica_is_followed() {
 }
 
 #[test]
+fn a_master_that_was_left_does_not_get_the_replicas_back() {
+    let Some(program) = redis() else { return };
+    let old = Server::start(&program, &[]);
+    load(&old, 1, 300);
+    let new = Server::start(&program, &[]);
+    new.follow(&old.address());
+    let link = Proxy::to(&old.address());
+    let mut relay = Relay::start(&link.address(), "");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    settle(&old, &[&new, &replica]);
+    new.client().ask(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    link.lead_to(&new.address());
+    link.cut();
+    load(&new, 2, 300);
+    assert_same(&new, &[&replica]);
+    // A name that leads back, as after a restart of what it was moved by; the old master knows nothing of its end.
+    load(&old, 3, 300);
+    link.lead_to(&old.address());
+    link.cut();
+    let refused = || relay.log().matches("is one that this relay has left").count();
+    wait_for("the refusal", SILENCE, || refused() == 1);
+    let held = contents(&replica);
+    relay.restart();
+    let refused = || relay.log().matches("is one that this relay has left").count();
+    wait_for("the refusal after a restart", SILENCE, || refused() == 2);
+    assert_eq!(contents(&replica), held, "{}", relay.log());
+    assert_eq!(
+        old.number("stats", "sync_full"),
+        2,
+        "the old master writes no file for nothing: {}",
+        old.log()
+    );
+    link.lead_to(&new.address());
+    link.cut();
+    load(&new, 4, 300);
+    assert_same(&new, &[&replica]);
+    // Who means it says so.
+    link.lead_to(&old.address());
+    relay.client().ask(&["REPLICAOF", "127.0.0.1", &link.port.to_string()]).unwrap();
+    link.cut();
+    assert_same(&old, &[&replica]);
+}
+
+#[test]
+fn replicas_of_the_old_history_resume_at_a_relay_of_the_promoted_master() {
+    let Some(program) = redis() else { return };
+    let mut old = Server::start(&program, &[]);
+    load(&old, 1, 300);
+    let [new, early, late] = [1, 2, 3].map(|_| Server::start(&program, &[]));
+    let link = Proxy::to(&old.address());
+    early.follow(&link.address());
+    for replica in [&new, &late] {
+        replica.follow(&old.address());
+    }
+    settle(&old, &[&new, &early, &late]);
+    // One is further behind than the other.
+    link.refuse(true);
+    link.cut();
+    load(&old, 2, 100);
+    settle(&old, &[&new, &late]);
+    old.kill();
+    new.client().ask(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    load(&new, 3, 300);
+    let relay = Relay::start(&new.address(), "");
+    early.follow(&relay.address());
+    wait_for("the first", SILENCE, || relay.number("stats", "sync_partial_ok") > 0);
+    late.follow(&relay.address());
+    assert_same(&new, &[&early, &late]);
+    let files = [&early, &late].map(|one| one.log().matches("Full resync from master").count());
+    assert_eq!((files, new.number("stats", "sync_full")), ([1, 1], 0), "{}", relay.log());
+}
+
+#[test]
 fn replicaof_points_the_relay_elsewhere_where_it_may() {
     let Some(program) = redis() else { return };
     let one = Server::start(&program, &[]);
     let two = Server::start(&program, &[]);
     load(&one, 1, 100);
     load(&two, 2, 100);
-    let folder = tempfile::tempdir().unwrap();
-    let port = free_port();
-    let text = format!(
-        "[master]\naddress = '{}'\n[listen]\naddress = '127.0.0.1:{port}'\nfollow_replicaof = true\n",
-        one.address()
-    );
-    let relay = Relay::of(folder, port, &text);
+    let relay = Relay::start(&one.address(), "");
     let replica = Server::start(&program, &[]);
     replica.follow(&relay.address());
     assert_same(&one, &[&replica]);
@@ -509,9 +577,128 @@ fn replicaof_points_the_relay_elsewhere_where_it_may() {
     assert_same(&two, &[&replica]);
     let refused = relay.client().ask(&["REPLICAOF", "NO", "ONE"]).unwrap_err().to_string();
     assert!(refused.contains("cannot be a master"), "{refused}");
-    let strict = Relay::start(&one.address(), "");
-    let refused = strict.client().ask(&["REPLICAOF", "127.0.0.1", "1"]).unwrap_err().to_string();
+    let lead = |text: &str| {
+        let port = free_port();
+        let listen =
+            format!("[master]\naddress = '{}'\n[listen]\naddress = '127.0.0.1:{port}'\n", one.address());
+        let relay = Relay::of(tempfile::tempdir().unwrap(), port, &(listen + text));
+        relay.client().ask(&["REPLICAOF", "127.0.0.1", "1"]).unwrap_err().to_string()
+    };
+    let refused = lead("follow_replicaof = false\n[spool]\nstate_file = '/tmp/never-written'\n");
     assert!(refused.contains("follow_replicaof"), "{refused}");
+    let refused = lead("");
+    assert!(refused.contains("could not remember it; set `spool.state_file`"), "{refused}");
+}
+
+#[test]
+fn a_master_that_replicaof_named_is_remembered_before_the_answer() {
+    let Some(program) = redis() else { return };
+    let one = Server::start(&program, &[]);
+    let two = Server::start(&program, &[]);
+    load(&one, 1, 100);
+    load(&two, 2, 100);
+    let mut relay = Relay::start(&one.address(), "");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    assert_same(&one, &[&replica]);
+    let lead = |relay: &Relay, server: &Server| {
+        relay.client().ask(&["REPLICAOF", "127.0.0.1", &server.port.to_string()]).map(|_| ())
+    };
+    lead(&relay, &two).unwrap();
+    // Killed with the answer.
+    relay.kill();
+    load(&one, 3, 100);
+    relay.restart();
+    assert_eq!(relay.info("replication", "master_port"), two.port.to_string());
+    assert!(relay.log().contains("REPLICAOF has pointed this relay at"), "{}", relay.log());
+    assert_same(&two, &[&replica]);
+    // What cannot be remembered is not done.
+    let state = relay.folder.path().join("state");
+    fs::remove_file(&state).unwrap();
+    fs::create_dir(&state).unwrap();
+    let refused = lead(&relay, &one).unwrap_err().to_string();
+    assert!(refused.contains("cannot remember it and goes on as before"), "{refused}");
+    assert_eq!(relay.info("replication", "master_port"), two.port.to_string());
+    load(&two, 4, 100);
+    assert_same(&two, &[&replica]);
+    fs::remove_dir(&state).unwrap();
+    // Back at the master of its configuration, there is nothing to remember.
+    lead(&relay, &one).unwrap();
+    relay.restart();
+    assert_eq!(relay.log().matches("REPLICAOF has pointed this relay at").count(), 1, "{}", relay.log());
+    assert_same(&one, &[&replica]);
+}
+
+#[test]
+fn what_the_relay_does_not_do_is_an_error() {
+    let relay = Relay::start(&play_master(Vec::new()), "");
+    let mut client = relay.client();
+    for command in [
+        "CONFIG REWRITE",
+        "CONFIG SET maxmemory 1",
+        "CONFIG GET save",
+        "CONFIG RESETSTAT",
+        "COMMAND",
+        "COMMAND DOCS",
+        "CLIENT SETINFO lib-name x",
+        "CLIENT LIST",
+        "CLIENT KILL TYPE normal",
+        "CLIENT NO-EVICT on",
+        "ACL LIST",
+        "MULTI",
+        "EXEC",
+        "SELECT 1",
+        "WAITAOF 0 1 10",
+        "SAVE",
+        "FAILOVER",
+        "SHUTDOWN",
+        "CLUSTER INFO",
+        "SET a 1",
+        "DBSIZE",
+        "PSUBSCRIBE *",
+        "REPLCONF no-such-option 1",
+    ] {
+        let words: Vec<&str> = command.split(' ').collect();
+        assert!(client.ask(&words).is_err(), "{command}");
+    }
+    assert_eq!(client.text(&["PING"]).unwrap(), "PONG", "it goes on");
+}
+
+/// The hook that Sentinel calls where it does not know the relay.
+#[test]
+fn the_packaged_hook_of_sentinel_leads_the_relay() {
+    let (Some(program), Some(cli)) = (redis(), tool("redis-cli", "redis-tools")) else { return };
+    let one = Server::start(&program, &[]);
+    let two = Server::start(&program, &[]);
+    load(&one, 1, 100);
+    load(&two, 2, 100);
+    let relay = Relay::start(&one.address(), "[[user]]\nname = 'sentinel'\npassword = 'secret'\n");
+    let hook = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/offpath-relay-sentinel");
+    let call = |password: &str| {
+        let mut path = vec![cli.parent().unwrap().to_path_buf()];
+        path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap()));
+        let output = Command::new(&hook)
+            .env("PATH", std::env::join_paths(path).unwrap())
+            .env("RELAY", relay.address())
+            .env("REDISCLI_AUTH", password)
+            .env("RELAY_USER", "sentinel")
+            .args(["main", "leader", "start", "127.0.0.1", &one.port.to_string()])
+            .args(["127.0.0.1", &two.port.to_string()])
+            .output()
+            .unwrap();
+        output.status.code()
+    };
+    assert_eq!(call("wrong"), Some(1), "Sentinel calls it again");
+    assert_eq!(relay_master(&relay), one.port.to_string());
+    assert_eq!(call("secret"), Some(0));
+    assert_eq!(relay_master(&relay), two.port.to_string());
+}
+
+/// The port of the master that a relay with the user `sentinel` follows.
+fn relay_master(relay: &Relay) -> String {
+    let mut client = relay.client();
+    client.login(Some("sentinel"), "secret").unwrap();
+    client.info("replication", "master_port").unwrap().unwrap_or_default()
 }
 
 /// A Sentinel that is ended with the test.
@@ -532,12 +719,7 @@ fn sentinel_promotes_another_replica_and_the_relay_follows_it() {
     // Sentinel sees the replicas of the master alone, and promotes no relay.
     let candidate = Server::start(&program, &[]);
     candidate.follow(&master.address());
-    let port = free_port();
-    let text = format!(
-        "[master]\naddress = '{}'\n[listen]\naddress = '127.0.0.1:{port}'\nfollow_replicaof = true\n",
-        master.address()
-    );
-    let relay = Relay::of(tempfile::tempdir().unwrap(), port, &text);
+    let relay = Relay::start(&master.address(), "");
     let replicas = [Server::start(&program, &[]), Server::start(&program, &[])];
     for replica in &replicas {
         replica.follow(&relay.address());
@@ -576,7 +758,7 @@ fn sentinel_promotes_another_replica_and_the_relay_follows_it() {
     assert_eq!(relay.number("stats", "master_sync_full"), 1, "{}", relay.log());
     assert_eq!(relay.number("stats", "sync_full"), 2, "{}", relay.log());
     wait_for("the end of the fail-over", Duration::from_secs(60), || said().contains("+failover-end "));
-    assert!(said().contains(&format!("+slave-reconf-done slave 127.0.0.1:{port}")), "{}", said());
+    assert!(said().contains(&format!("+slave-reconf-done slave {}", relay.address())), "{}", said());
 }
 
 #[test]
