@@ -23,3 +23,53 @@ systems! {
     /// The systems that are shipped: a new one is listed here, and nowhere else.
     pub Shipped: kv::Kv, replog::Replog
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::system::{About, Given, Of, Registry};
+    use crate::{Shipped, kv, replog};
+    use std::fmt::Debug;
+
+    /// `NoVersionCheck` as `no-version-check`.
+    fn kebab(name: &impl Debug) -> String {
+        let mut text = String::new();
+        for letter in format!("{name:?}").chars() {
+            if letter.is_uppercase() && !text.is_empty() {
+                text.push('-');
+            }
+            text.extend(letter.to_lowercase());
+        }
+        text
+    }
+
+    fn bugs(about: &About, planted: &[impl Debug]) {
+        assert_eq!(about.bugs, planted.iter().map(kebab).collect::<Vec<_>>(), "{}", about.name);
+    }
+
+    #[test]
+    fn what_is_declared_is_what_the_code_has() {
+        bugs(&kv::ABOUT, &kv::Planted::ALL);
+        bugs(&replog::ABOUT, &replog::Planted::ALL);
+        let labels = kv::Placement::ALL.map(kv::Placement::label);
+        assert_eq!(labels, ["A1", "A2", "A3", "A4", "A5-read", "A5-send"]);
+        assert!(labels.into_iter().eq(kv::ABOUT.labels()));
+        let labels = replog::Alternative::ALL.map(replog::Alternative::label);
+        assert_eq!(labels, ["A1", "A2", "A3", "A2+A3"]);
+        assert!(labels.into_iter().eq(replog::ABOUT.labels()));
+    }
+
+    #[test]
+    fn declarations_are_sound() {
+        let page = include_str!("../../../docs/coded-applications.md");
+        for about in Shipped::all() {
+            for key in about.keys {
+                let row = |line: &&str| line.starts_with('|') && line.contains(&format!("`{}`", key.name));
+                assert!(page.lines().any(|line| row(&line)), "the page has no `{}`", key.name);
+            }
+            for of in [Of::Run, Of::Serve] {
+                // A default that cannot be read would panic.
+                assert!(Given::defaults(about, of) != Given::default(), "{}", about.name);
+            }
+        }
+    }
+}

@@ -336,9 +336,12 @@ pub struct Draw {
     seed: u64,
 }
 
-/// Questions with their answers; `None` where nobody answered.
+/// A question and its answer; `None` where nobody answered.
+type Exchange = (Vec<u8>, Option<Vec<u8>>);
+
+/// What was asked, and answered.
 #[derive(Default)]
-pub struct Seen(Rc<RefCell<Vec<(Vec<u8>, Option<Vec<u8>>)>>>);
+pub struct Seen(Rc<RefCell<Vec<Exchange>>>);
 
 /// Questions of a trial.
 const QUESTIONS: u64 = 60;
@@ -396,9 +399,8 @@ impl Trial for Draw {
 
     fn check(&self, seen: &Seen) -> Result<Tally, String> {
         let seen = seen.0.borrow();
-        let is_wrong = |(question, answer): &&(Vec<u8>, Option<Vec<u8>>)| {
-            answer.as_ref().is_some_and(|answer| answer != question)
-        };
+        let is_wrong =
+            |(question, answer): &&Exchange| answer.as_ref().is_some_and(|answer| answer != question);
         match seen.iter().find(is_wrong) {
             Some((question, answer)) => Err(format!("{question:x?} was answered by {answer:x?}")),
             None => Ok(Tally {
