@@ -17,10 +17,12 @@ struct Line {
     end: u64,
     /// Idle time before `end`, in order; the first of them may be over.
     gaps: Vec<(u64, u64)>,
+    /// How many there were when those that were over were last dropped.
+    left: usize,
     busy: u64,
 }
 
-/// So many gaps may be over, so that those behind them are seldom moved.
+/// So many gaps may be over, or as many as are not, so that those behind them are seldom moved.
 const KEPT: usize = 64;
 
 impl Line {
@@ -52,12 +54,11 @@ impl Line {
     fn first_gap(&self, at: u64) -> usize {
         // Visits are booked nearly in the order of their arrival, so it is almost always near the end.
         const NEAR: usize = 8;
-        let gaps = &self.gaps;
-        let near = gaps.iter().rev().take(NEAR).take_while(|(_, to)| *to > at).count();
-        if near < NEAR.min(gaps.len()) {
-            return gaps.len() - near;
+        let (gaps, near) = self.gaps.split_at(self.gaps.len().saturating_sub(NEAR));
+        match near.iter().rposition(|&(_, to)| to <= at) {
+            Some(last) => gaps.len() + last + 1,
+            None => gaps.partition_point(|&(_, to)| to <= at),
         }
-        gaps[..gaps.len() - near].partition_point(|&(_, to)| to <= at)
     }
 
     /// How long it has served up to `now`: what is booked, less what of it lies ahead.
@@ -67,18 +68,15 @@ impl Line {
     }
 
     fn reset(&mut self) {
-        (self.end, self.busy) = (0, 0);
+        (self.end, self.left, self.busy) = (0, 0, 0);
         self.gaps.clear();
     }
 
-    /// Drops the gaps that nobody can use any more, where they are many.
+    /// Drops the gaps that nobody can use any more.
     #[cold]
-    #[inline(never)]
     fn forget(&mut self, now: u64) {
-        let over = self.first_gap(now);
-        if over >= KEPT.max(self.gaps.len() / 2) {
-            self.gaps.drain(..over);
-        }
+        self.gaps.drain(..self.first_gap(now));
+        self.left = self.gaps.len();
     }
 
     /// Books a visit that arrives `at`, now or later, and returns when it is over, less its occupancy.
@@ -90,7 +88,7 @@ impl Line {
             // Time before now can serve nobody any more, so no gap begins there.
             let from = self.end.max(now);
             if at > from {
-                if self.gaps.len() > KEPT {
+                if self.gaps.len() > KEPT + 2 * self.left {
                     self.forget(now);
                 }
                 self.gaps.push((from, at));
@@ -496,6 +494,7 @@ impl Stations {
     }
 
     /// Takes a context for the one that has waited longest of those that may have one; false where none may.
+    #[inline]
     pub fn take_turn(&mut self, slots: ContextSlots) -> bool {
         let free = self.is_free(slots);
         if free {
@@ -560,10 +559,12 @@ impl Stations {
     }
 
     /// Whether a context of `slots` is free now.
+    #[inline]
     pub fn is_free(&mut self, slots: ContextSlots) -> bool {
         slots.each().all(|slot| self.has_room(slot))
     }
 
+    #[inline]
     fn has_room(&mut self, slot: usize) -> bool {
         let now = self.now;
         match &mut self.calendars[slot].0 {
@@ -642,6 +643,7 @@ impl Stations {
 
     /// A calendar where somebody waits and a release became known since this was asked last: it may come
     /// before all that were known.
+    #[inline]
     pub fn next_released(&mut self) -> Option<usize> {
         self.released.pop()
     }
@@ -735,10 +737,11 @@ mod tests {
         /// The line against one that keeps every picosecond: no piece is lost or served twice.
         #[test]
         fn it_serves_in_the_first_free_picoseconds(
-            jobs in proptest::collection::vec((0u64..100, 0u64..150, 1u64..30), 1..80),
+            // Many jobs with pauses leave more gaps than are kept once they are over.
+            jobs in proptest::collection::vec((0u64..400, 0u64..150, 1u64..30), 1..300),
         ) {
             let mut line = Line::default();
-            let mut taken = vec![false; 8000];
+            let mut taken = vec![false; 24_000];
             let mut now = 0;
             for (step, lead, occupancy) in jobs {
                 now += step / 10;

@@ -83,8 +83,8 @@ impl<E> Default for EventQueue<E> {
             bucket: 0,
             present: Vec::new(),
             wheel: Wheel {
-                heads: vec![NONE; BUCKETS as usize],
-                occupied: vec![0; BUCKETS as usize / 64],
+                heads: Box::new([NONE; BUCKETS as usize]),
+                occupied: [0; BUCKETS as usize / 64],
                 nodes: Vec::new(),
                 free: NONE,
                 events: 0,
@@ -225,9 +225,9 @@ impl<E: Copy> EventQueue<E> {
 #[derive(Clone, Debug)]
 struct Wheel<E> {
     /// The first node of each bucket's list, by its number modulo [`BUCKETS`].
-    heads: Vec<u32>,
+    heads: Box<[u32; BUCKETS as usize]>,
     /// A bit for each list that is not empty.
-    occupied: Vec<u64>,
+    occupied: [u64; BUCKETS as usize / 64],
     nodes: Vec<Node<E>>,
     /// The first node that is in no bucket's list.
     free: u32,

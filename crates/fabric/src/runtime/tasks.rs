@@ -162,10 +162,15 @@ impl<S: Copy + Default> Tasks<S> {
     #[inline]
     fn gather(&self) {
         if self.woken.any.load(Ordering::Acquire) {
-            let mut woken = self.woken.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-            self.woken.any.store(false, Ordering::Relaxed);
-            self.ready.borrow_mut().extend(woken.drain(..));
+            self.gather_woken();
         }
+    }
+
+    #[inline(never)]
+    fn gather_woken(&self) {
+        let mut woken = self.woken.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        self.woken.any.store(false, Ordering::Relaxed);
+        self.ready.borrow_mut().extend(woken.drain(..));
     }
 
     /// How many tasks can go on.
