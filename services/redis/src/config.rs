@@ -189,6 +189,8 @@ pub struct LimitsTable {
     pub gather: String,
     /// How long replicas are given to take what is left when the relay ends.
     pub drain: String,
+    /// How long the relay stays with the master when its last replica has left.
+    pub linger: String,
 }
 
 impl Default for LimitsTable {
@@ -203,6 +205,7 @@ impl Default for LimitsTable {
             handshake: "10s".into(),
             gather: "500us".into(),
             drain: "10s".into(),
+            linger: "2s".into(),
         }
     }
 }
@@ -226,17 +229,64 @@ impl Default for SpoolTable {
 }
 
 /// What the relay tells the master that was replicated.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Acknowledge {
-    /// Replicas that must have acknowledged an offset before the relay does; 0 acknowledges what the
-    /// relay has received, which survives nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "write `acknowledge = \"received\"`, or `replicas = COUNT` in `[acknowledge]`")]
+pub enum Acknowledge {
+    /// What as many living replicas have.
+    Replicas(Quorum),
+    /// What the relay itself has received, whether a replica lives or not.
+    Word(AcknowledgeWord),
+}
+
+/// How many replicas have to have a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quorum {
+    /// Living replicas that must have acknowledged an offset before the relay does.
     pub replicas: usize,
+}
+
+/// The other choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AcknowledgeWord {
+    /// What the relay has received.
+    Received,
+}
+
+impl Acknowledge {
+    /// What the relay itself has received.
+    pub const RECEIVED: Acknowledge = Acknowledge::Word(AcknowledgeWord::Received);
+
+    /// What so many replicas have.
+    pub fn replicas(replicas: usize) -> Acknowledge {
+        Acknowledge::Replicas(Quorum { replicas })
+    }
+
+    /// How many replicas have to live and to have an offset; none where what was received is acknowledged.
+    pub fn quorum(self) -> Option<usize> {
+        match self {
+            Acknowledge::Replicas(quorum) => Some(quorum.replicas),
+            Acknowledge::Word(AcknowledgeWord::Received) => None,
+        }
+    }
+}
+
+impl std::str::FromStr for Acknowledge {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Acknowledge, String> {
+        match text.parse() {
+            Ok(replicas) => Ok(Acknowledge::replicas(replicas)),
+            Err(_) if text == "received" => Ok(Acknowledge::RECEIVED),
+            Err(_) => Err("write a count of replicas, or `received`".to_string()),
+        }
+    }
 }
 
 impl Default for Acknowledge {
     fn default() -> Acknowledge {
-        Acknowledge { replicas: 1 }
+        Acknowledge::replicas(1)
     }
 }
 
@@ -267,6 +317,8 @@ pub struct Checked {
     pub gather: Duration,
     /// Time for replicas to take the rest.
     pub drain: Duration,
+    /// Time with the master without a replica.
+    pub linger: Duration,
     /// Bytes of the stream that may wait on disk.
     pub stream: u64,
 }
@@ -392,12 +444,15 @@ impl Config {
         if !(1..=100_000).contains(&limits.connections) {
             return Err(refuse("limits.connections", limits.connections, "choose 1 to 100000"));
         }
-        if self.acknowledge.replicas > limits.connections {
-            return Err(refuse(
-                "acknowledge.replicas",
-                self.acknowledge.replicas,
-                "more than `limits.connections` can never acknowledge",
-            ));
+        if let Some(replicas) = self.acknowledge.quorum()
+            && !(1..=limits.connections).contains(&replicas)
+        {
+            let reason = format!(
+                "choose 1 to {}, which is `limits.connections`; what no replica has is acknowledged by \
+                 `acknowledge = \"received\"` alone",
+                limits.connections
+            );
+            return Err(refuse("acknowledge.replicas", replicas, reason));
         }
         let backlog = bytes("limits.backlog", &limits.backlog, 16 << 10, 1 << 40)?;
         let behind = match &limits.replica_behind {
@@ -418,6 +473,7 @@ impl Config {
             handshake: duration("limits.handshake", &limits.handshake, second, day)?,
             gather: duration("limits.gather", &limits.gather, Duration::ZERO, Duration::from_millis(100))?,
             drain: duration("limits.drain", &limits.drain, Duration::ZERO, day)?,
+            linger: duration("limits.linger", &limits.linger, Duration::ZERO, day)?,
             stream: bytes("spool.stream", &self.spool.stream, 0, 1 << 50)?,
         })
     }

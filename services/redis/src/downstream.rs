@@ -118,7 +118,7 @@ pub async fn listen(relay: Rc<Relay>, listener: TcpListener) {
 
 async fn admit(relay: Rc<Relay>, stream: TcpStream, peer: String) {
     count(&relay.counters.connections, 1);
-    if relay.current.borrow().open >= relay.config.limits.connections {
+    if relay.current.borrow().open >= relay.settings().config.limits.connections {
         count(&relay.counters.refused, 1);
         // Best effort: it is closed in any case.
         let _ = stream.try_write(b"-ERR max number of clients reached\r\n");
@@ -139,9 +139,9 @@ async fn admit(relay: Rc<Relay>, stream: TcpStream, peer: String) {
 
 async fn converse(relay: &Rc<Relay>, stream: TcpStream, peer: String) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let stream = match &relay.acceptor {
+    let stream = match &relay.settings().acceptor {
         None => Stream::Plain(stream),
-        Some(acceptor) => match timeout(relay.checked.handshake, acceptor.accept(stream)).await {
+        Some(acceptor) => match timeout(relay.settings().checked.handshake, acceptor.accept(stream)).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {
                 count(&relay.counters.refused, 1);
@@ -158,7 +158,7 @@ async fn converse(relay: &Rc<Relay>, stream: TcpStream, peer: String) -> io::Res
         relay: relay.clone(),
         connection,
         introduction: Introduction { address: peer, port: 0, mark: false, psync2: false, version: None },
-        may: relay.config.user.is_empty().then_some(May::Replicate),
+        may: relay.settings().config.user.is_empty().then_some(May::Replicate),
         user: "default".to_string(),
         attempts: 0,
         name: String::new(),
@@ -233,7 +233,7 @@ impl Session {
                 Err(error) => return self.protocol_error(&error).await,
             }
             if self.connection.has_output() {
-                let left = self.relay.checked.timeout;
+                let left = self.relay.settings().checked.timeout;
                 match timeout(left, self.connection.write()).await {
                     Ok(written) => written?,
                     Err(_) => return Ok(()),
@@ -241,7 +241,7 @@ impl Session {
             }
             let idle = match self.may {
                 Some(_) => Duration::from_secs(3_600),
-                None => self.relay.checked.handshake.saturating_sub(began.elapsed()),
+                None => self.relay.settings().checked.handshake.saturating_sub(began.elapsed()),
             };
             tokio::select! {
                 read = self.connection.read() => {
@@ -416,7 +416,7 @@ impl Session {
             [name, password] => (*name, *password),
             _ => return self.error("ERR wrong number of arguments for 'auth' command"),
         };
-        if self.relay.config.user.is_empty() {
+        if self.relay.settings().config.user.is_empty() {
             return self.error("ERR AUTH was called and the relay has no users; add a [[user]]");
         }
         if self.login(name, password) { self.ok() } else { self.refuse() }
@@ -424,7 +424,7 @@ impl Session {
 
     fn login(&mut self, name: &str, password: &str) -> bool {
         let mut found = None;
-        for user in &self.relay.config.user {
+        for user in &self.relay.settings().config.user {
             let right = user.password.as_deref().unwrap_or_default();
             // Every user is compared in full, so that time tells nothing.
             if same(user.name.as_bytes(), name.as_bytes()) & same(right.as_bytes(), password.as_bytes()) {
@@ -459,7 +459,7 @@ impl Session {
         loop {
             match rest {
                 [word, name, password, after @ ..] if word.eq_ignore_ascii_case("AUTH") => {
-                    if !self.relay.config.user.is_empty() && !self.login(name, password) {
+                    if !self.relay.settings().config.user.is_empty() && !self.login(name, password) {
                         return self.refuse();
                     }
                     rest = after;
@@ -562,7 +562,7 @@ impl Session {
     }
 
     fn replicaof(&mut self, words: &[&str]) -> Next {
-        if !self.relay.config.listen.follow_replicaof {
+        if !self.relay.settings().config.listen.follow_replicaof {
             return self.error("ERR the relay's configuration has `follow_replicaof = false`");
         }
         match words {

@@ -4,6 +4,7 @@
 //! describes it: PING, AUTH, REPLCONF listening-port, ip-address, capa and version, then PSYNC.
 
 use crate::config::Master;
+use crate::history::History;
 use crate::payload::PayloadError;
 use crate::resp::{self, Limits, RespError, Value};
 use crate::tls::{Connector, Stream};
@@ -259,6 +260,18 @@ impl Link {
             }
         }
         Ok(())
+    }
+
+    /// What the master says of its history; a user that may not ask is told nothing.
+    pub async fn history(&mut self) -> Result<Option<History>, HandshakeError> {
+        let answer = self.ask(&[b"INFO", b"replication"]).await?;
+        Ok(answer.text().and_then(|text| History::parse(&text)))
+    }
+
+    /// Asks for files alone, so that the master neither counts this connection as a replica nor keeps the stream for
+    /// it. Servers before 7.0 refuse that and go on without it.
+    pub async fn want_files_alone(&mut self) -> Result<(), HandshakeError> {
+        self.ask(&[b"REPLCONF", b"rdb-only", b"1"]).await.map(|_| ())
     }
 
     /// Asks for the stream from byte `next` of history `id`, or for a full synchronisation.

@@ -28,7 +28,7 @@ pub fn text(relay: &Relay, sections: &[&str]) -> String {
             text,
             "# Clients\r\nconnected_clients:{}\r\nmaxclients:{}\r\n\r\n",
             relay.current.borrow().open,
-            relay.config.limits.connections
+            relay.settings().config.limits.connections
         );
     }
     if wants("stats") {
@@ -83,11 +83,17 @@ fn replication(relay: &Relay, text: &mut String) {
         text,
         "# Replication\r\nrole:slave\r\nmaster_host:{host}\r\nmaster_port:{port}\r\n\
          master_link_status:{}\r\nmaster_last_io_seconds_ago:{}\r\nmaster_sync_in_progress:{}\r\n\
-         slave_read_repl_offset:{}\r\nslave_repl_offset:{offset}\r\n",
+         slave_read_repl_offset:{}\r\nslave_repl_offset:{offset}\r\nrelay_link:{}\r\n",
         if up { "up" } else { "down" },
         if up { current.heard.elapsed().as_secs() as i64 } else { -1 },
         u8::from(current.link == LinkState::Synchronising),
         current.backlog.end().saturating_sub(1),
+        match current.link {
+            LinkState::Down => "down",
+            LinkState::Held => "held",
+            LinkState::Synchronising => "synchronising",
+            LinkState::Up => "up",
+        },
     );
     // Sentinel never promotes a replica of priority 0, and a relay has no data to serve.
     let _ = write!(
@@ -107,7 +113,7 @@ fn replication(relay: &Relay, text: &mut String) {
             replica.address,
             replica.port,
             replica.acknowledged.get(),
-            replica.heard.get().elapsed().as_secs()
+            replica.lived.get().unwrap_or_else(|| replica.heard.get()).elapsed().as_secs()
         );
     }
     let id = current.id.unwrap_or(crate::handshake::ReplicationId::NONE);
@@ -123,7 +129,8 @@ fn replication(relay: &Relay, text: &mut String) {
         current.backlog.start(),
         current.backlog.published() - current.backlog.start(),
         current.acknowledged,
-        relay.config.acknowledge.replicas,
+        // 0 stands for what was received.
+        relay.settings().config.acknowledge.quorum().unwrap_or(0),
     );
 }
 
@@ -132,7 +139,7 @@ pub fn role(relay: &Relay) -> Vec<u8> {
     let current = relay.current.borrow();
     let (host, port) = master(&current.master);
     let state = match current.link {
-        LinkState::Down => "connect",
+        LinkState::Down | LinkState::Held => "connect",
         LinkState::Synchronising => "sync",
         LinkState::Up => "connected",
     };
@@ -148,7 +155,7 @@ pub fn role(relay: &Relay) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::config::{Acknowledge, Config};
     use crate::handshake::ReplicationId;
 
     const ID: &str = "0123456789abcdef0123456789abcdef01234567";
@@ -161,7 +168,7 @@ mod tests {
     #[test]
     fn every_number_stands_under_its_own_name() {
         let mut config = Config::of("[::1]:6380", "127.0.0.1:0");
-        config.acknowledge.replicas = 3;
+        config.acknowledge = Acknowledge::replicas(3);
         let relay = Relay::new(config).expect("the configuration is in order");
         let counters = &relay.counters;
         let all = [

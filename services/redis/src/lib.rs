@@ -12,12 +12,14 @@
 //! Not supported: serving reads, SYNC of servers before 2.8, replication filters, and the second
 //! channel for files that Valkey 8 and Redis 8 may use when both sides ask for it.
 
+pub mod acknowledge;
 pub mod backlog;
 pub mod client;
 pub mod config;
 pub mod downstream;
 pub mod framing;
 pub mod handshake;
+pub mod history;
 pub mod info;
 pub mod log;
 pub mod metrics;

@@ -82,6 +82,12 @@ pub fn text(relay: &Relay) -> String {
         "1 while the stream of the master comes in.",
         &one(u64::from(current.link == LinkState::Up)),
     );
+    metric(
+        "held",
+        "gauge",
+        "1 while the master answers and no replica is there to follow it for.",
+        &one(u64::from(current.link == LinkState::Held)),
+    );
     metric("master_offset", "gauge", "Offset of the last byte that replicas may have.", &one(published - 1));
     metric("acknowledged_offset", "gauge", "Offset that the master was told.", &one(current.acknowledged));
     metric(

@@ -86,6 +86,8 @@ pub enum RelayError {
 pub enum LinkState {
     /// There is none.
     Down,
+    /// The master answers, and nobody is there to follow it for.
+    Held,
     /// The file of a full synchronisation is coming.
     Synchronising,
     /// The stream is coming.
@@ -114,11 +116,17 @@ pub struct Replica {
     pub port: u16,
     /// The offset that it acknowledged last; 0 before the first acknowledgement of this connection.
     pub acknowledged: Cell<u64>,
+    /// The offset that it has on disk, where it says one.
+    pub fsynced: Cell<Option<u64>>,
+    /// When it acknowledged last, or said while it loaded that it lives.
+    pub lived: Cell<Option<Instant>>,
     /// The offset that it had when it resumed, or that of the file it was sent in full: where it may
     /// come back from before it acknowledges.
     pub given: Cell<Option<u64>>,
     /// The next byte of the stream to send to it.
     pub next: Cell<u64>,
+    /// What it asked for to go on from: a byte of a history.
+    pub asked: Option<(ReplicationId, u64)>,
     /// Where it is in its life.
     pub phase: Cell<Phase>,
     /// When it was heard last.
@@ -143,6 +151,11 @@ impl Replica {
             self.phase.set(Phase::Loading);
         }
         is_new
+    }
+
+    /// Whether it was given a file or the stream.
+    pub fn is_served(&self) -> bool {
+        self.phase.get() != Phase::Waiting && self.dropped.get().is_none()
     }
 
     /// Whether it follows the stream of the current history, so that what it acknowledges counts.
@@ -225,12 +238,22 @@ pub struct Current {
     pub fetching: bool,
     /// Replicas by number.
     pub replicas: BTreeMap<u64, Rc<Replica>>,
-    /// The offset that the master is told.
+    /// The offset that the master was told last on this link.
     pub acknowledged: u64,
+    /// When it was told that, or when the link began.
+    pub told_at: Instant,
     /// The offset at which the master asked for an acknowledgement that it has not got.
     pub asked_at: Option<u64>,
+    /// The same for what is on disk.
+    pub asked_fsync_at: Option<u64>,
+    /// When a replica left last.
+    pub left: Option<Instant>,
     /// Connections that are open.
     pub open: usize,
+    /// Whether the place where the relay began is one that a replica named.
+    pub borrowed: bool,
+    /// Whether such a place was none.
+    pub misled: bool,
     /// Replicas that left before they acknowledged a file, by the address and port that they announced: how often in a
     /// row, and when last. Who announces no port is no replica that could be told from others.
     pub failures: BTreeMap<(String, u16), (u32, Instant)>,
@@ -244,9 +267,9 @@ impl Current {
     }
 }
 
-/// A running relay.
-pub struct Relay {
-    /// Its configuration.
+/// What a configuration comes to.
+pub struct Settings {
+    /// The configuration, with passwords in their places.
     pub config: Config,
     /// The checked values of it.
     pub checked: Checked,
@@ -254,6 +277,21 @@ pub struct Relay {
     pub connector: Option<Connector>,
     /// TLS towards replicas.
     pub acceptor: Option<Acceptor>,
+}
+
+impl Settings {
+    /// Checks a configuration, and reads its passwords, keys and certificates.
+    pub fn of(mut config: Config) -> Result<Settings, RelayError> {
+        let checked = config.check()?;
+        let connector = config.master.tls.as_ref().map(Connector::new).transpose()?;
+        let acceptor = config.listen.tls.as_ref().map(Acceptor::new).transpose()?;
+        Ok(Settings { config, checked, connector, acceptor })
+    }
+}
+
+/// A running relay.
+pub struct Relay {
+    settings: RefCell<Rc<Settings>>,
     /// What changes.
     pub current: RefCell<Current>,
     /// The offset behind the last byte that replicas may have.
@@ -296,10 +334,9 @@ pub enum Answer {
 
 impl Relay {
     /// A relay of this configuration, which does nothing yet.
-    pub fn new(mut config: Config) -> Result<Rc<Relay>, RelayError> {
-        let checked = config.check()?;
-        let connector = config.master.tls.as_ref().map(Connector::new).transpose()?;
-        let acceptor = config.listen.tls.as_ref().map(Acceptor::new).transpose()?;
+    pub fn new(config: Config) -> Result<Rc<Relay>, RelayError> {
+        let settings = Settings::of(config)?;
+        let config = &settings.config;
         crate::spool::nameless(&config.spool.directory).map_err(|cause| RelayError::Spool {
             directory: config.spool.directory.display().to_string(),
             cause,
@@ -317,15 +354,20 @@ impl Relay {
             id: None,
             second_id: ReplicationId::NONE,
             second_offset: 0,
-            backlog: Backlog::new(1, checked.backlog),
+            backlog: Backlog::new(1, settings.checked.backlog),
             boundary: 1,
             spill: None,
             spool: None,
             fetching: false,
             replicas: BTreeMap::new(),
             acknowledged: 0,
+            told_at: Instant::now(),
             asked_at: None,
+            asked_fsync_at: None,
+            left: None,
             open: 0,
+            borrowed: false,
+            misled: false,
             failures: BTreeMap::new(),
         };
         if let Some(path) = &config.spool.state_file
@@ -341,10 +383,7 @@ impl Relay {
         let published = watch::Sender::new(current.backlog.published());
         Ok(Rc::new(Relay {
             run_id: run_id(),
-            config,
-            checked,
-            connector,
-            acceptor,
+            settings: RefCell::new(Rc::new(settings)),
             current: RefCell::new(current),
             published,
             changed: watch::Sender::new(0),
@@ -359,6 +398,11 @@ impl Relay {
             port: Cell::new(0),
             started: Instant::now(),
         }))
+    }
+
+    /// What it was configured to be.
+    pub fn settings(&self) -> Rc<Settings> {
+        self.settings.borrow().clone()
     }
 
     /// Wakes replicas that wait for a change.
@@ -379,11 +423,15 @@ impl Relay {
         current.boundary = offset + 1;
         current.spill = None;
         current.spool = None;
-        // Nobody behind the relay has the file, so nothing of it counts as replicated.
-        current.acknowledged = 0;
-        current.asked_at = None;
+        current.borrowed = false;
         self.published.send_replace(offset + 1);
         self.save.notify_one();
+    }
+
+    /// Whether the last replica has left so long ago.
+    pub fn is_alone_for(&self, time: Duration) -> bool {
+        let current = self.current.borrow();
+        current.replicas.is_empty() && current.left.is_none_or(|left| left.elapsed() >= time)
     }
 
     /// The history goes on under another name, because a replica of the old master was promoted.
@@ -422,12 +470,12 @@ impl Relay {
                 if from > published && patient {
                     return Answer::Wait;
                 }
-            } else if current.link == LinkState::Down {
+            } else if matches!(current.link, LinkState::Down | LinkState::Held) {
                 // The master's answer may bring the history that the replica knows.
                 return Answer::Wait;
             }
         }
-        if current.link == LinkState::Down && current.id.is_none() {
+        if matches!(current.link, LinkState::Down | LinkState::Held) && current.id.is_none() {
             return Answer::Wait;
         }
         if let Some(spool) = current.spool.clone() {
@@ -459,8 +507,8 @@ impl Relay {
         while let Some(block) = current.backlog.evict() {
             self.keep_or_drop(&mut current, block);
         }
-        let (published, behind) = (current.backlog.published(), self.checked.behind);
-        if behind < self.checked.backlog {
+        let (published, behind) = (current.backlog.published(), self.settings().checked.behind);
+        if behind < self.settings().checked.backlog {
             for replica in current.replicas.values() {
                 if replica.phase.get() == Phase::Online
                     && published - replica.next.get().min(published) > behind
@@ -501,7 +549,11 @@ impl Relay {
             return;
         }
         if current.spill.is_none() {
-            match Spill::create(&self.config.spool.directory, block.start, self.checked.stream) {
+            match Spill::create(
+                &self.settings().config.spool.directory,
+                block.start,
+                self.settings().checked.stream,
+            ) {
                 Ok(spill) => current.spill = Some(spill),
                 Err(error) => log::line(&format!("the stream cannot be kept on disk: {error}")),
             }
@@ -517,72 +569,24 @@ impl Relay {
         }
     }
 
-    /// Takes an acknowledgement of a replica and works out what the master can be told.
-    pub fn acknowledged(&self, replica: &Replica, offset: u64) {
-        let last = self.current.borrow().backlog.published().saturating_sub(1);
-        replica.acknowledged.set(offset.min(last).max(replica.acknowledged.get()));
-        self.tell_master();
-    }
-
-    /// Works out what the master can be told, and answers at once where it has asked.
-    pub fn tell_master(&self) {
-        let mut current = self.current.borrow_mut();
-        let known = self.replicated(&current);
-        if known > current.acknowledged {
-            current.acknowledged = known;
-            if current.asked_at.is_some_and(|asked| known >= asked) {
-                current.asked_at = None;
-                self.acknowledge.notify_one();
-            }
-        }
-    }
-
-    /// The offset that as many replicas have as the configuration asks for.
-    fn replicated(&self, current: &Current) -> u64 {
-        let wanted = self.config.acknowledge.replicas;
-        if wanted == 0 {
-            return current.backlog.published().saturating_sub(1);
-        }
-        let mut offsets: Vec<u64> = current
-            .replicas
-            .values()
-            .filter(|replica| replica.counts())
-            .map(|replica| replica.acknowledged.get())
-            .collect();
-        offsets.sort_unstable_by(|a, b| b.cmp(a));
-        offsets.get(wanted - 1).copied().unwrap_or(0)
-    }
-
-    /// The offset to tell the master. It never goes back.
-    pub fn offset_for_master(&self) -> u64 {
-        let mut current = self.current.borrow_mut();
-        current.acknowledged = current.acknowledged.max(self.replicated(&current));
-        current.acknowledged
-    }
-
-    /// The replicas that have acknowledged `offset`.
-    pub fn replicas_with(&self, offset: u64) -> usize {
-        let current = self.current.borrow();
-        let replicas = current.replicas.values().filter(|replica| replica.counts());
-        replicas.filter(|replica| replica.acknowledged.get() >= offset).count()
-    }
-
     /// Drops replicas that have been silent or behind for too long; called every second.
     pub fn look_after_replicas(&self) {
         let now = Instant::now();
         let current = self.current.borrow();
         let published = current.backlog.published();
         for replica in current.replicas.values() {
-            if replica.phase.get() >= Phase::Loading && now - replica.heard.get() > self.checked.timeout {
+            if replica.phase.get() >= Phase::Loading
+                && now - replica.heard.get() > self.settings().checked.timeout
+            {
                 replica.drop_for("it was silent for longer than `limits.timeout`");
             }
             let behind = published.saturating_sub(replica.next.get());
-            if replica.phase.get() != Phase::Online || behind <= self.checked.behind_soft {
+            if replica.phase.get() != Phase::Online || behind <= self.settings().checked.behind_soft {
                 replica.behind_since.set(None);
             } else {
                 let since = replica.behind_since.get().unwrap_or(now);
                 replica.behind_since.set(Some(since));
-                if now - since > self.checked.behind_time {
+                if now - since > self.settings().checked.behind_time {
                     self.too_slow(replica);
                 }
             }
@@ -616,7 +620,7 @@ impl Relay {
             }
             self.look_after_replicas();
             let saved = self.saved();
-            if let Some(path) = &self.config.spool.state_file
+            if let Some(path) = &self.settings().config.spool.state_file
                 && saved != last
                 && let Some(saved) = saved
             {
@@ -645,8 +649,8 @@ impl Relay {
                 sleep(Duration::from_millis(10)).await;
             }
         };
-        let in_time = timeout(self.checked.drain, everything_sent).await.is_ok();
-        if let (Some(path), Some(saved)) = (&self.config.spool.state_file, self.saved()) {
+        let in_time = timeout(self.settings().checked.drain, everything_sent).await.is_ok();
+        if let (Some(path), Some(saved)) = (&self.settings().config.spool.state_file, self.saved()) {
             state::save(path, saved).await;
         }
         let current = self.current.borrow();
@@ -706,10 +710,10 @@ pub fn run(config: Config, ready: impl FnOnce(SocketAddr)) -> Result<(), RelayEr
     local.block_on(&runtime, async move {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
-        let listener = listen(&relay.config.listen.address).await?;
+        let listener = listen(&relay.settings().config.listen.address).await?;
         let bound = listener.local_addr()?;
-        relay.port.set(relay.config.announced_port(bound.port()));
-        if let Some(address) = &relay.config.metrics.address {
+        relay.port.set(relay.settings().config.announced_port(bound.port()));
+        if let Some(address) = &relay.settings().config.metrics.address {
             let listener = listen(address).await?;
             log::line(&format!("metrics at http://{}/metrics", listener.local_addr()?));
             spawn_local(metrics::serve(relay.clone(), listener));
@@ -718,7 +722,7 @@ pub fn run(config: Config, ready: impl FnOnce(SocketAddr)) -> Result<(), RelayEr
         spawn_local(upstream::follow(relay.clone()));
         spawn_local(upstream::fetch_files(relay.clone()));
         spawn_local(relay.clone().every_second());
-        log::line(&format!("replicas of {} connect to {bound}", relay.config.master.address));
+        log::line(&format!("replicas of {} connect to {bound}", relay.settings().config.master.address));
         ready(bound);
         tokio::select! {
             _ = terminate.recv() => {}
@@ -731,17 +735,11 @@ pub fn run(config: Config, ready: impl FnOnce(SocketAddr)) -> Result<(), RelayEr
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn relay(quorum: usize) -> Rc<Relay> {
-        let mut config = Config::of("127.0.0.1:6379", "127.0.0.1:0");
-        config.acknowledge.replicas = quorum;
-        Relay::new(config).expect("the configuration is in order")
-    }
-
     /// Takes `bytes` more of the stream, of which all before `published` may be given on.
-    fn take(relay: &Relay, bytes: usize, published: u64) {
+    pub fn take(relay: &Relay, bytes: usize, published: u64) {
         {
             let mut current = relay.current.borrow_mut();
             current.backlog.room().extend(vec![b'x'; bytes]);
@@ -750,14 +748,18 @@ mod tests {
         relay.publish(published);
     }
 
-    fn replica(relay: &Relay, number: u64, phase: Phase) -> Rc<Replica> {
+    /// A replica of a test in this phase.
+    pub fn replica(relay: &Relay, number: u64, phase: Phase) -> Rc<Replica> {
         let replica = Rc::new(Replica {
             number,
             address: "127.0.0.1".into(),
             port: 1,
             acknowledged: Cell::new(0),
+            fsynced: Cell::new(None),
+            lived: Cell::new(None),
             given: Cell::new(None),
             next: Cell::new(1),
+            asked: None,
             phase: Cell::new(phase),
             heard: Cell::new(Instant::now()),
             joined: Cell::new(None),
@@ -770,69 +772,10 @@ mod tests {
     }
 
     #[test]
-    fn no_acknowledgement_goes_beyond_what_was_published_or_back() {
-        let relay = relay(1);
-        // 120 B are there, of which the last 20 are the begin of a command.
-        take(&relay, 120, 101);
-        let replica = replica(&relay, 1, Phase::Online);
-        relay.acknowledged(&replica, 60);
-        assert_eq!((replica.acknowledged.get(), relay.offset_for_master()), (60, 60));
-        relay.acknowledged(&replica, 40);
-        assert_eq!((replica.acknowledged.get(), relay.offset_for_master()), (60, 60), "it never goes back");
-        for beyond in [101, 120, u64::MAX] {
-            relay.acknowledged(&replica, beyond);
-            assert_eq!((replica.acknowledged.get(), relay.offset_for_master()), (100, 100), "{beyond}");
-        }
-        take(&relay, 30, 151);
-        assert_eq!(relay.offset_for_master(), 100, "what nobody has is not acknowledged");
-        assert_eq!((relay.replicas_with(100), relay.replicas_with(101)), (1, 0));
-        relay.acknowledged(&replica, 150);
-        assert_eq!(relay.offset_for_master(), 150);
-    }
-
-    #[test]
-    fn without_a_quorum_the_master_is_told_what_was_published() {
-        let relay = relay(0);
-        assert_eq!(relay.offset_for_master(), 0);
-        take(&relay, 120, 101);
-        assert_eq!(relay.offset_for_master(), 100);
-        take(&relay, 0, 121);
-        assert_eq!(relay.offset_for_master(), 120);
-    }
-
-    #[test]
-    fn the_master_is_told_what_as_many_replicas_have_as_were_asked_for() {
-        let relay = relay(2);
-        take(&relay, 100, 101);
-        let all: Vec<_> = (1..=3).map(|number| replica(&relay, number, Phase::Online)).collect();
-        relay.acknowledged(&all[0], 90);
-        assert_eq!(relay.offset_for_master(), 0, "one of two");
-        relay.acknowledged(&all[1], 50);
-        assert_eq!(relay.offset_for_master(), 50);
-        relay.acknowledged(&all[2], 70);
-        assert_eq!(relay.offset_for_master(), 70);
-        // One that loads, or is on its way out, has nothing that counts.
-        let loading = replica(&relay, 4, Phase::Loading);
-        relay.acknowledged(&loading, 100);
-        assert_eq!(relay.offset_for_master(), 70);
-        all[0].drop_for("of this test");
-        relay.acknowledged(&all[2], 100);
-        assert_eq!(relay.offset_for_master(), 70, "it never goes back, nor beyond two");
-        assert_eq!(relay.replicas_with(50), 2);
-        assert_eq!(relay.replicas_with(51), 1);
-    }
-
-    /// Whether the link was told to acknowledge at once.
-    fn is_woken(relay: &Relay) -> bool {
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        std::pin::pin!(relay.acknowledge.notified()).poll(&mut context).is_ready()
-    }
-
-    #[test]
     fn a_history_that_starts_again_or_is_renamed_drops_those_alone_who_have_some_of_it() {
         let id = |digit: &str| digit.repeat(40).parse::<ReplicationId>().expect("an id");
         for renamed in [false, true] {
-            let relay = relay(0);
+            let relay = Relay::new(Config::of("127.0.0.1:6379", "127.0.0.1:0")).unwrap();
             relay.restart(id("a"), 0);
             let all = [Phase::Waiting, Phase::Loading, Phase::Online];
             let all = [1, 2, 3].map(|number| replica(&relay, number, all[number as usize - 1]));
@@ -842,32 +785,6 @@ mod tests {
             }
             assert_eq!([0, 1, 2].map(|index: usize| all[index].dropped.get().is_some()), [false, true, true]);
         }
-    }
-
-    #[test]
-    fn what_was_replicated_stays_so_when_its_replica_leaves() {
-        let relay = relay(1);
-        take(&relay, 100, 101);
-        let replica = replica(&relay, 1, Phase::Online);
-        relay.acknowledged(&replica, 70);
-        replica.drop_for("of this test");
-        assert_eq!(relay.offset_for_master(), 70);
-    }
-
-    #[test]
-    fn a_master_that_asks_is_answered_once_it_is_so() {
-        let relay = relay(1);
-        take(&relay, 100, 101);
-        let replica = replica(&relay, 1, Phase::Online);
-        relay.current.borrow_mut().asked_at = Some(80);
-        relay.acknowledged(&replica, 79);
-        assert_eq!(relay.current.borrow().asked_at, Some(80), "one byte is missing");
-        assert!(!is_woken(&relay), "nothing is said before");
-        relay.acknowledged(&replica, 80);
-        assert_eq!(relay.current.borrow().asked_at, None);
-        assert!(is_woken(&relay));
-        relay.acknowledged(&replica, 90);
-        assert!(!is_woken(&relay), "it was asked once");
     }
 
     /// What came from the master while a replica loaded comes faster than any replica takes it.

@@ -4,7 +4,7 @@ use crate::downstream::Connection;
 use crate::handshake::ReplicationId;
 use crate::log;
 use crate::payload::{Form, Format};
-use crate::relay::{Answer, Phase, Relay, Replica, count};
+use crate::relay::{Answer, LinkState, Phase, Relay, Replica, count};
 use crate::resp::{self, Limits, write_error};
 use crate::spool::{Spool, Stage};
 use std::cell::Cell;
@@ -61,6 +61,7 @@ impl Drop for Listed<'_> {
         let replica = &self.replica;
         let mut current = self.relay.current.borrow_mut();
         current.replicas.remove(&replica.number);
+        current.left = Some(Instant::now());
         let reason = replica.dropped.get().unwrap_or("its connection ended");
         let next = replica.next.get().saturating_sub(1);
         log::line(&format!("replica {}:{} left at offset {next}: {reason}", replica.address, replica.port));
@@ -80,8 +81,11 @@ pub async fn serve(
         address: introduction.address.clone(),
         port: introduction.port,
         acknowledged: Cell::new(0),
+        fsynced: Cell::new(None),
+        lived: Cell::new(None),
         given: Cell::new(None),
         next: Cell::new(0),
+        asked,
         phase: Cell::new(Phase::Waiting),
         heard: Cell::new(Instant::now()),
         joined: Cell::new(None),
@@ -90,6 +94,8 @@ pub async fn serve(
         wake: Notify::new(),
     });
     relay.current.borrow_mut().replicas.insert(replica.number, replica.clone());
+    // The relay may follow nobody while there is nobody to follow for.
+    relay.tell_waiting();
     let listed = Listed { relay, replica: replica.clone() };
     let mut serving = Serving { relay, replica, introduction, loading: false };
     let ended = serving.run(&mut connection, asked).await;
@@ -154,7 +160,7 @@ impl Serving<'_> {
     }
 
     async fn limited(&self, connection: &mut Connection) -> io::Result<()> {
-        match timeout(self.relay.checked.timeout, connection.write()).await {
+        match timeout(self.relay.settings().checked.timeout, connection.write()).await {
             Ok(written) => written,
             Err(_) => {
                 self.replica.drop_for("it took no bytes for longer than `limits.timeout`");
@@ -169,7 +175,7 @@ impl Serving<'_> {
         connection: &mut Connection,
         asked: Option<(ReplicationId, u64)>,
     ) -> io::Result<Option<Answer>> {
-        let began = Instant::now();
+        let mut began = Instant::now();
         let mut changed = self.relay.changed.subscribe();
         let mut published = self.relay.published.subscribe();
         let mut ticks = interval(Duration::from_secs(1));
@@ -177,6 +183,10 @@ impl Serving<'_> {
         loop {
             changed.borrow_and_update();
             published.borrow_and_update();
+            // What it waits for is the stream, which has to come first.
+            if self.relay.current.borrow().link != LinkState::Up {
+                began = Instant::now();
+            }
             let patient = began.elapsed() < AHEAD;
             match self.relay.answer(asked, patient) {
                 Answer::Continue(from) => {
@@ -381,13 +391,17 @@ impl Serving<'_> {
                 Ok(Some((request, taken))) => {
                     used += taken;
                     let word = |index: usize| request.get(index).map(Vec::as_slice).unwrap_or_default();
-                    if word(0).eq_ignore_ascii_case(b"REPLCONF")
-                        && word(1).eq_ignore_ascii_case(b"ACK")
-                        && let Some(offset) =
-                            std::str::from_utf8(word(2)).ok().and_then(|text| text.parse().ok())
+                    let is = |index: usize, name: &[u8]| word(index).eq_ignore_ascii_case(name);
+                    let offset = |index: usize| std::str::from_utf8(word(index)).ok()?.parse().ok();
+                    if request.is_empty() {
+                        self.relay.lives(&self.replica);
+                    } else if is(0, b"REPLCONF")
+                        && is(1, b"ACK")
+                        && let Some(acknowledged) = offset(2)
                     {
                         self.loaded();
-                        self.relay.acknowledged(&self.replica, offset);
+                        let fsynced = if is(3, b"FACK") { offset(4) } else { None };
+                        self.relay.acknowledged(&self.replica, acknowledged, fsynced);
                     }
                 }
                 Ok(None) => break,
@@ -485,7 +499,7 @@ impl Serving<'_> {
                 _ = ticks.tick() => {
                     // One that loads takes nothing for a while, and says that it is alive.
                     let silent = replica.heard.get().elapsed();
-                    if moved.elapsed().min(silent) > relay.checked.timeout {
+                    if moved.elapsed().min(silent) > relay.settings().checked.timeout {
                         replica.drop_for("it took no bytes for longer than `limits.timeout`");
                     }
                     // One that went back to disk keeps up, or is as slow as any other that does not.
@@ -513,7 +527,7 @@ impl Serving<'_> {
             // loaded its file, so what leaves memory is still kept for it. And until it is well within
             // its limit: at the edge, the next block that leaves would show it as too slow.
             let published = self.relay.current.borrow().backlog.published();
-            let near = published.saturating_sub(next) <= self.relay.checked.behind / 2;
+            let near = published.saturating_sub(next) <= self.relay.settings().checked.behind / 2;
             if !self.loading && near {
                 self.replica.joined.set(Some(Instant::now()));
                 self.replica.phase.set(Phase::Online);

@@ -3,10 +3,10 @@
 
 use crate::framing::{Framer, FramingError};
 use crate::handshake::{HandshakeError, Link, Psync, ReplicationId};
+use crate::history::History;
 use crate::log;
 use crate::payload::{self, Body, Format};
 use crate::relay::{LinkState, Phase, Relay, count};
-use crate::resp::{self, Value};
 use crate::spool::{Spool, Stage};
 use bytes::BufMut;
 use std::future::poll_fn;
@@ -30,6 +30,9 @@ const NO_ROOM: Duration = Duration::from_secs(60);
 /// Bytes that are worth sending at once.
 const GATHERED: u64 = 32 << 10;
 
+/// How often a master that is not followed is asked how it is.
+const HELD: Duration = Duration::from_secs(1);
+
 /// Why the link to the master ended.
 #[derive(Debug, Error)]
 enum LinkError {
@@ -41,6 +44,8 @@ enum LinkError {
     Framing(#[from] FramingError),
     #[error("the relay follows another master")]
     Retargeted,
+    #[error("no replica is behind the relay; it is followed again for the next one")]
+    Alone,
     #[error(
         "the relay cannot keep the master's file in {directory}: {cause}; make room there, or set `spool.directory` to \
          a directory that has it"
@@ -87,13 +92,18 @@ pub async fn follow(relay: Rc<Relay>) {
         close_unfinished(&relay);
         if matches!(error, LinkError::Framing(_)) {
             // What was received is no stream, so it is no base to go on from.
-            relay.current.borrow_mut().id = None;
+            let mut current = relay.current.borrow_mut();
+            current.id = None;
+            current.misled |= current.borrowed;
         }
         relay.tell_waiting();
         let text = format!("{error}{}", error.next_step());
         if text != last || began.elapsed() > Duration::from_secs(5) {
             log::line(&format!("no link to the master {}: {text}", relay.current.borrow().master));
             last = text;
+        }
+        if matches!(error, LinkError::Alone) {
+            continue;
         }
         // Each time that there is no room for the file the master has written it for nothing.
         let longest = match error {
@@ -129,17 +139,27 @@ fn close_unfinished(relay: &Relay) {
     relay.published.send_replace(end);
 }
 
+/// Connects to the master and introduces the relay.
+async fn open(relay: &Relay, address: &str) -> Result<Link, LinkError> {
+    let settings = relay.settings();
+    let mut link = Link::connect(address, settings.connector.as_ref(), settings.checked.timeout).await?;
+    let announced = settings.config.listen.announce_address.as_deref();
+    link.introduce(&settings.config.master, relay.port.get(), announced).await?;
+    Ok(link)
+}
+
 async fn session(relay: &Rc<Relay>) -> Result<(), LinkError> {
     let address = relay.current.borrow().master.clone();
-    let mut link = Link::connect(&address, relay.connector.as_ref(), relay.checked.timeout).await?;
-    let announced = relay.config.listen.announce_address.as_deref();
-    link.introduce(&relay.config.master, relay.port.get(), announced).await?;
-    choose_start(relay, &mut link).await?;
-    let from = {
-        let current = relay.current.borrow();
-        current.id.map(|id| (id, current.backlog.end()))
-    };
-    match link.psync(from).await? {
+    let mut link = open(relay, &address).await?;
+    let history = hold(relay, &mut link).await?;
+    let from = choose_start(relay, history.as_ref());
+    {
+        let mut current = relay.current.borrow_mut();
+        (current.acknowledged, current.told_at) = (0, Instant::now());
+        (current.asked_at, current.asked_fsync_at) = (None, None);
+    }
+    let answer = link.psync(from).await?;
+    match answer {
         Psync::Continue { id } => {
             count(&relay.counters.master_partial, 1);
             if let Some(id) = id {
@@ -157,8 +177,17 @@ async fn session(relay: &Rc<Relay>) -> Result<(), LinkError> {
                 current.heard = Instant::now();
             }
             log::line(&format!("full synchronisation with {address} at offset {offset} of {id}"));
-            receive_file(relay, &mut link, id, offset).await?;
         }
+    }
+    if let Some(history) = history {
+        learn_second_name(relay, &history);
+    }
+    let mut out = Outgoing { bytes: Vec::new(), sent: 0 };
+    if let Psync::Full { id, offset } = answer {
+        receive_file(relay, &mut link, id, offset).await?;
+        // It starts the stream of a master that sent a file without a length. For that one moment the master takes the
+        // relay for one that lives, as it does every replica that has just got its file.
+        relay.replicated(&relay.current.borrow()).write(&mut out.bytes);
     }
     {
         let mut current = relay.current.borrow_mut();
@@ -166,34 +195,82 @@ async fn session(relay: &Rc<Relay>) -> Result<(), LinkError> {
         current.heard = Instant::now();
     }
     relay.tell_waiting();
-    stream(relay, link).await
+    stream(relay, link, out).await
 }
 
-/// After a restart the relay asks for the byte that the slowest replica needs, or, where the master
-/// says that it no longer has it, for the byte that the relay itself was at.
-async fn choose_start(relay: &Relay, link: &mut Link) -> Result<(), LinkError> {
-    let (low, high) = {
-        let mut current = relay.current.borrow_mut();
-        let Some(high) = current.resume_at.take() else { return Ok(()) };
-        (current.backlog.end(), high)
-    };
-    if low >= high {
-        return Ok(());
+/// Waits until there is somebody to follow the master for. A master counts whoever follows it for alive, and waits for
+/// it when it shuts down, so a relay that stands for no replica does not follow.
+async fn hold(relay: &Relay, link: &mut Link) -> Result<Option<History>, LinkError> {
+    let mut changed = relay.changed.subscribe();
+    loop {
+        changed.borrow_and_update();
+        let history = link.history().await?;
+        let is_strict = history.as_ref().is_none_or(|history| history.needs_replicas);
+        if relay.has_reason_to_follow(is_strict) {
+            return Ok(history);
+        }
+        let was = {
+            let mut current = relay.current.borrow_mut();
+            current.heard = Instant::now();
+            std::mem::replace(&mut current.link, LinkState::Held)
+        };
+        if was != LinkState::Held {
+            let wanted = relay.settings().config.acknowledge.quorum().unwrap_or(1);
+            let master = relay.current.borrow().master.clone();
+            log::line(&match wanted {
+                wanted if is_strict && wanted > 1 => {
+                    format!("the master {master} answers, and is followed once {wanted} replicas are here")
+                }
+                _ => format!("the master {master} answers, and is followed once a replica is here"),
+            });
+        }
+        tokio::select! {
+            _ = changed.changed() => {}
+            () = sleep(HELD) => {}
+        }
     }
-    // A user that may not ask gets the answer of PSYNC.
-    let first = match link.ask(&[b"INFO", b"replication"]).await? {
-        Value::Bulk(text) => String::from_utf8_lossy(&text)
-            .lines()
-            .find_map(|line| line.strip_prefix("repl_backlog_first_byte_offset:")?.trim().parse().ok()),
-        _ => None,
-    };
-    if first.is_some_and(|first: u64| first > low) {
+}
+
+/// The byte to ask for. After a restart that is the one that the slowest replica needs, or, where the master no longer
+/// has it, the one that the relay itself was at. A relay that has nothing that the master could go on from asks for
+/// what a waiting replica has.
+fn choose_start(relay: &Relay, history: Option<&History>) -> Option<(ReplicationId, u64)> {
+    let lowest = {
         let mut current = relay.current.borrow_mut();
-        current.backlog.reset(high);
-        current.boundary = high;
-        relay.published.send_replace(high);
+        let first = history.and_then(|history| history.first);
+        if let Some(high) = current.resume_at.take()
+            && first.is_some_and(|first| first > current.backlog.end())
+            && current.backlog.end() < high
+        {
+            current.backlog.reset(high);
+            current.boundary = high;
+            relay.published.send_replace(high);
+        }
+        let own = current.id.map(|id| (id, current.backlog.end()));
+        let resumes =
+            |(id, from): &(ReplicationId, u64)| history.is_some_and(|history| history.resumes(*id, *from));
+        if own.as_ref().is_some_and(resumes) || current.misled {
+            return own;
+        }
+        let waiting = current.replicas.values().filter(|replica| replica.phase.get() == Phase::Waiting);
+        match waiting.filter_map(|replica| replica.asked).filter(resumes).min_by_key(|(_, from)| *from) {
+            Some(lowest) => lowest,
+            None => return own,
+        }
+    };
+    let (id, from) = lowest;
+    relay.restart(id, from - 1);
+    relay.current.borrow_mut().borrowed = true;
+    log::line(&format!("a replica is at offset {} of {id}, and the relay begins there", from - 1));
+    Some(lowest)
+}
+
+/// A master that was promoted says where its own history began, so that the relay can take replicas of the old one.
+fn learn_second_name(relay: &Relay, history: &History) {
+    let mut current = relay.current.borrow_mut();
+    if current.id == Some(history.id) && history.second_id != ReplicationId::NONE {
+        (current.second_id, current.second_offset) = (history.second_id, history.second_offset);
     }
-    Ok(())
 }
 
 /// Receives the file that stands at `offset`, and offers it to replicas while it comes.
@@ -217,7 +294,7 @@ async fn receive_file(
         }
     };
     count(&relay.counters.master_files, 1);
-    let spool = Spool::create(&relay.config.spool.directory, id, offset, form);
+    let spool = Spool::create(&relay.settings().config.spool.directory, id, offset, form);
     let spool = Rc::new(spool.map_err(|cause| no_room(relay, cause))?);
     relay.current.borrow_mut().spool = Some(spool.clone());
     relay.tell_waiting();
@@ -233,7 +310,7 @@ async fn receive_file(
 
 fn no_room(relay: &Relay, cause: io::Error) -> LinkError {
     count(&relay.counters.spool_failures, 1);
-    LinkError::Spool { directory: relay.config.spool.directory.display().to_string(), cause }
+    LinkError::Spool { directory: relay.settings().config.spool.directory.display().to_string(), cause }
 }
 
 async fn receive_body(relay: &Relay, link: &mut Link, spool: &Spool) -> Result<(), LinkError> {
@@ -258,7 +335,7 @@ async fn receive_body(relay: &Relay, link: &mut Link, spool: &Spool) -> Result<(
             link.input = piece[taken..].to_vec();
             return Ok(());
         }
-        let silence = relay.checked.timeout;
+        let silence = relay.settings().checked.timeout;
         let count =
             timeout(silence, link.read(&mut buffer)).await.map_err(|_| HandshakeError::Silent(silence))??;
         if count == 0 {
@@ -279,10 +356,13 @@ struct Outgoing {
 }
 
 impl Outgoing {
-    fn acknowledge(&mut self, offset: u64) {
+    /// Says what is due to be acknowledged, if anything is.
+    fn acknowledge(&mut self, relay: &Relay) {
         // A master that does not read is told once, not every second.
-        if self.bytes.len() - self.sent < 4 << 10 {
-            resp::write_request(&mut self.bytes, &[b"REPLCONF", b"ACK", offset.to_string().as_bytes()]);
+        if self.bytes.len() - self.sent < 4 << 10
+            && let Some(due) = relay.take_acknowledgement()
+        {
+            due.write(&mut self.bytes);
         }
     }
 
@@ -314,9 +394,10 @@ fn take_in(relay: &Relay, framer: &mut Framer, base: u64) -> Result<(), LinkErro
     }
     if let Some(before) = progress.asks_acknowledgement {
         // Replicas acknowledge what lies before the request itself.
-        current.asked_at = Some((base + before).saturating_sub(1));
+        let at = Some((base + before).saturating_sub(1));
+        (current.asked_at, current.asked_fsync_at) = (at, at);
     }
-    let held = HELD_BACK.min(relay.checked.backlog / 2);
+    let held = HELD_BACK.min(relay.settings().checked.backlog / 2);
     let visible = if end - current.boundary > held { end } else { current.boundary };
     current.heard = Instant::now();
     let published = current.backlog.published();
@@ -325,12 +406,12 @@ fn take_in(relay: &Relay, framer: &mut Framer, base: u64) -> Result<(), LinkErro
         relay.publish(visible);
     }
     if progress.asks_acknowledgement.is_some() {
-        relay.acknowledge.notify_one();
+        relay.tell_master();
     }
     Ok(())
 }
 
-async fn stream(relay: &Rc<Relay>, mut link: Link) -> Result<(), LinkError> {
+async fn stream(relay: &Rc<Relay>, mut link: Link, mut out: Outgoing) -> Result<(), LinkError> {
     let mut framer = Framer::new();
     let base = relay.current.borrow().backlog.end();
     relay.current.borrow_mut().boundary = base;
@@ -343,9 +424,6 @@ async fn stream(relay: &Rc<Relay>, mut link: Link) -> Result<(), LinkError> {
         }
         take_in(relay, &mut framer, base)?;
     }
-    let mut out = Outgoing { bytes: Vec::new(), sent: 0 };
-    // The first acknowledgement starts the stream of a master that sent a file without a length.
-    out.acknowledge(relay.offset_for_master());
     let mut ticks = interval(Duration::from_secs(1));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut ending = relay.ending.subscribe();
@@ -370,11 +448,17 @@ async fn stream(relay: &Rc<Relay>, mut link: Link) -> Result<(), LinkError> {
                 take_in(relay, &mut framer, base)?;
                 gather(relay, relay.counters.stream_bytes_in.get() - before).await;
             }
-            () = relay.acknowledge.notified() => out.acknowledge(relay.offset_for_master()),
+            () = relay.acknowledge.notified() => out.acknowledge(relay),
             _ = ticks.tick() => {
-                out.acknowledge(relay.offset_for_master());
+                let settings = relay.settings();
+                match settings.config.acknowledge.quorum() {
+                    // Nobody's word is waited for.
+                    None => out.acknowledge(relay),
+                    Some(_) if relay.is_alone_for(settings.checked.linger) => return Err(LinkError::Alone),
+                    Some(_) => {}
+                }
                 let silent = relay.current.borrow().heard.elapsed();
-                if silent > relay.checked.timeout {
+                if silent > relay.settings().checked.timeout {
                     return Err(HandshakeError::Silent(silent).into());
                 }
             }
@@ -395,7 +479,7 @@ async fn stream(relay: &Rc<Relay>, mut link: Link) -> Result<(), LinkError> {
 async fn gather(relay: &Relay, bytes: u64) {
     // Replicas take this piece before the next one comes, or they would fall behind in bursts.
     yield_now().await;
-    if relay.checked.gather.is_zero() || bytes > GATHERED {
+    if relay.settings().checked.gather.is_zero() || bytes > GATHERED {
         return;
     }
     {
@@ -405,13 +489,13 @@ async fn gather(relay: &Relay, bytes: u64) {
             return;
         }
     }
-    std::thread::sleep(relay.checked.gather);
+    std::thread::sleep(relay.settings().checked.gather);
 }
 
 /// Acknowledges for as long as the relay drains, without taking more of the stream.
 async fn last_words(relay: &Relay, link: &mut Link, out: &mut Outgoing) -> Result<(), LinkError> {
     loop {
-        out.acknowledge(relay.offset_for_master());
+        out.acknowledge(relay);
         poll_fn(|context| out.poll(link, context)).await?;
         tokio::select! {
             () = relay.acknowledge.notified() => {}
@@ -442,9 +526,8 @@ pub async fn fetch_files(relay: Rc<Relay>) {
 
 async fn fetch(relay: &Relay) -> Result<(), LinkError> {
     let address = relay.current.borrow().master.clone();
-    let mut link = Link::connect(&address, relay.connector.as_ref(), relay.checked.timeout).await?;
-    let announced = relay.config.listen.announce_address.as_deref();
-    link.introduce(&relay.config.master, relay.port.get(), announced).await?;
+    let mut link = open(relay, &address).await?;
+    link.want_files_alone().await?;
     match link.psync(None).await? {
         Psync::Full { id, offset } => {
             log::line(&format!("fetching a file at offset {offset} for replicas that cannot resume"));

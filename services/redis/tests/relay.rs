@@ -155,21 +155,47 @@ fn what_was_cut_resumes_partially() {
 }
 
 #[test]
-fn without_its_file_a_killed_relay_costs_a_full_synchronisation() {
+fn without_its_file_a_killed_relay_goes_on_from_where_its_replicas_are() {
     let Some(program) = redis() else { return };
     let master = Server::start(&program, &[]);
     load(&master, 1, 300);
     let mut relay = Relay::start(&master.address(), "");
-    let replica = Server::start(&program, &[]);
-    replica.follow(&relay.address());
-    settle(&master, &[&replica]);
+    let replicas = [Server::start(&program, &[]), Server::start(&program, &[])];
+    for replica in &replicas {
+        replica.follow(&relay.address());
+    }
+    settle(&master, &[&replicas[0], &replicas[1]]);
     relay.kill();
     fs::remove_file(relay.folder.path().join("state")).expect("the file exists");
     load(&master, 2, 300);
     relay.restart();
+    assert_same(&master, &[&replicas[0], &replicas[1]]);
+    assert_eq!(master.number("stats", "sync_full"), 1, "{}", relay.log());
+    assert_eq!(relay.number("stats", "sync_full"), 0, "{}", relay.log());
+}
+
+/// A place that a replica names may be the middle of a command.
+#[test]
+fn a_place_that_is_none_misleads_the_relay_once() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    let first = Server::start(&program, &[]);
+    first.follow(&master.address());
+    settle(&master, &[&first]);
+    first.client().ask(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    load(&master, 1, 300);
+    let relay = Relay::start(&master.address(), "");
+    let (id, middle) = (
+        master.info("replication", "master_replid"),
+        master.number("replication", "repl_backlog_first_byte_offset") + 1,
+    );
+    let mut liar = TcpStream::connect(relay.address()).unwrap();
+    liar.write_all(format!("PSYNC {id} {middle}\r\n").as_bytes()).unwrap();
+    wait_for("its end", SILENCE, || relay.log().contains("the stream has"));
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    load(&master, 2, 300);
     assert_same(&master, &[&replica]);
-    assert_eq!(master.number("stats", "sync_full"), 2);
-    assert_eq!(relay.number("stats", "sync_full"), 1, "{}", relay.log());
 }
 
 #[test]
@@ -200,32 +226,186 @@ fn wait_counts_the_relay_once_its_quorum_has_the_write() {
     assert_eq!(relay.client().number(&["WAIT", "2", "5000"]).unwrap(), 2);
 }
 
+/// Keeps writing until the master's answer is as wanted for a whole second.
+fn wait_until_writes_are(taken: bool, master: &Server, relay: &Relay) {
+    let mut client = master.client();
+    let mut since = Instant::now();
+    wait_for(&format!("writes taken: {taken}, {}", relay.log()), Duration::from_secs(60), || {
+        if client.ask(&["SET", "probe", "1"]).is_ok() != taken {
+            since = Instant::now();
+        }
+        since.elapsed() > Duration::from_secs(1)
+    });
+}
+
+const CAREFUL: [&str; 6] =
+    ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "2", "--shutdown-timeout", "60"];
+
+#[test]
+fn a_master_that_wants_replicas_refuses_writes_while_none_lives_behind_the_relay() {
+    let Some(program) = redis() else { return };
+    // It drops replicas that it does not hear, and a relay that came back would count for alive each time.
+    let master = Server::start(&program, &[&CAREFUL[..], &["--repl-timeout", "4"]].concat());
+    let relay = Relay::start(&master.address(), "[limits]\ntimeout = '30s'\n");
+    let refuses_for = |time: Duration| {
+        let (mut client, began) = (master.client(), Instant::now());
+        while began.elapsed() < time {
+            let answer = client.ask(&["SET", "probe", "1"]);
+            assert!(answer.is_err_and(|error| error.to_string().contains("NOREPLICAS")), "{}", relay.log());
+            thread::sleep(Duration::from_millis(50));
+        }
+    };
+    wait_for("the link", SILENCE, || relay.info("replication", "relay_link") == "held");
+    refuses_for(Duration::from_secs(3));
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    wait_until_writes_are(true, &master, &relay);
+    // One that is stopped keeps its connection and says nothing.
+    replica.signal("-STOP");
+    wait_until_writes_are(false, &master, &relay);
+    refuses_for(Duration::from_secs(8));
+    replica.signal("-CONT");
+    wait_until_writes_are(true, &master, &relay);
+    assert_same(&master, &[&replica]);
+    assert_eq!(relay.number("stats", "sync_full"), 1, "{}", relay.log());
+    // Where it was chosen, the relay stands for itself.
+    drop(replica);
+    wait_until_writes_are(false, &master, &relay);
+    let alone = Relay::start_alone(&master.address(), "");
+    wait_until_writes_are(true, &master, &alone);
+}
+
+#[test]
+fn a_quorum_of_two_is_not_one() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &CAREFUL);
+    let relay = Relay::start(&master.address(), "[acknowledge]\nreplicas = 2\n");
+    let replicas = [Server::start(&program, &[]), Server::start(&program, &[])];
+    replicas[0].follow(&relay.address());
+    wait_for("its arrival", SILENCE, || relay.number("replication", "connected_slaves") == 1);
+    wait_until_writes_are(false, &master, &relay);
+    replicas[1].follow(&relay.address());
+    wait_until_writes_are(true, &master, &relay);
+    for replica in &replicas {
+        replica.signal("-STOP");
+        wait_until_writes_are(false, &master, &relay);
+        replica.signal("-CONT");
+        wait_until_writes_are(true, &master, &relay);
+    }
+    assert_same(&master, &[&replicas[0], &replicas[1]]);
+}
+
+#[test]
+fn a_chain_of_relays_lives_as_its_last_replica_does() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &CAREFUL);
+    let first = Relay::start(&master.address(), "");
+    let second = Relay::start(&first.address(), "");
+    wait_for("the second link", SILENCE, || second.info("replication", "relay_link") == "held");
+    wait_until_writes_are(false, &master, &first);
+    let replica = Server::start(&program, &[]);
+    replica.follow(&second.address());
+    wait_until_writes_are(true, &master, &first);
+    assert_same(&master, &[&replica]);
+    assert_eq!(master.client().number(&["WAIT", "1", "20000"]).unwrap(), 1);
+    replica.signal("-STOP");
+    wait_until_writes_are(false, &master, &first);
+    replica.signal("-CONT");
+    wait_until_writes_are(true, &master, &first);
+}
+
+#[test]
+fn a_master_that_shuts_down_waits_for_no_relay_without_replicas() {
+    let Some(program) = redis() else { return };
+    for had_one in [false, true] {
+        let mut master = Server::start(&program, &["--shutdown-timeout", "60"]);
+        let relay = Relay::start(&master.address(), "");
+        if had_one {
+            let replica = Server::start(&program, &[]);
+            replica.follow(&relay.address());
+            settle(&master, &[&replica]);
+        }
+        wait_for("the link", SILENCE, || relay.info("replication", "relay_link") == "held");
+        load(&master, 1, 100);
+        let began = Instant::now();
+        master.terminate();
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}: {}", began.elapsed(), relay.log());
+    }
+}
+
+#[test]
+fn a_master_that_shuts_down_waits_for_the_replicas_of_a_relay() {
+    let Some(program) = redis() else { return };
+    let mut master = Server::start(&program, &["--shutdown-timeout", "60"]);
+    let relay = Relay::start(&master.address(), "");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    settle(&master, &[&replica]);
+    wait_until_online(&relay, 1);
+    replica.signal("-STOP");
+    master.client().ask(&["SET", "last", "1"]).unwrap();
+    let waker = thread::spawn(move || {
+        thread::sleep(Duration::from_secs(2));
+        replica.signal("-CONT");
+        replica
+    });
+    let began = Instant::now();
+    master.terminate();
+    assert!(began.elapsed() > Duration::from_secs(1), "it waits for who has not got it: {}", master.log());
+    assert!(began.elapsed() < Duration::from_secs(30), "and no longer: {}", master.log());
+    let replica = waker.join().unwrap();
+    assert_eq!(replica.client().text(&["GET", "last"]).unwrap(), "1");
+}
+
 #[test]
 fn nothing_is_acknowledged_that_no_replica_has() {
     let Some(program) = redis() else { return };
     let master = Server::start(&program, &[]);
-    // Offsets begin to count with a first replica.
-    let first = Server::start(&program, &[]);
-    first.follow(&master.address());
-    settle(&master, &[&first]);
-    first.client().ask(&["REPLICAOF", "NO", "ONE"]).unwrap();
-    wait_for("its leave", SILENCE, || master.number("replication", "connected_slaves") == 0);
     let mut writer = master.client();
+    let mut relay = Relay::start(&master.address(), "[limits]\nlinger = '3600s'\n");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
     writer.ask(&["SET", "before", "1"]).unwrap();
-    let mut relay = Relay::start(&master.address(), "");
-    let online = || master.info("replication", "slave0").contains("state=online");
-    wait_for("the relay's file", SILENCE, online);
-    assert_eq!(writer.number(&["WAIT", "1", "1500"]).unwrap(), 0, "{}", relay.log());
+    assert_eq!(writer.number(&["WAIT", "1", "20000"]).unwrap(), 1, "{}", relay.log());
+    // With a long `linger` it stays, and has nobody behind it.
+    replica.client().ask(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    wait_for("its leave", SILENCE, || relay.number("replication", "connected_slaves") == 0);
     writer.ask(&["SET", "meanwhile", "1"]).unwrap();
-    // A relay that resumes has nobody behind it either, whatever its file of the position says.
+    assert_eq!(writer.number(&["WAIT", "1", "1500"]).unwrap(), 0, "{}", relay.log());
+    assert_eq!(relay.info("replication", "relay_link"), "up");
+    // Nor has a relay that was started again, whatever its file of the position says.
     thread::sleep(Duration::from_millis(1_200));
     relay.restart();
-    wait_for("the relay's return", SILENCE, || relay.number("stats", "master_sync_partial") == 1);
     assert_eq!(writer.number(&["WAIT", "1", "1500"]).unwrap(), 0, "{}", relay.log());
-    let replica = Server::start(&program, &[]);
     replica.follow(&relay.address());
     assert_eq!(writer.number(&["WAIT", "1", "20000"]).unwrap(), 1, "{}", relay.log());
     assert_same(&master, &[&replica]);
+}
+
+/// Of servers that are older than 7.2 and have no WAITAOF, the relay passes on nothing of it.
+#[test]
+fn waitaof_is_answered_for_replicas_that_have_it_on_disk() {
+    let Some(program) = valkey() else { return };
+    let master = Server::start(&program, &["--appendonly", "yes"]);
+    let relay = Relay::start(&master.address(), "");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    load(&master, 1, 50);
+    settle(&master, &[&replica]);
+    let mut client = master.client();
+    let on_disk = |client: &mut Client, most: &str| {
+        client.ask(&["SET", "a", "1"]).unwrap();
+        let told = client.ask(&["WAITAOF", "0", "1", most]).unwrap();
+        told.elements().unwrap()[1].clone()
+    };
+    assert_eq!(client.number(&["WAIT", "1", "20000"]).unwrap(), 1, "{}", relay.log());
+    assert_eq!(on_disk(&mut client, "1500"), Value::Integer(0), "it keeps no file: {}", relay.log());
+    replica.client().ask(&["CONFIG", "SET", "appendonly", "yes"]).unwrap();
+    assert_eq!(on_disk(&mut client, "20000"), Value::Integer(1), "{}", relay.log());
+    replica.signal("-STOP");
+    assert_eq!(on_disk(&mut client, "1500"), Value::Integer(0), "{}", relay.log());
+    replica.signal("-CONT");
+    assert_eq!(on_disk(&mut client, "20000"), Value::Integer(1), "{}", relay.log());
 }
 
 #[test]
@@ -832,7 +1012,7 @@ fn hostile_masters_are_cut_off() {
         ([file.as_slice(), &[b'a'; 100_000]].concat(), "line above the limit"),
         ([file.as_slice(), b"\x00\x01"].concat(), "where a command has to stand"),
     ] {
-        let relay = Relay::start(&play_master(bytes), "");
+        let relay = Relay::start_alone(&play_master(bytes), "");
         wait_for(&format!("the end of the link for `{reason}`"), SILENCE, || relay.log().contains(reason));
         assert_eq!(relay.client().text(&["PING"]).unwrap(), "PONG", "it still answers");
         assert!(peak_memory(relay.pid()) < 64 << 20);
@@ -950,7 +1130,7 @@ fn a_stream_that_was_none_is_not_gone_on_from() {
         (b"*1\r\n$4\r\nPING\r\n\x00\x01", "$1\r\n?\r\n$2\r\n-1"),
     ] {
         let (master, asked) = play_ending_master(stream);
-        let relay = Relay::start(&master, "");
+        let relay = Relay::start_alone(&master, "");
         wait_for("a second link", SILENCE, || asked.lock().unwrap().len() > 1);
         let asked = asked.lock().unwrap().clone();
         assert!(asked[0].contains("$1\r\n?\r\n$2\r\n-1"), "{asked:?}");
@@ -961,7 +1141,7 @@ fn a_stream_that_was_none_is_not_gone_on_from() {
 #[test]
 fn what_came_from_the_master_is_counted() {
     let relay =
-        Relay::start(&play_master([PLAYED, "REDIS0011*1\r\n$4\r\nPING\r\n"].concat().into_bytes()), "");
+        Relay::start_alone(&play_master([PLAYED, "REDIS0011*1\r\n$4\r\nPING\r\n"].concat().into_bytes()), "");
     wait_for("the stream", SILENCE, || relay.number("replication", "master_repl_offset") == 14);
     assert_eq!(relay.number("stats", "total_net_repl_input_bytes"), 9 + 14, "the file and the stream");
     let (mut stream, _) = play_replica(&relay, None);

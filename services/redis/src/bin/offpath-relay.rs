@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use miette::Diagnostic;
-use offpath_redis::config::{Config, User};
+use offpath_redis::config::{Acknowledge, Config, User};
 use offpath_redis::relay::{self, RelayError};
 use offpath_terminal::failure::{BAD_INPUT, Failure};
 use offpath_terminal::output::{OutputOptions, tell};
@@ -46,9 +46,10 @@ struct Options {
     /// Bytes of the stream that are kept for replicas that come back [default: 64MiB]
     #[arg(long, value_name = "SIZE")]
     backlog: Option<String>,
-    /// Replicas that must have a write before the relay acknowledges it, for WAIT [default: 1]
+    /// Living replicas that must have a write before the relay acknowledges it, or `received` for what no
+    /// replica may have [default: 1]
     #[arg(long, value_name = "COUNT")]
-    quorum: Option<usize>,
+    quorum: Option<Acknowledge>,
     /// A directory with room for the master's file
     #[arg(long, value_name = "DIRECTORY")]
     spool: Option<PathBuf>,
@@ -94,9 +95,7 @@ impl Options {
         if let Some(size) = &self.backlog {
             config.limits.backlog.clone_from(size);
         }
-        if let Some(replicas) = self.quorum {
-            config.acknowledge.replicas = replicas;
-        }
+        config.acknowledge = self.quorum.unwrap_or(config.acknowledge);
         if let Some(directory) = &self.spool {
             config.spool.directory.clone_from(directory);
         }

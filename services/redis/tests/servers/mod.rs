@@ -186,6 +186,12 @@ impl Server {
         let _ = self.child.wait();
     }
 
+    /// Ends it by SIGTERM, and waits until it is gone.
+    pub fn terminate(&mut self) {
+        self.signal("-TERM");
+        self.child.wait().expect("the server ends");
+    }
+
     /// Starts it again in its directory, on its port.
     pub fn restart(&mut self) {
         self.kill();
@@ -270,10 +276,19 @@ fn relay_program() -> &'static str {
 impl Relay {
     /// Starts a relay of `master`; `more` is TOML, its tables beside `master` and `listen`.
     pub fn start(master: &str, more: &str) -> Relay {
+        Relay::start_as(master, "", more)
+    }
+
+    /// Starts a relay that stands for itself, so that it follows its master without a replica.
+    pub fn start_alone(master: &str, more: &str) -> Relay {
+        Relay::start_as(master, "acknowledge = 'received'\n", more)
+    }
+
+    fn start_as(master: &str, keys: &str, more: &str) -> Relay {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let port = free_port();
         let text = format!(
-            "[master]\naddress = '{master}'\n[listen]\naddress = '127.0.0.1:{port}'\n[spool]\ndirectory = '{0}'\n\
+            "{keys}[master]\naddress = '{master}'\n[listen]\naddress = '127.0.0.1:{port}'\n[spool]\ndirectory = '{0}'\n\
              state_file = '{0}/state'\n{more}",
             folder.path().display()
         );
@@ -291,7 +306,7 @@ impl Relay {
 
     /// Starts a relay that may write files of so many blocks of 512 B, as on a disk that is full beyond them.
     pub fn with_little_room(master: &str, blocks: u32) -> Relay {
-        let mut relay = Relay::start(master, "");
+        let mut relay = Relay::start_alone(master, "");
         relay.kill();
         let state = relay.folder.path().join("state");
         let _ = fs::remove_file(state);

@@ -1,0 +1,266 @@
+//! What the master is told that was replicated, and when.
+//!
+//! To the master, an acknowledgement says two things: how far a replica is, and that it lives, which is what
+//! `min-replicas-to-write` counts. The relay says either for its replicas alone: an acknowledgement leaves when as
+//! many replicas as the quorum has were heard since the last one, and never by the clock.
+
+use crate::relay::{Current, Phase, Relay, Replica};
+use crate::resp;
+use std::time::{Duration, Instant};
+
+/// Acknowledgements that the master did not ask for are this far apart at least, however many replicas speak.
+const APART: Duration = Duration::from_millis(500);
+/// For how long a replica that was heard is taken to live, where the master has asked: replicas speak every second.
+const LIVES: Duration = Duration::from_secs(1);
+
+/// One acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acknowledgement {
+    /// The offset that the quorum has.
+    pub offset: u64,
+    /// The offset that the quorum has on disk, where so many replicas say one.
+    pub fsynced: Option<u64>,
+}
+
+impl Acknowledgement {
+    /// Its request.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let offset = self.offset.to_string();
+        let mut words: Vec<&[u8]> = vec![b"REPLCONF", b"ACK", offset.as_bytes()];
+        let fsynced = self.fsynced.map(|fsynced| fsynced.to_string());
+        if let Some(fsynced) = &fsynced {
+            words.extend([b"FACK".as_slice(), fsynced.as_bytes()]);
+        }
+        resp::write_request(out, &words);
+    }
+}
+
+/// The `wanted`-th of the largest values.
+fn nth_largest<T: Ord>(values: impl Iterator<Item = T>, wanted: usize) -> Option<T> {
+    let mut values: Vec<T> = values.collect();
+    values.sort_unstable_by(|a, b| b.cmp(a));
+    values.into_iter().nth(wanted.checked_sub(1)?)
+}
+
+impl Relay {
+    /// Takes an acknowledgement of a replica.
+    pub fn acknowledged(&self, replica: &Replica, offset: u64, fsynced: Option<u64>) {
+        let last = self.current.borrow().backlog.published().saturating_sub(1);
+        replica.acknowledged.set(offset.min(last).max(replica.acknowledged.get()));
+        if let Some(fsynced) = fsynced {
+            let fsynced = fsynced.min(last).max(replica.fsynced.get().unwrap_or(0));
+            replica.fsynced.set(Some(fsynced));
+        }
+        self.lives(replica);
+    }
+
+    /// Notes that a replica was heard, as one that loads is by empty lines.
+    pub fn lives(&self, replica: &Replica) {
+        replica.lived.set(Some(Instant::now()));
+        self.tell_master();
+    }
+
+    /// Tells the master what can be said, if it is time to.
+    pub fn tell_master(&self) {
+        let current = self.current.borrow();
+        if self.is_due(&current) {
+            self.acknowledge.notify_one();
+        }
+    }
+
+    /// Whether an acknowledgement is owed, and a living quorum stands behind it.
+    fn is_due(&self, current: &Current) -> bool {
+        let Some(wanted) = self.settings().config.acknowledge.quorum() else { return true };
+        let heard = current.replicas.values().filter(|replica| replica.is_served());
+        let Some(lived) = nth_largest(heard.filter_map(|replica| replica.lived.get()), wanted) else {
+            return false;
+        };
+        let known = self.replicated(current);
+        let answers = current.asked_at.is_some_and(|asked| known.offset >= asked)
+            || current.asked_fsync_at.is_some_and(|asked| known.fsynced >= Some(asked));
+        lived > current.told_at && (answers || current.told_at.elapsed() >= APART)
+            || answers && lived.elapsed() <= LIVES
+    }
+
+    /// The acknowledgement that is due, which is then taken for told.
+    pub fn take_acknowledgement(&self) -> Option<Acknowledgement> {
+        let mut current = self.current.borrow_mut();
+        if !self.is_due(&current) {
+            return None;
+        }
+        let known = self.replicated(&current);
+        current.acknowledged = known.offset;
+        current.told_at = Instant::now();
+        current.asked_at = current.asked_at.filter(|asked| known.offset < *asked);
+        current.asked_fsync_at = current.asked_fsync_at.filter(|asked| known.fsynced < Some(*asked));
+        Some(known)
+    }
+
+    /// What as many replicas have as the configuration asks for.
+    pub fn replicated(&self, current: &Current) -> Acknowledgement {
+        let Some(wanted) = self.settings().config.acknowledge.quorum() else {
+            return Acknowledgement { offset: current.backlog.published().saturating_sub(1), fsynced: None };
+        };
+        let online = || current.replicas.values().filter(|replica| replica.counts());
+        Acknowledgement {
+            offset: nth_largest(online().map(|replica| replica.acknowledged.get()), wanted).unwrap_or(0),
+            fsynced: nth_largest(online().filter_map(|replica| replica.fsynced.get()), wanted),
+        }
+    }
+
+    /// The replicas that have acknowledged `offset`.
+    pub fn replicas_with(&self, offset: u64) -> usize {
+        let current = self.current.borrow();
+        let replicas = current.replicas.values().filter(|replica| replica.counts());
+        replicas.filter(|replica| replica.acknowledged.get() >= offset).count()
+    }
+
+    /// Whether there is somebody to follow the master for. One that is `strict` refuses writes while it has no
+    /// replica that lives, so it gets none before as many as the quorum has wait for it or live.
+    pub fn has_reason_to_follow(&self, strict: bool) -> bool {
+        let Some(wanted) = self.settings().config.acknowledge.quorum() else { return true };
+        let current = self.current.borrow();
+        let lives = |replica: &Replica| {
+            replica.phase.get() == Phase::Waiting
+                || replica.lived.get().is_some_and(|lived| lived.elapsed() <= 2 * LIVES)
+        };
+        let replicas = current.replicas.values().filter(|replica| replica.dropped.get().is_none());
+        if strict {
+            replicas.filter(|replica| lives(replica)).count() >= wanted
+        } else {
+            replicas.count() > 0
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Acknowledge, Config};
+    use crate::relay::tests::{replica, take};
+    use std::rc::Rc;
+
+    fn relay(acknowledge: Acknowledge) -> Rc<Relay> {
+        let mut config = Config::of("127.0.0.1:6379", "127.0.0.1:0");
+        config.acknowledge = acknowledge;
+        let relay = Relay::new(config).expect("the configuration is in order");
+        long_ago(&relay);
+        relay
+    }
+
+    /// As if the last acknowledgement were older than any that follow each other.
+    fn long_ago(relay: &Relay) {
+        let mut current = relay.current.borrow_mut();
+        current.told_at = current.told_at.checked_sub(2 * LIVES).expect("the machine is up for longer");
+    }
+
+    fn told(relay: &Relay) -> Option<u64> {
+        relay.take_acknowledgement().map(|told| told.offset)
+    }
+
+    #[test]
+    fn no_acknowledgement_goes_beyond_what_was_published_or_back() {
+        let relay = relay(Acknowledge::replicas(1));
+        // 120 B are there, of which the last 20 are the begin of a command.
+        take(&relay, 120, 101);
+        let replica = replica(&relay, 1, Phase::Online);
+        for (offset, known) in [(60, 60), (40, 60), (101, 100), (120, 100), (u64::MAX, 100)] {
+            relay.acknowledged(&replica, offset, None);
+            assert_eq!((replica.acknowledged.get(), told(&relay)), (known, Some(known)), "{offset}");
+            long_ago(&relay);
+        }
+        take(&relay, 30, 151);
+        assert_eq!(
+            relay.replicated(&relay.current.borrow()).offset,
+            100,
+            "what nobody has is not acknowledged"
+        );
+        assert_eq!((relay.replicas_with(100), relay.replicas_with(101)), (1, 0));
+        relay.acknowledged(&replica, 150, None);
+        assert_eq!(told(&relay), Some(150));
+    }
+
+    #[test]
+    fn what_was_received_is_acknowledged_where_that_was_chosen() {
+        let relay = relay(Acknowledge::RECEIVED);
+        assert_eq!(told(&relay), Some(0));
+        take(&relay, 120, 101);
+        assert_eq!(told(&relay), Some(100));
+        assert!(relay.has_reason_to_follow(true), "it stands for itself");
+    }
+
+    #[test]
+    fn the_master_is_told_what_as_many_replicas_have_as_were_asked_for() {
+        let relay = relay(Acknowledge::replicas(2));
+        take(&relay, 100, 101);
+        let all: Vec<_> = (1..=3).map(|number| replica(&relay, number, Phase::Online)).collect();
+        relay.acknowledged(&all[0], 90, Some(80));
+        assert_eq!(told(&relay), None, "one of two lives");
+        relay.acknowledged(&all[1], 50, None);
+        let both = relay.take_acknowledgement();
+        assert_eq!(both, Some(Acknowledgement { offset: 50, fsynced: None }), "one of two has it on disk");
+        long_ago(&relay);
+        relay.acknowledged(&all[2], 70, Some(60));
+        assert_eq!(
+            relay.take_acknowledgement().map(|told| (told.offset, told.fsynced)),
+            Some((70, Some(60)))
+        );
+        long_ago(&relay);
+        // One that loads lives, and has nothing that counts.
+        let loading = replica(&relay, 4, Phase::Loading);
+        loading.acknowledged.set(100);
+        relay.lives(&loading);
+        assert_eq!(told(&relay), Some(70));
+        all[0].drop_for("of this test");
+        assert_eq!(relay.replicas_with(50), 2);
+        assert_eq!(relay.replicas_with(51), 1);
+    }
+
+    #[test]
+    fn a_replica_that_falls_silent_is_told_once() {
+        let relay = relay(Acknowledge::replicas(1));
+        take(&relay, 100, 101);
+        let replica = replica(&relay, 1, Phase::Online);
+        relay.acknowledged(&replica, 100, None);
+        assert_eq!(told(&relay), Some(100));
+        long_ago(&relay);
+        let heard = replica.lived.get().and_then(|lived| lived.checked_sub(3 * LIVES));
+        replica.lived.set(heard);
+        assert_eq!(told(&relay), None, "it was not heard since");
+        // Nor is a question of the master's answered for it.
+        relay.current.borrow_mut().asked_at = Some(90);
+        assert_eq!(told(&relay), None);
+        assert!(!relay.has_reason_to_follow(true));
+        assert!(relay.has_reason_to_follow(false), "its connection is there");
+    }
+
+    #[test]
+    fn a_master_that_asks_is_answered_once_it_is_so() {
+        let relay = relay(Acknowledge::replicas(1));
+        take(&relay, 100, 101);
+        let replica = replica(&relay, 1, Phase::Online);
+        relay.acknowledged(&replica, 70, None);
+        assert_eq!(told(&relay), Some(70));
+        relay.current.borrow_mut().asked_at = Some(80);
+        relay.current.borrow_mut().asked_fsync_at = Some(80);
+        relay.acknowledged(&replica, 79, None);
+        assert_eq!(told(&relay), None, "one byte is missing, and what is known was told just now");
+        relay.acknowledged(&replica, 80, Some(79));
+        assert_eq!(told(&relay), Some(80));
+        relay.acknowledged(&replica, 90, None);
+        assert_eq!(told(&relay), None, "it was asked once");
+        relay.acknowledged(&replica, 90, Some(80));
+        assert_eq!(told(&relay), Some(90), "and once for what is on disk");
+        assert_eq!(relay.current.borrow().asked_fsync_at, None);
+    }
+
+    #[test]
+    fn an_acknowledgement_is_written_with_what_is_on_disk_where_that_is_known() {
+        let mut out = Vec::new();
+        Acknowledgement { offset: 7, fsynced: None }.write(&mut out);
+        Acknowledgement { offset: 8, fsynced: Some(6) }.write(&mut out);
+        let plain = "*3\r\n$8\r\nREPLCONF\r\n$3\r\nACK\r\n$1\r\n7\r\n";
+        let with = "*5\r\n$8\r\nREPLCONF\r\n$3\r\nACK\r\n$1\r\n8\r\n$4\r\nFACK\r\n$1\r\n6\r\n";
+        assert_eq!(String::from_utf8(out).unwrap(), [plain, with].concat());
+    }
+}

@@ -1,0 +1,95 @@
+//! What a master says of itself before it is followed: its history, the one that it went on from, and whether it
+//! refuses writes while no replica lives. It is the text of INFO, which a user without `+info` does not get.
+
+use crate::handshake::ReplicationId;
+
+/// The answer to INFO replication.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct History {
+    /// The history's name.
+    pub id: ReplicationId,
+    /// Its name before the last promotion; [`ReplicationId::NONE`] without one.
+    pub second_id: ReplicationId,
+    /// The first offset that `second_id` does not cover; 0 without one.
+    pub second_offset: u64,
+    /// The oldest byte that the master can send, where it keeps any.
+    pub first: Option<u64>,
+    /// The next byte that it will write.
+    pub next: u64,
+    /// Whether `min-replicas-to-write` is set: the server counts its replicas that live in this case alone.
+    pub needs_replicas: bool,
+}
+
+impl History {
+    /// Reads the text of INFO; a server that leaves out what every one has says nothing of use.
+    pub fn parse(text: &str) -> Option<History> {
+        let field = |name: &str| {
+            text.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim().to_string()))
+        };
+        let number = |name: &str| field(name)?.parse::<i64>().ok();
+        let id = field("master_replid")?.parse().ok()?;
+        let second_id = field("master_replid2").and_then(|id| id.parse().ok()).unwrap_or(ReplicationId::NONE);
+        let second_offset = number("second_repl_offset").and_then(|offset| u64::try_from(offset).ok());
+        let first = number("repl_backlog_first_byte_offset").and_then(|first| u64::try_from(first).ok());
+        let is_kept = number("repl_backlog_active") != Some(0);
+        Some(History {
+            id,
+            second_id,
+            second_offset: second_offset.filter(|_| second_id != ReplicationId::NONE).unwrap_or(0),
+            first: first.filter(|first| *first > 0 && is_kept),
+            next: u64::try_from(number("master_repl_offset")?).ok()? + 1,
+            needs_replicas: field("min_slaves_good_slaves").is_some(),
+        })
+    }
+
+    /// Whether the master can go on from byte `from` of history `id`.
+    pub fn resumes(&self, id: ReplicationId, from: u64) -> bool {
+        let is_known = id == self.id || id == self.second_id && from <= self.second_offset;
+        is_known && self.first.is_some_and(|first| (first..=self.next).contains(&from))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(more: &str) -> String {
+        format!(
+            "# Replication\r\nrole:master\r\nmaster_replid:{}\r\nmaster_replid2:{}\r\nmaster_repl_offset:900\r\n\
+             second_repl_offset:500\r\nrepl_backlog_active:1\r\nrepl_backlog_first_byte_offset:300\r\n{more}",
+            "a".repeat(40),
+            "b".repeat(40)
+        )
+    }
+
+    #[test]
+    fn a_master_resumes_what_it_has_of_both_histories() {
+        let history = History::parse(&text("")).unwrap();
+        assert!(!history.needs_replicas);
+        let [a, b, c] = ["a", "b", "c"].map(|digit| digit.repeat(40).parse().unwrap());
+        for (id, from, resumes) in [
+            (a, 300, true),
+            (a, 901, true),
+            (a, 299, false),
+            (a, 902, false),
+            (b, 500, true),
+            (b, 501, false),
+            (c, 500, false),
+            (ReplicationId::NONE, 300, false),
+        ] {
+            assert_eq!(history.resumes(id, from), resumes, "{id} {from}");
+        }
+    }
+
+    #[test]
+    fn one_without_a_second_history_or_a_backlog_resumes_less() {
+        let alone = text("").replace(&"b".repeat(40), &"0".repeat(40)).replace("offset:500", "offset:-1");
+        let history = History::parse(&alone).unwrap();
+        assert_eq!((history.second_id, history.second_offset), (ReplicationId::NONE, 0));
+        assert!(!history.resumes(ReplicationId::NONE, 0));
+        let none = History::parse(&text("").replace("active:1", "active:0")).unwrap();
+        assert!(!none.resumes(none.id, 300));
+        assert!(History::parse(&text("min_slaves_good_slaves:0\r\n")).unwrap().needs_replicas);
+        assert_eq!(History::parse("role:master\r\n"), None);
+    }
+}
