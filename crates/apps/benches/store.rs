@@ -62,10 +62,10 @@ fn simulated(router: &Arc<Router>, placement: Placement, spread: &Spread) {
 
 fn twin(criterion: &mut Criterion) {
     let router = router();
-    let both = Spread::Split(Placement::A5Send, Placement::A4);
-    simulated(&router, Placement::A5Send, &both);
-    simulated(&router, Placement::A4, &Spread::One);
-    let options = common::options(Placement::A5Send);
+    let both = Spread::Split(Placement::SocCacheSend, Placement::SplitOneSided);
+    simulated(&router, Placement::SocCacheSend, &both);
+    simulated(&router, Placement::SplitOneSided, &Spread::One);
+    let options = common::options(Placement::SocCacheSend);
     let load = common::load(common::workload_c(), 40, both, Time::from_us(100));
     criterion.bench_function("twin: 11 clients, 400 us of YCSB C", |bencher| {
         bencher.iter(|| common::run(&router, &options, &load));
@@ -74,7 +74,7 @@ fn twin(criterion: &mut Criterion) {
 
 fn one_process(criterion: &mut Criterion) {
     for placement in Placement::ALL {
-        criterion.bench_function(&format!("local: a get by {placement:?}"), |bencher| {
+        criterion.bench_function(&format!("local: a get by {placement}"), |bencher| {
             bencher.iter_custom(|gets| common::local_gets(placement, gets));
         });
     }

@@ -2,8 +2,9 @@
 
 mod common;
 
+use offpath_apps::Stop;
 use offpath_apps::kv::{
-    self, DriveError, Home, KvError, Load, Options, Placement, Report, Served, Shared, Spread, Stop,
+    self, DriveError, Home, KvError, Load, Options, Placement, Report, Served, Shared, Spread,
 };
 use offpath_fabric::local::{Clock, Local, LocalFabric};
 use offpath_fabric::{Fabric, Role, World};
@@ -50,7 +51,7 @@ fn judge(workload: &Workload, report: &Report) {
 #[test]
 fn every_workload_without_scans_runs_in_every_world() {
     for letter in ['a', 'b', 'c', 'd', 'f'] {
-        for (placement, put_records) in [(Placement::A1, true), (Placement::A5Read, false)] {
+        for (placement, put_records) in [(Placement::HostOneSided, true), (Placement::SocCacheRead, false)] {
             let workload = shipped(letter);
             let mut options = Options::of_workload(&workload).expect("it fits").placed(placement);
             // Every client inserts as much as the workload says.
@@ -76,16 +77,16 @@ fn every_workload_without_scans_runs_in_every_world() {
 #[test]
 fn gets_are_spread_as_a_plan_says() {
     let workload = shipped('c');
-    let mut options = Options::of_workload(&workload).expect("it fits").placed(Placement::A4);
+    let mut options = Options::of_workload(&workload).expect("it fits").placed(Placement::SplitOneSided);
     options.warm = 300;
-    let shares = vec![(Placement::A5Read, 0.76), (Placement::A5Send, 0.24)];
+    let shares = vec![(Placement::SocCacheRead, 0.76), (Placement::SocCacheSend, 0.24)];
     let load = Load { spread: Spread::Shares(shares), ..Load::of_workload(workload.clone()) };
     let run = Local::new(7).clock(Clock::Manual).run(kv::roles(&options, &load, &Shared::new(3), None));
     let report = add_up(run.expect("the run ends").outcomes);
     judge(&workload, &report);
-    assert!((report.share(Placement::A5Read) - 0.76).abs() < 0.02);
+    assert!((report.share(Placement::SocCacheRead) - 0.76).abs() < 0.02);
     assert_eq!(report.gets.values().sum::<u64>(), 6000);
-    assert_eq!(report.share(Placement::A4), 0.0);
+    assert_eq!(report.share(Placement::SplitOneSided), 0.0);
 }
 
 /// What a run says of the card's cache: nearly all gets of one that holds nearly every record, some of one that fills as it is
@@ -102,16 +103,16 @@ fn gets_that_the_cache_served_are_counted() {
         let run = Local::new(7).clock(Clock::Manual).run(kv::roles(&options, &load, &Shared::new(2), None));
         add_up(run.expect("the run ends").outcomes)
     };
-    for placement in [Placement::A5Read, Placement::A5Send] {
+    for placement in [Placement::SocCacheRead, Placement::SocCacheSend] {
         let (full, empty) = (report(1000, placement), report(0, placement));
         let ratio = |report: &Report| report.cache_hit_ratio(placement).expect("it looks into the cache");
         assert!(ratio(&full) > 0.97, "{placement:?} {}", ratio(&full));
         // The card sees a key asked for only where it is asked: nobody fills a cache by READs.
         let filled = if placement.asks_the_card() { 0.05..0.95 } else { 0.0..0.001 };
         assert!(filled.contains(&ratio(&empty)), "{placement:?} {}", ratio(&empty));
-        assert_eq!(full.cache_hit_ratio(Placement::A4), None, "no get took it");
+        assert_eq!(full.cache_hit_ratio(Placement::SplitOneSided), None, "no get took it");
     }
-    assert_eq!(report(1000, Placement::A4).cache_hit_ratio(Placement::A4), None);
+    assert_eq!(report(1000, Placement::SplitOneSided).cache_hit_ratio(Placement::SplitOneSided), None);
 }
 
 #[test]
@@ -133,14 +134,14 @@ fn what_cannot_run_is_refused_by_name() {
 #[test]
 fn a_run_of_another_home_is_refused() {
     let workload = shipped('c');
-    let options = Options::of_workload(&workload).expect("it fits").placed(Placement::A1);
-    let spread = Spread::Split(Placement::A5Send, Placement::A4);
+    let options = Options::of_workload(&workload).expect("it fits").placed(Placement::HostOneSided);
+    let spread = Spread::Split(Placement::SocCacheSend, Placement::SplitOneSided);
     let load = Load { spread, ..Load::of_workload(workload) };
     let run = Local::new(7).clock(Clock::Manual).run(kv::roles(&options, &load, &Shared::new(2), None));
     let run = run.expect("the run ends");
     for outcome in run.outcomes.into_iter().filter(|outcome| outcome.name.role == "client") {
         let refused = outcome.end.finished().expect("it ended").expect_err("it has no index on the card");
-        let (asked, needed) = (Placement::A5Send, Home::Soc);
+        let (asked, needed) = (Placement::SocCacheSend, Home::Soc);
         assert_eq!(refused, DriveError::Store(KvError::WrongHome { asked, needed }));
     }
 }
@@ -155,7 +156,7 @@ enum Part {
 #[test]
 fn servers_end_when_they_are_asked_to() {
     let workload = shipped('a');
-    let options = Options::of_workload(&workload).expect("it fits").placed(Placement::A3);
+    let options = Options::of_workload(&workload).expect("it fits").placed(Placement::SocIndex);
     let stop = Stop::default();
     let server = |home: Home| {
         let (options, stop) = (options.clone(), stop.clone());

@@ -112,7 +112,7 @@ proptest! {
 
 #[test]
 fn placements_of_one_home_serve_one_store() {
-    let mut options = Options::sized(100, 64).placed(Placement::A5Send);
+    let mut options = Options::sized(100, 64).placed(Placement::SocCacheSend);
     options.preload = 100;
     with_client(options, |fabric, options| async move {
         let mut client = Client::connect(&fabric, &options).await?;
@@ -134,7 +134,7 @@ fn placements_of_one_home_serve_one_store() {
 
 #[test]
 fn a_full_store_refuses_and_keeps_what_it_has() {
-    for placement in [Placement::A1, Placement::A4] {
+    for placement in [Placement::HostOneSided, Placement::SplitOneSided] {
         let mut options = Options::sized(10, 16).placed(placement);
         options.layout.slots = 10 + SPARE_SLOTS;
         with_client(options, |fabric, options| async move {
@@ -217,7 +217,7 @@ fn a_server_of_another_layout_is_refused() {
     let server = options.clone();
     let host = Role::new("host", 0, move |fabric| kv::host(fabric, server.clone())).in_background();
     let client = Role::new("client", 0, move |fabric: LocalFabric| async move {
-        Client::connect(&fabric, &Options::sized(10, 16).placed(Placement::A1)).await.map(|_| ())
+        Client::connect(&fabric, &Options::sized(10, 16).placed(Placement::HostOneSided)).await.map(|_| ())
     });
     let run = Local::new(1).clock(Clock::Manual).run(vec![host, client]).expect("the run ends");
     let end = run.outcomes.into_iter().nth(1).and_then(|outcome| outcome.end.finished());
@@ -226,7 +226,7 @@ fn a_server_of_another_layout_is_refused() {
 
 #[test]
 fn a_missing_engine_is_refused_and_not_emulated() {
-    let mut options = Options::sized(10, 16).placed(Placement::A3);
+    let mut options = Options::sized(10, 16).placed(Placement::SocIndex);
     options.fetch = Fetch::Engine("dma".into());
     let (of_host, of_soc) = (options.clone(), options);
     let host = Role::new("host", 0, move |fabric| kv::host(fabric, of_host.clone())).in_background();

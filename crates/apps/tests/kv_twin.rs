@@ -62,35 +62,35 @@ fn listed(router: &Router, placement: Placement) -> BTreeMap<String, f64> {
         demand.add(&route.demand(router));
     };
     let (client, card) = match placement {
-        Placement::A1 => {
+        Placement::HostOneSided => {
             verb(Verb::Read, "client-host", 64);
             verb(Verb::Read, "client-host", 80);
             (300, 0)
         }
-        Placement::A2 => {
+        Placement::SocLookup => {
             verb(Verb::SendDatagram, "client-soc", 16);
             verb(Verb::Read, "soc-host-dma", 64);
             verb(Verb::Read, "soc-host-dma", 80);
             verb(Verb::SendDatagram, "soc-client", 80);
             (150, 80)
         }
-        Placement::A3 => {
+        Placement::SocIndex => {
             verb(Verb::SendDatagram, "client-soc", 16);
             verb(Verb::Read, "soc-host-dma", 80);
             verb(Verb::SendDatagram, "soc-client", 80);
             (150, 80)
         }
-        Placement::A4 => {
+        Placement::SplitOneSided => {
             verb(Verb::Read, "client-soc", 64);
             verb(Verb::Read, "client-host", 80);
             (300, 0)
         }
-        Placement::A5Read => {
+        Placement::SocCacheRead => {
             verb(Verb::Read, "client-soc", 64);
             verb(Verb::Read, "client-soc", 80);
             (300, 0)
         }
-        Placement::A5Send => {
+        Placement::SocCacheSend => {
             verb(Verb::SendDatagram, "client-soc", 16);
             verb(Verb::SendDatagram, "soc-client", 80);
             (150, 80)
@@ -138,9 +138,11 @@ fn reached(router: &Arc<Router>, placement: Placement, spread: Spread, window: T
 fn the_coded_store_reaches_what_the_design_predicts() {
     let router = common::router();
     // Predictions of the step lists in millions of gets a second, and how far they may be off.
-    for (placement, predicted, tolerance) in
-        [(Placement::A1, 50.0, 0.05), (Placement::A4, 76.6, 0.05), (Placement::A5Send, 17.8, 0.05)]
-    {
+    for (placement, predicted, tolerance) in [
+        (Placement::HostOneSided, 50.0, 0.05),
+        (Placement::SplitOneSided, 76.6, 0.05),
+        (Placement::SocCacheSend, 17.8, 0.05),
+    ] {
         let report = reached(&router, placement, Spread::One, Time::from_us(200));
         let rate = report.per_second() / 1e6;
         let events = report.events_per_operation().expect("the twin counts");
@@ -155,7 +157,7 @@ fn the_coded_store_reaches_what_the_design_predicts() {
 #[test]
 fn clients_split_themselves_as_well_as_the_best_share() {
     let router = common::router();
-    let (card, reads) = (Placement::A5Send, Placement::A4);
+    let (card, reads) = (Placement::SocCacheSend, Placement::SplitOneSided);
     let mut best = (0.0, 0);
     for percent in [10, 15, 20, 25, 30, 35] {
         let shares = vec![(card, f64::from(percent)), (reads, f64::from(100 - percent))];
@@ -188,7 +190,7 @@ const WINDOW: Time = Time::from_us(250);
 #[test]
 fn clients_settle_again_when_the_load_doubles_or_halves() {
     let router = common::router();
-    let (card, reads) = (Placement::A5Send, Placement::A4);
+    let (card, reads) = (Placement::SocCacheSend, Placement::SplitOneSided);
     let options = store::options(card);
     let shared = Shared::new(CLIENTS);
     shared.active.set(20);

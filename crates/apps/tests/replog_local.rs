@@ -13,7 +13,7 @@ use offpath_twin::TwinFabric;
 use std::path::Path;
 
 fn alone() -> Options {
-    Options { chunk_bytes: 100, segment_bytes: 1000, ..Options::new(Alternative::A3, Vec::new()) }
+    Options { chunk_bytes: 100, segment_bytes: 1000, ..Options::new(Alternative::HostWrites, Vec::new()) }
 }
 
 /// Runs one role on the files below `directory`.
@@ -245,7 +245,10 @@ fn a_load_on_real_files_ends_and_every_replica_has_it() {
         chunk_bytes: 4096,
         segment_bytes: 1 << 16,
         digestion: Digestion::Keep,
-        ..Options::new(Alternative::A2, vec![RoleName::new("backup", 0), RoleName::new("backup", 1)])
+        ..Options::new(
+            Alternative::CardPullsByEngine,
+            vec![RoleName::new("backup", 0), RoleName::new("backup", 1)],
+        )
     };
     let load = Load { sessions: 4, writes: 4, bytes: 20_000, compressible_percent: 50 };
     let [of_first, of_second, of_card] = [options.clone(), options.clone(), options.clone()];
@@ -330,7 +333,7 @@ fn a_primary_without_its_files_is_refused_and_goes_on_with_those_of_a_backup() {
     let options = || Options {
         chunk_bytes: 100,
         segment_bytes: 1000,
-        ..Options::new(Alternative::A3, vec![RoleName::new("backup", 0)])
+        ..Options::new(Alternative::HostWrites, vec![RoleName::new("backup", 0)])
     };
     let written = |writes: u8| {
         let host = Role::new("host", 0, move |fabric: LocalFabric| async move {
@@ -398,7 +401,7 @@ fn a_backup_with_a_full_disk_ends_with_its_error_and_goes_on_once_there_is_room(
     let options = Options {
         chunk_bytes: 100,
         segment_bytes: 1000,
-        ..Options::new(Alternative::A3, vec![RoleName::new("backup", 0)])
+        ..Options::new(Alternative::HostWrites, vec![RoleName::new("backup", 0)])
     };
     let of_backup = options.clone();
     let backup = Role::new("backup", 0, move |fabric: TwinFabric| {
@@ -435,8 +438,11 @@ fn a_backup_with_a_full_disk_ends_with_its_error_and_goes_on_once_there_is_room(
 fn a_backup_that_lost_its_files_gets_the_log_from_the_one_before_it_without_a_write() {
     let directory = tempfile::tempdir().expect("a directory");
     let chain = || vec![RoleName::new("backup", 0), RoleName::new("backup", 1)];
-    let options =
-        move || Options { chunk_bytes: 100, segment_bytes: 1000, ..Options::new(Alternative::A3, chain()) };
+    let options = move || Options {
+        chunk_bytes: 100,
+        segment_bytes: 1000,
+        ..Options::new(Alternative::HostWrites, chain())
+    };
     let write = |writes: u8| {
         let host = Role::new("host", 0, move |fabric: LocalFabric| async move {
             let primary = Primary::open(&fabric, &options()).await?;

@@ -68,8 +68,8 @@ fn recorded(router: &Arc<Router>, options: &Options, chunks: u64) -> Recorded {
 /// The demand of the design's step lists: the verbs that carry the chunk.
 fn listed(router: &Router, alternative: Alternative) -> BTreeMap<String, f64> {
     let steps: &[(Verb, &str)] = match alternative {
-        Alternative::A1 => &[(Verb::Read, "soc-host"), (Verb::Write, "soc-backup")],
-        Alternative::A2 => &[(Verb::Read, "soc-host-dma"), (Verb::Write, "soc-backup")],
+        Alternative::CardPullsByRead => &[(Verb::Read, "soc-host"), (Verb::Write, "soc-backup")],
+        Alternative::CardPullsByEngine => &[(Verb::Read, "soc-host-dma"), (Verb::Write, "soc-backup")],
         _ => &[(Verb::Write, "host-backup")],
     };
     let mut demand = Demand::default();
@@ -85,7 +85,8 @@ fn listed(router: &Router, alternative: Alternative) -> BTreeMap<String, f64> {
 #[test]
 fn the_coded_log_demands_what_its_step_lists_say() {
     let router = common::router();
-    for alternative in [Alternative::A1, Alternative::A2, Alternative::A3] {
+    for alternative in [Alternative::CardPullsByRead, Alternative::CardPullsByEngine, Alternative::HostWrites]
+    {
         let options = options(alternative);
         let (few, many) = (recorded(&router, &options, 4), recorded(&router, &options, 4 + 64));
         let mut coded: BTreeMap<String, f64> = BTreeMap::new();
@@ -153,9 +154,11 @@ fn gbits_per_second(driven: &Driven) -> f64 {
 fn the_coded_log_reaches_what_the_design_predicts() {
     let router = common::router();
     // What the plan of the step lists gives for each alternative alone, in Gbit/s.
-    for (alternative, predicted) in
-        [(Alternative::A1, 115.0), (Alternative::A2, 133.0), (Alternative::A3, 191.0)]
-    {
+    for (alternative, predicted) in [
+        (Alternative::CardPullsByRead, 115.0),
+        (Alternative::CardPullsByEngine, 133.0),
+        (Alternative::HostWrites, 191.0),
+    ] {
         let options = Options { slots: 16, ..options(alternative) };
         let driven = driven(&router, &options, MANY, 0);
         let rate = gbits_per_second(&driven);
@@ -178,15 +181,15 @@ fn card_and_host_together_beat_the_card() {
         );
         (rate, driven.by_card, driven.by_card + driven.by_host)
     };
-    let (alone, ..) = rate(Alternative::A2, 16, None);
-    let (greedy, by_card, all) = rate(Alternative::A2AndA3, 8, None);
+    let (alone, ..) = rate(Alternative::CardPullsByEngine, 16, None);
+    let (greedy, by_card, all) = rate(Alternative::EngineAndHost, 8, None);
     assert!(
         greedy > alone && by_card > 0 && by_card < all,
         "{greedy:.1} Gbit/s, {alone:.1} by the card alone"
     );
     let mut before = f64::INFINITY;
     for share in [25, 50, 75] {
-        let (planned, by_card, all) = rate(Alternative::A2AndA3, 16, Some(share));
+        let (planned, by_card, all) = rate(Alternative::EngineAndHost, 16, Some(share));
         assert_eq!(by_card, all * u64::from(share) / 100);
         assert!(
             planned > alone && planned < before * 1.05,
@@ -225,7 +228,9 @@ fn the_hosts_time_is_told_by_part() {
         );
         parts
     };
-    let [a1, a2, a3] = [Alternative::A1, Alternative::A2, Alternative::A3].map(|one| parts(one, false));
+    let [a1, a2, a3] =
+        [Alternative::CardPullsByRead, Alternative::CardPullsByEngine, Alternative::HostWrites]
+            .map(|one| parts(one, false));
     // The file system's part is what it was told to cost, whoever carries the chunks.
     for one in [a1, a2, a3] {
         assert_eq!(one.file_system, Time::from_ps(load.writes * load.bytes * 250));
@@ -234,7 +239,8 @@ fn the_hosts_time_is_told_by_part() {
     }
     // One hop less is less to wait for (wei2023 §5.1, W240).
     assert!(a3.wait < a2.wait && a3.wait < a1.wait);
-    let [by_card, by_host] = [Alternative::A2, Alternative::A3].map(|one| parts(one, true));
+    let [by_card, by_host] =
+        [Alternative::CardPullsByEngine, Alternative::HostWrites].map(|one| parts(one, true));
     assert_eq!(by_card.compression, Time::ZERO);
     assert!(by_host.compression >= Time::from_ps(load.writes * load.bytes * 1000));
 }
@@ -253,6 +259,7 @@ fn a_busy_host_slows_the_host_more_than_the_card() {
         rate
     };
     // Five runnable tasks for each core.
-    let [card, host] = [Alternative::A2, Alternative::A3].map(|one| rate(one, 120) / rate(one, 0));
+    let [card, host] =
+        [Alternative::CardPullsByEngine, Alternative::HostWrites].map(|one| rate(one, 120) / rate(one, 0));
     assert!(card < 1.0 && host < card, "the card keeps {card:.2} of its throughput, the host {host:.2}");
 }

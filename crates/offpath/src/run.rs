@@ -1,48 +1,37 @@
-//! The coded systems in every world: which roles run where, and what a run gives.
+//! Systems in every world: which roles run where, and what a run gives.
 //!
-//! A [`Place`] is a world that is ready to run, and [`Parts`] are the roles of a system that run in it: the
-//! [`Store`] or the [`Logged`] log with everything or with what uses the others alone, and what serves them,
-//! [`StoreServers`] and [`LogServers`].
+//! A [`Place`] is a world that is ready to run, and [`Parts`] are the roles of a system that run in it.
 //!
 //! ```
 //! use offpath::apps::kv;
-//! use offpath::run::{Place, Store, Surroundings, play};
+//! use offpath::run::{Place, play};
 //! use offpath::workload::Workload;
 //!
 //! let workload = Workload::parse("recordcount=100\noperationcount=50\n", "mine")?;
 //! let options = kv::Options::of_workload(&workload)?;
-//! let store = Store { options, load: kv::Load::of_workload(workload), shared: kv::Shared::new(1), serves: true };
-//! let ended = play(Place::Local, &store, &Surroundings { seed: 7, directory: None, engine: None })?;
-//! let (_, report) = &ended.answers[0];
+//! let clients = kv::Clients::new(options, kv::Load::of_workload(workload), 1);
+//! let (gave, _) = play(Place::Local, &clients, 7)?;
+//! let (_, report) = &gave.answers[0];
 //! assert_eq!(report.as_ref().map(kv::Report::total), Ok(50));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use offpath_apps::{kv, replog};
+use offpath_apps::system::{Answered, Gave, Parts};
 use offpath_fabric::local::Local;
-use offpath_fabric::{ConnectError, Fabric, Role, RoleName, Run, RunError, World};
+use offpath_fabric::{Fabric, Role, Run, RunError, World};
 use offpath_quantity::Time;
 use offpath_route::{Kind, Router};
 use offpath_twin::world::{Observer, Snapshot};
 use offpath_twin::{TwinFabric, TwinWorld, Usage};
 use offpath_verbs::Verbs;
-use std::cell::{Cell, RefCell};
-use std::future::{Future, poll_fn};
-use std::path::PathBuf;
-use std::pin::pin;
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
 
-/// The role of a second backup on the twin: no path runs between two machines of one kind, so it is on a
-/// client's.
-pub const TAIL: &str = "tail";
 /// The role that looks at the twin's stations when the measurement begins.
 const WATCH: &str = "watch";
 /// How often it looks whether that is so.
 const LOOK_EVERY: Time = Time::from_us(5);
-/// How often servers look whether they are to end.
-const STOP_EVERY: Time = Time::from_ms(20);
 
 /// A world that is ready to run.
 pub enum Place {
@@ -52,50 +41,6 @@ pub enum Place {
     Local,
     /// Real queue pairs.
     Verbs(Box<Verbs>),
-}
-
-/// What a run is given beside its roles.
-#[derive(Clone, Debug)]
-pub struct Surroundings {
-    /// What randomness follows from.
-    pub seed: u64,
-    /// Where files lie; `None` for a temporary directory. The twin's files are its own.
-    pub directory: Option<PathBuf>,
-    /// The copy engine of the local world.
-    pub engine: Option<String>,
-}
-
-/// Tells whether the measurement has begun.
-pub type Begun = Rc<dyn Fn() -> bool>;
-
-/// Roles of a system.
-pub trait Parts {
-    /// What a role gives.
-    type Answer: Default + 'static;
-    /// Why it gives none.
-    type Error: 'static;
-
-    /// The roles. `count_events` reads the world's counter of events where it has one.
-    fn roles<F: Fabric>(&self, count_events: Option<fn(&F) -> u64>) -> Roles<F, Self>;
-
-    /// When the measurement begins, and how long after that it counts; `None` for the whole run.
-    fn measured(&self) -> Option<(Begun, Time)> {
-        None
-    }
-}
-
-/// The roles of some parts, each of which gives an answer or an error.
-pub type Roles<F, P> = Vec<Role<F, Result<<P as Parts>::Answer, <P as Parts>::Error>>>;
-
-/// A run that ended.
-#[derive(Debug)]
-pub struct Ended<T> {
-    /// What each role gave, in the order of the roles; those that were stopped at the end gave nothing.
-    pub answers: Vec<(RoleName, T)>,
-    /// How long the run took, by the world's clock.
-    pub elapsed: Time,
-    /// How busy each station of the twin was while it was measured, the busiest first.
-    pub busy: Vec<Busiest>,
 }
 
 /// The busiest machine of its role at a station: the mean over machines would hide a full one.
@@ -113,40 +58,42 @@ pub struct Busiest {
     pub share: f64,
 }
 
-/// A run of some parts that ended.
-pub type Played<P> = Ended<Result<<P as Parts>::Answer, <P as Parts>::Error>>;
-
-/// Runs roles in a world.
-pub fn play<P: Parts>(place: Place, parts: &P, around: &Surroundings) -> Result<Played<P>, RunError> {
+/// Runs roles in a world, randomness following from `seed`: what they gave, and how busy each station of the twin was
+/// while it was measured, the busiest first.
+pub fn play<P: Parts>(place: Place, parts: &P, seed: u64) -> Result<(Gave<P>, Vec<Busiest>), RunError> {
     match place {
-        Place::Twin(router) => on_twin(&router, parts, around),
+        Place::Twin(router) => on_twin(&router, parts, seed),
         Place::Local => {
-            let mut world = Local::new(around.seed);
-            if let Some(directory) = &around.directory {
+            let mut world = Local::new(seed);
+            if let Some(directory) = parts.directory() {
                 world = world.directory(directory);
             }
-            if let Some(engine) = &around.engine {
+            if let Some(engine) = parts.engine() {
                 world = world.dma_engine(engine);
             }
-            Ok(ended(world.run(parts.roles(None))?, Vec::new()))
+            Ok((gave(world.run(parts.roles(None))?), Vec::new()))
         }
         Place::Verbs(world) => {
-            let mut world = world.seed(around.seed);
-            if let Some(directory) = &around.directory {
+            let mut world = world.seed(seed);
+            if let Some(directory) = parts.directory() {
                 world = world.directory(directory);
             }
-            Ok(ended(world.run(parts.roles(None))?, Vec::new()))
+            Ok((gave(world.run(parts.roles(None))?), Vec::new()))
         }
     }
 }
 
-fn ended<T>(run: Run<T>, busy: Vec<Busiest>) -> Ended<T> {
+fn gave<P: Parts>(run: Run<Answered<P>>) -> Gave<P> {
     let answers = run.outcomes.into_iter().filter(|outcome| outcome.name.role != WATCH);
     let answers = answers.filter_map(|outcome| Some((outcome.name, outcome.end.finished()?))).collect();
-    Ended { answers, elapsed: run.elapsed, busy }
+    Gave { answers, elapsed: run.elapsed }
 }
 
-fn on_twin<P: Parts>(router: &Arc<Router>, parts: &P, around: &Surroundings) -> Result<Played<P>, RunError> {
+fn on_twin<P: Parts>(
+    router: &Arc<Router>,
+    parts: &P,
+    seed: u64,
+) -> Result<(Gave<P>, Vec<Busiest>), RunError> {
     let observer = Observer::new();
     let mut roles =
         parts.roles(Some((|fabric: &TwinFabric| fabric.snapshot().events) as fn(&TwinFabric) -> u64));
@@ -166,10 +113,9 @@ fn on_twin<P: Parts>(router: &Arc<Router>, parts: &P, around: &Surroundings) -> 
         });
         roles.push(watch.in_background());
     }
-    let world = TwinWorld::on(router.clone(), around.seed)
-        .with_placement(WATCH, "host")
-        .with_placement(TAIL, "client")
-        .with_observer(&observer);
+    let world = TwinWorld::on(router.clone(), seed).with_placement(WATCH, "host").with_observer(&observer);
+    let placed = parts.about().placed.iter();
+    let world = placed.fold(world, |world, (role, at)| world.with_placement(role, at));
     let run = world.run(roles)?;
     let of = |usage: Usage| {
         let station = &router.stations()[usage.station.index()];
@@ -188,215 +134,5 @@ fn on_twin<P: Parts>(router: &Arc<Router>, parts: &P, around: &Surroundings) -> 
     busy.sort_by(|one, other| {
         other.share.total_cmp(&one.share).then_with(|| one.station.cmp(&other.station))
     });
-    Ok(ended(run, busy))
-}
-
-/// YCSB against the key-value store.
-pub struct Store {
-    /// The store's shape.
-    pub options: kv::Options,
-    /// What each client does.
-    pub load: kv::Load,
-    /// What the clients share; it says how many there are.
-    pub shared: Rc<kv::Shared>,
-    /// Whether host and card run here as well.
-    pub serves: bool,
-}
-
-impl Parts for Store {
-    type Answer = kv::Report;
-    type Error = kv::DriveError;
-
-    fn roles<F: Fabric>(&self, count_events: Option<fn(&F) -> u64>) -> Roles<F, Store> {
-        let mut roles = kv::roles(&self.options, &self.load, &self.shared, count_events);
-        let homes = homes_of(self.options.placement);
-        roles.retain(|role| {
-            let home = homes.iter().any(|home| home.role() == role.name.role);
-            role.main || (self.serves && home)
-        });
-        roles
-    }
-
-    fn measured(&self) -> Option<(Begun, Time)> {
-        let shared = self.shared.clone();
-        let sessions = u64::from(shared.clients) * u64::from(self.load.sessions);
-        Some((Rc::new(move || shared.ready.get() >= sessions || shared.stop.is_asked()), self.load.warm_up))
-    }
-}
-
-/// The sides of the memory server that a placement uses: without a card where it needs none.
-pub fn homes_of(placement: kv::Placement) -> Vec<kv::Home> {
-    match placement {
-        kv::Placement::A1 => vec![kv::Home::Host],
-        _ => vec![kv::Home::Host, kv::Home::Soc],
-    }
-}
-
-/// Whether a peer may be there yet.
-fn is_early(error: &ConnectError) -> bool {
-    matches!(error, ConnectError::Timeout { .. })
-}
-
-/// Sides of the store's memory server, which run until they are asked to stop.
-pub struct StoreServers {
-    /// The store's shape.
-    pub options: kv::Options,
-    /// Which sides.
-    pub homes: Vec<kv::Home>,
-    /// Asks for the end.
-    pub stop: kv::Stop,
-}
-
-impl Parts for StoreServers {
-    type Answer = kv::Served;
-    type Error = kv::KvError;
-
-    fn roles<F: Fabric>(&self, _count_events: Option<fn(&F) -> u64>) -> Roles<F, StoreServers> {
-        let of = |home: &kv::Home| {
-            let (home, options, stop) = (*home, self.options.clone(), self.stop.clone());
-            Role::new(home.role(), 0, move |fabric: F| {
-                let (options, stop) = (options.clone(), stop.clone());
-                async move {
-                    let served = loop {
-                        match kv::serve(fabric.clone(), home, options.clone(), &stop).await {
-                            // The host may be started after its card.
-                            Err(kv::KvError::Connect(error)) if is_early(&error) && !stop.is_asked() => {
-                                fabric.sleep(STOP_EVERY).await;
-                            }
-                            served => break served,
-                        }
-                    };
-                    // One side alone serves nobody.
-                    stop.ask();
-                    served
-                }
-            })
-        };
-        self.homes.iter().map(of).collect()
-    }
-}
-
-/// Writes to the replicated log.
-pub struct Logged {
-    /// The log's shape.
-    pub options: replog::Options,
-    /// What is written.
-    pub load: replog::Load,
-    /// Whether card and backups run here as well.
-    pub serves: bool,
-}
-
-/// The roles beside the primary that a log uses.
-pub fn followers_of(options: &replog::Options) -> Vec<RoleName> {
-    let needs_card = options.alternative != replog::Alternative::A3 && !options.chain.is_empty();
-    needs_card.then(|| RoleName::new("soc", 0)).into_iter().chain(options.chain.iter().cloned()).collect()
-}
-
-/// What a role beside the primary does; it ends by an error alone.
-async fn follow<F: Fabric>(fabric: F, options: replog::Options) -> Result<(), replog::LogError> {
-    if fabric.role().role == "soc" {
-        replog::card(fabric, options).await
-    } else {
-        replog::backup(fabric, options).await
-    }
-}
-
-/// Whether one of the others of a log has ended, and who waits to hear of it.
-#[derive(Default)]
-struct Lost {
-    is_lost: Cell<bool>,
-    waker: RefCell<Option<Waker>>,
-}
-
-impl Lost {
-    fn tell(&self) {
-        self.is_lost.set(true);
-        if let Some(waker) = self.waker.borrow_mut().take() {
-            waker.wake();
-        }
-    }
-
-    /// What `work` gives, or nothing where another ended before: a primary waits for a backup that is down, and one
-    /// that ended in this very run does not come back.
-    async fn or<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        let mut work = pin!(work);
-        poll_fn(|context| {
-            if let Poll::Ready(answer) = work.as_mut().poll(context) {
-                return Poll::Ready(Some(answer));
-            }
-            self.waker.replace(Some(context.waker().clone()));
-            if self.is_lost.get() { Poll::Ready(None) } else { Poll::Pending }
-        })
-        .await
-    }
-}
-
-impl Parts for Logged {
-    type Answer = Option<replog::Driven>;
-    type Error = replog::LogError;
-
-    fn roles<F: Fabric>(&self, _count_events: Option<fn(&F) -> u64>) -> Roles<F, Logged> {
-        let (options, load) = (self.options.clone(), self.load);
-        let lost: Rc<Lost> = Rc::default();
-        let heard = lost.clone();
-        let mut roles = vec![Role::new("host", 0, move |fabric: F| {
-            let (options, heard) = (options.clone(), heard.clone());
-            async move { heard.or(replog::drive(&fabric, &options, &load)).await.transpose() }
-        })];
-        if self.serves {
-            roles.extend(followers_of(&self.options).into_iter().map(|name| {
-                let (options, lost) = (self.options.clone(), lost.clone());
-                let function = move |fabric: F| {
-                    let (options, lost) = (options.clone(), lost.clone());
-                    async move {
-                        let ended = follow(fabric, options).await;
-                        lost.tell();
-                        ended.map(|()| None)
-                    }
-                };
-                Role::new(&name.role, name.instance, function).in_background()
-            }));
-        }
-        roles
-    }
-}
-
-/// The card or backups of a log, which run until they are asked to stop.
-pub struct LogServers {
-    /// The log's shape.
-    pub options: replog::Options,
-    /// Which roles.
-    pub names: Vec<RoleName>,
-    /// Asks for the end.
-    pub stop: kv::Stop,
-}
-
-impl Parts for LogServers {
-    type Answer = ();
-    type Error = replog::LogError;
-
-    fn roles<F: Fabric>(&self, _count_events: Option<fn(&F) -> u64>) -> Roles<F, LogServers> {
-        let of = |name: &RoleName| {
-            let (options, stop) = (self.options.clone(), self.stop.clone());
-            let function = move |fabric: F| {
-                let (options, stop) = (options.clone(), stop.clone());
-                async move {
-                    let ended = follow(fabric, options).await;
-                    // What has failed is told, and not waited for.
-                    stop.ask();
-                    ended
-                }
-            };
-            Role::new(&name.role, name.instance, function).in_background()
-        };
-        let stop = self.stop.clone();
-        let until = Role::new("stop", 0, move |fabric: F| {
-            let stop = stop.clone();
-            async move {
-                stop.wait(&fabric, STOP_EVERY).await;
-                Ok(())
-            }
-        });
-        self.names.iter().map(of).chain([until]).collect()
-    }
+    Ok((gave(run), busy))
 }

@@ -1,23 +1,25 @@
-//! Seeded faults against the coded systems on the twin, and the judgement of what they kept.
+//! Seeded faults against a system on the twin, and the judgement of what it kept.
 //!
-//! A [`Trial`] is what one seed draws: what the system's users do, and what befalls them. Playing it is
-//! deterministic, so a seed that fails fails again.
+//! A [`Case`] is what one seed draws: what the system's users do, and what befalls them. Playing it is
+//! deterministic, so a seed that fails fails again. What is drawn and how it is checked, each system says
+//! itself ([`Trial`]).
 //!
 //! ```
+//! use offpath::apps::kv::Kv;
 //! use offpath::profile::{Library, Request};
 //! use offpath::route::Router;
-//! use offpath::torture::{Subject, Trial};
+//! use offpath::torture::Case;
 //!
 //! let system = Library::builtin().load(&Request { device: "bluefield2", ..Request::default() })?;
 //! let router = std::sync::Arc::new(Router::new(&system)?);
-//! let trial = Trial::of(Subject::Kv, 7, None)?;
-//! let tally = trial.play(&router, &trial.schedule)?;
+//! let case = Case::<Kv>::of(7, None)?;
+//! let tally = case.play(&router, &case.schedule)?;
 //! assert!(tally.operations > 100);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use offpath_apps::torture::{Fault, Menu, Schedule, Trouble, log, shrink, store};
-use offpath_apps::{kv, replog};
+use offpath_apps::system::{About, System};
+use offpath_apps::torture::{Fault, PROCESSOR, Schedule, Tally, Trial, Trouble, shrink};
 use offpath_fabric::{RoleName, World};
 use offpath_profile::ProfileError;
 use offpath_quantity::Time;
@@ -25,58 +27,6 @@ use offpath_route::Router;
 use offpath_twin::world::{Crash, Crashing, SlowStation};
 use offpath_twin::{Crossing, Faults, Retransmission, Rule, TwinWorld};
 use std::sync::Arc;
-
-/// A system that is put under faults.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Subject {
-    /// The key-value store: its histories are linearizable, and nothing becomes unreadable.
-    Kv,
-    /// The replicated log: nothing acknowledged is lost or reordered, replicas are equal byte for byte.
-    Replog,
-}
-
-impl Subject {
-    /// All of them, by the names that a command line uses.
-    pub const NAMES: [(&str, Subject); 2] = [("kv", Subject::Kv), ("replog", Subject::Replog)];
-
-    /// The name that a command line uses.
-    pub fn name(self) -> &'static str {
-        match self {
-            Subject::Kv => "kv",
-            Subject::Replog => "replog",
-        }
-    }
-
-    /// What is promised.
-    pub fn promise(self) -> &'static str {
-        match self {
-            Subject::Kv => "every history is linearizable, and every key can be read at the end",
-            Subject::Replog => {
-                "nothing acknowledged is lost or reordered, and replicas are equal byte for byte"
-            }
-        }
-    }
-
-    /// The mistakes that can be planted in it, to see that they are found.
-    pub fn mistakes(self) -> Vec<String> {
-        match self {
-            Subject::Kv => kv::Planted::ALL.iter().map(|bug| kebab(&format!("{bug:?}"))).collect(),
-            Subject::Replog => replog::Planted::ALL.iter().map(|bug| kebab(&format!("{bug:?}"))).collect(),
-        }
-    }
-}
-
-/// `NoVersionCheck` as `no-version-check`.
-fn kebab(name: &str) -> String {
-    let mut text = String::new();
-    for letter in name.chars() {
-        if letter.is_uppercase() && !text.is_empty() {
-            text.push('-');
-        }
-        text.extend(letter.to_lowercase());
-    }
-    text
-}
 
 /// Why there is no trial, or no verdict.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -122,168 +72,82 @@ pub enum TortureError {
 #[error("{0}")]
 pub struct Broken(String);
 
-/// What a trial that held did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Operations of the users: gets, puts and deletes, or writes to the log.
-    pub operations: u64,
-    /// Of those, how many ended in an error or were never acknowledged.
-    pub unacknowledged: u64,
-    /// The CRC-32 of what was seen, the store's history or the log's files: equal runs have equal ones.
-    pub checksum: u32,
-}
-
+/// What one seed draws for a system.
 #[derive(Clone, Debug)]
-enum Plan {
-    Kv(store::Plan),
-    Replog(log::Plan),
-}
-
-/// What one seed draws.
-#[derive(Clone, Debug)]
-pub struct Trial {
+pub struct Case<S: System> {
     /// The seed.
     pub seed: u64,
     /// Its faults.
     pub schedule: Schedule,
-    plan: Plan,
+    trial: S::Trial,
 }
 
-impl Trial {
-    /// The trial of a seed, with a mistake of [`Subject::mistakes`] planted where one is named.
-    pub fn of(subject: Subject, seed: u64, mistake: Option<&str>) -> Result<Trial, TortureError> {
+impl<S: System> Case<S> {
+    /// The case of a seed, with a mistake of [`About::bugs`] planted where one is named.
+    pub fn of(seed: u64, mistake: Option<&str>) -> Result<Case<S>, TortureError> {
         let position = |name: &str| {
-            let known = subject.mistakes();
-            known.iter().position(|own| own == name).ok_or_else(|| TortureError::UnknownMistake {
-                subject: subject.name(),
+            let known = S::ABOUT.bugs;
+            known.iter().position(|own| *own == name).ok_or_else(|| TortureError::UnknownMistake {
+                subject: S::ABOUT.name,
                 name: name.to_string(),
                 known: known.join(", "),
             })
         };
-        let planted = mistake.map(position).transpose()?;
-        Ok(match subject {
-            Subject::Kv => {
-                let mut plan = store::Plan::of(seed);
-                plan.options.planted = planted.map(|index| kv::Planted::ALL[index]);
-                Trial { seed, schedule: Schedule::draw(seed, &kv_menu(&plan)), plan: Plan::Kv(plan) }
-            }
-            Subject::Replog => {
-                // No path runs between two machines of one kind, so the second backup is on a client's.
-                let chain = vec![RoleName::new("backup", 0), RoleName::new("tail", 0)];
-                let mut plan = log::Plan::of(seed, chain);
-                plan.options.planted = planted.map(|index| replog::Planted::ALL[index]);
-                let mut schedule = Schedule::draw(seed, &replog_menu(&plan));
-                schedule.faults.extend(plan.loss());
-                Trial { seed, schedule, plan: Plan::Replog(plan) }
-            }
-        })
+        let trial = S::Trial::draw(seed, mistake.map(position).transpose()?);
+        Ok(Case { seed, schedule: trial.schedule(), trial })
     }
 
-    /// Which alternative the seed chose.
-    pub fn alternative(&self) -> String {
-        match &self.plan {
-            Plan::Kv(plan) => format!("{:?}", plan.options.placement),
-            Plan::Replog(plan) => format!("{:?}", plan.options.alternative),
-        }
+    /// The label of the alternative that the seed chose.
+    pub fn alternative(&self) -> &'static str {
+        self.trial.alternative()
     }
 
-    /// Plays the trial on a system's idle twin, with its own schedule or another, and judges what was
+    /// Plays the case on a system's idle twin, with its own schedule or another, and checks what was
     /// kept. [`check_system`] says whether the system has what it needs.
     pub fn play(&self, router: &Arc<Router>, schedule: &Schedule) -> Result<Tally, Broken> {
         let world = suffering(router, self.seed, schedule);
-        let stopped = |error: offpath_fabric::RunError| Broken(format!("the run stopped: {error}"));
-        match &self.plan {
-            Plan::Kv(plan) => {
-                let seen = store::Seen::default();
-                let run = world.run(store::roles(plan, &seen)).map_err(stopped)?;
-                for outcome in run.outcomes {
-                    if let Some(Err(error)) = outcome.end.finished() {
-                        return Err(Broken(format!("{}: {error}", outcome.name)));
-                    }
-                }
-                seen.judge(plan).map_err(|violation| Broken(violation.to_string()))?;
-                let history = seen.history();
-                Ok(Tally {
-                    operations: history.len() as u64,
-                    unacknowledged: seen.failed(),
-                    checksum: checksum(history.iter().map(|operation| format!("{operation:?}"))),
-                })
-            }
-            Plan::Replog(plan) => {
-                let seen = log::Seen::default();
-                let world = world.with_placement("tail", "client");
-                world.run(log::roles(plan, &seen)).map_err(stopped)?;
-                seen.judge(plan).map_err(|violation| Broken(violation.to_string()))?;
-                let (writes, acknowledged) = seen.counts();
-                let files = seen.files();
-                let named = files.iter().flat_map(|(role, files)| {
-                    files.iter().flat_map(move |(name, bytes)| {
-                        [format!("{role:?}{name}").into_bytes(), bytes.clone()]
-                    })
-                });
-                Ok(Tally {
-                    operations: writes as u64,
-                    unacknowledged: (writes - acknowledged) as u64,
-                    checksum: checksum(named),
-                })
+        let placed = S::ABOUT.placed.iter();
+        let world = placed.fold(world, |world, (role, at)| world.with_placement(role, at));
+        let seen = <S::Trial as Trial>::Seen::default();
+        let run = world.run(self.trial.roles(&seen));
+        let run = run.map_err(|error| Broken(format!("the run stopped: {error}")))?;
+        for outcome in run.outcomes {
+            if let Some(Err(error)) = outcome.end.finished() {
+                return Err(Broken(format!("{}: {error}", outcome.name)));
             }
         }
+        self.trial.check(&seen).map_err(Broken)
     }
 
-    /// A smallest schedule that the trial still fails under, by leaving faults out and shortening them.
+    /// A smallest schedule that the case still fails under, by leaving faults out and shortening them.
     pub fn shrink(&self, router: &Arc<Router>) -> Schedule {
         shrink(&self.schedule, |schedule| self.play(router, schedule).is_err())
     }
 }
 
-fn checksum(parts: impl Iterator<Item = impl AsRef<[u8]>>) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    parts.for_each(|part| hasher.update(part.as_ref()));
-    hasher.finalize()
-}
-
-/// Whether a system has the machines, endpoints and stations that a subject's trials use.
-pub fn check_system(subject: Subject, router: &Router) -> Result<(), TortureError> {
+/// Whether a system has the machines, endpoints and stations that the trials of a subject use.
+pub fn check_system(about: &'static About, router: &Router) -> Result<(), TortureError> {
     let system = router.system();
-    let missing = |what: &str| TortureError::Missing {
-        subject: subject.name(),
-        what: what.to_string(),
-        device: system.device.clone(),
-        testbed: system.testbed.clone(),
-    };
-    let mut endpoints = vec!["client", "host", "soc"];
-    // What faults name: machines with enough instances.
-    let mut machines = vec![("client", 5), ("server", 1)];
-    if subject == Subject::Replog {
-        endpoints.push("backup");
-        machines = vec![("client", 1), ("server", 1), ("backup", 1)];
-    }
-    for name in endpoints {
+    for name in about.endpoints {
         system.role_endpoint(name).map_err(|reason| TortureError::Nowhere {
-            subject: subject.name(),
-            role: name.to_string(),
+            subject: about.name,
+            role: (*name).to_string(),
             reason: Box::new(reason),
         })?;
     }
-    for (role, count) in machines {
-        let found = system.machines.iter().find(|machine| machine.role == role);
-        if found.is_none_or(|machine| machine.count < count) {
-            return Err(missing(&format!("{count} machines `{role}`")));
+    for (role, count) in about.machines {
+        let found = system.machines.iter().find(|machine| machine.role == *role);
+        if found.is_none_or(|machine| machine.count < *count) {
+            return Err(TortureError::Missing {
+                subject: about.name,
+                what: format!("{count} machines `{role}`"),
+                device: system.device.clone(),
+                testbed: system.testbed.clone(),
+            });
         }
     }
     Ok(())
 }
-
-fn machine(role: &str, instance: u32) -> (String, u32) {
-    (role.to_string(), instance)
-}
-
-/// The processors that may be slow, as schedules name them; [`processor_of`] finds them in a system.
-fn processors() -> Vec<String> {
-    ["soc", "host"].map(|role| format!("{role}{PROCESSOR}")).to_vec()
-}
-
-const PROCESSOR: &str = ".cpu";
 
 /// The station of a processor that a schedule names by its role.
 fn processor_of(station: &str, router: &Router) -> String {
@@ -291,28 +155,6 @@ fn processor_of(station: &str, router: &Router) -> String {
     let (_, endpoint) =
         router.system().role_endpoint(role).expect("the system was checked for the parts of the menu");
     format!("{}{PROCESSOR}", endpoint.name)
-}
-
-fn kv_menu(plan: &store::Plan) -> Menu {
-    Menu {
-        horizon: plan.span(),
-        partitions: [1, 2].map(|client| [machine("client", client), machine("server", 0)]).to_vec(),
-        // A host that crashes loses its memory, which the store does not promise to survive.
-        crashes: vec![machine("soc", 0), machine("client", 0), machine("client", 3)],
-        stations: processors(),
-        most: 5,
-    }
-}
-
-fn replog_menu(plan: &log::Plan) -> Menu {
-    let backup = || machine("backup", 0);
-    Menu {
-        horizon: plan.span(),
-        partitions: vec![[backup(), machine("server", 0)], [backup(), machine("client", 0)]],
-        crashes: ["host", "soc", "backup", "tail"].map(|role| machine(role, 0)).to_vec(),
-        stations: processors(),
-        most: 5,
-    }
 }
 
 /// A twin that suffers a schedule.

@@ -1,9 +1,12 @@
 //! The coded applications under seeded faults on the twin. The command plays many more seeds.
 
+use offpath::apps::kv::Kv;
+use offpath::apps::replog::Replog;
+use offpath::apps::system::System;
 use offpath::apps::torture::Fault;
 use offpath::profile::{Category, Library, Request};
 use offpath::route::Router;
-use offpath::torture::{Subject, Trial, check_system};
+use offpath::torture::{Case, check_system};
 use std::sync::Arc;
 
 fn router() -> Arc<Router> {
@@ -12,36 +15,35 @@ fn router() -> Arc<Router> {
     Arc::new(Router::new(&system).expect("a shipped profile has routes"))
 }
 
-fn trial(subject: Subject, seed: u64, mistake: Option<&str>) -> Trial {
-    Trial::of(subject, seed, mistake).expect("the mistake is known")
+fn case<S: System>(seed: u64, mistake: Option<&str>) -> Case<S> {
+    Case::of(seed, mistake).expect("the mistake is known")
 }
 
 /// Seeds that a test plays.
 const SEEDS: u64 = 200;
 
-/// Seeds that reach corners which the first ones miss: chunks of a past incarnation that arrive while a
+/// Seeds of the log that reach corners which the first ones miss: chunks of a past incarnation that arrive while a
 /// backup is cut, a primary that is lost after its entries went to the card's files, and chunks of a past
 /// incarnation that the card must not digest, since the chain does not have them.
-const CORNERS: [(Subject, u64); 3] =
-    [(Subject::Replog, 6978), (Subject::Replog, 8669), (Subject::Replog, 18102)];
+const CORNERS: [u64; 3] = [6978, 8669, 18102];
 
 #[test]
 fn what_few_seeds_reach_holds_too() {
     let router = router();
-    for (subject, seed) in CORNERS {
-        let trial = trial(subject, seed, None);
-        trial.play(&router, &trial.schedule).unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
+    for seed in CORNERS {
+        let case = case::<Replog>(seed, None);
+        case.play(&router, &case.schedule).unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
     }
 }
 
-fn holds(subject: Subject, least: u64) {
+fn holds<S: System>(least: u64) {
     let router = router();
-    check_system(subject, &router).expect("the shipped system has what it needs");
+    check_system(S::ABOUT, &router).expect("the shipped system has what it needs");
     let (mut operations, mut unacknowledged) = (0, 0);
     for seed in 0..SEEDS {
-        let trial = trial(subject, seed, None);
-        let tally = trial.play(&router, &trial.schedule).unwrap_or_else(|broken| {
-            panic!("seed {seed} ({}): {broken}\n{}", trial.alternative(), trial.shrink(&router))
+        let case = case::<S>(seed, None);
+        let tally = case.play(&router, &case.schedule).unwrap_or_else(|broken| {
+            panic!("seed {seed} ({}): {broken}\n{}", case.alternative(), case.shrink(&router))
         });
         operations += tally.operations;
         unacknowledged += tally.unacknowledged;
@@ -52,55 +54,71 @@ fn holds(subject: Subject, least: u64) {
 
 #[test]
 fn every_history_of_the_store_is_linearizable() {
-    holds(Subject::Kv, 100);
+    holds::<Kv>(100);
 }
 
 #[test]
 fn nothing_that_the_log_acknowledged_is_lost_and_replicas_are_equal() {
-    holds(Subject::Replog, 30);
+    holds::<Replog>(30);
+}
+
+fn gives_the_same_twice<S: System>() {
+    let router = router();
+    for seed in [3, 5, 11, 17] {
+        let case = case::<S>(seed, None);
+        let play = || case.play(&router, &case.schedule).expect("its promise holds");
+        assert_eq!(play(), play(), "{} {seed}", S::ABOUT.name);
+    }
 }
 
 #[test]
 fn a_seed_gives_the_same_twice() {
-    let router = router();
-    for subject in [Subject::Kv, Subject::Replog] {
-        for seed in [3, 5, 11, 17] {
-            let trial = trial(subject, seed, None);
-            let play = || trial.play(&router, &trial.schedule).expect("its promise holds");
-            assert_eq!(play(), play(), "{} {seed}", subject.name());
-        }
-    }
+    gives_the_same_twice::<Kv>();
+    gives_the_same_twice::<Replog>();
 }
 
-fn finds_every_mistake(subject: Subject) {
+fn finds_every_mistake<S: System>() {
     let router = router();
     let mut missed = Vec::new();
-    for mistake in subject.mistakes() {
+    for mistake in S::ABOUT.bugs {
         let found = (0..1000).find_map(|seed| {
-            let trial = trial(subject, seed, Some(&mistake));
-            let broken = trial.play(&router, &trial.schedule).err()?;
-            Some((trial, broken))
+            let case = case::<S>(seed, Some(mistake));
+            let broken = case.play(&router, &case.schedule).err()?;
+            Some((case, broken))
         });
-        let Some((trial, broken)) = found else {
+        let Some((case, broken)) = found else {
             missed.push(mistake);
             continue;
         };
-        let small = trial.shrink(&router);
-        println!("{mistake}: seed {}, {}: {broken}\n{small}", trial.seed, trial.alternative());
-        assert!(small.faults.len() <= trial.schedule.faults.len());
-        assert!(trial.play(&router, &small).is_err(), "{mistake}: what was shrunk no longer fails");
+        let small = case.shrink(&router);
+        println!("{mistake}: seed {}, {}: {broken}\n{small}", case.seed, case.alternative());
+        assert!(small.faults.len() <= case.schedule.faults.len());
+        assert!(case.play(&router, &small).is_err(), "{mistake}: what was shrunk no longer fails");
     }
     assert!(missed.is_empty(), "not found within 1,000 seeds: {missed:?}");
 }
 
 #[test]
 fn every_mistake_planted_in_the_store_is_found() {
-    finds_every_mistake(Subject::Kv);
+    finds_every_mistake::<Kv>();
 }
 
 #[test]
 fn every_mistake_planted_in_the_log_is_found() {
-    finds_every_mistake(Subject::Replog);
+    finds_every_mistake::<Replog>();
+}
+
+/// How many schedules of a system slow the card down; each is played on both cards alike.
+fn slowed<S: System>(own: &Arc<Router>, shipped: &Arc<Router>) -> usize {
+    check_system(S::ABOUT, own).expect("it has what the subject needs");
+    let slows_the_card = |seed: u64| {
+        let case = case::<S>(seed, None);
+        let play = |router| case.play(router, &case.schedule).expect("its promise holds");
+        assert_eq!(play(own), play(shipped), "seed {seed}");
+        let is_slow = |fault: &Fault| matches!(fault, Fault::Slow { station, .. } if station == "soc.cpu");
+        case.schedule.faults.iter().any(is_slow)
+    };
+    (0..20).filter(|seed| slows_the_card(*seed)).count()
 }
 
 /// Schedules name processors by what they do in the system; the profile calls them what it likes.
@@ -111,18 +129,7 @@ fn faults_find_the_processors_of_a_card_that_calls_them_otherwise() {
     library.insert(Category::Device, "own", &card.replace("name = \"bluefield2\"", "name = \"own\""));
     let system = library.load(&Request { device: "own", ..Request::default() }).expect("it is in order");
     let (own, shipped) = (Arc::new(Router::new(&system).expect("it has routes")), router());
-    let mut slowed = 0;
-    for subject in [Subject::Kv, Subject::Replog] {
-        check_system(subject, &own).expect("it has what the subject needs");
-        for seed in 0..20 {
-            let trial = trial(subject, seed, None);
-            let play = |router| trial.play(router, &trial.schedule).expect("its promise holds");
-            assert_eq!(play(&own), play(&shipped), "seed {seed}");
-            let is_slow =
-                |fault: &Fault| matches!(fault, Fault::Slow { station, .. } if station == "soc.cpu");
-            slowed += usize::from(trial.schedule.faults.iter().any(is_slow));
-        }
-    }
+    let slowed = slowed::<Kv>(&own, &shipped) + slowed::<Replog>(&own, &shipped);
     assert!(slowed > 0, "no processor of a card was slow");
 }
 
@@ -135,6 +142,6 @@ fn torture_says_why_a_part_has_no_processor() {
     let request = Request { device: "invented", testbed: Some("rack"), ..Request::default() };
     let system = library.load(&request).expect("it is in order");
     let router = Router::new(&system).expect("it has routes");
-    let error = check_system(Subject::Kv, &router).expect_err("no processor is `soc`").to_string();
+    let error = check_system(Kv::ABOUT, &router).expect_err("no processor is `soc`").to_string();
     assert!(error.contains("does not say which of `arm` and `dpa` runs"), "{error}");
 }

@@ -229,6 +229,49 @@ fn devices_paths_and_papers_are_data() {
     assert!(wrong.is_empty(), "what only a profile or a design may know:\n{}", wrong.join("\n"));
 }
 
+/// What names a system in code: its folder of `apps`, which declares it in `about.rs`.
+fn systems() -> Vec<String> {
+    let declared = files().into_iter().filter_map(|file| {
+        let parts: Vec<&str> = file.iter().filter_map(|part| part.to_str()).collect();
+        let ["crates", "apps", "src", folder, "about.rs"] = parts[..] else { return None };
+        Some(folder.to_string())
+    });
+    declared.collect()
+}
+
+/// Whether a line of code names a system: as a module, or as a text of its own.
+fn names_system(line: &str, name: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let is_module = line.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&line[..at], &line[at + name.len()..]);
+        !before.ends_with(is_part) && (after.starts_with("::") || before.ends_with("apps::"))
+    });
+    is_module || line.contains(&format!("\"{name}\""))
+}
+
+#[test]
+fn systems_are_found_in_their_list_alone() {
+    assert!(names_system("use offpath::apps::kv;", "kv") && names_system("kv::Options", "kv"));
+    assert!(names_system("\"kv\" => store(),", "kv"));
+    assert!(!names_system("offpath run kv --on local", "kv") && !names_system("\"kv-batching\"", "kv"));
+    let systems = systems();
+    assert!(systems.len() > 1, "{systems:?}");
+    let mut wrong = Vec::new();
+    for file in files() {
+        let parts: Vec<&str> = file.iter().filter_map(|part| part.to_str()).collect();
+        let ["crates", folder, "src", ..] = parts[..] else { continue };
+        if folder == "apps" || !parts.last().is_some_and(|name| name.ends_with(".rs")) {
+            continue;
+        }
+        for (number, line) in code(&read(&file)) {
+            if let Some(name) = systems.iter().find(|name| names_system(line, name)) {
+                wrong.push(format!("{}:{number} names `{name}`: {}", file.display(), line.trim()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "what only its own folder of `apps` may know:\n{}", wrong.join("\n"));
+}
+
 #[test]
 fn committed_files_are_clean() {
     // Written in parts, so that this file does not contain what it forbids.

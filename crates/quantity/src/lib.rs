@@ -16,6 +16,7 @@ use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 use std::str::FromStr;
 
+pub mod figures;
 mod parse;
 pub use parse::{Dimension, ParseError, Quantity};
 

@@ -128,8 +128,8 @@ impl Cursor {
         route: &Route,
         stations: &mut Stations,
         instances: &[u32],
-        draw: &mut dyn FnMut() -> u64,
-        marked: &mut dyn FnMut(Marked),
+        draw: &mut impl FnMut() -> u64,
+        marked: &mut impl FnMut(Marked),
     ) -> Advance {
         while let Some(visit) = route.visits.get(self.next) {
             match visit {
@@ -200,8 +200,8 @@ impl Cursor {
         train: &Train,
         stations: &mut Stations,
         instances: &[u32],
-        draw: &mut dyn FnMut() -> u64,
-        marked: &mut dyn FnMut(Marked),
+        draw: &mut impl FnMut() -> u64,
+        marked: &mut impl FnMut(Marked),
     ) -> Option<Time> {
         let (sent, mut head, mut previous) = match &self.train {
             Some(moving) => (moving.sent, moving.head, Some(moving.tails[moving.burst % BURST_WINDOW])),

@@ -8,10 +8,10 @@ use crate::fault::{Crossing, Fault, Faults};
 use crate::queue::EventQueue;
 use crate::seed::{Generator, Seed};
 use crate::window::Snapshot;
+use offpath_fabric::runtime::{Arena, Key};
 use offpath_quantity::Time;
 use offpath_route::{Advance, ContextSlots, Cursor, Mark, Marked, Route, Router, StationId, Stations, Visit};
 use rand_core::RngCore;
-use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -125,21 +125,17 @@ pub struct Start {
 
 /// Names an operation of the engine, to end it early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Handle {
-    id: u32,
-    generation: u32,
-}
+pub struct Handle(Key);
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    Step(u32, u32),
+    Step(Key),
     Wake(u32),
-    Expire(u32, u32),
+    Expire(Key),
     Timer(u64),
 }
 
 struct Operation {
-    generation: u32,
     tag: Tag,
     route: Arc<Route>,
     instances: Arc<[u32]>,
@@ -157,8 +153,7 @@ struct Operation {
 struct Asked {
     number: u64,
     slots: ContextSlots,
-    id: u32,
-    generation: u32,
+    operation: Key,
 }
 
 /// Those who wait for a context of one pool: a queue for each limit within the pool, in the order in which
@@ -176,9 +171,9 @@ pub struct Engine {
     router: Arc<Router>,
     stations: Stations,
     queue: EventQueue<Event>,
-    generation: u32,
-    operations: Slab<Operation>,
-    waiting: BTreeMap<usize, Waiting>,
+    operations: Arena<Operation>,
+    /// By the pool's calendar, as far as somebody waited for one yet.
+    waiting: Vec<Waiting>,
     /// Factors on processor time, by calendar.
     slowed: BTreeMap<usize, f64>,
     draws: Generator,
@@ -187,7 +182,6 @@ pub struct Engine {
     down: BTreeMap<(usize, u32), ()>,
     events: u64,
     pending: VecDeque<Occurrence>,
-    scratch: Vec<Marked>,
 }
 
 impl Engine {
@@ -197,9 +191,8 @@ impl Engine {
         Engine {
             stations,
             queue: EventQueue::new(),
-            generation: 0,
-            operations: Slab::new(),
-            waiting: BTreeMap::new(),
+            operations: Arena::default(),
+            waiting: Vec::new(),
             slowed: BTreeMap::new(),
             draws: seed.child("stations").generator(),
             faults: None,
@@ -207,7 +200,6 @@ impl Engine {
             down: BTreeMap::new(),
             events: 0,
             pending: VecDeque::new(),
-            scratch: Vec::new(),
             router,
         }
     }
@@ -271,8 +263,6 @@ impl Engine {
 
     /// Starts an operation as `start` says.
     pub fn start_as(&mut self, tag: Tag, route: Arc<Route>, instances: Arc<[u32]>, start: Start) -> Handle {
-        self.generation = self.generation.wrapping_add(1);
-        let generation = self.generation;
         let departed = start.at.max(self.now());
         let mut cursor = Cursor::new(departed);
         if start.sent_again {
@@ -281,7 +271,6 @@ impl Engine {
         let retransmission = start.retransmission.unwrap_or(self.retransmission);
         let marks = start.marks;
         let operation = Operation {
-            generation,
             tag,
             route,
             instances,
@@ -292,9 +281,9 @@ impl Engine {
             departed,
             applied: false,
         };
-        let id = self.operations.insert(operation) as u32;
-        self.step(id, generation);
-        Handle { id, generation }
+        let key = self.operations.insert(operation);
+        self.step(key);
+        Handle(key)
     }
 
     /// Keeps a server of a processor for `time` from now on; the timer `tag` comes when it is over.
@@ -360,72 +349,55 @@ impl Engine {
         self.queue.next_at()
     }
 
-    fn tag(&self, id: u32, generation: u32) -> Option<Tag> {
-        self.operations.get(id as usize).filter(|op| op.generation == generation).map(|op| op.tag)
-    }
-
-    fn step(&mut self, id: u32, generation: u32) {
-        if self.tag(id, generation).is_none() {
-            return;
-        }
+    fn step(&mut self, key: Key) {
         loop {
-            let operation = &mut self.operations[id as usize];
-            let draws = &mut self.draws;
-            let marks = &mut self.scratch;
-            let (wanted, departed) = (operation.marks, &mut operation.departed);
-            let advance = operation.cursor.advance(
-                &operation.route,
-                &mut self.stations,
-                &operation.instances,
+            let Engine { operations, stations, draws, pending, .. } = self;
+            let Some(operation) = operations.get_mut(key) else { return };
+            let Operation { tag, route, instances, cursor, marks, departed, applied, retries, .. } =
+                operation;
+            let advance = cursor.advance(
+                route,
+                stations,
+                instances,
                 &mut || draws.next_u64(),
-                &mut |mark| {
-                    if mark.mark == Mark::Departs {
-                        *departed = mark.at;
+                &mut |Marked { mark, at }| {
+                    if mark == Mark::Departs {
+                        *departed = at;
                     }
-                    if wanted.includes(mark.mark) {
-                        marks.push(mark);
+                    if !marks.includes(mark) {
+                        return;
                     }
+                    let effect = matches!(mark, Mark::TargetStart | Mark::TargetEnd | Mark::Delivered);
+                    if effect && *applied && *retries > 0 {
+                        return;
+                    }
+                    *applied |= matches!(mark, Mark::TargetEnd | Mark::Delivered);
+                    pending.push_back(Occurrence::Marked { tag: *tag, mark, at });
                 },
             );
-            if !self.scratch.is_empty() {
-                self.tell_marks(id);
-            }
+            let tag = *tag;
             self.announce();
             match advance {
-                Advance::At(at) => return self.schedule(at, Event::Step(id, generation)),
-                Advance::Wait(slots) => return self.queue_at(slots, id, generation),
+                Advance::At(at) => return self.schedule(at, Event::Step(key)),
+                Advance::Wait(slots) => return self.queue_at(slots, key),
                 Advance::Cross { from, to, at } => {
-                    if !self.cross(id, generation, from, to, at) {
+                    if !self.cross(key, from, to, at) {
                         return;
                     }
                 }
-                Advance::Done(at) if at > self.now() => {
-                    return self.schedule(at, Event::Step(id, generation));
-                }
+                Advance::Done(at) if at > self.now() => return self.schedule(at, Event::Step(key)),
                 Advance::Done(_) => {
-                    let operation = self.operations.remove(id as usize);
-                    return self.pending.push_back(Occurrence::Done { tag: operation.tag });
+                    self.operations.discard(key);
+                    return self.pending.push_back(Occurrence::Done { tag });
                 }
             }
         }
     }
 
-    fn tell_marks(&mut self, id: u32) {
-        let operation = &mut self.operations[id as usize];
-        for Marked { mark, at } in self.scratch.drain(..) {
-            let effect = matches!(mark, Mark::TargetStart | Mark::TargetEnd | Mark::Delivered);
-            if effect && operation.applied && operation.retries > 0 {
-                continue;
-            }
-            operation.applied |= matches!(mark, Mark::TargetEnd | Mark::Delivered);
-            self.pending.push_back(Occurrence::Marked { tag: operation.tag, mark, at });
-        }
-    }
-
-    fn queue_at(&mut self, slots: ContextSlots, id: u32, generation: u32) {
-        let waiting = self.waiting.entry(slots.pool()).or_default();
+    fn queue_at(&mut self, slots: ContextSlots, operation: Key) {
+        let waiting = self.waiting_at(slots.pool());
         waiting.asked += 1;
-        let asked = Asked { number: waiting.asked, slots, id, generation };
+        let asked = Asked { number: waiting.asked, slots, operation };
         match waiting.queues.iter_mut().find(|(own, _)| *own == slots.own()) {
             Some((_, queue)) => queue.push_back(asked),
             None => waiting.queues.push((slots.own(), VecDeque::from([asked]))),
@@ -433,12 +405,19 @@ impl Engine {
         self.schedule_wake(slots.pool());
     }
 
+    fn waiting_at(&mut self, pool: usize) -> &mut Waiting {
+        if self.waiting.len() <= pool {
+            self.waiting.resize_with(pool + 1, Waiting::default);
+        }
+        &mut self.waiting[pool]
+    }
+
     /// Wakes those who wait at the next release. Where none is known, whoever holds is still moving, and
     /// [`Engine::announce`] comes back to it.
     fn schedule_wake(&mut self, pool: usize) {
         let Some(at) = self.stations.next_release(pool) else { return };
         let at = at.max(self.now());
-        let waiting = self.waiting.entry(pool).or_default();
+        let waiting = self.waiting_at(pool);
         if waiting.wake_at.is_none_or(|known| at < known) {
             waiting.wake_at = Some(at);
             self.schedule(at, Event::Wake(pool as u32));
@@ -455,23 +434,23 @@ impl Engine {
     /// Serves those who wait at a pool of contexts, in order, as long as one of them may have one.
     fn wake(&mut self, pool: usize) {
         let now = self.now();
-        let Some(waiting) = self.waiting.get_mut(&pool) else { return };
+        let waiting = &mut self.waiting[pool];
         if waiting.wake_at != Some(now) {
             // An earlier release became known meanwhile, and they were woken then.
             return;
         }
         waiting.wake_at = None;
-        while let Some(Asked { id, generation, .. }) = self.next_in_turn(pool) {
-            self.step(id, generation);
+        while let Some(Asked { operation, .. }) = self.next_in_turn(pool) {
+            self.step(operation);
         }
-        if self.waiting[&pool].queues.iter().any(|(_, queue)| !queue.is_empty()) {
+        if self.waiting[pool].queues.iter().any(|(_, queue)| !queue.is_empty()) {
             self.schedule_wake(pool);
         }
     }
 
     /// Of those who wait at `pool` and may have a context now, the one that asked first.
     fn next_in_turn(&mut self, pool: usize) -> Option<Asked> {
-        let (waiting, stations) = (self.waiting.get_mut(&pool)?, &mut self.stations);
+        let (waiting, stations) = (&mut self.waiting[pool], &mut self.stations);
         let heads = waiting.queues.iter_mut().filter_map(|(_, queue)| {
             let asked = queue.front()?;
             stations.is_free(asked.slots).then_some((asked.number, queue))
@@ -480,11 +459,11 @@ impl Engine {
     }
 
     /// Decides about a crossing; false where the operation does not go on now.
-    fn cross(&mut self, id: u32, generation: u32, from: usize, to: usize, at: Time) -> bool {
+    fn cross(&mut self, key: Key, from: usize, to: usize, at: Time) -> bool {
         if self.faults.is_none() && self.down.is_empty() {
             return true;
         }
-        let operation = &self.operations[id as usize];
+        let Some(operation) = self.operations.get_mut(key) else { return false };
         let (source, target) = (operation.instances[from], operation.instances[to]);
         let unreachable = self.down.contains_key(&(to, target)) || self.down.contains_key(&(from, source));
         let crossing = match &mut self.faults {
@@ -496,13 +475,12 @@ impl Engine {
         match crossing {
             Crossing::Deliver => true,
             Crossing::Delay(by) => {
-                self.operations[id as usize].cursor.delay(by);
+                operation.cursor.delay(by);
                 true
             }
             // A reliable receiver discards the copy; of a datagram the world is told twice.
             Crossing::Duplicate if reliable => true,
             Crossing::Duplicate => {
-                let operation = &self.operations[id as usize];
                 if operation.marks != Marks::NONE {
                     let at = at + operation.route.latency(&self.router);
                     self.pending.push_back(Occurrence::Duplicated { tag: operation.tag, at });
@@ -510,39 +488,40 @@ impl Engine {
                 true
             }
             Crossing::Drop | Crossing::Corrupt if reliable => {
-                self.retransmit(id, generation, at);
+                self.retransmit(key, at);
                 false
             }
-            Crossing::Drop => self.fail(id, Failure::Lost),
-            Crossing::Corrupt => self.fail(id, Failure::Corrupted),
+            Crossing::Drop => self.fail(key, Failure::Lost),
+            Crossing::Corrupt => self.fail(key, Failure::Corrupted),
         }
     }
 
-    fn fail(&mut self, id: u32, why: Failure) -> bool {
-        let operation = self.operations.remove(id as usize);
-        self.pending.push_back(Occurrence::Failed { tag: operation.tag, why });
+    /// Ends an operation that is still there; false, since it does not go on.
+    fn fail(&mut self, key: Key, why: Failure) -> bool {
+        if let Some(operation) = self.operations.remove(key) {
+            self.pending.push_back(Occurrence::Failed { tag: operation.tag, why });
+        }
         false
     }
 
-    fn retransmit(&mut self, id: u32, generation: u32, lost_at: Time) {
-        let operation = &mut self.operations[id as usize];
+    fn retransmit(&mut self, key: Key, lost_at: Time) {
+        let Some(operation) = self.operations.get_mut(key) else { return };
         let Retransmission { timeout, retries } = operation.retransmission;
         // A large message may be lost only after the timeout has passed; it is not sent again before.
         let at = lost_at.max(operation.departed + timeout);
         if operation.retries == retries {
-            return self.schedule(at, Event::Expire(id, generation));
+            return self.schedule(at, Event::Expire(key));
         }
         operation.retries += 1;
         // The adapter still has the request: it is sent again, not posted again.
         let departs = departure(&operation.route);
         operation.cursor.resume(departs, at);
-        self.schedule(at, Event::Step(id, generation));
+        self.schedule(at, Event::Step(key));
     }
 
     /// Ends an operation whose requester is gone, wherever it is; it never occurs again.
     pub fn kill(&mut self, handle: Handle) {
-        if self.tag(handle.id, handle.generation).is_some() {
-            let operation = self.operations.remove(handle.id as usize);
+        if let Some(operation) = self.operations.remove(handle.0) {
             operation.cursor.abandon(&mut self.stations);
             self.announce();
         }
@@ -568,11 +547,9 @@ impl Iterator for Engine {
             self.events += 1;
             self.stations.set_now(at);
             match event {
-                Event::Step(id, generation) => self.step(id, generation),
-                Event::Expire(id, generation) => {
-                    if self.tag(id, generation).is_some() {
-                        self.fail(id, Failure::RetryExceeded);
-                    }
+                Event::Step(key) => self.step(key),
+                Event::Expire(key) => {
+                    self.fail(key, Failure::RetryExceeded);
                 }
                 Event::Wake(slot) => self.wake(slot as usize),
                 Event::Timer(tag) => return Some(Occurrence::Timer { tag: Tag(tag) }),

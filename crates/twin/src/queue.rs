@@ -64,14 +64,16 @@ impl<E> Ord for Entry<E> {
 pub struct EventQueue<E> {
     /// The number of the present bucket; earlier ones are over.
     bucket: u64,
-    /// Events up to the end of the present bucket, in order.
-    present: VecDeque<Entry<E>>,
+    /// Events up to the end of the present bucket, the earliest at the end.
+    present: Vec<Entry<E>>,
     wheel: Wheel<E>,
     /// Events beyond the wheel, those for which the present bucket is too crowded, and a few alone.
     far: BinaryHeap<Reverse<Entry<E>>>,
     /// Events that were pushed in order of their moments, as time limits of one length are. Most of them
     /// are discarded unseen, so they stay out of the rest.
     late: VecDeque<Entry<E>>,
+    /// The key of the first of `far` and `late`.
+    elsewhere: u128,
     sequence: u64,
 }
 
@@ -79,26 +81,20 @@ impl<E> Default for EventQueue<E> {
     fn default() -> EventQueue<E> {
         EventQueue {
             bucket: 0,
-            present: VecDeque::new(),
+            present: Vec::new(),
             wheel: Wheel {
-                heads: vec![NONE; BUCKETS as usize],
-                occupied: vec![0; BUCKETS as usize / 64],
+                heads: Box::new([NONE; BUCKETS as usize]),
+                occupied: [0; BUCKETS as usize / 64],
                 nodes: Vec::new(),
                 free: NONE,
                 events: 0,
             },
             far: BinaryHeap::new(),
             late: VecDeque::new(),
+            elsewhere: u128::MAX,
             sequence: 0,
         }
     }
-}
-
-/// Where the next event is.
-enum First {
-    Present,
-    Far,
-    Late,
 }
 
 impl<E: Copy> EventQueue<E> {
@@ -108,6 +104,7 @@ impl<E: Copy> EventQueue<E> {
     }
 
     /// Adds an event at `at`, behind all others of that moment.
+    #[inline]
     pub fn push(&mut self, at: Time, event: E) {
         let entry = self.entry(at, event);
         self.place(entry);
@@ -118,6 +115,7 @@ impl<E: Copy> EventQueue<E> {
     pub fn push_late(&mut self, at: Time, event: E) {
         let entry = self.entry(at, event);
         if self.late.back().is_none_or(|last| last.key < entry.key) {
+            self.elsewhere = self.elsewhere.min(entry.key);
             self.late.push_back(entry);
         } else {
             self.place(entry);
@@ -129,58 +127,65 @@ impl<E: Copy> EventQueue<E> {
         while self.late.front().is_some_and(|entry| unseen(&entry.event)) {
             self.late.pop_front();
         }
+        self.look_elsewhere();
     }
 
+    #[inline]
     fn entry(&mut self, at: Time, event: E) -> Entry<E> {
         let key = u128::from(at.ps()) << 64 | u128::from(self.sequence);
         self.sequence += 1;
         Entry { key, event }
     }
 
+    #[inline]
     fn place(&mut self, entry: Entry<E>) {
         let bucket = bucket_of(entry.key);
-        if self.far.len() < FEW && self.present.is_empty() && self.wheel.events == 0 {
-            self.far.push(Reverse(entry));
-            return;
-        }
-        if bucket > self.bucket {
-            if bucket - self.bucket < BUCKETS {
-                self.wheel.add(bucket, entry);
-            } else {
-                self.far.push(Reverse(entry));
+        let few = self.wheel.events == 0 && self.present.is_empty() && self.far.len() < FEW;
+        match bucket.checked_sub(self.bucket) {
+            _ if few => self.put_far(entry),
+            Some(ahead @ 1..) if ahead < BUCKETS => self.wheel.add(bucket, entry),
+            Some(1..) => self.put_far(entry),
+            _ => {
+                let soonest = self.present.iter().rev().take(NEAR + 1);
+                match soonest.take_while(|other| other.key < entry.key).count() {
+                    earlier @ ..=NEAR => self.present.insert(self.present.len() - earlier, entry),
+                    _ => self.put_far(entry),
+                }
             }
-            return;
-        }
-        let later =
-            self.present.iter().rev().take_while(|other| other.key > entry.key).take(NEAR + 1).count();
-        if later > NEAR {
-            self.far.push(Reverse(entry));
-        } else {
-            self.present.insert(self.present.len() - later, entry);
         }
     }
 
-    /// Takes the earliest event with its moment.
-    pub fn pop(&mut self) -> Option<(Time, E)> {
+    fn put_far(&mut self, entry: Entry<E>) {
+        self.elsewhere = self.elsewhere.min(entry.key);
+        self.far.push(Reverse(entry));
+    }
+
+    fn look_elsewhere(&mut self) {
         let far = self.far.peek().map_or(u128::MAX, |Reverse(entry)| entry.key);
-        let late = self.late.front().map_or(u128::MAX, |entry| entry.key);
+        self.elsewhere = self.late.front().map_or(far, |entry| far.min(entry.key));
+    }
+
+    /// Takes the earliest event with its moment.
+    #[inline]
+    pub fn pop(&mut self) -> Option<(Time, E)> {
         if self.present.is_empty()
             && let Some(next) = self.wheel.next_after(self.bucket)
-            && next <= bucket_of(far.min(late))
+            && next <= bucket_of(self.elsewhere)
         {
             self.turn_to(next);
         }
-        let present = self.present.front().map_or(u128::MAX, |entry| entry.key);
-        let first = match () {
-            () if present < far.min(late) => First::Present,
-            () if far < late => First::Far,
-            () => First::Late,
-        };
-        let Entry { key, event } = match first {
-            First::Present => self.present.pop_front()?,
-            First::Far => self.far.pop()?.0,
-            First::Late => self.late.pop_front()?,
-        };
+        match self.present.pop_if(|first| first.key < self.elsewhere) {
+            Some(Entry { key, event }) => Some((moment(key), event)),
+            None => self.pop_elsewhere(),
+        }
+    }
+
+    /// The same where it is not in the present bucket.
+    fn pop_elsewhere(&mut self) -> Option<(Time, E)> {
+        let is_late = self.late.front().is_some_and(|entry| entry.key == self.elsewhere);
+        let first = if is_late { self.late.pop_front() } else { self.far.pop().map(|Reverse(entry)| entry) };
+        let Entry { key, event } = first?;
+        self.look_elsewhere();
         let bucket = bucket_of(key);
         if bucket > self.bucket {
             self.turn_to(bucket);
@@ -200,7 +205,7 @@ impl<E: Copy> EventQueue<E> {
     pub fn next_at(&self) -> Option<Time> {
         let next = if self.present.is_empty() { self.wheel.next_after(self.bucket) } else { None };
         let in_wheel = next.and_then(|bucket| self.wheel.list(bucket).map(|entry| entry.key).min());
-        let first = self.present.front().into_iter().chain(self.late.front());
+        let first = self.present.last().into_iter().chain(self.late.front());
         let far = self.far.peek().map(|Reverse(entry)| entry);
         first.chain(far).map(|entry| entry.key).chain(in_wheel).min().map(moment)
     }
@@ -220,9 +225,9 @@ impl<E: Copy> EventQueue<E> {
 #[derive(Clone, Debug)]
 struct Wheel<E> {
     /// The first node of each bucket's list, by its number modulo [`BUCKETS`].
-    heads: Vec<u32>,
+    heads: Box<[u32; BUCKETS as usize]>,
     /// A bit for each list that is not empty.
-    occupied: Vec<u64>,
+    occupied: [u64; BUCKETS as usize / 64],
     nodes: Vec<Node<E>>,
     /// The first node that is in no bucket's list.
     free: u32,
@@ -278,7 +283,7 @@ impl<E: Copy> Wheel<E> {
     }
 
     /// Moves the events of a bucket into `present`, in order.
-    fn take(&mut self, bucket: u64, present: &mut VecDeque<Entry<E>>) {
+    fn take(&mut self, bucket: u64, present: &mut Vec<Entry<E>>) {
         let slot = (bucket % BUCKETS) as usize;
         let mut at = std::mem::replace(&mut self.heads[slot], NONE);
         if at == NONE {
@@ -287,14 +292,14 @@ impl<E: Copy> Wheel<E> {
         self.occupied[slot / 64] &= !(1 << (slot % 64));
         while at != NONE {
             let node = &mut self.nodes[at as usize];
-            present.push_back(node.entry);
+            present.push(node.entry);
             let next = std::mem::replace(&mut node.next, self.free);
             self.free = at;
             at = next;
             self.events -= 1;
         }
         if present.len() > 1 {
-            present.make_contiguous().sort_unstable();
+            present.sort_unstable_by_key(|entry| Reverse(entry.key));
         }
     }
 }

@@ -340,10 +340,10 @@ impl<F: Fabric> Client<F> {
                 self.ensure().await?;
             }
             let look = match placement {
-                Placement::A1 | Placement::A4 => self.look(key.0, false).await,
-                Placement::A5Read => self.look(key.0, true).await,
-                Placement::A2 | Placement::A3 => self.ask(Opcode::GetRecord, key.0).await,
-                Placement::A5Send => self.ask(Opcode::GetCached, key.0).await,
+                Placement::HostOneSided | Placement::SplitOneSided => self.look(key.0, false).await,
+                Placement::SocCacheRead => self.look(key.0, true).await,
+                Placement::SocLookup | Placement::SocIndex => self.ask(Opcode::GetRecord, key.0).await,
+                Placement::SocCacheSend => self.ask(Opcode::GetCached, key.0).await,
             };
             match look {
                 Ok(Look::Found(value)) => {

@@ -1,9 +1,10 @@
 //! YCSB against the store: what a client role does, and what it reports.
 
 use super::client::{Client, Key};
-use super::layout::hash;
 use super::server::{host, soc};
-use super::{Home, KvError, Options, Placement, Splitter, Stop};
+use super::{Home, KvError, Options, Placement, Splitter};
+use crate::Stop;
+use crate::bytes::{REVISIONS, is_value_of, value_of};
 use hdrhistogram::Histogram;
 use offpath_fabric::{Cancelled, Fabric, Role};
 use offpath_quantity::Time;
@@ -13,37 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::rc::Rc;
 
-/// Revisions are below this, so that the first word of another record's value gives none.
-const REVISIONS: u64 = 1 << 48;
 /// A session gives up after so many failures on end: its server is gone for good.
 const FAILURES_MAX: u32 = 16;
 /// How often a waiting client looks whether the others are there, and a session whether its turn has come.
 const LOOK_EVERY: Time = Time::from_us(5);
-
-/// The value that revision `revision` of a record has: its bytes follow from both, so that a wrong or
-/// mixed value shows.
-pub fn value_of(record: u64, revision: u64, length: u32) -> Vec<u8> {
-    let mut word = hash(record) ^ revision;
-    let mut value = Vec::with_capacity(length.next_multiple_of(8) as usize);
-    while value.len() < length as usize {
-        value.extend_from_slice(&word.to_le_bytes());
-        word = hash(word);
-    }
-    value.truncate(length as usize);
-    value
-}
-
-/// Whether `value` is [`value_of`] the record in some revision. One below 8 B tells no revision and passes.
-pub fn is_value_of(record: u64, value: &[u8]) -> bool {
-    let Some(first) = value.first_chunk() else { return true };
-    let mut word = u64::from_le_bytes(*first);
-    (word ^ hash(record)) < REVISIONS
-        && value.chunks(8).all(|chunk| {
-            let same = word.to_le_bytes().starts_with(chunk);
-            word = hash(word);
-            same
-        })
-}
 
 /// A fabric's generator with the trait that workloads draw by.
 struct Draws(offpath_fabric::Rng);
@@ -624,17 +598,6 @@ struct Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_value_of_another_record_or_of_two_revisions_shows() {
-        let (one, other) = (value_of(7, 3, 60), value_of(7, 4, 60));
-        assert!(is_value_of(7, &one) && is_value_of(7, &other) && is_value_of(7, &value_of(7, 0, 60)));
-        assert!(!is_value_of(8, &one));
-        for cut in 1..60 {
-            let mixed = [&one[..cut], &other[cut..]].concat();
-            assert!(mixed == one || mixed == other || !is_value_of(7, &mixed), "cut at {cut}");
-        }
-    }
 
     #[test]
     fn inserts_are_asked_for_once_all_before_them_are_there() {

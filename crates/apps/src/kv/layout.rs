@@ -1,6 +1,7 @@
 //! The bytes of the store: header, buckets, records, messages. Little-endian throughout.
 
 use super::KvError;
+use crate::bytes::hash;
 
 /// The first bytes of every store.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"offpthkv");
@@ -146,14 +147,6 @@ impl Layout {
 
 fn below(hash: u64, bound: u64) -> u64 {
     ((u128::from(hash) * u128::from(bound)) >> 64) as u64
-}
-
-/// The finalizer of SplitMix64 (Steele, Lea and Flood 2014): every bit of the key moves every bit.
-pub fn hash(key: u64) -> u64 {
-    let mut z = key.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// What the index says of a key, in one word, so that it changes at once.

@@ -15,67 +15,121 @@
 //! [`KvError::is_outcome_unknown`] may have happened or not. Values are lost with the host's memory;
 //! a card that restarts builds its index and empty cache again from the host's records.
 
+mod about;
+mod answer;
 mod client;
+mod code;
 mod controller;
 mod drive;
 mod index;
 mod layout;
+mod mix;
+mod run;
+mod serve;
 mod server;
-mod stop;
+mod shape;
+pub mod torture;
 
+pub use crate::bytes::{is_value_of, value_of};
+pub use about::ABOUT;
 pub use client::{Client, Key};
+pub use code::Request as FollowedRequest;
 pub use controller::Splitter;
-pub use drive::{DriveError, Latency, Load, Report, Shared, Spread, client, is_value_of, roles, value_of};
-pub(crate) use layout::hash;
+pub use drive::{DriveError, Latency, Load, Report, Shared, Spread, client, roles};
 pub use layout::{
     Answer, BUCKET_BYTES, BUCKET_KEYS, Bucket, HEADER_BYTES, HOT_GROUPS, LAYOUT_VERSION, Layout, MAGIC,
     Opcode, Pointer, RECORD_HEADER_BYTES, REQUEST_BYTES, Record, Request, VALUE_BYTES_MAX,
 };
+pub use run::Clients;
+pub use serve::Servers;
 pub use server::{Served, host, serve, soc};
-pub use stop::Stop;
 
+use crate::system::{About, System};
 use offpath_fabric::{ConnectError, PostError, RegionError, Status, Unsupported};
 use offpath_quantity::Time;
 use offpath_workload::{Operation, Workload};
+use std::fmt;
+
+/// The key-value store as a system.
+#[derive(Clone, Copy, Debug)]
+pub enum Kv {}
+
+impl System for Kv {
+    const ABOUT: &'static About = &ABOUT;
+    type Code = code::Request;
+    type Run = Clients;
+    type Serve = Servers;
+    type Trial = torture::Plan;
+}
 
 /// Where the index lies and how a get finds its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Placement {
-    /// Index and records on the host; the client READs both.
-    A1,
-    /// Index and records on the host; the card looks both up for the client.
-    A2,
-    /// The card has the index, fetches the record from the host and answers.
-    A3,
-    /// The client READs the index on the card and the record on the host.
-    A4,
-    /// As A4, but cached records are READ on the card.
-    A5Read,
-    /// The card answers from index and cache; a miss returns the address, which the client READs.
-    A5Send,
+    /// A1: index and records on the host; the client READs both.
+    HostOneSided,
+    /// A2: index and records on the host; the card looks both up for the client.
+    SocLookup,
+    /// A3: the card has the index, fetches the record from the host and answers.
+    SocIndex,
+    /// A4: the client READs the index on the card and the record on the host.
+    SplitOneSided,
+    /// A5-read: as A4, but cached records are READ on the card.
+    SocCacheRead,
+    /// A5-send: the card answers from index and cache; a miss returns the address, which the client READs.
+    SocCacheSend,
 }
 
 impl Placement {
     /// All of them.
-    pub const ALL: [Placement; 6] =
-        [Placement::A1, Placement::A2, Placement::A3, Placement::A4, Placement::A5Read, Placement::A5Send];
+    pub const ALL: [Placement; 6] = [
+        Placement::HostOneSided,
+        Placement::SocLookup,
+        Placement::SocIndex,
+        Placement::SplitOneSided,
+        Placement::SocCacheRead,
+        Placement::SocCacheSend,
+    ];
+
+    /// The label that papers, designs and the command line give it.
+    pub fn label(self) -> &'static str {
+        ABOUT.alternatives[self as usize].label
+    }
+
+    /// The placement of a label.
+    pub fn labelled(label: &str) -> Option<Placement> {
+        Placement::ALL.into_iter().find(|placement| placement.label() == label)
+    }
+
+    /// The sides of the memory server that it uses: without a card where it needs none.
+    pub fn homes(self) -> Vec<Home> {
+        match self {
+            Placement::HostOneSided => vec![Home::Host],
+            _ => vec![Home::Host, Home::Soc],
+        }
+    }
 
     /// Where the index lies. Placements with the same home serve one store side by side.
     pub fn index_home(self) -> Home {
         match self {
-            Placement::A1 | Placement::A2 => Home::Host,
+            Placement::HostOneSided | Placement::SocLookup => Home::Host,
             _ => Home::Soc,
         }
     }
 
     /// Whether a get is a message to the card.
     pub fn asks_the_card(self) -> bool {
-        matches!(self, Placement::A2 | Placement::A3 | Placement::A5Send)
+        matches!(self, Placement::SocLookup | Placement::SocIndex | Placement::SocCacheSend)
     }
 
     /// Whether a get looks into the card's cache first.
     pub fn looks_into_the_cache(self) -> bool {
-        matches!(self, Placement::A5Read | Placement::A5Send)
+        matches!(self, Placement::SocCacheRead | Placement::SocCacheSend)
+    }
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label())
     }
 }
 
@@ -224,7 +278,7 @@ impl Options {
                 cache_slots: (records / 4 + 1).min(1 << 24) as u32,
                 copies: 4,
             },
-            placement: Placement::A4,
+            placement: Placement::SplitOneSided,
             fetch: Fetch::Rdma,
             preload: 0,
             warm: 0,
@@ -373,7 +427,7 @@ pub enum KvError {
     },
     /// A placement that another store serves.
     #[error(
-        "{asked:?} needs the index on the {needed:?}, this store has it elsewhere; choose another placement"
+        "{asked} needs the index on the {needed:?}, this store has it elsewhere; choose another placement"
     )]
     WrongHome {
         /// What was asked for.
@@ -417,7 +471,7 @@ pub enum KvError {
 }
 
 fn of(placement: &Option<Placement>) -> String {
-    placement.map_or_else(String::new, |placement| format!(" for {placement:?}"))
+    placement.map_or_else(String::new, |placement| format!(" for {placement}"))
 }
 
 impl KvError {

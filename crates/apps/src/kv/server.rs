@@ -2,7 +2,8 @@
 
 use super::index::Index;
 use super::layout::*;
-use super::{Fetch, Home, KvError, Options, Planted, SPARE_SLOTS, Stop, value_of};
+use super::{Fetch, Home, KvError, Options, Planted, SPARE_SLOTS, value_of};
+use crate::Stop;
 use crate::outbox::{self, Outbox};
 use crate::pool::{KeyLocks, Pool};
 use offpath_fabric::{
@@ -833,7 +834,7 @@ mod tests {
 
     /// A store of one cache slot for all keys, records without anything reserved, cold.
     fn options() -> Options {
-        let mut options = Options::sized(16, 8).placed(crate::kv::Placement::A5Send);
+        let mut options = Options::sized(16, 8).placed(crate::kv::Placement::SocCacheSend);
         (options.layout.cache_slots, options.layout.slots) = (1, SLOTS);
         options.admit_after = 3;
         options

@@ -20,40 +20,90 @@
 //! After a crash the primary's log decides: a backup that has more cuts it off before the primary
 //! takes a write, which is right because nothing that only a backup has was acknowledged.
 
+mod about;
+mod answer;
+mod code;
 mod digest;
 mod drive;
 mod feed;
 mod log;
 mod primary;
 mod replica;
+mod run;
+mod serve;
+mod shape;
+pub mod torture;
 
+pub use about::{ABOUT, TAIL};
+pub use code::Writes;
 pub use digest::{NAME_BYTES, Record, Store};
 pub use drive::{Driven, Load, drive};
 pub use log::{Log, entries};
 pub use primary::{Parts, Primary};
 pub use replica::{backup, card};
+pub use run::Writer;
+pub use serve::Servers;
+pub use shape::{Charged, Shape};
 
+use crate::system::{About, System};
 use offpath_fabric::{ConnectError, FileError, PostError, RegionError, RoleName, Status, Unsupported};
 use offpath_quantity::Time;
+use std::fmt;
+
+/// The replicated log as a system.
+#[derive(Clone, Copy, Debug)]
+pub enum Replog {}
+
+impl System for Replog {
+    const ABOUT: &'static About = &ABOUT;
+    type Code = Writes;
+    type Run = Writer;
+    type Serve = Servers;
+    type Trial = torture::Plan;
+}
 
 /// How chunks reach the first backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Alternative {
-    /// The card pulls them by READ, compresses and forwards them.
-    A1,
-    /// The card pulls them by its copy engine, compresses and forwards them.
-    A2,
-    /// The host writes them to the backup.
-    A3,
-    /// As A2 while the card has a free slot, else as A3; or by [`Options::card_share_percent`].
-    A2AndA3,
+    /// A1: the card pulls them by READ, compresses and forwards them.
+    CardPullsByRead,
+    /// A2: the card pulls them by its copy engine, compresses and forwards them.
+    CardPullsByEngine,
+    /// A3: the host writes them to the backup.
+    HostWrites,
+    /// A2+A3: as A2 while the card has a free slot, else as A3; or by [`Options::card_share_percent`].
+    EngineAndHost,
 }
 
 impl Alternative {
+    /// All of them.
+    pub const ALL: [Alternative; 4] = [
+        Alternative::CardPullsByRead,
+        Alternative::CardPullsByEngine,
+        Alternative::HostWrites,
+        Alternative::EngineAndHost,
+    ];
+
+    /// The label that papers, designs and the command line give it.
+    pub fn label(self) -> &'static str {
+        ABOUT.alternatives[self as usize].label
+    }
+
+    /// The alternative of a label.
+    pub fn labelled(label: &str) -> Option<Alternative> {
+        Alternative::ALL.into_iter().find(|alternative| alternative.label() == label)
+    }
+
     /// Whether the card digests the primary's log. With A2 and A3 together the host does: it has every
     /// entry, and the card is what is short.
     pub fn digests_on_card(self) -> bool {
-        matches!(self, Alternative::A1 | Alternative::A2)
+        matches!(self, Alternative::CardPullsByRead | Alternative::CardPullsByEngine)
+    }
+}
+
+impl fmt::Display for Alternative {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label())
     }
 }
 
@@ -351,7 +401,7 @@ pub enum LogError {
         status: Status,
     },
     /// The card has no such engine.
-    #[error("the card has no copy engine `{engine}`, which {alternative:?} needs; choose A1 or A3")]
+    #[error("the card has no copy engine `{engine}`, which {alternative} needs; choose A1 or A3")]
     NoEngine {
         /// What was asked for.
         engine: String,

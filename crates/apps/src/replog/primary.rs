@@ -67,7 +67,7 @@ impl<F: Fabric> Primary<F> {
         lineage.begin(log.last());
         keep_numbers(fabric, LINEAGE, &lineage.to_numbers(), &options.costs).await?;
         let first = options.chain.first().map(|peer| Downstream::new(fabric, options, peer.clone()));
-        let needs_card = first.is_some() && options.alternative != Alternative::A3;
+        let needs_card = first.is_some() && options.alternative != Alternative::HostWrites;
         let card = needs_card.then(|| Downstream::new(fabric, options, RoleName::new("soc", 0)));
         let by_host =
             options.digestion != Digestion::Off && !(needs_card && options.alternative.digests_on_card());
@@ -385,9 +385,11 @@ impl<F: Fabric> Inner<F> {
         let chunk = Chunk { sequence, epoch: self.epoch, payload };
         loop {
             let by_card = match self.options.alternative {
-                Alternative::A3 => None,
-                Alternative::A1 | Alternative::A2 => Some(self.card_feed().await?),
-                Alternative::A2AndA3 => self.card_of_mix(sequence),
+                Alternative::HostWrites => None,
+                Alternative::CardPullsByRead | Alternative::CardPullsByEngine => {
+                    Some(self.card_feed().await?)
+                }
+                Alternative::EngineAndHost => self.card_of_mix(sequence),
             };
             let count = if by_card.is_some() { &self.by_card } else { &self.by_host };
             let compress = self.options.host_compresses && by_card.is_none();

@@ -390,7 +390,8 @@ impl<F: Fabric> Replica<F> {
 /// have, the primary is refused.
 pub async fn card<F: Fabric>(fabric: F, options: Options) -> Result<(), LogError> {
     options.check()?;
-    let by_engine = matches!(options.alternative, Alternative::A2 | Alternative::A2AndA3);
+    let by_engine =
+        matches!(options.alternative, Alternative::CardPullsByEngine | Alternative::EngineAndHost);
     let serves = !by_engine || fabric.dma_engines().contains(&options.engine);
     let Some(first) = options.chain.first().cloned() else {
         return Err(LogError::Shape { what: "number of backups", value: 0, bound: "at least 1" });
@@ -427,7 +428,8 @@ async fn accept_hosts<F: Fabric>(
     next: Rc<Downstream<F>>,
     digester: Option<Rc<Digester<F>>>,
 ) -> Result<(), LogError> {
-    let by_engine = matches!(options.alternative, Alternative::A2 | Alternative::A2AndA3);
+    let by_engine =
+        matches!(options.alternative, Alternative::CardPullsByEngine | Alternative::EngineAndHost);
     let listener = fabric.listen(SERVICE)?;
     let slots = u64::from(options.slots);
     let slot_bytes = options.slot_bytes();

@@ -1,14 +1,13 @@
 //! Whether a system keeps its promises while things fail.
 //!
 //! A [`Schedule`] is a list of faults as plain values, drawn from a seed and a [`Menu`] of what a
-//! world can do; a world's caller translates it. [`store`] runs clients against the key-value store and
-//! records what they saw, and [`linear`] judges it; [`log`] writes to the replicated log and compares what
-//! its replicas kept. A schedule that shows a violation
-//! is [shrunk](shrink) to one whose every fault is needed.
+//! world can do; a world's caller translates it. A system's [`Trial`] is what one seed draws for it: users,
+//! faults, and a checker of what was seen. [`linear`] checks histories of any map of keys. A schedule that
+//! shows a violation is [shrunk](shrink) to one whose every fault is needed.
 
 pub mod linear;
-pub mod log;
 mod schedule;
-pub mod store;
+mod trial;
 
 pub use schedule::{Fault, Menu, Schedule, Trouble, shrink};
+pub use trial::{PROCESSOR, Tally, Trial, checksum, machine, processors};

@@ -54,6 +54,7 @@ impl<T> Default for Arena<T> {
 
 impl<T> Arena<T> {
     /// Keeps a thing and names it.
+    #[inline]
     pub fn insert(&mut self, value: T) -> Key {
         match self.free.pop() {
             Some(index) => {
@@ -68,12 +69,24 @@ impl<T> Arena<T> {
         }
     }
 
+    /// How many things there are.
+    pub fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The thing of this name, where it is still there.
+    #[inline]
     pub fn get(&self, key: Key) -> Option<&T> {
         self.places.get(key.index()).filter(|place| place.generation == key.generation)?.value.as_ref()
     }
 
     /// The same, to be changed.
+    #[inline]
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         self.places.get_mut(key.index()).filter(|place| place.generation == key.generation)?.value.as_mut()
     }
@@ -88,6 +101,7 @@ impl<T> Arena<T> {
     }
 
     /// Removes a thing without moving it out, which for large ones is a copy less.
+    #[inline]
     pub fn discard(&mut self, key: Key) {
         let place = self.places.get_mut(key.index()).filter(|place| place.generation == key.generation);
         let Some(place) = place.filter(|place| place.value.is_some()) else { return };

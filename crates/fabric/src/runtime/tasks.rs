@@ -14,7 +14,7 @@ use std::task::{Context, Wake, Waker};
 struct Woken {
     /// Whether there are any: cheaper to ask than the lock.
     any: AtomicBool,
-    tasks: Mutex<VecDeque<Key>>,
+    tasks: Mutex<Vec<Key>>,
 }
 
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Wake for TaskWaker {
     }
     fn wake_by_ref(self: &Arc<TaskWaker>) {
         if self.queue() {
-            self.woken.tasks.lock().unwrap_or_else(PoisonError::into_inner).push_back(self.task);
+            self.woken.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(self.task);
             self.woken.any.store(true, Ordering::Release);
         }
     }
@@ -162,13 +162,15 @@ impl<S: Copy + Default> Tasks<S> {
     #[inline]
     fn gather(&self) {
         if self.woken.any.load(Ordering::Acquire) {
-            let mut woken = self.woken.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-            self.woken.any.store(false, Ordering::Relaxed);
-            let mut ready = self.ready.borrow_mut();
-            while let Some(task) = woken.pop_front() {
-                ready.push_back(task);
-            }
+            self.gather_woken();
         }
+    }
+
+    #[inline(never)]
+    fn gather_woken(&self) {
+        let mut woken = self.woken.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        self.woken.any.store(false, Ordering::Relaxed);
+        self.ready.borrow_mut().extend(woken.drain(..));
     }
 
     /// How many tasks can go on.

@@ -6,10 +6,11 @@ use crate::output::emit;
 use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
 use clap_complete::env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Zsh};
+use offpath::apps::Shipped;
+use offpath::apps::system::{About, Kind, Registry};
 use offpath::evidence::shipped;
 use offpath::profile::{Category, Library, Number, Request, System};
 use offpath::route::Router;
-use offpath::torture::Subject;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::ExitCode;
@@ -100,16 +101,19 @@ fn candidates(command: &str, argument: &Arg) -> Option<ArgValueCompleter> {
             let twins = twins.map(|(name, help)| (format!("twin:{name}"), help));
             plain(["local", "verbs"]).into_iter().chain(twins).collect()
         }),
-        "placement" => names(|line| match line.has("replog") {
-            true => plain(["A1", "A2", "A3", "A2+A3"]),
-            false => plain(["A1", "A2", "A3", "A4", "A5-read", "A5-send"]),
-        }),
-        "plant" => names(|line| {
-            let subject = Subject::NAMES.into_iter().find(|(name, _)| line.has(name));
-            subject.map(|(_, subject)| plain(subject.mistakes())).unwrap_or_default()
-        }),
+        "plant" => names(|line| plain(line.system().into_iter().flat_map(|about| about.bugs).copied())),
+        option if names_alternatives(command, option) => {
+            names(|line| plain(line.system().into_iter().flat_map(About::labels)))
+        }
         _ => None,
     }
+}
+
+/// Whether an option of a system's command names an alternative of the system.
+fn names_alternatives(command: &str, option: &str) -> bool {
+    let all = Shipped::all().into_iter().filter(|about| about.name == command);
+    let mut options = all.flat_map(|about| about.options);
+    options.any(|own| own.name == option && own.kind == Kind::Alternative)
 }
 
 /// A candidate and what it stands for.
@@ -165,6 +169,11 @@ impl Line {
 
     fn has(&self, name: &str) -> bool {
         self.words.iter().any(|word| word == name)
+    }
+
+    /// The system that the line names.
+    fn system(&self) -> Option<&'static About> {
+        Shipped::all().into_iter().find(|about| self.has(about.name))
     }
 
     fn listed(&self, category: Category) -> Vec<Candidate> {

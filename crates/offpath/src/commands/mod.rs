@@ -13,7 +13,9 @@ pub mod run;
 pub mod serve;
 pub mod service;
 pub mod sweep;
+pub mod systems;
 pub mod torture;
+pub mod world;
 
 use crate::failure::Failure;
 use crate::options::SystemOptions;

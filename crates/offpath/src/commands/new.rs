@@ -2,7 +2,10 @@
 
 use super::Context;
 use crate::failure::Failure;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Args, Subcommand};
+use offpath::apps::Shipped;
+use offpath::apps::system::{Registry, Template};
 use offpath::plan::{Changes, Design, Setting, prepare, shipped};
 use offpath::profile::{Number, Provenance, Request};
 use std::collections::BTreeSet;
@@ -27,8 +30,6 @@ Examples:
   offpath new device my-card --base bluefield2        numbers of another card, marked as carried over
   offpath plan designs/kv-ycsb-c.toml --device my-card.toml";
 
-const KEY_VALUE: &str = include_str!("../templates/kv.toml");
-const REPLICATION: &str = include_str!("../templates/replication.toml");
 /// What every design's alternatives are made of.
 const STEPS: &str = include_str!("../templates/steps.txt");
 
@@ -43,8 +44,8 @@ pub struct Options {
     #[arg(required = true)]
     name: Option<String>,
     /// What to start from
-    #[arg(long, value_enum, default_value_t = Kind::Kv)]
-    kind: Kind,
+    #[arg(long, value_parser = PossibleValuesParser::new(kinds()), default_value = templates()[0].kind)]
+    kind: String,
     /// The device to plan for, by name or from a .toml file
     #[arg(long, value_name = "NAME|FILE", default_value = "bluefield2")]
     device: String,
@@ -77,13 +78,17 @@ struct DeviceOptions {
     out: Option<PathBuf>,
 }
 
-/// What a design starts from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
-    /// A key-value store with a YCSB workload
-    Kv,
-    /// Replication of a log to a backup
-    Replication,
+/// What a design may start from.
+fn templates() -> Vec<Template> {
+    Shipped::all().into_iter().filter_map(|about| about.template).collect()
+}
+
+fn kinds() -> Vec<PossibleValue> {
+    templates().iter().map(|one| PossibleValue::new(one.kind).help(one.documentation)).collect()
+}
+
+fn template(kind: &str) -> Template {
+    templates().into_iter().find(|one| one.kind == kind).expect("clap accepts these names alone")
 }
 
 /// Writes the device; or the design, and its workload where it has one.
@@ -100,14 +105,16 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         ));
     }
     let file = options.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.toml")));
-    let workload = (options.kind == Kind::Kv).then(|| file.with_extension("workload"));
+    let template = template(&options.kind);
+    let workload = template.workload.map(|(_, what)| (file.with_extension("workload"), what));
+    let beside = workload.as_ref().map(|(file, _)| file.as_path());
     let library = context.system.library()?;
     // What the template calls the card's processor is what the device calls it; what is wrong with a device is said
     // where the design is planned.
     let system = context.system.load(&library, &options.device, &[]);
     let card = system.ok().and_then(|system| Some(system.role_endpoint("soc").ok()?.1.name.clone()));
     let card = card.as_deref().unwrap_or("soc");
-    let files = Files::write(options, name, card, &file, workload.as_deref())?;
+    let files = Files::write(options, &template, name, card, &file, beside)?;
     let setting = Setting {
         library,
         overlays: context.system.overlay.clone(),
@@ -127,8 +134,8 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     files.keep();
     let shown = file.display();
     let mut text = format!("wrote {shown}\n");
-    if let Some(workload) = &workload {
-        text += &format!("wrote {}, the requests of YCSB's workload C\n", workload.display());
+    if let Some((workload, what)) = &workload {
+        text += &format!("wrote {}, {what}\n", workload.display());
     }
     text += &format!(
         "next:\n  offpath plan {shown}\n    plans it as it stands\n  offpath path {}\n    lists the paths that its steps \
@@ -192,17 +199,15 @@ impl Files {
     /// Writes the design's file, which calls the card's processor `card`, and its workload's.
     fn write(
         options: &Options,
+        template: &Template,
         name: &str,
         card: &str,
         file: &Path,
         workload: Option<&Path>,
     ) -> Result<Files, Failure> {
-        let template = match options.kind {
-            Kind::Kv => KEY_VALUE,
-            Kind::Replication => REPLICATION,
-        };
         let beside = workload.and_then(Path::file_name).unwrap_or_default().to_string_lossy();
         let text = template
+            .text
             .replace("@STEPS@\n", STEPS)
             .replace("@SOC@", card)
             .replace("@NAME@", &quoted(name))
@@ -211,8 +216,8 @@ impl Files {
             .replace("@FILE@", &file.display().to_string().replace(char::is_control, " "));
         let mut files = Files::default();
         files.create(file, &text)?;
-        if let Some(workload) = workload {
-            files.create(workload, shipped::workload("workloadc").expect("it is shipped"))?;
+        if let Some((workload, (shipped, _))) = workload.zip(template.workload) {
+            files.create(workload, shipped::workload(shipped).expect("a template names what is shipped"))?;
         }
         Ok(files)
     }
@@ -265,13 +270,15 @@ mod tests {
     #[test]
     fn every_kind_compiles_as_written_and_overwrites_nothing() {
         let folder = tempfile::tempdir().expect("a folder");
-        for kind in [Kind::Kv, Kind::Replication] {
+        assert!(templates().len() > 1);
+        for template in templates() {
+            let kind = template.kind.to_string();
             let device = "bluefield2".to_string();
             let options = Options { other: None, name: Some("own".to_string()), kind, device, out: None };
-            let file = folder.path().join(format!("{kind:?}.toml"));
+            let file = folder.path().join(format!("{}.toml", template.kind));
             let workload = file.with_extension("workload");
-            let beside = (kind == Kind::Kv).then_some(workload.as_path());
-            Files::write(&options, "own", "soc", &file, beside).expect("a new file").keep();
+            let beside = template.workload.map(|_| workload.as_path());
+            Files::write(&options, &template, "own", "soc", &file, beside).expect("a new file").keep();
             let setting = Setting {
                 library: Library::builtin(),
                 overlays: vec![],
@@ -282,7 +289,10 @@ mod tests {
             };
             let design = Design::load(&file, &Changes::default()).expect("a design");
             assert_eq!(prepare(&design, &setting).expect("it compiles").len(), design.alternatives.len());
-            assert!(Files::write(&options, "own", "soc", &file, beside).is_err(), "nothing is overwritten");
+            assert!(
+                Files::write(&options, &template, "own", "soc", &file, beside).is_err(),
+                "nothing is overwritten"
+            );
             assert!(file.exists() && workload.exists() == beside.is_some());
         }
     }

@@ -1,26 +1,16 @@
-//! `offpath run`: a coded system in a world of the user's choice.
-
-mod kv;
-mod replog;
-
-pub use kv::{StoreOptions, failed as kv_failed};
-pub use replog::{LogOptions, failed as log_failed};
+//! `offpath run`: a system in a world of the user's choice.
 
 use super::Context;
-use crate::failure::{BAD_INPUT, Failure, NEGATIVE};
-use crate::output::{Entry, Screen, place, round, short, system_line, tell_mode};
-use clap::{Args, Subcommand, ValueEnum};
-use offpath::fabric::{RoleName, RunError};
-use offpath::quantity::Time;
-use offpath::route::Router;
-use offpath::run::{Busiest, Place, TAIL};
-use offpath::verbs::{Verbs, VerbsError, Waiting};
+use super::systems::{self, Named, refused};
+use super::world::{WorldOptions, run_failed};
+use crate::failure::{Failure, NEGATIVE};
+use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, place, round, short};
+use clap::{ArgMatches, Args, FromArgMatches};
+use offpath::apps::Shipped;
+use offpath::apps::system::{Block, Cell, Of, Page, Registry, Run, System, Visitor, WorldReport};
+use offpath::run::{Busiest, play};
 use serde::Serialize;
-use std::ffi::OsString;
-use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::str::FromStr;
-use std::sync::Arc;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -46,293 +36,86 @@ docs/command-line.md says what the answers mean; docs/kv.md and lab/run how it r
 #[command(subcommand_value_name = "SYSTEM", subcommand_help_heading = "Systems")]
 pub struct Options {
     #[command(subcommand)]
-    system: System,
-}
-
-#[derive(Subcommand, Debug)]
-enum System {
-    Kv(Box<kv::Options>),
-    Replog(Box<replog::Options>),
-    #[command(external_subcommand)]
-    Unknown(Vec<OsString>),
+    system: Named<false>,
 }
 
 /// Runs the system and prints what its users saw.
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
-    match &options.system {
-        System::Kv(options) => kv::run(options, context),
-        System::Replog(options) => replog::run(options, context),
-        System::Unknown(arguments) => Err(unknown_system(arguments)),
-    }
+    of::<Shipped>(&options.system, context)
 }
 
-/// A system that is not coded.
-pub fn unknown_system(arguments: &[OsString]) -> Failure {
-    let name = arguments.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let help = "the coded systems are `kv`, the key-value store, and `replog`, the replicated log";
-    Failure::input(format!("there is no coded system `{name}`"), help)
+/// Runs a system of a registry.
+pub fn of<R: Registry>(named: &Named<false>, context: &Context) -> Result<ExitCode, Failure> {
+    let running = Running { arguments: &named.arguments, context };
+    R::with(&named.name, running).unwrap_or_else(|| Err(systems::unknown::<R>(&named.name)))
 }
 
-/// A world by name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum On {
-    /// The twin of a device.
-    Twin(String),
-    /// One process without a network.
-    Local,
-    /// The queue pairs of a device, or of the first that is active.
-    Verbs(Option<String>),
+/// A run that the command line asks for.
+struct Running<'a> {
+    arguments: &'a ArgMatches,
+    context: &'a Context,
 }
 
-impl FromStr for On {
-    type Err = String;
-    fn from_str(text: &str) -> Result<On, String> {
-        match text.split_once(':') {
-            None if text == "local" => Ok(On::Local),
-            None if text == "verbs" => Ok(On::Verbs(None)),
-            Some(("twin", device)) if !device.is_empty() => Ok(On::Twin(device.to_string())),
-            Some(("verbs", device)) if !device.is_empty() => Ok(On::Verbs(Some(device.to_string()))),
-            _ => Err("there are the worlds `twin:DEVICE` (as in `twin:bluefield2`), `local`, `verbs` and \
-                      `verbs:DEVICE` (as in `verbs:mlx5_0`)"
-                .to_string()),
-        }
-    }
-}
+impl Visitor for Running<'_> {
+    type Out = Result<ExitCode, Failure>;
 
-/// Where a role is found: `ADDRESS` for all that run elsewhere, or `ROLE=ADDRESS`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Peer {
-    role: Option<RoleName>,
-    address: SocketAddr,
-}
-
-impl FromStr for Peer {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Peer, String> {
-        let (role, address) = match text.split_once('=') {
-            Some((role, address)) => (Some(role_name(role)?), address),
-            None => (None, text),
+    fn visit<S: System>(self) -> Result<ExitCode, Failure> {
+        let Running { arguments, context } = self;
+        let options = WorldOptions::from_arg_matches(arguments).map_err(systems::unparsed)?;
+        let setting = options.setting();
+        let run = S::Run::of(&systems::given(S::ABOUT, Of::Run, arguments), &setting).map_err(refused)?;
+        let (place, world) = options.open(context, &run.servers(), S::ABOUT.placed, None)?;
+        run.opened(&world, &setting);
+        let (gave, busy) = play(place, &run, setting.seed).map_err(run_failed)?;
+        let said = run.said(gave, &setting).map_err(refused)?;
+        let (busiest_stations, binding_station) = busiest(&busy);
+        let answer = Answer {
+            schema_version: SCHEMA_VERSION,
+            system: S::ABOUT.name,
+            world,
+            report: said.report,
+            binding_station,
+            busiest_stations,
         };
-        let address = address.parse().map_err(|_| {
-            format!("`{address}` is no address; write IP:PORT, as in `10.0.0.1:7000`, or ROLE=IP:PORT")
+        context.screen.emit(&match context.screen.format {
+            Format::Json => context.screen.json(&answer)?,
+            _ => drawn(&said.page, &answer, &context.screen),
         })?;
-        Ok(Peer { role, address })
+        Ok(if said.holds { ExitCode::SUCCESS } else { ExitCode::from(NEGATIVE) })
     }
 }
 
-/// Reads `ROLE` or `ROLE:INSTANCE`.
-pub fn role_name(text: &str) -> Result<RoleName, String> {
-    let (role, instance) = text.split_once(':').unwrap_or((text, "0"));
-    let instance =
-        instance.parse().map_err(|_| format!("`{text}` is no role; write `backup` or `backup:1`"))?;
-    Ok(RoleName::new(role, instance))
+/// What a run answers.
+#[derive(Serialize)]
+struct Answer<R> {
+    schema_version: u32,
+    system: &'static str,
+    #[serde(flatten)]
+    world: WorldReport,
+    #[serde(flatten)]
+    report: R,
+    binding_station: Option<String>,
+    busiest_stations: Vec<Busy>,
 }
 
-/// How the process waits for completions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Wait {
-    /// Polling: the least latency, and a core that does nothing else
-    Polling,
-    /// Sleeping until the device interrupts
-    Events,
-}
-
-/// In which world, and who else is there.
-#[derive(Args, Debug)]
-#[command(next_help_heading = "World")]
-pub struct WorldOptions {
-    /// The world: twin:DEVICE, local, or verbs:DEVICE
-    #[arg(long, value_name = "WORLD")]
-    pub on: On,
-    /// What is drawn; the same seed draws the same
-    #[arg(long, default_value_t = 1, value_parser = crate::options::whole::<u64>(0, u64::MAX))]
-    pub seed: u64,
-    /// Where the roles that run in other processes are: IP:PORT, or ROLE=IP:PORT; may be given several
-    /// times
-    #[arg(long, value_name = "ADDRESS")]
-    connect: Vec<Peer>,
-    /// How long a silent peer is waited for before it is asked again; on verbs also the least
-    /// acknowledgement timeout [default: 1 ms, and the device's]
-    #[arg(long, value_name = "TIME", value_parser = crate::options::some_time)]
-    pub patience: Option<Time>,
-    /// How a process on verbs waits for completions [default: polling]
-    #[arg(long, value_enum)]
-    wait: Option<Wait>,
-}
-
-/// A world as an answer names it.
-#[derive(Clone, Debug, Serialize)]
-pub struct WorldReport {
-    world: &'static str,
-    device: Option<String>,
-    testbed: Option<String>,
-    mode: Option<String>,
-    overlays: Vec<String>,
-    #[serde(skip)]
-    line: String,
-}
-
-impl WorldOptions {
-    /// Whether other processes run the other roles.
-    pub fn connects(&self) -> bool {
-        !self.connect.is_empty()
-    }
-
-    /// Refuses what the world cannot do.
-    fn check(&self, context: &Context, across: bool) -> Result<(), Failure> {
-        let system = &context.system;
-        let changes = [
-            (!system.set.is_empty(), "--set"),
-            (!system.overlay.is_empty(), "--overlay"),
-            (system.testbed.is_some(), "--testbed"),
-            (system.mode.is_some(), "--mode"),
-        ];
-        if let (false, Some((_, option))) = (self.is_twin(), changes.iter().find(|(given, _)| *given)) {
-            return Err(Failure::input(
-                format!("{option} changes a profile, and only the twin has one"),
-                "leave it out, or run `--on twin:DEVICE`",
-            ));
+/// A system's page, with the stations of the twin where it wants them.
+fn drawn<R>(page: &Page, answer: &Answer<R>, screen: &Screen) -> String {
+    let entry = |cell: &Cell| match cell.clone() {
+        Cell::Name(text) => Entry::Name(text),
+        Cell::Strong(text) => Entry::Strong(text),
+        Cell::Number(text) => Entry::Number(text),
+    };
+    let block = |block: &Block| match block {
+        Block::Text(text) => text.clone(),
+        Block::Heading(text) => screen.heading(text),
+        Block::Table(table) => {
+            let rows = table.rows.iter().map(|row| row.iter().map(entry).collect()).collect();
+            screen.table(&table.header, rows)
         }
-        if self.wait.is_some() && !matches!(self.on, On::Verbs(_)) {
-            return Err(unread("--wait", "says how a process on verbs waits, and this world is another"));
-        }
-        let apart = if across || self.connects() { "several processes" } else { return Ok(()) };
-        match &self.on {
-            On::Verbs(_) => Ok(()),
-            On::Twin(_) => Err(Failure::input(
-                format!("the twin simulates all roles in one process, not in {apart}"),
-                "leave `--connect` out, or run `--on verbs:DEVICE`",
-            )),
-            On::Local => Err(Failure::input(
-                format!("the local world has no network, so its roles cannot be in {apart}"),
-                "leave `--connect` out to run all roles in one process, or take `--on verbs:DEVICE`",
-            )),
-        }
-    }
-
-    /// Whether the world is the twin.
-    pub fn is_twin(&self) -> bool {
-        matches!(self.on, On::Twin(_))
-    }
-
-    /// Opens the world. `needed` are the roles that run elsewhere where `--connect` names them; `listen` is
-    /// where this process is found, where others look for it.
-    pub fn open(
-        &self,
-        context: &Context,
-        needed: &[RoleName],
-        listen: Option<SocketAddr>,
-    ) -> Result<(Place, WorldReport), Failure> {
-        self.check(context, listen.is_some())?;
-        let mut report = WorldReport {
-            world: "local",
-            device: None,
-            testbed: None,
-            mode: None,
-            overlays: Vec::new(),
-            line: "one process without a network".to_string(),
-        };
-        match &self.on {
-            On::Local => Ok((Place::Local, report)),
-            On::Twin(device) => {
-                let system = context.system.load(&context.system.library()?, device, &[])?;
-                tell_mode(&system);
-                // The profile says best why it has no such endpoint, and what it has.
-                for name in needed.iter().filter(|name| name.role != TAIL) {
-                    system.role_endpoint(&name.role)?;
-                }
-                let router = Arc::new(Router::new(&system)?);
-                report.world = "twin";
-                report.device = Some(system.device.clone());
-                report.testbed = Some(system.testbed.clone());
-                report.mode = Some(system.mode.to_string());
-                report.overlays = system.overlays.clone();
-                report.line = format!("the twin of {}", system_line(&system));
-                Ok((Place::Twin(router), report))
-            }
-            On::Verbs(device) => {
-                let peers = self.peers(needed)?;
-                let mut world = Verbs::open(device.as_deref(), self.seed).map_err(device_refused)?;
-                report.world = "verbs";
-                report.device = Some(world.device().to_string());
-                report.line = format!("queue pairs of {}", world.device());
-                if let Some(address) = listen {
-                    world = world.listen_at(address);
-                }
-                if let Some(patience) = self.patience {
-                    world = world.acknowledgement_floor(patience);
-                }
-                if self.wait == Some(Wait::Events) {
-                    world = world.waiting(Waiting::Events);
-                }
-                for (name, address) in peers {
-                    world = world.peer(&name.role, name.instance, address);
-                }
-                Ok((Place::Verbs(Box::new(world)), report))
-            }
-        }
-    }
-
-    /// The addresses of the roles that run elsewhere.
-    fn peers(&self, needed: &[RoleName]) -> Result<Vec<(RoleName, SocketAddr)>, Failure> {
-        let names = || needed.iter().map(argument).collect::<Vec<_>>().join(", ");
-        for role in self.connect.iter().filter_map(|peer| peer.role.as_ref()) {
-            if !needed.contains(role) {
-                let roles = if needed.is_empty() { "none".to_string() } else { names() };
-                return Err(Failure::input(
-                    format!("this process looks for no role `{}`", argument(role)),
-                    format!("the roles that it looks for: {roles}"),
-                ));
-            }
-        }
-        let address_of = |name: &RoleName| {
-            let own = self.connect.iter().find(|peer| peer.role.as_ref() == Some(name));
-            let found = own.or_else(|| self.connect.iter().find(|peer| peer.role.is_none()));
-            found.map(|peer| (name.clone(), peer.address)).ok_or_else(|| {
-                Failure::input(
-                    format!("nothing says where `{}` is", argument(name)),
-                    format!("add `--connect {}=IP:PORT`, or one address for all", argument(name)),
-                )
-            })
-        };
-        let across = self.connects();
-        needed.iter().filter(|_| across).map(address_of).collect()
-    }
-}
-
-/// A role as the command line names it.
-pub fn argument(name: &RoleName) -> String {
-    if name.instance == 0 { name.role.clone() } else { format!("{}:{}", name.role, name.instance) }
-}
-
-/// An option that nothing in this run reads: who gives it expects that it does something.
-fn unread(option: &str, why: &str) -> Failure {
-    Failure::input(format!("`{option}` {why}"), format!("leave `{option}` out, or change what it is for"))
-}
-
-/// What an error leads to.
-fn device_refused(error: VerbsError) -> Failure {
-    Failure::input(error.to_string(), "or run on the twin: `--on twin:DEVICE`")
-}
-
-/// What an error leads to.
-pub fn run_failed(error: RunError) -> Failure {
-    match error {
-        RunError::Deadlock { .. } => {
-            Failure::negative(error.to_string(), "please report it with the command line")
-        }
-        _ => Failure::input(error.to_string(), "`offpath device show NAME` lists what a system has"),
-    }
-}
-
-/// An error of a system: wrong input where `is_input`, else a run that failed.
-pub fn refused(error: &dyn std::fmt::Display, is_input: bool, help: &str) -> Failure {
-    let code = if is_input { BAD_INPUT } else { NEGATIVE };
-    if code == BAD_INPUT {
-        Failure::input(error.to_string(), help)
-    } else {
-        Failure::negative(error.to_string(), help)
-    }
+        Block::Stations => stations_page(&answer.busiest_stations, answer.binding_station.as_ref(), screen),
+    };
+    let title = format!("{} on {}: {}\n", answer.system, answer.world.line, page.title);
+    std::iter::once(title).chain(page.blocks.iter().map(block)).collect()
 }
 
 /// From which share of its time on a station binds: beyond it a queue grows faster than it empties.
@@ -342,7 +125,7 @@ const STATIONS: usize = 5;
 
 /// A station of the twin on the machine where it was busiest.
 #[derive(Debug, Serialize)]
-pub struct Busy {
+struct Busy {
     station: String,
     role: String,
     machine: u32,
@@ -384,34 +167,4 @@ fn stations_page(busy: &[Busy], binding: Option<&String>, screen: &Screen) -> St
         .collect();
     text += &screen.table(&["station", "busy"], rows);
     text
-}
-
-fn us(time: Time) -> f64 {
-    round(time.as_us())
-}
-
-fn ns(time: Time) -> f64 {
-    round(time.ps() as f64 / 1e3)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn worlds_and_peers_are_read() {
-        assert_eq!("twin:bluefield2".parse(), Ok(On::Twin("bluefield2".into())));
-        assert_eq!("verbs".parse(), Ok(On::Verbs(None)));
-        assert_eq!("verbs:rxe0".parse(), Ok(On::Verbs(Some("rxe0".into()))));
-        for wrong in ["twin", "twin:", "verbs:", "local:1", "cloud", ""] {
-            assert!(wrong.parse::<On>().is_err_and(|error| error.contains("twin:DEVICE")), "{wrong}");
-        }
-        let address: SocketAddr = "10.0.0.1:7000".parse().expect("an address");
-        assert_eq!("10.0.0.1:7000".parse(), Ok(Peer { role: None, address }));
-        let role = Some(RoleName::new("backup", 1));
-        assert_eq!("backup:1=10.0.0.1:7000".parse(), Ok(Peer { role, address }));
-        for wrong in ["10.0.0.1", "host=", "backup:x=10.0.0.1:7000"] {
-            assert!(wrong.parse::<Peer>().is_err(), "{wrong}");
-        }
-    }
 }

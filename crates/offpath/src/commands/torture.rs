@@ -1,16 +1,18 @@
-//! `offpath torture`: seeded faults against a coded system on the twin.
+//! `offpath torture`: seeded faults against a system on the twin.
 
 use super::Context;
 use crate::failure::{Failure, NEGATIVE};
 use crate::output::{Format, SCHEMA_VERSION, Screen, system_line};
 use crate::progress::Progress;
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::PossibleValuesParser;
 use miette::Diagnostic;
-use offpath::apps::torture::{Fault, Schedule};
+use offpath::apps::Shipped;
+use offpath::apps::system::{About, Registry, Visitor};
+use offpath::apps::torture::{Fault, Schedule, Tally};
 use offpath::profile::System;
 use offpath::route::Router;
-use offpath::torture::{Subject, Tally, TortureError, Trial, check_system};
+use offpath::torture::{Case, TortureError, check_system};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -33,9 +35,8 @@ smallest schedule that still fails. The same seeds give the same answer on any n
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
-    /// The system: kv or replog
-    #[arg(value_parser = subject())]
-    subject: Subject,
+    #[arg(help = subjects(), value_parser = PossibleValuesParser::new(names()))]
+    subject: String,
     /// How many seeds are played
     #[arg(long, default_value_t = 1000, value_parser = crate::options::whole::<u64>(1, u64::MAX))]
     seeds: u64,
@@ -53,11 +54,12 @@ pub struct Options {
     threads: Option<u16>,
 }
 
-fn subject() -> impl TypedValueParser<Value = Subject> {
-    PossibleValuesParser::new(Subject::NAMES.map(|(name, _)| name)).map(|name| {
-        let found = Subject::NAMES.iter().find(|(own, _)| *own == name);
-        found.expect("clap accepts these names alone").1
-    })
+fn names() -> impl Iterator<Item = &'static str> {
+    Shipped::all().into_iter().map(|about| about.name)
+}
+
+fn subjects() -> String {
+    format!("The system: {}", names().collect::<Vec<_>>().join(" or "))
 }
 
 /// What an error leads to.
@@ -76,23 +78,39 @@ fn refused(error: TortureError) -> Failure {
 
 /// Plays the seeds and prints the verdict; the exit code says whether the promise held.
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
-    let library = context.system.library()?;
-    let system = context.system.load(&library, &options.device, &[])?;
-    check_system(options.subject, &Router::new(&system)?).map_err(refused)?;
-    // A wrong name is refused before anything runs.
-    Trial::of(options.subject, options.first_seed, options.plant.as_deref()).map_err(refused)?;
-    let Some(end) = options.first_seed.checked_add(options.seeds) else {
-        return Err(Failure::input(
-            format!("seeds from {} on are fewer than {}", options.first_seed, options.seeds),
-            "choose a smaller `--first-seed`",
-        ));
-    };
-    let verdict = play(options, &system, end)?;
-    context.screen.emit(&match context.screen.format {
-        Format::Json => context.screen.json(&Report::of(options, &system, &verdict))?,
-        _ => page(options, &system, &verdict, &context.screen),
-    })?;
-    Ok(if verdict.failed.is_some() { ExitCode::from(NEGATIVE) } else { ExitCode::SUCCESS })
+    let torture = Torture { options, context };
+    Shipped::with(&options.subject, torture).expect("clap accepts names of systems alone")
+}
+
+/// What the command line asks for.
+struct Torture<'a> {
+    options: &'a Options,
+    context: &'a Context,
+}
+
+impl Visitor for Torture<'_> {
+    type Out = Result<ExitCode, Failure>;
+
+    fn visit<S: offpath::apps::system::System>(self) -> Result<ExitCode, Failure> {
+        let Torture { options, context } = self;
+        let library = context.system.library()?;
+        let system = context.system.load(&library, &options.device, &[])?;
+        check_system(S::ABOUT, &Router::new(&system)?).map_err(refused)?;
+        // A wrong name is refused before anything runs.
+        Case::<S>::of(options.first_seed, options.plant.as_deref()).map_err(refused)?;
+        let Some(end) = options.first_seed.checked_add(options.seeds) else {
+            return Err(Failure::input(
+                format!("seeds from {} on are fewer than {}", options.first_seed, options.seeds),
+                "choose a smaller `--first-seed`",
+            ));
+        };
+        let verdict = play::<S>(options, &system, end)?;
+        context.screen.emit(&match context.screen.format {
+            Format::Json => context.screen.json(&Report::of(S::ABOUT, options, &system, &verdict))?,
+            _ => page(S::ABOUT, options, &system, &verdict, &context.screen),
+        })?;
+        Ok(if verdict.failed.is_some() { ExitCode::from(NEGATIVE) } else { ExitCode::SUCCESS })
+    }
 }
 
 /// What the seeds up to and with the first that failed show.
@@ -109,7 +127,7 @@ type Played = Result<(Tally, Schedule), Failed>;
 /// The first seed that failed.
 struct Failed {
     seed: u64,
-    alternative: String,
+    alternative: &'static str,
     reason: String,
     drawn: Schedule,
     shrunk: Schedule,
@@ -124,7 +142,11 @@ fn kind(fault: &Fault) -> &'static str {
     }
 }
 
-fn play(options: &Options, system: &System, end: u64) -> Result<Verdict, Failure> {
+fn play<S: offpath::apps::system::System>(
+    options: &Options,
+    system: &System,
+    end: u64,
+) -> Result<Verdict, Failure> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = options.threads.map_or(cores, usize::from);
     let progress = Progress::counted(options.seeds, "seeds");
@@ -143,18 +165,17 @@ fn play(options: &Options, system: &System, end: u64) -> Result<Verdict, Failure
                         if seed >= end || seed > lowest.load(Ordering::Relaxed) {
                             return Ok(());
                         }
-                        let trial =
-                            Trial::of(options.subject, seed, options.plant.as_deref()).map_err(refused)?;
-                        let played = match trial.play(&router, &trial.schedule) {
-                            Ok(tally) => Ok((tally, trial.schedule)),
+                        let case = Case::<S>::of(seed, options.plant.as_deref()).map_err(refused)?;
+                        let played = match case.play(&router, &case.schedule) {
+                            Ok(tally) => Ok((tally, case.schedule)),
                             Err(broken) => {
                                 lowest.fetch_min(seed, Ordering::Relaxed);
                                 Err(Failed {
                                     seed,
-                                    alternative: trial.alternative(),
+                                    alternative: case.alternative(),
                                     reason: broken.to_string(),
-                                    shrunk: trial.shrink(&router),
-                                    drawn: trial.schedule,
+                                    shrunk: case.shrink(&router),
+                                    drawn: case.schedule,
                                 })
                             }
                         };
@@ -190,11 +211,11 @@ fn play(options: &Options, system: &System, end: u64) -> Result<Verdict, Failure
     Ok(verdict)
 }
 
-fn page(options: &Options, system: &System, verdict: &Verdict, screen: &Screen) -> String {
+fn page(about: &About, options: &Options, system: &System, verdict: &Verdict, screen: &Screen) -> String {
     let last = options.first_seed + verdict.played - 1;
     let mut text = format!(
         "torture {} on {}: seeds {} to {last}\n",
-        options.subject.name(),
+        about.name,
         system_line(system),
         options.first_seed
     );
@@ -222,7 +243,7 @@ fn page(options: &Options, system: &System, verdict: &Verdict, screen: &Screen) 
         text += &format!("{}\n", faults.join(", "));
     }
     match &verdict.failed {
-        None => text += &format!("held: {}\n", options.subject.promise()),
+        None => text += &format!("held: {}\n", about.promise),
         Some(failed) => {
             text += &format!("BROKEN at seed {} ({}): {}\n", failed.seed, failed.alternative, failed.reason);
             text += &match failed.shrunk.faults.len() {
@@ -240,8 +261,7 @@ fn page(options: &Options, system: &System, verdict: &Verdict, screen: &Screen) 
             };
             text += &format!(
                 "again: offpath torture {} --first-seed {} --seeds 1{device}{plant}\n",
-                options.subject.name(),
-                failed.seed
+                about.name, failed.seed
             );
         }
     }
@@ -251,7 +271,7 @@ fn page(options: &Options, system: &System, verdict: &Verdict, screen: &Screen) 
 #[derive(Serialize)]
 struct FailedReport {
     seed: u64,
-    alternative: String,
+    alternative: &'static str,
     reason: String,
     faults: Vec<String>,
     shrunk_faults: Vec<String>,
@@ -278,12 +298,12 @@ struct Report {
 }
 
 impl Report {
-    fn of(options: &Options, system: &System, verdict: &Verdict) -> Report {
+    fn of(about: &About, options: &Options, system: &System, verdict: &Verdict) -> Report {
         let lines = |schedule: &Schedule| schedule.faults.iter().map(ToString::to_string).collect();
         Report {
             schema_version: SCHEMA_VERSION,
-            subject: options.subject.name(),
-            promise: options.subject.promise(),
+            subject: about.name,
+            promise: about.promise,
             device: system.device.clone(),
             testbed: system.testbed.clone(),
             mode: system.mode.to_string(),
@@ -298,7 +318,7 @@ impl Report {
             held: verdict.failed.is_none(),
             failed: verdict.failed.as_ref().map(|failed| FailedReport {
                 seed: failed.seed,
-                alternative: failed.alternative.clone(),
+                alternative: failed.alternative,
                 reason: failed.reason.clone(),
                 faults: lines(&failed.drawn),
                 shrunk_faults: lines(&failed.shrunk),

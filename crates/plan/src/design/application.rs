@@ -2,18 +2,17 @@
 
 use super::resolve::{Named, Read, Resolver};
 use super::steps::Context;
-use super::{Code, ObjectAccess};
-use crate::coded::{Application, Coded, Log, PLACEMENTS, Store, WAYS};
-use offpath_apps::kv::Costs;
-use offpath_apps::replog::Costs as LogCosts;
-use offpath_quantity::{Bytes, Dimension, Time};
-use std::cell::RefCell;
+use super::{Code, MORE_HELP, ObjectAccess};
+use crate::coded::Application;
+use offpath_apps::system::{About, Given, Key, KeyKind, Value};
+use offpath_quantity::{BitRate, Dimension};
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::Spanned;
 
-/// The longest value that the coded store keeps.
-const LONGEST_VALUE: Bytes = Bytes::new(65_535);
+/// The key that names the application.
+const NAME: &str = "name";
 
 impl Resolver<'_> {
     /// The coded application, with everything that it has to be told.
@@ -23,151 +22,132 @@ impl Resolver<'_> {
     ) -> Result<(Option<Application>, BTreeMap<&'static str, Named>), miette::Report> {
         let Some(spanned) = &self.file.raw.application else { return Ok((None, BTreeMap::new())) };
         let raw = spanned.get_ref();
-        let is_store = match raw.name.get_ref().as_str() {
-            "kv" => true,
-            "replog" => false,
-            other => {
-                return Err(self.error(
-                    format!("`{other}` is no coded application"),
-                    "use `kv` or `replog`, or leave [application] out and describe steps",
-                    raw.name.span(),
-                ));
+        let known = (self.file.changes.systems.all)();
+        let mut keys = vec![NAME];
+        for key in known.iter().flat_map(|about| about.keys).map(|key| key.name) {
+            if !keys.contains(&key) {
+                keys.push(key);
             }
-        };
-        fn span<T>(given: &Option<Spanned<T>>) -> Option<Range<usize>> {
-            given.as_ref().map(Spanned::span)
         }
-        let store = [
-            ("value", span(&raw.value)),
-            ("index", span(&raw.index)),
-            ("values", span(&raw.values)),
-            ("build", span(&raw.build)),
-            ("search", span(&raw.search)),
-            ("check", span(&raw.check)),
-            ("card_hash", span(&raw.card_hash)),
-            ("card_search", span(&raw.card_search)),
-            ("card_lookup", span(&raw.card_lookup)),
-        ];
-        let log = [
-            ("chunk", span(&raw.chunk)),
-            ("ratio", span(&raw.ratio)),
-            ("compress", span(&raw.compress)),
-            ("append", span(&raw.append)),
-            ("chain", raw.chain.as_ref().and_then(|chain| chain.first()).map(Spanned::span)),
-        ];
-        let foreign = if is_store { &log[..] } else { &store[..] };
-        if let Some((key, at)) = foreign.iter().find_map(|(key, at)| Some((*key, at.clone()?))) {
+        if let Some(strange) = raw.keys().find(|key| !keys.contains(&key.get_ref().as_str())) {
+            let quoted: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
             return Err(self.error(
-                format!("`{key}` is nothing that `{}` is told", raw.name.get_ref()),
+                format!("unknown field `{}`, expected one of {}", strange.get_ref(), quoted.join(", ")),
+                MORE_HELP,
+                strange.span(),
+            ));
+        }
+        let Some(given) = raw.get(NAME) else {
+            return Err(self.error(format!("missing field `{NAME}`"), MORE_HELP, spanned.span()));
+        };
+        let name: String = self.plain(given)?;
+        let Some(system) = (self.file.changes.systems.find)(&name) else {
+            let names: Vec<String> = known.iter().map(|about| format!("`{}`", about.name)).collect();
+            return Err(self.error(
+                format!("`{name}` is no coded application"),
+                format!("use {}, or leave [application] out and describe steps", names.join(" or ")),
+                given.span(),
+            ));
+        };
+        let about = system.about;
+        let is_foreign = |key: &&str| *key != NAME && about.keys.iter().all(|own| own.name != *key);
+        let mut foreign = keys.iter().copied().filter(is_foreign);
+        if let Some((key, at)) = foreign.find_map(|key| Some((key, raw.get(key)?))) {
+            return Err(self.error(
+                format!("`{key}` is nothing that `{name}` is told"),
                 "leave it out",
-                at,
+                at.span(),
             ));
         }
-        let needed = |key: &str, given: &Option<Spanned<toml::Value>>, example: &str| {
-            given.clone().ok_or_else(|| {
-                self.error(
-                    format!("[application] does not say `{key}`, which `{}` needs", raw.name.get_ref()),
-                    format!("add `{key} = \"{example}\"`"),
-                    raw.name.span(),
-                )
-            })
+        let (mut told, mut times) = (Given::default(), BTreeMap::new());
+        for key in about.keys {
+            let values = match raw.get(key.name) {
+                Some(given) => self.told_by(key, given, objects, &mut times)?,
+                None => Vec::new(),
+            };
+            if let (true, Some(example)) = (values.is_empty(), key.needed) {
+                return Err(self.untold(about, key, example, given.span()));
+            }
+            told.set(key.name, values);
+        }
+        Ok((Some(Application { system, told }), times))
+    }
+
+    fn untold(&self, about: &About, key: &Key, example: &str, at: Range<usize>) -> miette::Report {
+        let what = match key.kind {
+            KeyKind::Endpoints => format!(": {}", key.documentation),
+            _ => String::new(),
         };
-        let tell = |read: &Read| self.told.borrow_mut().extend(read.rests_on.iter().cloned());
-        let times: RefCell<BTreeMap<&'static str, Named>> = RefCell::default();
-        let time = |key: &'static str, given: &Option<Spanned<toml::Value>>| {
-            let (time, read) = self.time(&format!("application.{key}"), &needed(key, given, "80 ns")?)?;
-            tell(&read);
-            times.borrow_mut().insert(key, Named { dimension: Dimension::Time, read });
-            Ok::<_, miette::Report>(time)
-        };
-        let object = |given: &Option<Spanned<String>>| match given {
-            Some(name) if !objects.contains_key(name.get_ref()) => Err(self.unknown_object(name)),
-            given => Ok(given.as_ref().map(|name| name.get_ref().clone())),
-        };
-        let rate = |key: &str, given: &Option<Spanned<toml::Value>>| -> Result<u64, miette::Report> {
-            let Some(given) = given else { return Ok(0) };
-            let (rate, read) = self.rate(&format!("application.{key}"), given)?;
-            tell(&read);
-            match rate / 8 {
-                0 => Err(self.error(
-                    "the rate is less than a byte a second",
-                    "write what one core does, or leave it out",
-                    given.span(),
-                )),
-                bytes => Ok(bytes),
+        self.error(
+            format!("[application] does not say `{}`, which `{}` needs", key.name, about.name),
+            format!("add `{} = {example}`{what}", key.name),
+            at,
+        )
+    }
+
+    /// A value that is no number.
+    fn plain<T: DeserializeOwned>(&self, given: &Spanned<toml::Value>) -> Result<T, miette::Report> {
+        let read = given.get_ref().clone().try_into();
+        read.map_err(|error: toml::de::Error| self.error(error.message(), MORE_HELP, given.span()))
+    }
+
+    /// What a key of the application tells it.
+    fn told_by(
+        &self,
+        key: &Key,
+        given: &Spanned<toml::Value>,
+        objects: &BTreeMap<String, ObjectAccess>,
+        times: &mut BTreeMap<&'static str, Named>,
+    ) -> Result<Vec<Value>, miette::Report> {
+        let id = format!("application.{}", key.name);
+        let number = |value, shown: String, base: f64, read: &Read| {
+            self.told.borrow_mut().extend(read.rests_on.iter().cloned());
+            match &key.bounds {
+                Some(bounds) if !(bounds.least..=bounds.most).contains(&base) => {
+                    Err(self.error((bounds.refusal)(&shown), bounds.help, given.span()))
+                }
+                _ => Ok(vec![value]),
             }
         };
-        let engine = raw.engine.as_ref().map(|engine| engine.get_ref().clone());
-        if is_store {
-            let given = needed("value", &raw.value, "record")?;
-            let (value, read) = self.bytes("application.value", &given)?;
-            tell(&read);
-            if value > LONGEST_VALUE {
-                return Err(self.error(
-                    format!("`value` is {value}; the store keeps values of up to {LONGEST_VALUE}"),
-                    "lower `fieldlength` or `fieldcount` of the workload, or name the bytes of a value",
-                    given.span(),
-                ));
+        match key.kind {
+            KeyKind::Time => {
+                let (time, read) = self.time(&id, given)?;
+                let values = number(Value::Time(time), time.to_string(), time.ps() as f64, &read)?;
+                times.insert(key.name, Named { dimension: Dimension::Time, read });
+                Ok(values)
             }
-            let store = Application::Store(Store {
-                value,
-                costs: Costs {
-                    build: time("build", &raw.build)?,
-                    search: time("search", &raw.search)?,
-                    check: time("check", &raw.check)?,
-                    card_hash: time("card_hash", &raw.card_hash)?,
-                    card_search: time("card_search", &raw.card_search)?,
-                    card_lookup: time("card_lookup", &raw.card_lookup)?,
-                },
-                engine,
-                index: object(&raw.index)?,
-                values: object(&raw.values)?,
-            });
-            return Ok((Some(store), times.into_inner()));
+            KeyKind::Bytes => {
+                let (bytes, read) = self.bytes(&id, given)?;
+                number(Value::Bytes(bytes), bytes.to_string(), bytes.get() as f64, &read)
+            }
+            KeyKind::Ratio => {
+                let read = self.number(&id, given, Dimension::Ratio)?;
+                number(Value::Ratio(read.base), read.base.to_string(), read.base, &read)
+            }
+            KeyKind::Rate => {
+                let (rate, read) = self.rate(&id, given)?;
+                if rate < 8 {
+                    return Err(self.error(
+                        "the rate is less than a byte a second",
+                        "write what one core does, or leave it out",
+                        given.span(),
+                    ));
+                }
+                let rate = BitRate::from_bits_per_second(rate);
+                number(Value::Rate(rate), rate.to_string(), rate.bits_per_second() as f64, &read)
+            }
+            KeyKind::Object => {
+                let name: String = self.plain(given)?;
+                if !objects.contains_key(&name) {
+                    return Err(self.unknown_object(&Spanned::new(given.span(), name)));
+                }
+                Ok(vec![Value::Text(name)])
+            }
+            KeyKind::Engine => Ok(vec![Value::Text(self.plain(given)?)]),
+            KeyKind::Endpoints => {
+                Ok(self.plain::<Vec<String>>(given)?.into_iter().map(Value::Text).collect())
+            }
         }
-        let given = needed("ratio", &raw.ratio, "ratio")?;
-        let read = self.number("application.ratio", &given, Dimension::Ratio)?;
-        tell(&read);
-        let ratio = read.base;
-        if !(0.0..=1.0).contains(&ratio) {
-            return Err(self.error(
-                format!("the coded log is asked for a compression ratio of {ratio}"),
-                "use 0 to 1: what compression would make longer is sent as it is",
-                given.span(),
-            ));
-        }
-        let chain = raw.chain.iter().flatten().map(|name| name.get_ref().clone()).collect::<Vec<_>>();
-        if chain.is_empty() {
-            return Err(self.error(
-                "[application] does not say `chain`, which `replog` needs",
-                "add `chain = [\"backup\"]`: the endpoints of the backups, in order",
-                raw.name.span(),
-            ));
-        }
-        let given = needed("chunk", &raw.chunk, "chunk")?;
-        let (chunk, read) = self.bytes("application.chunk", &given)?;
-        tell(&read);
-        // The log names the length of a chunk in 29 bits, and following its code needs one in memory.
-        if !(Bytes::new(1)..=Bytes::new(1 << 29)).contains(&chunk) {
-            return Err(self.error(
-                format!("`chunk` is {chunk}; it has to be from 1 B to {}", Bytes::new(1 << 29)),
-                "name the bytes of the log that go at once",
-                given.span(),
-            ));
-        }
-        let log = Application::Log(Log {
-            chunk,
-            ratio,
-            chain,
-            engine,
-            costs: LogCosts {
-                compress_bytes_per_second: rate("compress", &raw.compress)?,
-                file_bytes_per_second: rate("append", &raw.append)?,
-                // Waiting for a disk takes no station's time, and plans assume memory that survives.
-                sync: Time::ZERO,
-            },
-        });
-        Ok((Some(log), BTreeMap::new()))
     }
 
     /// What the coded application calls an alternative.
@@ -179,27 +159,25 @@ impl Resolver<'_> {
     ) -> Result<Option<Code>, miette::Report> {
         let Some(given) = given else { return Ok(None) };
         let Some(application) = application else {
+            let known = (self.file.changes.systems.all)();
+            let names: Vec<String> =
+                known.iter().map(|about| format!("`name = \"{}\"`", about.name)).collect();
             return Err(self.error(
                 "`code` names an alternative of a coded application, and the design names none",
-                "add [application] with `name = \"kv\"` or `name = \"replog\"`",
+                format!("add [application] with {}", names.join(" or ")),
                 given.span(),
             ));
         };
-        let all: Vec<(&str, Coded)> = match application {
-            Application::Store(_) => {
-                PLACEMENTS.iter().map(|(name, one)| (*name, Coded::Store(*one))).collect()
-            }
-            Application::Log(_) => WAYS.iter().map(|(name, one)| (*name, Coded::Log(*one))).collect(),
-        };
-        let Some((_, kind)) = all.iter().find(|(name, _)| name == given.get_ref()) else {
-            let known: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+        let known = || application.system.about.alternatives.iter().filter(|one| one.in_designs);
+        let Some(found) = known().find(|one| one.label == given.get_ref()) else {
+            let labels: Vec<&str> = known().map(|one| one.label).collect();
             return Err(self.error(
                 format!("the coded {} has no alternative `{}`", application.title(), given.get_ref()),
-                format!("use one of {}", known.join(", ")),
+                format!("use one of {}", labels.join(", ")),
                 given.span(),
             ));
         };
         let hit_ratio = self.hits(context).base;
-        Ok(Some(Code { kind: *kind, hit_ratio, span: given.span() }))
+        Ok(Some(Code { alternative: found.label, hit_ratio, span: given.span() }))
     }
 }

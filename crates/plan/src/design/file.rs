@@ -64,26 +64,8 @@ pub(super) struct RawWorkload {
     pub(super) set: BTreeMap<String, toml::Value>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawApplication {
-    pub(super) name: Spanned<String>,
-    pub(super) engine: Option<Spanned<String>>,
-    pub(super) value: Option<Spanned<toml::Value>>,
-    pub(super) index: Option<Spanned<String>>,
-    pub(super) values: Option<Spanned<String>>,
-    pub(super) build: Option<Spanned<toml::Value>>,
-    pub(super) search: Option<Spanned<toml::Value>>,
-    pub(super) check: Option<Spanned<toml::Value>>,
-    pub(super) card_hash: Option<Spanned<toml::Value>>,
-    pub(super) card_search: Option<Spanned<toml::Value>>,
-    pub(super) card_lookup: Option<Spanned<toml::Value>>,
-    pub(super) chunk: Option<Spanned<toml::Value>>,
-    pub(super) ratio: Option<Spanned<toml::Value>>,
-    pub(super) chain: Option<Vec<Spanned<String>>>,
-    pub(super) compress: Option<Spanned<toml::Value>>,
-    pub(super) append: Option<Spanned<toml::Value>>,
-}
+/// Keys that the application declares, which is known once its name is.
+pub(super) type RawApplication = BTreeMap<Spanned<String>, Spanned<toml::Value>>;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

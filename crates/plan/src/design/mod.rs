@@ -10,7 +10,7 @@ mod objects;
 mod resolve;
 mod steps;
 
-use crate::coded::{Application, Coded};
+use crate::coded::{Application, Systems};
 use crate::estimate::{Estimate, Share, noun};
 use file::{Parsed, RawFile};
 use miette::{NamedSource, SourceSpan};
@@ -258,8 +258,8 @@ impl Alternative {
 /// An alternative of a coded application.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Code {
-    /// Which one.
-    pub kind: Coded,
+    /// Its label there.
+    pub alternative: &'static str,
     /// Share of the requests that find what they read in the cache.
     pub hit_ratio: f64,
     /// Where the file names it.
@@ -301,6 +301,8 @@ impl Runs {
 
 /// The name of the best mix.
 pub(crate) const BEST: &str = "optimal";
+/// The next step where a key or its form is wrong.
+const MORE_HELP: &str = "see `offpath new` for a commented design with every key";
 /// The name of the greedy combination.
 const GREEDY: &str = "greedy";
 
@@ -473,6 +475,8 @@ pub struct Changes {
     pub steps: bool,
     /// The scenario to plan, where the design has several.
     pub scenario: Option<String>,
+    /// The systems whose code it may name.
+    pub systems: Systems,
 }
 
 impl Design {
@@ -672,12 +676,11 @@ impl Design {
         changes: &Changes,
     ) -> Result<Design, miette::Report> {
         let raw: RawFile = toml::from_str(text).map_err(|error| {
-            let help = "see `offpath new` for a commented design with every key";
             let values = [("rank_by", RANKS), ("objective", OBJECTIVES)];
             let missing = values.iter().find(|(key, _)| error.message() == format!("missing field `{key}`"));
             let help = match missing {
-                Some((key, values)) => format!("{key}: {values}; {help}"),
-                None => help.to_string(),
+                Some((key, values)) => format!("{key}: {values}; {MORE_HELP}"),
+                None => MORE_HELP.to_string(),
             };
             DesignError {
                 message: error.message().to_string(),

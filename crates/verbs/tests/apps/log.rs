@@ -12,7 +12,7 @@ use std::error::Error;
 use std::rc::Rc;
 
 /// Those that a world without copy engines serves.
-pub const ALTERNATIVES: [Alternative; 2] = [Alternative::A1, Alternative::A3];
+pub const ALTERNATIVES: [Alternative; 2] = [Alternative::CardPullsByRead, Alternative::HostWrites];
 
 /// Small segments and chunks, so that a short run has many of each.
 fn options(alternative: Alternative, chain: &[&str]) -> Options {
@@ -32,7 +32,7 @@ pub async fn role(f: VerbsFabric, alternative: Alternative, others: &[RoleName])
             let primary = open(&f, &options).await?;
             let mut entries = Entries::new(&f);
             entries.write(&primary, 40).await?;
-            let by = if alternative == Alternative::A3 { (0, 1) } else { (1, 0) };
+            let by = if alternative == Alternative::HostWrites { (0, 1) } else { (1, 0) };
             let (card, host) = primary.carried();
             same(
                 "whether chunks went by the card, and by the host",
@@ -126,7 +126,7 @@ impl Entries {
 
 /// A primary whose card lacks the engine is refused.
 pub fn engine_is_refused(world: &Verbs) -> Verdict {
-    let options = options(Alternative::A2, &["backup"]);
+    let options = options(Alternative::CardPullsByEngine, &["backup"]);
     let (of_card, of_backup) = (options.clone(), options.clone());
     let server = |role: &str, function: RoleFunction<VerbsFabric, Verdict>| Role {
         name: RoleName::new(role, 0),

@@ -37,9 +37,9 @@ impl System {
     /// All its roles; the first is the one that uses the others and ends them.
     pub fn roles(&self) -> Vec<RoleName> {
         let names: &[&str] = match self {
-            System::Store(Placement::A1) => &["client", "host"],
+            System::Store(Placement::HostOneSided) => &["client", "host"],
             System::Store(_) => &["client", "host", "soc"],
-            System::Log(Alternative::A3) => &["host", "backup", "tail"],
+            System::Log(Alternative::HostWrites) => &["host", "backup", "tail"],
             System::Log(_) => &["host", "soc", "backup", "tail"],
         };
         names.iter().map(|name| RoleName::new(name, 0)).collect()
@@ -66,8 +66,8 @@ impl System {
 impl Display for System {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         match self {
-            System::Store(placement) => write!(f, "store-{placement:?}"),
-            System::Log(alternative) => write!(f, "log-{alternative:?}"),
+            System::Store(placement) => write!(f, "store-{placement}"),
+            System::Log(alternative) => write!(f, "log-{alternative}"),
         }
     }
 }

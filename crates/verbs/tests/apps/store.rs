@@ -14,7 +14,8 @@ use std::error::Error;
 use std::rc::Rc;
 
 /// Those that a world without copy engines serves.
-pub const PLACEMENTS: [Placement; 4] = [Placement::A1, Placement::A4, Placement::A5Read, Placement::A5Send];
+pub const PLACEMENTS: [Placement; 4] =
+    [Placement::HostOneSided, Placement::SplitOneSided, Placement::SocCacheRead, Placement::SocCacheSend];
 
 /// YCSB's workloads without scans, which a hashed store has no order for.
 const WORKLOADS: [(&str, &str); 5] = [
@@ -179,7 +180,7 @@ async fn use_store(f: &VerbsFabric, options: &Options) -> Verdict {
 /// A card that must fetch by a copy engine says that this world has none.
 pub fn engine_is_refused(world: &Verbs) -> Verdict {
     let card = |f: VerbsFabric| async move {
-        let options = Options { fetch: Fetch::Engine("dma".into()), ..options(Placement::A2) };
+        let options = Options { fetch: Fetch::Engine("dma".into()), ..options(Placement::SocLookup) };
         match kv::soc(f, options).await {
             Err(KvError::Unsupported(Unsupported { world, .. })) => same("who refuses", &*world, "verbs"),
             other => Err(format!("expected a refusal, got {other:?}").into()),
@@ -191,7 +192,7 @@ pub fn engine_is_refused(world: &Verbs) -> Verdict {
 /// The card's process is killed and started again while a client works: it builds its index from the host's
 /// records, and no value is lost.
 pub fn killed_card(world: &Verbs) -> Verdict {
-    let system = System::Store(Placement::A4);
+    let system = System::Store(Placement::SplitOneSided);
     let files = Temporary::new("killed-card")?;
     let all = roles::addresses(&system.roles())?;
     let start = move |at, all: &[Address], files: &Temporary| Process::start(&system, at, all, &files.0);
@@ -201,7 +202,7 @@ pub fn killed_card(world: &Verbs) -> Verdict {
     let client = move |f: VerbsFabric| {
         let (card, all, files) = (again.clone(), everyone.clone(), files.clone());
         async move {
-            let options = options(Placement::A4);
+            let options = options(Placement::SplitOneSided);
             let model = (0..PRELOADED).map(|key| (key, kv::value_of(key, 0, VALUE_BYTES))).collect();
             let client = connected(&f, &options).await?;
             let random = ChaCha8Rng::seed_from_u64(f.random_u64());

@@ -1,10 +1,11 @@
 //! A writer of the replicated log while things fail, and what the replicas kept.
 
-use super::Fault;
-use crate::kv::{hash, value_of};
-use crate::replog::{
-    self, Alternative, Costs, Digestion, Log, LogError, Options, Primary, Record, Store, SyncPolicy, entries,
+use super::{
+    Alternative, Costs, Digestion, Log, LogError, Options, Planted, Primary, Record, Store, SyncPolicy, TAIL,
+    backup, card, entries,
 };
+use crate::bytes::{hash, value_of};
+use crate::torture::{Fault, Menu, Schedule, Tally, Trial, checksum, machine, processors};
 use offpath_fabric::{Fabric, Rng, Role, RoleName};
 use offpath_quantity::Time;
 use rand_core::RngCore;
@@ -39,8 +40,7 @@ impl Plan {
     /// entries are synced, and whether they are digested.
     pub fn of(seed: u64, chain: Vec<RoleName>) -> Plan {
         let mut random = Rng::new(seed, &["plan"]);
-        let all = [Alternative::A1, Alternative::A2, Alternative::A3, Alternative::A2AndA3];
-        let alternative = all[(random.next_u64() % 4) as usize];
+        let alternative = Alternative::ALL[(random.next_u64() % 4) as usize];
         let pause = Time::from_us([1, 10, 40][(random.next_u64() % 3) as usize]);
         let options = Options {
             chunk_bytes: 700,
@@ -223,8 +223,8 @@ impl Seen {
         self.inner.files.borrow().clone()
     }
 
-    /// Judges the run.
-    pub fn judge(&self, plan: &Plan) -> Result<(), Violation> {
+    /// Checks the run.
+    pub fn check(&self, plan: &Plan) -> Result<(), Violation> {
         if let Some(error) = self.inner.errors.borrow().first() {
             return Err(Violation::Failed(error.clone()));
         }
@@ -237,12 +237,12 @@ impl Seen {
         let first = plan.options.chain.first().unwrap_or(&primary);
         let is_there = |replica: &&RoleName| files.contains_key(*replica);
         if plan.loses_primary && !(is_there(&&primary) && is_there(&first)) {
-            // The last of the chain is never lost, so that somebody is judged.
+            // The last of the chain is never lost, so that somebody is checked.
             let last = plan.options.chain.last().unwrap_or(&primary);
             let others = [&primary].into_iter().chain(&plan.options.chain);
             for replica in others.filter(|replica| *replica == last || is_there(replica)) {
                 let by = if *replica == primary { &digester } else { replica };
-                self.judge_entries(replica, plan, files.get(replica).unwrap_or(&none), stores.get(by))?;
+                self.check_entries(replica, plan, files.get(replica).unwrap_or(&none), stores.get(by))?;
             }
             return Ok(());
         }
@@ -260,7 +260,7 @@ impl Seen {
         if plan.options.digestion == Digestion::Off {
             // With another policy a crash of the primary may take acknowledged entries, from all alike.
             let promised = plan.options.sync == SyncPolicy::Always;
-            return if promised { self.judge_entries(&primary, plan, own, None) } else { Ok(()) };
+            return if promised { self.check_entries(&primary, plan, own, None) } else { Ok(()) };
         }
         let digested = stores.get(&digester).unwrap_or(&none);
         for replica in &plan.options.chain {
@@ -268,12 +268,12 @@ impl Seen {
                 return Err(Violation::DigestedOtherwise { replica: replica.clone(), primary: digester });
             }
         }
-        self.judge_files(&digester, digested)?;
-        self.judge_entries(&primary, plan, own, Some(digested))
+        self.check_files(&digester, digested)?;
+        self.check_entries(&primary, plan, own, Some(digested))
     }
 
-    /// Judges what one store has.
-    fn judge_files(&self, replica: &RoleName, store: &Files) -> Result<(), Violation> {
+    /// Checks what one store has.
+    fn check_files(&self, replica: &RoleName, store: &Files) -> Result<(), Violation> {
         let writes = self.inner.writes.borrow();
         let acknowledged = || writes.iter().filter_map(|write| Some((write.id, write.acknowledged?.1)));
         let lost = |id| Err(Violation::NotDigested { replica: replica.clone(), id });
@@ -290,8 +290,8 @@ impl Seen {
         if fits(last) || unknown.map(|write| write.id).any(fits) { Ok(()) } else { lost(last) }
     }
 
-    /// Judges what one replica's log has, and its files where the log was truncated.
-    fn judge_entries(
+    /// Checks what one replica's log has, and its files where the log was truncated.
+    fn check_entries(
         &self,
         replica: &RoleName,
         plan: &Plan,
@@ -332,49 +332,100 @@ impl Seen {
     }
 }
 
-/// The roles of a run: the writer, the card, and the backups.
-pub fn roles<F: Fabric>(plan: &Plan, seen: &Seen) -> Vec<Role<F, ()>> {
-    let plan = Rc::new(plan.clone());
-    let mut roles = Vec::new();
-    for name in &plan.options.chain {
-        let (plan, seen) = (plan.clone(), seen.clone());
-        let role = Role::new(&name.role, name.instance, move |fabric: F| {
+impl Trial for Plan {
+    type Seen = Seen;
+
+    fn draw(seed: u64, bug: Option<usize>) -> Plan {
+        // No path runs between two machines of one kind, so the second backup is on a client's.
+        let mut plan = Plan::of(seed, vec![RoleName::new("backup", 0), RoleName::new(TAIL, 0)]);
+        plan.options.planted = bug.map(|index| Planted::ALL[index]);
+        plan
+    }
+
+    fn schedule(&self) -> Schedule {
+        let backup = || machine("backup", 0);
+        let menu = Menu {
+            horizon: self.span(),
+            partitions: vec![[backup(), machine("server", 0)], [backup(), machine("client", 0)]],
+            crashes: ["host", "soc", "backup", TAIL].map(|role| machine(role, 0)).to_vec(),
+            stations: processors(),
+            most: 5,
+        };
+        let mut schedule = Schedule::draw(self.seed, &menu);
+        schedule.faults.extend(self.loss());
+        schedule
+    }
+
+    fn alternative(&self) -> &'static str {
+        self.options.alternative.label()
+    }
+
+    /// The roles of a run: the writer, the card, and the backups.
+    fn roles<F: Fabric>(&self, seen: &Seen) -> Vec<Role<F, Result<(), String>>> {
+        let plan = Rc::new(self.clone());
+        let mut roles = Vec::new();
+        for name in &plan.options.chain {
+            let (plan, seen) = (plan.clone(), seen.clone());
+            let role = Role::new(&name.role, name.instance, move |fabric: F| {
+                let (plan, seen) = (plan.clone(), seen.clone());
+                async move {
+                    keep_files(&fabric, &plan, &seen);
+                    let ended = backup(fabric.clone(), plan.options.clone()).await;
+                    seen.note(&fabric, ended);
+                    Ok(())
+                }
+            });
+            roles.push(role.in_background());
+        }
+        let (of_card, seen_by_card) = (plan.clone(), seen.clone());
+        let card = Role::new("soc", 0, move |fabric: F| {
+            let (plan, seen) = (of_card.clone(), seen_by_card.clone());
+            async move {
+                keep_files(&fabric, &plan, &seen);
+                let ended = card(fabric.clone(), plan.options.clone()).await;
+                seen.note(&fabric, ended);
+                Ok(())
+            }
+        });
+        roles.push(card.in_background());
+        // The primary may be gone before the end.
+        let of_witness = plan.clone();
+        roles.push(Role::new("client", 0, move |fabric: F| {
+            let plan = of_witness.clone();
+            async move {
+                fabric.sleep_until(plan.compared() + Time::from_us(20)).await;
+                Ok(())
+            }
+        }));
+        let seen = seen.clone();
+        let host = Role::new("host", 0, move |fabric: F| {
             let (plan, seen) = (plan.clone(), seen.clone());
             async move {
                 keep_files(&fabric, &plan, &seen);
-                let ended = replog::backup(fabric.clone(), plan.options.clone()).await;
+                let ended = write(&fabric, &plan, &seen).await;
                 seen.note(&fabric, ended);
+                Ok(())
             }
         });
-        roles.push(role.in_background());
+        roles.push(host.in_background());
+        roles
     }
-    let (of_card, seen_by_card) = (plan.clone(), seen.clone());
-    let card = Role::new("soc", 0, move |fabric: F| {
-        let (plan, seen) = (of_card.clone(), seen_by_card.clone());
-        async move {
-            keep_files(&fabric, &plan, &seen);
-            let ended = replog::card(fabric.clone(), plan.options.clone()).await;
-            seen.note(&fabric, ended);
-        }
-    });
-    roles.push(card.in_background());
-    // The primary may be gone before the end.
-    let of_witness = plan.clone();
-    roles.push(Role::new("client", 0, move |fabric: F| {
-        let plan = of_witness.clone();
-        async move { fabric.sleep_until(plan.compared() + Time::from_us(20)).await }
-    }));
-    let seen = seen.clone();
-    let host = Role::new("host", 0, move |fabric: F| {
-        let (plan, seen) = (plan.clone(), seen.clone());
-        async move {
-            keep_files(&fabric, &plan, &seen);
-            let ended = write(&fabric, &plan, &seen).await;
-            seen.note(&fabric, ended);
-        }
-    });
-    roles.push(host.in_background());
-    roles
+
+    fn check(&self, seen: &Seen) -> Result<Tally, String> {
+        seen.check(self).map_err(|violation| violation.to_string())?;
+        let (writes, acknowledged) = seen.counts();
+        let files = seen.files();
+        let named = files.iter().flat_map(|(role, files)| {
+            files
+                .iter()
+                .flat_map(move |(name, bytes)| [format!("{role:?}{name}").into_bytes(), bytes.clone()])
+        });
+        Ok(Tally {
+            operations: writes as u64,
+            unacknowledged: (writes - acknowledged) as u64,
+            checksum: checksum(named),
+        })
+    }
 }
 
 /// Copies this role's files when all is quiet.

@@ -1,7 +1,8 @@
 //! Clients that use the key-value store while things fail, and what they saw.
 
-use super::linear::{self, Action, NotLinearizable, Operation};
-use crate::kv::{self, Client, Key, KvError, Options, Placement, value_of};
+use super::{Client, Key, KvError, Options, Placement, Planted, SPARE_SLOTS, host, soc, value_of};
+use crate::torture::linear::{self, Action, NotLinearizable, Operation};
+use crate::torture::{Menu, Schedule, Tally, Trial, checksum, machine, processors};
 use offpath_fabric::{Fabric, Rng, Role};
 use offpath_quantity::Time;
 use rand_core::RngCore;
@@ -38,7 +39,7 @@ impl Plan {
         options.layout.root_buckets = 1;
         options.layout.cache_slots = 3;
         options.layout.copies = 3;
-        options.layout.slots = keys + kv::SPARE_SLOTS;
+        options.layout.slots = keys + SPARE_SLOTS;
         options.preload = keys / 2;
         options.warm = 2;
         options.inbox = 16;
@@ -113,8 +114,8 @@ impl Seen {
         self.inner.failed.get()
     }
 
-    /// Judges the run.
-    pub fn judge(&self, plan: &Plan) -> Result<(), Violation> {
+    /// Checks the run.
+    pub fn check(&self, plan: &Plan) -> Result<(), Violation> {
         if let Some(mixed) = self.inner.mixed.borrow().first() {
             return Err(Violation::Mixed(mixed.clone()));
         }
@@ -149,26 +150,65 @@ impl Seen {
     }
 }
 
-/// The roles of a run: the memory server, its card, and the clients.
-pub fn roles<F: Fabric>(plan: &Plan, seen: &Seen) -> Vec<Role<F, Result<(), KvError>>> {
-    let options = plan.options.clone();
-    let host = Role::new("host", 0, {
-        let options = options.clone();
-        move |fabric: F| kv::host(fabric, options.clone())
-    });
-    let soc = Role::new("soc", 0, {
-        let options = options.clone();
-        move |fabric: F| kv::soc(fabric, options.clone())
-    });
-    let mut roles = vec![host.in_background(), soc.in_background()];
-    for instance in 0..plan.clients {
-        let (plan, seen) = (plan.clone(), seen.clone());
-        roles.push(Role::new("client", instance, move |fabric: F| {
-            let (plan, seen) = (plan.clone(), seen.clone());
-            async move { client(fabric, plan, seen).await }
-        }));
+impl Trial for Plan {
+    type Seen = Seen;
+
+    fn draw(seed: u64, bug: Option<usize>) -> Plan {
+        let mut plan = Plan::of(seed);
+        plan.options.planted = bug.map(|index| Planted::ALL[index]);
+        plan
     }
-    roles
+
+    fn schedule(&self) -> Schedule {
+        let menu = Menu {
+            horizon: self.span(),
+            partitions: [1, 2].map(|client| [machine("client", client), machine("server", 0)]).to_vec(),
+            // A host that crashes loses its memory, which the store does not promise to survive.
+            crashes: vec![machine("soc", 0), machine("client", 0), machine("client", 3)],
+            stations: processors(),
+            most: 5,
+        };
+        Schedule::draw(self.seed, &menu)
+    }
+
+    fn alternative(&self) -> &'static str {
+        self.options.placement.label()
+    }
+
+    /// The roles of a run: the memory server, its card, and the clients.
+    fn roles<F: Fabric>(&self, seen: &Seen) -> Vec<Role<F, Result<(), String>>> {
+        let (of_host, of_soc) = (self.options.clone(), self.options.clone());
+        let run_host = move |fabric: F| {
+            let options = of_host.clone();
+            async move { host(fabric, options).await.map_err(|error| error.to_string()) }
+        };
+        let run_soc = move |fabric: F| {
+            let options = of_soc.clone();
+            async move { soc(fabric, options).await.map_err(|error| error.to_string()) }
+        };
+        let mut roles = vec![
+            Role::new("host", 0, run_host).in_background(),
+            Role::new("soc", 0, run_soc).in_background(),
+        ];
+        for instance in 0..self.clients {
+            let (plan, seen) = (self.clone(), seen.clone());
+            roles.push(Role::new("client", instance, move |fabric: F| {
+                let (plan, seen) = (plan.clone(), seen.clone());
+                async move { client(fabric, plan, seen).await.map_err(|error| error.to_string()) }
+            }));
+        }
+        roles
+    }
+
+    fn check(&self, seen: &Seen) -> Result<Tally, String> {
+        seen.check(self).map_err(|violation| violation.to_string())?;
+        let history = seen.history();
+        Ok(Tally {
+            operations: history.len() as u64,
+            unacknowledged: seen.failed(),
+            checksum: checksum(history.iter().map(|operation| format!("{operation:?}"))),
+        })
+    }
 }
 
 async fn client<F: Fabric>(fabric: F, plan: Plan, seen: Seen) -> Result<(), KvError> {

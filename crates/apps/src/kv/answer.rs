@@ -1,0 +1,180 @@
+//! What a run of the store says.
+
+use super::{Clients, Placement, Report};
+use crate::system::{Block, Cell, Page, Parts, Table};
+use offpath_quantity::Time;
+use offpath_quantity::figures::{ns, percent, round, short, us};
+use serde::Serialize;
+
+/// One kind of operation.
+#[derive(Clone, Debug, Serialize)]
+pub struct Kind {
+    operation: &'static str,
+    operations: u64,
+    throughput_ops_per_s: f64,
+    latency_ns_mean: f64,
+    latency_ns_p50: f64,
+    latency_ns_p99: f64,
+    latency_ns_p999: f64,
+    latency_ns_max: f64,
+}
+
+/// The gets by one placement.
+#[derive(Clone, Debug, Serialize)]
+pub struct Gets {
+    placement: &'static str,
+    transport: &'static str,
+    gets: u64,
+    share: f64,
+    cache_hit_ratio: Option<f64>,
+}
+
+/// A run of YCSB.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ran {
+    workload: String,
+    placement: &'static str,
+    fetch: String,
+    records: u64,
+    value_bytes: u32,
+    clients: u32,
+    sessions_per_client: u32,
+    seed: u64,
+    operations: u64,
+    throughput_ops_per_s: f64,
+    kinds: Vec<Kind>,
+    gets: Vec<Gets>,
+    retries: u64,
+    failed: u64,
+    absent: u64,
+    wrong: u64,
+    window_us: f64,
+    elapsed_us: f64,
+    events_per_operation: Option<f64>,
+}
+
+/// What a get travels by.
+fn transport_of(placement: Placement) -> &'static str {
+    if placement.asks_the_card() { "SEND over UD" } else { "READ over RC" }
+}
+
+impl Ran {
+    pub(super) fn of(parts: &Clients, report: &Report, elapsed: Time, seed: u64) -> Ran {
+        let seconds = report.window.as_seconds();
+        let kinds = report.operations().filter_map(|(operation, operations)| {
+            let latency = report.latency(operation)?;
+            Some(Kind {
+                operation: operation.name(),
+                operations,
+                throughput_ops_per_s: if seconds > 0.0 { round(operations as f64 / seconds) } else { 0.0 },
+                latency_ns_mean: ns(latency.mean),
+                latency_ns_p50: ns(latency.p50),
+                latency_ns_p99: ns(latency.p99),
+                latency_ns_p999: ns(latency.p999),
+                latency_ns_max: ns(latency.max),
+            })
+        });
+        let gets = report.gets.iter().map(|(placement, gets)| Gets {
+            placement: placement.label(),
+            transport: transport_of(*placement),
+            gets: *gets,
+            share: round(report.share(*placement)),
+            cache_hit_ratio: report.cache_hit_ratio(*placement).map(round),
+        });
+        Ran {
+            workload: parts.load.workload.file.clone(),
+            placement: parts.options.placement.label(),
+            fetch: parts.engine().unwrap_or("rdma").to_string(),
+            records: parts.load.workload.record_count,
+            value_bytes: parts.options.layout.value_bytes,
+            clients: parts.shared.clients,
+            sessions_per_client: parts.load.sessions,
+            seed,
+            operations: report.total(),
+            throughput_ops_per_s: round(report.per_second()),
+            kinds: kinds.collect(),
+            gets: gets.collect(),
+            retries: report.retries,
+            failed: report.failed,
+            absent: report.absent,
+            wrong: report.wrong,
+            window_us: us(report.window),
+            elapsed_us: us(elapsed),
+            events_per_operation: report.events_per_operation().map(round),
+        }
+    }
+
+    /// The same for people.
+    pub(super) fn page(&self) -> Page {
+        let number = |value: f64| Cell::Number(short(value));
+        let plural = |count: u32, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let engine = match self.fetch.as_str() {
+            "rdma" => String::new(),
+            engine => format!("; the card fetches by {engine}"),
+        };
+        let title = format!("{}, {} records of {} B", self.workload, self.records, self.value_bytes);
+        let mut blocks = vec![
+            Block::Text(format!(
+                "{}, {} each{engine}; seed {}\n",
+                plural(self.clients, "client"),
+                plural(self.sessions_per_client, "session"),
+                self.seed
+            )),
+            Block::Heading(format!("{} operations/s", rate(self.throughput_ops_per_s))),
+        ];
+        let rows = self.kinds.iter().map(|kind| {
+            vec![
+                Cell::Strong(kind.operation.to_string()),
+                Cell::Number(kind.operations.to_string()),
+                Cell::Number(rate(kind.throughput_ops_per_s)),
+                number(kind.latency_ns_mean / 1e3),
+                number(kind.latency_ns_p50 / 1e3),
+                number(kind.latency_ns_p99 / 1e3),
+                number(kind.latency_ns_p999 / 1e3),
+                number(kind.latency_ns_max / 1e3),
+            ]
+        });
+        let header = vec!["operation", "count", "per s", "mean us", "p50 us", "p99 us", "p99.9 us", "max us"];
+        blocks.push(Block::Table(Table { header, rows: rows.collect() }));
+        if !self.gets.is_empty() {
+            let is_cached = self.gets.iter().any(|gets| gets.cache_hit_ratio.is_some());
+            let rows = self.gets.iter().map(|gets| {
+                let mut row = vec![
+                    Cell::Strong(gets.placement.to_string()),
+                    Cell::Number(gets.gets.to_string()),
+                    Cell::Number(percent(gets.share, 1)),
+                    Cell::Name(gets.transport.to_string()),
+                ];
+                let hits = gets.cache_hit_ratio.map_or_else(String::new, |ratio| percent(ratio, 1));
+                row.extend(is_cached.then_some(Cell::Number(hits)));
+                row
+            });
+            let mut header = vec!["placement", "gets", "share", "by", "cache hits"];
+            header.truncate(if is_cached { 5 } else { 4 });
+            blocks.push(Block::Heading("Gets by placement".to_string()));
+            blocks.push(Block::Table(Table { header, rows: rows.collect() }));
+        }
+        blocks.push(Block::Stations);
+        let (window, elapsed) = (short(self.window_us / 1e3), short(self.elapsed_us / 1e3));
+        let simulated = self.events_per_operation.map(short);
+        let simulated = simulated.map(|events| format!(" simulated, {events} events an operation"));
+        blocks.push(Block::Text(format!(
+            "\n{} retries, {} failed, {} absent, {} wrong\nmeasured {window} ms of {elapsed} ms{}\n",
+            self.retries,
+            self.failed,
+            self.absent,
+            self.wrong,
+            simulated.unwrap_or_default()
+        )));
+        Page { title, blocks }
+    }
+}
+
+/// A rate for people.
+fn rate(per_second: f64) -> String {
+    match per_second {
+        rate if rate >= 1e6 => format!("{} M", short(rate / 1e6)),
+        rate if rate >= 1e3 => format!("{} k", short(rate / 1e3)),
+        rate => short(rate),
+    }
+}

@@ -1,0 +1,152 @@
+//! Running YCSB against the store.
+
+use super::{ABOUT, DriveError, Fetch, Load, Options, Placement, Report, Shared, answer, mix, roles, shape};
+use crate::system::{
+    About, Answered, Backend, Begun, Gave, Given, Parts, Refusal, Roles, Run, Said, Setting, WorldReport,
+};
+use offpath_fabric::{Fabric, RoleName};
+use offpath_quantity::Time;
+use serde_json::Value;
+use std::path::Path;
+use std::rc::Rc;
+
+/// YCSB clients of a store, and its servers where they run here.
+#[derive(Clone, Debug)]
+pub struct Clients {
+    /// The store's shape.
+    pub options: Options,
+    /// What each client does.
+    pub load: Load,
+    /// What the clients share; it says how many there are.
+    pub shared: Rc<Shared>,
+    /// Whether host and card run here as well.
+    pub serves: bool,
+    /// The file whose best mix spreads the gets, and what it holds.
+    plan: Option<(String, Value)>,
+    /// How long was asked to be measured.
+    window: Option<Time>,
+}
+
+impl Clients {
+    /// Clients with their servers in one run.
+    pub fn new(options: Options, load: Load, clients: u32) -> Clients {
+        let window = load.window;
+        Clients { options, load, shared: Shared::new(clients), serves: true, plan: None, window }
+    }
+}
+
+impl Parts for Clients {
+    type Answer = Report;
+    type Error = DriveError;
+
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn roles<F: Fabric>(&self, count_events: Option<fn(&F) -> u64>) -> Roles<F, Clients> {
+        let mut roles = roles(&self.options, &self.load, &self.shared, count_events);
+        let homes = self.options.placement.homes();
+        roles.retain(|role| {
+            let home = homes.iter().any(|home| home.role() == role.name.role);
+            role.main || (self.serves && home)
+        });
+        roles
+    }
+
+    fn measured(&self) -> Option<(Begun, Time)> {
+        let shared = self.shared.clone();
+        let sessions = u64::from(shared.clients) * u64::from(self.load.sessions);
+        Some((Rc::new(move || shared.ready.get() >= sessions || shared.stop.is_asked()), self.load.warm_up))
+    }
+
+    fn engine(&self) -> Option<&str> {
+        match &self.options.fetch {
+            Fetch::Engine(name) => Some(name),
+            Fetch::Rdma => None,
+        }
+    }
+}
+
+impl Run for Clients {
+    type Report = answer::Ran;
+
+    fn of(given: &Given, setting: &Setting<'_>) -> Result<Clients, Refusal> {
+        let workload = shape::workload(given, setting)?;
+        let given_mix = given.get::<String>("mix");
+        let (spread, home) = mix::spread(given_mix.as_deref(), &workload, setting)?;
+        let home = home.unwrap_or(Placement::SplitOneSided);
+        let mut options = shape::options(given, &workload, home, setting)?;
+        let file = given_mix.filter(|mix| !mix.starts_with("controller"));
+        let plan = file.map(|file| mix::read_plan(Path::new(&file)).map(|plan| (file, plan)));
+        let plan = plan.transpose().map_err(|reason| Refusal::input(reason, ""))?;
+        // What the shares are best for: the copy engine is a part of it, and only the twin has one.
+        let engine = plan.as_ref().and_then(|(_, plan)| plan["fetch_engine"].as_str());
+        let is_open = given.get::<String>("fetch").is_none() && setting.backend == Backend::Twin;
+        if let Some(engine) = engine.filter(|_| is_open) {
+            options.fetch = Fetch::Engine(engine.to_string());
+        }
+        let mut load = Load::of_workload(workload);
+        load.spread = spread;
+        load.warm_up = given.of("warm-up");
+        if let Some(sessions) = given.get::<u64>("sessions") {
+            load.sessions = u32::try_from(sessions).expect("the option is bounded");
+        }
+        let window = given.get("window");
+        if window.is_some() {
+            (load.operations, load.window) = (None, window);
+        }
+        load.check().map_err(failed)?;
+        let shared = Shared::new(given.whole("clients"));
+        Ok(Clients { options, load, shared, serves: !setting.connects, plan, window })
+    }
+
+    fn servers(&self) -> Vec<RoleName> {
+        self.options.placement.homes().into_iter().map(|home| RoleName::new(home.role(), 0)).collect()
+    }
+
+    fn opened(&self, world: &WorldReport, setting: &Setting<'_>) {
+        if let Some((file, plan)) = &self.plan {
+            let warnings = mix::other_system(plan, file, world, self.options.warm);
+            warnings.iter().for_each(|warning| (setting.tell)(warning));
+        }
+    }
+
+    fn said(&self, gave: Gave<Clients>, setting: &Setting<'_>) -> Result<Said<answer::Ran>, Refusal> {
+        let mut all = Report::default();
+        // A client that waits for a server which failed tells less than the server.
+        let (clients, servers): (Vec<_>, Vec<(RoleName, Answered<Clients>)>) =
+            gave.answers.into_iter().partition(|(name, _)| name.role == "client");
+        for (_, answer) in servers.into_iter().chain(clients) {
+            all.add(&answer.map_err(failed)?);
+        }
+        if all.total() == 0 {
+            let window = self.load.window.unwrap_or(all.window);
+            return Err(Refusal::new(
+                false,
+                format!("no operation ended within the {window} that were measured"),
+                "an operation takes microseconds: make `--window` longer, or leave it out",
+            ));
+        }
+        let longest = all.operations().filter_map(|(operation, _)| Some(all.latency(operation)?.max)).max();
+        let is_short = |longest: &Time| longest.times(10) > all.window && self.window.is_none();
+        if let Some(longest) = longest.filter(is_short) {
+            (setting.tell)(&format!(
+                "warning: an operation took {longest} of the {} that were measured, in which most sessions had ended: the \
+                 rate is less than the store carries. Give `--window 20ms`, or more operations by `--property \
+                 operationcount=`",
+                all.window
+            ));
+        }
+        let report = answer::Ran::of(self, &all, gave.elapsed, setting.seed);
+        Ok(Said { page: report.page(), holds: all.wrong == 0, report })
+    }
+}
+
+/// What a client's error leads to.
+fn failed(error: DriveError) -> Refusal {
+    match error {
+        DriveError::Store(error) => shape::failed(error),
+        error @ DriveError::Cancelled(_) => Refusal::new(false, error, "run it again"),
+        error => Refusal::input(error, "`workloads/` has YCSB A to D and F, which have no scans"),
+    }
+}

@@ -1,0 +1,137 @@
+//! What a load on the log says.
+
+use super::{Driven, Writer};
+use crate::system::{Block, Cell, Page, Table};
+use offpath_quantity::figures::{ns, round, short, us};
+use offpath_quantity::{BitRate, Bytes, Time};
+use serde::Serialize;
+
+/// Where the host's time went, for a write.
+#[derive(Clone, Debug, Serialize)]
+pub struct HostTime {
+    post_us: f64,
+    wait_us: f64,
+    file_system_us: f64,
+    compression_us: f64,
+}
+
+/// What was written.
+#[derive(Clone, Debug, Serialize)]
+pub struct Wrote {
+    placement: &'static str,
+    backups: usize,
+    chunk_bytes: u32,
+    write_bytes: u64,
+    sessions: u32,
+    seed: u64,
+    file_gbit_per_s: Option<f64>,
+    compress_gbit_per_s: Option<f64>,
+    writes: u64,
+    throughput_gbit_per_s: f64,
+    latency_ns_mean: f64,
+    latency_ns_p50: f64,
+    latency_ns_p99: f64,
+    latency_ns_max: f64,
+    host_time_per_write: HostTime,
+    chunks_by_card: u64,
+    chunks_by_host: u64,
+    window_us: f64,
+    elapsed_us: f64,
+}
+
+impl Wrote {
+    pub(super) fn of(parts: &Writer, driven: &Driven, elapsed: Time, seed: u64) -> Wrote {
+        let each = |time: Time| round(time.as_us() / driven.writes.max(1) as f64);
+        let (options, charged) = (&parts.shape.options, parts.shape.charged);
+        let gbit = |rate: BitRate| round(rate.as_gbit_per_s());
+        Wrote {
+            placement: options.alternative.label(),
+            backups: options.chain.len(),
+            chunk_bytes: options.chunk_bytes,
+            write_bytes: parts.load.bytes,
+            sessions: parts.load.sessions,
+            seed,
+            file_gbit_per_s: charged.map(|charged| gbit(charged.file)),
+            compress_gbit_per_s: charged.map(|charged| gbit(charged.compress)),
+            writes: driven.writes,
+            throughput_gbit_per_s: round(driven.bits_per_second / 1e9),
+            latency_ns_mean: ns(driven.mean_latency),
+            latency_ns_p50: ns(driven.median_latency),
+            latency_ns_p99: ns(driven.p99_latency),
+            latency_ns_max: ns(driven.worst_latency),
+            host_time_per_write: HostTime {
+                post_us: each(driven.parts.post),
+                wait_us: each(driven.parts.wait),
+                file_system_us: each(driven.parts.file_system),
+                compression_us: each(driven.parts.compression),
+            },
+            chunks_by_card: driven.by_card,
+            chunks_by_host: driven.by_host,
+            window_us: us(driven.elapsed),
+            elapsed_us: us(elapsed),
+        }
+    }
+
+    /// The same for people.
+    pub(super) fn page(&self) -> Page {
+        let backups = match self.backups {
+            1 => "1 backup".to_string(),
+            count => format!("{count} backups"),
+        };
+        let (chunk, write) = (Bytes::new(self.chunk_bytes.into()), Bytes::new(self.write_bytes));
+        let title = format!("{}, {backups} in the chain, chunks of {chunk}", self.placement);
+        let mut text =
+            format!("{} writes of {write}, {} at once; seed {}\n", self.writes, self.sessions, self.seed);
+        let charged = self.file_gbit_per_s.zip(self.compress_gbit_per_s);
+        if let Some((file, compress)) = charged {
+            text += &format!(
+                "a core is charged {} Gbit/s of appends and {} Gbit/s of compression (assumed)\n",
+                short(file),
+                short(compress)
+            );
+        }
+        let table = |title, rows: &[(&str, f64)]| {
+            let cells = |(what, value): &(&str, f64)| {
+                vec![Cell::Name((*what).to_string()), Cell::Number(short(*value))]
+            };
+            Block::Table(Table { header: vec![title, "us"], rows: rows.iter().map(cells).collect() })
+        };
+        let rate = short(self.throughput_gbit_per_s);
+        let parts = &self.host_time_per_write;
+        let blocks = vec![
+            Block::Text(text),
+            Block::Heading(format!("{rate} Gbit/s, over the middle half of the writes")),
+            table(
+                "latency of a write",
+                &[
+                    ("mean", self.latency_ns_mean / 1e3),
+                    ("p50", self.latency_ns_p50 / 1e3),
+                    ("p99", self.latency_ns_p99 / 1e3),
+                    ("max", self.latency_ns_max / 1e3),
+                ],
+            ),
+            Block::Heading(format!("The host's time for a write of {write}")),
+            table(
+                "part",
+                &[
+                    ("post", parts.post_us),
+                    ("wait for acknowledgement", parts.wait_us),
+                    ("file system", parts.file_system_us),
+                    ("compression", parts.compression_us),
+                ],
+            ),
+            Block::Text(format!(
+                "\n{} chunks by the card, {} by the host\n",
+                self.chunks_by_card, self.chunks_by_host
+            )),
+            Block::Stations,
+            Block::Text(format!(
+                "\nmeasured {} ms of {} ms{}\n",
+                short(self.window_us / 1e3),
+                short(self.elapsed_us / 1e3),
+                if charged.is_some() { " simulated" } else { "" }
+            )),
+        ];
+        Page { title, blocks }
+    }
+}

@@ -1,0 +1,74 @@
+//! What a system is: a folder of this crate that declares itself and says how it is followed, run, served
+//! and put under faults. docs/adding-a-system.md walks through one.
+
+mod declare;
+mod follow;
+mod page;
+mod run;
+mod values;
+
+pub use declare::{About, Alternative, Bounds, Choice, Key, KeyKind, Of, Template, Usage};
+pub use follow::{Asked, Code, Course, Follow, PATIENCE, REQUESTS};
+pub use page::{Block, Cell, Page, Table};
+pub use run::{
+    Answered, Backend, Begun, CONNECTION_HELP, Gave, Parts, Refusal, Roles, Run, Said, Serve, Setting,
+    WorldReport,
+};
+pub use values::{Given, Kept, Kind, Value, role_name, role_text};
+
+use crate::torture::Trial;
+
+/// A system that is planned, run, served and put under faults by what it says here.
+pub trait System: 'static {
+    /// What it declares.
+    const ABOUT: &'static About;
+    /// How a request of its code is followed.
+    type Code: Code;
+    /// How its users run.
+    type Run: Run;
+    /// How its other roles are served.
+    type Serve: Serve;
+    /// How it is put under faults.
+    type Trial: Trial;
+}
+
+/// Something that is done with a system that is known by its name alone.
+pub trait Visitor {
+    /// What that gives.
+    type Out;
+
+    /// Does it.
+    fn visit<S: System>(self) -> Self::Out;
+}
+
+/// Systems by name; made by [`systems!`](crate::systems).
+pub trait Registry: 'static {
+    /// What they declare, in their order.
+    fn all() -> Vec<&'static About>;
+
+    /// Visits the system of a name; `None` where there is none.
+    fn with<V: Visitor>(name: &str, visitor: V) -> Option<V::Out>;
+}
+
+/// Declares a [`Registry`]: `systems! { /// The list. pub Mine: kv::Store, my::System }`.
+#[macro_export]
+macro_rules! systems {
+    ($(#[$meta:meta])* $visibility:vis $registry:ident: $($system:ty),+ $(,)?) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug)]
+        $visibility enum $registry {}
+
+        impl $crate::system::Registry for $registry {
+            fn all() -> Vec<&'static $crate::system::About> {
+                vec![$(<$system as $crate::system::System>::ABOUT),+]
+            }
+
+            fn with<V: $crate::system::Visitor>(name: &str, visitor: V) -> Option<V::Out> {
+                $(if name == <$system as $crate::system::System>::ABOUT.name {
+                    return Some(visitor.visit::<$system>());
+                })+
+                None
+            }
+        }
+    };
+}

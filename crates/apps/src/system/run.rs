@@ -1,0 +1,180 @@
+//! Running a system for its users, and serving its roles to runs in other processes.
+
+use super::declare::About;
+use super::page::Page;
+use super::values::Given;
+use crate::Stop;
+use miette::{MietteDiagnostic, Report};
+use offpath_fabric::{Fabric, Role, RoleName};
+use offpath_quantity::Time;
+use serde::Serialize;
+use std::fmt;
+use std::path::Path;
+use std::rc::Rc;
+
+/// Why nothing was run, or what a run ended in.
+#[derive(Debug)]
+pub struct Refusal {
+    /// Whether the input is wrong, and not the run.
+    pub is_input: bool,
+    /// The message and the next step.
+    pub report: Report,
+}
+
+impl Refusal {
+    /// Wrong input where `is_input`, else a run that failed; an empty `help` is none.
+    pub fn new(is_input: bool, message: impl fmt::Display, help: impl Into<String>) -> Refusal {
+        let (message, help) = (MietteDiagnostic::new(message.to_string()), help.into());
+        let diagnostic = if help.is_empty() { message } else { message.with_help(help) };
+        Refusal { is_input, report: diagnostic.into() }
+    }
+
+    /// Wrong input.
+    pub fn input(message: impl fmt::Display, help: impl Into<String>) -> Refusal {
+        Refusal::new(true, message, help)
+    }
+
+    /// An option that nothing reads: who gives it expects that it does something.
+    pub fn unread(option: &str, why: &str) -> Refusal {
+        Refusal::input(format!("`{option}` {why}"), format!("leave `{option}` out, or change what it is for"))
+    }
+}
+
+/// The kinds of worlds that a system is run in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// One process without a network.
+    Local,
+    /// The twin of a card.
+    Twin,
+    /// Real queue pairs.
+    Verbs,
+}
+
+/// What surrounds a run, before anything is opened.
+#[derive(Clone, Copy)]
+pub struct Setting<'a> {
+    /// The kind of world.
+    pub backend: Backend,
+    /// Whether other processes have other roles.
+    pub connects: bool,
+    /// How long a silent peer is waited for, where it is said.
+    pub patience: Option<Time>,
+    /// What is drawn.
+    pub seed: u64,
+    /// The version of the answers that `offpath plan` writes.
+    pub plan_version: u32,
+    /// Says a warning.
+    pub tell: &'a dyn Fn(&str),
+}
+
+/// A world as an answer names it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct WorldReport {
+    /// Its kind.
+    pub world: &'static str,
+    /// Its device.
+    pub device: Option<String>,
+    /// The testbed of a twin.
+    pub testbed: Option<String>,
+    /// The mode of a twin's card.
+    pub mode: Option<String>,
+    /// What was changed in a twin.
+    pub overlays: Vec<String>,
+    /// All of that in words.
+    #[serde(skip)]
+    pub line: String,
+}
+
+/// Tells whether the measurement has begun.
+pub type Begun = Rc<dyn Fn() -> bool>;
+
+/// The roles of some parts, each of which gives an answer or an error.
+pub type Roles<F, P> = Vec<Role<F, Answered<P>>>;
+
+/// What a role of some parts gives.
+pub type Answered<P> = Result<<P as Parts>::Answer, <P as Parts>::Error>;
+
+/// Roles of a system that run in one process.
+pub trait Parts {
+    /// What a role gives.
+    type Answer: Default + 'static;
+    /// Why it gives none.
+    type Error: 'static;
+
+    /// The system.
+    fn about(&self) -> &'static About;
+
+    /// The roles. `count_events` reads the world's counter of events where it has one.
+    fn roles<F: Fabric>(&self, count_events: Option<fn(&F) -> u64>) -> Roles<F, Self>;
+
+    /// When the measurement begins, and how long after that it counts; `None` for the whole run.
+    fn measured(&self) -> Option<(Begun, Time)> {
+        None
+    }
+
+    /// Where files lie; `None` for a temporary directory. The twin's files are its own.
+    fn directory(&self) -> Option<&Path> {
+        None
+    }
+
+    /// The copy engine of the local world.
+    fn engine(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// What the roles of a run gave.
+pub struct Gave<P: Parts + ?Sized> {
+    /// In the order of the roles; those that were stopped at the end gave nothing.
+    pub answers: Vec<(RoleName, Answered<P>)>,
+    /// How long the run took, by the world's clock.
+    pub elapsed: Time,
+}
+
+/// What a run says.
+pub struct Said<R> {
+    /// As data.
+    pub report: R,
+    /// For people.
+    pub page: Page,
+    /// Whether the system did what it promises.
+    pub holds: bool,
+}
+
+/// A run of a system for its users.
+pub trait Run: Parts + Sized {
+    /// What it says, as data with units in its names.
+    type Report: Serialize;
+
+    /// The run that a user asks for.
+    fn of(given: &Given, setting: &Setting<'_>) -> Result<Self, Refusal>;
+
+    /// The roles that its users look for, which may be in other processes.
+    fn servers(&self) -> Vec<RoleName>;
+
+    /// Says what a user should know of this run in a world.
+    fn opened(&self, _world: &WorldReport, _setting: &Setting<'_>) {}
+
+    /// What the run says once it ended.
+    fn said(&self, gave: Gave<Self>, setting: &Setting<'_>) -> Result<Said<Self::Report>, Refusal>;
+}
+
+/// Roles of a system that are served until they are asked to stop.
+pub trait Serve: Parts + Sized {
+    /// The roles that a user asks for; they end once `stop` is asked.
+    fn of(given: &Given, setting: &Setting<'_>, stop: Stop) -> Result<Self, Refusal>;
+
+    /// Their names.
+    fn names(&self) -> Vec<RoleName>;
+
+    /// The roles in other processes that they look for.
+    fn needs(&self) -> Vec<RoleName>;
+
+    /// What they did, a line each, or why one failed.
+    fn said(&self, gave: Gave<Self>) -> Vec<Result<String, Refusal>>;
+}
+
+/// What to do about a peer that is not there.
+pub const CONNECTION_HELP: &str =
+    "start the other processes with `offpath serve`, and check `--connect` and `--listen`";

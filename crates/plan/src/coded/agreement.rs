@@ -1,0 +1,68 @@
+//! How far step lists are from the code beside them.
+
+use crate::design::Design;
+use crate::planner::{Plan, Ready};
+use crate::program::{Fold, compile};
+
+/// How far step lists are from the code beside them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agreement {
+    /// The application.
+    pub application: &'static str,
+    /// The largest difference in the time that a station is busy, each alternative at the greatest
+    /// rate that its code reaches: as a share of the station's time, with station and alternative.
+    pub busy: (f64, String, String),
+    /// The largest difference in unloaded latency, as a share of the code's, with the alternative.
+    pub latency: (f64, String),
+}
+
+impl Agreement {
+    /// From which difference on step lists are said to differ from the code beside them.
+    const DIFFER: f64 = 0.1;
+
+    /// Whether a rate or a latency of the step lists is another one than the code's.
+    pub fn differs(&self) -> bool {
+        self.busy.0.max(self.latency.0) > Agreement::DIFFER
+    }
+
+    /// What the author of step lists has to know whose rates are other ones than the code's.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let (share, station, alternative) = &self.busy;
+        (*share > Agreement::DIFFER).then(|| {
+            format!(
+                "what is planned is the code of {}, and not the step lists: those of `{alternative}` differ from it by \
+                 {:.0}% of the time of {station}; `--steps` plans the step lists",
+                self.application,
+                share * 100.0
+            )
+        })
+    }
+}
+
+/// Holds the step lists of a design to the code that was planned; `None` where no code was.
+pub fn agreement(design: &Design, ready: &[Ready], plan: &Plan) -> Result<Option<Agreement>, miette::Report> {
+    let Some(application) = &design.application else { return Ok(None) };
+    let mut busy = (0.0, String::new(), String::new());
+    let mut latency = (0.0, String::new());
+    for (one, alone) in ready.iter().zip(&plan.alternatives).filter(|(one, _)| one.alternative.code.is_some())
+    {
+        let name = &one.alternative.name;
+        let Some(listed) = design.alternatives.iter().find(|listed| listed.name == *name) else { continue };
+        let listed = compile(design, listed, &one.router)?.fold(&one.router);
+        let coded = one.compiled.fold(&one.router);
+        for station in one.router.stations() {
+            let of = |fold: &Fold| fold.seconds.get(&station.name).copied().unwrap_or(0.0);
+            let difference = (of(&coded) - of(&listed)).abs() * alone.rate.value;
+            let share = difference / station.servers().max(1) as f64;
+            if share > busy.0 || busy.1.is_empty() {
+                busy = (share, station.name.clone(), name.clone());
+            }
+        }
+        let share = (listed.latency / coded.latency - 1.0).abs();
+        if share > latency.0 || latency.1.is_empty() {
+            latency = (share, name.clone());
+        }
+    }
+    let found = !busy.1.is_empty();
+    Ok(found.then(|| Agreement { application: application.title(), busy, latency }))
+}
