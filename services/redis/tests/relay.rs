@@ -836,6 +836,10 @@ impl Resting {
         let replica = Server::start(program, &[]);
         replica.follow(&link.address());
         wait_for("the start of the file", SILENCE, || relay.number("stats", "sync_full") == 1);
+        // The relay counts what it is about to send; the replica has to know of it before the link stalls.
+        wait_for("the file's first bytes", SILENCE, || {
+            replica.info("replication", "master_sync_in_progress") == "1"
+        });
         // The file rests however long the machine takes.
         link.stall(true);
         let mut client = master.client();
