@@ -7,7 +7,7 @@
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use offpath_apps::kv::{Placement, Spread};
-use offpath_profile::{Library, Request};
+use offpath_profile::{Library, SystemRequest};
 use offpath_quantity::Time;
 use offpath_route::Router;
 use std::hint::black_box;
@@ -18,7 +18,7 @@ use std::time::Instant;
 mod common;
 
 fn router() -> Arc<Router> {
-    let request = Request { device: "bluefield2", ..Request::default() };
+    let request = SystemRequest { device: "bluefield2", ..SystemRequest::default() };
     let system = Library::builtin().load(&request).expect("a shipped profile loads");
     Arc::new(Router::new(&system).expect("a shipped profile has routes"))
 }
@@ -62,10 +62,10 @@ fn simulated(router: &Arc<Router>, placement: Placement, spread: &Spread) {
 
 fn twin(criterion: &mut Criterion) {
     let router = router();
-    let both = Spread::Split(Placement::A5Send, Placement::A4);
-    simulated(&router, Placement::A5Send, &both);
-    simulated(&router, Placement::A4, &Spread::One);
-    let options = common::options(Placement::A5Send);
+    let both = Spread::Split(Placement::SocCacheSend, Placement::SplitOneSided);
+    simulated(&router, Placement::SocCacheSend, &both);
+    simulated(&router, Placement::SplitOneSided, &Spread::One);
+    let options = common::options(Placement::SocCacheSend);
     let load = common::load(common::workload_c(), 40, both, Time::from_us(100));
     criterion.bench_function("twin: 11 clients, 400 us of YCSB C", |bencher| {
         bencher.iter(|| common::run(&router, &options, &load));

@@ -1,7 +1,7 @@
-//! Complete systems, written once to the [fabric](offpath_fabric) and run in every world.
+//! Complete systems, written once to the [fabric](offpath_fabric) and run in every backend.
 //!
 //! [`kv`] is a disaggregated key-value store, [`replog`] a replicated log, and [`torture`] is what checks such systems under seeded
-//! faults. No module knows its world: where an optional part of a platform is missing, the
+//! faults. No module knows its backend: where an optional part of a platform is missing, the
 //! alternative that needs it is refused by a named error and never emulated.
 #![allow(async_fn_in_trait, reason = "futures are !Send by contract, so no caller needs the bound")]
 

@@ -1,30 +1,30 @@
-//! The coded systems in every world: which roles run where, and what a run gives.
+//! The applications in every backend: which roles run where, and what a run gives.
 //!
-//! A [`Place`] is a world that is ready to run, and [`Parts`] are the roles of a system that run in it: the
-//! [`Store`] or the [`Logged`] log with everything or with what uses the others alone, and what serves them,
+//! An [`OpenedBackend`] is a backend that is ready to run, and [`SystemRoles`] are the roles of a system that run in it: the
+//! [`YcsbRun`] or the [`Logged`] log with everything or with what uses the others alone, and what serves them,
 //! [`StoreServers`] and [`LogServers`].
 //!
 //! ```
 //! use offpath::apps::kv;
-//! use offpath::run::{Place, Store, Surroundings, play};
+//! use offpath::run::{OpenedBackend, YcsbRun, Surroundings, play};
 //! use offpath::workload::Workload;
 //!
 //! let workload = Workload::parse("recordcount=100\noperationcount=50\n", "mine")?;
-//! let options = kv::Options::of_workload(&workload)?;
-//! let store = Store { options, load: kv::Load::of_workload(workload), shared: kv::Shared::new(1), serves: true };
-//! let ended = play(Place::Local, &store, &Surroundings { seed: 7, directory: None, engine: None })?;
+//! let options = kv::StoreConfig::of_workload(&workload)?;
+//! let store = YcsbRun { options, load: kv::ClientLoad::of_workload(workload), shared: kv::DriveState::new(1), serves: true };
+//! let ended = play(OpenedBackend::Local, &store, &Surroundings { seed: 7, directory: None, engine: None })?;
 //! let (_, report) = &ended.answers[0];
-//! assert_eq!(report.as_ref().map(kv::Report::total), Ok(50));
+//! assert_eq!(report.as_ref().map(kv::ClientReport::total), Ok(50));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 use offpath_apps::{kv, replog};
 use offpath_fabric::local::Local;
-use offpath_fabric::{ConnectError, Fabric, Role, RoleName, Run, RunError, World};
+use offpath_fabric::{Backend, ConnectError, Fabric, Role, RoleName, Run, RunError};
 use offpath_quantity::Time;
-use offpath_route::{Kind, Router};
-use offpath_twin::world::{Observer, Snapshot};
-use offpath_twin::{TwinFabric, TwinWorld, Usage};
+use offpath_route::{Router, StationKind};
+use offpath_twin::backend::{Observer, Snapshot};
+use offpath_twin::{TwinBackend, TwinFabric, Usage};
 use offpath_verbs::Verbs;
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -44,8 +44,8 @@ const LOOK_EVERY: Time = Time::from_us(5);
 /// How often servers look whether they are to end.
 const STOP_EVERY: Time = Time::from_ms(20);
 
-/// A world that is ready to run.
-pub enum Place {
+/// A backend that is ready to run.
+pub enum OpenedBackend {
     /// The idle twin of a system.
     Twin(Arc<Router>),
     /// This process, without a network.
@@ -61,7 +61,7 @@ pub struct Surroundings {
     pub seed: u64,
     /// Where files lie; `None` for a temporary directory. The twin's files are its own.
     pub directory: Option<PathBuf>,
-    /// The copy engine of the local world.
+    /// The DMA engine of the local backend.
     pub engine: Option<String>,
 }
 
@@ -69,13 +69,13 @@ pub struct Surroundings {
 pub type Begun = Rc<dyn Fn() -> bool>;
 
 /// Roles of a system.
-pub trait Parts {
+pub trait SystemRoles {
     /// What a role gives.
     type Answer: Default + 'static;
     /// Why it gives none.
     type Error: 'static;
 
-    /// The roles. `count_events` reads the world's counter of events where it has one.
+    /// The roles. `count_events` reads the backend's counter of events where it has one.
     fn roles<F: Fabric>(&self, count_events: Option<fn(&F) -> u64>) -> Roles<F, Self>;
 
     /// When the measurement begins, and how long after that it counts; `None` for the whole run.
@@ -85,14 +85,14 @@ pub trait Parts {
 }
 
 /// The roles of some parts, each of which gives an answer or an error.
-pub type Roles<F, P> = Vec<Role<F, Result<<P as Parts>::Answer, <P as Parts>::Error>>>;
+pub type Roles<F, P> = Vec<Role<F, Result<<P as SystemRoles>::Answer, <P as SystemRoles>::Error>>>;
 
 /// A run that ended.
 #[derive(Debug)]
 pub struct Ended<T> {
     /// What each role gave, in the order of the roles; those that were stopped at the end gave nothing.
     pub answers: Vec<(RoleName, T)>,
-    /// How long the run took, by the world's clock.
+    /// How long the run took, by the backend's clock.
     pub elapsed: Time,
     /// How busy each station of the twin was while it was measured, the busiest first.
     pub busy: Vec<Busiest>,
@@ -114,28 +114,32 @@ pub struct Busiest {
 }
 
 /// A run of some parts that ended.
-pub type Played<P> = Ended<Result<<P as Parts>::Answer, <P as Parts>::Error>>;
+pub type Played<P> = Ended<Result<<P as SystemRoles>::Answer, <P as SystemRoles>::Error>>;
 
-/// Runs roles in a world.
-pub fn play<P: Parts>(place: Place, parts: &P, around: &Surroundings) -> Result<Played<P>, RunError> {
+/// Runs roles in a backend.
+pub fn play<P: SystemRoles>(
+    place: OpenedBackend,
+    parts: &P,
+    around: &Surroundings,
+) -> Result<Played<P>, RunError> {
     match place {
-        Place::Twin(router) => on_twin(&router, parts, around),
-        Place::Local => {
-            let mut world = Local::new(around.seed);
+        OpenedBackend::Twin(router) => on_twin(&router, parts, around),
+        OpenedBackend::Local => {
+            let mut backend = Local::new(around.seed);
             if let Some(directory) = &around.directory {
-                world = world.directory(directory);
+                backend = backend.directory(directory);
             }
             if let Some(engine) = &around.engine {
-                world = world.dma_engine(engine);
+                backend = backend.dma_engine(engine);
             }
-            Ok(ended(world.run(parts.roles(None))?, Vec::new()))
+            Ok(ended(backend.run(parts.roles(None))?, Vec::new()))
         }
-        Place::Verbs(world) => {
-            let mut world = world.seed(around.seed);
+        OpenedBackend::Verbs(backend) => {
+            let mut backend = backend.seed(around.seed);
             if let Some(directory) = &around.directory {
-                world = world.directory(directory);
+                backend = backend.directory(directory);
             }
-            Ok(ended(world.run(parts.roles(None))?, Vec::new()))
+            Ok(ended(backend.run(parts.roles(None))?, Vec::new()))
         }
     }
 }
@@ -146,7 +150,11 @@ fn ended<T>(run: Run<T>, busy: Vec<Busiest>) -> Ended<T> {
     Ended { answers, elapsed: run.elapsed, busy }
 }
 
-fn on_twin<P: Parts>(router: &Arc<Router>, parts: &P, around: &Surroundings) -> Result<Played<P>, RunError> {
+fn on_twin<P: SystemRoles>(
+    router: &Arc<Router>,
+    parts: &P,
+    around: &Surroundings,
+) -> Result<Played<P>, RunError> {
     let observer = Observer::new();
     let mut roles =
         parts.roles(Some((|fabric: &TwinFabric| fabric.snapshot().events) as fn(&TwinFabric) -> u64));
@@ -166,16 +174,16 @@ fn on_twin<P: Parts>(router: &Arc<Router>, parts: &P, around: &Surroundings) -> 
         });
         roles.push(watch.in_background());
     }
-    let world = TwinWorld::on(router.clone(), around.seed)
+    let backend = TwinBackend::on(router.clone(), around.seed)
         .with_placement(WATCH, "host")
         .with_placement(TAIL, "client")
         .with_observer(&observer);
-    let run = world.run(roles)?;
+    let run = backend.run(roles)?;
     let of = |usage: Usage| {
         let station = &router.stations()[usage.station.index()];
         let (machine, share) = usage.fullest()?;
         // A pool counts requests, and one server's share of them says nothing here.
-        (!matches!(station.kind, Kind::Pool { .. })).then(|| Busiest {
+        (!matches!(station.kind, StationKind::Pool { .. })).then(|| Busiest {
             station: station.name.clone(),
             role: router.system().machines[station.machine].role.clone(),
             machine: machine + 1,
@@ -192,22 +200,22 @@ fn on_twin<P: Parts>(router: &Arc<Router>, parts: &P, around: &Surroundings) -> 
 }
 
 /// YCSB against the key-value store.
-pub struct Store {
+pub struct YcsbRun {
     /// The store's shape.
-    pub options: kv::Options,
+    pub options: kv::StoreConfig,
     /// What each client does.
-    pub load: kv::Load,
+    pub load: kv::ClientLoad,
     /// What the clients share; it says how many there are.
-    pub shared: Rc<kv::Shared>,
+    pub shared: Rc<kv::DriveState>,
     /// Whether host and card run here as well.
     pub serves: bool,
 }
 
-impl Parts for Store {
-    type Answer = kv::Report;
+impl SystemRoles for YcsbRun {
+    type Answer = kv::ClientReport;
     type Error = kv::DriveError;
 
-    fn roles<F: Fabric>(&self, count_events: Option<fn(&F) -> u64>) -> Roles<F, Store> {
+    fn roles<F: Fabric>(&self, count_events: Option<fn(&F) -> u64>) -> Roles<F, YcsbRun> {
         let mut roles = kv::roles(&self.options, &self.load, &self.shared, count_events);
         let homes = homes_of(self.options.placement);
         roles.retain(|role| {
@@ -227,7 +235,7 @@ impl Parts for Store {
 /// The sides of the memory server that a placement uses: without a card where it needs none.
 pub fn homes_of(placement: kv::Placement) -> Vec<kv::Home> {
     match placement {
-        kv::Placement::A1 => vec![kv::Home::Host],
+        kv::Placement::HostOneSided => vec![kv::Home::Host],
         _ => vec![kv::Home::Host, kv::Home::Soc],
     }
 }
@@ -240,14 +248,14 @@ fn is_early(error: &ConnectError) -> bool {
 /// Sides of the store's memory server, which run until they are asked to stop.
 pub struct StoreServers {
     /// The store's shape.
-    pub options: kv::Options,
+    pub options: kv::StoreConfig,
     /// Which sides.
     pub homes: Vec<kv::Home>,
     /// Asks for the end.
     pub stop: kv::Stop,
 }
 
-impl Parts for StoreServers {
+impl SystemRoles for StoreServers {
     type Answer = kv::Served;
     type Error = kv::KvError;
 
@@ -279,21 +287,21 @@ impl Parts for StoreServers {
 /// Writes to the replicated log.
 pub struct Logged {
     /// The log's shape.
-    pub options: replog::Options,
+    pub options: replog::LogConfig,
     /// What is written.
-    pub load: replog::Load,
+    pub load: replog::WriteLoad,
     /// Whether card and backups run here as well.
     pub serves: bool,
 }
 
 /// The roles beside the primary that a log uses.
-pub fn followers_of(options: &replog::Options) -> Vec<RoleName> {
-    let needs_card = options.alternative != replog::Alternative::A3 && !options.chain.is_empty();
+pub fn followers_of(options: &replog::LogConfig) -> Vec<RoleName> {
+    let needs_card = options.alternative != replog::LogAlternative::HostWrite && !options.chain.is_empty();
     needs_card.then(|| RoleName::new("soc", 0)).into_iter().chain(options.chain.iter().cloned()).collect()
 }
 
 /// What a role beside the primary does; it ends by an error alone.
-async fn follow<F: Fabric>(fabric: F, options: replog::Options) -> Result<(), replog::LogError> {
+async fn follow<F: Fabric>(fabric: F, options: replog::LogConfig) -> Result<(), replog::LogError> {
     if fabric.role().role == "soc" {
         replog::card(fabric, options).await
     } else {
@@ -331,7 +339,7 @@ impl Lost {
     }
 }
 
-impl Parts for Logged {
+impl SystemRoles for Logged {
     type Answer = Option<replog::Driven>;
     type Error = replog::LogError;
 
@@ -364,14 +372,14 @@ impl Parts for Logged {
 /// The card or backups of a log, which run until they are asked to stop.
 pub struct LogServers {
     /// The log's shape.
-    pub options: replog::Options,
+    pub options: replog::LogConfig,
     /// Which roles.
     pub names: Vec<RoleName>,
     /// Asks for the end.
     pub stop: kv::Stop,
 }
 
-impl Parts for LogServers {
+impl SystemRoles for LogServers {
     type Answer = ();
     type Error = replog::LogError;
 

@@ -1,14 +1,14 @@
-//! Seeded faults against the coded systems on the twin, and the judgement of what they kept.
+//! Seeded faults against the applications on the twin, and the check of what they kept.
 //!
 //! A [`Trial`] is what one seed draws: what the system's users do, and what befalls them. Playing it is
 //! deterministic, so a seed that fails fails again.
 //!
 //! ```
-//! use offpath::profile::{Library, Request};
+//! use offpath::profile::{Library, SystemRequest};
 //! use offpath::route::Router;
 //! use offpath::torture::{Subject, Trial};
 //!
-//! let system = Library::builtin().load(&Request { device: "bluefield2", ..Request::default() })?;
+//! let system = Library::builtin().load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() })?;
 //! let router = std::sync::Arc::new(Router::new(&system)?);
 //! let trial = Trial::of(Subject::Kv, 7, None)?;
 //! let tally = trial.play(&router, &trial.schedule)?;
@@ -16,14 +16,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use offpath_apps::torture::{Fault, Menu, Schedule, Trouble, log, shrink, store};
+use offpath_apps::torture::{Menu, Schedule, SystemFault, Trouble, log, shrink, store};
 use offpath_apps::{kv, replog};
-use offpath_fabric::{RoleName, World};
+use offpath_fabric::{Backend, RoleName};
 use offpath_profile::ProfileError;
 use offpath_quantity::Time;
 use offpath_route::Router;
-use offpath_twin::world::{Crash, Crashing, SlowStation};
-use offpath_twin::{Crossing, Faults, Retransmission, Rule, TwinWorld};
+use offpath_twin::backend::{Crash, Crashing, SlowStation};
+use offpath_twin::{Crossing, FaultRule, Faults, Retransmission, TwinBackend};
 use std::sync::Arc;
 
 /// A system that is put under faults.
@@ -57,11 +57,11 @@ impl Subject {
         }
     }
 
-    /// The mistakes that can be planted in it, to see that they are found.
-    pub fn mistakes(self) -> Vec<String> {
+    /// The bugs that can be injected in it, to see that they are found.
+    pub fn bugs(self) -> Vec<String> {
         match self {
-            Subject::Kv => kv::Planted::ALL.iter().map(|bug| kebab(&format!("{bug:?}"))).collect(),
-            Subject::Replog => replog::Planted::ALL.iter().map(|bug| kebab(&format!("{bug:?}"))).collect(),
+            Subject::Kv => kv::StoreBug::ALL.iter().map(|bug| kebab(&format!("{bug:?}"))).collect(),
+            Subject::Replog => replog::LogBug::ALL.iter().map(|bug| kebab(&format!("{bug:?}"))).collect(),
         }
     }
 }
@@ -81,9 +81,9 @@ fn kebab(name: &str) -> String {
 /// Why there is no trial, or no verdict.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum TortureError {
-    /// The subject has no such mistake.
-    #[error("`{subject}` has no mistake `{name}`; plant one of {known}")]
-    UnknownMistake {
+    /// The subject has no such bug.
+    #[error("`{subject}` has no bug `{name}`; inject one of {known}")]
+    UnknownBug {
         /// The subject's name.
         subject: &'static str,
         /// What was asked for.
@@ -135,8 +135,8 @@ pub struct Tally {
 
 #[derive(Clone, Debug)]
 enum Plan {
-    Kv(store::Plan),
-    Replog(log::Plan),
+    Kv(store::StoreScenario),
+    Replog(log::LogScenario),
 }
 
 /// What one seed draws.
@@ -150,28 +150,28 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// The trial of a seed, with a mistake of [`Subject::mistakes`] planted where one is named.
-    pub fn of(subject: Subject, seed: u64, mistake: Option<&str>) -> Result<Trial, TortureError> {
+    /// The trial of a seed, with a bug of [`Subject::bugs`] injected where one is named.
+    pub fn of(subject: Subject, seed: u64, bug: Option<&str>) -> Result<Trial, TortureError> {
         let position = |name: &str| {
-            let known = subject.mistakes();
-            known.iter().position(|own| own == name).ok_or_else(|| TortureError::UnknownMistake {
+            let known = subject.bugs();
+            known.iter().position(|own| own == name).ok_or_else(|| TortureError::UnknownBug {
                 subject: subject.name(),
                 name: name.to_string(),
                 known: known.join(", "),
             })
         };
-        let planted = mistake.map(position).transpose()?;
+        let injected_bug = bug.map(position).transpose()?;
         Ok(match subject {
             Subject::Kv => {
-                let mut plan = store::Plan::of(seed);
-                plan.options.planted = planted.map(|index| kv::Planted::ALL[index]);
+                let mut plan = store::StoreScenario::of(seed);
+                plan.options.injected_bug = injected_bug.map(|index| kv::StoreBug::ALL[index]);
                 Trial { seed, schedule: Schedule::draw(seed, &kv_menu(&plan)), plan: Plan::Kv(plan) }
             }
             Subject::Replog => {
                 // No path runs between two machines of one kind, so the second backup is on a client's.
                 let chain = vec![RoleName::new("backup", 0), RoleName::new("tail", 0)];
-                let mut plan = log::Plan::of(seed, chain);
-                plan.options.planted = planted.map(|index| replog::Planted::ALL[index]);
+                let mut plan = log::LogScenario::of(seed, chain);
+                plan.options.injected_bug = injected_bug.map(|index| replog::LogBug::ALL[index]);
                 let mut schedule = Schedule::draw(seed, &replog_menu(&plan));
                 schedule.faults.extend(plan.loss());
                 Trial { seed, schedule, plan: Plan::Replog(plan) }
@@ -187,21 +187,21 @@ impl Trial {
         }
     }
 
-    /// Plays the trial on a system's idle twin, with its own schedule or another, and judges what was
+    /// Plays the trial on a system's idle twin, with its own schedule or another, and checks what was
     /// kept. [`check_system`] says whether the system has what it needs.
     pub fn play(&self, router: &Arc<Router>, schedule: &Schedule) -> Result<Tally, Broken> {
-        let world = suffering(router, self.seed, schedule);
+        let backend = suffering(router, self.seed, schedule);
         let stopped = |error: offpath_fabric::RunError| Broken(format!("the run stopped: {error}"));
         match &self.plan {
             Plan::Kv(plan) => {
-                let seen = store::Seen::default();
-                let run = world.run(store::roles(plan, &seen)).map_err(stopped)?;
+                let seen = store::StoreHistory::default();
+                let run = backend.run(store::roles(plan, &seen)).map_err(stopped)?;
                 for outcome in run.outcomes {
                     if let Some(Err(error)) = outcome.end.finished() {
                         return Err(Broken(format!("{}: {error}", outcome.name)));
                     }
                 }
-                seen.judge(plan).map_err(|violation| Broken(violation.to_string()))?;
+                seen.check(plan).map_err(|violation| Broken(violation.to_string()))?;
                 let history = seen.history();
                 Ok(Tally {
                     operations: history.len() as u64,
@@ -210,10 +210,10 @@ impl Trial {
                 })
             }
             Plan::Replog(plan) => {
-                let seen = log::Seen::default();
-                let world = world.with_placement("tail", "client");
-                world.run(log::roles(plan, &seen)).map_err(stopped)?;
-                seen.judge(plan).map_err(|violation| Broken(violation.to_string()))?;
+                let seen = log::LogHistory::default();
+                let backend = backend.with_placement("tail", "client");
+                backend.run(log::roles(plan, &seen)).map_err(stopped)?;
+                seen.check(plan).map_err(|violation| Broken(violation.to_string()))?;
                 let (writes, acknowledged) = seen.counts();
                 let files = seen.files();
                 let named = files.iter().flat_map(|(role, files)| {
@@ -293,7 +293,7 @@ fn processor_of(station: &str, router: &Router) -> String {
     format!("{}{PROCESSOR}", endpoint.name)
 }
 
-fn kv_menu(plan: &store::Plan) -> Menu {
+fn kv_menu(plan: &store::StoreScenario) -> Menu {
     Menu {
         horizon: plan.span(),
         partitions: [1, 2].map(|client| [machine("client", client), machine("server", 0)]).to_vec(),
@@ -304,7 +304,7 @@ fn kv_menu(plan: &store::Plan) -> Menu {
     }
 }
 
-fn replog_menu(plan: &log::Plan) -> Menu {
+fn replog_menu(plan: &log::LogScenario) -> Menu {
     let backup = || machine("backup", 0);
     Menu {
         horizon: plan.span(),
@@ -316,16 +316,16 @@ fn replog_menu(plan: &log::Plan) -> Menu {
 }
 
 /// A twin that suffers a schedule.
-fn suffering(router: &Arc<Router>, seed: u64, schedule: &Schedule) -> TwinWorld {
+fn suffering(router: &Arc<Router>, seed: u64, schedule: &Schedule) -> TwinBackend {
     let machine = |name: &str| {
         let found = router.system().machines.iter().position(|machine| machine.role == name);
         found.expect("the system was checked for the machines of the menu")
     };
-    let mut world = TwinWorld::on(router.clone(), seed)
+    let mut backend = TwinBackend::on(router.clone(), seed)
         .with_retransmission(Retransmission { timeout: Time::from_us(50), retries: 7 });
     for fault in &schedule.faults {
-        world = match fault.clone() {
-            Fault::Network { trouble, per_mille, from, until } => {
+        backend = match fault.clone() {
+            SystemFault::Network { trouble, per_mille, from, until } => {
                 let crossing = match trouble {
                     Trouble::Loss => Crossing::Drop,
                     Trouble::Delay(by) => Crossing::Delay(by),
@@ -333,18 +333,18 @@ fn suffering(router: &Arc<Router>, seed: u64, schedule: &Schedule) -> TwinWorld 
                     Trouble::Corruption => Crossing::Corrupt,
                 };
                 let probability = f64::from(per_mille) / 1000.0;
-                world.with_faults(vec![Rule { from, until, between: None, probability, crossing }])
+                backend.with_faults(vec![FaultRule { from, until, between: None, probability, crossing }])
             }
-            Fault::Partition { between: [(a, i), (b, j)], from, until } => {
+            SystemFault::Partition { between: [(a, i), (b, j)], from, until } => {
                 let between = [(machine(&a), i), (machine(&b), j)];
-                world.with_faults(vec![Faults::partition(from, until, between)])
+                backend.with_faults(vec![Faults::partition(from, until, between)])
             }
-            Fault::Crash { role, instance, at, restart_after } => world.with_crash(Crash {
+            SystemFault::Crash { role, instance, at, restart_after } => backend.with_crash(Crash {
                 what: Crashing::Role(RoleName { role, instance }),
                 at,
                 restart_after: Some(restart_after),
             }),
-            Fault::Slow { station, factor, from, until } => world.with_slow_station(SlowStation {
+            SystemFault::Slow { station, factor, from, until } => backend.with_slow_station(SlowStation {
                 station: processor_of(&station, router),
                 instance: 0,
                 factor: f64::from(factor),
@@ -353,5 +353,5 @@ fn suffering(router: &Arc<Router>, seed: u64, schedule: &Schedule) -> TwinWorld 
             }),
         };
     }
-    world
+    backend
 }

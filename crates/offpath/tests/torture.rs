@@ -1,19 +1,19 @@
-//! The coded applications under seeded faults on the twin. The command plays many more seeds.
+//! The applications under seeded faults on the twin. The command plays many more seeds.
 
-use offpath::apps::torture::Fault;
-use offpath::profile::{Category, Library, Request};
+use offpath::apps::torture::SystemFault;
+use offpath::profile::{Category, Library, SystemRequest};
 use offpath::route::Router;
 use offpath::torture::{Subject, Trial, check_system};
 use std::sync::Arc;
 
 fn router() -> Arc<Router> {
-    let request = Request { device: "bluefield2", ..Request::default() };
+    let request = SystemRequest { device: "bluefield2", ..SystemRequest::default() };
     let system = Library::builtin().load(&request).expect("a shipped profile loads");
     Arc::new(Router::new(&system).expect("a shipped profile has routes"))
 }
 
-fn trial(subject: Subject, seed: u64, mistake: Option<&str>) -> Trial {
-    Trial::of(subject, seed, mistake).expect("the mistake is known")
+fn trial(subject: Subject, seed: u64, bug: Option<&str>) -> Trial {
+    Trial::of(subject, seed, bug).expect("the bug is known")
 }
 
 /// Seeds that a test plays.
@@ -72,35 +72,35 @@ fn a_seed_gives_the_same_twice() {
     }
 }
 
-fn finds_every_mistake(subject: Subject) {
+fn finds_every_bug(subject: Subject) {
     let router = router();
     let mut missed = Vec::new();
-    for mistake in subject.mistakes() {
+    for bug in subject.bugs() {
         let found = (0..1000).find_map(|seed| {
-            let trial = trial(subject, seed, Some(&mistake));
+            let trial = trial(subject, seed, Some(&bug));
             let broken = trial.play(&router, &trial.schedule).err()?;
             Some((trial, broken))
         });
         let Some((trial, broken)) = found else {
-            missed.push(mistake);
+            missed.push(bug);
             continue;
         };
         let small = trial.shrink(&router);
-        println!("{mistake}: seed {}, {}: {broken}\n{small}", trial.seed, trial.alternative());
+        println!("{bug}: seed {}, {}: {broken}\n{small}", trial.seed, trial.alternative());
         assert!(small.faults.len() <= trial.schedule.faults.len());
-        assert!(trial.play(&router, &small).is_err(), "{mistake}: what was shrunk no longer fails");
+        assert!(trial.play(&router, &small).is_err(), "{bug}: what was shrunk no longer fails");
     }
     assert!(missed.is_empty(), "not found within 1,000 seeds: {missed:?}");
 }
 
 #[test]
-fn every_mistake_planted_in_the_store_is_found() {
-    finds_every_mistake(Subject::Kv);
+fn every_bug_injected_in_the_store_is_found() {
+    finds_every_bug(Subject::Kv);
 }
 
 #[test]
-fn every_mistake_planted_in_the_log_is_found() {
-    finds_every_mistake(Subject::Replog);
+fn every_bug_injected_in_the_log_is_found() {
+    finds_every_bug(Subject::Replog);
 }
 
 /// Schedules name processors by what they do in the system; the profile calls them what it likes.
@@ -109,7 +109,8 @@ fn faults_find_the_processors_of_a_card_that_calls_them_otherwise() {
     let mut library = Library::builtin();
     let card = library.source(Category::Device, "bluefield2").expect("it ships").replace("soc", "arm");
     library.insert(Category::Device, "own", &card.replace("name = \"bluefield2\"", "name = \"own\""));
-    let system = library.load(&Request { device: "own", ..Request::default() }).expect("it is in order");
+    let system =
+        library.load(&SystemRequest { device: "own", ..SystemRequest::default() }).expect("it is in order");
     let (own, shipped) = (Arc::new(Router::new(&system).expect("it has routes")), router());
     let mut slowed = 0;
     for subject in [Subject::Kv, Subject::Replog] {
@@ -118,8 +119,7 @@ fn faults_find_the_processors_of_a_card_that_calls_them_otherwise() {
             let trial = trial(subject, seed, None);
             let play = |router| trial.play(router, &trial.schedule).expect("its promise holds");
             assert_eq!(play(&own), play(&shipped), "seed {seed}");
-            let is_slow =
-                |fault: &Fault| matches!(fault, Fault::Slow { station, .. } if station == "soc.cpu");
+            let is_slow = |fault: &SystemFault| matches!(fault, SystemFault::Slow { station, .. } if station == "soc.cpu");
             slowed += usize::from(trial.schedule.faults.iter().any(is_slow));
         }
     }
@@ -132,7 +132,7 @@ fn torture_says_why_a_part_has_no_processor() {
     let mut library = Library::builtin();
     let card = include_str!("../../profile/tests/data/invented.toml");
     library.insert(Category::Device, "invented", card);
-    let request = Request { device: "invented", testbed: Some("rack"), ..Request::default() };
+    let request = SystemRequest { device: "invented", testbed: Some("rack"), ..SystemRequest::default() };
     let system = library.load(&request).expect("it is in order");
     let router = Router::new(&system).expect("it has routes");
     let error = check_system(Subject::Kv, &router).expect_err("no processor is `soc`").to_string();

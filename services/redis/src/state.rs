@@ -21,7 +21,7 @@ pub struct Saved {
     pub end: u64,
 }
 
-/// Reads a position; a file that is missing or damaged is no position.
+/// Reads a position; a file that is missing or damaged is not a position.
 pub fn load(path: &Path) -> Option<Saved> {
     let text = std::fs::read_to_string(path).ok()?;
     let saved = parse(&text);

@@ -2,9 +2,9 @@
 //! file that the relay has not got.
 
 use crate::framing::{Framer, FramingError};
-use crate::handshake::{HandshakeError, Link, Psync, ReplicationId};
+use crate::handshake::{HandshakeError, MasterLink, Psync, ReplicationId};
 use crate::log;
-use crate::payload::{self, Body, Format};
+use crate::payload::{self, Body, RdbFormat};
 use crate::relay::{LinkState, Phase, Relay, count};
 use crate::resp::{self, Value};
 use crate::spool::{Spool, Stage};
@@ -86,7 +86,7 @@ pub async fn follow(relay: Rc<Relay>) {
         let Err(error) = ended else { return };
         close_unfinished(&relay);
         if matches!(error, LinkError::Framing(_)) {
-            // What was received is no stream, so it is no base to go on from.
+            // What was received is not a stream, so it is not a base to go on from.
             relay.current.borrow_mut().id = None;
         }
         relay.tell_waiting();
@@ -131,7 +131,7 @@ fn close_unfinished(relay: &Relay) {
 
 async fn session(relay: &Rc<Relay>) -> Result<(), LinkError> {
     let address = relay.current.borrow().master.clone();
-    let mut link = Link::connect(&address, relay.connector.as_ref(), relay.checked.timeout).await?;
+    let mut link = MasterLink::connect(&address, relay.connector.as_ref(), relay.checked.timeout).await?;
     let announced = relay.config.listen.announce_address.as_deref();
     link.introduce(&relay.config.master, relay.port.get(), announced).await?;
     choose_start(relay, &mut link).await?;
@@ -171,7 +171,7 @@ async fn session(relay: &Rc<Relay>) -> Result<(), LinkError> {
 
 /// After a restart the relay asks for the byte that the slowest replica needs, or, where the master
 /// says that it no longer has it, for the byte that the relay itself was at.
-async fn choose_start(relay: &Relay, link: &mut Link) -> Result<(), LinkError> {
+async fn choose_start(relay: &Relay, link: &mut MasterLink) -> Result<(), LinkError> {
     let (low, high) = {
         let mut current = relay.current.borrow_mut();
         let Some(high) = current.resume_at.take() else { return Ok(()) };
@@ -199,7 +199,7 @@ async fn choose_start(relay: &Relay, link: &mut Link) -> Result<(), LinkError> {
 /// Receives the file that stands at `offset`, and offers it to replicas while it comes.
 async fn receive_file(
     relay: &Relay,
-    link: &mut Link,
+    link: &mut MasterLink,
     id: ReplicationId,
     offset: u64,
 ) -> Result<(), LinkError> {
@@ -236,7 +236,7 @@ fn no_room(relay: &Relay, cause: io::Error) -> LinkError {
     LinkError::Spool { directory: relay.config.spool.directory.display().to_string(), cause }
 }
 
-async fn receive_body(relay: &Relay, link: &mut Link, spool: &Spool) -> Result<(), LinkError> {
+async fn receive_body(relay: &Relay, link: &mut MasterLink, spool: &Spool) -> Result<(), LinkError> {
     let mut body = Body::new(spool.form);
     let mut first = Vec::new();
     let mut buffer = vec![0; 256 << 10];
@@ -247,7 +247,7 @@ async fn receive_body(relay: &Relay, link: &mut Link, spool: &Spool) -> Result<(
         if spool.format().is_none() {
             first.extend(out.iter().take(9 - first.len()));
             if first.len() == 9 || body.ended() {
-                spool.set_format(Format::of(&first).map_err(HandshakeError::from)?);
+                spool.set_format(RdbFormat::of(&first).map_err(HandshakeError::from)?);
             }
         }
         count(&relay.counters.file_bytes_in, out.len() as u64);
@@ -286,7 +286,7 @@ impl Outgoing {
         }
     }
 
-    fn poll(&mut self, link: &mut Link, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll(&mut self, link: &mut MasterLink, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.sent < self.bytes.len() {
             match Pin::new(&mut link.stream).poll_write(context, &self.bytes[self.sent..]) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
@@ -330,7 +330,7 @@ fn take_in(relay: &Relay, framer: &mut Framer, base: u64) -> Result<(), LinkErro
     Ok(())
 }
 
-async fn stream(relay: &Rc<Relay>, mut link: Link) -> Result<(), LinkError> {
+async fn stream(relay: &Rc<Relay>, mut link: MasterLink) -> Result<(), LinkError> {
     let mut framer = Framer::new();
     let base = relay.current.borrow().backlog.end();
     relay.current.borrow_mut().boundary = base;
@@ -409,7 +409,7 @@ async fn gather(relay: &Relay, bytes: u64) {
 }
 
 /// Acknowledges for as long as the relay drains, without taking more of the stream.
-async fn last_words(relay: &Relay, link: &mut Link, out: &mut Outgoing) -> Result<(), LinkError> {
+async fn last_words(relay: &Relay, link: &mut MasterLink, out: &mut Outgoing) -> Result<(), LinkError> {
     loop {
         out.acknowledge(relay.offset_for_master());
         poll_fn(|context| out.poll(link, context)).await?;
@@ -442,7 +442,7 @@ pub async fn fetch_files(relay: Rc<Relay>) {
 
 async fn fetch(relay: &Relay) -> Result<(), LinkError> {
     let address = relay.current.borrow().master.clone();
-    let mut link = Link::connect(&address, relay.connector.as_ref(), relay.checked.timeout).await?;
+    let mut link = MasterLink::connect(&address, relay.connector.as_ref(), relay.checked.timeout).await?;
     let announced = relay.config.listen.announce_address.as_deref();
     link.introduce(&relay.config.master, relay.port.get(), announced).await?;
     match link.psync(None).await? {

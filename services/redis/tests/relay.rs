@@ -2,7 +2,7 @@
 
 mod servers;
 
-use offpath_redis::client::Client;
+use offpath_redis::client::RedisClient;
 use offpath_redis::resp::Value;
 use servers::{
     Draws, Proxy, Relay, SILENCE, Server, assert_same, contents, digest, free_port, peak_memory, probe,
@@ -780,7 +780,9 @@ fn hostile_peers_are_cut_off() {
     };
     assert!(refused.contains("max number of clients"), "{refused}");
     wait_for("room for a client", SILENCE, || {
-        Client::connect(&relay.address(), SILENCE).and_then(|mut client| client.login(None, "secret")).is_ok()
+        RedisClient::connect(&relay.address(), SILENCE)
+            .and_then(|mut client| client.login(None, "secret"))
+            .is_ok()
     });
     drop(half_open);
     assert!(peak_memory(relay.pid()) < 64 << 20);
@@ -981,7 +983,7 @@ fn whoever_finds_no_room_is_told_and_counted() {
         only = relay.client();
         only.text(&["PING"]).is_ok()
     });
-    let rejected = |client: &mut Client| -> u64 {
+    let rejected = |client: &mut RedisClient| -> u64 {
         client.info("stats", "rejected_connections").unwrap().unwrap().parse().unwrap()
     };
     let before = rejected(&mut only);

@@ -66,7 +66,7 @@ impl Splitter {
         let draw = (draw >> 48) as u32;
         let found = self.upto.iter().find(|(_, upto)| draw < upto.get());
         // The last share ends at the whole, whatever the others' rounding is.
-        found.or(self.upto.last()).map_or(Placement::A4, |(placement, _)| *placement)
+        found.or(self.upto.last()).map_or(Placement::SplitOneSided, |(placement, _)| *placement)
     }
 
     /// Tells how long a get took.
@@ -105,14 +105,14 @@ mod tests {
         /// Whatever the two take, the share settles where the queues make them equal.
         #[test]
         fn it_settles_where_both_take_equally_long(capacity in 0.1f64..0.9, seed in any::<u64>()) {
-            let splitter = Splitter::new(Placement::A5Send, Placement::A4);
+            let splitter = Splitter::new(Placement::SocCacheSend, Placement::SplitOneSided);
             let mut draw = seed | 1;
             for _ in 0..200_000 {
                 draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 // The first takes 4 us up to its capacity and far more beyond it; the second 6 us.
                 let over = (splitter.share() - capacity).max(0.0);
                 match splitter.choose(draw) {
-                    Placement::A4 => splitter.observe(Placement::A4, Time::from_us(6)),
+                    Placement::SplitOneSided => splitter.observe(Placement::SplitOneSided, Time::from_us(6)),
                     first => splitter.observe(first, Time::from_ps(4_000_000 + (over * 1e8) as u64)),
                 }
             }
@@ -122,14 +122,17 @@ mod tests {
 
     #[test]
     fn fixed_shares_are_met_and_wrong_ones_refused() {
-        let shares = [(Placement::A5Read, 76.0), (Placement::A5Send, 24.0)];
+        let shares = [(Placement::SocCacheRead, 76.0), (Placement::SocCacheSend, 24.0)];
         let splitter = Splitter::fixed(&shares).expect("they are shares");
         let drawn = (0..1u64 << 16).map(|draw| splitter.choose(draw << 48));
-        let by_reads = drawn.filter(|placement| *placement == Placement::A5Read).count();
+        let by_reads = drawn.filter(|placement| *placement == Placement::SocCacheRead).count();
         assert_eq!(by_reads, 49_807);
-        for wrong in
-            [&[][..], &[(Placement::A4, 0.0)], &[(Placement::A4, -1.0)], &[(Placement::A4, f64::NAN)]]
-        {
+        for wrong in [
+            &[][..],
+            &[(Placement::SplitOneSided, 0.0)],
+            &[(Placement::SplitOneSided, -1.0)],
+            &[(Placement::SplitOneSided, f64::NAN)],
+        ] {
             assert!(matches!(Splitter::fixed(wrong), Err(KvError::Share { .. })), "{wrong:?}");
         }
     }

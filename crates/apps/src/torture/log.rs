@@ -1,9 +1,10 @@
 //! A writer of the replicated log while things fail, and what the replicas kept.
 
-use super::Fault;
+use super::SystemFault;
 use crate::kv::{hash, value_of};
 use crate::replog::{
-    self, Alternative, Costs, Digestion, Log, LogError, Options, Primary, Record, Store, SyncPolicy, entries,
+    self, DigestedStore, Digestion, FileRecord, Log, LogAlternative, LogConfig, LogCosts, LogError, Primary,
+    SyncPolicy, entries,
 };
 use offpath_fabric::{Fabric, Rng, Role, RoleName};
 use offpath_quantity::Time;
@@ -14,9 +15,9 @@ use std::rc::Rc;
 
 /// What the writer of a run does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct LogScenario {
     /// The log.
-    pub options: Options,
+    pub options: LogConfig,
     /// Writes, by all tasks together.
     pub writes: u32,
     /// Tasks that write side by side.
@@ -34,27 +35,36 @@ const WRITES: u32 = 40;
 /// A restart after the end of every run.
 const FOR_GOOD: Time = Time::from_ms(10_000);
 
-impl Plan {
+impl LogScenario {
     /// A log of small chunks and segments with `chain` behind it. The seed chooses the alternative, when
     /// entries are synced, and whether they are digested.
-    pub fn of(seed: u64, chain: Vec<RoleName>) -> Plan {
+    pub fn of(seed: u64, chain: Vec<RoleName>) -> LogScenario {
         let mut random = Rng::new(seed, &["plan"]);
-        let all = [Alternative::A1, Alternative::A2, Alternative::A3, Alternative::A2AndA3];
+        let all = [
+            LogAlternative::CardRead,
+            LogAlternative::CardEngine,
+            LogAlternative::HostWrite,
+            LogAlternative::CardEngineAndHostWrite,
+        ];
         let alternative = all[(random.next_u64() % 4) as usize];
         let pause = Time::from_us([1, 10, 40][(random.next_u64() % 3) as usize]);
-        let options = Options {
+        let options = LogConfig {
             chunk_bytes: 700,
             segment_bytes: 6000,
             slots: 4,
             patience: Time::from_us(200),
             // Time for a crash to come between a write and its sync.
-            costs: Costs { file_bytes_per_second: 2_000_000_000, sync: Time::from_us(4), ..Costs::default() },
-            ..Options::new(alternative, chain)
+            costs: LogCosts {
+                file_bytes_per_second: 2_000_000_000,
+                sync: Time::from_us(4),
+                ..LogCosts::default()
+            },
+            ..LogConfig::new(alternative, chain)
         };
         let loses_primary = random.next_u64().is_multiple_of(4);
         let syncs_always = loses_primary || !random.next_u64().is_multiple_of(4);
         let digestions = [Digestion::Off, Digestion::Keep, Digestion::Truncate];
-        let options = Options {
+        let options = LogConfig {
             sync: if syncs_always { SyncPolicy::Always } else { SyncPolicy::Every(3) },
             digestion: if syncs_always {
                 digestions[(random.next_u64() % 3) as usize]
@@ -65,12 +75,12 @@ impl Plan {
             card_share_percent: [None, Some(60)][(random.next_u64() % 2) as usize],
             ..options
         };
-        Plan { options, writes: WRITES, tasks: 3, pause, loses_primary, seed }
+        LogScenario { options, writes: WRITES, tasks: 3, pause, loses_primary, seed }
     }
 
     /// The faults of the plan itself: the first backup crashes, perhaps for good, and a little later the
     /// primary does for good.
-    pub fn loss(&self) -> Vec<Fault> {
+    pub fn loss(&self) -> Vec<SystemFault> {
         if !self.loses_primary {
             return Vec::new();
         }
@@ -78,7 +88,7 @@ impl Plan {
         let at = Time::from_us(60) + Time::from_ps(random.next_u64() % self.span().ps());
         let crash = |role: &RoleName, at, restart_after| {
             let RoleName { role, instance } = role.clone();
-            Fault::Crash { role, instance, at, restart_after }
+            SystemFault::Crash { role, instance, at, restart_after }
         };
         let gone = crash(&RoleName::new("host", 0), at + Time::from_us(5), FOR_GOOD);
         let back = if random.next_u64().is_multiple_of(2) { Time::from_us(300) } else { FOR_GOOD };
@@ -92,7 +102,7 @@ impl Plan {
         each.times(u64::from(self.writes / self.tasks.max(1)))
     }
 
-    /// When every write has ended, whatever a schedule within [`Plan::span`] did.
+    /// When every write has ended, whatever a schedule within [`LogScenario::span`] did.
     fn quiet(&self) -> Time {
         self.span().times(2) + Time::from_ms(12)
     }
@@ -113,7 +123,7 @@ struct Write {
 
 /// What was seen of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct LogHistory {
     inner: Rc<Recorder>,
 }
 
@@ -130,7 +140,7 @@ struct Recorder {
 
 /// A promise that was broken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Violation {
+pub enum LogViolation {
     /// A role failed.
     #[error("{0}")]
     Failed(String),
@@ -211,7 +221,7 @@ fn written(store: &Files, id: u64) -> Option<&[u8]> {
     bytes.get(offset as usize..)?.get(..payload(id).len())
 }
 
-impl Seen {
+impl LogHistory {
     /// Writes, and how many of them were acknowledged.
     pub fn counts(&self) -> (usize, usize) {
         let writes = self.inner.writes.borrow();
@@ -223,10 +233,10 @@ impl Seen {
         self.inner.files.borrow().clone()
     }
 
-    /// Judges the run.
-    pub fn judge(&self, plan: &Plan) -> Result<(), Violation> {
+    /// Checks the run.
+    pub fn check(&self, plan: &LogScenario) -> Result<(), LogViolation> {
         if let Some(error) = self.inner.errors.borrow().first() {
-            return Err(Violation::Failed(error.clone()));
+            return Err(LogViolation::Failed(error.clone()));
         }
         let (files, stores) = (self.inner.files.borrow(), self.inner.stores.borrow());
         let primary = RoleName::new("host", 0);
@@ -247,14 +257,14 @@ impl Seen {
             return Ok(());
         }
         if !self.inner.finished.get() {
-            return Err(Violation::Stuck);
+            return Err(LogViolation::Stuck);
         }
         let own = files.get(&primary).unwrap_or(&none);
         for replica in &plan.options.chain {
             let theirs = files.get(replica).unwrap_or(&none);
             if theirs != own {
                 let (has, primary) = (entries(theirs).len(), entries(own).len());
-                return Err(Violation::Differs { replica: replica.clone(), has, primary });
+                return Err(LogViolation::Differs { replica: replica.clone(), has, primary });
             }
         }
         if plan.options.digestion == Digestion::Off {
@@ -265,18 +275,18 @@ impl Seen {
         let digested = stores.get(&digester).unwrap_or(&none);
         for replica in &plan.options.chain {
             if stores.get(replica) != Some(digested) {
-                return Err(Violation::DigestedOtherwise { replica: replica.clone(), primary: digester });
+                return Err(LogViolation::DigestedOtherwise { replica: replica.clone(), primary: digester });
             }
         }
         self.judge_files(&digester, digested)?;
         self.judge_entries(&primary, plan, own, Some(digested))
     }
 
-    /// Judges what one store has.
-    fn judge_files(&self, replica: &RoleName, store: &Files) -> Result<(), Violation> {
+    /// Checks what one store has.
+    fn judge_files(&self, replica: &RoleName, store: &Files) -> Result<(), LogViolation> {
         let writes = self.inner.writes.borrow();
         let acknowledged = || writes.iter().filter_map(|write| Some((write.id, write.acknowledged?.1)));
-        let lost = |id| Err(Violation::NotDigested { replica: replica.clone(), id });
+        let lost = |id| Err(LogViolation::NotDigested { replica: replica.clone(), id });
         for (id, _) in acknowledged().filter(|(id, _)| !is_shared(*id)) {
             if written(store, id) != Some(&payload(id)) {
                 return lost(id);
@@ -290,20 +300,20 @@ impl Seen {
         if fits(last) || unknown.map(|write| write.id).any(fits) { Ok(()) } else { lost(last) }
     }
 
-    /// Judges what one replica's log has, and its files where the log was truncated.
+    /// Checks what one replica's log has, and its files where the log was truncated.
     fn judge_entries(
         &self,
         replica: &RoleName,
-        plan: &Plan,
+        plan: &LogScenario,
         log: &Files,
         store: Option<&Files>,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), LogViolation> {
         let all = entries(log);
         let begins = all.keys().next().copied().unwrap_or(1);
         let writes = self.inner.writes.borrow();
         for Write { id, acknowledged, .. } in writes.iter() {
             let Some((_, first, last)) = *acknowledged else { continue };
-            let lost = Err(Violation::Lost { replica: replica.clone(), id: *id, first, last });
+            let lost = Err(LogViolation::Lost { replica: replica.clone(), id: *id, first, last });
             if first < begins {
                 if !is_shared(*id) && store.and_then(|store| written(store, *id)) != Some(&payload(*id)) {
                     return lost;
@@ -312,7 +322,7 @@ impl Seen {
             }
             let bytes = |entry| match plan.options.digestion {
                 Digestion::Off => Some(entry),
-                _ => Record::from_entry(entry).map(|record| record.bytes),
+                _ => FileRecord::from_entry(entry).map(|record| record.bytes),
             };
             let kept: Option<Vec<&[u8]>> =
                 (first..=last).map(|sequence| bytes(all.get(&sequence)?.as_slice())).collect();
@@ -324,7 +334,7 @@ impl Seen {
             let Some((returned, _, last)) = earlier.acknowledged else { continue };
             for later in writes.iter().filter(|later| later.called > returned) {
                 if later.acknowledged.is_some_and(|(_, first, _)| first <= last) {
-                    return Err(Violation::Reordered { earlier: earlier.id, later: later.id });
+                    return Err(LogViolation::Reordered { earlier: earlier.id, later: later.id });
                 }
             }
         }
@@ -333,7 +343,7 @@ impl Seen {
 }
 
 /// The roles of a run: the writer, the card, and the backups.
-pub fn roles<F: Fabric>(plan: &Plan, seen: &Seen) -> Vec<Role<F, ()>> {
+pub fn roles<F: Fabric>(plan: &LogScenario, seen: &LogHistory) -> Vec<Role<F, ()>> {
     let plan = Rc::new(plan.clone());
     let mut roles = Vec::new();
     for name in &plan.options.chain {
@@ -378,11 +388,12 @@ pub fn roles<F: Fabric>(plan: &Plan, seen: &Seen) -> Vec<Role<F, ()>> {
 }
 
 /// Copies this role's files when all is quiet.
-fn keep_files<F: Fabric>(fabric: &F, plan: &Plan, seen: &Seen) {
+fn keep_files<F: Fabric>(fabric: &F, plan: &LogScenario, seen: &LogHistory) {
     let (fabric, seen, at) = (fabric.clone(), seen.clone(), plan.compared());
     fabric.clone().spawn_task(Box::pin(async move {
         fabric.sleep_until(at).await;
-        let kept = async { Ok::<_, LogError>((Log::files(&fabric).await?, Store::files(&fabric).await?)) };
+        let kept =
+            async { Ok::<_, LogError>((Log::files(&fabric).await?, DigestedStore::files(&fabric).await?)) };
         match kept.await {
             Ok((log, store)) => {
                 seen.inner.files.borrow_mut().insert(fabric.role(), log);
@@ -393,7 +404,7 @@ fn keep_files<F: Fabric>(fabric: &F, plan: &Plan, seen: &Seen) {
     }));
 }
 
-impl Seen {
+impl LogHistory {
     fn note<F: Fabric>(&self, fabric: &F, ended: Result<(), LogError>) {
         if let Err(error) = ended {
             self.inner.errors.borrow_mut().push(format!("{}: {error}", fabric.role()));
@@ -401,7 +412,7 @@ impl Seen {
     }
 }
 
-async fn write<F: Fabric>(fabric: &F, plan: &Rc<Plan>, seen: &Seen) -> Result<(), LogError> {
+async fn write<F: Fabric>(fabric: &F, plan: &Rc<LogScenario>, seen: &LogHistory) -> Result<(), LogError> {
     let quiet = plan.quiet();
     let left = Time::from_ps(quiet.ps().saturating_sub(fabric.now().ps()));
     let all = async {

@@ -7,7 +7,7 @@ use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
 use clap_complete::env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Zsh};
 use offpath::evidence::shipped;
-use offpath::profile::{Category, Library, Number, Request, System};
+use offpath::profile::{Category, Library, Number, System, SystemRequest};
 use offpath::route::Router;
 use offpath::torture::Subject;
 use std::ffi::OsStr;
@@ -104,9 +104,9 @@ fn candidates(command: &str, argument: &Arg) -> Option<ArgValueCompleter> {
             true => plain(["A1", "A2", "A3", "A2+A3"]),
             false => plain(["A1", "A2", "A3", "A4", "A5-read", "A5-send"]),
         }),
-        "plant" => names(|line| {
+        "inject_bug" => names(|line| {
             let subject = Subject::NAMES.into_iter().find(|(name, _)| line.has(name));
-            subject.map(|(_, subject)| plain(subject.mistakes())).unwrap_or_default()
+            subject.map(|(_, subject)| plain(subject.bugs())).unwrap_or_default()
         }),
         _ => None,
     }
@@ -174,8 +174,12 @@ impl Line {
     fn load(&self, device: &str) -> Option<System> {
         let testbed = value_of(&self.words, "--testbed");
         let mode = value_of(&self.words, "--mode");
-        let request =
-            Request { device, testbed: testbed.as_deref(), mode: mode.as_deref(), ..Request::default() };
+        let request = SystemRequest {
+            device,
+            testbed: testbed.as_deref(),
+            mode: mode.as_deref(),
+            ..SystemRequest::default()
+        };
         self.library.load(&request).ok()
     }
 

@@ -46,7 +46,7 @@ Exit codes:
 
 /// Size and plan SmartNIC offloads
 ///
-/// offpath knows what each path of an off-path SmartNIC costs, what binds it and how sure that is,
+/// offpath knows what each path of an off-path SmartNIC costs, what binds it, with confidence intervals,
 /// and finds the mix of offload alternatives that carries the most.
 #[derive(Parser, Debug)]
 #[command(name = "offpath", version, after_help = EXAMPLES, max_term_width = 100)]

@@ -4,7 +4,7 @@ use super::Context;
 use crate::failure::Failure;
 use clap::{Args, Subcommand, ValueEnum};
 use offpath::plan::{Changes, Design, Setting, prepare, shipped};
-use offpath::profile::{Number, Provenance, Request};
+use offpath::profile::{Number, Provenance, SystemRequest};
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -43,8 +43,8 @@ pub struct Options {
     #[arg(required = true)]
     name: Option<String>,
     /// What to start from
-    #[arg(long, value_enum, default_value_t = Kind::Kv)]
-    kind: Kind,
+    #[arg(long, value_enum, default_value_t = DesignTemplate::Kv)]
+    kind: DesignTemplate,
     /// The device to plan for, by name or from a .toml file
     #[arg(long, value_name = "NAME|FILE", default_value = "bluefield2")]
     device: String,
@@ -79,7 +79,7 @@ struct DeviceOptions {
 
 /// What a design starts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
+pub enum DesignTemplate {
     /// A key-value store with a YCSB workload
     Kv,
     /// Replication of a log to a backup
@@ -95,12 +95,12 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || !name.chars().all(fits) {
         return Err(Failure::input(
-            format!("`{name}` is no name for a design"),
+            format!("`{name}` is not a name for a design"),
             "use letters, digits, `-` and `_`; `--out` says where the file goes",
         ));
     }
     let file = options.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.toml")));
-    let workload = (options.kind == Kind::Kv).then(|| file.with_extension("workload"));
+    let workload = (options.kind == DesignTemplate::Kv).then(|| file.with_extension("workload"));
     let library = context.system.library()?;
     // What the template calls the card's processor is what the device calls it; what is wrong with a device is said
     // where the design is planned.
@@ -162,7 +162,7 @@ fn device(options: &DeviceOptions, context: &Context) -> Result<ExitCode, Failur
             )
         }
         Some(base) => {
-            let system = library.load(&Request { device: &asked, ..Request::default() })?;
+            let system = library.load(&SystemRequest { device: &asked, ..SystemRequest::default() })?;
             let own = || system.numbers.values().filter(|number| number.file == asked);
             let origins: BTreeSet<&str> = own().map(|number| number.key.as_str()).collect();
             let is_carried = |number: &&Arc<Number>| number.provenance == Provenance::CarriedOver;
@@ -198,8 +198,8 @@ impl Files {
         workload: Option<&Path>,
     ) -> Result<Files, Failure> {
         let template = match options.kind {
-            Kind::Kv => KEY_VALUE,
-            Kind::Replication => REPLICATION,
+            DesignTemplate::Kv => KEY_VALUE,
+            DesignTemplate::Replication => REPLICATION,
         };
         let beside = workload.and_then(Path::file_name).unwrap_or_default().to_string_lossy();
         let text = template
@@ -265,12 +265,12 @@ mod tests {
     #[test]
     fn every_kind_compiles_as_written_and_overwrites_nothing() {
         let folder = tempfile::tempdir().expect("a folder");
-        for kind in [Kind::Kv, Kind::Replication] {
+        for kind in [DesignTemplate::Kv, DesignTemplate::Replication] {
             let device = "bluefield2".to_string();
             let options = Options { other: None, name: Some("own".to_string()), kind, device, out: None };
             let file = folder.path().join(format!("{kind:?}.toml"));
             let workload = file.with_extension("workload");
-            let beside = (kind == Kind::Kv).then_some(workload.as_path());
+            let beside = (kind == DesignTemplate::Kv).then_some(workload.as_path());
             Files::write(&options, "own", "soc", &file, beside).expect("a new file").keep();
             let setting = Setting {
                 library: Library::builtin(),

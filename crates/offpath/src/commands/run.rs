@@ -1,4 +1,4 @@
-//! `offpath run`: a coded system in a world of the user's choice.
+//! `offpath run`: an application in a backend of the user's choice.
 
 mod kv;
 mod replog;
@@ -8,12 +8,12 @@ pub use replog::{LogOptions, failed as log_failed};
 
 use super::Context;
 use crate::failure::{BAD_INPUT, Failure, NEGATIVE};
-use crate::output::{Entry, Screen, place, round, short, system_line, tell_mode};
+use crate::output::{Screen, TableCell, place, round, short, system_line, tell_mode};
 use clap::{Args, Subcommand, ValueEnum};
 use offpath::fabric::{RoleName, RunError};
 use offpath::quantity::Time;
 use offpath::route::Router;
-use offpath::run::{Busiest, Place, TAIL};
+use offpath::run::{Busiest, OpenedBackend, TAIL};
 use offpath::verbs::{Verbs, VerbsError, Waiting};
 use serde::Serialize;
 use std::ffi::OsString;
@@ -40,7 +40,7 @@ Examples:
 
 docs/command-line.md says what the answers mean; docs/kv.md and lab/run how it runs without hardware.";
 
-/// Run a coded system: on the twin, in one process, or on real queue pairs
+/// Run an application: on the twin, in one process, or on real queue pairs
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 #[command(subcommand_value_name = "SYSTEM", subcommand_help_heading = "Systems")]
@@ -66,14 +66,14 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     }
 }
 
-/// A system that is not coded.
+/// A system that is not implemented.
 pub fn unknown_system(arguments: &[OsString]) -> Failure {
     let name = arguments.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let help = "the coded systems are `kv`, the key-value store, and `replog`, the replicated log";
-    Failure::input(format!("there is no coded system `{name}`"), help)
+    let help = "the applications are `kv`, the key-value store, and `replog`, the replicated log";
+    Failure::input(format!("there is no application `{name}`"), help)
 }
 
-/// A world by name.
+/// A backend by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum On {
     /// The twin of a device.
@@ -92,7 +92,7 @@ impl FromStr for On {
             None if text == "verbs" => Ok(On::Verbs(None)),
             Some(("twin", device)) if !device.is_empty() => Ok(On::Twin(device.to_string())),
             Some(("verbs", device)) if !device.is_empty() => Ok(On::Verbs(Some(device.to_string()))),
-            _ => Err("there are the worlds `twin:DEVICE` (as in `twin:bluefield2`), `local`, `verbs` and \
+            _ => Err("there are the backends `twin:DEVICE` (as in `twin:bluefield2`), `local`, `verbs` and \
                       `verbs:DEVICE` (as in `verbs:mlx5_0`)"
                 .to_string()),
         }
@@ -114,7 +114,7 @@ impl FromStr for Peer {
             None => (None, text),
         };
         let address = address.parse().map_err(|_| {
-            format!("`{address}` is no address; write IP:PORT, as in `10.0.0.1:7000`, or ROLE=IP:PORT")
+            format!("`{address}` is not an address; write IP:PORT, as in `10.0.0.1:7000`, or ROLE=IP:PORT")
         })?;
         Ok(Peer { role, address })
     }
@@ -124,7 +124,7 @@ impl FromStr for Peer {
 pub fn role_name(text: &str) -> Result<RoleName, String> {
     let (role, instance) = text.split_once(':').unwrap_or((text, "0"));
     let instance =
-        instance.parse().map_err(|_| format!("`{text}` is no role; write `backup` or `backup:1`"))?;
+        instance.parse().map_err(|_| format!("`{text}` is not a role; write `backup` or `backup:1`"))?;
     Ok(RoleName::new(role, instance))
 }
 
@@ -137,12 +137,12 @@ enum Wait {
     Events,
 }
 
-/// In which world, and who else is there.
+/// In which backend, and who else is there.
 #[derive(Args, Debug)]
-#[command(next_help_heading = "World")]
-pub struct WorldOptions {
-    /// The world: twin:DEVICE, local, or verbs:DEVICE
-    #[arg(long, value_name = "WORLD")]
+#[command(next_help_heading = "Backend")]
+pub struct BackendOptions {
+    /// The backend: twin:DEVICE, local, or verbs:DEVICE
+    #[arg(long, value_name = "BACKEND")]
     pub on: On,
     /// What is drawn; the same seed draws the same
     #[arg(long, default_value_t = 1, value_parser = crate::options::whole::<u64>(0, u64::MAX))]
@@ -160,10 +160,10 @@ pub struct WorldOptions {
     wait: Option<Wait>,
 }
 
-/// A world as an answer names it.
+/// A backend as an answer names it.
 #[derive(Clone, Debug, Serialize)]
-pub struct WorldReport {
-    world: &'static str,
+pub struct BackendReport {
+    backend: &'static str,
     device: Option<String>,
     testbed: Option<String>,
     mode: Option<String>,
@@ -172,13 +172,13 @@ pub struct WorldReport {
     line: String,
 }
 
-impl WorldOptions {
+impl BackendOptions {
     /// Whether other processes run the other roles.
     pub fn connects(&self) -> bool {
         !self.connect.is_empty()
     }
 
-    /// Refuses what the world cannot do.
+    /// Refuses what the backend cannot do.
     fn check(&self, context: &Context, across: bool) -> Result<(), Failure> {
         let system = &context.system;
         let changes = [
@@ -194,7 +194,7 @@ impl WorldOptions {
             ));
         }
         if self.wait.is_some() && !matches!(self.on, On::Verbs(_)) {
-            return Err(unread("--wait", "says how a process on verbs waits, and this world is another"));
+            return Err(unread("--wait", "says how a process on verbs waits, and this backend is another"));
         }
         let apart = if across || self.connects() { "several processes" } else { return Ok(()) };
         match &self.on {
@@ -204,28 +204,28 @@ impl WorldOptions {
                 "leave `--connect` out, or run `--on verbs:DEVICE`",
             )),
             On::Local => Err(Failure::input(
-                format!("the local world has no network, so its roles cannot be in {apart}"),
+                format!("the local backend has no network, so its roles cannot be in {apart}"),
                 "leave `--connect` out to run all roles in one process, or take `--on verbs:DEVICE`",
             )),
         }
     }
 
-    /// Whether the world is the twin.
+    /// Whether the backend is the twin.
     pub fn is_twin(&self) -> bool {
         matches!(self.on, On::Twin(_))
     }
 
-    /// Opens the world. `needed` are the roles that run elsewhere where `--connect` names them; `listen` is
+    /// Opens the backend. `needed` are the roles that run elsewhere where `--connect` names them; `listen` is
     /// where this process is found, where others look for it.
     pub fn open(
         &self,
         context: &Context,
         needed: &[RoleName],
         listen: Option<SocketAddr>,
-    ) -> Result<(Place, WorldReport), Failure> {
+    ) -> Result<(OpenedBackend, BackendReport), Failure> {
         self.check(context, listen.is_some())?;
-        let mut report = WorldReport {
-            world: "local",
+        let mut report = BackendReport {
+            backend: "local",
             device: None,
             testbed: None,
             mode: None,
@@ -233,7 +233,7 @@ impl WorldOptions {
             line: "one process without a network".to_string(),
         };
         match &self.on {
-            On::Local => Ok((Place::Local, report)),
+            On::Local => Ok((OpenedBackend::Local, report)),
             On::Twin(device) => {
                 let system = context.system.load(&context.system.library()?, device, &[])?;
                 tell_mode(&system);
@@ -242,33 +242,33 @@ impl WorldOptions {
                     system.role_endpoint(&name.role)?;
                 }
                 let router = Arc::new(Router::new(&system)?);
-                report.world = "twin";
+                report.backend = "twin";
                 report.device = Some(system.device.clone());
                 report.testbed = Some(system.testbed.clone());
                 report.mode = Some(system.mode.to_string());
                 report.overlays = system.overlays.clone();
                 report.line = format!("the twin of {}", system_line(&system));
-                Ok((Place::Twin(router), report))
+                Ok((OpenedBackend::Twin(router), report))
             }
             On::Verbs(device) => {
                 let peers = self.peers(needed)?;
-                let mut world = Verbs::open(device.as_deref(), self.seed).map_err(device_refused)?;
-                report.world = "verbs";
-                report.device = Some(world.device().to_string());
-                report.line = format!("queue pairs of {}", world.device());
+                let mut backend = Verbs::open(device.as_deref(), self.seed).map_err(device_refused)?;
+                report.backend = "verbs";
+                report.device = Some(backend.device().to_string());
+                report.line = format!("queue pairs of {}", backend.device());
                 if let Some(address) = listen {
-                    world = world.listen_at(address);
+                    backend = backend.listen_at(address);
                 }
                 if let Some(patience) = self.patience {
-                    world = world.acknowledgement_floor(patience);
+                    backend = backend.acknowledgement_floor(patience);
                 }
                 if self.wait == Some(Wait::Events) {
-                    world = world.waiting(Waiting::Events);
+                    backend = backend.waiting(Waiting::Events);
                 }
                 for (name, address) in peers {
-                    world = world.peer(&name.role, name.instance, address);
+                    backend = backend.peer(&name.role, name.instance, address);
                 }
-                Ok((Place::Verbs(Box::new(world)), report))
+                Ok((OpenedBackend::Verbs(Box::new(backend)), report))
             }
         }
     }
@@ -380,7 +380,7 @@ fn stations_page(busy: &[Busy], binding: Option<&String>, screen: &Screen) -> St
     });
     let rows = busy
         .iter()
-        .map(|busy| vec![Entry::Name(busy.place()), Entry::Number(percent(busy.utilization))])
+        .map(|busy| vec![TableCell::Name(busy.place()), TableCell::Number(percent(busy.utilization))])
         .collect();
     text += &screen.table(&["station", "busy"], rows);
     text
@@ -399,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn worlds_and_peers_are_read() {
+    fn backends_and_peers_are_read() {
         assert_eq!("twin:bluefield2".parse(), Ok(On::Twin("bluefield2".into())));
         assert_eq!("verbs".parse(), Ok(On::Verbs(None)));
         assert_eq!("verbs:rxe0".parse(), Ok(On::Verbs(Some("rxe0".into()))));

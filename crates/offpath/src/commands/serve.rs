@@ -1,8 +1,8 @@
-//! `offpath serve`: roles of a coded system that a run in another process uses.
+//! `offpath serve`: roles of an application that a run in another process uses.
 
 use super::Context;
 use super::run::{
-    LogOptions, StoreOptions, WorldOptions, argument, kv_failed, log_failed, role_name, run_failed,
+    BackendOptions, LogOptions, StoreOptions, argument, kv_failed, log_failed, role_name, run_failed,
     unknown_system,
 };
 use crate::failure::Failure;
@@ -33,7 +33,7 @@ Examples:
 It serves until it is interrupted (SIGINT, SIGTERM), and then says what it did. Nobody is authenticated: serve on
 networks whose every user may read and write what is served.";
 
-/// Serve roles of a coded system to runs in other processes
+/// Serve roles of an application to runs in other processes
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 #[command(subcommand_value_name = "SYSTEM", subcommand_help_heading = "Systems")]
@@ -54,7 +54,7 @@ enum System {
 #[derive(Args, Debug)]
 struct KvOptions {
     #[command(flatten)]
-    world: WorldOptions,
+    backend: BackendOptions,
     #[command(flatten)]
     store: StoreOptions,
     /// Where other processes find this one
@@ -81,7 +81,7 @@ enum Side {
 #[derive(Args, Debug)]
 struct ReplogOptions {
     #[command(flatten)]
-    world: WorldOptions,
+    backend: BackendOptions,
     #[command(flatten)]
     log: LogOptions,
     /// Where other processes find this one
@@ -122,7 +122,8 @@ fn announce(system: &str, names: &[RoleName], listen: SocketAddr) -> Result<(), 
 
 fn store(options: &KvOptions, context: &Context) -> Result<ExitCode, Failure> {
     let workload = options.store.workload()?;
-    let shape = options.store.options(&workload, options.clients, Placement::A4, &options.world)?;
+    let shape =
+        options.store.options(&workload, options.clients, Placement::SplitOneSided, &options.backend)?;
     let homes = match options.home {
         Some(Side::Host) => vec![Home::Host],
         Some(Side::Soc) => vec![Home::Soc],
@@ -131,14 +132,14 @@ fn store(options: &KvOptions, context: &Context) -> Result<ExitCode, Failure> {
     let name = |home: &Home| RoleName::new(home.role(), 0);
     // The card connects to the host; the host to nobody.
     let needed = if homes == [Home::Soc] { vec![name(&Home::Host)] } else { Vec::new() };
-    if !needed.is_empty() && !options.world.connects() {
+    if !needed.is_empty() && !options.backend.connects() {
         let help = "add `--connect host=IP:PORT`";
         return Err(Failure::input("the card's side is served without its host", help));
     }
-    let (place, _) = options.world.open(context, &needed, Some(options.listen))?;
+    let (place, _) = options.backend.open(context, &needed, Some(options.listen))?;
     announce("kv", &homes.iter().map(name).collect::<Vec<_>>(), options.listen)?;
     let parts = StoreServers { options: shape, homes, stop: stop_on_signal()? };
-    let around = Surroundings { seed: options.world.seed, directory: None, engine: None };
+    let around = Surroundings { seed: options.backend.seed, directory: None, engine: None };
     let ended = play(place, &parts, &around).map_err(run_failed)?;
     for (name, answer) in ended.answers {
         let served = answer.map_err(kv_failed)?;
@@ -149,7 +150,7 @@ fn store(options: &KvOptions, context: &Context) -> Result<ExitCode, Failure> {
 }
 
 fn log(options: &ReplogOptions, context: &Context) -> Result<ExitCode, Failure> {
-    let shape = options.log.options(&options.world)?;
+    let shape = options.log.options(&options.backend)?;
     let followers = followers_of(&shape);
     if let Some(strange) = options.role.iter().find(|role| !followers.contains(role)) {
         let known: Vec<String> = followers.iter().map(argument).collect();
@@ -165,15 +166,15 @@ fn log(options: &ReplogOptions, context: &Context) -> Result<ExitCode, Failure> 
     };
     let elsewhere = |role: &RoleName| !options.role.contains(role);
     let needed: Vec<RoleName> = options.role.iter().filter_map(next).filter(elsewhere).collect();
-    if let (Some(missing), false) = (needed.first(), options.world.connects()) {
+    if let (Some(missing), false) = (needed.first(), options.backend.connects()) {
         let name = argument(missing);
         let help = format!("add `--connect {name}=IP:PORT`");
         return Err(Failure::input(format!("nothing says where `{name}` is, to pass entries on to"), help));
     }
-    let (place, _) = options.world.open(context, &needed, Some(options.listen))?;
+    let (place, _) = options.backend.open(context, &needed, Some(options.listen))?;
     announce("replog", &options.role, options.listen)?;
     let parts = LogServers { options: shape, names: options.role.clone(), stop: stop_on_signal()? };
-    let ended = play(place, &parts, &options.log.around(options.world.seed)).map_err(run_failed)?;
+    let ended = play(place, &parts, &options.log.around(options.backend.seed)).map_err(run_failed)?;
     for (_, answer) in ended.answers {
         answer.map_err(log_failed)?;
     }

@@ -1,4 +1,4 @@
-//! `offpath torture`: seeded faults against a coded system on the twin.
+//! `offpath torture`: seeded faults against an application on the twin.
 
 use super::Context;
 use crate::failure::{Failure, NEGATIVE};
@@ -7,7 +7,7 @@ use crate::progress::Progress;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use miette::Diagnostic;
-use offpath::apps::torture::{Fault, Schedule};
+use offpath::apps::torture::{Schedule, SystemFault};
 use offpath::profile::System;
 use offpath::route::Router;
 use offpath::torture::{Subject, Tally, TortureError, Trial, check_system};
@@ -23,13 +23,13 @@ Examples:
   offpath torture kv --seeds 10000                       crashes, partitions, loss against the store
   offpath torture replog --seeds 10000                   and against the replicated log
   offpath torture kv --first-seed 4711 --seeds 1         one seed again, exactly as it was
-  offpath torture kv --plant no-version-check            a mistake that must be found
+  offpath torture kv --inject-bug no-version-check            a bug that must be found
 
 Each seed draws a load and a schedule of faults. What was seen is judged: the store's histories by a
 linearizability checker, the log by what its replicas kept. A seed that fails is printed with the
 smallest schedule that still fails. The same seeds give the same answer on any number of threads.";
 
-/// Put a coded system under seeded faults on the twin, and judge what it kept
+/// Put an application under seeded faults on the twin, and check what it kept
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
@@ -45,9 +45,9 @@ pub struct Options {
     /// The device that the system runs on: a name, or a .toml file
     #[arg(long, default_value = "bluefield2")]
     device: String,
-    /// Plant a mistake, to see that it is found; a wrong name lists them
+    /// Inject a bug, to see that it is found; a wrong name lists them
     #[arg(long, value_name = "MISTAKE")]
-    plant: Option<String>,
+    inject_bug: Option<String>,
     /// Threads [default: one for each core]
     #[arg(long, value_parser = crate::options::whole::<u16>(1, 65_535))]
     threads: Option<u16>,
@@ -63,8 +63,8 @@ fn subject() -> impl TypedValueParser<Value = Subject> {
 /// What an error leads to.
 fn refused(error: TortureError) -> Failure {
     let help = match &error {
-        TortureError::UnknownMistake { .. } => {
-            "leave `--plant` out to look for mistakes that nobody planted".into()
+        TortureError::UnknownBug { .. } => {
+            "leave `--inject-bug` out to look for bugs that nobody injected".into()
         }
         TortureError::Missing { .. } => "`offpath device show NAME` lists what a system has".into(),
         TortureError::Nowhere { reason, .. } => {
@@ -80,7 +80,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let system = context.system.load(&library, &options.device, &[])?;
     check_system(options.subject, &Router::new(&system)?).map_err(refused)?;
     // A wrong name is refused before anything runs.
-    Trial::of(options.subject, options.first_seed, options.plant.as_deref()).map_err(refused)?;
+    Trial::of(options.subject, options.first_seed, options.inject_bug.as_deref()).map_err(refused)?;
     let Some(end) = options.first_seed.checked_add(options.seeds) else {
         return Err(Failure::input(
             format!("seeds from {} on are fewer than {}", options.first_seed, options.seeds),
@@ -115,12 +115,12 @@ struct Failed {
     shrunk: Schedule,
 }
 
-fn kind(fault: &Fault) -> &'static str {
+fn kind(fault: &SystemFault) -> &'static str {
     match fault {
-        Fault::Network { .. } => "network",
-        Fault::Partition { .. } => "partition",
-        Fault::Crash { .. } => "crash",
-        Fault::Slow { .. } => "slow_station",
+        SystemFault::Network { .. } => "network",
+        SystemFault::Partition { .. } => "partition",
+        SystemFault::Crash { .. } => "crash",
+        SystemFault::Slow { .. } => "slow_station",
     }
 }
 
@@ -143,8 +143,8 @@ fn play(options: &Options, system: &System, end: u64) -> Result<Verdict, Failure
                         if seed >= end || seed > lowest.load(Ordering::Relaxed) {
                             return Ok(());
                         }
-                        let trial =
-                            Trial::of(options.subject, seed, options.plant.as_deref()).map_err(refused)?;
+                        let trial = Trial::of(options.subject, seed, options.inject_bug.as_deref())
+                            .map_err(refused)?;
                         let played = match trial.play(&router, &trial.schedule) {
                             Ok(tally) => Ok((tally, trial.schedule)),
                             Err(broken) => {
@@ -198,8 +198,8 @@ fn page(options: &Options, system: &System, verdict: &Verdict, screen: &Screen) 
         system_line(system),
         options.first_seed
     );
-    if let Some(name) = &options.plant {
-        text += &format!("planted: {name}\n");
+    if let Some(name) = &options.inject_bug {
+        text += &format!("injected bug: {name}\n");
     }
     let faults: Vec<String> = verdict
         .faults
@@ -232,14 +232,15 @@ fn page(options: &Options, system: &System, verdict: &Verdict, screen: &Screen) 
             if !failed.shrunk.faults.is_empty() {
                 text += &screen.verbatim(&failed.shrunk.to_string());
             }
-            let plant = options.plant.as_ref().map(|name| format!(" --plant {name}")).unwrap_or_default();
+            let inject_bug =
+                options.inject_bug.as_ref().map(|name| format!(" --inject-bug {name}")).unwrap_or_default();
             let device = if options.device == "bluefield2" {
                 String::new()
             } else {
                 format!(" --device {}", options.device)
             };
             text += &format!(
-                "again: offpath torture {} --first-seed {} --seeds 1{device}{plant}\n",
+                "again: offpath torture {} --first-seed {} --seeds 1{device}{inject_bug}\n",
                 options.subject.name(),
                 failed.seed
             );
@@ -266,7 +267,7 @@ struct Report {
     testbed: String,
     mode: String,
     overlays: Vec<String>,
-    planted: Option<String>,
+    injected_bug: Option<String>,
     first_seed: u64,
     seeds_played: u64,
     operations: u64,
@@ -288,7 +289,7 @@ impl Report {
             testbed: system.testbed.clone(),
             mode: system.mode.to_string(),
             overlays: system.overlays.clone(),
-            planted: options.plant.clone(),
+            injected_bug: options.inject_bug.clone(),
             first_seed: options.first_seed,
             seeds_played: verdict.played,
             operations: verdict.tally.operations,

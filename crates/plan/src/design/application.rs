@@ -1,22 +1,24 @@
-//! What a design tells a coded application.
+//! What a design tells an application.
 
 use super::resolve::{Named, Read, Resolver};
 use super::steps::Context;
 use super::{Code, ObjectAccess};
-use crate::coded::{Application, Coded, Log, PLACEMENTS, Store, WAYS};
-use offpath_apps::kv::Costs;
-use offpath_apps::replog::Costs as LogCosts;
+use crate::implemented::{
+    Application, Implementation, LOG_ALTERNATIVES, LogSettings, PLACEMENTS, StoreSettings,
+};
+use offpath_apps::kv::StoreCosts;
+use offpath_apps::replog::LogCosts;
 use offpath_quantity::{Bytes, Dimension, Time};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::Spanned;
 
-/// The longest value that the coded store keeps.
+/// The longest value that the implemented store keeps.
 const LONGEST_VALUE: Bytes = Bytes::new(65_535);
 
 impl Resolver<'_> {
-    /// The coded application, with everything that it has to be told.
+    /// The application, with everything that it has to be told.
     pub(super) fn application(
         &self,
         objects: &BTreeMap<String, ObjectAccess>,
@@ -28,7 +30,7 @@ impl Resolver<'_> {
             "replog" => false,
             other => {
                 return Err(self.error(
-                    format!("`{other}` is no coded application"),
+                    format!("`{other}` is not an application"),
                     "use `kv` or `replog`, or leave [application] out and describe steps",
                     raw.name.span(),
                 ));
@@ -109,9 +111,9 @@ impl Resolver<'_> {
                     given.span(),
                 ));
             }
-            let store = Application::Store(Store {
+            let store = Application::Store(StoreSettings {
                 value,
-                costs: Costs {
+                costs: StoreCosts {
                     build: time("build", &raw.build)?,
                     search: time("search", &raw.search)?,
                     check: time("check", &raw.check)?,
@@ -131,7 +133,7 @@ impl Resolver<'_> {
         let ratio = read.base;
         if !(0.0..=1.0).contains(&ratio) {
             return Err(self.error(
-                format!("the coded log is asked for a compression ratio of {ratio}"),
+                format!("the implemented log is asked for a compression ratio of {ratio}"),
                 "use 0 to 1: what compression would make longer is sent as it is",
                 given.span(),
             ));
@@ -155,7 +157,7 @@ impl Resolver<'_> {
                 given.span(),
             ));
         }
-        let log = Application::Log(Log {
+        let log = Application::Log(LogSettings {
             chunk,
             ratio,
             chain,
@@ -170,7 +172,7 @@ impl Resolver<'_> {
         Ok((Some(log), BTreeMap::new()))
     }
 
-    /// What the coded application calls an alternative.
+    /// What the application calls an alternative.
     pub(super) fn code(
         &self,
         given: Option<&Spanned<String>>,
@@ -180,21 +182,23 @@ impl Resolver<'_> {
         let Some(given) = given else { return Ok(None) };
         let Some(application) = application else {
             return Err(self.error(
-                "`code` names an alternative of a coded application, and the design names none",
+                "`code` names an alternative of an application, and the design names none",
                 "add [application] with `name = \"kv\"` or `name = \"replog\"`",
                 given.span(),
             ));
         };
-        let all: Vec<(&str, Coded)> = match application {
+        let all: Vec<(&str, Implementation)> = match application {
             Application::Store(_) => {
-                PLACEMENTS.iter().map(|(name, one)| (*name, Coded::Store(*one))).collect()
+                PLACEMENTS.iter().map(|(name, one)| (*name, Implementation::Store(*one))).collect()
             }
-            Application::Log(_) => WAYS.iter().map(|(name, one)| (*name, Coded::Log(*one))).collect(),
+            Application::Log(_) => {
+                LOG_ALTERNATIVES.iter().map(|(name, one)| (*name, Implementation::Log(*one))).collect()
+            }
         };
         let Some((_, kind)) = all.iter().find(|(name, _)| name == given.get_ref()) else {
             let known: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
             return Err(self.error(
-                format!("the coded {} has no alternative `{}`", application.title(), given.get_ref()),
+                format!("the implemented {} has no alternative `{}`", application.title(), given.get_ref()),
                 format!("use one of {}", known.join(", ")),
                 given.span(),
             ));

@@ -1,17 +1,19 @@
-//! `offpath run kv`: YCSB against the coded key-value store.
+//! `offpath run kv`: YCSB against the implemented key-value store.
 
 use super::{
-    Busy, On, WorldOptions, WorldReport, busiest, ns, refused, run_failed, stations_page, unread, us,
+    BackendOptions, BackendReport, Busy, On, busiest, ns, refused, run_failed, stations_page, unread, us,
 };
 use crate::commands::Context;
 use crate::failure::{BAD_INPUT, Failure, NEGATIVE};
-use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, percent, round, short, tell};
+use crate::output::{Format, SCHEMA_VERSION, Screen, TableCell, percent, round, short, tell};
 use clap::Args;
-use offpath::apps::kv::{self, DriveError, Fetch, Home, KvError, Load, Placement, Report, Shared, Spread};
+use offpath::apps::kv::{
+    self, ClientLoad, ClientReport, DriveError, DriveState, Fetch, Home, KvError, Placement, Spread,
+};
 use offpath::fabric::RoleName;
 use offpath::quantity::Time;
-use offpath::run::{Busiest, Store, Surroundings, homes_of, play};
-use offpath::workload::{Operation, Workload};
+use offpath::run::{Busiest, Surroundings, YcsbRun, homes_of, play};
+use offpath::workload::{ClientOperation, Workload};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -36,7 +38,7 @@ refuses a server of another.";
 #[command(after_help = EXAMPLES)]
 pub struct Options {
     #[command(flatten)]
-    world: WorldOptions,
+    backend: BackendOptions,
     #[command(flatten)]
     store: StoreOptions,
     /// How gets are spread: a file that `offpath plan --format json` wrote, for the shares of its best
@@ -70,7 +72,7 @@ pub struct StoreOptions {
     /// Where the index lies, and how clients get: A1, A2, A3, A4, A5-read or A5-send [default: A4]
     #[arg(long, value_parser = placement_named)]
     placement: Option<Placement>,
-    /// How the card reaches the host's memory: `rdma`, or the name of a copy engine [default: as the plan of `--mix`
+    /// How the card reaches the host's memory: `rdma`, or the name of a DMA engine [default: as the plan of `--mix`
     /// has it on the twin, else rdma]
     #[arg(long, value_name = "WAY")]
     fetch: Option<String>,
@@ -91,12 +93,12 @@ pub struct StoreOptions {
 /// A placement's name, as plans and designs write it.
 pub fn name_of(placement: Placement) -> &'static str {
     match placement {
-        Placement::A1 => "A1",
-        Placement::A2 => "A2",
-        Placement::A3 => "A3",
-        Placement::A4 => "A4",
-        Placement::A5Read => "A5-read",
-        Placement::A5Send => "A5-send",
+        Placement::HostOneSided => "A1",
+        Placement::SocLookup => "A2",
+        Placement::SocIndex => "A3",
+        Placement::SplitOneSided => "A4",
+        Placement::SocCacheRead => "A5-read",
+        Placement::SocCacheSend => "A5-send",
     }
 }
 
@@ -137,10 +139,10 @@ impl StoreOptions {
         workload: &Workload,
         clients: u32,
         otherwise: Placement,
-        world: &WorldOptions,
-    ) -> Result<kv::Options, Failure> {
-        let one = kv::Options::of_workload(workload).map_err(failed)?;
-        let inserts = workload.operation_count as f64 * workload.mix.share(Operation::Insert);
+        backend: &BackendOptions,
+    ) -> Result<kv::StoreConfig, Failure> {
+        let one = kv::StoreConfig::of_workload(workload).map_err(failed)?;
+        let inserts = workload.operation_count as f64 * workload.mix.share(ClientOperation::Insert);
         // Every client inserts what the workload says, so a store for one is too small for several.
         let all = workload.record_count.saturating_add((inserts * f64::from(clients)).ceil() as u64);
         let records = self.records.unwrap_or(all);
@@ -148,8 +150,10 @@ impl StoreOptions {
             let help = "choose at most 2147483648 records";
             return Err(Failure::input(format!("a store has no room for {records} records"), help));
         }
-        let mut options =
-            kv::Options { preload: one.preload, ..kv::Options::sized(records, one.layout.value_bytes) };
+        let mut options = kv::StoreConfig {
+            preload: one.preload,
+            ..kv::StoreConfig::sized(records, one.layout.value_bytes)
+        };
         options.placement = self.placement.unwrap_or(otherwise);
         // Whether placements of a mix go together is said where they are run.
         let placed = name_of(options.placement);
@@ -178,7 +182,7 @@ impl StoreOptions {
             ));
         }
         options.warm = self.warm;
-        if let Some(patience) = world.patience {
+        if let Some(patience) = backend.patience {
             options.answer_timeout = patience;
         }
         if (1..8).contains(&self.key_bytes) && records > 1 << (8 * self.key_bytes) {
@@ -187,10 +191,10 @@ impl StoreOptions {
                 "choose `--key-bytes 8`, or fewer records",
             ));
         }
-        if let Some(engine) = self.fetch.as_ref().filter(|way| *way != "rdma") {
-            if matches!(world.on, On::Verbs(_)) {
+        if let Some(engine) = self.fetch.as_ref().filter(|fetch| *fetch != "rdma") {
+            if matches!(backend.on, On::Verbs(_)) {
                 return Err(Failure::input(
-                    format!("verbs have no copy engine `{engine}`"),
+                    format!("verbs have no DMA engine `{engine}`"),
                     "take `--fetch rdma`, or run on the twin",
                 ));
             }
@@ -200,8 +204,8 @@ impl StoreOptions {
     }
 }
 
-/// The copy engine by which a store's card fetches.
-pub fn engine_of(store: &kv::Options) -> Option<String> {
+/// The DMA engine by which a store's card fetches.
+pub fn engine_of(store: &kv::StoreConfig) -> Option<String> {
     match &store.fetch {
         Fetch::Engine(name) => Some(name.clone()),
         _ => None,
@@ -217,7 +221,7 @@ fn spread(mix: Option<&str>, workload: &Workload) -> Result<(Spread, Option<Plac
             let first = shares.first().map(|(placement, _)| *placement);
             return Ok((Spread::Shares(shares), first));
         }
-        Some("") => (Placement::A5Send, Placement::A4),
+        Some("") => (Placement::SocCacheSend, Placement::SplitOneSided),
         Some(named) => {
             let pair = named.strip_prefix(':').and_then(|names| names.split_once(','));
             let (first, second) = pair.ok_or_else(|| {
@@ -272,15 +276,15 @@ fn strange(plan: &Value, file: &Path, workload: &Workload) -> Result<Option<Stri
 
 fn read_plan(file: &Path) -> Result<Value, String> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("it cannot be read: {error}"))?;
-    serde_json::from_str(&text).map_err(|error| format!("it is no JSON: {error}"))
+    serde_json::from_str(&text).map_err(|error| format!("it is not JSON: {error}"))
 }
 
 /// What to say where a plan is for another system than the run's, or counts on a cache that the run begins without.
-fn other_system(plan: &Value, file: &str, world: &WorldReport, warm: u64) -> Vec<String> {
+fn other_system(plan: &Value, file: &str, backend: &BackendReport, warm: u64) -> Vec<String> {
     let own = [
-        ("device", world.device.as_deref()),
-        ("testbed", world.testbed.as_deref()),
-        ("mode", world.mode.as_deref()),
+        ("device", backend.device.as_deref()),
+        ("testbed", backend.testbed.as_deref()),
+        ("mode", backend.mode.as_deref()),
     ];
     let mut differ: Vec<String> = own
         .into_iter()
@@ -289,14 +293,14 @@ fn other_system(plan: &Value, file: &str, world: &WorldReport, warm: u64) -> Vec
             (own != planned).then(|| format!("{key} {planned}, other {own}"))
         })
         .collect();
-    if world.device.is_some()
+    if backend.device.is_some()
         && plan["overlays"].is_array()
-        && plan["overlays"] != serde_json::json!(world.overlays)
+        && plan["overlays"] != serde_json::json!(backend.overlays)
     {
         let list = |all: &[Value]| all.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ");
         let planned = plan["overlays"].as_array().map_or_else(String::new, |all| list(all));
         let shown = |list: String| if list.is_empty() { "none".to_string() } else { list };
-        differ.push(format!("settings {}, other {}", shown(planned), shown(world.overlays.join(", "))));
+        differ.push(format!("settings {}, other {}", shown(planned), shown(backend.overlays.join(", "))));
     }
     let mut warnings = Vec::new();
     if !differ.is_empty() {
@@ -326,7 +330,7 @@ fn planned(file: &Path, workload: &Workload) -> Result<Vec<(Placement, f64)>, Fa
         return Err(refuse(format!("its schema_version is {found}, this program reads {SCHEMA_VERSION}")));
     }
     let Some(shares) = plan["optimal"]["shares"].as_object() else {
-        return Err(refuse("it has no `optimal.shares`, so it is no plan".to_string()));
+        return Err(refuse("it has no `optimal.shares`, so it is not a plan".to_string()));
     };
     let mut found = Vec::new();
     for (name, share) in shares {
@@ -363,7 +367,7 @@ pub fn failed(error: KvError) -> Failure {
             (true, "placements of one store have their index on one side: A1 and A2, or A3, A4 and A5")
         }
         KvError::Share { .. } | KvError::KeySize { .. } | KvError::ValueTooLarge { .. } => (true, ""),
-        KvError::Unsupported(_) => (true, "choose another `--placement`, `--fetch` or world"),
+        KvError::Unsupported(_) => (true, "choose another `--placement`, `--fetch` or backend"),
         KvError::Region(_) => (true, "make the store smaller: `--records`, `--property fieldlength=`"),
         KvError::Full { .. } => (false, "raise `--records` on both sides"),
         KvError::Connect(_) => (false, connection_help()),
@@ -389,17 +393,21 @@ fn drive_failed(error: DriveError) -> Failure {
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let workload = options.store.workload()?;
     let (spread, home) = spread(options.mix.as_deref(), &workload)?;
-    let mut store =
-        options.store.options(&workload, options.clients, home.unwrap_or(Placement::A4), &options.world)?;
+    let mut store = options.store.options(
+        &workload,
+        options.clients,
+        home.unwrap_or(Placement::SplitOneSided),
+        &options.backend,
+    )?;
     let planned = options.mix.as_deref().filter(|mix| !mix.starts_with("controller"));
     let planned = planned.map(|file| read_plan(Path::new(file)).map(|plan| (file, plan)));
     let planned = planned.transpose().map_err(|reason| Failure::input(reason, ""))?;
-    // What the shares are best for: the copy engine is a part of it, and only the twin has one.
+    // What the shares are best for: the DMA engine is a part of it, and only the twin has one.
     let engine = planned.as_ref().and_then(|(_, plan)| plan["fetch_engine"].as_str());
-    if let (None, true, Some(engine)) = (&options.store.fetch, options.world.is_twin(), engine) {
+    if let (None, true, Some(engine)) = (&options.store.fetch, options.backend.is_twin(), engine) {
         store.fetch = Fetch::Engine(engine.to_string());
     }
-    let mut load = Load::of_workload(workload);
+    let mut load = ClientLoad::of_workload(workload);
     load.spread = spread;
     load.warm_up = options.warm_up;
     if let Some(sessions) = options.sessions {
@@ -411,16 +419,16 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     load.check().map_err(drive_failed)?;
     let needed: Vec<_> =
         homes_of(store.placement).into_iter().map(|home| RoleName::new(home.role(), 0)).collect();
-    let (place, world) = options.world.open(context, &needed, None)?;
+    let (place, backend) = options.backend.open(context, &needed, None)?;
     if let Some((file, plan)) = &planned {
-        other_system(plan, file, &world, options.store.warm).iter().for_each(|warning| tell(warning));
+        other_system(plan, file, &backend, options.store.warm).iter().for_each(|warning| tell(warning));
     }
-    let shared = Shared::new(options.clients);
-    let parts = Store { options: store, load, shared, serves: !options.world.connects() };
+    let shared = DriveState::new(options.clients);
+    let parts = YcsbRun { options: store, load, shared, serves: !options.backend.connects() };
     let around =
-        Surroundings { seed: options.world.seed, directory: None, engine: engine_of(&parts.options) };
+        Surroundings { seed: options.backend.seed, directory: None, engine: engine_of(&parts.options) };
     let ended = play(place, &parts, &around).map_err(run_failed)?;
-    let mut all = Report::default();
+    let mut all = ClientReport::default();
     // A client that waits for a server which failed tells less than the server.
     let (clients, servers): (Vec<_>, Vec<_>) =
         ended.answers.into_iter().partition(|(name, _)| name.role == "client");
@@ -444,10 +452,10 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             all.window
         ));
     }
-    let answer = Answer::of(&parts, &world, options.world.seed, &all, ended.elapsed, &ended.busy);
+    let answer = Answer::of(&parts, &backend, options.backend.seed, &all, ended.elapsed, &ended.busy);
     context.screen.emit(&match context.screen.format {
         Format::Json => context.screen.json(&answer)?,
-        _ => answer.page(&world, &context.screen),
+        _ => answer.page(&backend, &context.screen),
     })?;
     Ok(if all.wrong > 0 { ExitCode::from(NEGATIVE) } else { ExitCode::SUCCESS })
 }
@@ -478,7 +486,7 @@ struct Answer {
     schema_version: u32,
     system: &'static str,
     #[serde(flatten)]
-    world: WorldReport,
+    backend: BackendReport,
     workload: String,
     placement: &'static str,
     fetch: String,
@@ -504,10 +512,10 @@ struct Answer {
 
 impl Answer {
     fn of(
-        parts: &Store,
-        world: &WorldReport,
+        parts: &YcsbRun,
+        backend: &BackendReport,
         seed: u64,
-        report: &Report,
+        report: &ClientReport,
         elapsed: Time,
         busy: &[Busiest],
     ) -> Answer {
@@ -536,7 +544,7 @@ impl Answer {
         Answer {
             schema_version: SCHEMA_VERSION,
             system: "kv",
-            world: world.clone(),
+            backend: backend.clone(),
             workload: parts.load.workload.file.clone(),
             placement: name_of(parts.options.placement),
             fetch: engine_of(&parts.options).unwrap_or_else(|| "rdma".into()),
@@ -561,12 +569,12 @@ impl Answer {
         }
     }
 
-    fn page(&self, world: &WorldReport, screen: &Screen) -> String {
-        let number = |value: f64| Entry::Number(short(value));
+    fn page(&self, backend: &BackendReport, screen: &Screen) -> String {
+        let number = |value: f64| TableCell::Number(short(value));
         let plural = |count: u32, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let mut text = format!(
             "kv on {}: {}, {} records of {} B\n{}, {} each{}; seed {}\n",
-            world.line,
+            backend.line,
             self.workload,
             self.records,
             self.value_bytes,
@@ -582,9 +590,9 @@ impl Answer {
         text += &screen.heading(&format!("{} operations/s", rate(self.throughput_ops_per_s)));
         let rows = self.kinds.iter().map(|kind| {
             vec![
-                Entry::Strong(kind.operation.to_string()),
-                Entry::Number(kind.operations.to_string()),
-                Entry::Number(rate(kind.throughput_ops_per_s)),
+                TableCell::Strong(kind.operation.to_string()),
+                TableCell::Number(kind.operations.to_string()),
+                TableCell::Number(rate(kind.throughput_ops_per_s)),
                 number(kind.latency_ns_mean / 1e3),
                 number(kind.latency_ns_p50 / 1e3),
                 number(kind.latency_ns_p99 / 1e3),
@@ -599,13 +607,13 @@ impl Answer {
             let is_cached = self.gets.iter().any(|gets| gets.cache_hit_ratio.is_some());
             let rows = self.gets.iter().map(|gets| {
                 let mut row = vec![
-                    Entry::Strong(gets.placement.to_string()),
-                    Entry::Number(gets.gets.to_string()),
-                    Entry::Number(percent(gets.share, 1)),
-                    Entry::Name(gets.transport.to_string()),
+                    TableCell::Strong(gets.placement.to_string()),
+                    TableCell::Number(gets.gets.to_string()),
+                    TableCell::Number(percent(gets.share, 1)),
+                    TableCell::Name(gets.transport.to_string()),
                 ];
                 let hits = gets.cache_hit_ratio.map_or_else(String::new, |ratio| percent(ratio, 1));
-                row.extend(is_cached.then_some(Entry::Number(hits)));
+                row.extend(is_cached.then_some(TableCell::Number(hits)));
                 row
             });
             let header = ["placement", "gets", "share", "by", "cache hits"];

@@ -2,13 +2,13 @@
 
 use super::kv::connection_help;
 use super::{
-    Busy, On, WorldOptions, WorldReport, busiest, ns, refused, run_failed, stations_page, unread, us,
+    BackendOptions, BackendReport, Busy, On, busiest, ns, refused, run_failed, stations_page, unread, us,
 };
 use crate::commands::Context;
 use crate::failure::Failure;
-use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, round, short};
+use crate::output::{Format, SCHEMA_VERSION, Screen, TableCell, round, short};
 use clap::{Args, ValueEnum};
-use offpath::apps::replog::{self, Alternative, Costs, Driven, Load, LogError};
+use offpath::apps::replog::{self, Driven, LogAlternative, LogCosts, LogError, WriteLoad};
 use offpath::fabric::RoleName;
 use offpath::quantity::{BitRate, Bytes, Time};
 use offpath::run::{Busiest, Logged, Surroundings, TAIL, followers_of, play};
@@ -31,7 +31,7 @@ two are charged at the given rates, which nothing published gives; elsewhere all
 #[command(after_help = EXAMPLES)]
 pub struct Options {
     #[command(flatten)]
-    world: WorldOptions,
+    backend: BackendOptions,
     #[command(flatten)]
     log: LogOptions,
     /// Bytes of a write
@@ -40,7 +40,7 @@ pub struct Options {
     /// Writes of each session
     #[arg(long, default_value_t = 16, value_parser = crate::options::whole::<u64>(0, u64::MAX))]
     writes: u64,
-    /// Sessions, each with one write under way
+    /// Sessions, each with one write in flight
     #[arg(long, default_value_t = 1, value_parser = crate::options::whole::<u32>(0, 4096))]
     sessions: u32,
     /// How many of 100 bytes can be compressed away
@@ -65,20 +65,20 @@ enum Compress {
 pub struct LogOptions {
     /// How chunks reach the first backup: A1, A2, A3 or A2+A3
     #[arg(long, default_value = "A3", value_parser = alternative_named)]
-    placement: Alternative,
+    placement: LogAlternative,
     /// Backups in the chain; the twin has room for 2
     #[arg(long, default_value_t = 1, value_parser = crate::options::whole::<u32>(0, 16))]
     backups: u32,
     /// Bytes of a chunk
     #[arg(long, value_name = "BYTES", default_value = "256KiB")]
     chunk: Bytes,
-    /// Chunks under way on each connection
+    /// Chunks in flight on each connection
     #[arg(long, default_value_t = 8)]
     slots: u32,
     /// Of A2 and A3 together, how many of 100 chunks go by the card [default: as many as it has slots for]
     #[arg(long, value_name = "PERCENT", value_parser = crate::options::whole::<u32>(0, 100))]
     card_share: Option<u32>,
-    /// The copy engine of A2 [default: dma]
+    /// The DMA engine of A2 [default: dma]
     #[arg(long, value_name = "NAME")]
     engine: Option<String>,
     /// Who compresses chunks
@@ -104,39 +104,39 @@ fn rate(text: &str) -> Result<u64, String> {
     Ok(rate.bits_per_second())
 }
 
-const ALTERNATIVES: [(&str, Alternative); 4] = [
-    ("A1", Alternative::A1),
-    ("A2", Alternative::A2),
-    ("A3", Alternative::A3),
-    ("A2+A3", Alternative::A2AndA3),
+const ALTERNATIVES: [(&str, LogAlternative); 4] = [
+    ("A1", LogAlternative::CardRead),
+    ("A2", LogAlternative::CardEngine),
+    ("A3", LogAlternative::HostWrite),
+    ("A2+A3", LogAlternative::CardEngineAndHostWrite),
 ];
 
-fn alternative_named(name: &str) -> Result<Alternative, String> {
+fn alternative_named(name: &str) -> Result<LogAlternative, String> {
     let found = ALTERNATIVES.into_iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
     found.map(|(_, alternative)| alternative).ok_or_else(|| {
         format!("the log has no placement `{name}`; it has {}", ALTERNATIVES.map(|(name, _)| name).join(", "))
     })
 }
 
-fn name_of(alternative: Alternative) -> &'static str {
+fn name_of(alternative: LogAlternative) -> &'static str {
     ALTERNATIVES.iter().find(|(_, own)| *own == alternative).map_or("", |(name, _)| *name)
 }
 
 impl LogOptions {
-    /// The log's options in a world.
-    pub fn options(&self, world: &WorldOptions) -> Result<replog::Options, Failure> {
-        if world.is_twin() && self.backups > 2 {
+    /// The log's options in a backend.
+    pub fn options(&self, backend: &BackendOptions) -> Result<replog::LogConfig, Failure> {
+        if backend.is_twin() && self.backups > 2 {
             return Err(Failure::input(
                 format!("the twin has no paths for a chain of {} backups", self.backups),
-                "choose `--backups 2` or fewer, or another world",
+                "choose `--backups 2` or fewer, or another backend",
             ));
         }
-        self.check(world)?;
+        self.check(backend)?;
         let needs_engine = self.needs_engine();
-        if needs_engine && self.backups > 0 && matches!(world.on, On::Verbs(_)) {
+        if needs_engine && self.backups > 0 && matches!(backend.on, On::Verbs(_)) {
             return Err(Failure::input(
                 format!(
-                    "verbs have no copy engine `{}`, which {} needs",
+                    "verbs have no DMA engine `{}`, which {} needs",
                     self.engine(),
                     name_of(self.placement)
                 ),
@@ -144,27 +144,27 @@ impl LogOptions {
             ));
         }
         let chain = (0..self.backups).map(|number| match number {
-            1 if world.is_twin() => RoleName::new(TAIL, 0),
+            1 if backend.is_twin() => RoleName::new(TAIL, 0),
             number => RoleName::new("backup", number),
         });
         let chunk_bytes = u32::try_from(self.chunk.get()).unwrap_or(u32::MAX);
-        let mut options = replog::Options {
+        let mut options = replog::LogConfig {
             engine: self.engine(),
             chunk_bytes,
             slots: self.slots,
             compress: self.compress != Compress::Off,
             host_compresses: self.compress == Compress::All,
             card_share_percent: self.card_share,
-            ..replog::Options::new(self.placement, chain.collect())
+            ..replog::LogConfig::new(self.placement, chain.collect())
         };
-        if world.is_twin() {
-            options.costs = Costs {
+        if backend.is_twin() {
+            options.costs = LogCosts {
                 file_bytes_per_second: self.file_rate() / 8,
                 compress_bytes_per_second: self.compress_rate() / 8,
                 sync: Time::ZERO,
             };
         }
-        if let Some(patience) = world.patience {
+        if let Some(patience) = backend.patience {
             options.patience = patience;
         }
         Ok(options)
@@ -176,7 +176,7 @@ impl LogOptions {
     }
 
     fn needs_engine(&self) -> bool {
-        matches!(self.placement, Alternative::A2 | Alternative::A2AndA3)
+        matches!(self.placement, LogAlternative::CardEngine | LogAlternative::CardEngineAndHostWrite)
     }
 
     fn engine(&self) -> String {
@@ -192,28 +192,28 @@ impl LogOptions {
         self.compress_rate.unwrap_or(8_000_000_000)
     }
 
-    /// Refuses what this log or its world does not read.
-    fn check(&self, world: &WorldOptions) -> Result<(), Failure> {
+    /// Refuses what this log or its backend does not read.
+    fn check(&self, backend: &BackendOptions) -> Result<(), Failure> {
         let named = name_of(self.placement);
         if self.engine.is_some() && !self.needs_engine() {
-            return Err(unread("--engine", &format!("names the copy engine of A2, and {named} uses none")));
+            return Err(unread("--engine", &format!("names the DMA engine of A2, and {named} uses none")));
         }
-        if self.card_share.is_some() && self.placement != Alternative::A2AndA3 {
+        if self.card_share.is_some() && self.placement != LogAlternative::CardEngineAndHostWrite {
             return Err(unread(
                 "--card-share",
                 &format!("divides chunks between A2 and A3, and this is {named}"),
             ));
         }
-        if self.compress == Compress::Card && self.placement == Alternative::A3 {
+        if self.compress == Compress::Card && self.placement == LogAlternative::HostWrite {
             return Err(Failure::input(
                 "`--compress card` compresses what the card carries, and by A3 it carries nothing",
                 "choose `--compress all`, or another `--placement`",
             ));
         }
         let charged = [(self.file_rate, "--file-rate"), (self.compress_rate, "--compress-rate")];
-        match charged.iter().find(|(rate, _)| rate.is_some() && !world.is_twin()) {
-            Some((_, option)) => Err(unread(option, "is what the twin charges, and this world measures")),
-            None if self.directory.is_some() && world.is_twin() => {
+        match charged.iter().find(|(rate, _)| rate.is_some() && !backend.is_twin()) {
+            Some((_, option)) => Err(unread(option, "is what the twin charges, and this backend measures")),
+            None if self.directory.is_some() && backend.is_twin() => {
                 Err(unread("--directory", "is where files lie, and the twin keeps them in memory"))
             }
             None => Ok(()),
@@ -228,7 +228,7 @@ pub fn failed(error: LogError) -> Failure {
             (true, "change `--chunk`, `--slots`, `--bytes`, `--writes` or `--card-share`")
         }
         LogError::NoEngine { .. } | LogError::Unsupported(_) => {
-            (true, "choose another `--placement` or world")
+            (true, "choose another `--placement` or backend")
         }
         LogError::Connect(_) => (false, connection_help()),
         LogError::Region(_) => (true, "choose a smaller `--chunk`, or fewer `--slots`"),
@@ -240,7 +240,7 @@ pub fn failed(error: LogError) -> Failure {
 
 /// Runs the primary, and the others where they are not elsewhere.
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
-    let log = options.log.options(&options.world)?;
+    let log = options.log.options(&options.backend)?;
     if options.bytes.get() == 0 {
         return Err(Failure::input(
             "a write of 0 B writes nothing",
@@ -255,15 +255,15 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             )
         })?;
     }
-    let load = Load {
+    let load = WriteLoad {
         sessions: options.sessions,
         writes: options.writes,
         bytes: options.bytes.get(),
         compressible_percent: options.compressible,
     };
-    let (place, world) = options.world.open(context, &followers_of(&log), None)?;
-    let parts = Logged { options: log, load, serves: !options.world.connects() };
-    let ended = play(place, &parts, &options.log.around(options.world.seed)).map_err(run_failed)?;
+    let (place, backend) = options.backend.open(context, &followers_of(&log), None)?;
+    let parts = Logged { options: log, load, serves: !options.backend.connects() };
+    let ended = play(place, &parts, &options.log.around(options.backend.seed)).map_err(run_failed)?;
     // The primary that waits for a backup which failed tells less than the backup.
     let (primary, others): (Vec<_>, Vec<_>) =
         ended.answers.into_iter().partition(|(name, _)| name.role == "host");
@@ -271,10 +271,10 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     for (_, answer) in others.into_iter().chain(primary) {
         driven = answer.map_err(failed)?.unwrap_or(driven);
     }
-    let answer = Answer::of(options, &parts, &world, &driven, ended.elapsed, &ended.busy);
+    let answer = Answer::of(options, &parts, &backend, &driven, ended.elapsed, &ended.busy);
     context.screen.emit(&match context.screen.format {
         Format::Json => context.screen.json(&answer)?,
-        _ => answer.page(&world, &context.screen),
+        _ => answer.page(&backend, &context.screen),
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -292,7 +292,7 @@ struct Answer {
     schema_version: u32,
     system: &'static str,
     #[serde(flatten)]
-    world: WorldReport,
+    backend: BackendReport,
     placement: &'static str,
     backups: u32,
     chunk_bytes: u32,
@@ -320,24 +320,24 @@ impl Answer {
     fn of(
         options: &Options,
         parts: &Logged,
-        world: &WorldReport,
+        backend: &BackendReport,
         driven: &Driven,
         elapsed: Time,
         busy: &[Busiest],
     ) -> Answer {
         let each = |time: Time| round(time.as_us() / driven.writes.max(1) as f64);
         let (busiest_stations, binding_station) = busiest(busy);
-        let charged = |rate: u64| options.world.is_twin().then(|| round(rate as f64 / 1e9));
+        let charged = |rate: u64| options.backend.is_twin().then(|| round(rate as f64 / 1e9));
         Answer {
             schema_version: SCHEMA_VERSION,
             system: "replog",
-            world: world.clone(),
+            backend: backend.clone(),
             placement: name_of(parts.options.alternative),
             backups: options.log.backups,
             chunk_bytes: parts.options.chunk_bytes,
             write_bytes: parts.load.bytes,
             sessions: parts.load.sessions,
-            seed: options.world.seed,
+            seed: options.backend.seed,
             file_gbit_per_s: charged(options.log.file_rate()),
             compress_gbit_per_s: charged(options.log.compress_rate()),
             writes: driven.writes,
@@ -361,10 +361,10 @@ impl Answer {
         }
     }
 
-    fn page(&self, world: &WorldReport, screen: &Screen) -> String {
+    fn page(&self, backend: &BackendReport, screen: &Screen) -> String {
         let mut text = format!(
             "replog on {}: {}, {} in the chain, chunks of {}\n{} writes of {}, {} at once; seed {}\n",
-            world.line,
+            backend.line,
             self.placement,
             match self.backups {
                 1 => "1 backup".to_string(),
@@ -385,7 +385,8 @@ impl Answer {
         }
         let rate = short(self.throughput_gbit_per_s);
         text += &screen.heading(&format!("{rate} Gbit/s, over the middle half of the writes"));
-        let row = |what: &str, value: f64| vec![Entry::Name(what.to_string()), Entry::Number(short(value))];
+        let row =
+            |what: &str, value: f64| vec![TableCell::Name(what.to_string()), TableCell::Number(short(value))];
         text += &screen.table(
             &["latency of a write", "us"],
             vec![

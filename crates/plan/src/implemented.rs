@@ -1,4 +1,4 @@
-//! Coded applications as alternatives: what their requests do on the idle twin, as steps.
+//! Applications as alternatives: what their requests do on the idle twin, as steps.
 //!
 //! A request of the application's own code is followed on the twin of the system that is planned for.
 //! What it did, in order, is a step list like any other: it is compiled, folded and run by the same
@@ -10,26 +10,26 @@ use crate::design::{Alternative, Code, Design, Signals, Step};
 use crate::estimate::Share;
 use crate::planner::{Plan, Ready};
 use crate::program::{Fold, compile};
-use offpath_apps::kv::{self, Client, Key, Placement};
+use offpath_apps::kv::{self, Placement, StoreClient, StoreKey};
 use offpath_apps::replog::{self, Primary};
-use offpath_fabric::{Fabric, Role, RoleName, World};
+use offpath_fabric::{Backend, Fabric, Role, RoleName};
 use offpath_quantity::{Bytes, Quantity, Time};
 use offpath_route::{Posting, Router};
-use offpath_twin::world::{Deed, Label, Observer};
-use offpath_twin::{Seed, TwinFabric, TwinWorld};
+use offpath_twin::backend::{Label, ObservedStep, Observer};
+use offpath_twin::{Seed, TwinBackend, TwinFabric};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The coded application of a design.
+/// The application of a design.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Application {
     /// The key-value store.
-    Store(Store),
+    Store(StoreSettings),
     /// The replicated log.
-    Log(Log),
+    Log(LogSettings),
 }
 
 impl Application {
@@ -41,7 +41,7 @@ impl Application {
         }
     }
 
-    /// The copy engine that the card moves bytes by, where it is told one.
+    /// The DMA engine that the card moves bytes by, where it is told one.
     pub fn engine(&self) -> Option<&str> {
         let engine = match self {
             Application::Store(store) => &store.engine,
@@ -51,14 +51,14 @@ impl Application {
     }
 }
 
-/// What the coded store is told by a design.
+/// What the implemented store is told by a design.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Store {
+pub struct StoreSettings {
     /// Bytes of a value.
     pub value: Bytes,
     /// Processor times.
-    pub costs: kv::Costs,
-    /// The copy engine by which the card fetches; READ and WRITE where there is none.
+    pub costs: kv::StoreCosts,
+    /// The DMA engine by which the card fetches; READ and WRITE where there is none.
     pub engine: Option<String>,
     /// The object that stands for the index.
     pub index: Option<String>,
@@ -66,42 +66,45 @@ pub struct Store {
     pub values: Option<String>,
 }
 
-/// What the coded log is told by a design.
+/// What the implemented log is told by a design.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Log {
+pub struct LogSettings {
     /// Bytes of a chunk.
     pub chunk: Bytes,
     /// Compressed size over size of what is written; 1 is not compressible.
     pub ratio: f64,
     /// The endpoints of the backups.
     pub chain: Vec<String>,
-    /// The copy engine by which the card pulls.
+    /// The DMA engine by which the card pulls.
     pub engine: Option<String>,
     /// Processor work.
-    pub costs: replog::Costs,
+    pub costs: replog::LogCosts,
 }
 
-/// An alternative of a coded application.
+/// An alternative of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Coded {
+pub enum Implementation {
     /// A placement of the store.
     Store(Placement),
     /// How chunks of the log travel.
-    Log(replog::Alternative),
+    Log(replog::LogAlternative),
 }
 
 /// The placements of the store by name.
 pub(crate) const PLACEMENTS: [(&str, Placement); 6] = [
-    ("A1", Placement::A1),
-    ("A2", Placement::A2),
-    ("A3", Placement::A3),
-    ("A4", Placement::A4),
-    ("A5-read", Placement::A5Read),
-    ("A5-send", Placement::A5Send),
+    ("A1", Placement::HostOneSided),
+    ("A2", Placement::SocLookup),
+    ("A3", Placement::SocIndex),
+    ("A4", Placement::SplitOneSided),
+    ("A5-read", Placement::SocCacheRead),
+    ("A5-send", Placement::SocCacheSend),
 ];
-/// The ways of the log by name.
-pub(crate) const WAYS: [(&str, replog::Alternative); 3] =
-    [("A1", replog::Alternative::A1), ("A2", replog::Alternative::A2), ("A3", replog::Alternative::A3)];
+/// The alternatives of the log by name.
+pub(crate) const LOG_ALTERNATIVES: [(&str, replog::LogAlternative); 3] = [
+    ("A1", replog::LogAlternative::CardRead),
+    ("A2", replog::LogAlternative::CardEngine),
+    ("A3", replog::LogAlternative::HostWrite),
+];
 
 /// What the code of an alternative was seen to do.
 #[derive(Clone, Debug)]
@@ -189,16 +192,18 @@ pub fn observe(
     let mut latency_s = 0.0;
     for (operation, share, steps) in &mut alternative.operations {
         let seen = match (application, code.kind) {
-            (Application::Store(store), Coded::Store(placement)) => {
+            (Application::Store(store), Implementation::Store(placement)) => {
                 of_store(store, placement, code, operation, router)
             }
-            (Application::Log(log), Coded::Log(way)) => of_log(log, way, code, router),
+            (Application::Log(log), Implementation::Log(alternative)) => {
+                of_log(log, alternative, code, router)
+            }
             _ => Err("it is of another application".to_string()),
         };
         let seen = seen.map_err(|reason| {
             design.refuse(
                 format!(
-                    "the coded {} cannot be `{}` on {}: {reason}",
+                    "the implemented {} cannot be `{}` on {}: {reason}",
                     application.title(),
                     alternative.name,
                     router.system().device
@@ -221,15 +226,15 @@ struct Steps {
 
 /// What one request did and how long it took.
 #[derive(Clone, Debug, PartialEq)]
-struct Seen {
-    deeds: Vec<Deed>,
+struct ObservedRequest {
+    observed_steps: Vec<ObservedStep>,
     latency: Time,
 }
 
 /// What a run tells.
 #[derive(Default)]
-struct Told {
-    seen: RefCell<Vec<Seen>>,
+struct RunLog {
+    seen: RefCell<Vec<ObservedRequest>>,
     refused: RefCell<Option<String>>,
 }
 
@@ -242,18 +247,18 @@ const PATIENCE: Time = Time::from_ms(60_000);
 fn role<T>(
     name: &str,
     label: Label,
-    told: &Rc<Told>,
+    run_log: &Rc<RunLog>,
     run: impl Fn(TwinFabric) -> T + 'static,
 ) -> Role<TwinFabric, ()>
 where
     T: Future<Output = Result<(), String>> + 'static,
 {
-    let told = told.clone();
+    let run_log = run_log.clone();
     Role::new(name, 0, move |fabric: TwinFabric| {
-        let (told, running) = (told.clone(), run(fabric.labelled(label)));
+        let (run_log, running) = (run_log.clone(), run(fabric.labelled(label)));
         async move {
             if let Err(reason) = running.await {
-                told.refused.borrow_mut().get_or_insert(reason);
+                run_log.refused.borrow_mut().get_or_insert(reason);
             }
         }
     })
@@ -262,19 +267,19 @@ where
 /// Runs roles on the idle twin; gives what each followed request did, which has to be the same.
 fn run(
     router: &Arc<Router>,
-    roles: impl FnOnce(&Observer, Label, &Rc<Told>) -> Vec<Role<TwinFabric, ()>>,
-) -> Result<Seen, String> {
+    roles: impl FnOnce(&Observer, Label, &Rc<RunLog>) -> Vec<Role<TwinFabric, ()>>,
+) -> Result<ObservedRequest, String> {
     let observer = Observer::new();
     let label = observer.begin(0);
-    let told: Rc<Told> = Rc::default();
-    let roles = roles(&observer, label, &told);
-    let world = TwinWorld::on(router.clone(), Seed::new(1).child("coded").value());
-    let ran = world.with_observer(&observer).run(roles);
-    if let Some(reason) = told.refused.take() {
+    let run_log: Rc<RunLog> = Rc::default();
+    let roles = roles(&observer, label, &run_log);
+    let backend = TwinBackend::on(router.clone(), Seed::new(1).child("coded").value());
+    let ran = backend.with_observer(&observer).run(roles);
+    if let Some(reason) = run_log.refused.take() {
         return Err(reason);
     }
     ran.map_err(|error| error.to_string())?;
-    let mut all = told.seen.take();
+    let mut all = run_log.seen.take();
     let last = all.pop().ok_or("no request ended")?;
     match all.iter().all(|one| *one == last) {
         true => Ok(last),
@@ -287,7 +292,7 @@ fn words(error: impl std::fmt::Display) -> String {
 }
 
 fn of_store(
-    store: &Store,
+    store: &StoreSettings,
     placement: Placement,
     code: &Code,
     operation: &str,
@@ -295,7 +300,7 @@ fn of_store(
 ) -> Result<Steps, String> {
     let value_bytes = u32::try_from(store.value.get()).expect("a design's values are bounded");
     let keys = FOLLOWED + 1;
-    let mut options = kv::Options::sized(keys, value_bytes).placed(placement);
+    let mut options = kv::StoreConfig::sized(keys, value_bytes).placed(placement);
     options.layout.root_buckets = 1 << 12;
     options.layout.cache_slots = 1 << 12;
     options.preload = keys;
@@ -315,11 +320,14 @@ fn of_store(
         (layout.cache_bytes(), store.values.clone()),
     ]);
     let run = |is_cached: bool| {
-        let options = kv::Options { warm: if is_cached { keys } else { 0 }, ..options.clone() };
+        let options = kv::StoreConfig { warm: if is_cached { keys } else { 0 }, ..options.clone() };
         let seen = store_run(router, &options, operation)?;
-        Ok(Steps { steps: steps(&seen.deeds, &objects, &code.span)?, latency_s: seen.latency.as_seconds() })
+        Ok(Steps {
+            steps: steps(&seen.observed_steps, &objects, &code.span)?,
+            latency_s: seen.latency.as_seconds(),
+        })
     };
-    let has_cache = matches!(placement, Placement::A5Read | Placement::A5Send);
+    let has_cache = matches!(placement, Placement::SocCacheRead | Placement::SocCacheSend);
     let hit_ratio = if has_cache { code.hit_ratio } else { 0.0 };
     if hit_ratio == 0.0 || hit_ratio == 1.0 {
         return run(hit_ratio == 1.0);
@@ -336,32 +344,36 @@ fn of_store(
     })
 }
 
-fn store_run(router: &Arc<Router>, options: &kv::Options, operation: &str) -> Result<Seen, String> {
+fn store_run(
+    router: &Arc<Router>,
+    options: &kv::StoreConfig,
+    operation: &str,
+) -> Result<ObservedRequest, String> {
     if !matches!(operation, "request" | "read" | "update" | "insert" | "readmodifywrite") {
         return Err(format!("it has no `{operation}`"));
     }
-    run(router, |observer, label, told| {
+    run(router, |observer, label, run_log| {
         let of_host = options.clone();
-        let host = role("host", label, told, move |fabric| {
+        let host = role("host", label, run_log, move |fabric| {
             let options = of_host.clone();
             async move { kv::host(fabric, options).await.map_err(words) }
         });
         let (observer, of_client, operation) = (observer.clone(), options.clone(), operation.to_string());
-        let sink = told.clone();
-        let client = role("client", label, told, move |fabric| {
+        let sink = run_log.clone();
+        let client = role("client", label, run_log, move |fabric| {
             let (observer, options, operation) = (observer.clone(), of_client.clone(), operation.clone());
             let sink = sink.clone();
             async move {
-                let mut client = Client::connect(&fabric, &options).await.map_err(words)?;
+                let mut client = StoreClient::connect(&fabric, &options).await.map_err(words)?;
                 let value = vec![7; options.layout.value_bytes as usize];
                 for number in 0..=FOLLOWED {
-                    let held = Key::from_number(number);
+                    let held = StoreKey::from_number(number);
                     let began = fabric.now();
                     observer.follow(label);
                     match operation.as_str() {
                         "update" => client.put(held, &value).await.map_err(words)?,
                         "insert" => {
-                            let fresh = Key::from_number(options.preload + number);
+                            let fresh = StoreKey::from_number(options.preload + number);
                             client.put(fresh, &value).await.map_err(words)?;
                         }
                         other => {
@@ -372,7 +384,10 @@ fn store_run(router: &Arc<Router>, options: &kv::Options, operation: &str) -> Re
                             }
                         }
                     }
-                    let seen = Seen { deeds: observer.deeds(), latency: fabric.now() - began };
+                    let seen = ObservedRequest {
+                        observed_steps: observer.observed_steps(),
+                        latency: fabric.now() - began,
+                    };
                     if number > 0 {
                         sink.seen.borrow_mut().push(seen);
                     }
@@ -381,9 +396,9 @@ fn store_run(router: &Arc<Router>, options: &kv::Options, operation: &str) -> Re
             }
         });
         let mut roles = vec![host.in_background(), client];
-        if options.placement != Placement::A1 {
+        if options.placement != Placement::HostOneSided {
             let of_soc = options.clone();
-            let soc = role("soc", label, told, move |fabric| {
+            let soc = role("soc", label, run_log, move |fabric| {
                 let options = of_soc.clone();
                 async move { kv::soc(fabric, options).await.map_err(words) }
             });
@@ -406,9 +421,14 @@ fn chunk(length: u64, ratio: f64) -> Vec<u8> {
     bytes
 }
 
-fn of_log(log: &Log, way: replog::Alternative, code: &Code, router: &Arc<Router>) -> Result<Steps, String> {
+fn of_log(
+    log: &LogSettings,
+    alternative: replog::LogAlternative,
+    code: &Code,
+    router: &Arc<Router>,
+) -> Result<Steps, String> {
     let chain: Vec<RoleName> = log.chain.iter().map(|name| RoleName::new(name, 0)).collect();
-    let mut options = replog::Options::new(way, chain);
+    let mut options = replog::LogConfig::new(alternative, chain);
     options.chunk_bytes = u32::try_from(log.chunk.get()).expect("a design's chunks are bounded");
     options.segment_bytes = u64::MAX / 2;
     options.slots = 1;
@@ -416,9 +436,9 @@ fn of_log(log: &Log, way: replog::Alternative, code: &Code, router: &Arc<Router>
     options.patience = PATIENCE;
     options.engine = log.engine.clone().unwrap_or_default();
     let bytes = Rc::new(chunk(log.chunk.get(), log.ratio));
-    let seen = run(router, |observer, label, told| {
-        let (of_host, observer, sink) = (options.clone(), observer.clone(), told.clone());
-        let mut roles = vec![role("host", label, told, move |fabric| {
+    let seen = run(router, |observer, label, run_log| {
+        let (of_host, observer, sink) = (options.clone(), observer.clone(), run_log.clone());
+        let mut roles = vec![role("host", label, run_log, move |fabric| {
             let (options, observer, sink) = (of_host.clone(), observer.clone(), sink.clone());
             let bytes = bytes.clone();
             async move {
@@ -427,11 +447,14 @@ fn of_log(log: &Log, way: replog::Alternative, code: &Code, router: &Arc<Router>
                     let began = fabric.now();
                     observer.follow(label);
                     primary.write(&bytes).await.map_err(words)?;
-                    let seen = Seen { deeds: observer.deeds(), latency: fabric.now() - began };
+                    let seen = ObservedRequest {
+                        observed_steps: observer.observed_steps(),
+                        latency: fabric.now() - began,
+                    };
                     if number > 0 {
                         sink.seen.borrow_mut().push(seen);
                     }
-                    // What the adapters still do for a request is over before the next.
+                    // What the NICs still do for a request is over before the next.
                     fabric.sleep(Time::from_ms(1)).await;
                 }
                 Ok(())
@@ -443,33 +466,33 @@ fn of_log(log: &Log, way: replog::Alternative, code: &Code, router: &Arc<Router>
                 let options = options.clone();
                 async move { replog::backup(fabric, options).await.map_err(words) }
             };
-            roles.push(role(backup, label, told, serve).in_background());
+            roles.push(role(backup, label, run_log, serve).in_background());
         }
-        if way != replog::Alternative::A3 {
+        if alternative != replog::LogAlternative::HostWrite {
             let options = options.clone();
             let serve = move |fabric| {
                 let options = options.clone();
                 async move { replog::card(fabric, options).await.map_err(words) }
             };
-            roles.push(role("soc", label, told, serve).in_background());
+            roles.push(role("soc", label, run_log, serve).in_background());
         }
         roles
     })?;
-    let steps = steps(&seen.deeds, &BTreeMap::new(), &code.span)?;
+    let steps = steps(&seen.observed_steps, &BTreeMap::new(), &code.span)?;
     Ok(Steps { steps, latency_s: seen.latency.as_seconds() })
 }
 
 /// What a request did as a step list; `objects` by the length of the region that stands for them.
 fn steps(
-    deeds: &[Deed],
+    observed_steps: &[ObservedStep],
     objects: &BTreeMap<u64, Option<String>>,
     span: &Range<usize>,
 ) -> Result<Vec<Step>, String> {
     let mut steps = Vec::new();
-    for deed in deeds {
-        match deed {
-            Deed::Compute { time, .. } if *time == Time::ZERO => {}
-            Deed::Compute { endpoint, time } => {
+    for observed_step in observed_steps {
+        match observed_step {
+            ObservedStep::Compute { time, .. } if *time == Time::ZERO => {}
+            ObservedStep::Compute { endpoint, time } => {
                 steps.push(Step::Compute {
                     at: endpoint.clone(),
                     time: *time,
@@ -477,7 +500,7 @@ fn steps(
                     span: span.clone(),
                 });
             }
-            Deed::Operation { operation, signaled, immediate, region } => {
+            ObservedStep::Operation { operation, signaled, immediate, region } => {
                 let is_message = operation.verb.is_message();
                 if !signaled && !is_message {
                     let path = &operation.path;
@@ -549,16 +572,16 @@ pub fn agreement(design: &Design, ready: &[Ready], plan: &Plan) -> Result<Option
         let name = &one.alternative.name;
         let Some(listed) = design.alternatives.iter().find(|listed| listed.name == *name) else { continue };
         let listed = compile(design, listed, &one.router)?.fold(&one.router);
-        let coded = one.compiled.fold(&one.router);
+        let implemented = one.compiled.fold(&one.router);
         for station in one.router.stations() {
             let of = |fold: &Fold| fold.seconds.get(&station.name).copied().unwrap_or(0.0);
-            let difference = (of(&coded) - of(&listed)).abs() * alone.rate.value;
+            let difference = (of(&implemented) - of(&listed)).abs() * alone.rate.value;
             let share = difference / station.servers().max(1) as f64;
             if share > busy.0 || busy.1.is_empty() {
                 busy = (share, station.name.clone(), name.clone());
             }
         }
-        let share = (listed.latency / coded.latency - 1.0).abs();
+        let share = (listed.latency / implemented.latency - 1.0).abs();
         if share > latency.0 || latency.1.is_empty() {
             latency = (share, name.clone());
         }
