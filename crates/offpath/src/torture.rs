@@ -182,8 +182,8 @@ impl Trial {
     /// Which alternative the seed chose.
     pub fn alternative(&self) -> String {
         match &self.plan {
-            Plan::Kv(plan) => format!("{:?}", plan.options.placement),
-            Plan::Replog(plan) => format!("{:?}", plan.options.alternative),
+            Plan::Kv(plan) => plan.options.placement.to_string(),
+            Plan::Replog(plan) => plan.options.alternative.to_string(),
         }
     }
 

@@ -44,18 +44,32 @@ use offpath_workload::{ClientOperation, Workload};
 /// Where the index lies and how a get finds its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Placement {
-    /// Index and records on the host; the client READs both.
+    /// A1: index and records on the host; the client READs both.
     HostOneSided,
-    /// Index and records on the host; the card looks both up for the client.
+    /// A2: index and records on the host; the card looks both up for the client.
     SocLookup,
-    /// The card has the index, fetches the record from the host and answers.
+    /// A3: the card has the index, fetches the record from the host and answers.
     SocIndex,
-    /// The client READs the index on the card and the record on the host.
+    /// A4: the client READs the index on the card and the record on the host.
     SplitOneSided,
-    /// As A4, but cached records are READ on the card.
+    /// A5-read: as A4, but cached records are READ on the card.
     SocCacheRead,
-    /// The card answers from index and cache; a miss returns the address, which the client READs.
+    /// A5-send: the card answers from index and cache; a miss returns the address, which the client READs.
     SocCacheSend,
+}
+
+/// As designs and options name it, with the label of the paper.
+impl std::fmt::Display for Placement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Placement::HostOneSided => "A1",
+            Placement::SocLookup => "A2",
+            Placement::SocIndex => "A3",
+            Placement::SplitOneSided => "A4",
+            Placement::SocCacheRead => "A5-read",
+            Placement::SocCacheSend => "A5-send",
+        })
+    }
 }
 
 impl Placement {
@@ -382,7 +396,7 @@ pub enum KvError {
     },
     /// A placement that another store serves.
     #[error(
-        "{asked:?} needs the index on the {needed:?}, this store has it elsewhere; choose another placement"
+        "{asked} needs the index on the {needed:?}, this store has it elsewhere; choose another placement"
     )]
     WrongHome {
         /// What was asked for.
@@ -426,7 +440,7 @@ pub enum KvError {
 }
 
 fn of(placement: &Option<Placement>) -> String {
-    placement.map_or_else(String::new, |placement| format!(" for {placement:?}"))
+    placement.map_or_else(String::new, |placement| format!(" for {placement}"))
 }
 
 impl KvError {

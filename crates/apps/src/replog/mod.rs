@@ -39,14 +39,26 @@ use offpath_quantity::Time;
 /// How chunks reach the first backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogAlternative {
-    /// The card pulls them by READ, compresses and forwards them.
+    /// A1: the card pulls them by READ, compresses and forwards them.
     CardRead,
-    /// The card pulls them by its DMA engine, compresses and forwards them.
+    /// A2: the card pulls them by its DMA engine, compresses and forwards them.
     CardEngine,
-    /// The host writes them to the backup.
+    /// A3: the host writes them to the backup.
     HostWrite,
     /// As A2 while the card has a free slot, else as A3; or by [`LogConfig::card_share_percent`].
     CardEngineAndHostWrite,
+}
+
+/// As designs and options name it, with the label of the paper.
+impl std::fmt::Display for LogAlternative {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            LogAlternative::CardRead => "A1",
+            LogAlternative::CardEngine => "A2",
+            LogAlternative::HostWrite => "A3",
+            LogAlternative::CardEngineAndHostWrite => "A2+A3",
+        })
+    }
 }
 
 impl LogAlternative {
@@ -351,7 +363,7 @@ pub enum LogError {
         status: Status,
     },
     /// The card has no such engine.
-    #[error("the card has no DMA engine `{engine}`, which {alternative:?} needs; choose A1 or A3")]
+    #[error("the card has no DMA engine `{engine}`, which {alternative} needs; choose A1 or A3")]
     NoEngine {
         /// What was asked for.
         engine: String,
