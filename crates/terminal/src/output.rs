@@ -7,6 +7,7 @@ use comfy_table::{
 };
 use offpath_profile::System;
 use serde::Serialize;
+use serde_json::ser::{Formatter, PrettyFormatter};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, IsTerminal, Read, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
@@ -297,9 +298,41 @@ impl Screen {
 
     /// The answer as JSON, keys in the order of the type's fields.
     pub fn json(&self, answer: &impl Serialize) -> Result<String, Failure> {
-        let text = serde_json::to_string_pretty(answer)
-            .map_err(|error| Failure::input(format!("the answer has no JSON form: {error}"), ""))?;
-        Ok(format!("{text}\n"))
+        json(answer)
+    }
+}
+
+/// An answer as JSON, keys in the order of the type's fields, numbers [rounded](round).
+pub fn json(answer: &impl Serialize) -> Result<String, Failure> {
+    let mut text = Vec::new();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut text, Rounded(PrettyFormatter::new()));
+    answer
+        .serialize(&mut serializer)
+        .map_err(|error| Failure::input(format!("the answer has no JSON form: {error}"), ""))?;
+    text.push(b'\n');
+    Ok(String::from_utf8(text).expect("JSON is UTF-8"))
+}
+
+/// Lays JSON out for people, and rounds what has a fraction.
+struct Rounded(PrettyFormatter<'static>);
+
+/// What is written as it would be without rounding.
+macro_rules! laid_out {
+    ($($name:ident($($argument:ident: $kind:ty)?)),+) => {
+        $(fn $name<W: ?Sized + Write>(&mut self, out: &mut W $(, $argument: $kind)?) -> std::io::Result<()> {
+            self.0.$name(out $(, $argument)?)
+        })+
+    };
+}
+
+impl Formatter for Rounded {
+    laid_out!(
+        begin_array(), end_array(), begin_array_value(first: bool), end_array_value(), begin_object(), end_object(),
+        begin_object_key(first: bool), begin_object_value(), end_object_value()
+    );
+
+    fn write_f64<W: ?Sized + Write>(&mut self, out: &mut W, value: f64) -> std::io::Result<()> {
+        self.0.write_f64(out, round(value))
     }
 }
 
@@ -442,6 +475,10 @@ pub fn tell_mode(system: &System) {
 /// Rounds to 6 decimals, or to 7 significant digits where those are more, so that every form of an answer prints
 /// the same digits. What is smaller than 10^-12 is what adding up leaves, and 0.
 pub fn round(value: f64) -> f64 {
+    // Above, a number has no such decimals.
+    if value.abs() >= 1e9 {
+        return value;
+    }
     if value.abs() >= 1.0 || value.abs() < 1e-12 || !value.is_finite() {
         // Adding 0 makes a negative 0 a plain one.
         return (value * 1e6).round() / 1e6 + 0.0;

@@ -1,100 +1,37 @@
-//! The page of `offpath path --html`.
+//! What an operation costs, as a page with charts.
 
-use super::{Options, Report, cost, gbit_per_s, interval, sizes};
-use crate::options::posting_name;
-use crate::output::{short, system_line};
-use offpath::profile::System;
-use offpath::quantity::Bytes;
-use offpath::report::{
+use super::text::interval;
+use super::{BandAnswer, PathAnswer, PathsAnswer, RangedAnswer};
+use crate::report::{
     Axis, Block, Chart, Fact, Load, Page, Section, Series, Span, Spans, Table, Ticks, Topology,
 };
-use offpath::route::{Operation, RouteError, Router};
+use crate::system::SystemAnswer;
+use offpath_quantity::Bytes;
+use offpath_terminal::output::short;
 
-/// Latency and throughput of an operation over payloads, with what uncertain numbers leave.
-struct Curves {
-    latency: Series,
-    rate: Series,
-    bandwidth: Series,
-}
-
-/// Ends of what one number at an end of its range gives, at each payload.
-#[derive(Clone, Copy)]
-struct Ends {
-    latency_us: (f64, f64),
-    per_second: (f64, f64),
-}
-
-/// Every payload's cost, then again with each uncertain number at either end of its range.
-fn curves(router: &Router, operation: &Operation) -> Result<Curves, RouteError> {
-    let system = router.system();
-    let mut payloads = Vec::new();
-    let mut ends = Vec::new();
-    for payload in sizes() {
-        // An atomic always moves 8 bytes, so it has no curve.
-        if operation.verb.is_atomic() && payload.get() != 8 {
-            continue;
-        }
-        match cost(router, &Operation { payload, ..operation.clone() }) {
-            Ok(cost) => {
-                payloads.push((payload, cost.latency_us, cost.per_second));
-                ends.push(Ends {
-                    latency_us: (cost.latency_us, cost.latency_us),
-                    per_second: (cost.per_second, cost.per_second),
-                });
-            }
-            // A datagram ends at the network's MTU.
-            Err(RouteError::PayloadTooLarge { .. }) => break,
-            Err(error) => return Err(error),
-        }
-    }
-    for (name, number) in &system.numbers {
-        for value in [number.low, number.high].into_iter().flatten() {
-            // An end outside what loading accepts cannot be the card's value, so it moves nothing.
-            let Ok(changed) = system.with(name, value) else { continue };
-            let router = Router::new(&changed)?;
-            for ((payload, _, _), ends) in payloads.iter().zip(&mut ends) {
-                let Ok(cost) = cost(&router, &Operation { payload: *payload, ..operation.clone() }) else {
-                    continue;
-                };
-                ends.latency_us =
-                    (ends.latency_us.0.min(cost.latency_us), ends.latency_us.1.max(cost.latency_us));
-                ends.per_second =
-                    (ends.per_second.0.min(cost.per_second), ends.per_second.1.max(cost.per_second));
-            }
-        }
-    }
-    let name = operation.path.to_string();
-    let series = |value: &dyn Fn(f64, f64, Bytes) -> f64, range: &dyn Fn(&Ends, Bytes) -> (f64, f64)| {
-        let at = |payload: Bytes| payload.get() as f64;
-        let points = payloads.iter().map(|(p, latency, rate)| (at(*p), value(*latency, *rate, *p))).collect();
-        let band: Vec<(f64, f64, f64)> = payloads
-            .iter()
-            .zip(&ends)
-            .map(|((p, _, _), ends)| {
-                let (low, high) = range(ends, *p);
-                (at(*p), low, high)
-            })
-            .collect();
-        let line = Series::line(name.clone(), points);
-        if band.iter().any(|(_, low, high)| high > low) { line.with_band(band) } else { line }
-    };
-    Ok(Curves {
-        latency: series(&|latency, _, _| latency, &|ends, _| ends.latency_us),
-        rate: series(&|_, rate, _| rate / 1e6, &|ends, _| (ends.per_second.0 / 1e6, ends.per_second.1 / 1e6)),
-        bandwidth: series(&|_, rate, p| gbit_per_s(rate / 1e6, p), &|ends, p| {
-            (gbit_per_s(ends.per_second.0 / 1e6, p), gbit_per_s(ends.per_second.1 / 1e6, p))
-        }),
-    })
+/// A line over payloads, with what uncertain numbers leave.
+fn line(answer: &PathAnswer, value: fn(&BandAnswer) -> f64, ends: fn(&BandAnswer) -> (f64, f64)) -> Series {
+    let at = |band: &BandAnswer| band.point.payload_bytes as f64;
+    let all = || answer.over_payloads.iter();
+    let line = Series::line(answer.path.clone(), all().map(|band| (at(band), value(band))).collect());
+    let ends: Vec<(f64, f64, f64)> = all().map(|band| (at(band), ends(band).0, ends(band).1)).collect();
+    if ends.iter().any(|(_, low, high)| high > low) { line.with_band(ends) } else { line }
 }
 
 /// The three charts over payloads.
-fn charts(verb: &str, all: Vec<Curves>) -> Vec<Block> {
-    let (mut latency, mut rate, mut bandwidth) = (Vec::new(), Vec::new(), Vec::new());
-    for curves in all {
-        latency.push(curves.latency);
-        rate.push(curves.rate);
-        bandwidth.push(curves.bandwidth);
-    }
+fn charts(verb: &str, all: &[&PathAnswer]) -> Vec<Block> {
+    let lines = |value: fn(&BandAnswer) -> f64, ends: fn(&BandAnswer) -> (f64, f64)| {
+        all.iter().map(|one| line(one, value, ends)).collect::<Vec<Series>>()
+    };
+    let latency = lines(|at| at.point.latency_us, |at| (at.latency_low_us, at.latency_high_us));
+    let rate = lines(
+        |at| at.point.capacity_mreq_per_s,
+        |at| (at.capacity_low_mreq_per_s, at.capacity_high_mreq_per_s),
+    );
+    let bandwidth = lines(
+        |at| at.point.capacity_gbit_per_s,
+        |at| (at.capacity_low_gbit_per_s, at.capacity_high_gbit_per_s),
+    );
     let chart = |title: String, caption: &str, y: Axis, series: Vec<Series>| {
         let x = Axis::log2("payload", Ticks::Bytes);
         Block::Chart(Chart { title, caption: caption.to_string(), x, y, series, marks: Vec::new() })
@@ -121,22 +58,16 @@ fn charts(verb: &str, all: Vec<Curves>) -> Vec<Block> {
     ]
 }
 
-fn title(options: &Options, path: &str) -> String {
-    format!("{} of {} on {path}", options.verb.name().to_uppercase(), options.payload())
+fn title(verb: &str, payload_bytes: u64, path: &str) -> String {
+    format!("{} of {} on {path}", verb.to_uppercase(), Bytes::new(payload_bytes))
 }
 
-fn subtitle(options: &Options, system: &System) -> String {
-    format!("posted {}; {}", posting_name(options.post), system_line(system))
+fn subtitle(posting: &str, system: &SystemAnswer) -> String {
+    format!("posted {posting}; {}", system.line())
 }
 
 /// One path: latency term by term, curves, what binds, packets.
-pub fn one(
-    report: &Report,
-    options: &Options,
-    router: &Router,
-    operation: &Operation,
-) -> Result<Page, RouteError> {
-    let system = router.system();
+pub(super) fn one(report: &PathAnswer) -> Page {
     let known = |basis: &str, low: f64, high: f64| format!("{basis}; 80% interval: {}", interval(low, high));
     let mut facts = vec![
         Fact::new(
@@ -168,7 +99,7 @@ pub fn one(
         facts.insert(1, Fact::new("echo, request and reply", format!("{} us", short(echo)), ""));
     }
     let answer = Section::new("answer", "The answer")
-        .saying(format!("The latency ends where {}.", report.latency_ends.trim_start_matches("one way: ")))
+        .saying(format!("The latency ends where {}.", report.ends()))
         .with(Block::Facts(facts));
 
     let terms = report.terms.iter().map(|term| (term.label.clone(), term.time_ns));
@@ -186,11 +117,13 @@ pub fn one(
         Section::new("terms", "Latency, term by term").with(Block::Spans(spans)).with(Block::Notes(held));
 
     let mut over = Section::new("payloads", "Over payloads");
-    for chart in charts(&operation.verb.name().to_uppercase(), vec![curves(router, operation)?]) {
+    for chart in charts(&report.verb.to_uppercase(), &[report]) {
         over = over.with(chart);
     }
 
     let load = load(report);
+    let topology = report.topology.as_ref();
+    let topology = topology.map(|topology| Topology::new(&report.system, topology, Some(&load)));
     let mut demand = Table::of(&["station", "#demand of one operation", "#busy at capacity", "what it is"]);
     for one in &report.demand {
         if one.station == report.binding_station {
@@ -198,7 +131,7 @@ pub fn one(
         }
         demand.row(vec![
             one.station.clone(),
-            one.demand_text(),
+            one.text(),
             format!("{:.1}%", one.utilization_at_capacity * 100.0),
             one.meaning.to_string(),
         ]);
@@ -210,7 +143,7 @@ pub fn one(
             report.binding_station,
             report.binding_station_meaning
         ))
-        .with(Block::Topology(Topology::new(system, Some(&load))))
+        .with_all(topology.map(Block::Topology))
         .with(Block::Table(demand));
 
     let mut packets = Table::of(&["link", "#data packets", "#payload (B)", "#with headers (B)"]);
@@ -226,11 +159,14 @@ pub fn one(
 
     let mut sections = vec![answer, terms, over, stations, packets];
     sections.extend(uncertain(report));
-    let (title, subtitle) = (title(options, &report.path), subtitle(options, system));
-    Ok(Page { title, subtitle, sections })
+    Page {
+        title: title(&report.verb, report.payload_bytes, &report.path),
+        subtitle: subtitle(&report.posting, &report.system),
+        sections,
+    }
 }
 
-fn load(report: &Report) -> Load {
+fn load(report: &PathAnswer) -> Load {
     Load {
         shares: report.demand.iter().map(|one| (one.station.clone(), one.utilization_at_capacity)).collect(),
         binding: vec![report.binding_station.clone()],
@@ -238,11 +174,11 @@ fn load(report: &Report) -> Load {
 }
 
 /// What the numbers that are only known as a range do to the capacity and the latency.
-fn uncertain(report: &Report) -> Option<Section> {
+fn uncertain(report: &PathAnswer) -> Option<Section> {
     if report.ranged_numbers.is_empty() {
         return None;
     }
-    let spans = |title: &str, axis: &str, value: f64, range: &dyn Fn(&super::RangedReport) -> (f64, f64)| {
+    let spans = |title: &str, axis: &str, value: f64, range: &dyn Fn(&RangedAnswer) -> (f64, f64)| {
         let rows = report
             .ranged_numbers
             .iter()
@@ -278,13 +214,7 @@ fn uncertain(report: &Report) -> Option<Section> {
 }
 
 /// Every path: their curves side by side.
-pub fn all(
-    reports: &[Report],
-    options: &Options,
-    router: &Router,
-    operations: &[Operation],
-) -> Result<Page, RouteError> {
-    let system = router.system();
+pub(super) fn all(answer: &PathsAnswer) -> Page {
     let mut table = Table::of(&[
         "path",
         "#latency (us)",
@@ -296,7 +226,7 @@ pub fn all(
         "binds",
         "what it is",
     ]);
-    for report in reports {
+    for report in &answer.paths {
         table.row(vec![
             report.path.clone(),
             short(report.latency_us),
@@ -309,23 +239,26 @@ pub fn all(
             report.binding_station_meaning.to_string(),
         ]);
     }
-    let answer =
-        Section::new("answer", format!("{} on every path", options.payload())).with(Block::Table(table));
-    let mut sections = vec![answer];
+    let heading = format!("{} on every path", Bytes::new(answer.payload_bytes));
+    let mut sections = vec![Section::new("answer", heading).with(Block::Table(table))];
     // One chart for all paths would be a tangle: those of a requester stand side by side.
-    let mut requesters: Vec<&str> = Vec::new();
-    for operation in operations {
-        if !requesters.contains(&operation.path.requester.as_str()) {
-            requesters.push(&operation.path.requester);
+    let requester = |one: &PathAnswer| one.path.split('-').next().unwrap_or_default().to_string();
+    let mut requesters: Vec<String> = Vec::new();
+    for one in &answer.paths {
+        if !requesters.contains(&requester(one)) {
+            requesters.push(requester(one));
         }
     }
-    for requester in requesters {
-        let own = operations.iter().filter(|operation| operation.path.requester == requester);
-        let all = own.map(|operation| curves(router, operation)).collect::<Result<Vec<_>, _>>()?;
-        let section = Section::new(format!("from-{requester}"), format!("Over payloads, from {requester}"));
-        let charts = charts(&options.verb.name().to_uppercase(), all);
-        sections.push(charts.into_iter().fold(section, Section::with));
+    for name in requesters {
+        let own: Vec<&PathAnswer> = answer.paths.iter().filter(|one| requester(one) == name).collect();
+        let section = Section::new(format!("from-{name}"), format!("Over payloads, from {name}"));
+        sections.push(section.with_all(charts(&answer.verb.to_uppercase(), &own)));
     }
-    sections.push(Section::new("system", "The system").with(Block::Topology(Topology::new(system, None))));
-    Ok(Page { title: title(options, "every path"), subtitle: subtitle(options, system), sections })
+    let topology = Topology::new(&answer.system, &answer.topology, None);
+    sections.push(Section::new("system", "The system").with(Block::Topology(topology)));
+    Page {
+        title: title(&answer.verb, answer.payload_bytes, "every path"),
+        subtitle: subtitle(&answer.posting, &answer.system),
+        sections,
+    }
 }

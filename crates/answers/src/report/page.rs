@@ -46,6 +46,12 @@ impl Section {
         self.body.push(block);
         self
     }
+
+    /// With more blocks.
+    pub fn with_all(mut self, blocks: impl IntoIterator<Item = Block>) -> Section {
+        self.body.extend(blocks);
+        self
+    }
 }
 
 /// What a section shows.
