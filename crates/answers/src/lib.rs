@@ -18,6 +18,7 @@ pub mod report;
 #[cfg(test)]
 mod schemas;
 mod sparkline;
+pub mod sweep;
 pub mod system;
 
 pub use advice::{AdviceAnswer, BringsAnswer, FullestAnswer, GainAnswer};
@@ -30,6 +31,7 @@ pub use offpath_terminal::options::SystemOptions;
 pub use offpath_terminal::output::SCHEMA_VERSION;
 pub use path::path;
 pub use plan::plan;
+pub use sweep::sweep;
 
 use offpath_plan::Setting;
 

@@ -5,6 +5,7 @@ use crate::check::CheckAnswer;
 use crate::device::{DeviceAnswer, ListAnswer};
 use crate::path::{PathAnswer, PathsAnswer};
 use crate::plan::PlanAnswer;
+use crate::sweep::SweepAnswer;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
@@ -56,6 +57,7 @@ fn schemas_follow_from_the_types() {
         ("check.json", schema::<CheckAnswer>("offpath check DESIGN --format json")),
         ("path.json", schema::<PathAnswer>("offpath path DEVICE --path PATH --format json")),
         ("paths.json", schema::<PathsAnswer>("offpath path DEVICE --format json")),
+        ("sweep.json", schema::<SweepAnswer>("offpath sweep DEVICE --format json")),
         ("device-show.json", schema::<DeviceAnswer>("offpath device show DEVICE --format json")),
         ("device-list.json", schema::<ListAnswer>("offpath device list --format json")),
     ];
