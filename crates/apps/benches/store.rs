@@ -7,7 +7,7 @@
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use offpath_apps::kv::{Placement, Spread};
-use offpath_profile::{Library, Request};
+use offpath_profile::{Library, SystemRequest};
 use offpath_quantity::Time;
 use offpath_route::Router;
 use std::hint::black_box;
@@ -18,7 +18,7 @@ use std::time::Instant;
 mod common;
 
 fn router() -> Arc<Router> {
-    let request = Request { device: "bluefield2", ..Request::default() };
+    let request = SystemRequest { device: "bluefield2", ..SystemRequest::default() };
     let system = Library::builtin().load(&request).expect("a shipped profile loads");
     Arc::new(Router::new(&system).expect("a shipped profile has routes"))
 }

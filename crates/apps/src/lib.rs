@@ -1,8 +1,8 @@
-//! Complete systems, written once to the [fabric](offpath_fabric) and run in every world.
+//! Complete systems, written once to the [fabric](offpath_fabric) and run in every backend.
 //!
 //! Each is a folder that says everything of itself by the trait [`System`](system::System): [`kv`] is a
 //! disaggregated key-value store, [`replog`] a replicated log. [`Shipped`] lists them, and planning, running,
-//! serving and [`torture`] find them there. No module knows its world: where an optional part of a platform
+//! serving and [`torture`] find them there. No module knows its backend: where an optional part of a platform
 //! is missing, the alternative that needs it is refused by a named error and never emulated.
 #![allow(async_fn_in_trait, reason = "futures are !Send by contract, so no caller needs the bound")]
 
@@ -42,25 +42,25 @@ mod tests {
         text
     }
 
-    fn bugs(about: &About, planted: &[impl Debug]) {
-        assert_eq!(about.bugs, planted.iter().map(kebab).collect::<Vec<_>>(), "{}", about.name);
+    fn bugs(about: &About, injected_bug: &[impl Debug]) {
+        assert_eq!(about.bugs, injected_bug.iter().map(kebab).collect::<Vec<_>>(), "{}", about.name);
     }
 
     #[test]
     fn what_is_declared_is_what_the_code_has() {
-        bugs(&kv::ABOUT, &kv::Planted::ALL);
-        bugs(&replog::ABOUT, &replog::Planted::ALL);
+        bugs(&kv::ABOUT, &kv::StoreBug::ALL);
+        bugs(&replog::ABOUT, &replog::LogBug::ALL);
         let labels = kv::Placement::ALL.map(kv::Placement::label);
         assert_eq!(labels, ["A1", "A2", "A3", "A4", "A5-read", "A5-send"]);
         assert!(labels.into_iter().eq(kv::ABOUT.labels()));
-        let labels = replog::Alternative::ALL.map(replog::Alternative::label);
+        let labels = replog::LogAlternative::ALL.map(replog::LogAlternative::label);
         assert_eq!(labels, ["A1", "A2", "A3", "A2+A3"]);
         assert!(labels.into_iter().eq(replog::ABOUT.labels()));
     }
 
     #[test]
     fn declarations_are_sound() {
-        let page = include_str!("../../../docs/coded-applications.md");
+        let page = include_str!("../../../docs/applications.md");
         for about in Shipped::all() {
             for key in about.keys {
                 let row = |line: &&str| line.starts_with('|') && line.contains(&format!("`{}`", key.name));

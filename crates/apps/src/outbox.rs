@@ -19,7 +19,7 @@ pub(crate) struct Outbox<F: Fabric> {
     sent: Cell<u64>,
     /// Messages that are known to have left.
     left: Cell<u64>,
-    signals: RefCell<VecDeque<(u64, F::Ticket)>>,
+    signals: RefCell<VecDeque<(u64, F::CompletionFuture)>>,
 }
 
 impl<F: Fabric> Outbox<F> {
@@ -50,9 +50,9 @@ impl<F: Fabric> Outbox<F> {
         while number >= self.left.get() + SLOTS {
             let next = self.signals.borrow_mut().pop_front();
             match next {
-                Some((upto, ticket)) => {
+                Some((upto, completion)) => {
                     // A failed send has left too: its buffer is the application's again.
-                    let _ = ticket.await;
+                    let _ = completion.await;
                     self.left.set(self.left.get().max(upto));
                 }
                 // Another task waits for the one signal there is.
@@ -67,8 +67,8 @@ impl<F: Fabric> Outbox<F> {
             None => WorkRequest::send(local),
         };
         if number % SIGNALED_EVERY == SIGNALED_EVERY - 1 {
-            let ticket = self.queue_pair.post(request)?;
-            self.signals.borrow_mut().push_back((number + 1, ticket));
+            let completion = self.queue_pair.post(request)?;
+            self.signals.borrow_mut().push_back((number + 1, completion));
         } else {
             // The slot is the fabric's until a later completion; nobody asks for its result.
             drop(self.queue_pair.post(request.unsignaled())?);

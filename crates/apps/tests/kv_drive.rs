@@ -4,13 +4,14 @@ mod common;
 
 use offpath_apps::Stop;
 use offpath_apps::kv::{
-    self, DriveError, Home, KvError, Load, Options, Placement, Report, Served, Shared, Spread,
+    self, ClientLoad, ClientReport, DriveError, DriveState, Home, KvError, Placement, Served, Spread,
+    StoreConfig,
 };
-use offpath_fabric::local::{Clock, Local, LocalFabric};
-use offpath_fabric::{Fabric, Role, World};
+use offpath_fabric::local::{Local, LocalClock, LocalFabric};
+use offpath_fabric::{Backend, Fabric, Role};
 use offpath_quantity::Time;
-use offpath_twin::{TwinFabric, TwinWorld};
-use offpath_workload::{Operation, Workload};
+use offpath_twin::{TwinBackend, TwinFabric};
+use offpath_workload::{ClientOperation, Workload};
 use std::collections::BTreeMap;
 
 fn shipped(letter: char) -> Workload {
@@ -20,8 +21,8 @@ fn shipped(letter: char) -> Workload {
     Workload::load(path).expect("it is shipped").with_overrides(overrides).expect("it is a workload")
 }
 
-fn add_up(outcomes: Vec<offpath_fabric::Outcome<Result<Report, DriveError>>>) -> Report {
-    let mut all = Report::default();
+fn add_up(outcomes: Vec<offpath_fabric::Outcome<Result<ClientReport, DriveError>>>) -> ClientReport {
+    let mut all = ClientReport::default();
     for outcome in outcomes {
         if let Some(report) = outcome.end.finished() {
             all.add(&report.unwrap_or_else(|error| panic!("{}: {error}", outcome.name)));
@@ -30,7 +31,7 @@ fn add_up(outcomes: Vec<offpath_fabric::Outcome<Result<Report, DriveError>>>) ->
     all
 }
 
-fn judge(workload: &Workload, report: &Report) {
+fn assess(workload: &Workload, report: &ClientReport) {
     assert_eq!((report.wrong, report.absent, report.failed), (0, 0, 0), "{}", workload.file);
     assert_eq!(report.total(), 3 * 2000, "{}", workload.file);
     for (operation, count) in report.operations() {
@@ -43,31 +44,31 @@ fn judge(workload: &Workload, report: &Report) {
         let latency = report.latency(operation).expect("there were some");
         assert!(latency.p50 <= latency.p99 && latency.p99 <= latency.p999 && latency.p999 <= latency.max);
     }
-    assert_eq!(Operation::ALL.iter().filter(|kind| workload.mix.share(**kind) > 0.0).count(), {
+    assert_eq!(ClientOperation::ALL.iter().filter(|kind| workload.mix.share(**kind) > 0.0).count(), {
         report.operations().count()
     });
 }
 
 #[test]
-fn every_workload_without_scans_runs_in_every_world() {
+fn every_workload_without_scans_runs_in_every_backend() {
     for letter in ['a', 'b', 'c', 'd', 'f'] {
         for (placement, put_records) in [(Placement::HostOneSided, true), (Placement::SocCacheRead, false)] {
             let workload = shipped(letter);
-            let mut options = Options::of_workload(&workload).expect("it fits").placed(placement);
+            let mut options = StoreConfig::of_workload(&workload).expect("it fits").placed(placement);
             // Every client inserts as much as the workload says.
-            options = Options { layout: Options::sized(1300, 1000).layout, ..options };
+            options = StoreConfig { layout: StoreConfig::sized(1300, 1000).layout, ..options };
             if put_records {
                 options.preload = 0;
             }
-            let load = Load { put_records, ..Load::of_workload(workload.clone()) };
-            let local = Local::new(7).clock(Clock::Manual);
-            let run = local.run(kv::roles::<LocalFabric>(&options, &load, &Shared::new(3), None));
-            judge(&workload, &add_up(run.expect("the run ends").outcomes));
-            let twin = TwinWorld::on(common::router(), 7);
+            let load = ClientLoad { put_records, ..ClientLoad::of_workload(workload.clone()) };
+            let local = Local::new(7).clock(LocalClock::Manual);
+            let run = local.run(kv::roles::<LocalFabric>(&options, &load, &DriveState::new(3), None));
+            assess(&workload, &add_up(run.expect("the run ends").outcomes));
+            let twin = TwinBackend::on(common::router(), 7);
             let count: fn(&TwinFabric) -> u64 = |fabric| fabric.snapshot().events;
-            let run = twin.run(kv::roles(&options, &load, &Shared::new(3), Some(count)));
+            let run = twin.run(kv::roles(&options, &load, &DriveState::new(3), Some(count)));
             let report = add_up(run.expect("the run ends").outcomes);
-            judge(&workload, &report);
+            assess(&workload, &report);
             assert!(report.events_per_operation().is_some_and(|events| events > 1.0));
             assert!(report.per_second() > 1e5 && report.window > Time::ZERO);
         }
@@ -77,13 +78,14 @@ fn every_workload_without_scans_runs_in_every_world() {
 #[test]
 fn gets_are_spread_as_a_plan_says() {
     let workload = shipped('c');
-    let mut options = Options::of_workload(&workload).expect("it fits").placed(Placement::SplitOneSided);
+    let mut options = StoreConfig::of_workload(&workload).expect("it fits").placed(Placement::SplitOneSided);
     options.warm = 300;
     let shares = vec![(Placement::SocCacheRead, 0.76), (Placement::SocCacheSend, 0.24)];
-    let load = Load { spread: Spread::Shares(shares), ..Load::of_workload(workload.clone()) };
-    let run = Local::new(7).clock(Clock::Manual).run(kv::roles(&options, &load, &Shared::new(3), None));
+    let load = ClientLoad { spread: Spread::Shares(shares), ..ClientLoad::of_workload(workload.clone()) };
+    let run =
+        Local::new(7).clock(LocalClock::Manual).run(kv::roles(&options, &load, &DriveState::new(3), None));
     let report = add_up(run.expect("the run ends").outcomes);
-    judge(&workload, &report);
+    assess(&workload, &report);
     assert!((report.share(Placement::SocCacheRead) - 0.76).abs() < 0.02);
     assert_eq!(report.gets.values().sum::<u64>(), 6000);
     assert_eq!(report.share(Placement::SplitOneSided), 0.0);
@@ -95,17 +97,23 @@ fn gets_are_spread_as_a_plan_says() {
 fn gets_that_the_cache_served_are_counted() {
     let workload = shipped('c');
     let report = |warm: u64, put: Placement| {
-        let mut options = Options::of_workload(&workload).expect("it fits").placed(put);
+        let mut options = StoreConfig::of_workload(&workload).expect("it fits").placed(put);
         // So many that few of the records share a slot.
         options.layout.cache_slots = 1 << 16;
         options.warm = warm;
-        let load = Load::of_workload(workload.clone());
-        let run = Local::new(7).clock(Clock::Manual).run(kv::roles(&options, &load, &Shared::new(2), None));
+        let load = ClientLoad::of_workload(workload.clone());
+        let run = Local::new(7).clock(LocalClock::Manual).run(kv::roles(
+            &options,
+            &load,
+            &DriveState::new(2),
+            None,
+        ));
         add_up(run.expect("the run ends").outcomes)
     };
     for placement in [Placement::SocCacheRead, Placement::SocCacheSend] {
         let (full, empty) = (report(1000, placement), report(0, placement));
-        let ratio = |report: &Report| report.cache_hit_ratio(placement).expect("it looks into the cache");
+        let ratio =
+            |report: &ClientReport| report.cache_hit_ratio(placement).expect("it looks into the cache");
         assert!(ratio(&full) > 0.97, "{placement:?} {}", ratio(&full));
         // The card sees a key asked for only where it is asked: nobody fills a cache by READs.
         let filled = if placement.asks_the_card() { 0.05..0.95 } else { 0.0..0.001 };
@@ -117,27 +125,28 @@ fn gets_that_the_cache_served_are_counted() {
 
 #[test]
 fn what_cannot_run_is_refused_by_name() {
-    let of = |change: fn(&mut Load)| {
-        let mut load = Load::of_workload(shipped('c'));
+    let of = |change: fn(&mut ClientLoad)| {
+        let mut load = ClientLoad::of_workload(shipped('c'));
         change(&mut load);
         load.check().map_err(|error| error.to_string())
     };
-    let scans = Load::of_workload(shipped('e')).check().expect_err("it has scans").to_string();
+    let scans = ClientLoad::of_workload(shipped('e')).check().expect_err("it has scans").to_string();
     assert!(scans.contains("workloade") && scans.contains("scanproportion=0"), "{scans}");
     assert!(of(|load| load.sessions = 0).is_err_and(|error| error.contains("at least 1")));
     assert!(of(|load| load.operations = None).is_err_and(|error| error.contains("window")));
     let too_long = BTreeMap::from([("fieldlength".to_string(), "6554".to_string())]);
     let workload = shipped('c').with_overrides(too_long).expect("it is a workload");
-    assert!(matches!(Options::of_workload(&workload), Err(KvError::Shape { value: 65_540, .. })));
+    assert!(matches!(StoreConfig::of_workload(&workload), Err(KvError::Shape { value: 65_540, .. })));
 }
 
 #[test]
 fn a_run_of_another_home_is_refused() {
     let workload = shipped('c');
-    let options = Options::of_workload(&workload).expect("it fits").placed(Placement::HostOneSided);
+    let options = StoreConfig::of_workload(&workload).expect("it fits").placed(Placement::HostOneSided);
     let spread = Spread::Split(Placement::SocCacheSend, Placement::SplitOneSided);
-    let load = Load { spread, ..Load::of_workload(workload) };
-    let run = Local::new(7).clock(Clock::Manual).run(kv::roles(&options, &load, &Shared::new(2), None));
+    let load = ClientLoad { spread, ..ClientLoad::of_workload(workload) };
+    let run =
+        Local::new(7).clock(LocalClock::Manual).run(kv::roles(&options, &load, &DriveState::new(2), None));
     let run = run.expect("the run ends");
     for outcome in run.outcomes.into_iter().filter(|outcome| outcome.name.role == "client") {
         let refused = outcome.end.finished().expect("it ended").expect_err("it has no index on the card");
@@ -150,13 +159,13 @@ fn a_run_of_another_home_is_refused() {
 #[derive(Debug)]
 enum Part {
     Served(Served),
-    Drove(Report),
+    Drove(ClientReport),
 }
 
 #[test]
 fn servers_end_when_they_are_asked_to() {
     let workload = shipped('a');
-    let options = Options::of_workload(&workload).expect("it fits").placed(Placement::SocIndex);
+    let options = StoreConfig::of_workload(&workload).expect("it fits").placed(Placement::SocIndex);
     let stop = Stop::default();
     let server = |home: Home| {
         let (options, stop) = (options.clone(), stop.clone());
@@ -167,8 +176,8 @@ fn servers_end_when_they_are_asked_to() {
             }
         })
     };
-    let load = Load::of_workload(workload);
-    let (of_client, stopping, shared) = (options.clone(), stop.clone(), Shared::new(1));
+    let load = ClientLoad::of_workload(workload);
+    let (of_client, stopping, shared) = (options.clone(), stop.clone(), DriveState::new(1));
     let client = Role::new("client", 0, move |fabric: LocalFabric| {
         let (options, load, stop) = (of_client.clone(), load.clone(), stopping.clone());
         let shared = shared.clone();
@@ -180,7 +189,7 @@ fn servers_end_when_they_are_asked_to() {
         }
     });
     let roles = vec![server(Home::Host), server(Home::Soc), client];
-    let run = Local::new(3).clock(Clock::Manual).run(roles).expect("the run ends");
+    let run = Local::new(3).clock(LocalClock::Manual).run(roles).expect("the run ends");
     let parts: Vec<Part> = run
         .outcomes
         .into_iter()
@@ -193,6 +202,6 @@ fn servers_end_when_they_are_asked_to() {
         |kind| report.operations().find(|(operation, _)| *operation == kind).map_or(0, |(_, count)| count);
     // The card and four sessions connect to the host, the sessions to the card.
     assert_eq!((host.connections, soc.connections), (5, 4));
-    assert_eq!((soc.gets, soc.changes), (count(Operation::Read), count(Operation::Update)));
+    assert_eq!((soc.gets, soc.changes), (count(ClientOperation::Read), count(ClientOperation::Update)));
     assert_eq!((host.gets, host.changes), (0, 0));
 }

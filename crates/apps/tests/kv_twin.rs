@@ -5,12 +5,14 @@ mod common;
 #[path = "../benches/common/mod.rs"]
 mod store;
 
-use offpath_apps::kv::{self, Client, Key, Load, Placement, Report, Shared, Spread, value_of};
-use offpath_fabric::{Fabric, Role, World};
+use offpath_apps::kv::{
+    self, ClientLoad, ClientReport, DriveState, Placement, Spread, StoreClient, StoreKey, value_of,
+};
+use offpath_fabric::{Backend, Fabric, Role};
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{Demand, Operation as Routed, Router, Verb};
-use offpath_twin::world::{Observer, Recorded};
-use offpath_twin::{TwinFabric, TwinWorld};
+use offpath_route::{Demand, PathOperation as Routed, Router, Verb};
+use offpath_twin::backend::{Observer, Recorded};
+use offpath_twin::{TwinBackend, TwinFabric};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -34,10 +36,11 @@ fn recorded(router: &Arc<Router>, placement: Placement, gets: u64) -> Recorded {
     let client = move |fabric: TwinFabric| {
         let options = of_client.clone();
         async move {
-            let mut client = Client::connect(&fabric.labelled(label), &options).await.expect("it connects");
+            let mut client =
+                StoreClient::connect(&fabric.labelled(label), &options).await.expect("it connects");
             for get in 0..gets {
                 let key = get % RECORDS;
-                let got = client.get(Key::from_number(key)).await.expect("it is there");
+                let got = client.get(StoreKey::from_number(key)).await.expect("it is there");
                 assert_eq!(got, Some(value_of(key, 0, 64)));
             }
         }
@@ -47,8 +50,8 @@ fn recorded(router: &Arc<Router>, placement: Placement, gets: u64) -> Recorded {
         Role::new("soc", 0, soc).in_background(),
         Role::new("client", 0, client),
     ];
-    let world = TwinWorld::on(router.clone(), 1).with_observer(&observer);
-    world.run(roles).expect("the run ends");
+    let backend = TwinBackend::on(router.clone(), 1).with_observer(&observer);
+    backend.run(roles).expect("the run ends");
     observer.end(label);
     observer.recorded().remove(&0).expect("it ended")
 }
@@ -106,36 +109,40 @@ fn listed(router: &Router, placement: Placement) -> BTreeMap<String, f64> {
 }
 
 #[test]
-fn the_coded_store_demands_what_its_step_lists_say() {
+fn the_implemented_store_demands_what_its_step_lists_say() {
     let router = common::router();
     for placement in Placement::ALL {
         let (few, many) = (recorded(&router, placement, 256), recorded(&router, placement, 256 + 1024));
-        let mut coded: BTreeMap<String, f64> = BTreeMap::new();
+        let mut implemented: BTreeMap<String, f64> = BTreeMap::new();
         for (station, moments) in &many.time {
             let before = few.time.get(station).map_or(0.0, |moments| moments.sum);
             let time = (moments.sum - before) / 1024.0;
             if time > 0.0 {
-                coded.insert(router.stations()[station.index()].name.clone(), time);
+                implemented.insert(router.stations()[station.index()].name.clone(), time);
             }
         }
         let listed = listed(&router, placement);
-        let names: Vec<&String> = coded.keys().collect();
+        let names: Vec<&String> = implemented.keys().collect();
         assert_eq!(names, listed.keys().collect::<Vec<_>>(), "{placement:?}");
         for (name, time) in &listed {
-            let error = coded[name] / time - 1.0;
-            assert!(error.abs() < 0.02, "{placement:?} {name}: {} ps coded, {time} ps listed", coded[name]);
+            let error = implemented[name] / time - 1.0;
+            assert!(
+                error.abs() < 0.02,
+                "{placement:?} {name}: {} ps implemented, {time} ps listed",
+                implemented[name]
+            );
         }
     }
 }
 
 /// What all clients see of uniform gets with 40 sessions each.
-fn reached(router: &Arc<Router>, placement: Placement, spread: Spread, window: Time) -> Report {
+fn reached(router: &Arc<Router>, placement: Placement, spread: Spread, window: Time) -> ClientReport {
     let load = store::load(store::gets(), 40, spread, window);
     store::run(router, &store::options(placement), &load)
 }
 
 #[test]
-fn the_coded_store_reaches_what_the_design_predicts() {
+fn the_implemented_store_reaches_what_the_design_predicts() {
     let router = common::router();
     // Predictions of the step lists in millions of gets a second, and how far they may be off.
     for (placement, predicted, tolerance) in [
@@ -192,9 +199,9 @@ fn clients_settle_again_when_the_load_doubles_or_halves() {
     let router = common::router();
     let (card, reads) = (Placement::SocCacheSend, Placement::SplitOneSided);
     let options = store::options(card);
-    let shared = Shared::new(CLIENTS);
+    let shared = DriveState::new(CLIENTS);
     shared.active.set(20);
-    let load = Load {
+    let load = ClientLoad {
         window: Some(Time::from_ms(1000)),
         ..store::load(store::workload_c(), 40, Spread::Split(card, reads), Time::ZERO)
     };
@@ -219,11 +226,11 @@ fn clients_settle_again_when_the_load_doubles_or_halves() {
                 phases.borrow_mut().push(windows);
             }
             shared.stop.ask();
-            Ok(Report::default())
+            Ok(ClientReport::default())
         }
     }));
-    let world = TwinWorld::on(router, 1).with_placement("load", "host");
-    world.run(roles).expect("the run ends");
+    let backend = TwinBackend::on(router, 1).with_placement("load", "host");
+    backend.run(roles).expect("the run ends");
     for (phase, windows) in ["20 sessions a client", "doubled", "halved"].iter().zip(seen.borrow().iter()) {
         let (settled, rate) = settling(windows);
         println!("{phase}: settled after {settled}, {:.2} M/s", rate / 1e6);

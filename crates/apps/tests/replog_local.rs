@@ -4,16 +4,21 @@
 mod common;
 
 use offpath_apps::replog::{
-    self, Alternative, Digestion, Load, Log, LogError, Options, Primary, Store, SyncPolicy, drive, entries,
+    self, DigestedStore, Digestion, Log, LogAlternative, LogConfig, LogError, Primary, SyncPolicy, WriteLoad,
+    drive, entries,
 };
-use offpath_fabric::local::{Clock, Local, LocalFabric};
-use offpath_fabric::{Fabric, File, FileError, FileMode, Role, RoleName, World};
+use offpath_fabric::local::{Local, LocalClock, LocalFabric};
+use offpath_fabric::{Backend, Fabric, File, FileError, FileMode, Role, RoleName};
 use offpath_quantity::{Bytes, Time};
 use offpath_twin::TwinFabric;
 use std::path::Path;
 
-fn alone() -> Options {
-    Options { chunk_bytes: 100, segment_bytes: 1000, ..Options::new(Alternative::HostWrites, Vec::new()) }
+fn alone() -> LogConfig {
+    LogConfig {
+        chunk_bytes: 100,
+        segment_bytes: 1000,
+        ..LogConfig::new(LogAlternative::HostWrites, Vec::new())
+    }
 }
 
 /// Runs one role on the files below `directory`.
@@ -21,8 +26,8 @@ fn on_files<T: 'static, Fut: Future<Output = T> + 'static>(
     directory: &Path,
     role: impl Fn(LocalFabric) -> Fut + 'static,
 ) -> T {
-    let world = Local::new(1).clock(Clock::Manual).directory(directory);
-    let run = world.run(vec![Role::new("host", 0, role)]).expect("the run ends");
+    let backend = Local::new(1).clock(LocalClock::Manual).directory(directory);
+    let run = backend.run(vec![Role::new("host", 0, role)]).expect("the run ends");
     let ended = run.outcomes.into_iter().next().and_then(|outcome| outcome.end.finished());
     ended.expect("the role ended")
 }
@@ -132,7 +137,7 @@ fn a_second_writer_is_refused() {
 
 #[test]
 fn options_that_cannot_be_are_refused() {
-    let refusal = |options: Options| {
+    let refusal = |options: LogConfig| {
         let directory = tempfile::tempdir().expect("a directory");
         on_files(directory.path(), move |fabric| {
             let options = options.clone();
@@ -140,20 +145,20 @@ fn options_that_cannot_be_are_refused() {
         })
     };
     for options in [
-        Options { chunk_bytes: 0, ..alone() },
-        Options { slots: 65, ..alone() },
-        Options { card_share_percent: Some(101), ..alone() },
+        LogConfig { chunk_bytes: 0, ..alone() },
+        LogConfig { slots: 65, ..alone() },
+        LogConfig { card_share_percent: Some(101), ..alone() },
     ] {
         assert!(matches!(refusal(options), LogError::Shape { .. }));
     }
-    let lossy = Options { digestion: Digestion::Keep, sync: SyncPolicy::Every(2), ..alone() };
+    let lossy = LogConfig { digestion: Digestion::Keep, sync: SyncPolicy::Every(2), ..alone() };
     assert_eq!(refusal(lossy), LogError::DigestionNeedsSync);
 }
 
 #[test]
 fn digestion_goes_on_after_a_restart_and_the_log_is_truncated_behind_it() {
     let directory = tempfile::tempdir().expect("a directory");
-    let options = || Options { digestion: Digestion::Truncate, ..alone() };
+    let options = || LogConfig { digestion: Digestion::Truncate, ..alone() };
     for round in 0..3u64 {
         on_files(directory.path(), move |fabric| async move {
             let primary = Primary::open(&fabric, &options()).await.expect("it opens");
@@ -179,8 +184,8 @@ fn digestion_goes_on_after_a_restart_and_the_log_is_truncated_behind_it() {
                 Err(LogError::Truncated { sequence: 1, first: primary.first() })
             );
             let one: Vec<u8> = (0..60).flat_map(|write| vec![write as u8; 250]).collect();
-            assert_eq!(Store::read(&fabric, "one", 0, 20_000).await, Ok(one));
-            assert_eq!(Store::read(&fabric, "two", 0, 20_000).await, Ok(vec![59; 250]));
+            assert_eq!(DigestedStore::read(&fabric, "one", 0, 20_000).await, Ok(one));
+            assert_eq!(DigestedStore::read(&fabric, "two", 0, 20_000).await, Ok(vec![59; 250]));
         });
     }
     // Whoever does not digest would miss what was removed.
@@ -193,7 +198,7 @@ fn digestion_goes_on_after_a_restart_and_the_log_is_truncated_behind_it() {
 fn a_store_of_many_files_keeps_few_of_them_open() {
     let directory = tempfile::tempdir().expect("a directory");
     let below = directory.path().to_path_buf();
-    let options = || Options { digestion: Digestion::Truncate, ..alone() };
+    let options = || LogConfig { digestion: Digestion::Truncate, ..alone() };
     let open = on_files(directory.path(), move |fabric| {
         let below = below.clone();
         async move {
@@ -223,7 +228,7 @@ fn a_store_of_many_files_keeps_few_of_them_open() {
 #[test]
 fn an_idle_digester_hears_of_the_next_write() {
     let directory = tempfile::tempdir().expect("a directory");
-    let options = Options { digestion: Digestion::Keep, ..alone() };
+    let options = LogConfig { digestion: Digestion::Keep, ..alone() };
     on_files(directory.path(), move |fabric| {
         let options = options.clone();
         async move {
@@ -241,16 +246,16 @@ fn an_idle_digester_hears_of_the_next_write() {
 #[test]
 fn a_load_on_real_files_ends_and_every_replica_has_it() {
     let directory = tempfile::tempdir().expect("a directory");
-    let options = Options {
+    let options = LogConfig {
         chunk_bytes: 4096,
         segment_bytes: 1 << 16,
         digestion: Digestion::Keep,
-        ..Options::new(
-            Alternative::CardPullsByEngine,
+        ..LogConfig::new(
+            LogAlternative::CardPullsByEngine,
             vec![RoleName::new("backup", 0), RoleName::new("backup", 1)],
         )
     };
-    let load = Load { sessions: 4, writes: 4, bytes: 20_000, compressible_percent: 50 };
+    let load = WriteLoad { sessions: 4, writes: 4, bytes: 20_000, compressible_percent: 50 };
     let [of_first, of_second, of_card] = [options.clone(), options.clone(), options.clone()];
     let below = directory.path().to_path_buf();
     let host = Role::new("host", 0, move |fabric: LocalFabric| {
@@ -273,7 +278,7 @@ fn a_load_on_real_files_ends_and_every_replica_has_it() {
         }
     });
     let none = |ended: Result<(), LogError>| ended.map(|()| None);
-    let backup = move |options: Options| {
+    let backup = move |options: LogConfig| {
         move |fabric| {
             let options = options.clone();
             async move { none(replog::backup(fabric, options).await) }
@@ -330,10 +335,10 @@ fn copy_role(directory: &Path, from: &str, to: &str) {
 #[test]
 fn a_primary_without_its_files_is_refused_and_goes_on_with_those_of_a_backup() {
     let directory = tempfile::tempdir().expect("a directory");
-    let options = || Options {
+    let options = || LogConfig {
         chunk_bytes: 100,
         segment_bytes: 1000,
-        ..Options::new(Alternative::HostWrites, vec![RoleName::new("backup", 0)])
+        ..LogConfig::new(LogAlternative::HostWrites, vec![RoleName::new("backup", 0)])
     };
     let written = |writes: u8| {
         let host = Role::new("host", 0, move |fabric: LocalFabric| async move {
@@ -346,8 +351,8 @@ fn a_primary_without_its_files_is_refused_and_goes_on_with_those_of_a_backup() {
         let backup = Role::new("backup", 0, move |fabric: LocalFabric| async move {
             replog::backup(fabric, options()).await.map(|()| 0)
         });
-        let world = Local::new(1).directory(directory.path());
-        let run = world.run(vec![host, backup.in_background()]).expect("the run ends");
+        let backend = Local::new(1).directory(directory.path());
+        let run = backend.run(vec![host, backup.in_background()]).expect("the run ends");
         run.outcomes[0].end.clone().finished().expect("the primary ended")
     };
     let lose = || std::fs::remove_dir_all(directory.path().join("host-0")).expect("it is removed");
@@ -392,16 +397,17 @@ fn a_full_disk_of_the_primary_is_named_and_costs_nothing_acknowledged() {
             assert_eq!(kept, acknowledged);
         }
     });
-    let world = offpath_twin::TwinWorld::on(common::router(), 1).with_file_capacity("host", Bytes::new(4321));
-    world.run(vec![host]).expect("the run ends");
+    let backend =
+        offpath_twin::TwinBackend::on(common::router(), 1).with_file_capacity("host", Bytes::new(4321));
+    backend.run(vec![host]).expect("the run ends");
 }
 
 #[test]
 fn a_backup_with_a_full_disk_ends_with_its_error_and_goes_on_once_there_is_room() {
-    let options = Options {
+    let options = LogConfig {
         chunk_bytes: 100,
         segment_bytes: 1000,
-        ..Options::new(Alternative::HostWrites, vec![RoleName::new("backup", 0)])
+        ..LogConfig::new(LogAlternative::HostWrites, vec![RoleName::new("backup", 0)])
     };
     let of_backup = options.clone();
     let backup = Role::new("backup", 0, move |fabric: TwinFabric| {
@@ -428,9 +434,9 @@ fn a_backup_with_a_full_disk_ends_with_its_error_and_goes_on_once_there_is_room(
             Ok(())
         }
     });
-    let world =
-        offpath_twin::TwinWorld::on(common::router(), 1).with_file_capacity("backup", Bytes::new(4000));
-    let run = world.run(vec![host, backup.in_background()]).expect("the run ends");
+    let backend =
+        offpath_twin::TwinBackend::on(common::router(), 1).with_file_capacity("backup", Bytes::new(4000));
+    let run = backend.run(vec![host, backup.in_background()]).expect("the run ends");
     assert_eq!(run.outcomes[0].end.clone().finished(), Some(Ok(())));
 }
 
@@ -438,10 +444,10 @@ fn a_backup_with_a_full_disk_ends_with_its_error_and_goes_on_once_there_is_room(
 fn a_backup_that_lost_its_files_gets_the_log_from_the_one_before_it_without_a_write() {
     let directory = tempfile::tempdir().expect("a directory");
     let chain = || vec![RoleName::new("backup", 0), RoleName::new("backup", 1)];
-    let options = move || Options {
+    let options = move || LogConfig {
         chunk_bytes: 100,
         segment_bytes: 1000,
-        ..Options::new(Alternative::HostWrites, chain())
+        ..LogConfig::new(LogAlternative::HostWrites, chain())
     };
     let write = |writes: u8| {
         let host = Role::new("host", 0, move |fabric: LocalFabric| async move {
@@ -459,16 +465,16 @@ fn a_backup_that_lost_its_files_gets_the_log_from_the_one_before_it_without_a_wr
             });
             role.in_background()
         };
-        let world = Local::new(1).clock(Clock::Manual).directory(directory.path());
-        let run = world.run(vec![host, backup(0), backup(1)]).expect("the run ends");
+        let backend = Local::new(1).clock(LocalClock::Manual).directory(directory.path());
+        let run = backend.run(vec![host, backup(0), backup(1)]).expect("the run ends");
         run.outcomes[0].end.clone().finished().expect("the primary ended")
     };
     let log_of = |index: u32| {
         let role = Role::new("backup", index, move |fabric: LocalFabric| async move {
             entries(&Log::files(&fabric).await.expect("it has files"))
         });
-        let world = Local::new(1).clock(Clock::Manual).directory(directory.path());
-        let run = world.run(vec![role]).expect("the run ends");
+        let backend = Local::new(1).clock(LocalClock::Manual).directory(directory.path());
+        let run = backend.run(vec![role]).expect("the run ends");
         run.outcomes.into_iter().next().and_then(|outcome| outcome.end.finished()).expect("it ended")
     };
     // Each learns of the first incarnation before there is an entry, too.

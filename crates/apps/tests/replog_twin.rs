@@ -3,25 +3,25 @@
 
 mod common;
 
-use offpath_apps::replog::{self, Alternative, Costs, Driven, Load, Options, drive};
-use offpath_fabric::{Fabric, Role, RoleName, Work, World};
+use offpath_apps::replog::{self, Driven, LogAlternative, LogConfig, LogCosts, WriteLoad, drive};
+use offpath_fabric::{Backend, Fabric, Role, RoleName, Work};
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{Demand, Operation as Routed, Router, Verb};
-use offpath_twin::world::{Observer, Recorded};
-use offpath_twin::{TwinFabric, TwinWorld};
+use offpath_route::{Demand, PathOperation as Routed, Router, Verb};
+use offpath_twin::backend::{Observer, Recorded};
+use offpath_twin::{TwinBackend, TwinFabric};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The chunk of the design.
 const CHUNK: u64 = 256 * 1024;
 
-fn options(alternative: Alternative) -> Options {
-    Options { compress: false, ..Options::new(alternative, vec![RoleName::new("backup", 0)]) }
+fn options(alternative: LogAlternative) -> LogConfig {
+    LogConfig { compress: false, ..LogConfig::new(alternative, vec![RoleName::new("backup", 0)]) }
 }
 
 /// The backup and the card, labelled where demands are recorded.
 fn others(
-    options: &Options,
+    options: &LogConfig,
     label: impl Fn(TwinFabric) -> TwinFabric + Clone + 'static,
 ) -> Vec<Role<TwinFabric, Option<Driven>>> {
     let (of_backup, of_card, other) = (options.clone(), options.clone(), label.clone());
@@ -45,7 +45,7 @@ fn others(
 }
 
 /// What `chunks` chunks demand in all, set-up included.
-fn recorded(router: &Arc<Router>, options: &Options, chunks: u64) -> Recorded {
+fn recorded(router: &Arc<Router>, options: &LogConfig, chunks: u64) -> Recorded {
     let observer = Observer::new();
     let label = observer.begin(0);
     let mut roles = others(options, move |fabric| fabric.labelled(label));
@@ -53,23 +53,23 @@ fn recorded(router: &Arc<Router>, options: &Options, chunks: u64) -> Recorded {
     roles.push(Role::new("host", 0, move |fabric: TwinFabric| {
         let options = of_host.clone();
         async move {
-            let load = Load { sessions: 1, writes: chunks, bytes: CHUNK, compressible_percent: 0 };
+            let load = WriteLoad { sessions: 1, writes: chunks, bytes: CHUNK, compressible_percent: 0 };
             let driven = drive(&fabric.labelled(label), &options, &load).await.expect("it writes");
             // The same end for every number of chunks, so that keeping connections up costs the same.
             fabric.sleep_until(Time::from_ms(20)).await;
             Some(driven)
         }
     }));
-    TwinWorld::on(router.clone(), 1).with_observer(&observer).run(roles).expect("the run ends");
+    TwinBackend::on(router.clone(), 1).with_observer(&observer).run(roles).expect("the run ends");
     observer.end(label);
     observer.recorded().remove(&0).expect("it ended")
 }
 
 /// The demand of the design's step lists: the verbs that carry the chunk.
-fn listed(router: &Router, alternative: Alternative) -> BTreeMap<String, f64> {
+fn listed(router: &Router, alternative: LogAlternative) -> BTreeMap<String, f64> {
     let steps: &[(Verb, &str)] = match alternative {
-        Alternative::CardPullsByRead => &[(Verb::Read, "soc-host"), (Verb::Write, "soc-backup")],
-        Alternative::CardPullsByEngine => &[(Verb::Read, "soc-host-dma"), (Verb::Write, "soc-backup")],
+        LogAlternative::CardPullsByRead => &[(Verb::Read, "soc-host"), (Verb::Write, "soc-backup")],
+        LogAlternative::CardPullsByEngine => &[(Verb::Read, "soc-host-dma"), (Verb::Write, "soc-backup")],
         _ => &[(Verb::Write, "host-backup")],
     };
     let mut demand = Demand::default();
@@ -83,29 +83,31 @@ fn listed(router: &Router, alternative: Alternative) -> BTreeMap<String, f64> {
 }
 
 #[test]
-fn the_coded_log_demands_what_its_step_lists_say() {
+fn the_implemented_log_demands_what_its_step_lists_say() {
     let router = common::router();
-    for alternative in [Alternative::CardPullsByRead, Alternative::CardPullsByEngine, Alternative::HostWrites]
+    for alternative in
+        [LogAlternative::CardPullsByRead, LogAlternative::CardPullsByEngine, LogAlternative::HostWrites]
     {
         let options = options(alternative);
         let (few, many) = (recorded(&router, &options, 4), recorded(&router, &options, 4 + 64));
-        let mut coded: BTreeMap<String, f64> = BTreeMap::new();
+        let mut implemented: BTreeMap<String, f64> = BTreeMap::new();
         for (station, moments) in &many.time {
             let before = few.time.get(station).map_or(0.0, |moments| moments.sum);
-            coded.insert(router.stations()[station.index()].name.clone(), (moments.sum - before) / 64.0);
+            implemented
+                .insert(router.stations()[station.index()].name.clone(), (moments.sum - before) / 64.0);
         }
         let listed = listed(&router, alternative);
-        assert!(listed.keys().all(|name| coded.contains_key(name)), "{alternative:?}");
-        for (name, time) in &coded {
+        assert!(listed.keys().all(|name| implemented.contains_key(name)), "{alternative:?}");
+        for (name, time) in &implemented {
             let step = listed.get(name).copied().unwrap_or(0.0);
-            println!("{alternative:?} {name}: {time:.0} ps coded, {step:.0} ps listed");
+            println!("{alternative:?} {name}: {time:.0} ps implemented, {step:.0} ps listed");
             // Beside the chunk go a header of 32 B, a notice of 24 B and acknowledgements without payload.
             // What carries bytes is 0.05% busier with the header, and a few packets longer: 12 ns hold 8
             // of 24 B at the slowest link. Processors post and poll each message, and each keeps a
-            // context or a bank while it is acknowledged; neither binds.
+            // in-flight slot or a bank while it is acknowledged; neither binds.
             let more = match name.rsplit('.').next() {
                 Some("cpu") => 600e3,
-                Some(part) if part.starts_with("contexts") => 3600e3,
+                Some(part) if part.starts_with("inflight_slots") => 3600e3,
                 Some("banks") => 200e3,
                 _ => 12e3 + 0.0005 * step,
             };
@@ -118,7 +120,7 @@ fn the_coded_log_demands_what_its_step_lists_say() {
 }
 
 /// A load on the log of a host whose processor also does `busy` tasks of endless work.
-fn driven(router: &Arc<Router>, options: &Options, load: Load, busy: u32) -> Driven {
+fn driven(router: &Arc<Router>, options: &LogConfig, load: WriteLoad, busy: u32) -> Driven {
     let mut roles = others(options, |fabric| fabric);
     let of_host = options.clone();
     roles.push(Role::new("host", 0, move |fabric: TwinFabric| {
@@ -138,28 +140,28 @@ fn driven(router: &Arc<Router>, options: &Options, load: Load, busy: u32) -> Dri
         None
     });
     roles.push(neighbour.in_background());
-    let world = TwinWorld::on(router.clone(), 1).with_placement("neighbour", "host");
-    let run = world.run(roles).expect("the run ends");
+    let backend = TwinBackend::on(router.clone(), 1).with_placement("neighbour", "host");
+    let run = backend.run(roles).expect("the run ends");
     run.outcomes.into_iter().find_map(|outcome| outcome.end.finished().flatten()).expect("the host ended")
 }
 
 /// Many clients of one chunk each.
-const MANY: Load = Load { sessions: 16, writes: 32, bytes: CHUNK, compressible_percent: 0 };
+const MANY: WriteLoad = WriteLoad { sessions: 16, writes: 32, bytes: CHUNK, compressible_percent: 0 };
 
 fn gbits_per_second(driven: &Driven) -> f64 {
     driven.bits_per_second / 1e9
 }
 
 #[test]
-fn the_coded_log_reaches_what_the_design_predicts() {
+fn the_implemented_log_reaches_what_the_design_predicts() {
     let router = common::router();
     // What the plan of the step lists gives for each alternative alone, in Gbit/s.
     for (alternative, predicted) in [
-        (Alternative::CardPullsByRead, 115.0),
-        (Alternative::CardPullsByEngine, 133.0),
-        (Alternative::HostWrites, 191.0),
+        (LogAlternative::CardPullsByRead, 115.0),
+        (LogAlternative::CardPullsByEngine, 133.0),
+        (LogAlternative::HostWrites, 191.0),
     ] {
-        let options = Options { slots: 16, ..options(alternative) };
+        let options = LogConfig { slots: 16, ..options(alternative) };
         let driven = driven(&router, &options, MANY, 0);
         let rate = gbits_per_second(&driven);
         println!("{alternative:?}: {rate:.1} Gbit/s, the plan says {predicted}");
@@ -172,7 +174,7 @@ fn the_coded_log_reaches_what_the_design_predicts() {
 fn card_and_host_together_beat_the_card() {
     let router = common::router();
     let rate = |alternative, slots, share| {
-        let options = Options { slots, card_share_percent: share, ..options(alternative) };
+        let options = LogConfig { slots, card_share_percent: share, ..options(alternative) };
         let driven = driven(&router, &options, MANY, 0);
         let rate = gbits_per_second(&driven);
         println!(
@@ -181,15 +183,15 @@ fn card_and_host_together_beat_the_card() {
         );
         (rate, driven.by_card, driven.by_card + driven.by_host)
     };
-    let (alone, ..) = rate(Alternative::CardPullsByEngine, 16, None);
-    let (greedy, by_card, all) = rate(Alternative::EngineAndHost, 8, None);
+    let (alone, ..) = rate(LogAlternative::CardPullsByEngine, 16, None);
+    let (greedy, by_card, all) = rate(LogAlternative::EngineAndHost, 8, None);
     assert!(
         greedy > alone && by_card > 0 && by_card < all,
         "{greedy:.1} Gbit/s, {alone:.1} by the card alone"
     );
     let mut before = f64::INFINITY;
     for share in [25, 50, 75] {
-        let (planned, by_card, all) = rate(Alternative::EngineAndHost, 16, Some(share));
+        let (planned, by_card, all) = rate(LogAlternative::EngineAndHost, 16, Some(share));
         assert_eq!(by_card, all * u64::from(share) / 100);
         assert!(
             planned > alone && planned < before * 1.05,
@@ -201,7 +203,7 @@ fn card_and_host_together_beat_the_card() {
 
 /// Costs of a core that appends 4 GB and compresses 1 GB a second: of the order of a memory copy and of
 /// LZ4. The twin charges what it is told; nothing published gives them for this host.
-const COSTS: Costs = Costs {
+const COSTS: LogCosts = LogCosts {
     file_bytes_per_second: 4_000_000_000,
     compress_bytes_per_second: 1_000_000_000,
     sync: Time::ZERO,
@@ -210,10 +212,15 @@ const COSTS: Costs = Costs {
 #[test]
 fn the_hosts_time_is_told_by_part() {
     let router = common::router();
-    let load = Load { sessions: 1, writes: 4, bytes: 8 << 20, compressible_percent: 50 };
+    let load = WriteLoad { sessions: 1, writes: 4, bytes: 8 << 20, compressible_percent: 50 };
     let parts = |alternative, compress| {
-        let options =
-            Options { costs: COSTS, slots: 32, compress, host_compresses: compress, ..options(alternative) };
+        let options = LogConfig {
+            costs: COSTS,
+            slots: 32,
+            compress,
+            host_compresses: compress,
+            ..options(alternative)
+        };
         let driven = driven(&router, &options, load, 0);
         let parts = driven.parts;
         let each = |time: Time| time.ps() as f64 / 1e6 / load.writes as f64;
@@ -229,7 +236,7 @@ fn the_hosts_time_is_told_by_part() {
         parts
     };
     let [a1, a2, a3] =
-        [Alternative::CardPullsByRead, Alternative::CardPullsByEngine, Alternative::HostWrites]
+        [LogAlternative::CardPullsByRead, LogAlternative::CardPullsByEngine, LogAlternative::HostWrites]
             .map(|one| parts(one, false));
     // The file system's part is what it was told to cost, whoever carries the chunks.
     for one in [a1, a2, a3] {
@@ -240,7 +247,7 @@ fn the_hosts_time_is_told_by_part() {
     // One hop less is less to wait for (wei2023 §5.1, W240).
     assert!(a3.wait < a2.wait && a3.wait < a1.wait);
     let [by_card, by_host] =
-        [Alternative::CardPullsByEngine, Alternative::HostWrites].map(|one| parts(one, true));
+        [LogAlternative::CardPullsByEngine, LogAlternative::HostWrites].map(|one| parts(one, true));
     assert_eq!(by_card.compression, Time::ZERO);
     assert!(by_host.compression >= Time::from_ps(load.writes * load.bytes * 1000));
 }
@@ -250,16 +257,16 @@ fn a_busy_host_slows_the_host_more_than_the_card() {
     let router = common::router();
     let rate = |alternative, busy| {
         // A log has one writer: its appends alone would bind long before the cores do.
-        let costs = Costs { file_bytes_per_second: 0, ..COSTS };
+        let costs = LogCosts { file_bytes_per_second: 0, ..COSTS };
         let options =
-            Options { costs, slots: 16, compress: true, host_compresses: true, ..options(alternative) };
-        let load = Load { compressible_percent: 50, ..MANY };
+            LogConfig { costs, slots: 16, compress: true, host_compresses: true, ..options(alternative) };
+        let load = WriteLoad { compressible_percent: 50, ..MANY };
         let rate = gbits_per_second(&driven(&router, &options, load, busy));
         println!("{alternative:?}, {busy} busy tasks: {rate:.1} Gbit/s");
         rate
     };
     // Five runnable tasks for each core.
-    let [card, host] =
-        [Alternative::CardPullsByEngine, Alternative::HostWrites].map(|one| rate(one, 120) / rate(one, 0));
+    let [card, host] = [LogAlternative::CardPullsByEngine, LogAlternative::HostWrites]
+        .map(|one| rate(one, 120) / rate(one, 0));
     assert!(card < 1.0 && host < card, "the card keeps {card:.2} of its throughput, the host {host:.2}");
 }

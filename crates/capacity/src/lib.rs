@@ -1,34 +1,34 @@
 //! The mix of activities that stations can carry.
 //!
 //! An *activity* is one way to serve a request (an alternative of a design). It takes time at
-//! *stations*, operations of *pools*, and amounts of named *resources*. A [`Problem`] holds these
-//! and answers an [`Objective`]: the greatest throughput, the least cost at a load, the greatest
+//! *stations*, operations of *pools*, and amounts of named *resources*. A [`MixProblem`] holds these
+//! and answers an [`MixObjective`]: the greatest throughput, the least cost at a load, the greatest
 //! total at fixed shares, or the greedy filling in a given order. A [`Solution`] gives the rates,
 //! what binds, and what relaxing each binding constraint would bring.
 //!
 //! The model is one of flows: it knows demands and capacities, not queues or latencies. A station
 //! may be filled to 100%, where a real queue would grow without end.
 //!
-//! Two ways to serve a lookup compete for the read contexts of a card, or use its cores instead:
+//! Two ways to serve a lookup compete for the read in-flight slots of a card, or use its cores instead:
 //!
 //! ```
-//! use offpath_capacity::{Activity, Objective, Problem, Station};
-//! let problem = Problem {
-//!     stations: vec![Station::new("contexts", 140.0), Station::new("soc cores", 8.0)],
+//! use offpath_capacity::{Activity, MixObjective, MixProblem, CapacityStation};
+//! let problem = MixProblem {
+//!     stations: vec![CapacityStation::new("inflight_slots", 140.0), CapacityStation::new("soc cores", 8.0)],
 //!     activities: vec![
-//!         // One host read holds a context for 1.4 us, one SoC read for 1.0 us.
-//!         Activity::new("A4").demand("contexts", 1.4e-6 + 1.0e-6),
+//!         // One host read holds an in-flight slot for 1.4 us, one SoC read for 1.0 us.
+//!         Activity::new("A4").demand("inflight_slots", 1.4e-6 + 1.0e-6),
 //!         Activity::new("A5-send").demand("soc cores", 450e-9),
 //!     ],
-//!     ..Problem::default()
+//!     ..MixProblem::default()
 //! };
 //! let a4 = problem.alone("A4")?;
 //! let a5 = problem.alone("A5-send")?;
-//! let mix = problem.solve(&Objective::Throughput)?;
+//! let mix = problem.solve(&MixObjective::Throughput)?;
 //! assert!((a4.total / 1e6 - 58.33).abs() < 0.01);
 //! assert!((a5.total / 1e6 - 17.78).abs() < 0.01);
 //! assert!(mix.total > a4.total && mix.total > a5.total);
-//! assert_eq!(a4.binding[0].constraint.to_string(), "contexts");
+//! assert_eq!(a4.binding[0].constraint.to_string(), "inflight_slots");
 //! # Ok::<(), offpath_capacity::CapacityError>(())
 //! ```
 
@@ -43,17 +43,17 @@ pub use error::CapacityError;
 
 /// A resource that serves requests one after another with some number of servers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Station {
+pub struct CapacityStation {
     /// The name that demands refer to.
     pub name: String,
     /// Server-seconds per second: the number of servers times instances.
     pub capacity: f64,
 }
 
-impl Station {
+impl CapacityStation {
     /// A station of `capacity` server-seconds per second.
-    pub fn new(name: impl Into<String>, capacity: f64) -> Station {
-        Station { name: name.into(), capacity }
+    pub fn new(name: impl Into<String>, capacity: f64) -> CapacityStation {
+        CapacityStation { name: name.into(), capacity }
     }
 }
 
@@ -125,9 +125,9 @@ impl Activity {
 
 /// Stations, pools and limits, and the activities that share them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Problem {
+pub struct MixProblem {
     /// The stations, by unique name.
-    pub stations: Vec<Station>,
+    pub stations: Vec<CapacityStation>,
     /// The pools, by unique name.
     pub pools: Vec<Pool>,
     /// Side constraints: for each resource named here, `sum of amount * rate <= bound`.
@@ -148,7 +148,7 @@ pub enum Cost {
 
 /// What a mix is chosen for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Objective {
+pub enum MixObjective {
     /// The greatest sum of `weight * rate`.
     Throughput,
     /// The greatest sum of `weight * rate` where the rates sum to `load` requests per second.
@@ -219,7 +219,7 @@ pub struct Binding {
     /// for greedy mixes.
     pub shadow_price: Option<f64>,
     /// Gain of the objective, in percent of it, from 10% more of this constraint alone, found by
-    /// solving again. Only [`Problem::solve_with_gains`] fills it; `None` also where the objective
+    /// solving again. Only [`MixProblem::solve_with_gains`] fills it; `None` also where the objective
     /// or the bound is not positive, or where the problem has no solution with 10% more.
     pub gain_percent_for_10_percent_more: Option<f64>,
 }
@@ -233,7 +233,7 @@ pub struct Solution {
     pub total: f64,
     /// Each activity's part of the total; all zero where the total is.
     pub shares: BTreeMap<String, f64>,
-    /// The sum of `weight * rate`, or the cost for [`Objective::LeastCost`].
+    /// The sum of `weight * rate`, or the cost for [`MixObjective::LeastCost`].
     pub objective: f64,
     /// Whether this is the only optimal mix. Where it is not, the rates are one choice among equals.
     pub unique: bool,
@@ -243,29 +243,29 @@ pub struct Solution {
     pub utilization: BTreeMap<Constraint, f64>,
 }
 
-impl Problem {
+impl MixProblem {
     /// The best mix for `objective`.
     ///
     /// # Errors
     /// [`CapacityError`] where the problem is malformed, unbounded or infeasible, or where the
     /// objective names unknown activities or a load that no mix carries.
-    pub fn solve(&self, objective: &Objective) -> Result<Solution, CapacityError> {
+    pub fn solve(&self, objective: &MixObjective) -> Result<Solution, CapacityError> {
         mix::Form::new(self)?.solve(objective)
     }
 
-    /// As [`Problem::solve`], and solves again with 10% more of each binding constraint.
+    /// As [`MixProblem::solve`], and solves again with 10% more of each binding constraint.
     ///
     /// # Errors
-    /// As [`Problem::solve`].
-    pub fn solve_with_gains(&self, objective: &Objective) -> Result<Solution, CapacityError> {
+    /// As [`MixProblem::solve`].
+    pub fn solve_with_gains(&self, objective: &MixObjective) -> Result<Solution, CapacityError> {
         mix::Form::new(self)?.solve_with_gains(objective)
     }
 
     /// The greatest rate of one activity with all others at zero, in closed form.
     ///
     /// # Errors
-    /// As [`Problem::solve`].
+    /// As [`MixProblem::solve`].
     pub fn alone(&self, activity: &str) -> Result<Solution, CapacityError> {
-        self.solve(&Objective::Shares(BTreeMap::from([(activity.to_owned(), 1.0)])))
+        self.solve(&MixObjective::Shares(BTreeMap::from([(activity.to_owned(), 1.0)])))
     }
 }

@@ -454,25 +454,25 @@ mod tests {
     fn a_claim_is_checked_before_it_is_believed() {
         let rows = [row(&[1.0, 0.0], 1.0), row(&[0.0, 1.0], 1.0)];
         let open = || Face { held: vec![false; 2], absent: vec![false; 2] };
-        let judge = |objective: &[f64], claim: &Interior| polish(objective, &rows, &open(), claim, true);
-        let right = judge(&[1.0, 1.0], &claimed([true, true], [false, false])).expect("it is right");
+        let accepts = |objective: &[f64], claim: &Interior| polish(objective, &rows, &open(), claim, true);
+        let right = accepts(&[1.0, 1.0], &claimed([true, true], [false, false])).expect("it is right");
         near(&right.x, &[1.0, 1.0]);
         near(&right.price, &[1.0, 1.0]);
         // Feasible, and worse than the best.
-        assert!(judge(&[1.0, 1.0], &claimed([true, false], [false, true])).is_none());
-        assert!(judge(&[1.0, 1.0], &claimed([false, true], [true, false])).is_none());
+        assert!(accepts(&[1.0, 1.0], &claimed([true, false], [false, true])).is_none());
+        assert!(accepts(&[1.0, 1.0], &claimed([false, true], [true, false])).is_none());
         // Better, and not feasible: the second column is put above its bound.
         let mut beyond = claimed([true, false], [false, false]);
         beyond.x[1] = 2.0;
-        assert!(judge(&[1.0, 0.0], &beyond).is_none());
+        assert!(accepts(&[1.0, 0.0], &beyond).is_none());
         beyond.x[1] = -0.5;
-        assert!(judge(&[1.0, 0.0], &beyond).is_none());
+        assert!(accepts(&[1.0, 0.0], &beyond).is_none());
         beyond.x[1] = 0.5;
-        let any = judge(&[1.0, 0.0], &beyond).expect("any second value is as good");
+        let any = accepts(&[1.0, 0.0], &beyond).expect("any second value is as good");
         near(&any.x, &[1.0, 0.5]);
         assert_eq!(any.x_unique, [true, false]);
         // A row that is held although a loss would be spared without it has a price below zero.
-        assert!(judge(&[1.0, -1.0], &claimed([true, true], [false, false])).is_none());
+        assert!(accepts(&[1.0, -1.0], &claimed([true, true], [false, false])).is_none());
         // Rows that cannot be tight together.
         let both = [row(&[1.0, 0.0], 1.0), row(&[1.0, 0.0], 2.0)];
         assert!(polish(&[1.0, 0.0], &both, &open(), &claimed([true, true], [false, true]), true).is_none());

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::linear::{self, LinearRow, Outcome, TOLERANCE, dot};
-use crate::{Binding, CapacityError, Constraint, Cost, Objective, Problem, Solution};
+use crate::{Binding, CapacityError, Constraint, Cost, MixObjective, MixProblem, Solution};
 
 /// Rounding in sums of products, relative to their largest part.
 const ROUNDING: f64 = 1e-12;
@@ -67,7 +67,7 @@ struct Reach {
 type Prices = BTreeMap<Constraint, (f64, bool)>;
 
 impl Form {
-    pub(crate) fn new(problem: &Problem) -> Result<Form, CapacityError> {
+    pub(crate) fn new(problem: &MixProblem) -> Result<Form, CapacityError> {
         let count = problem.activities.len();
         if count == 0 {
             return Err(CapacityError::Empty);
@@ -171,26 +171,26 @@ impl Form {
         })
     }
 
-    pub(crate) fn solve(&self, objective: &Objective) -> Result<Solution, CapacityError> {
+    pub(crate) fn solve(&self, objective: &MixObjective) -> Result<Solution, CapacityError> {
         let ones = vec![1.0; self.names.len()];
         match objective {
-            Objective::Throughput if self.names.len() == 1 => self.along(&ones),
-            Objective::Throughput => self.best(&self.weights, 1.0, None),
-            Objective::ThroughputAtLoad { load } => {
+            MixObjective::Throughput if self.names.len() == 1 => self.along(&ones),
+            MixObjective::Throughput => self.best(&self.weights, 1.0, None),
+            MixObjective::ThroughputAtLoad { load } => {
                 self.best(&self.weights, 1.0, Some(self.check_load(*load)?))
             }
-            Objective::LeastCost { cost, load } => {
+            MixObjective::LeastCost { cost, load } => {
                 let costs = self.costs(cost)?;
                 self.best(&costs, -1.0, Some(self.check_load(*load)?))
             }
-            Objective::Shares(shares) => self.along(&self.direction(shares)?),
-            Objective::Greedy(order) => self.greedy(order),
+            MixObjective::Shares(shares) => self.along(&self.direction(shares)?),
+            MixObjective::Greedy(order) => self.greedy(order),
         }
     }
 
-    pub(crate) fn solve_with_gains(&self, objective: &Objective) -> Result<Solution, CapacityError> {
+    pub(crate) fn solve_with_gains(&self, objective: &MixObjective) -> Result<Solution, CapacityError> {
         let mut solution = self.solve(objective)?;
-        let saving = matches!(objective, Objective::LeastCost { .. });
+        let saving = matches!(objective, MixObjective::LeastCost { .. });
         for binding in &mut solution.binding {
             let Some((form, objective)) = self.with_10_percent_more(&binding.constraint, objective) else {
                 continue;
@@ -209,12 +209,12 @@ impl Form {
     fn with_10_percent_more(
         &self,
         constraint: &Constraint,
-        objective: &Objective,
-    ) -> Option<(Form, Objective)> {
+        objective: &MixObjective,
+    ) -> Option<(Form, MixObjective)> {
         let (mut form, mut objective) = (self.clone(), objective.clone());
         let capacity = match constraint {
             Constraint::Load => match &mut objective {
-                Objective::ThroughputAtLoad { load } | Objective::LeastCost { load, .. } => load,
+                MixObjective::ThroughputAtLoad { load } | MixObjective::LeastCost { load, .. } => load,
                 _ => return None,
             },
             Constraint::PoolShared(name) => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use offpath_capacity::{
-    Activity, CapacityError, Constraint, Cost, Objective, Pool, Problem, Solution, Station,
+    Activity, CapacityError, CapacityStation, Constraint, Cost, MixObjective, MixProblem, Pool, Solution,
 };
 
 mod common;
@@ -17,20 +17,20 @@ fn names(solution: &Solution) -> Vec<String> {
     solution.binding.iter().map(|binding| binding.constraint.to_string()).collect()
 }
 
-/// The card of the crate's example, where A5 also takes a context for a short host read.
-fn contested() -> Problem {
-    Problem {
-        stations: vec![Station::new("contexts", 140.0), Station::new("soc cores", 8.0)],
+/// The card of the crate's example, where A5 also takes an in-flight slot for a short host read.
+fn contested() -> MixProblem {
+    MixProblem {
+        stations: vec![CapacityStation::new("inflight_slots", 140.0), CapacityStation::new("soc cores", 8.0)],
         activities: vec![
-            Activity::new("A4").demand("contexts", 2.4e-6),
-            Activity::new("A5").demand("soc cores", 450e-9).demand("contexts", 1.4e-6),
+            Activity::new("A4").demand("inflight_slots", 2.4e-6),
+            Activity::new("A5").demand("soc cores", 450e-9).demand("inflight_slots", 1.4e-6),
         ],
-        ..Problem::default()
+        ..MixProblem::default()
     }
 }
 
-fn packet_cores() -> Problem {
-    Problem {
+fn packet_cores() -> MixProblem {
+    MixProblem {
         pools: vec![Pool {
             name: "cores".into(),
             shared: 157e6,
@@ -40,23 +40,23 @@ fn packet_cores() -> Problem {
             Activity::new("to host").pool_demand("cores", "host", 1.0),
             Activity::new("to soc").pool_demand("cores", "soc", 1.0),
         ],
-        ..Problem::default()
+        ..MixProblem::default()
     }
 }
 
 #[test]
 fn a_mix_fills_both_stations_and_prices_them() {
-    let mix = contested().solve_with_gains(&Objective::Throughput).unwrap();
+    let mix = contested().solve_with_gains(&MixObjective::Throughput).unwrap();
     let a5 = 8.0 / 450e-9;
     let a4 = (140.0 - 1.4e-6 * a5) / 2.4e-6;
     near(mix.rates["A4"], a4);
     near(mix.rates["A5"], a5);
     assert!(mix.unique);
-    assert_eq!(names(&mix), ["contexts", "soc cores"]);
+    assert_eq!(names(&mix), ["inflight_slots", "soc cores"]);
     near(mix.binding[0].shadow_price.unwrap(), 1.0 / 2.4e-6);
     near(mix.binding[1].shadow_price.unwrap(), (1.0 - 1.4 / 2.4) / 450e-9);
     near(mix.binding[0].gain_percent_for_10_percent_more.unwrap(), 14.0 / 2.4e-6 / mix.total * 100.0);
-    near(mix.utilization[&Constraint::Station("contexts".into())], 1.0);
+    near(mix.utilization[&Constraint::Station("inflight_slots".into())], 1.0);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn one_endpoint_reaches_the_shared_and_its_own_part_and_two_reach_all() {
         names(&host),
         ["cores (reserved for host)", "cores (shared)"].into_iter().rev().collect::<Vec<_>>()
     );
-    let both = problem.solve(&Objective::Throughput).unwrap();
+    let both = problem.solve(&MixObjective::Throughput).unwrap();
     near(both.total, 195e6);
     assert!(!both.unique, "the shared part can go to either endpoint");
     assert_eq!(both.binding.len(), 3);
@@ -77,14 +77,14 @@ fn one_endpoint_reaches_the_shared_and_its_own_part_and_two_reach_all() {
             .iter()
             .all(|binding| binding.shadow_price.is_some_and(|price| (price - 1.0).abs() < 1e-9))
     );
-    let greedy = problem.solve(&Objective::Greedy(vec!["to soc".into(), "to host".into()])).unwrap();
+    let greedy = problem.solve(&MixObjective::Greedy(vec!["to soc".into(), "to host".into()])).unwrap();
     near(greedy.rates["to soc"], 176e6);
     near(greedy.rates["to host"], 19e6);
 }
 
 #[test]
 fn a_class_that_its_pool_does_not_name_has_the_shared_part_alone() {
-    let problem = Problem {
+    let problem = MixProblem {
         pools: vec![Pool {
             name: "cores".into(),
             shared: 100.0,
@@ -96,7 +96,7 @@ fn a_class_that_its_pool_does_not_name_has_the_shared_part_alone() {
             Activity::new("two").pool_demand("cores", "other", 2.0),
             Activity::new("far").pool_demand("cores", "further", 4.0),
         ],
-        ..Problem::default()
+        ..MixProblem::default()
     };
     near(problem.alone("to host").unwrap().total, 110.0);
     near(problem.alone("one").unwrap().total, 100.0);
@@ -105,14 +105,14 @@ fn a_class_that_its_pool_does_not_name_has_the_shared_part_alone() {
     // Activities of one class and those of another share it, each with its own operations.
     let shares = |all: &[(&str, f64)]| {
         let shares = all.iter().map(|&(name, share)| (name.to_string(), share)).collect();
-        problem.solve(&Objective::Shares(shares)).unwrap()
+        problem.solve(&MixObjective::Shares(shares)).unwrap()
     };
     near(shares(&[("one", 1.0), ("two", 1.0)]).total, 100.0 / 1.5);
     near(shares(&[("one", 1.0), ("far", 3.0)]).total, 100.0 / (0.25 + 3.0));
     let mix = shares(&[("one", 1.0), ("to host", 1.0)]);
     near(mix.total, 110.0);
     assert_eq!(names(&mix), ["cores (shared)", "cores (reserved for host)"]);
-    let best = problem.solve(&Objective::Throughput).unwrap();
+    let best = problem.solve(&MixObjective::Throughput).unwrap();
     near(best.total, 110.0);
     near(best.rates["to host"] + best.rates["one"], 110.0);
     let of_other = |constraint: &Constraint| matches!(constraint, Constraint::PoolReserved { class, .. } if class == "other" || class == "further");
@@ -124,7 +124,7 @@ fn a_pool_without_shared_part_holds_each_class_to_its_own() {
     let mut problem = packet_cores();
     problem.pools[0].shared = 0.0;
     near(problem.alone("to host").unwrap().total, 19e6);
-    let both = problem.solve(&Objective::Throughput).unwrap();
+    let both = problem.solve(&MixObjective::Throughput).unwrap();
     near(both.total, 38e6);
     assert!(both.unique);
     assert_eq!(names(&both), ["cores (reserved for host)", "cores (reserved for soc)"]);
@@ -134,13 +134,13 @@ fn a_pool_without_shared_part_holds_each_class_to_its_own() {
 fn least_cost_uses_the_cheap_activity_until_it_is_full() {
     let problem = contested();
     let cost = Cost::Station("soc cores".into());
-    let solution = problem.solve_with_gains(&Objective::LeastCost { cost, load: 60e6 }).unwrap();
+    let solution = problem.solve_with_gains(&MixObjective::LeastCost { cost, load: 60e6 }).unwrap();
     near(solution.total, 60e6);
-    // A4 alone stops at 58.33 M/s; each A5 frees 1.0 us of context.
+    // A4 alone stops at 58.33 M/s; each A5 frees 1.0 us of in-flight slot.
     let a5 = (2.4e-6 * 60e6 - 140.0) / 1.0e-6;
     near(solution.rates["A5"], a5);
     near(solution.objective, a5 * 450e-9);
-    assert_eq!(names(&solution), ["contexts", "total load"]);
+    assert_eq!(names(&solution), ["inflight_slots", "total load"]);
     assert!(solution.binding[0].shadow_price.unwrap() > 0.0);
     assert!(solution.binding[1].shadow_price.unwrap() < 0.0);
     near(solution.binding[0].gain_percent_for_10_percent_more.unwrap(), 100.0);
@@ -149,7 +149,7 @@ fn least_cost_uses_the_cheap_activity_until_it_is_full() {
 #[test]
 fn a_load_with_room_is_met_at_no_cost() {
     let cost = Cost::Station("soc cores".into());
-    let solution = contested().solve_with_gains(&Objective::LeastCost { cost, load: 10e6 }).unwrap();
+    let solution = contested().solve_with_gains(&MixObjective::LeastCost { cost, load: 10e6 }).unwrap();
     assert_eq!(solution.rates["A5"], 0.0);
     assert_eq!(solution.objective, 0.0);
     assert_eq!(solution.binding[0].gain_percent_for_10_percent_more, None);
@@ -160,24 +160,24 @@ fn limits_bind_by_name() {
     let mut problem = contested();
     problem.activities[1] = problem.activities[1].clone().resource("host CPU", 1e-6);
     problem.limits.insert("host CPU".into(), 2.0);
-    let solution = problem.solve(&Objective::Throughput).unwrap();
+    let solution = problem.solve(&MixObjective::Throughput).unwrap();
     near(solution.rates["A5"], 2e6);
-    assert_eq!(names(&solution), ["contexts", "limit of host CPU"]);
+    assert_eq!(names(&solution), ["inflight_slots", "limit of host CPU"]);
 }
 
 #[test]
 fn tied_stations_have_no_unique_price_and_gain_nothing_alone() {
-    let problem = Problem {
-        stations: vec![Station::new("in", 1.0), Station::new("out", 1.0)],
+    let problem = MixProblem {
+        stations: vec![CapacityStation::new("in", 1.0), CapacityStation::new("out", 1.0)],
         activities: vec![
             Activity::new("a").demand("in", 1e-6).demand("out", 1e-6),
             Activity::new("b").demand("in", 2e-6).demand("out", 2e-6),
         ],
-        ..Problem::default()
+        ..MixProblem::default()
     };
     for solution in [
-        problem.solve_with_gains(&Objective::Throughput).unwrap(),
-        problem.solve_with_gains(&Objective::Shares(BTreeMap::from([("a".into(), 1.0)]))).unwrap(),
+        problem.solve_with_gains(&MixObjective::Throughput).unwrap(),
+        problem.solve_with_gains(&MixObjective::Shares(BTreeMap::from([("a".into(), 1.0)]))).unwrap(),
     ] {
         near(solution.total, 1e6);
         assert_eq!(names(&solution), ["in", "out"]);
@@ -191,15 +191,15 @@ fn tied_stations_have_no_unique_price_and_gain_nothing_alone() {
 #[test]
 fn a_small_activity_on_its_own_station_is_exact_beside_a_huge_one() {
     for ratio in [1e-3, 1e-6, 1e-9] {
-        let problem = Problem {
-            stations: vec![Station::new("fast", 1.0), Station::new("slow", 1.0)],
+        let problem = MixProblem {
+            stations: vec![CapacityStation::new("fast", 1.0), CapacityStation::new("slow", 1.0)],
             activities: vec![
                 Activity::new("huge").demand("fast", 1e-12),
                 Activity::new("small").demand("slow", 1e-12 / ratio),
             ],
-            ..Problem::default()
+            ..MixProblem::default()
         };
-        let solution = problem.solve(&Objective::Throughput).unwrap();
+        let solution = problem.solve(&MixObjective::Throughput).unwrap();
         near(solution.rates["huge"], 1e12);
         near(solution.rates["small"], 1e12 * ratio);
         assert_eq!(solution.binding.len(), 2);
@@ -210,41 +210,42 @@ fn a_small_activity_on_its_own_station_is_exact_beside_a_huge_one() {
 /// Two stations half a percent apart: one binds, at its price, and more of it brings what the other leaves.
 #[test]
 fn stations_half_a_percent_apart_are_told_apart() {
-    let problem = Problem {
-        stations: vec![Station::new("near", 1.0), Station::new("just above", 1.005)],
+    let problem = MixProblem {
+        stations: vec![CapacityStation::new("near", 1.0), CapacityStation::new("just above", 1.005)],
         activities: vec![Activity::new("one").demand("near", 1e-6).demand("just above", 1e-6)],
-        ..Problem::default()
+        ..MixProblem::default()
     };
-    let solution = problem.solve_with_gains(&Objective::Throughput).unwrap();
+    let solution = problem.solve_with_gains(&MixObjective::Throughput).unwrap();
     assert_eq!(names(&solution), ["near"]);
     near(solution.binding[0].shadow_price.unwrap(), 1e6);
     let gain = solution.binding[0].gain_percent_for_10_percent_more.unwrap();
     assert!((gain - 0.5).abs() < 1e-6, "{gain}% for 10% more");
-    let shares = problem.solve(&Objective::Shares(BTreeMap::from([("one".into(), 1.0)]))).unwrap();
+    let shares = problem.solve(&MixObjective::Shares(BTreeMap::from([("one".into(), 1.0)]))).unwrap();
     assert_eq!((names(&shares), shares.binding[0].shadow_price.is_some()), (vec!["near".into()], true));
-    let slightly_more = Objective::ThroughputAtLoad { load: 1.001e6 };
+    let slightly_more = MixObjective::ThroughputAtLoad { load: 1.001e6 };
     assert!(matches!(problem.solve(&slightly_more), Err(CapacityError::LoadTooHigh { .. })));
 }
 
 #[test]
 fn an_impossible_load_names_the_station_and_the_greatest_load() {
     let problem = contested();
-    let greatest = problem.solve(&Objective::Throughput).unwrap().total;
+    let greatest = problem.solve(&MixObjective::Throughput).unwrap().total;
     let cost = Cost::Station("soc cores".into());
-    let error = problem.solve(&Objective::LeastCost { cost: cost.clone(), load: 100e6 }).unwrap_err();
+    let error = problem.solve(&MixObjective::LeastCost { cost: cost.clone(), load: 100e6 }).unwrap_err();
     let CapacityError::LoadTooHigh { load, greatest: found, binding } = &error else { panic!("{error}") };
     assert_eq!(*load, 100e6);
     near(*found, greatest);
-    assert_eq!(binding, &["contexts", "soc cores"]);
-    assert!(error.to_string().contains("contexts and soc cores"), "{error}");
-    near(problem.solve(&Objective::LeastCost { cost, load: greatest }).unwrap().total, greatest);
+    assert_eq!(binding, &["inflight_slots", "soc cores"]);
+    assert!(error.to_string().contains("inflight_slots and soc cores"), "{error}");
+    near(problem.solve(&MixObjective::LeastCost { cost, load: greatest }).unwrap().total, greatest);
 }
 
 #[test]
 fn errors_name_the_cause() {
-    let say = |problem: &Problem, objective: &Objective| problem.solve(objective).unwrap_err().to_string();
-    let throughput = &Objective::Throughput;
-    assert_eq!(Problem::default().solve(throughput), Err(CapacityError::Empty));
+    let say =
+        |problem: &MixProblem, objective: &MixObjective| problem.solve(objective).unwrap_err().to_string();
+    let throughput = &MixObjective::Throughput;
+    assert_eq!(MixProblem::default().solve(throughput), Err(CapacityError::Empty));
 
     let mut problem = contested();
     problem.activities.push(Activity::new("A6"));
@@ -265,24 +266,26 @@ fn errors_name_the_cause() {
     problem.activities[0] = Activity::new("A5");
     assert!(say(&problem, throughput).contains("activity `A5` is given twice"));
     let mut problem = contested();
-    problem.activities[0] = Activity::new("A4").demand("contexts", f64::NAN);
-    assert!(say(&problem, throughput).contains("the demand of activity `A4` at station `contexts` is NaN"));
+    problem.activities[0] = Activity::new("A4").demand("inflight_slots", f64::NAN);
+    assert!(
+        say(&problem, throughput).contains("the demand of activity `A4` at station `inflight_slots` is NaN")
+    );
     let mut problem = contested();
     problem.stations[0].capacity = 0.0;
     assert!(say(&problem, throughput).contains("above 0"));
     let problem = contested();
-    assert!(say(&problem, &Objective::Greedy(vec!["A7".into()])).contains("`A7`"));
-    assert!(say(&problem, &Objective::Shares(BTreeMap::new())).contains("sum of the shares"));
-    assert!(say(&problem, &Objective::ThroughputAtLoad { load: -1.0 }).contains("the load is -1"));
+    assert!(say(&problem, &MixObjective::Greedy(vec!["A7".into()])).contains("`A7`"));
+    assert!(say(&problem, &MixObjective::Shares(BTreeMap::new())).contains("sum of the shares"));
+    assert!(say(&problem, &MixObjective::ThroughputAtLoad { load: -1.0 }).contains("the load is -1"));
     let cost = Cost::Resource("watts".into());
-    assert!(say(&problem, &Objective::LeastCost { cost, load: 1.0 }).contains("resource `watts`"));
+    assert!(say(&problem, &MixObjective::LeastCost { cost, load: 1.0 }).contains("resource `watts`"));
 }
 
 #[test]
 fn forty_stations_solve_often_enough_to_plan_with() {
     let start = Instant::now();
     for seed in 0..200 {
-        let solution = common::five_by_forty(seed).solve(&Objective::Throughput).unwrap();
+        let solution = common::five_by_forty(seed).solve(&MixObjective::Throughput).unwrap();
         assert!(!solution.binding.is_empty());
     }
     // An unoptimised build on a busy machine; the bench holds the figure of 1 ms.
@@ -293,13 +296,13 @@ fn forty_stations_solve_often_enough_to_plan_with() {
 #[test]
 fn every_number_out_of_range_is_named_with_its_value_and_bound() {
     // Each change, what the refusal names, and a value just inside that is taken.
-    type Change = fn(&mut Problem, f64);
+    type Change = fn(&mut MixProblem, f64);
     let below = [-1e-300, f64::NAN, f64::INFINITY];
     let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
     let cases: [(Change, &str, &str, [f64; 3], f64); 9] = [
         (
             |problem, value| problem.stations[0].capacity = value,
-            "the capacity of station `contexts`",
+            "the capacity of station `inflight_slots`",
             "above 0",
             [0.0, f64::NAN, f64::INFINITY],
             1e-300,
@@ -377,7 +380,7 @@ fn every_number_out_of_range_is_named_with_its_value_and_bound() {
             let mut problem = contested();
             problem.pools = packet_cores().pools;
             change(&mut problem, value);
-            problem.solve(&Objective::Throughput)
+            problem.solve(&MixObjective::Throughput)
         };
         for value in wrong {
             let error = with(value).unwrap_err();
@@ -391,13 +394,13 @@ fn every_number_out_of_range_is_named_with_its_value_and_bound() {
     }
     for (objective, thing) in [
         (
-            Objective::Shares(BTreeMap::from([("A4".into(), -0.1), ("A5".into(), 1.0)])),
+            MixObjective::Shares(BTreeMap::from([("A4".into(), -0.1), ("A5".into(), 1.0)])),
             "share of activity `A4`",
         ),
-        (Objective::Shares(BTreeMap::from([("A4".into(), f64::NAN)])), "share of activity `A4`"),
-        (Objective::Shares(BTreeMap::from([("A4".into(), 0.0)])), "the sum of the shares"),
-        (Objective::ThroughputAtLoad { load: 0.0 }, "the load"),
-        (Objective::ThroughputAtLoad { load: f64::INFINITY }, "the load"),
+        (MixObjective::Shares(BTreeMap::from([("A4".into(), f64::NAN)])), "share of activity `A4`"),
+        (MixObjective::Shares(BTreeMap::from([("A4".into(), 0.0)])), "the sum of the shares"),
+        (MixObjective::ThroughputAtLoad { load: 0.0 }, "the load"),
+        (MixObjective::ThroughputAtLoad { load: f64::INFINITY }, "the load"),
     ] {
         let error = contested().solve(&objective).unwrap_err();
         assert!(
@@ -410,23 +413,25 @@ fn every_number_out_of_range_is_named_with_its_value_and_bound() {
 #[test]
 fn names_are_unique_and_known() {
     let refused =
-        |problem: &Problem, objective: &Objective| problem.solve(objective).unwrap_err().to_string();
-    let throughput = &Objective::Throughput;
+        |problem: &MixProblem, objective: &MixObjective| problem.solve(objective).unwrap_err().to_string();
+    let throughput = &MixObjective::Throughput;
     let mut problem = contested();
-    problem.stations.push(Station::new("contexts", 1.0));
-    assert!(refused(&problem, throughput).contains("station `contexts` is given twice"));
+    problem.stations.push(CapacityStation::new("inflight_slots", 1.0));
+    assert!(refused(&problem, throughput).contains("station `inflight_slots` is given twice"));
     let mut problem = packet_cores();
     problem.pools.push(problem.pools[0].clone());
     assert!(refused(&problem, throughput).contains("pool `cores` is given twice"));
     let mut problem = packet_cores();
     problem.activities[1] = Activity::new("to soc").pool_demand("elsewhere", "soc", 1.0);
     assert!(refused(&problem, throughput).contains("activity `to soc` names pool `elsewhere`"));
-    let twice = Objective::Greedy(vec!["A4".into(), "A5".into(), "A4".into()]);
+    let twice = MixObjective::Greedy(vec!["A4".into(), "A5".into(), "A4".into()]);
     assert!(refused(&contested(), &twice).contains("greedy step `A4` is given twice"));
-    let nobody = Objective::Shares(BTreeMap::from([("A9".into(), 1.0)]));
+    let nobody = MixObjective::Shares(BTreeMap::from([("A9".into(), 1.0)]));
     assert!(refused(&contested(), &nobody).contains("the shares names activity `A9`"));
     let cost = Cost::Station("nowhere".into());
-    assert!(refused(&contested(), &Objective::LeastCost { cost, load: 1.0 }).contains("station `nowhere`"));
+    assert!(
+        refused(&contested(), &MixObjective::LeastCost { cost, load: 1.0 }).contains("station `nowhere`")
+    );
 }
 
 #[test]
@@ -464,7 +469,8 @@ fn gains_are_of_ten_percent_more_of_one_thing() {
         let found = solution.binding.iter().find(|binding| binding.constraint.to_string() == name);
         found.unwrap_or_else(|| panic!("{name} binds")).gain_percent_for_10_percent_more.expect("a gain")
     };
-    let host = packet_cores().solve_with_gains(&Objective::Shares(BTreeMap::from([("to host".into(), 2.0)])));
+    let host =
+        packet_cores().solve_with_gains(&MixObjective::Shares(BTreeMap::from([("to host".into(), 2.0)])));
     let host = host.unwrap();
     near(gain(&host, "cores (shared)"), 15.7 / 176.0 * 100.0);
     near(gain(&host, "cores (reserved for host)"), 1.9 / 176.0 * 100.0);
@@ -472,17 +478,17 @@ fn gains_are_of_ten_percent_more_of_one_thing() {
     problem.activities[1].max_rate = Some(4e6);
     problem.activities[0] = problem.activities[0].clone().resource("power", 1e-6);
     problem.limits.insert("power".into(), 20.0);
-    let mix = problem.solve_with_gains(&Objective::Throughput).unwrap();
+    let mix = problem.solve_with_gains(&MixObjective::Throughput).unwrap();
     near(mix.total, 24e6);
     near(gain(&mix, "limit of power"), 2.0 / 24.0 * 100.0);
     near(gain(&mix, "greatest rate of A5"), 0.4 / 24.0 * 100.0);
-    let loaded = problem.solve_with_gains(&Objective::ThroughputAtLoad { load: 10e6 }).unwrap();
+    let loaded = problem.solve_with_gains(&MixObjective::ThroughputAtLoad { load: 10e6 }).unwrap();
     assert_eq!(names(&loaded), ["total load"]);
     near(gain(&loaded, "total load"), 10.0);
     near(loaded.binding[0].shadow_price.unwrap(), 1.0);
     // A saving is a gain of a cost: more to carry costs more.
     let cost = Cost::Resource("power".into());
-    let cheap = problem.solve_with_gains(&Objective::LeastCost { cost, load: 10e6 }).unwrap();
+    let cheap = problem.solve_with_gains(&MixObjective::LeastCost { cost, load: 10e6 }).unwrap();
     near(cheap.objective, 6.0);
     near(gain(&cheap, "greatest rate of A5"), 0.4 / 6.0 * 100.0);
     near(gain(&cheap, "total load"), -1.0 / 6.0 * 100.0);
@@ -497,19 +503,19 @@ fn gains_are_of_ten_percent_more_of_one_thing() {
 #[test]
 fn a_greedy_mix_has_no_prices_and_says_what_it_filled() {
     let problem = contested();
-    let greedy = problem.solve_with_gains(&Objective::Greedy(vec!["A4".into(), "A5".into()])).unwrap();
+    let greedy = problem.solve_with_gains(&MixObjective::Greedy(vec!["A4".into(), "A5".into()])).unwrap();
     near(greedy.rates["A4"], 140.0 / 2.4e-6);
     assert_eq!(greedy.rates["A5"], 0.0);
-    assert_eq!(names(&greedy), ["contexts"]);
+    assert_eq!(names(&greedy), ["inflight_slots"]);
     assert_eq!(greedy.binding[0].shadow_price, None);
     near(greedy.binding[0].gain_percent_for_10_percent_more.unwrap(), 10.0);
-    near(greedy.utilization[&Constraint::Station("contexts".into())], 1.0);
+    near(greedy.utilization[&Constraint::Station("inflight_slots".into())], 1.0);
     assert_eq!(greedy.utilization[&Constraint::Station("soc cores".into())], 0.0);
-    let one = problem.solve(&Objective::Greedy(vec!["A5".into()])).unwrap();
+    let one = problem.solve(&MixObjective::Greedy(vec!["A5".into()])).unwrap();
     assert_eq!(one.rates["A4"], 0.0, "who is not named stays at zero");
     let mut open = problem.clone();
     open.activities.push(Activity::new("A6"));
-    let error = open.solve(&Objective::Greedy(vec!["A5".into(), "A6".into()])).unwrap_err();
+    let error = open.solve(&MixObjective::Greedy(vec!["A5".into(), "A6".into()])).unwrap_err();
     assert_eq!(error, CapacityError::Unbounded { activity: "A6".into() });
 }
 
@@ -517,20 +523,20 @@ fn a_greedy_mix_has_no_prices_and_says_what_it_filled() {
 fn what_may_not_run_binds_at_its_zero_and_is_used_in_full() {
     let mut problem = contested();
     problem.activities[1].max_rate = Some(0.0);
-    let mix = problem.solve(&Objective::Throughput).unwrap();
+    let mix = problem.solve(&MixObjective::Throughput).unwrap();
     near(mix.total, 140.0 / 2.4e-6);
     let idle = mix.binding.iter().find(|binding| binding.constraint == Constraint::MaxRate("A5".into()));
     assert_eq!(idle.expect("it binds").utilization, 1.0);
     assert!(
         !mix.utilization.contains_key(&Constraint::MaxRate("A5".into())),
-        "a part of nothing is no number"
+        "a part of nothing is not a number"
     );
     // A limit that nobody has a part in binds nothing, and one that nobody can meet is named.
     problem.limits.insert("power".into(), 0.0);
-    let mix = problem.solve(&Objective::Throughput).unwrap();
+    let mix = problem.solve(&MixObjective::Throughput).unwrap();
     assert!(!names(&mix).contains(&"limit of power".to_string()));
     problem.limits.insert("power".into(), -1.0);
-    for objective in [Objective::Throughput, Objective::Greedy(vec!["A4".into()])] {
+    for objective in [MixObjective::Throughput, MixObjective::Greedy(vec!["A4".into()])] {
         let error = problem.solve(&objective).unwrap_err();
         assert_eq!(error, CapacityError::Infeasible { constraints: vec!["limit of power".into()] });
     }
@@ -566,12 +572,12 @@ fn what_is_required_can_be_met_or_is_refused_by_name() {
 #[test]
 fn a_load_is_told_in_the_unit_of_its_size() {
     let told = |load: f64, capacity: f64| {
-        let problem = Problem {
-            stations: vec![Station::new("one", capacity)],
+        let problem = MixProblem {
+            stations: vec![CapacityStation::new("one", capacity)],
             activities: vec![Activity::new("a").demand("one", 1.0)],
-            ..Problem::default()
+            ..MixProblem::default()
         };
-        problem.solve(&Objective::ThroughputAtLoad { load }).unwrap_err().to_string()
+        problem.solve(&MixObjective::ThroughputAtLoad { load }).unwrap_err().to_string()
     };
     let text = told(2e6, 1e6);
     assert!(
@@ -590,11 +596,11 @@ fn a_load_is_told_in_the_unit_of_its_size() {
 fn a_pool_with_room_binds_nothing_although_a_reserved_part_is_full() {
     let mut problem = packet_cores();
     // Another station is nearly full at the same time, however many requests a second that are.
-    problem.stations.extend([Station::new("wire", 1.0), Station::new("nearly", 1.0)]);
+    problem.stations.extend([CapacityStation::new("wire", 1.0), CapacityStation::new("nearly", 1.0)]);
     for activity in &mut problem.activities {
         *activity = activity.clone().demand("wire", 10e-9).demand("nearly", 9.99e-9);
     }
-    for solution in [problem.alone("to host").unwrap(), problem.solve(&Objective::Throughput).unwrap()] {
+    for solution in [problem.alone("to host").unwrap(), problem.solve(&MixObjective::Throughput).unwrap()] {
         near(solution.total, 100e6);
         assert_eq!(names(&solution), ["wire"]);
     }

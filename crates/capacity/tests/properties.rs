@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use microlp::{ComparisonOp, OptimizationDirection};
-use offpath_capacity::{Activity, Constraint, Cost, Objective, Pool, Problem, Solution, Station};
+use offpath_capacity::{
+    Activity, CapacityStation, Constraint, Cost, MixObjective, MixProblem, Pool, Solution,
+};
 use proptest::prelude::*;
 
 mod common;
 
 /// The greatest throughput by microlp, with the pools spelled out over all subsets of classes.
-fn oracle(problem: &Problem, values: &[f64], load: Option<f64>, maximise: bool) -> Option<f64> {
+fn oracle(problem: &MixProblem, values: &[f64], load: Option<f64>, maximise: bool) -> Option<f64> {
     let activities = &problem.activities;
     let mut rows: Vec<(Vec<f64>, f64)> = Vec::new();
     for station in &problem.stations {
@@ -78,13 +80,15 @@ struct Kind {
     limits: bool,
 }
 
-fn generate(seed: u64, kind: Kind) -> Problem {
+fn generate(seed: u64, kind: Kind) -> MixProblem {
     let mut draws = common::Draws(seed);
-    let mut problem = Problem::default();
+    let mut problem = MixProblem::default();
     let stations = 1 + (draws.next() * 12.0) as usize;
     let activities = 1 + (draws.next() * 6.0) as usize;
     for station in 0..stations {
-        problem.stations.push(Station::new(format!("s{station}"), 1.0 + (draws.next() * 20.0).floor()));
+        problem
+            .stations
+            .push(CapacityStation::new(format!("s{station}"), 1.0 + (draws.next() * 20.0).floor()));
     }
     if kind.pools {
         let reserved = |name: &str, draw: f64| (name.to_owned(), (draw * 3e7 - 5e6).max(0.0));
@@ -143,7 +147,7 @@ fn near(value: f64, expected: f64, tolerance: f64) -> bool {
     (value - expected).abs() <= tolerance * expected.abs().max(value.abs())
 }
 
-fn weights(problem: &Problem) -> Vec<f64> {
+fn weights(problem: &MixProblem) -> Vec<f64> {
     problem.activities.iter().map(|activity| activity.weight).collect()
 }
 
@@ -161,7 +165,7 @@ proptest! {
     #[test]
     fn the_throughput_is_that_of_an_independent_simplex(seed: u64, kind in kinds()) {
         let problem = generate(seed, kind);
-        let solution = problem.solve(&Objective::Throughput).unwrap();
+        let solution = problem.solve(&MixObjective::Throughput).unwrap();
         check_feasible(&solution)?;
         if let Some(expected) = oracle(&problem, &weights(&problem), None, true) {
             prop_assert!(near(solution.objective, expected, 1e-6), "{} is not {expected}", solution.objective);
@@ -173,10 +177,10 @@ proptest! {
         let problem = generate(seed, kind);
         let mut counted = problem.clone();
         counted.activities.iter_mut().for_each(|activity| activity.weight = 1.0);
-        let load = counted.solve(&Objective::Throughput).unwrap().total * part;
+        let load = counted.solve(&MixObjective::Throughput).unwrap().total * part;
         prop_assume!(load > 0.0);
         let cost = Cost::Station("s0".into());
-        let solution = problem.solve(&Objective::LeastCost { cost, load }).unwrap();
+        let solution = problem.solve(&MixObjective::LeastCost { cost, load }).unwrap();
         check_feasible(&solution)?;
         prop_assert!(near(solution.total, load, 1e-9));
         let costs: Vec<f64> =
@@ -192,9 +196,9 @@ proptest! {
     fn greedy_never_beats_the_optimum(seed: u64, kind in kinds()) {
         let problem = generate(seed, kind);
         let order = problem.activities.iter().map(|activity| activity.name.clone()).collect();
-        let greedy = problem.solve(&Objective::Greedy(order)).unwrap();
+        let greedy = problem.solve(&MixObjective::Greedy(order)).unwrap();
         check_feasible(&greedy)?;
-        let best = problem.solve(&Objective::Throughput).unwrap();
+        let best = problem.solve(&MixObjective::Throughput).unwrap();
         prop_assert!(greedy.objective <= best.objective * (1.0 + 1e-9));
     }
 
@@ -205,7 +209,7 @@ proptest! {
         let raw: Vec<f64> = problem.activities.iter().map(|_| 0.1 + draws.next()).collect();
         let sum: f64 = raw.iter().sum();
         let names: Vec<String> = problem.activities.iter().map(|a| a.name.clone()).collect();
-        let closed = problem.solve(&Objective::Shares(names.iter().cloned().zip(raw.clone()).collect())).unwrap();
+        let closed = problem.solve(&MixObjective::Shares(names.iter().cloned().zip(raw.clone()).collect())).unwrap();
         // rate <= share * total for each activity leaves only the given shares.
         for (index, name) in names.iter().enumerate() {
             let resource = format!("share of {name}");
@@ -215,7 +219,7 @@ proptest! {
                 activity.resources.insert(resource.clone(), amount);
             }
         }
-        let linear = problem.solve(&Objective::Throughput).unwrap();
+        let linear = problem.solve(&MixObjective::Throughput).unwrap();
         prop_assert!(near(linear.total, closed.total, 1e-8), "{} and {}", linear.total, closed.total);
     }
 
@@ -229,7 +233,7 @@ proptest! {
         idle.max_rate = Some(0.0);
         problem.activities.truncate(1);
         problem.activities.push(idle);
-        let linear = problem.solve(&Objective::Throughput).unwrap();
+        let linear = problem.solve(&MixObjective::Throughput).unwrap();
         prop_assert!(near(linear.total, closed.total, 1e-9), "{} and {}", linear.total, closed.total);
         let prices = |solution: &Solution| -> BTreeMap<Constraint, Option<f64>> {
             let kept = solution.binding.iter().filter(|b| b.constraint != Constraint::MaxRate("idle".into()));
@@ -250,8 +254,8 @@ proptest! {
         for activity in &mut slow.activities {
             activity.demand.values_mut().for_each(|seconds| *seconds *= 1000.0);
         }
-        let fast = problem.solve(&Objective::Throughput).unwrap();
-        let slow = slow.solve(&Objective::Throughput).unwrap();
+        let fast = problem.solve(&MixObjective::Throughput).unwrap();
+        let slow = slow.solve(&MixObjective::Throughput).unwrap();
         prop_assert!(near(slow.objective * 1000.0, fast.objective, 1e-9));
         for (name, rate) in &fast.rates {
             prop_assert!(!fast.unique || near(slow.rates[name] * 1000.0, *rate, 1e-8));
@@ -261,7 +265,7 @@ proptest! {
     #[test]
     fn a_unique_price_is_the_gain_of_a_little_more(seed: u64, kind in kinds()) {
         let problem = generate(seed, kind);
-        let solution = problem.solve(&Objective::Throughput).unwrap();
+        let solution = problem.solve(&MixObjective::Throughput).unwrap();
         for binding in &solution.binding {
             let Some(price) = binding.shadow_price else { continue };
             let step = 1e-6;
@@ -283,7 +287,7 @@ proptest! {
                 };
                 capacity.set(*bound);
                 *bound *= factor;
-                more.solve(&Objective::Throughput).unwrap().objective
+                more.solve(&MixObjective::Throughput).unwrap().objective
             };
             let (more, less) = (with(1.0 + step), with(1.0 - step));
             let step = capacity.get() * step;
@@ -302,8 +306,8 @@ proptest! {
         let problem = generate(seed, kind);
         let bits = |solution: Solution| -> Vec<u64> { solution.rates.values().map(|rate| rate.to_bits()).collect() };
         prop_assert_eq!(
-            bits(problem.solve(&Objective::Throughput).unwrap()),
-            bits(problem.solve(&Objective::Throughput).unwrap())
+            bits(problem.solve(&MixObjective::Throughput).unwrap()),
+            bits(problem.solve(&MixObjective::Throughput).unwrap())
         );
     }
 }

@@ -14,7 +14,7 @@ async fn content<F: File>(file: &F) -> Result<Vec<u8>, FileError> {
     Ok(bytes)
 }
 
-pub fn files<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn files<W: Backend>(make: Make<'_, W>) -> Verdict {
     two(
         make,
         |f: W::Fabric| async move {
@@ -67,7 +67,7 @@ pub fn files<W: World>(make: Make<'_, W>) -> Verdict {
     )
 }
 
-pub fn timers_in_order<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn timers_in_order<W: Backend>(make: Make<'_, W>) -> Verdict {
     let alone = |f: W::Fabric| async move {
         let fired = Rc::new(RefCell::new(Vec::new()));
         let base = f.now() + Time::from_ms(2);
@@ -102,9 +102,9 @@ pub fn timers_in_order<W: World>(make: Make<'_, W>) -> Verdict {
 /// How many sleeps in a row may end at once before others must have run.
 const DUE_SLEEPS: u32 = 100_000;
 
-pub fn due_sleeps_let_others_run<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn due_sleeps_let_others_run<W: Backend>(make: Make<'_, W>) -> Verdict {
     let alone = |f: W::Fabric| async move {
-        // Some worlds begin at zero, and what is due by a moment is due for a task that was just woken too.
+        // Some backends begin at zero, and what is due by a moment is due for a task that was just woken too.
         for past in [Time::ZERO, f.now()] {
             let ran = Rc::new(Cell::new(false));
             let other = ran.clone();
@@ -122,7 +122,7 @@ pub fn due_sleeps_let_others_run<W: World>(make: Make<'_, W>) -> Verdict {
     play(make(1), vec![Role::new("client", 0, alone)])
 }
 
-pub fn randomness<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn randomness<W: Backend>(make: Make<'_, W>) -> Verdict {
     let draw = |seed: u64, disturbed: bool| -> Result<Vec<u64>, crate::Failure> {
         let drawn = Rc::new(RefCell::new(Vec::new()));
         let role = |name: &str, instance| {
@@ -140,7 +140,7 @@ pub fn randomness<W: World>(make: Make<'_, W>) -> Verdict {
                     let (mut a, mut again, mut b) = (f.rng("a"), f.rng("a"), f.rng("b"));
                     let first = a.next_u64();
                     same("the first number of one label", again.next_u64(), first)?;
-                    // The order of roles is the world's own; each value goes to its place.
+                    // The order of roles is the backend's own; each value goes to its place.
                     let own = (f.role(), [first, a.next_u64(), b.next_u64(), f.random_u64(), f.random_u64()]);
                     drawn.borrow_mut().push(own);
                     Ok(())
@@ -162,7 +162,7 @@ pub fn randomness<W: World>(make: Make<'_, W>) -> Verdict {
     holds(draw(2, false)?.iter().zip(&first).all(|(a, b)| a != b), "another seed gave the same numbers")
 }
 
-pub fn spawn_and_join<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn spawn_and_join<W: Backend>(make: Make<'_, W>) -> Verdict {
     struct Raise(Rc<Cell<u32>>);
     impl Drop for Raise {
         fn drop(&mut self) {
@@ -206,7 +206,7 @@ pub fn spawn_and_join<W: World>(make: Make<'_, W>) -> Verdict {
     two(make, client, server)
 }
 
-pub fn role_names<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn role_names<W: Backend>(make: Make<'_, W>) -> Verdict {
     let seen = Rc::new(RefCell::new(Vec::new()));
     let role = |name: &str, instance| {
         let seen = seen.clone();
@@ -237,14 +237,14 @@ pub fn role_names<W: World>(make: Make<'_, W>) -> Verdict {
     same("the roles that ran", seen, expected.map(|(name, instance)| RoleName::new(name, instance)).to_vec())
 }
 
-pub fn bad_roles<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn bad_roles<W: Backend>(make: Make<'_, W>) -> Verdict {
     let role = || Role::new("client", 0, |_: W::Fabric| async { 1 });
     let refused = |roles| matches!(make(1).run(roles), Err(RunError::BadRoles { .. }));
     holds(refused(vec![role(), role()]), "two roles of one name were not refused")?;
     holds(refused(vec![role().in_background()]), "a run that would not end was not refused")
 }
 
-pub fn standstill_is_reported<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn deadlock_is_reported<W: Backend>(make: Make<'_, W>) -> Verdict {
     let waits = |f: W::Fabric| async move {
         if f.role().instance == 2 {
             return 0;
@@ -260,6 +260,6 @@ pub fn standstill_is_reported<W: World>(make: Make<'_, W>) -> Verdict {
             let expected = vec![RoleName::new("client", 0), RoleName::new("client", 1)];
             same("the roles that wait", waiting, expected)
         }
-        other => Err(format!("a standstill ended with {other:?}").into()),
+        other => Err(format!("a deadlock ended with {other:?}").into()),
     }
 }

@@ -1,24 +1,24 @@
-//! One body of tests that holds every world to the fabric's contract.
+//! One body of tests that holds every backend to the fabric's contract.
 //!
-//! A world's own test is two lines: run them all and look at the report. What a world does not support
+//! A backend's own test is two lines: run them all and look at the report. What a backend does not support
 //! is *skipped and printed*; a skip never counts as a pass.
 //!
 //! ```
 //! use offpath_conformance::run_all;
-//! use offpath_fabric::local::{Clock, Local};
-//! let report = run_all(&|seed| Local::new(seed).clock(Clock::Manual));
+//! use offpath_fabric::local::{LocalClock, Local};
+//! let report = run_all(&|seed| Local::new(seed).clock(LocalClock::Manual));
 //! assert!(report.failed().is_empty(), "{report}");
 //! ```
 //!
-//! | world | supports | rejects |
+//! | backend | supports | rejects |
 //! |---|---|---|
-//! | `local` | RC, UD, all verbs, global atomics, DMA where an engine is named, datagrams, files, standstill reports | on-demand paging, faults |
-//! | twin | RC, UD, all verbs, atomics as the profile says, its copy engines, datagrams, files, faults, virtual time, standstill reports | on-demand paging |
-//! | verbs | RC, all verbs, datagrams, files; as the device has them: UD, atomics, on-demand paging | DMA engines, faults, virtual time, standstill reports |
+//! | `local` | RC, UD, all verbs, global atomics, DMA where an engine is named, datagrams, files, deadlock reports | on-demand paging, faults |
+//! | twin | RC, UD, all verbs, atomics as the profile says, its DMA engines, datagrams, files, faults, virtual time, deadlock reports | on-demand paging |
+//! | verbs | RC, all verbs, datagrams, files; as the device has them: UD, atomics, on-demand paging | DMA engines, faults, virtual time, deadlock reports |
 //!
-//! The header of a [`Report`] prints the same from the world's own [`Capabilities`].
+//! The header of a [`ConformanceReport`] prints the same from the backend's own [`Capabilities`].
 
-use offpath_fabric::{Capabilities, Fabric, Role, RoleEnd, World};
+use offpath_fabric::{Backend, Capabilities, Fabric, Role, RoleEnd};
 use offpath_quantity::Time;
 use std::cell::RefCell;
 use std::error::Error;
@@ -31,14 +31,14 @@ mod one_sided;
 mod refusals;
 mod two_sided;
 
-/// Makes a world whose randomness follows from a seed.
+/// Makes a backend whose randomness follows from a seed.
 pub type Make<'a, W> = &'a dyn Fn(u64) -> W;
 
 pub(crate) type Failure = Box<dyn Error>;
 pub(crate) type Verdict = Result<(), Failure>;
 
 /// One property of the contract.
-pub struct Case<W> {
+pub struct ContractCase<W> {
     /// What it is called in reports.
     pub name: &'static str,
     /// What must be supported: `None` where it is, else what is missing.
@@ -51,7 +51,7 @@ pub struct Case<W> {
 pub enum CaseResult {
     /// The property holds.
     Passed,
-    /// The world does not support what it needs.
+    /// The backend does not support what it needs.
     Skipped(&'static str),
     /// It does not hold, and why.
     Failed(String),
@@ -62,22 +62,22 @@ impl CaseResult {
     pub fn line(&self, name: &str) -> String {
         match self {
             CaseResult::Passed => format!("pass {name}"),
-            CaseResult::Skipped(missing) => format!("SKIP {name}: the world has no {missing}"),
+            CaseResult::Skipped(missing) => format!("SKIP {name}: the backend has no {missing}"),
             CaseResult::Failed(why) => format!("FAIL {name}: {why}"),
         }
     }
 }
 
-/// What came of every case on one world.
+/// What came of every case on one backend.
 #[derive(Clone, Debug)]
-pub struct Report {
-    /// What the world says of itself.
+pub struct ConformanceReport {
+    /// What the backend says of itself.
     pub capabilities: Capabilities,
     /// Every case in order.
     pub results: Vec<(&'static str, CaseResult)>,
 }
 
-impl Report {
+impl ConformanceReport {
     /// The cases that failed.
     pub fn failed(&self) -> Vec<&'static str> {
         self.named(|result| matches!(result, CaseResult::Failed(_)))
@@ -93,17 +93,17 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ConformanceReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let c = &self.capabilities;
-        writeln!(f, "world {}: atomics {:?}", c.world, c.atomics)?;
+        writeln!(f, "backend {}: atomics {:?}", c.backend, c.atomics)?;
         for (feature, there) in [
             ("UD queue pairs", c.ud),
             ("DMA engine", c.dma),
             ("on-demand paging", c.on_demand_paging),
             ("faults", c.faults),
             ("virtual time", c.virtual_time),
-            ("standstill reports", c.deadlock_detection),
+            ("deadlock reports", c.deadlock_detection),
         ] {
             writeln!(f, "  {} {feature}", if there { "supports" } else { "rejects " })?;
         }
@@ -117,17 +117,17 @@ impl fmt::Display for Report {
 }
 
 /// Every case, in the order in which they run.
-pub fn all<W: World>() -> Vec<Case<W>> {
+pub fn all<W: Backend>() -> Vec<ContractCase<W>> {
     let always: fn(&Capabilities) -> Option<&'static str> = |_| None;
     let ud: fn(&Capabilities) -> Option<&'static str> = |c| (!c.ud).then_some("UD queue pairs");
     let dma: fn(&Capabilities) -> Option<&'static str> = |c| (!c.dma).then_some("DMA engine");
     let atomics: fn(&Capabilities) -> Option<&'static str> =
         |c| (c.atomics == offpath_fabric::Atomics::None).then_some("atomics");
-    let standstill: fn(&Capabilities) -> Option<&'static str> =
-        |c| (!c.deadlock_detection).then_some("standstill reports");
+    let deadlock: fn(&Capabilities) -> Option<&'static str> =
+        |c| (!c.deadlock_detection).then_some("deadlock reports");
     macro_rules! cases {
         ($($module:ident::$name:ident needs $needs:ident,)*) => {
-            vec![$(Case { name: stringify!($name), missing: $needs, run: $module::$name::<W> },)*]
+            vec![$(ContractCase { name: stringify!($name), missing: $needs, run: $module::$name::<W> },)*]
         };
     }
     cases![
@@ -167,19 +167,22 @@ pub fn all<W: World>() -> Vec<Case<W>> {
         context::spawn_and_join needs always,
         context::role_names needs always,
         context::bad_roles needs always,
-        context::standstill_is_reported needs standstill,
+        context::deadlock_is_reported needs deadlock,
     ]
 }
 
-/// Runs every case, each on worlds of its own that `make` gives. Printing the report is the caller's.
-pub fn run_all<W: World>(make: Make<'_, W>) -> Report {
+/// Runs every case, each on backends of its own that `make` gives. Printing the report is the caller's.
+pub fn run_all<W: Backend>(make: Make<'_, W>) -> ConformanceReport {
     run_each(make, |_, _| {})
 }
 
-/// The same, telling `progress` of every case as it ends: for worlds on which a case may take long.
-pub fn run_each<W: World>(make: Make<'_, W>, mut progress: impl FnMut(&str, &CaseResult)) -> Report {
+/// The same, telling `progress` of every case as it ends: for backends on which a case may take long.
+pub fn run_each<W: Backend>(
+    make: Make<'_, W>,
+    mut progress: impl FnMut(&str, &CaseResult),
+) -> ConformanceReport {
     let capabilities = make(0).capabilities();
-    let run = |case: Case<W>| {
+    let run = |case: ContractCase<W>| {
         let result = match (case.missing)(&capabilities) {
             Some(missing) => CaseResult::Skipped(missing),
             None => match (case.run)(make) {
@@ -191,17 +194,17 @@ pub fn run_each<W: World>(make: Make<'_, W>, mut progress: impl FnMut(&str, &Cas
         (case.name, result)
     };
     let results = all::<W>().into_iter().map(run).collect();
-    Report { capabilities, results }
+    ConformanceReport { capabilities, results }
 }
 
-/// How long a role may take where a standstill would not be reported.
+/// How long a role may take where a deadlock would not be reported.
 const PATIENCE: Time = Time::from_ms(30_000);
 
 /// Runs roles whose verdicts must all be good.
-pub(crate) fn play<W: World>(world: W, roles: Vec<Role<W::Fabric, Verdict>>) -> Verdict {
+pub(crate) fn play<W: Backend>(backend: W, roles: Vec<Role<W::Fabric, Verdict>>) -> Verdict {
     // A role that fails leaves its peer waiting; the first failure is the one to tell.
     let first: Rc<RefCell<Option<String>>> = Rc::default();
-    let watched = !world.capabilities().deadlock_detection;
+    let watched = !backend.capabilities().deadlock_detection;
     let guard = |role: Role<W::Fabric, Verdict>| {
         let function = role.function.clone();
         let (name, main) = (role.name, role.main);
@@ -209,7 +212,7 @@ pub(crate) fn play<W: World>(world: W, roles: Vec<Role<W::Fabric, Verdict>>) -> 
         let guarded = Role::new(&name.role, name.instance, move |fabric: W::Fabric| {
             let (work, first) = (function(fabric.clone()), first.clone());
             async move {
-                // A timer would hide a standstill from a world that reports it.
+                // A timer would hide a deadlock from a backend that reports it.
                 let verdict = if watched {
                     let late = || Err(format!("still waiting after {PATIENCE}").into());
                     fabric.timeout(PATIENCE, work).await.unwrap_or_else(late)
@@ -224,7 +227,7 @@ pub(crate) fn play<W: World>(world: W, roles: Vec<Role<W::Fabric, Verdict>>) -> 
         });
         if main { guarded } else { guarded.in_background() }
     };
-    let run = world.run(roles.into_iter().map(guard).collect());
+    let run = backend.run(roles.into_iter().map(guard).collect());
     if let Some(why) = first.take() {
         return Err(why.into());
     }
@@ -235,7 +238,7 @@ pub(crate) fn play<W: World>(world: W, roles: Vec<Role<W::Fabric, Verdict>>) -> 
 }
 
 /// Runs a client and a server.
-pub(crate) fn two<W: World, A, B>(
+pub(crate) fn two<W: Backend, A, B>(
     make: Make<'_, W>,
     client: impl Fn(W::Fabric) -> A + 'static,
     server: impl Fn(W::Fabric) -> B + 'static,
@@ -257,7 +260,7 @@ pub(crate) fn holds(condition: bool, otherwise: &str) -> Verdict {
     if condition { Ok(()) } else { Err(otherwise.into()) }
 }
 
-/// A little time, for what is under way to happen.
+/// A little time, for what is in flight to happen.
 pub(crate) async fn a_while<F: Fabric>(fabric: &F) {
     fabric.sleep(Time::from_ms(5)).await;
 }

@@ -5,7 +5,7 @@ use offpath_fabric::*;
 use offpath_quantity::Time;
 
 /// One end of a link.
-pub struct Link<F: Fabric> {
+pub struct LinkEnd<F: Fabric> {
     fabric: F,
     control: F::QueuePair,
     /// Notes go out of the first half and come into the second.
@@ -31,7 +31,11 @@ pub fn region<F: Fabric>(fabric: &F, length: u64) -> Result<F::Region, Failure> 
 }
 
 /// Meets the other end: the server meets client 0.
-pub async fn meet<F: Fabric>(fabric: &F, options: QueuePairOptions, length: u64) -> Result<Link<F>, Failure> {
+pub async fn meet<F: Fabric>(
+    fabric: &F,
+    options: QueuePairOptions,
+    length: u64,
+) -> Result<LinkEnd<F>, Failure> {
     meet_client(fabric, 0, options, region(fabric, length)?).await
 }
 
@@ -41,7 +45,7 @@ pub async fn meet_client<F: Fabric>(
     client: u32,
     options: QueuePairOptions,
     region: F::Region,
-) -> Result<Link<F>, Failure> {
+) -> Result<LinkEnd<F>, Failure> {
     let control = fabric.create_queue_pair(QueuePairOptions::rc())?;
     let data = fabric.create_queue_pair(options)?;
     let notes = self::region(fabric, 2 * HALF)?;
@@ -55,13 +59,13 @@ pub async fn meet_client<F: Fabric>(
         fabric.connect(&control, "server", 0, &services[0]).await?;
         fabric.connect(&data, "server", 0, &services[1]).await?;
     }
-    let mut link = Link { fabric: fabric.clone(), control, notes, data, peer: region.remote(), region };
+    let mut link = LinkEnd { fabric: fabric.clone(), control, notes, data, peer: region.remote(), region };
     let name = link.tell(&link.region.remote().to_bytes()).await?;
     link.peer = RemoteRegion::from_bytes(&name)?;
     Ok(link)
 }
 
-impl<F: Fabric> Link<F> {
+impl<F: Fabric> LinkEnd<F> {
     /// Sends a note and waits for the other end's, of the same length.
     pub async fn tell(&self, note: &[u8]) -> Result<Vec<u8>, Failure> {
         let length = note.len() as u64;
@@ -92,15 +96,15 @@ impl<F: Fabric> Link<F> {
     }
 
     /// Checks that a completion has this status.
-    pub async fn ends(&self, ticket: F::Ticket, status: Status) -> Verdict {
-        same("the completion's status", ticket.await.status, status)
+    pub async fn ends(&self, completion: F::CompletionFuture, status: Status) -> Verdict {
+        same("the completion's status", completion.await.status, status)
     }
 
-    /// The same where a real device may say `device` instead. The worlds of this project say what the
+    /// The same where a real device may say `device` instead. The backends of this project say what the
     /// specification does.
-    pub async fn ends_or(&self, ticket: F::Ticket, status: Status, device: Status) -> Verdict {
-        let is = ticket.await.status;
-        let real = self.fabric.capabilities().world == "verbs";
+    pub async fn ends_or(&self, completion: F::CompletionFuture, status: Status, device: Status) -> Verdict {
+        let is = completion.await.status;
+        let real = self.fabric.capabilities().backend == "verbs";
         if real && is == device { Ok(()) } else { same("the completion's status", is, status) }
     }
 

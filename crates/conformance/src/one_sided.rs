@@ -15,7 +15,7 @@ async fn lend<F: Fabric>(fabric: F, length: u64) -> Verdict {
     meet(&fabric, QueuePairOptions::rc(), length).await?.finish().await
 }
 
-pub fn ordering<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn ordering<W: Backend>(make: Make<'_, W>) -> Verdict {
     const COUNT: u64 = 64;
     two(
         make,
@@ -27,10 +27,10 @@ pub fn ordering<W: World>(make: Make<'_, W>) -> Verdict {
             for index in 0..COUNT {
                 // Every WRITE goes to one word, so that only the last one's value may remain.
                 link.region.store(8 * index, index + 1)?;
-                let ticket = link.data.write(link.region.slice(8 * index, 8), link.peer.at(0))?;
+                let completion = link.data.write(link.region.slice(8 * index, 8), link.peer.at(0))?;
                 let ended = ended.clone();
                 handles.push(f.spawn(async move {
-                    let completion = ticket.await;
+                    let completion = completion.await;
                     ended.borrow_mut().push(index);
                     completion.status
                 }));
@@ -57,7 +57,7 @@ pub fn ordering<W: World>(make: Make<'_, W>) -> Verdict {
     )
 }
 
-pub fn one_sided_visibility<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn one_sided_visibility<W: Backend>(make: Make<'_, W>) -> Verdict {
     two(
         make,
         |f: W::Fabric| async move {
@@ -83,16 +83,16 @@ pub fn one_sided_visibility<W: World>(make: Make<'_, W>) -> Verdict {
     )
 }
 
-pub fn unsignaled_accounting<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn unsignaled_accounting<W: Backend>(make: Make<'_, W>) -> Verdict {
     two(
         make,
         |f: W::Fabric| async move {
             let link = meet(&f, shallow(8), 8).await?;
             let write = || WorkRequest::write(link.region.slice(0, 8), link.peer.at(0));
             for _ in 0..3 {
-                let mut tickets = Vec::new();
+                let mut completions = Vec::new();
                 for _ in 0..7 {
-                    tickets.push(link.data.post(write().unsignaled())?);
+                    completions.push(link.data.post(write().unsignaled())?);
                 }
                 a_while(&f).await;
                 same(
@@ -102,8 +102,8 @@ pub fn unsignaled_accounting<W: World>(make: Make<'_, W>) -> Verdict {
                 )?;
                 link.data.post(write())?.await.success()?;
                 same("slots taken after a signaled completion", link.data.send_slots_taken(), 0)?;
-                for ticket in tickets {
-                    ticket.await.success()?;
+                for completion in completions {
+                    completion.await.success()?;
                 }
             }
             link.finish().await?;
@@ -114,7 +114,7 @@ pub fn unsignaled_accounting<W: World>(make: Make<'_, W>) -> Verdict {
     )
 }
 
-pub fn queue_overflow<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn queue_overflow<W: Backend>(make: Make<'_, W>) -> Verdict {
     two(
         make,
         |f: W::Fabric| async move {
@@ -143,7 +143,7 @@ pub fn queue_overflow<W: World>(make: Make<'_, W>) -> Verdict {
     )
 }
 
-pub fn batch_posting<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn batch_posting<W: Backend>(make: Make<'_, W>) -> Verdict {
     two(
         make,
         |f: W::Fabric| async move {
@@ -161,12 +161,12 @@ pub fn batch_posting<W: World>(make: Make<'_, W>) -> Verdict {
             }
             let mut requests: Vec<_> = (0..16).map(request).collect();
             requests[15].signaled = true;
-            let mut tickets = link.data.batch(requests)?;
-            same("tickets of a batch", tickets.len(), 16)?;
-            for ticket in tickets.drain(..).rev() {
-                ticket.await.success()?;
+            let mut completions = link.data.batch(requests)?;
+            same("completions of a batch", completions.len(), 16)?;
+            for completion in completions.drain(..).rev() {
+                completion.await.success()?;
             }
-            same("tickets of an empty batch", link.data.batch(Vec::new())?.len(), 0)?;
+            same("completions of an empty batch", link.data.batch(Vec::new())?.len(), 0)?;
             link.sync().await?;
             link.finish().await
         },
@@ -181,7 +181,7 @@ pub fn batch_posting<W: World>(make: Make<'_, W>) -> Verdict {
     )
 }
 
-pub fn inline_limit<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn inline_limit<W: Backend>(make: Make<'_, W>) -> Verdict {
     two(
         make,
         |f: W::Fabric| async move {
@@ -196,11 +196,11 @@ pub fn inline_limit<W: World>(make: Make<'_, W>) -> Verdict {
             let error = link.data.post(read).err();
             holds(matches!(error, Some(PostError::NotOnThisKind { .. })), "an inline READ was not refused")?;
             link.region.store(0, 1)?;
-            let ticket =
+            let completion =
                 link.data.post(WorkRequest::write(link.region.slice(0, 8), link.peer.at(0)).inline())?;
             // The payload was copied at posting, so the buffer is free already.
             link.region.store(0, 2)?;
-            ticket.await.success()?;
+            completion.await.success()?;
             link.data.read(link.region.slice(8, 8), link.peer.at(0))?.await.success()?;
             same("what an inline WRITE wrote", link.region.load(8)?, 1)?;
             link.finish().await
@@ -209,7 +209,7 @@ pub fn inline_limit<W: World>(make: Make<'_, W>) -> Verdict {
     )
 }
 
-pub fn zero_length<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn zero_length<W: Backend>(make: Make<'_, W>) -> Verdict {
     two(
         make,
         |f: W::Fabric| async move {
@@ -217,13 +217,13 @@ pub fn zero_length<W: World>(make: Make<'_, W>) -> Verdict {
             link.sync().await?;
             let nothing = || link.region.slice(0, 0);
             let at = link.peer.at(0);
-            for ticket in
+            for completion in
                 [link.data.write(nothing(), at)?, link.data.read(nothing(), at)?, link.data.send(nothing())?]
             {
-                same("bytes moved", ticket.await.success()?.bytes, 0)?;
+                same("bytes moved", completion.await.success()?.bytes, 0)?;
             }
-            let ticket = link.data.post(WorkRequest::write(nothing(), at).inline())?;
-            ticket.await.success()?;
+            let completion = link.data.post(WorkRequest::write(nothing(), at).inline())?;
+            completion.await.success()?;
             link.data.write_with_immediate(nothing(), at, 9)?.await.success()?;
             link.finish().await
         },
@@ -241,7 +241,7 @@ pub fn zero_length<W: World>(make: Make<'_, W>) -> Verdict {
     )
 }
 
-pub fn large_payload<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn large_payload<W: Backend>(make: Make<'_, W>) -> Verdict {
     const LENGTH: u64 = 16 << 20;
     fn pattern(salt: u64, length: u64) -> Vec<u8> {
         (0..length).map(|index| ((index + salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
@@ -283,21 +283,21 @@ pub fn large_payload<W: World>(make: Make<'_, W>) -> Verdict {
     )
 }
 
-pub fn future_dropped_in_mid_flight<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn future_dropped_in_mid_flight<W: Backend>(make: Make<'_, W>) -> Verdict {
     two(
         make,
         |f: W::Fabric| async move {
             let link = meet(&f, QueuePairOptions::rc(), 64).await?;
             link.sync().await?;
-            // The region's only handle and the ticket go at once; the operation keeps both alive.
+            // The region's only handle and the completion go at once; the operation keeps both alive.
             let source = region(&f, 8)?;
             source.store(0, 7)?;
-            let ticket = link.data.write(source.slice(0, 8), link.peer.at(0))?;
+            let completion = link.data.write(source.slice(0, 8), link.peer.at(0))?;
             drop(source);
-            drop(ticket);
+            drop(completion);
             // Polled once, then dropped by its time limit.
-            let ticket = link.data.read(link.region.slice(0, 8), link.peer.at(8))?;
-            let _ = f.timeout(offpath_quantity::Time::ZERO, ticket).await;
+            let completion = link.data.read(link.region.slice(0, 8), link.peer.at(8))?;
+            let _ = f.timeout(offpath_quantity::Time::ZERO, completion).await;
             drop(link.data.post(WorkRequest::write(link.region.slice(8, 8), link.peer.at(16)).unsignaled())?);
             link.data.send(link.region.slice(0, 0))?.await.success()?;
             same("slots taken after all", link.data.send_slots_taken(), 0)?;
@@ -308,7 +308,7 @@ pub fn future_dropped_in_mid_flight<W: World>(make: Make<'_, W>) -> Verdict {
             let link = meet(&f, QueuePairOptions::rc(), 64).await?;
             link.region.store(8, 5)?;
             link.region.store(16, 5)?;
-            // A receive whose ticket is dropped still takes its message.
+            // A receive whose completion is dropped still takes its message.
             let abandoned = link.data.receive(link.region.slice(0, 0))?;
             drop(abandoned);
             link.sync().await?;
@@ -319,16 +319,17 @@ pub fn future_dropped_in_mid_flight<W: World>(make: Make<'_, W>) -> Verdict {
     )
 }
 
-pub fn fenced_after_read<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn fenced_after_read<W: Backend>(make: Make<'_, W>) -> Verdict {
     two(
         make,
         |f: W::Fabric| async move {
             let link = meet(&f, QueuePairOptions::rc(), 8).await?;
             link.sync().await?;
             let read = WorkRequest::read(link.region.slice(0, 8), link.peer.at(0)).unsignaled();
-            let tickets = link.data.batch(vec![read, WorkRequest::send(link.region.slice(0, 8)).fenced()])?;
-            for ticket in tickets {
-                ticket.await.success()?;
+            let completions =
+                link.data.batch(vec![read, WorkRequest::send(link.region.slice(0, 8)).fenced()])?;
+            for completion in completions {
+                completion.await.success()?;
             }
             link.finish().await
         },
@@ -344,7 +345,7 @@ pub fn fenced_after_read<W: World>(make: Make<'_, W>) -> Verdict {
     )
 }
 
-pub fn atomic_results<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn atomic_results<W: Backend>(make: Make<'_, W>) -> Verdict {
     two(
         make,
         |f: W::Fabric| async move {
@@ -380,7 +381,7 @@ pub fn atomic_results<W: World>(make: Make<'_, W>) -> Verdict {
     )
 }
 
-pub fn atomics_under_concurrency<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn atomics_under_concurrency<W: Backend>(make: Make<'_, W>) -> Verdict {
     const CLIENTS: u32 = 4;
     const EACH: u64 = 25;
     const TOTAL: u64 = CLIENTS as u64 * EACH;
@@ -439,7 +440,7 @@ pub fn atomics_under_concurrency<W: World>(make: Make<'_, W>) -> Verdict {
     play(make(1), roles)
 }
 
-pub fn dma_copies<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn dma_copies<W: Backend>(make: Make<'_, W>) -> Verdict {
     two(
         make,
         |f: W::Fabric| async move {

@@ -1,17 +1,17 @@
-//! What a device or a world refuses, and what becomes of the queue pair.
+//! What a device or a backend refuses, and what becomes of the queue pair.
 
-use crate::link::{Link, bytes, meet, meet_client, memory, region};
+use crate::link::{LinkEnd, bytes, meet, meet_client, memory, region};
 use crate::{Make, Verdict, a_while, holds, same, two};
 use offpath_fabric::*;
 use offpath_quantity::Time;
 
 /// A client whose one request must fail with `status`, and a server that looks on. The request behind it
 /// and a receive posted before are flushed.
-fn fails<W: World>(
+fn fails<W: Backend>(
     make: Make<'_, W>,
     status: Status,
     lent: Access,
-    request: impl Fn(&Link<W::Fabric>) -> WorkRequest<<W::Fabric as Fabric>::Region> + Clone + 'static,
+    request: impl Fn(&LinkEnd<W::Fabric>) -> WorkRequest<<W::Fabric as Fabric>::Region> + Clone + 'static,
 ) -> Verdict {
     two(
         make,
@@ -23,10 +23,11 @@ fn fails<W: World>(
                 // A failure is reported without being signaled, after the good one before it.
                 let good = WorkRequest::write(link.region.slice(0, 0), link.peer.at(0)).unsignaled();
                 let behind = WorkRequest::write(link.region.slice(0, 8), link.peer.at(8));
-                let tickets = link.data.batch(vec![good, request(&link).unsignaled(), behind])?;
-                for (ticket, expected) in tickets.into_iter().zip([Status::Success, status, Status::Flushed])
+                let completions = link.data.batch(vec![good, request(&link).unsignaled(), behind])?;
+                for (completion, expected) in
+                    completions.into_iter().zip([Status::Success, status, Status::Flushed])
                 {
-                    link.ends(ticket, expected).await?;
+                    link.ends(completion, expected).await?;
                 }
                 link.ends(receive, Status::Flushed).await?;
                 link.is_in_error().await?;
@@ -42,7 +43,7 @@ fn fails<W: World>(
     )
 }
 
-fn marked<F: Fabric>(link: &Link<F>) -> Slice<F::Region> {
+fn marked<F: Fabric>(link: &LinkEnd<F>) -> Slice<F::Region> {
     // What the peer must not see.
     if link.region.store(0, u64::MAX).is_err() {
         return link.region.slice(0, 0);
@@ -50,16 +51,17 @@ fn marked<F: Fabric>(link: &Link<F>) -> Slice<F::Region> {
     link.region.slice(0, 8)
 }
 
-pub fn wrong_key<W: World>(make: Make<'_, W>) -> Verdict {
-    let wrong = |link: &Link<W::Fabric>| RemoteRegion { key: link.peer.key ^ 0x5a5a_5a5a, ..link.peer }.at(0);
+pub fn wrong_key<W: Backend>(make: Make<'_, W>) -> Verdict {
+    let wrong =
+        |link: &LinkEnd<W::Fabric>| RemoteRegion { key: link.peer.key ^ 0x5a5a_5a5a, ..link.peer }.at(0);
     fails(make, Status::RemoteAccess, Access::ALL, move |link| {
         WorkRequest::write(marked(link), wrong(link))
     })?;
     fails(make, Status::RemoteAccess, Access::ALL, move |link| WorkRequest::read(marked(link), wrong(link)))
 }
 
-pub fn missing_right<W: World>(make: Make<'_, W>) -> Verdict {
-    let at = |link: &Link<W::Fabric>| link.peer.at(0);
+pub fn missing_right<W: Backend>(make: Make<'_, W>) -> Verdict {
+    let at = |link: &LinkEnd<W::Fabric>| link.peer.at(0);
     fails(make, Status::RemoteAccess, Access::REMOTE_READ, move |link| {
         WorkRequest::write(marked(link), at(link))
     })?;
@@ -68,7 +70,7 @@ pub fn missing_right<W: World>(make: Make<'_, W>) -> Verdict {
     })
 }
 
-pub fn out_of_range<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn out_of_range<W: Backend>(make: Make<'_, W>) -> Verdict {
     for offset in [57, 64, 1 << 40, u64::MAX] {
         fails(make, Status::RemoteAccess, Access::ALL, move |link| {
             WorkRequest::write(marked(link), link.peer.at(offset))
@@ -82,7 +84,7 @@ pub fn out_of_range<W: World>(make: Make<'_, W>) -> Verdict {
     Ok(())
 }
 
-pub fn unaligned_atomic<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn unaligned_atomic<W: Backend>(make: Make<'_, W>) -> Verdict {
     fails(make, Status::RemoteInvalidRequest, Access::ALL, |link| {
         WorkRequest::fetch_and_add(link.region.slice(0, 8), link.peer.at(4), 1)
     })?;
@@ -91,7 +93,7 @@ pub fn unaligned_atomic<W: World>(make: Make<'_, W>) -> Verdict {
     })
 }
 
-pub fn deregistered_region<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn deregistered_region<W: Backend>(make: Make<'_, W>) -> Verdict {
     two(
         make,
         |f: W::Fabric| async move {
@@ -116,21 +118,21 @@ pub fn deregistered_region<W: World>(make: Make<'_, W>) -> Verdict {
     )
 }
 
-pub fn peer_gone_mid_operation<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn peer_gone_mid_operation<W: Backend>(make: Make<'_, W>) -> Verdict {
     two(
         make,
         |f: W::Fabric| async move {
             let options = QueuePairOptions { retries: 1, ..QueuePairOptions::rc() };
             let link = meet(&f, options, 1 << 20).await?;
             let receive = link.data.receive(link.region.slice(0, 8))?;
-            // The peer leaves while WRITEs are under way: some may succeed, then one fails, then all are
+            // The peer leaves while WRITEs are in flight: some may succeed, then one fails, then all are
             // flushed, and none is left without an end.
             let write = || link.data.write(link.region.all(), link.peer.at(0));
             let mut statuses = Vec::new();
             while statuses.last().is_none_or(|status| *status == Status::Success) {
-                let tickets = [write()?, write()?, write()?];
-                for ticket in tickets {
-                    statuses.push(ticket.await.status);
+                let completions = [write()?, write()?, write()?];
+                for completion in completions {
+                    statuses.push(completion.await.status);
                 }
                 f.sleep(Time::from_us(100)).await;
             }
@@ -155,7 +157,7 @@ pub fn peer_gone_mid_operation<W: World>(make: Make<'_, W>) -> Verdict {
     )
 }
 
-pub fn peer_gone_is_learnt_by_a_request<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn peer_gone_is_learnt_by_a_request<W: Backend>(make: Make<'_, W>) -> Verdict {
     two(
         make,
         |f: W::Fabric| async move {
@@ -176,7 +178,7 @@ pub fn peer_gone_is_learnt_by_a_request<W: World>(make: Make<'_, W>) -> Verdict 
     )
 }
 
-pub fn connection_refusals<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn connection_refusals<W: Backend>(make: Make<'_, W>) -> Verdict {
     two(
         make,
         |f: W::Fabric| async move {
@@ -224,7 +226,7 @@ pub fn connection_refusals<W: World>(make: Make<'_, W>) -> Verdict {
     )
 }
 
-pub fn region_refusals<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn region_refusals<W: Backend>(make: Make<'_, W>) -> Verdict {
     two(
         make,
         |f: W::Fabric| async move {
@@ -258,7 +260,7 @@ pub fn region_refusals<W: World>(make: Make<'_, W>) -> Verdict {
     )
 }
 
-pub fn unsupported_is_refused<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn unsupported_is_refused<W: Backend>(make: Make<'_, W>) -> Verdict {
     two(
         make,
         |f: W::Fabric| async move {

@@ -5,7 +5,7 @@ use crate::{Make, Verdict, a_while, holds, same, two};
 use offpath_fabric::*;
 use offpath_quantity::Time;
 
-pub fn immediate_data<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn immediate_data<W: Backend>(make: Make<'_, W>) -> Verdict {
     two(
         make,
         |f: W::Fabric| async move {
@@ -45,7 +45,7 @@ pub fn immediate_data<W: World>(make: Make<'_, W>) -> Verdict {
     )
 }
 
-pub fn send_longer_than_receive<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn send_longer_than_receive<W: Backend>(make: Make<'_, W>) -> Verdict {
     two(
         make,
         |f: W::Fabric| async move {
@@ -70,7 +70,7 @@ pub fn send_longer_than_receive<W: World>(make: Make<'_, W>) -> Verdict {
     )
 }
 
-pub fn receiver_not_ready<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn receiver_not_ready<W: Backend>(make: Make<'_, W>) -> Verdict {
     fn options(retries: u8) -> QueuePairOptions {
         QueuePairOptions { receiver_not_ready_retries: retries, ..QueuePairOptions::rc() }
     }
@@ -109,7 +109,7 @@ pub fn receiver_not_ready<W: World>(make: Make<'_, W>) -> Verdict {
     )
 }
 
-pub fn ud_drops_without_receive<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn ud_drops_without_receive<W: Backend>(make: Make<'_, W>) -> Verdict {
     two(
         make,
         |f: W::Fabric| async move {
@@ -163,7 +163,7 @@ pub fn ud_drops_without_receive<W: World>(make: Make<'_, W>) -> Verdict {
     )
 }
 
-pub fn ud_loss<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn ud_loss<W: Backend>(make: Make<'_, W>) -> Verdict {
     const SENT: u64 = 12;
     const ROOM: u64 = 4;
     two(
@@ -216,7 +216,7 @@ pub fn ud_loss<W: World>(make: Make<'_, W>) -> Verdict {
     )
 }
 
-pub fn datagrams<W: World>(make: Make<'_, W>) -> Verdict {
+pub fn datagrams<W: Backend>(make: Make<'_, W>) -> Verdict {
     two(
         make,
         |f: W::Fabric| async move {

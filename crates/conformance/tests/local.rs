@@ -1,11 +1,11 @@
-//! The local world against the contract, on both clocks, with and without a DMA engine.
+//! The local backend against the contract, on both clocks, with and without a DMA engine.
 
 use offpath_conformance::run_all;
-use offpath_fabric::local::{Clock, Local};
+use offpath_fabric::local::{Local, LocalClock};
 
 #[test]
 fn local_with_everything_it_supports() {
-    let report = run_all(&|seed| Local::new(seed).clock(Clock::Manual).dma_engine("local-dma"));
+    let report = run_all(&|seed| Local::new(seed).clock(LocalClock::Manual).dma_engine("local-dma"));
     println!("{report}");
     assert!(report.failed().is_empty(), "{report}");
     assert!(report.skipped().is_empty(), "{report}");

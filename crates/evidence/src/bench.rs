@@ -1,14 +1,14 @@
 //! The test bench: runs experiments on a system as the profiles describe it, or with some of its
 //! numbers changed.
 
-use crate::experiment::{Axis, Compare, Experiment, Keep, Measure, Plain, Which};
+use crate::experiment::{Compare, Experiment, Keep, Measure, Plain, SweepAxis, Which};
 use crate::measure::{One, Place, along, places};
 use crate::reproduce::MEASURED;
 use exmex::Express;
 use offpath_plan::planner::{Ready, make_ready};
 use offpath_plan::shipped::{WORKLOADS, design as shipped};
 use offpath_plan::{Changes, Design};
-use offpath_profile::{Library, Provenance, Request, System};
+use offpath_profile::{Library, Provenance, System, SystemRequest};
 use offpath_quantity::{BitRate, Bytes, Quantity, Time};
 use offpath_route::{Demand, Router};
 use std::cell::RefCell;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub struct Change {
     /// The file, as in `profiles/devices/bluefield2.toml`.
     pub file: String,
-    /// Its table and key, as in `nic.contexts`.
+    /// Its table and key, as in `nic.inflight_slots`.
     pub key: String,
     /// The value.
     pub value: Quantity,
@@ -49,7 +49,7 @@ pub(crate) fn lacks(what: &str) -> ExperimentError {
 
 /// One place of a sweep with what was measured there.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Point {
+pub struct SweepPoint {
     /// The place in words, as in `client-soc read 64 B`.
     pub place: String,
     /// The variables of the place: `n` is the payload in bytes, the others are a grid's.
@@ -62,13 +62,13 @@ pub struct Point {
 
 /// What an experiment gives.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct Measurement {
     /// The places that count, with the compared values.
-    pub points: Vec<Point>,
+    pub points: Vec<SweepPoint>,
     /// What the first experiment measured, before any comparison.
-    pub own: Vec<Point>,
+    pub own: Vec<SweepPoint>,
     /// What it was compared with, for each `against`.
-    pub against: Vec<Vec<Point>>,
+    pub against: Vec<Vec<SweepPoint>>,
     /// What the formula expects, place by place, where there is one.
     pub expected: Vec<f64>,
 }
@@ -102,7 +102,7 @@ pub struct Bench {
     designs: Rc<RefCell<BTreeMap<DesignKey, Rc<Design>>>>,
     routers: RefCell<BTreeMap<SystemKey, Arc<Router>>>,
     prepared: RefCell<BTreeMap<(DesignKey, SystemKey), Prepared>>,
-    /// Overlays that hold for every experiment: the rival that is looked at.
+    /// Overlays that hold for every experiment: the variant that is looked at.
     overlays: Vec<String>,
     /// Whether links are all that counts: a null model.
     pub(crate) links_alone: bool,
@@ -196,13 +196,13 @@ impl Bench {
                         concerning.push(overlay.as_str());
                     }
                 }
-                let request = Request {
+                let request = SystemRequest {
                     device,
                     testbed: testbed.as_deref(),
                     mode: None,
                     overlays: concerning,
                     settings: set.iter().map(|(name, value)| format!("{name}={value}")).collect(),
-                    ..Request::default()
+                    ..SystemRequest::default()
                 };
                 let system = self.library.load(&request).map_err(refused)?;
                 self.base.borrow_mut().insert(key.clone(), system.clone());
@@ -242,9 +242,9 @@ impl Bench {
     /// # Errors
     /// [`ExperimentError`] where the experiment lacks a key, or where a profile, a route, a design
     /// or a load is refused.
-    pub fn run(&self, experiment: &Experiment) -> Result<Outcome, ExperimentError> {
+    pub fn run(&self, experiment: &Experiment) -> Result<Measurement, ExperimentError> {
         let own = self.sweep(&experiment.plain)?;
-        let against: Vec<Vec<Point>> =
+        let against: Vec<Vec<SweepPoint>> =
             experiment.against.iter().map(|plain| self.sweep(plain)).collect::<Result<_, _>>()?;
         let mut points = own.clone();
         // Operations lie side by side, each with its places of the sweep.
@@ -309,11 +309,11 @@ impl Bench {
                 }
             },
         };
-        Ok(Outcome { points, own, against, expected })
+        Ok(Measurement { points, own, against, expected })
     }
 
     /// Every place of an experiment's sweeps.
-    pub fn sweep(&self, plain: &Plain) -> Result<Vec<Point>, ExperimentError> {
+    pub fn sweep(&self, plain: &Plain) -> Result<Vec<SweepPoint>, ExperimentError> {
         let mut points = Vec::new();
         for grid in grid(&plain.vary) {
             for place in places(plain) {
@@ -326,9 +326,9 @@ impl Bench {
     fn measure(
         &self,
         plain: &Plain,
-        grid: &[(String, &Axis, usize)],
+        grid: &[(String, &SweepAxis, usize)],
         place: &Place,
-    ) -> Result<Point, ExperimentError> {
+    ) -> Result<SweepPoint, ExperimentError> {
         let settings: Vec<(String, String)> = grid
             .iter()
             .flat_map(|(_, axis, at)| axis.set.iter().map(|name| (name.clone(), axis.values[*at].clone())))
@@ -362,7 +362,7 @@ impl Bench {
             grid.iter().map(|(name, axis, at)| format!("{name} {}", axis.values[*at])).collect();
         words.push(place.words());
         words.retain(|word| !word.is_empty());
-        Ok(Point { place: words.join(", "), variables, value, binding })
+        Ok(SweepPoint { place: words.join(", "), variables, value, binding })
     }
 
     /// What the first place of an experiment is made of: a latency's terms in nanoseconds, else the
@@ -416,8 +416,9 @@ impl Bench {
             return Ok(design.clone());
         }
         let (name, parameters, steps, without_engine) = key;
-        let text = shipped(name)
-            .ok_or_else(|| ExperimentError::Incomplete(format!("names `{name}`, which is no design here")))?;
+        let text = shipped(name).ok_or_else(|| {
+            ExperimentError::Incomplete(format!("names `{name}`, which is not a design here"))
+        })?;
         let changes = Changes {
             parameters: parameters.iter().cloned().collect(),
             steps: *steps,
@@ -486,17 +487,17 @@ fn without_its_engine(text: &str) -> String {
 }
 
 /// The place as a point whose value is where it lies: the payload, range or batch that is swept.
-fn place_of(points: &[Point], index: usize) -> Point {
+fn place_of(points: &[SweepPoint], index: usize) -> SweepPoint {
     let Some(point) = points.get(index) else {
         let place = "nowhere in the sweep".to_string();
-        return Point { place, variables: BTreeMap::new(), value: f64::MAX, binding: None };
+        return SweepPoint { place, variables: BTreeMap::new(), value: f64::MAX, binding: None };
     };
     let at = ["range", "batch", "n"].iter().find_map(|name| point.variables.get(*name));
-    Point { value: at.copied().unwrap_or(0.0), ..point.clone() }
+    SweepPoint { value: at.copied().unwrap_or(0.0), ..point.clone() }
 }
 
 /// A formula's value with a point's variables.
-fn evaluate(formula: &str, point: &Point) -> Result<f64, ExperimentError> {
+fn evaluate(formula: &str, point: &SweepPoint) -> Result<f64, ExperimentError> {
     let parsed = exmex::parse::<f64>(formula)
         .map_err(|error| ExperimentError::Incomplete(format!("expects `{formula}`: {error}")))?;
     let values: Vec<f64> = parsed
@@ -529,12 +530,12 @@ fn value_of(text: &str) -> Result<f64, ExperimentError> {
 }
 
 /// Every combination of a grid's values; one empty combination where there is no grid.
-fn grid(vary: &BTreeMap<String, Axis>) -> Vec<Vec<(String, &Axis, usize)>> {
+fn grid(vary: &BTreeMap<String, SweepAxis>) -> Vec<Vec<(String, &SweepAxis, usize)>> {
     let mut all = vec![Vec::new()];
     for (name, axis) in vary {
         all = all
             .iter()
-            .flat_map(|had: &Vec<(String, &Axis, usize)>| {
+            .flat_map(|had: &Vec<(String, &SweepAxis, usize)>| {
                 (0..axis.values.len()).map(move |at| {
                     let mut more = had.clone();
                     more.push((name.clone(), axis, at));

@@ -36,14 +36,14 @@ pub enum Measure {
     Mmios,
     /// Payload bytes over framed bytes on all PCIe links.
     LinkUse,
-    /// Rate of a closed loop on the twin with `under_way` requests at each client, in Gbit/s.
+    /// Rate of a closed loop on the twin with `in_flight` requests at each client, in Gbit/s.
     Loop,
     /// Rate of the first of the flows `together` on the twin, each a closed loop with its own
-    /// `under_way`, in M/s; alone where there is one flow.
+    /// `in_flight`, in M/s; alone where there is one flow.
     LoopRate,
     /// The same of all flows together.
     LoopTotal,
-    /// Mean latency on the twin with one request under way at each client, in microseconds.
+    /// Mean latency on the twin with one request in flight at each client, in microseconds.
     LoopLatency,
     /// Requests per second of a design's `alternative` or `mix`, in millions.
     DesignRate,
@@ -96,8 +96,8 @@ pub struct Flow {
     pub verb: Option<String>,
     /// Its share of the operations, where the shares are fixed.
     pub share: Option<f64>,
-    /// Its requests under way, where each flow is a closed loop.
-    pub under_way: Option<u32>,
+    /// Its requests in flight, where each flow is a closed loop.
+    pub in_flight: Option<u32>,
 }
 
 /// Between which values of a parameter two alternatives change places.
@@ -132,7 +132,7 @@ pub enum Sharing {
 /// A setting that a formula's grid varies.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Axis {
+pub struct SweepAxis {
     /// The numbers that take the value, as `--set` names them.
     #[serde(default)]
     pub set: Vec<String>,
@@ -188,9 +188,9 @@ pub struct Plain {
     pub control: bool,
     /// The bandwidth at which packets are counted.
     pub at: Option<String>,
-    /// Requests under way at each client.
+    /// Requests in flight at each client.
     #[serde(default, deserialize_with = "one_or_many")]
-    pub under_way: Vec<u32>,
+    pub in_flight: Vec<u32>,
     /// Numbers of the profile.
     #[serde(default, deserialize_with = "one_or_many")]
     pub number: Vec<String>,
@@ -227,7 +227,7 @@ pub struct Plain {
     pub shares: Vec<BTreeMap<String, f64>>,
     /// Axes of a formula's grid, by the variable that stands for each.
     #[serde(default)]
-    pub vary: BTreeMap<String, Axis>,
+    pub vary: BTreeMap<String, SweepAxis>,
 }
 
 /// An experiment with what it is compared with.
@@ -378,7 +378,7 @@ impl Plain {
             && part(&bytes(&self.payload), &bytes(&other.payload))
             && part(&self.batch, &other.batch)
             && part(&bytes(&self.range), &bytes(&other.range))
-            && part(&self.under_way, &other.under_way)
+            && part(&self.in_flight, &other.in_flight)
             && part(&self.number, &other.number)
             && part(&self.alternative, &other.alternative)
             && part(&self.clients, &other.clients)
@@ -389,7 +389,7 @@ impl Plain {
             payload: Vec::new(),
             batch: Vec::new(),
             range: Vec::new(),
-            under_way: Vec::new(),
+            in_flight: Vec::new(),
             number: Vec::new(),
             alternative: Vec::new(),
             clients: Vec::new(),

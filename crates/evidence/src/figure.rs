@@ -3,7 +3,7 @@
 use crate::bench::{Bench, ExperimentError};
 use crate::experiment::Experiment;
 use crate::reproduce::{Line, is_run_on_twin, open_mechanisms, uncertain};
-use crate::row::Role;
+use crate::row::RowRole;
 use crate::sample::drawn;
 use offpath_plan::sample::quantile;
 use offpath_profile::Library;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// How an axis is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Scale {
+pub enum FigureScale {
     /// Evenly.
     Linear,
     /// By powers of two, as payloads are.
@@ -25,19 +25,19 @@ pub enum Scale {
 /// An axis with its unit.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Axis {
+pub struct FigureAxis {
     /// What it shows.
     pub label: String,
     /// The unit; empty where the values have none.
     #[serde(default)]
     pub unit: String,
     /// How it is laid out.
-    pub scale: Scale,
+    pub scale: FigureScale,
 }
 
 /// A place of a predicted curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Place {
+pub struct CurvePoint {
     /// Where on the x axis; 0 on an axis of categories.
     pub x: f64,
     /// The prediction.
@@ -50,16 +50,16 @@ pub struct Place {
 
 /// A predicted curve, or a bar where the x axis has categories.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Series {
+pub struct FigureSeries {
     /// Its name.
     pub name: String,
     /// Its places.
-    pub places: Vec<Place>,
+    pub places: Vec<CurvePoint>,
 }
 
 /// A published value over a figure.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mark {
+pub struct PublishedPoint {
     /// The evidence row.
     pub row: String,
     /// The series that it belongs to.
@@ -73,7 +73,7 @@ pub struct Mark {
     /// Whether the row's prediction is within its tolerance.
     pub within: bool,
     /// What the row is used for.
-    pub role: Role,
+    pub role: RowRole,
     /// The predicted series that a published ratio was multiplied with.
     pub over: Option<String>,
 }
@@ -92,13 +92,13 @@ pub struct Figure {
     /// What it shows, under what load.
     pub caption: String,
     /// The x axis.
-    pub x: Axis,
+    pub x: FigureAxis,
     /// The y axis.
-    pub y: Axis,
+    pub y: FigureAxis,
     /// The predicted curves.
-    pub series: Vec<Series>,
+    pub series: Vec<FigureSeries>,
     /// The published points.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<PublishedPoint>,
 }
 
 #[derive(Deserialize)]
@@ -115,8 +115,8 @@ struct RawFigure {
     title: String,
     source: String,
     caption: String,
-    x: Axis,
-    y: Axis,
+    x: FigureAxis,
+    y: FigureAxis,
     series: Vec<RawSeries>,
     marks: Vec<RawMark>,
 }
@@ -211,7 +211,7 @@ fn curve(
     experiment: &Experiment,
     own: &Bench,
     drawn: &[Bench],
-) -> Result<Series, ExperimentError> {
+) -> Result<FigureSeries, ExperimentError> {
     let points = own.run(experiment)?.points;
     let mut spread: Vec<Vec<f64>> = vec![Vec::new(); points.len()];
     // Whole runs on the twin would be repeated too often.
@@ -229,7 +229,7 @@ fn curve(
             let x = ["range", "batch", "clients", "n"].iter().find_map(|name| point.variables.get(*name));
             values.sort_by(f64::total_cmp);
             let known = values.first() != values.last();
-            Place {
+            CurvePoint {
                 x: x.copied().unwrap_or(0.0),
                 y: point.value,
                 low: known.then(|| quantile(&values, 0.1).min(point.value)),
@@ -237,18 +237,18 @@ fn curve(
             }
         })
         .collect();
-    Ok(Series { name: name.to_string(), places })
+    Ok(FigureSeries { name: name.to_string(), places })
 }
 
-fn mark(raw: &RawMark, series: &[Series], lines: &[Line]) -> Result<Mark, ExperimentError> {
+fn mark(raw: &RawMark, series: &[FigureSeries], lines: &[Line]) -> Result<PublishedPoint, ExperimentError> {
     let refuse = |what: String| ExperimentError::Incomplete(format!("'s mark {} {what}", raw.row));
     let line = lines
         .iter()
         .find(|line| line.row.id == raw.row)
-        .ok_or_else(|| refuse("is no evidence row".to_string()))?;
+        .ok_or_else(|| refuse("is not evidence row".to_string()))?;
     let claim = line.row.published.ok_or_else(|| refuse("has no published value".to_string()))?;
     if series.iter().all(|one| one.name != raw.series) {
-        return Err(refuse(format!("belongs to `{}`, which is no series", raw.series)));
+        return Err(refuse(format!("belongs to `{}`, which is not a series", raw.series)));
     }
     let as_ratio = |value: f64| if line.row.unit == "%" { 1.0 + value / 100.0 } else { value };
     let (mut low, mut high) = claim.ends();
@@ -265,7 +265,7 @@ fn mark(raw: &RawMark, series: &[Series], lines: &[Line]) -> Result<Mark, Experi
         None if raw.x > 0.0 && line.row.unit == "%" => (low, high) = (as_ratio(low), as_ratio(high)),
         None => {}
     }
-    Ok(Mark {
+    Ok(PublishedPoint {
         row: raw.row.clone(),
         series: raw.series.clone(),
         x: raw.x,

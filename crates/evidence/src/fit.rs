@@ -5,12 +5,12 @@
 //! under the bounds of the [`Specification`] by steps of a quadratic program inside a trust region,
 //! from several seeded starts; then it is rounded.
 
-use crate::bench::{Bench, Change, ExperimentError, Outcome, Point};
+use crate::bench::{Bench, Change, ExperimentError, Measurement, SweepPoint};
 use crate::identify;
 use crate::judge::{allowed, judge, plain};
 use crate::quadratic::{Limit, minimise};
-use crate::row::{Claim, Role, Row};
-use crate::specification::{End, Parameter, Place, Specification};
+use crate::row::{Claim, Row, RowRole};
+use crate::specification::{End, NumberRef, Parameter, Specification};
 use offpath_profile::Library;
 use offpath_twin::Seed;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,10 +47,10 @@ pub struct FittedParameter {
     pub value: f64,
     /// Where every row that is met stays met while the parameter moves alone. Profiles hold this
     /// interval, since whoever reads it moves one number at a time.
-    pub alone: Interval,
+    pub alone: ParameterInterval,
     /// The same with the other parameters free to follow within their bounds: what the rows say about
     /// this parameter by itself.
-    pub free: Interval,
+    pub free: ParameterInterval,
 }
 
 impl FittedParameter {
@@ -65,7 +65,7 @@ impl FittedParameter {
 
 /// What the rows leave of a parameter.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Interval {
+pub struct ParameterInterval {
     /// The least value.
     pub low: f64,
     /// The greatest value.
@@ -233,7 +233,7 @@ pub(crate) struct Best {
 ///
 /// A derived row is named by those that it follows from, as in `W273/W275`, and stands for them.
 pub fn readable(rows: &[Row]) -> (Vec<&Row>, Vec<(String, String)>) {
-    let fit: Vec<&Row> = rows.iter().filter(|row| row.role == Role::Fit).collect();
+    let fit: Vec<&Row> = rows.iter().filter(|row| row.role == RowRole::Fit).collect();
     let mut through = Vec::new();
     for derived in fit.iter().filter(|row| row.derived) {
         for part in derived.id.split('/') {
@@ -380,7 +380,7 @@ impl<'a> Problem<'a> {
         for row in named {
             if !known.contains(row.as_str()) {
                 return Err(FitError::Specification(format!(
-                    "names {row}, which is no row that the fit may read"
+                    "names {row}, which is not a row that the fit may read"
                 )));
             }
         }
@@ -471,7 +471,7 @@ impl<'a> Problem<'a> {
             let value = one.quantity(base).ok_or_else(|| {
                 FitError::Specification(format!("bounds {} beyond what can be written", one.name()))
             })?;
-            for Place { file, key } in std::iter::once(&one.place).chain(&one.also) {
+            for NumberRef { file, key } in std::iter::once(&one.place).chain(&one.also) {
                 changes.push(Change { file: file.clone(), key: key.clone(), value });
             }
         }
@@ -481,10 +481,10 @@ impl<'a> Problem<'a> {
     pub fn row_values(&self, bench: &Bench, row: usize) -> Result<Vec<f64>, FitError> {
         let outcome = self.outcome(bench, row)?;
         let unit = &self.rows[row].unit;
-        Ok(outcome.points.iter().map(|point: &Point| plain(unit, point.value)).collect())
+        Ok(outcome.points.iter().map(|point: &SweepPoint| plain(unit, point.value)).collect())
     }
 
-    fn outcome(&self, bench: &Bench, row: usize) -> Result<Outcome, FitError> {
+    fn outcome(&self, bench: &Bench, row: usize) -> Result<Measurement, FitError> {
         let row = self.rows[row];
         let experiment = row.experiment.as_ref().expect("rows without an experiment are not read");
         Ok(bench
@@ -826,7 +826,7 @@ pub fn fit(
             // The rows hold it nowhere between the bounds; those that it moves most fix its value.
             rows = problem.most_moved(&rounded.values, &slopes, span.index).iter().flat_map(parts).collect();
         }
-        Interval {
+        ParameterInterval {
             low: inward(span.low, f64::ceil).clamp(one.low, value),
             high: inward(span.high, f64::floor).clamp(value, one.high),
             rows: rows.into_iter().collect(),

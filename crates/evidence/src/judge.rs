@@ -8,8 +8,8 @@
 //! would let a small effect pass by predicting none. A row may state a tolerance of its own, with the
 //! reason.
 
-use crate::bench::{Outcome, Point};
-use crate::row::{Claim, Kind, Row};
+use crate::bench::{Measurement, SweepPoint};
+use crate::row::{Claim, Row, ValueKind};
 
 /// A row held to its outcome.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +46,7 @@ pub enum Statistic {
 
 impl Statistic {
     /// The value that it picks.
-    pub fn of(self, points: &[Point]) -> Option<f64> {
+    pub fn of(self, points: &[SweepPoint]) -> Option<f64> {
         let values = points.iter().map(|point| point.value);
         match self {
             Statistic::Greatest => values.reduce(f64::max),
@@ -57,11 +57,11 @@ impl Statistic {
 }
 
 /// The tolerance of a row, as a share.
-pub fn tolerance(kind: Kind, claim: Option<Claim>) -> f64 {
+pub fn tolerance(kind: ValueKind, claim: Option<Claim>) -> f64 {
     match (kind, claim) {
-        (_, None) | (Kind::Config | Kind::Formula, Some(Claim::Is(_))) => 1e-3,
+        (_, None) | (ValueKind::Config | ValueKind::Formula, Some(Claim::Is(_))) => 1e-3,
         (_, Some(Claim::About(_))) => 0.15,
-        (_, Some(Claim::Range(..) | Claim::UpTo(_) | Claim::DownTo(_))) | (Kind::Ratio, _) => 0.10,
+        (_, Some(Claim::Range(..) | Claim::UpTo(_) | Claim::DownTo(_))) | (ValueKind::Ratio, _) => 0.10,
         (_, Some(Claim::Is(_))) => 0.05,
         // Room for rounding alone.
         (_, Some(_)) => 1e-6,
@@ -85,7 +85,7 @@ pub fn distance(unit: &str, predicted: f64, published: f64) -> f64 {
 }
 
 /// Holds a row to its outcome; `None` where the row has no value to compare with.
-pub fn judge(row: &Row, outcome: &Outcome) -> Option<Verdict> {
+pub fn judge(row: &Row, outcome: &Measurement) -> Option<Verdict> {
     let points = &outcome.points;
     let values = || points.iter().map(|point| point.value);
     let (from, to) = (values().reduce(f64::min)?, values().reduce(f64::max)?);
@@ -129,7 +129,7 @@ pub fn judge(row: &Row, outcome: &Outcome) -> Option<Verdict> {
         error = 0.0;
     }
     // Where a page says "about 1", or what is like a change is a size, none is an answer.
-    let is_change = row.unit == "%" || (row.unit == "x" && row.kind == Kind::Ratio);
+    let is_change = row.unit == "%" || (row.unit == "x" && row.kind == ValueKind::Ratio);
     if is_change && !claim.is_bound() && !matches!(claim, Claim::About(_)) {
         let nothing = if row.unit == "%" { 0.0 } else { 1.0 };
         within &= effect_is_seen(claim, nothing, (from, to), points.len());
@@ -154,7 +154,7 @@ fn effect_is_seen(claim: Claim, nothing: f64, (from, to): (f64, f64), places: us
 }
 
 fn verdict(
-    points: &[Point],
+    points: &[SweepPoint],
     (from, to): (f64, f64),
     statistic: Statistic,
     published: f64,

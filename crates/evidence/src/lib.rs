@@ -21,18 +21,18 @@ pub mod sample;
 pub mod specification;
 pub mod write;
 
-pub use bench::{Bench, Change, ExperimentError, Inside, Outcome, Point};
+pub use bench::{Bench, Change, ExperimentError, Inside, Measurement, SweepPoint};
 pub use experiment::Experiment;
 pub use figure::{Figure, figures};
 pub use judge::{Statistic, Verdict};
-pub use log::{Entry, shipped_log};
+pub use log::{LogEntry, shipped_log};
 use offpath_plan::shipped::ROWS;
 pub use reproduce::{
-    Beside, Count, Falsified, Line, Medians, Rival, Sort, Summary, Wrong, falsified, reproduce, residuals,
-    rivals, summary,
+    Beside, Count, Falsified, Line, Medians, Sort, Summary, VariantScore, Wrong, falsified, reproduce,
+    residuals, summary, variants,
 };
 pub use residual::{Metric, Residual, shipped_residuals};
-pub use row::{Claim, Kind, Role, Row, RowError, parse};
+pub use row::{Claim, Row, RowError, RowRole, ValueKind, parse};
 pub use specification::{Specification, SpecificationError};
 
 /// The rows of this repository's evidence files.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 /// A misprediction.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct LogEntry {
     /// The rows that were or are missed.
     pub rows: Vec<String>,
     /// Whether they are still missed.
@@ -18,13 +18,13 @@ pub struct Entry {
 
 #[derive(Deserialize)]
 struct File {
-    entry: Vec<Entry>,
+    entry: Vec<LogEntry>,
 }
 
 /// The log of this repository's evidence.
 ///
 /// # Errors
 /// The parser's message where the file is malformed, which its tests rule out.
-pub fn shipped_log() -> Result<Vec<Entry>, toml::de::Error> {
+pub fn shipped_log() -> Result<Vec<LogEntry>, toml::de::Error> {
     toml::from_str::<File>(include_str!("../../../evidence/log.toml")).map(|file| file.entry)
 }

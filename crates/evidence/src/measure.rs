@@ -1,14 +1,14 @@
 //! One measurement: an experiment at one combination of its lists.
 
 use crate::bench::{Bench, ExperimentError, SystemKey, lacks, refused};
-use crate::experiment::{Axis, Flow, Measure, Plain, Sharing};
-use offpath_capacity::Objective;
+use crate::experiment::{Flow, Measure, Plain, Sharing, SweepAxis};
+use offpath_capacity::MixObjective;
 use offpath_plan::check::of_clients;
 use offpath_plan::planner::Ready;
 use offpath_plan::solve::{activity, host_seconds, stations};
 use offpath_plan::{Design, Fold};
 use offpath_quantity::{BitRate, Bytes, Quantity, Time};
-use offpath_route::{Access, Demand, Operation, Posting, Route, Router, Verb, Visit};
+use offpath_route::{AddressSpread, Demand, PathOperation, Posting, Route, Router, Verb, Visit};
 use offpath_twin::{Arrivals, Load, Seed, run as run_load};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) struct Place {
     pub(crate) payload: Option<String>,
     pub(crate) batch: Option<u32>,
     pub(crate) range: Option<String>,
-    pub(crate) under_way: Option<u32>,
+    pub(crate) in_flight: Option<u32>,
     pub(crate) number: Option<String>,
     pub(crate) alternative: Option<String>,
     pub(crate) clients: Option<u64>,
@@ -37,7 +37,7 @@ impl Place {
             .collect();
         words.extend(self.batch.map(|batch| format!("batch of {batch}")));
         words.extend(self.range.as_ref().map(|range| format!("over {range}")));
-        words.extend(self.under_way.map(|count| format!("{count} under way")));
+        words.extend(self.in_flight.map(|count| format!("{count} in flight")));
         words.extend(self.clients.map(|count| format!("{count} clients")));
         for (name, share) in self.shares.iter().flatten() {
             words.push(format!("{:.0}% {name}", 100.0 * share));
@@ -70,7 +70,7 @@ pub(crate) fn places(plain: &Plain) -> Vec<Place> {
     let places = each(places, &plain.payload, |place, value| place.payload = Some(value));
     let places = each(places, &plain.batch, |place, value| place.batch = Some(value));
     let places = each(places, &plain.range, |place, value| place.range = Some(value));
-    let places = each(places, &plain.under_way, |place, value| place.under_way = Some(value));
+    let places = each(places, &plain.in_flight, |place, value| place.in_flight = Some(value));
     let places = each(places, &plain.clients, |place, value| place.clients = Some(value));
     each(places, &plain.shares, |place, value| place.shares = Some(value))
 }
@@ -82,7 +82,7 @@ pub(crate) fn along(plain: &Plain) -> usize {
         plain.payload.len(),
         plain.batch.len(),
         plain.range.len(),
-        plain.under_way.len(),
+        plain.in_flight.len(),
         plain.clients.len(),
         plain.shares.len(),
     ];
@@ -95,7 +95,7 @@ pub(crate) struct One<'b> {
     pub(crate) plain: &'b Plain,
     pub(crate) router: Arc<Router>,
     pub(crate) place: &'b Place,
-    pub(crate) grid: &'b [(String, &'b Axis, usize)],
+    pub(crate) grid: &'b [(String, &'b SweepAxis, usize)],
     pub(crate) key: SystemKey,
 }
 
@@ -115,12 +115,14 @@ impl One<'_> {
             Some(count) => Posting::Batch(count),
         };
         let access = match &self.place.range {
-            Some(range) => Access { range: Some(range.parse().map_err(refused)?), ..Access::UNIFORM },
-            None => Access::UNIFORM,
+            Some(range) => {
+                AddressSpread { range: Some(range.parse().map_err(refused)?), ..AddressSpread::UNIFORM }
+            }
+            None => AddressSpread::UNIFORM,
         };
         let payload = self.payload()?;
         let route = |verb: Verb, path: offpath_route::Path| {
-            let operation = Operation::new(verb, path, payload).posted(posting).accessing(access);
+            let operation = PathOperation::new(verb, path, payload).posted(posting).accessing(access);
             router.route(&operation).map_err(refused)
         };
         if verb == "echo" {
@@ -339,7 +341,7 @@ impl One<'_> {
         let Some(Quantity::Time(base)) = self.router.system().numbers.get(name).map(|number| number.value)
         else {
             return Err(ExperimentError::Incomplete(format!(
-                "counts `{name}`, which is no time of the profile"
+                "counts `{name}`, which is not a time of the profile"
             )));
         };
         let moved = Quantity::Time(base + step);
@@ -376,17 +378,17 @@ impl One<'_> {
             problem.activities.push(activity(&index.to_string(), &self.flow(flow)?, &self.router));
         }
         let names: Vec<String> = (0..flows.len()).map(|index| index.to_string()).collect();
-        let (objective, counted): (Objective, Option<&String>) = match self.plain.sharing {
-            Sharing::Most => (Objective::Throughput, None),
+        let (objective, counted): (MixObjective, Option<&String>) = match self.plain.sharing {
+            Sharing::Most => (MixObjective::Throughput, None),
             Sharing::Shares => {
                 let shares = names
                     .iter()
                     .zip(&flows)
                     .map(|(name, flow)| (name.clone(), flow.share.unwrap_or(1.0 / names.len() as f64)));
-                (Objective::Shares(shares.collect()), None)
+                (MixObjective::Shares(shares.collect()), None)
             }
-            Sharing::InOrder => (Objective::Greedy(names.clone()), None),
-            Sharing::LastInOrder => (Objective::Greedy(names.clone()), names.last()),
+            Sharing::InOrder => (MixObjective::Greedy(names.clone()), None),
+            Sharing::LastInOrder => (MixObjective::Greedy(names.clone()), names.last()),
         };
         let solution = problem.solve(&objective).map_err(refused)?;
         let binding = solution.binding.first().map(|binding| binding.constraint.to_string());
@@ -407,7 +409,7 @@ impl One<'_> {
     }
 
     fn closed_loop(&self) -> Measured {
-        let under_way = self.place.under_way.ok_or_else(|| lacks("under_way"))?;
+        let in_flight = self.place.in_flight.ok_or_else(|| lacks("in_flight"))?;
         let verb = |flow: Option<&Flow>| -> Result<String, ExperimentError> {
             let own = flow.and_then(|flow| flow.verb.as_deref()).or(self.place.verb.as_deref());
             Ok(own.ok_or_else(|| lacks("verb"))?.to_string())
@@ -431,7 +433,7 @@ impl One<'_> {
             .map(|machine| router.system().machines[machine].count)
             .max()
             .unwrap_or(1);
-        let in_flight = under_way * u32::try_from(requesters).unwrap_or(u32::MAX);
+        let in_flight = in_flight * u32::try_from(requesters).unwrap_or(u32::MAX);
         let span = |times: f64| Time::from_ps((latency_s * times * 1e12) as u64);
         let seen = run_load(
             router,
@@ -456,19 +458,19 @@ impl One<'_> {
         Ok((value, None))
     }
 
-    /// The rate of the first flow, or of all, where every flow keeps its own requests under way.
+    /// The rate of the first flow, or of all, where every flow keeps its own requests in flight.
     fn loops(&self) -> Measured {
         let mut mix = Vec::new();
         for flow in &self.plain.together {
             let verb = flow.verb.as_deref().or(self.place.verb.as_deref()).ok_or_else(|| lacks("verb"))?;
-            let under_way = flow.under_way.ok_or_else(|| lacks("under_way"))?;
+            let in_flight = flow.in_flight.ok_or_else(|| lacks("in_flight"))?;
             // An echo is one turn of its loop: the answer follows the message at once.
             let route = self.routes(&flow.path, verb)?.into_iter().reduce(|mut there, back| {
                 there.visits.extend(back.visits);
                 there
             });
             let route = route.ok_or_else(|| lacks("verb"))?;
-            mix.push((Arc::new(route), f64::from(under_way)));
+            mix.push((Arc::new(route), f64::from(in_flight)));
         }
         let total: f64 = mix.iter().map(|(_, count)| count).sum();
         let slowest = mix.iter().map(|(route, _)| {
@@ -537,7 +539,7 @@ impl One<'_> {
         let named = |name: &str| -> Result<&Ready, ExperimentError> {
             ready.iter().find(|one| one.alternative.name == name).ok_or_else(|| {
                 ExperimentError::Incomplete(format!(
-                    "names `{name}`, which is no alternative of {}",
+                    "names `{name}`, which is not an alternative of {}",
                     design.name
                 ))
             })
@@ -631,27 +633,30 @@ impl One<'_> {
             problem.activities.push(activity(&one.alternative.name, &fold, &one.router));
         }
         let objective = match (self.place.alternative.as_deref(), self.plain.mix.as_deref()) {
-            (Some(name), None) => Objective::Shares(BTreeMap::from([(name.to_string(), 1.0)])),
+            (Some(name), None) => MixObjective::Shares(BTreeMap::from([(name.to_string(), 1.0)])),
             (None, Some("optimal")) => {
                 problem.activities.retain(|activity| {
                     ready.iter().any(|one| one.alternative.name == activity.name && one.alternative.mixed)
                 });
-                Objective::Throughput
+                MixObjective::Throughput
             }
             (None, Some(name)) => {
                 let mix = design.mixes.iter().find(|mix| mix.name == name).ok_or_else(|| {
-                    ExperimentError::Incomplete(format!("names `{name}`, which is no mix of {}", design.name))
+                    ExperimentError::Incomplete(format!(
+                        "names `{name}`, which is not a mix of {}",
+                        design.name
+                    ))
                 })?;
-                Objective::Greedy(mix.fill.clone())
+                MixObjective::Greedy(mix.fill.clone())
             }
             (None, None) if self.place.shares.is_some() => {
                 let shares = self.place.shares.clone().unwrap_or_default();
                 if let Some(stranger) = shares.keys().find(|name| !known.contains(name.as_str())) {
                     return Err(ExperimentError::Incomplete(format!(
-                        "shares `{stranger}`, which is no alternative"
+                        "shares `{stranger}`, which is not an alternative"
                     )));
                 }
-                Objective::Shares(shares)
+                MixObjective::Shares(shares)
             }
             _ => {
                 return Err(ExperimentError::Incomplete(

@@ -1,16 +1,16 @@
 //! Every row's experiment, run and judged, beside the null models.
 
-use crate::bench::{Bench, Change, ExperimentError, Outcome, Point};
+use crate::bench::{Bench, Change, ExperimentError, Measurement, SweepPoint};
 use crate::experiment::{Compare, Experiment, Measure};
 use crate::judge::{Verdict, judge, plain};
 use crate::residual::{
     Metric, Residual, is_measured, is_theoretical, is_threshold, shipped_residuals, spread,
 };
-use crate::row::{Claim, Kind, Role, Row, restated};
+use crate::row::{Claim, Row, RowRole, ValueKind, restated};
 use crate::sample::drawn;
 use offpath_plan::residual::Widened;
 use offpath_plan::side_by_side::side_by_side_with;
-use offpath_profile::{Library, Provenance, Request};
+use offpath_profile::{Library, Provenance, SystemRequest};
 use offpath_quantity::{Dimension, Quantity};
 use offpath_twin::{Seed, unit_of};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ pub struct Line {
     /// The outcome against the published value; `None` where there is nothing to hold it to.
     pub verdict: Option<Verdict>,
     /// What the experiment gave.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<Measurement>,
     /// The lower end of the 80% interval of the deciding prediction.
     pub low: Option<f64>,
     /// Its upper end.
@@ -60,7 +60,7 @@ impl Line {
     }
 
     /// Whether the published number lies in the 80% and the 95% interval of its prediction; `None` where
-    /// it is no prediction of a measured number.
+    /// it is not a prediction of a measured number.
     pub fn covered(&self) -> Option<(bool, bool)> {
         if self.sort == Some(Sort::Measured) { self.lies() } else { None }
     }
@@ -72,7 +72,7 @@ impl Line {
         matches!(compare, Some(Compare::From(_) | Compare::Until(_)))
     }
 
-    /// [`Line::covered`] of a row of any sort. A bound is no number that may lie in an interval.
+    /// [`Line::covered`] of a row of any sort. A bound is not a number that may lie in an interval.
     fn lies(&self) -> Option<(bool, bool)> {
         if self.is_place() || self.row.published.is_some_and(Claim::is_bound) {
             return None;
@@ -142,18 +142,18 @@ impl Sort {
 
     fn of(row: &Row, restates: &[String]) -> Option<Sort> {
         match row.role {
-            Role::Conflict | Role::NotModelled | Role::Setting => None,
-            Role::Read => Some(Sort::Read),
+            RowRole::Conflict | RowRole::NotModelled | RowRole::Setting => None,
+            RowRole::Read => Some(Sort::Read),
             _ if row.number.is_some() => Some(Sort::Read),
-            _ if matches!(row.kind, Kind::Formula | Kind::Config) => Some(Sort::Exact),
+            _ if matches!(row.kind, ValueKind::Formula | ValueKind::Config) => Some(Sort::Exact),
             _ if is_theoretical(row) => Some(Sort::Exact),
             _ if !row.scored => None,
-            Role::Fit => Some(Sort::Fitted),
-            Role::Predict if row.decides.is_some() => Some(Sort::Fitted),
-            Role::Predict if row.no_prediction(restates).is_some() => Some(Sort::Restated),
-            Role::Predict if row.kind == Kind::Ordering => Some(Sort::Order),
-            Role::Predict if row.published.is_none_or(|claim| claim.is_bound()) => Some(Sort::Order),
-            Role::Predict => Some(Sort::Measured),
+            RowRole::Fit => Some(Sort::Fitted),
+            RowRole::Predict if row.decides.is_some() => Some(Sort::Fitted),
+            RowRole::Predict if row.no_prediction(restates).is_some() => Some(Sort::Restated),
+            RowRole::Predict if row.kind == ValueKind::Ordering => Some(Sort::Order),
+            RowRole::Predict if row.published.is_none_or(|claim| claim.is_bound()) => Some(Sort::Order),
+            RowRole::Predict => Some(Sort::Measured),
         }
     }
 }
@@ -396,7 +396,7 @@ pub(crate) fn open_mechanisms(
     overlays: &[String],
 ) -> Result<Vec<String>, ExperimentError> {
     let mut open =
-        library.rivals_of(MEASURED[0].0).map_err(|error| ExperimentError::Refused(error.to_string()))?;
+        library.variants_of(MEASURED[0].0).map_err(|error| ExperimentError::Refused(error.to_string()))?;
     open.retain(|name| !overlays.contains(name));
     Ok(open)
 }
@@ -430,7 +430,7 @@ pub(crate) const MEASURED: [(&str, Option<&str>); 4] = [
 pub fn uncertain(library: &Library) -> Result<Vec<Uncertain>, ExperimentError> {
     let mut found: BTreeMap<(String, String), Uncertain> = BTreeMap::new();
     for (device, testbed) in MEASURED {
-        let request = Request { device, testbed, ..Request::default() };
+        let request = SystemRequest { device, testbed, ..SystemRequest::default() };
         let system = library.load(&request).map_err(|error| ExperimentError::Refused(error.to_string()))?;
         for number in system.numbers.values() {
             let (low, high) = (number.low.unwrap_or(number.value), number.high.unwrap_or(number.value));
@@ -594,7 +594,7 @@ pub fn residuals(lines: &[Line]) -> Vec<Residual> {
 /// Whether a row's prediction follows from numbers with intervals: theoretical rows are exact, and
 /// whole runs on the twin would be repeated too often.
 fn is_moved(row: &Row, experiment: &Experiment) -> bool {
-    row.kind != Kind::Formula && row.kind != Kind::Config && !is_run_on_twin(experiment)
+    row.kind != ValueKind::Formula && row.kind != ValueKind::Config && !is_run_on_twin(experiment)
 }
 
 /// Whether an experiment runs on the loaded twin.
@@ -638,14 +638,14 @@ fn nearest(line: &Line, rows: &[Row]) -> Option<(Verdict, String)> {
         let comparable = other.id != row.id
             && is_ratio(&other.unit) == is_ratio(&row.unit)
             && (is_ratio(&row.unit) || other.unit == row.unit)
-            && other.kind != Kind::Formula
-            && other.kind != Kind::Config
-            && other.role != Role::Conflict
+            && other.kind != ValueKind::Formula
+            && other.kind != ValueKind::Config
+            && other.role != RowRole::Conflict
             && other.published.is_some_and(|claim| !claim.is_bound())
             && is_like(own.plain.measure, theirs.plain.measure)
             && std::mem::discriminant(&as_ratio(own.compare)) == std::mem::discriminant(&as_ratio(theirs.compare))
             // What was fitted may be known to both models; what is predicted may not predict itself.
-            && (other.role == Role::Fit || !(row.alike.contains(&other.id) || other.alike.contains(&row.id)));
+            && (other.role == RowRole::Fit || !(row.alike.contains(&other.id) || other.alike.contains(&row.id)));
         if !comparable {
             continue;
         }
@@ -684,9 +684,9 @@ fn judged_as(line: &Line, mut values: Vec<f64>) -> Option<Verdict> {
     {
         values.push(one);
     }
-    let point = |value| Point { place: String::new(), variables: BTreeMap::new(), value, binding: None };
+    let point = |value| SweepPoint { place: String::new(), variables: BTreeMap::new(), value, binding: None };
     let points = values.into_iter().map(point).collect();
-    judge(&line.row, &Outcome { points, own: Vec::new(), against: Vec::new(), expected: Vec::new() })
+    judge(&line.row, &Measurement { points, own: Vec::new(), against: Vec::new(), expected: Vec::new() })
 }
 
 /// The error of predicting that two things do not differ. A threshold compares none: where a ratio has one, 1 is a place
@@ -770,14 +770,14 @@ pub fn summary(lines: &[Line]) -> Summary {
     let mut summary = Summary::default();
     for line in lines {
         let row = &line.row;
-        if row.kind.is_scored() && !row.derived && row.role != Role::Setting {
+        if row.kind.is_scored() && !row.derived && row.role != RowRole::Setting {
             summary.of_scored_kinds += 1;
         }
         match row.role {
-            Role::Conflict => summary.conflicts += 1,
-            Role::NotModelled => summary.not_modelled += 1,
-            Role::Setting => summary.settings += 1,
-            Role::Fit | Role::Predict | Role::Read => {}
+            RowRole::Conflict => summary.conflicts += 1,
+            RowRole::NotModelled => summary.not_modelled += 1,
+            RowRole::Setting => summary.settings += 1,
+            RowRole::Fit | RowRole::Predict | RowRole::Read => {}
         }
         let within = match (&line.configured, &line.verdict) {
             (Some((_, agrees)), _) => *agrees,
@@ -881,7 +881,7 @@ pub fn falsified(
 ) -> Result<Option<Falsified>, ExperimentError> {
     let mut changes: BTreeMap<(String, String), Quantity> = BTreeMap::new();
     for (device, testbed) in MEASURED {
-        let request = Request { device, testbed, ..Request::default() };
+        let request = SystemRequest { device, testbed, ..SystemRequest::default() };
         let system = library.load(&request).map_err(|error| ExperimentError::Refused(error.to_string()))?;
         for (name, number) in &system.numbers {
             let place = (number.file.clone(), number.key.clone());
@@ -936,9 +936,9 @@ fn is_moved_by_a_hundredth(unit: &str, before: f64, after: f64) -> bool {
     (after - before).abs() > 0.01 * before.abs()
 }
 
-/// A rival mechanism, and what the rows say of it.
+/// A variant of an open mechanism, and what the rows say of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rival {
+pub struct VariantScore {
     /// The overlay that holds it.
     pub overlay: String,
     /// What it says.
@@ -946,19 +946,19 @@ pub struct Rival {
     /// Measured predictions within their tolerance with it.
     pub measured: Count,
     /// Rows that hold without it and not with it, each with both errors.
-    pub refuted_by: Vec<Moved>,
+    pub refuted_by: Vec<MovedRow>,
     /// Rows that hold with it and not without it.
-    pub favoured_by: Vec<Moved>,
+    pub favoured_by: Vec<MovedRow>,
 }
 
-/// A row that a rival moves over its tolerance.
+/// A row that a variant moves over its tolerance.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Moved {
+pub struct MovedRow {
     /// The row.
     pub id: String,
     /// The published value in words.
     pub published: String,
-    /// What is predicted without the rival.
+    /// What is predicted without the variant.
     pub without: f64,
     /// What is predicted with it.
     pub with: f64,
@@ -970,14 +970,18 @@ pub struct Moved {
 }
 
 /// Runs the scored rows and the conflicts under each mechanism that the first measured device names
-/// as a rival.
+/// as a variant.
 ///
 /// # Errors
 /// As [`reproduce`].
-pub fn rivals(library: &Library, lines: &[Line], threads: usize) -> Result<Vec<Rival>, ExperimentError> {
-    let request = Request { device: MEASURED[0].0, ..Request::default() };
+pub fn variants(
+    library: &Library,
+    lines: &[Line],
+    threads: usize,
+) -> Result<Vec<VariantScore>, ExperimentError> {
+    let request = SystemRequest { device: MEASURED[0].0, ..SystemRequest::default() };
     let system = library.load(&request).map_err(|error| ExperimentError::Refused(error.to_string()))?;
-    let open = &system.rivals;
+    let open = &system.variants;
     let all = open.iter().map(|(overlay, description)| {
         let judged = side_by_side_with(
             lines.len(),
@@ -985,7 +989,7 @@ pub fn rivals(library: &Library, lines: &[Line], threads: usize) -> Result<Vec<R
             || Bench::new(library.clone()).under(vec![overlay.clone()]),
             |bench, index| {
                 let row = &lines[index].row;
-                let counts = lines[index].verdict.is_some() && (row.scored || row.role == Role::Fit);
+                let counts = lines[index].verdict.is_some() && (row.scored || row.role == RowRole::Fit);
                 let Some(experiment) = row.experiment.as_ref().filter(|_| counts) else { return Ok(None) };
                 let outcome = bench.run(experiment).map_err(|error| {
                     ExperimentError::Refused(format!("row {} under {overlay}: {error}", row.id))
@@ -993,7 +997,7 @@ pub fn rivals(library: &Library, lines: &[Line], threads: usize) -> Result<Vec<R
                 Ok(judge(row, &outcome))
             },
         );
-        let mut rival = Rival {
+        let mut variant = VariantScore {
             overlay: overlay.clone(),
             description: description.clone(),
             measured: Count::default(),
@@ -1003,12 +1007,12 @@ pub fn rivals(library: &Library, lines: &[Line], threads: usize) -> Result<Vec<R
         for (line, under) in lines.iter().zip(judged) {
             let (row, Some(verdict), Some(under)) = (&line.row, &line.verdict, under?) else { continue };
             if line.sort == Some(Sort::Measured) {
-                rival.measured.count(under.within);
+                variant.measured.count(under.within);
             }
             if under.within == verdict.within {
                 continue;
             }
-            let moved = Moved {
+            let moved = MovedRow {
                 id: row.id.clone(),
                 published: row.published.map_or_else(String::new, |claim| claim.to_string()),
                 without: verdict.predicted,
@@ -1016,9 +1020,9 @@ pub fn rivals(library: &Library, lines: &[Line], threads: usize) -> Result<Vec<R
                 unit: row.unit.clone(),
                 is_prediction: matches!(line.sort, Some(Sort::Measured | Sort::Order)),
             };
-            if under.within { rival.favoured_by.push(moved) } else { rival.refuted_by.push(moved) }
+            if under.within { variant.favoured_by.push(moved) } else { variant.refuted_by.push(moved) }
         }
-        Ok(rival)
+        Ok(variant)
     });
     all.collect()
 }

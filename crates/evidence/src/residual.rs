@@ -6,7 +6,7 @@
 //! more error is counted than was seen; it is taken as the largest.
 
 use crate::experiment::{Compare, Measure};
-use crate::row::{Kind, Role, Row, restated};
+use crate::row::{Row, RowRole, ValueKind, restated};
 pub use offpath_plan::residual::FEWEST;
 use offpath_plan::residual::{self, sizes_of};
 use serde::Deserialize;
@@ -100,8 +100,8 @@ pub fn is_measured(row: &Row, rows: &[Row]) -> bool {
     row.scored
         && !is_theoretical(row)
         && !is_threshold(row)
-        && row.role == Role::Predict
-        && matches!(row.kind, Kind::Measurement | Kind::Ratio)
+        && row.role == RowRole::Predict
+        && matches!(row.kind, ValueKind::Measurement | ValueKind::Ratio)
         && row.published.is_some_and(|claim| !claim.is_bound())
         && row.no_prediction(&restated(row, rows)).is_none()
 }
@@ -109,7 +109,7 @@ pub fn is_measured(row: &Row, rows: &[Row]) -> bool {
 /// Whether a row says where something begins, ends or breaks even: a place, by whose error no measured number is wrong.
 pub fn is_threshold(row: &Row) -> bool {
     let compare = row.experiment.as_ref().map(|experiment| experiment.compare);
-    row.kind == Kind::Threshold || matches!(compare, Some(Compare::From(_) | Compare::Until(_)))
+    row.kind == ValueKind::Threshold || matches!(compare, Some(Compare::From(_) | Compare::Until(_)))
 }
 
 /// Whether a row speaks of links without headers or of packets at a given bandwidth: arithmetic, in which

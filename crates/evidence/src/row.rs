@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What kind of claim a row makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ValueKind {
     /// A property of the hardware or a setting of an experiment.
     Config,
     /// A measured value.
@@ -22,29 +22,29 @@ pub enum Kind {
     Ordering,
 }
 
-impl Kind {
+impl ValueKind {
     /// Its name on screens and in JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Config => "config",
-            Kind::Measurement => "measurement",
-            Kind::Ratio => "ratio",
-            Kind::Threshold => "threshold",
-            Kind::Formula => "formula",
-            Kind::Ordering => "ordering",
+            ValueKind::Config => "config",
+            ValueKind::Measurement => "measurement",
+            ValueKind::Ratio => "ratio",
+            ValueKind::Threshold => "threshold",
+            ValueKind::Formula => "formula",
+            ValueKind::Ordering => "ordering",
         }
     }
 
     /// Whether rows of this kind count in the score.
     pub fn is_scored(self) -> bool {
-        matches!(self, Kind::Measurement | Kind::Ratio | Kind::Threshold | Kind::Ordering)
+        matches!(self, ValueKind::Measurement | ValueKind::Ratio | ValueKind::Threshold | ValueKind::Ordering)
     }
 }
 
 /// What a row is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum RowRole {
     /// The fitting program reads it.
     Fit,
     /// The fit does not read it.
@@ -59,16 +59,16 @@ pub enum Role {
     Setting,
 }
 
-impl Role {
+impl RowRole {
     /// Its name on screens and in JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Role::Fit => "fit",
-            Role::Predict => "predict",
-            Role::Conflict => "conflict",
-            Role::NotModelled => "not_modelled",
-            Role::Read => "read",
-            Role::Setting => "setting",
+            RowRole::Fit => "fit",
+            RowRole::Predict => "predict",
+            RowRole::Conflict => "conflict",
+            RowRole::NotModelled => "not_modelled",
+            RowRole::Read => "read",
+            RowRole::Setting => "setting",
         }
     }
 }
@@ -76,7 +76,7 @@ impl Role {
 /// How a published value is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Published {
+pub struct PublishedValue {
     /// The value, exactly as printed.
     pub is: Option<f64>,
     /// The value, as printed with "about".
@@ -122,7 +122,7 @@ pub enum Claim {
     Above(f64),
 }
 
-impl Published {
+impl PublishedValue {
     fn claim(&self) -> Result<Claim, String> {
         let mut claims: Vec<Claim> = [
             self.is.map(Claim::Is),
@@ -194,7 +194,7 @@ pub struct Row {
     /// Its name, as in `W072`; a derived row joins the names that it follows from, as in `W115/W116`.
     pub id: String,
     /// What kind of claim it makes.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// Where it stands, as in `wei2023 §3.1`.
     pub source: String,
     /// What was measured, in our words.
@@ -204,7 +204,7 @@ pub struct Row {
     /// The unit of published and predicted values: `us`, `M/s`, `Gbit/s`, `x`, `%`, `B`.
     pub unit: String,
     /// What it is used for.
-    pub role: Role,
+    pub role: RowRole,
     /// Why, for a conflict and for what is not modelled; else what a reader should know.
     pub reason: String,
     /// The rows that state nearly the same, which are left out together.
@@ -216,9 +216,9 @@ pub struct Row {
     /// The rows that the fit read and that say the same, or that it follows from by arithmetic: it is no
     /// prediction. Those that [`restated`] finds by their experiments need not be named.
     pub restates: Vec<String>,
-    /// The number that was chosen with this row in view, where one was: it is no prediction either.
+    /// The number that was chosen with this row in view, where one was: it is not a prediction either.
     pub decides: Option<String>,
-    /// Why no number could make it fail, where that is so: it is no prediction either.
+    /// Why no number could make it fail, where that is so: it is not a prediction either.
     pub foregone: Option<String>,
     /// What its prediction rests on that was measured here, on other machines than the paper's.
     pub measured_here: Option<String>,
@@ -233,10 +233,10 @@ pub struct Row {
 }
 
 impl Row {
-    /// Why a row of role `predict` is no prediction, where it is none: for what it `restates`, as [`restated`] finds
+    /// Why a row of role `predict` is not a prediction, where it is none: for what it `restates`, as [`restated`] finds
     /// that, or for what it says of itself.
     pub fn no_prediction(&self, restates: &[String]) -> Option<String> {
-        if self.role != Role::Predict {
+        if self.role != RowRole::Predict {
             return None;
         }
         let restated = (!restates.is_empty()).then(|| format!("it restates {}", restates.join(", ")));
@@ -273,13 +273,13 @@ struct RawFile {
 #[serde(deny_unknown_fields)]
 struct RawRow {
     id: String,
-    kind: Kind,
+    kind: ValueKind,
     source: String,
     states: String,
-    published: Option<Published>,
+    published: Option<PublishedValue>,
     #[serde(default)]
     unit: String,
-    role: Role,
+    role: RowRole,
     #[serde(default)]
     reason: String,
     #[serde(default)]
@@ -300,7 +300,7 @@ struct RawRow {
 /// Why an evidence file is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum RowError {
-    /// It is no TOML, or a key is wrong.
+    /// It is not TOML, or a key is wrong.
     #[error("{file}: {message}")]
     Malformed {
         /// The file.
@@ -321,8 +321,8 @@ pub enum RowError {
 }
 
 /// Rows of later sections that may be fitted: wei2023 §5 is for prediction, but for the processor
-/// rate of the SoC, the copy engine's rate, the latency of a message that the plain NIC's scale comes
-/// from, and the one rate that fixes the pool of contexts.
+/// rate of the SoC, the DMA engine's rate, the latency of a message that the plain NIC's scale comes
+/// from, and the one rate that fixes the pool of in-flight slots.
 const FITTED_FROM_CASE_STUDIES: [&str; 6] = ["W239", "W254", "W265", "W273", "W275", "W273/W275"];
 
 /// Reads an evidence file.
@@ -343,16 +343,17 @@ pub fn parse(text: &str, file: &str) -> Result<Vec<Row>, RowError> {
         }
         rows.push(finish(one).map_err(refuse)?);
     }
-    let known: BTreeMap<&str, Role> = rows.iter().map(|row| (row.id.as_str(), row.role)).collect();
+    let known: BTreeMap<&str, RowRole> = rows.iter().map(|row| (row.id.as_str(), row.role)).collect();
     for row in &rows {
-        let counts = |id: &String| matches!(known.get(id.as_str()), Some(Role::Fit | Role::Predict));
+        let counts = |id: &String| matches!(known.get(id.as_str()), Some(RowRole::Fit | RowRole::Predict));
         if let Some(other) = row.restates.iter().find(|id| !counts(id)) {
-            let message =
-                format!("`restates` names {other}, which is no row of role `fit` or `predict` of this file");
+            let message = format!(
+                "`restates` names {other}, which is not a row of role `fit` or `predict` of this file"
+            );
             return Err(RowError::Row { file: file.to_string(), id: row.id.clone(), message });
         }
         if let Some(stranger) = row.alike.iter().find(|id| !known.contains_key(id.as_str())) {
-            let message = format!("`alike` names {stranger}, which is no row of this file");
+            let message = format!("`alike` names {stranger}, which is not a row of this file");
             return Err(RowError::Row { file: file.to_string(), id: row.id.clone(), message });
         }
     }
@@ -377,7 +378,7 @@ fn spanned(text: &str) -> Result<(f64, f64), String> {
 /// number that a paper gives twice counts once.
 pub fn restated(row: &Row, rows: &[Row]) -> Vec<String> {
     let mut found = row.restates.clone();
-    let Some(own) = row.experiment.as_ref().filter(|_| row.role == Role::Predict) else { return found };
+    let Some(own) = row.experiment.as_ref().filter(|_| row.role == RowRole::Predict) else { return found };
     let mut is_before = true;
     for other in rows {
         if other.id == row.id {
@@ -388,12 +389,12 @@ pub fn restated(row: &Row, rows: &[Row]) -> Vec<String> {
         // One published number given twice is one, also where one place of a sweep repeats the sweep.
         let (part, whole) = (own.repeats(theirs), theirs.repeats(own));
         let is_copy = row.alike.contains(&other.id) && row.published == other.published && !whole;
-        let is_order = |one: &Row| one.kind == Kind::Ordering;
+        let is_order = |one: &Row| one.kind == ValueKind::Ordering;
         let is_restated = match other.role {
-            Role::Fit => part,
+            RowRole::Fit => part,
             // What an order foretold is measured all the same.
-            Role::Predict if is_order(other) && !is_order(row) => false,
-            Role::Predict => part && (is_before && whole || is_copy),
+            RowRole::Predict if is_order(other) && !is_order(row) => false,
+            RowRole::Predict => part && (is_before && whole || is_copy),
             _ => false,
         };
         if is_restated && !found.contains(&other.id) {
@@ -404,27 +405,27 @@ pub fn restated(row: &Row, rows: &[Row]) -> Vec<String> {
 }
 
 fn finish(raw: RawRow) -> Result<Row, String> {
-    let published = raw.published.as_ref().map(Published::claim).transpose()?;
+    let published = raw.published.as_ref().map(PublishedValue::claim).transpose()?;
     let experiment = raw.experiment.map(Experiment::parse).transpose()?;
     let spans = raw.spans.as_deref().map(spanned).transpose()?;
     if raw.tolerance.is_some() && raw.reason.is_empty() {
         return Err("has a tolerance of its own, but lacks `reason`: say where it comes from".to_string());
     }
     let speaks = !raw.restates.is_empty() || raw.decides.is_some() || raw.foregone.is_some();
-    if speaks && raw.role != Role::Predict {
+    if speaks && raw.role != RowRole::Predict {
         let what = "`restates`, `decides` and `foregone` speak of predictions; remove them or make its role `predict`";
         return Err(what.to_string());
     }
     let case_study =
         ["§5", "§6", "Fig 13", "Fig 15", "Fig 17", "Fig 18"].iter().any(|s| raw.source.contains(s));
-    if raw.role == Role::Fit && case_study && !FITTED_FROM_CASE_STUDIES.contains(&raw.id.as_str()) {
+    if raw.role == RowRole::Fit && case_study && !FITTED_FROM_CASE_STUDIES.contains(&raw.id.as_str()) {
         return Err(format!("{} is kept for prediction; its role cannot be `fit`", raw.source));
     }
-    if matches!(raw.role, Role::Conflict | Role::NotModelled) && raw.reason.is_empty() {
+    if matches!(raw.role, RowRole::Conflict | RowRole::NotModelled) && raw.reason.is_empty() {
         return Err("lacks `reason`: say what contradicts it, or what a model would need".to_string());
     }
     match raw.role {
-        Role::Fit | Role::Predict | Role::Read if experiment.is_none() && raw.number.is_none() => {
+        RowRole::Fit | RowRole::Predict | RowRole::Read if experiment.is_none() && raw.number.is_none() => {
             return Err("lacks `experiment`; without one its role is `not_modelled`".to_string());
         }
         _ => {}
@@ -437,7 +438,7 @@ fn finish(raw: RawRow) -> Result<Row, String> {
             "has an experiment and nothing to compare it with: add `published` or `expect`".to_string()
         );
     }
-    let scored = raw.kind.is_scored() && !raw.derived && matches!(raw.role, Role::Fit | Role::Predict);
+    let scored = raw.kind.is_scored() && !raw.derived && matches!(raw.role, RowRole::Fit | RowRole::Predict);
     Ok(Row {
         id: raw.id,
         kind: raw.kind,

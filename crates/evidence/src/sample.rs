@@ -24,8 +24,9 @@ fn draws(uncertain: &[Uncertain]) -> Vec<Vec<Change>> {
 /// shared by those that the measured card leaves `open`.
 pub(crate) fn drawn(own: &Bench, uncertain: &[Uncertain], open: &[String]) -> Vec<Bench> {
     let of_draw = |changes: Vec<Change>, at: f64| {
-        let rival = (at >= 0.5).then(|| open.get(((2.0 * at - 1.0) * open.len() as f64) as usize)).flatten();
-        let overlays = own.overlays().iter().chain(rival).cloned().collect();
+        let variant =
+            (at >= 0.5).then(|| open.get(((2.0 * at - 1.0) * open.len() as f64) as usize)).flatten();
+        let overlays = own.overlays().iter().chain(variant).cloned().collect();
         own.with(changes).under(overlays)
     };
     draws(uncertain).into_iter().zip(strata("mechanism")).map(|(changes, at)| of_draw(changes, at)).collect()

@@ -58,14 +58,14 @@ pub enum End {
 /// A number of a profile file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Place {
+pub struct NumberRef {
     /// The file, as in `profiles/devices/bluefield2.toml`.
     pub file: String,
-    /// Its table and key, as in `nic.contexts`.
+    /// Its table and key, as in `nic.inflight_slots`.
     pub key: String,
 }
 
-impl Place {
+impl NumberRef {
     /// The file's name without its ending, and the key.
     pub fn name(&self) -> String {
         let stem = self.file.rsplit('/').next().unwrap_or(&self.file).trim_end_matches(".toml");
@@ -77,9 +77,9 @@ impl Place {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
     /// The number; what it is called by.
-    pub place: Place,
+    pub place: NumberRef,
     /// Numbers of other files that are the same one.
-    pub also: Vec<Place>,
+    pub also: Vec<NumberRef>,
     /// What it measures.
     pub dimension: Dimension,
     /// The least plausible value.
@@ -117,7 +117,7 @@ struct RawParameter {
     file: String,
     key: String,
     #[serde(default)]
-    also: Vec<Place>,
+    also: Vec<NumberRef>,
     low: Written,
     high: Written,
     prior: Written,
@@ -144,7 +144,7 @@ pub struct SpecificationError {
 /// Reads the file of the free parameters.
 ///
 /// # Errors
-/// [`SpecificationError`] where it is no TOML, a unit is missing, a prior lies outside its bounds, or
+/// [`SpecificationError`] where it is not TOML, a unit is missing, a prior lies outside its bounds, or
 /// a number stands twice.
 pub fn parse(text: &str, file: &str) -> Result<Specification, SpecificationError> {
     let refuse = |message: String| SpecificationError { file: file.to_string(), message };
@@ -175,7 +175,7 @@ pub fn parse(text: &str, file: &str) -> Result<Specification, SpecificationError
 
 impl RawParameter {
     fn finish(self) -> Result<Parameter, String> {
-        let place = Place { file: self.file, key: self.key };
+        let place = NumberRef { file: self.file, key: self.key };
         let name = place.name();
         let (decimals, unit) = match &self.resolution {
             Written::Count(_) => (0, String::new()),
@@ -192,7 +192,7 @@ impl RawParameter {
         let (dimension, scale) = match found {
             Some(found) => found,
             None if unit.is_empty() => (Dimension::Count, 1.0),
-            None => return Err(format!("{name}: `{unit}` is no unit of a time, bytes or a rate")),
+            None => return Err(format!("{name}: `{unit}` is not a unit of a time, bytes or a rate")),
         };
         let base = |key: &str, written: &Written| -> Result<f64, String> {
             let text = match written {
@@ -284,7 +284,7 @@ mod tests {
                 "low = \"1 ns\"\nhigh = \"2 ns\"\nprior = \"1 ns\"\nresolution = \"1ns\"\n",
                 "a b.c: write `resolution`",
             ),
-            ("low = 1\nhigh = 9\nprior = 2\nresolution = \"1 furlong\"\n", "`furlong` is no unit"),
+            ("low = 1\nhigh = 9\nprior = 2\nresolution = \"1 furlong\"\n", "`furlong` is not a unit"),
         ];
         for (rest, expected) in cases {
             let message = parse(&format!("{HEAD}{rest}"), "f").expect_err(rest).to_string();

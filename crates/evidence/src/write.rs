@@ -7,7 +7,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Value};
 /// Why a profile's text cannot take the fitted numbers.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The text is no TOML.
+    /// The text is not TOML.
     #[error("{file}: {message}")]
     Malformed {
         /// The file.
@@ -41,7 +41,7 @@ pub fn files(fitted: &Fitted) -> Vec<String> {
 /// stays as it is, comments included; the same input gives the same bytes.
 ///
 /// # Errors
-/// [`WriteError`] where the text is no TOML or lacks a fitted number.
+/// [`WriteError`] where the text is not TOML or lacks a fitted number.
 pub fn write(text: &str, fitted: &Fitted, file: &str) -> Result<String, WriteError> {
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
         WriteError::Malformed { file: file.to_string(), message: error.to_string() }

@@ -1,7 +1,7 @@
 //! The fit of the shipped rows gives the shipped profiles, and reads nothing else.
 
 use offpath_evidence::fit::{Effort, LeftOut, fit, readable};
-use offpath_evidence::{Claim, Role, free_parameters, shipped, write};
+use offpath_evidence::{Claim, RowRole, free_parameters, shipped, write};
 use offpath_profile::{Category, Library};
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ fn only_rows_of_role_fit_can_be_reached_and_of_the_case_studies_only_four_number
     let rows = shipped().expect("the rows are accepted");
     let (read, through) = readable(&rows);
     assert!(read.len() > 35, "only {} rows", read.len());
-    assert!(read.iter().all(|row| row.role == Role::Fit));
+    assert!(read.iter().all(|row| row.role == RowRole::Fit));
     let studies: BTreeSet<&str> =
         read.iter().filter(|row| row.source.contains("§5")).map(|row| row.id.as_str()).collect();
     assert_eq!(studies, BTreeSet::from(["W239", "W254", "W265", "W273/W275"]));
@@ -55,7 +55,7 @@ fn the_free_parameters_are_the_numbers_that_profiles_call_fitted() {
     // Rows leave these two anywhere between their bounds, so that the fit's values of them are assumed.
     let unidentified: BTreeSet<String> = free.difference(&fitted).cloned().collect();
     let expected = [
-        "profiles/devices/bluefield2.toml host_verbs.list_time",
+        "profiles/devices/bluefield2.toml host_verbs.batch_fixed_time",
         "profiles/testbeds/rack-cli.toml network.packet_header",
         "profiles/testbeds/rack.toml network.packet_header",
     ];
@@ -85,7 +85,7 @@ fn no_number_is_called_fitted_that_rows_hold_at_one_side_alone() {
                         let row = published
                             .iter()
                             .find(|row| row.id == *id || row.id.split('/').any(|one| one == *id));
-                        match row.unwrap_or_else(|| panic!("{id} of {table}.{key} is no row")).published {
+                        match row.unwrap_or_else(|| panic!("{id} of {table}.{key} is not a row")).published {
                             Some(Claim::AtMost(_) | Claim::Below(_)) => vec!["upper"],
                             Some(Claim::AtLeast(_) | Claim::Above(_)) => vec!["lower"],
                             _ => vec!["upper", "lower"],
@@ -128,7 +128,7 @@ fn the_fit_gives_the_shipped_profiles_byte_for_byte() {
     }
     let missed: Vec<&str> =
         fitted.rows.iter().filter(|row| !row.within).map(|row| row.row.id.as_str()).collect();
-    // The network binds W082 to W084 and W103 from 256 B on, inline sends W068; contexts bind W174.
+    // The network binds W082 to W084 and W103 from 256 B on, inline sends W068; in-flight slots bind W174.
     assert_eq!(
         missed,
         ["W068", "W082", "W083", "W084", "W103", "W174"],

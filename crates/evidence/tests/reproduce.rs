@@ -6,11 +6,11 @@ use offpath_evidence::judge::judge;
 use offpath_evidence::reproduce::{Count, median};
 use offpath_evidence::row::restated;
 use offpath_evidence::{
-    Bench, Beside, Inside, Kind, Line, Outcome, Role, Row, Sort, Verdict, Wrong, falsified, figures,
-    reproduce, residual, residuals, rivals, shipped, shipped_log, shipped_residuals, summary,
+    Bench, Beside, Inside, Line, Measurement, Row, RowRole, Sort, ValueKind, Verdict, Wrong, falsified,
+    figures, reproduce, residual, residuals, shipped, shipped_log, shipped_residuals, summary, variants,
 };
 use offpath_plan::residual::Widened;
-use offpath_profile::{Category, Library, Request};
+use offpath_profile::{Category, Library, SystemRequest};
 use offpath_quantity::{Bytes, Dimension};
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -129,7 +129,7 @@ fn medians_stand_side_by_side_over_the_rows_that_both_answer() {
 
 /// A ratio at which two things break even compares none, and none was measured.
 #[test]
-fn a_threshold_has_no_rival_that_sees_no_difference_and_teaches_no_error() {
+fn a_threshold_has_no_reference_that_sees_no_difference_and_teaches_no_error() {
     let thresholds = lines().iter().filter(|line| residual::is_threshold(&line.row));
     let thresholds: BTreeSet<&str> = thresholds
         .map(|line| {
@@ -233,7 +233,7 @@ fn sweeps_span_the_payloads_that_rows_state() {
     // A row whose words state payloads has to carry them as data.
     for row in shipped_rows().iter().filter(|row| row.spans.is_none()) {
         let Some(plain) = row.experiment.as_ref().map(|one| &one.plain) else { continue };
-        let place = matches!(row.kind, Kind::Threshold | Kind::Config | Kind::Formula);
+        let place = matches!(row.kind, ValueKind::Threshold | ValueKind::Config | ValueKind::Formula);
         assert!(
             place || plain.design.is_some() || stated(&row.states).is_none(),
             "{} states payloads",
@@ -289,26 +289,26 @@ fn no_prediction_is_cited_by_a_number_or_given_its_own_answer() {
         ("bluefield2", Some("rack-cli")),
         ("bluefield2", Some("sun")),
     ] {
-        let request = Request { device, testbed, ..Request::default() };
+        let request = SystemRequest { device, testbed, ..SystemRequest::default() };
         let system = library.load(&request).expect("it loads");
         for (name, number) in &system.numbers {
             for id in &number.rows {
                 // Properties of machines stand in tables whose rows are no evidence here.
                 let Some(row) = rows.iter().find(|row| row.id == *id) else { continue };
                 assert!(
-                    row.role != Role::Predict || row.decides.is_some(),
+                    row.role != RowRole::Predict || row.decides.is_some(),
                     "{name} cites {id}, which counts as a prediction"
                 );
             }
         }
     }
-    for row in rows.iter().filter(|row| row.role == Role::Predict && row.scored) {
+    for row in rows.iter().filter(|row| row.role == RowRole::Predict && row.scored) {
         let (Some(experiment), Some(claim)) = (&row.experiment, row.published) else { continue };
         let reads = experiment.plain.measure == Measure::Number && experiment.against.is_empty();
         assert!(!reads, "{} reads a number of the profile and predicts nothing", row.id);
         // Neither a parameter nor a setting holds what the row publishes, unless it is an end of a sweep.
         let given = experiment.plain.parameters.values().chain(experiment.plain.set.values());
-        for text in given.filter(|_| row.kind == Kind::Threshold) {
+        for text in given.filter(|_| row.kind == ValueKind::Threshold) {
             let (low, high) = claim.ends();
             let is = text.parse::<f64>().is_ok_and(|value| value == low || value == high);
             assert!(!is, "{} is given {text}, which it publishes", row.id);
@@ -325,7 +325,7 @@ fn restatements_are_found_by_their_experiments() {
     assert_eq!(restates("W251"), ["W001"], "one number, in the abstract and in its section");
     assert!(restates("W001").is_empty(), "it counts once");
     let mut predicted = rows.iter().find(|row| row.id == "W149").expect("it is a row").clone();
-    predicted.role = Role::Predict;
+    predicted.role = RowRole::Predict;
     predicted.id = "X".to_string();
     assert_eq!(restated(&predicted, &rows), ["W149"], "a part of its sweep, by its experiment alone");
 }
@@ -342,7 +342,7 @@ fn every_row_has_its_place() {
         let row = &line.row;
         let predicted = line.verdict.is_some() || line.configured.is_some();
         assert!(
-            predicted || !matches!(row.role, Role::Fit | Role::Predict | Role::Read),
+            predicted || !matches!(row.role, RowRole::Fit | RowRole::Predict | RowRole::Read),
             "{} is neither predicted nor said not to be",
             row.id
         );
@@ -351,10 +351,10 @@ fn every_row_has_its_place() {
 }
 
 #[test]
-fn a_planted_wrong_constant_moves_rows_out_of_tolerance() {
+fn a_injected_wrong_constant_moves_rows_out_of_tolerance() {
     let library = Library::builtin();
     let text = library.source(Category::Device, "bluefield2").expect("the card is built in").to_string();
-    let planted = |key: &str, wrong: &str| {
+    let injected = |key: &str, wrong: &str| {
         let at = text.find(&format!("\n{key} = ")).expect("the key is there");
         let value = at + text[at..].find("value = ").expect("it has a value") + "value = ".len();
         let end = value + text[value..].find(',').expect("more keys follow");
@@ -383,13 +383,13 @@ fn a_planted_wrong_constant_moves_rows_out_of_tolerance() {
             .map(|(right, _)| right.row.id.clone())
             .collect()
     };
-    let contexts = out(&planted("contexts", "100"));
+    let inflight_slots = out(&injected("inflight_slots", "100"));
     for id in ["W267", "W273/W275"] {
-        assert!(contexts.contains(id), "100 contexts leave {id}: {contexts:?}");
+        assert!(inflight_slots.contains(id), "100 in-flight slots leave {id}: {inflight_slots:?}");
     }
-    let passes = out(&planted("pass_time", "\"300 ns\""));
+    let passes = out(&injected("pass_time", "\"300 ns\""));
     for id in ["W072", "W181"] {
-        assert_eq!(passes.contains(id), id == "W072", "a slower adapter: {passes:?}");
+        assert_eq!(passes.contains(id), id == "W072", "a slower NIC: {passes:?}");
     }
 }
 
@@ -445,15 +445,15 @@ fn the_null_is_held_to_the_same_rules() {
 }
 
 #[test]
-fn rivals_are_refuted_by_rows() {
-    let found = rivals(&Library::builtin(), lines(), 2).expect("every experiment runs");
+fn variants_are_refuted_by_rows() {
+    let found = variants(&Library::builtin(), lines(), 2).expect("every experiment runs");
     assert!(!found.is_empty());
-    for rival in &found {
-        assert!(!rival.refuted_by.is_empty(), "no row refutes {}", rival.overlay);
+    for variant in &found {
+        assert!(!variant.refuted_by.is_empty(), "no row refutes {}", variant.overlay);
     }
     let refuted = |name: &str| -> Vec<&str> {
-        let rival = found.iter().find(|rival| rival.overlay == name).expect("the card names it");
-        rival.refuted_by.iter().map(|moved| moved.id.as_str()).collect()
+        let variant = found.iter().find(|variant| variant.overlay == name).expect("the card names it");
+        variant.refuted_by.iter().map(|moved| moved.id.as_str()).collect()
     };
     assert!(refuted("one-pool").contains(&"W197"), "one pool gives two paths no more than one");
 }
@@ -533,7 +533,7 @@ fn theory_holds_on_links_without_headers_alone() {
     // The same experiment on the real profile stands off the formula: the headers are counted.
     let rows = shipped().expect("the rows are in order");
     let row = rows.iter().find(|row| row.id == "W219").expect("P-N is a row");
-    assert_eq!(row.kind, Kind::Formula);
+    assert_eq!(row.kind, ValueKind::Formula);
     let experiment = row.experiment.as_ref().expect("it has an experiment");
     let bench = Bench::new(Library::builtin());
     let ideal = bench.run(experiment).expect("it runs").points[0].value;
@@ -568,7 +568,7 @@ fn code_meets_the_rows_that_its_step_lists_meet_but_for_those_named() {
     }
     assert!(compared > 30, "{compared} rows are of designs with code");
     // W228 and W229: headers are 0.1% of the smallest chunk, and LZ4 misses a tenth by 0.2%. W242: the
-    // coded host sends and takes one message a chunk in every alternative.
+    // implemented host sends and takes one message a chunk in every alternative.
     assert_eq!(differ, ["W228", "W229", "W242"]);
 }
 
@@ -681,7 +681,7 @@ fn column(header: &str) -> Option<(Bench, bool)> {
 }
 
 /// What a row gives in a column.
-fn run_in((bench, real): &(Bench, bool), row: &Row) -> Option<(Outcome, Option<Verdict>)> {
+fn run_in((bench, real): &(Bench, bool), row: &Row) -> Option<(Measurement, Option<Verdict>)> {
     let mut experiment = row.experiment.clone()?;
     let plains = std::iter::once(&mut experiment.plain).chain(&mut experiment.against);
     plains.filter(|_| *real).for_each(|plain| plain.overlays.clear());
@@ -694,7 +694,7 @@ fn run_in((bench, real): &(Bench, bool), row: &Row) -> Option<(Outcome, Option<V
 /// place, in what is compared there, or as its error; a cell that is a range alone has a row's least and greatest; a
 /// size is one of a sweep or of the profile.
 fn wrong_in(cell: &str, cited: &[&Line], on: &(Bench, bool), sizes: &BTreeSet<u64>) -> Vec<String> {
-    let runs: Vec<(&Row, Outcome, Option<Verdict>)> = cited
+    let runs: Vec<(&Row, Measurement, Option<Verdict>)> = cited
         .iter()
         .filter_map(|line| run_in(on, &line.row).map(|(outcome, verdict)| (&line.row, outcome, verdict)))
         .collect();
@@ -751,7 +751,7 @@ fn the_models_pages_say_what_is_computed() {
     let mut pages: Vec<_> =
         std::fs::read_dir(folder).expect("the pages").map(|e| e.expect("a page").path()).collect();
     pages.sort();
-    let system = Library::builtin().load(&Request { device: "bluefield2", ..Request::default() });
+    let system = Library::builtin().load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() });
     let numbers = system.expect("it loads").numbers;
     let sizes: BTreeSet<u64> = numbers
         .values()

@@ -1,7 +1,7 @@
 //! Datagrams: unreliable, unordered, of one MTU at most.
 
+use crate::backend::RoleName;
 use crate::error::DatagramError;
-use crate::world::RoleName;
 
 /// A datagram port of a role's instance.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

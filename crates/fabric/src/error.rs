@@ -1,15 +1,15 @@
 //! Why something was refused. Each message names the thing, the value, the bound and a next step.
 
-use crate::queue_pair::{Kind, Opcode, QueuePairState};
-use crate::world::RoleName;
+use crate::backend::RoleName;
+use crate::queue_pair::{Opcode, QueuePairState, QueuePairType};
 use offpath_quantity::Time;
 
-/// The world has no such feature.
+/// The backend has no such feature.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the {world} world does not support {feature}; {next_step}")]
+#[error("the {backend} backend does not support {feature}; {next_step}")]
 pub struct Unsupported {
-    /// The world.
-    pub world: String,
+    /// The backend.
+    pub backend: String,
     /// What was asked for.
     pub feature: String,
     /// What to do instead.
@@ -51,7 +51,7 @@ pub enum RegionError {
         /// How many bytes are left.
         free: u64,
     },
-    /// A right or a kind of memory that the world does not support.
+    /// A right or a kind of memory that the backend does not support.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
     /// The range leaves the region.
@@ -123,7 +123,7 @@ pub enum PostError {
         /// The operation.
         opcode: Opcode,
         /// The kind.
-        kind: Kind,
+        kind: QueuePairType,
         /// What is wrong and what to do.
         reason: &'static str,
     },
@@ -136,7 +136,7 @@ pub enum PostError {
     /// An inline operand cannot be used: a bad range where the payload is copied at posting.
     #[error(transparent)]
     Region(#[from] RegionError),
-    /// The world has no such operation.
+    /// The backend has no such operation.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
 }
@@ -172,7 +172,7 @@ pub enum ConnectError {
     #[error("a queue pair of kind {kind:?} that is {state:?} cannot be used here; {next_step}")]
     WrongQueuePair {
         /// Its kind.
-        kind: Kind,
+        kind: QueuePairType,
         /// What it is.
         state: QueuePairState,
         /// What to do.
@@ -185,7 +185,7 @@ pub enum ConnectError {
         peer: RoleName,
         /// The service.
         service: String,
-        /// What the world reports.
+        /// What the backend reports.
         reason: String,
     },
 }
@@ -247,7 +247,7 @@ pub enum FileError {
         name: String,
     },
     /// The name is not plain.
-    #[error("`{name}` is no file name; use one without `/` that is not empty, `.` or `..`")]
+    #[error("`{name}` is not a file name; use one without `/` that is not empty, `.` or `..`")]
     BadName {
         /// The name.
         name: String,
@@ -271,8 +271,8 @@ pub enum FileError {
 /// Why a run did not end well.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
-    /// Every task waits and nothing is under way that could wake one.
-    #[error("nothing can move at {at}: {} wait, with no timer or operation under way", names(waiting))]
+    /// Every task waits and nothing is in flight that could wake one.
+    #[error("nothing can move at {at}: {} wait, with no timer or operation in flight", names(waiting))]
     Deadlock {
         /// When.
         at: Time,
@@ -285,9 +285,9 @@ pub enum RunError {
         /// What is wrong and what to do.
         reason: String,
     },
-    /// The world itself failed.
-    #[error("the world failed: {reason}")]
-    World {
+    /// The backend itself failed.
+    #[error("the backend failed: {reason}")]
+    Backend {
         /// What it reports.
         reason: String,
     },

@@ -1,4 +1,4 @@
-//! Files: a real directory for each role's instance, for worlds that run on a real machine.
+//! Files: a real directory for each role's instance, for backends that run on a real machine.
 
 use crate::file::{File, FileMode, Files};
 use crate::{FileError, RoleName};

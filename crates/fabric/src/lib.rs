@@ -1,11 +1,11 @@
-//! What applications are written to, what backends are made of ([`runtime`]), and the `local` world.
+//! What applications are written to, what backends are made of ([`runtime`]), and the `local` backend.
 //!
 //! An application is a set of [`Role`]s, each an async function of its context, a [`Fabric`]. A
-//! [`World`] runs roles: `local` here (one process, no network), the twin in virtual time, verbs on
-//! real queue pairs. An application never learns which world it is in, except by asking for
+//! [`Backend`] runs roles: `local` here (one process, no network), the twin in virtual time, verbs on
+//! real queue pairs. An application never learns which backend it is in, except by asking for
 //! [`Capabilities`] where an operation is optional.
 //!
-//! # The rules that hold in every world
+//! # The rules that hold in every backend
 //!
 //! *Tasks.* Futures are `!Send` and one executor runs them all; dispatch is static. A role ends when
 //! its function returns: its spawned tasks are dropped, its queue pairs are destroyed and its regions
@@ -16,14 +16,14 @@
 //! Bytes are little-endian where a word is meant. A copy may see a remote write half done; it sees
 //! each aligned 8-byte word whole.
 //!
-//! *Posting.* [`QueuePair::post`] does not wait. It returns a ticket, a future of the [`Completion`].
-//! Dropping a ticket abandons the result, never the operation: the fabric owns the queue slot, and
+//! *Posting.* [`QueuePair::post`] does not wait. It returns a future of the [`Completion`].
+//! Dropping a completion abandons the result, never the operation: the fabric owns the queue slot, and
 //! keeps the region registered, until the operation completes or is flushed. CPU time that posting
-//! costs, where a world counts it, delays what the task does next.
+//! costs, where a backend counts it, delays what the task does next.
 //!
 //! *Slots.* A signaled request occupies its slot until it completes. An unsignaled one occupies it
-//! until the next signaled request of the same queue pair completes, and its ticket resolves then; a
-//! ticket with no signaled request behind it stays pending. A request that fails resolves at once
+//! until the next signaled request of the same queue pair completes, and its completion resolves then; a
+//! completion with no signaled request behind it stays pending. A request that fails resolves at once
 //! with its error, signaled or not.
 //!
 //! *Order on an RC queue pair.* Requests start in posting order and the responder executes them in
@@ -57,6 +57,7 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
+mod backend;
 mod datagram;
 mod error;
 mod file;
@@ -67,8 +68,8 @@ mod random;
 mod region;
 pub mod runtime;
 mod task;
-mod world;
 
+pub use backend::{Atomics, Backend, Capabilities, Outcome, Role, RoleEnd, RoleFunction, RoleName, Run};
 pub use datagram::{PortAddress, Socket};
 pub use error::{
     ConnectError, DatagramError, DecodeError, FileError, PostError, RegionError, RunError, Unsupported,
@@ -76,13 +77,12 @@ pub use error::{
 pub use file::{File, FileMode, Files};
 pub use folder::{Base, Folder, FolderFile};
 pub use queue_pair::{
-    Address, Completion, Kind, Opcode, Operation, QueuePair, QueuePairOptions, QueuePairState, Status,
-    WorkRequest,
+    Address, Completion, Opcode, QueuePair, QueuePairOptions, QueuePairState, QueuePairType, Status,
+    WorkKind, WorkRequest,
 };
 pub use random::Rng;
-pub use region::{Access, Endpoint, MemoryAt, Region, RemoteAddress, RemoteRegion, Slice};
-pub use task::{Cancelled, Completer, JoinHandle, Ticket, ticket};
-pub use world::{Atomics, Capabilities, Outcome, Role, RoleEnd, RoleFunction, RoleName, Run, World};
+pub use region::{Access, EndpointId, MemoryAt, Region, RemoteAddress, RemoteRegion, Slice};
+pub use task::{Cancelled, Completer, CompletionFuture, JoinHandle, completion_future};
 
 /// A boxed future on the executor's own thread.
 pub type LocalBoxFuture<T> = Pin<Box<dyn Future<Output = T>>>;
@@ -98,23 +98,23 @@ pub enum Work {
 
 /// A memory that a role can register regions in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Memory {
+pub struct RoleMemory {
     /// Its name, as `host` or `soc`.
     pub name: String,
     /// How many bytes it has.
     pub capacity: Bytes,
 }
 
-/// The context of a role: everything that it may do to the world outside its own variables.
+/// The context of a role: everything that it may do beside its own variables.
 ///
 /// Clones are handles to the same context.
 pub trait Fabric: Clone + 'static {
     /// Registered memory.
     type Region: Region;
-    /// The future of a [`Completion`]. Worlds without a reason of their own use [`crate::Ticket`].
-    type Ticket: Future<Output = Completion> + Unpin + 'static;
+    /// The future of a [`Completion`]. Backends without a reason of their own use [`crate::CompletionFuture`].
+    type CompletionFuture: Future<Output = Completion> + Unpin + 'static;
     /// A queue pair.
-    type QueuePair: QueuePair<Region = Self::Region, Ticket = Self::Ticket>;
+    type QueuePair: QueuePair<Region = Self::Region, CompletionFuture = Self::CompletionFuture>;
     /// A name that peers connect to.
     type Listener: Listener<QueuePair = Self::QueuePair>;
     /// A datagram socket.
@@ -133,7 +133,7 @@ pub trait Fabric: Clone + 'static {
     /// The name of the processor that this role runs on.
     fn processor(&self) -> String;
 
-    /// What the world supports.
+    /// What the backend supports.
     fn capabilities(&self) -> Capabilities;
 
     /// The time since the run began: virtual time on the twin, a monotonic clock elsewhere.
@@ -164,7 +164,7 @@ pub trait Fabric: Clone + 'static {
         }
     }
 
-    /// Runs for `work` on this role's processor. The twin charges it; real worlds only let other
+    /// Runs for `work` on this role's processor. The twin charges it; real backends only let other
     /// tasks run, since there the work itself takes the time.
     fn compute(&self, work: Work) -> impl Future<Output = ()> + 'static;
 
@@ -187,7 +187,7 @@ pub trait Fabric: Clone + 'static {
     }
 
     /// The memories that this role may register regions in, the nearest first.
-    fn memories(&self) -> Vec<Memory>;
+    fn memories(&self) -> Vec<RoleMemory>;
 
     /// Registers `length` zeroed bytes of `memory` with the rights that `access` names. Refused where
     /// there is no such memory, not enough of it left, or the right is not supported.
@@ -195,7 +195,7 @@ pub trait Fabric: Clone + 'static {
 
     /// Makes a queue pair. RC ones take receives at once and requests after [`Fabric::connect`] or
     /// [`Listener::accept`]; UD ones are ready. Refused where the kind or an option is beyond what the
-    /// world supports.
+    /// backend supports.
     fn create_queue_pair(&self, options: QueuePairOptions) -> Result<Self::QueuePair, Unsupported>;
 
     /// Lets peers connect to `service` of this role and instance, until the listener is dropped.
@@ -227,7 +227,7 @@ pub trait Fabric: Clone + 'static {
     /// The names of the DMA engines that this role can use; empty where the platform has none.
     fn dma_engines(&self) -> Vec<String>;
 
-    /// Has a DMA engine copy `length` bytes. As with posting, dropping the ticket abandons the result
+    /// Has a DMA engine copy `length` bytes. As with posting, dropping the completion abandons the result
     /// only. A wrong key or range completes with [`Status::RemoteAccess`] or
     /// [`Status::LocalProtection`]. Where there is no such engine it is refused, never emulated.
     fn dma_copy(
@@ -236,7 +236,7 @@ pub trait Fabric: Clone + 'static {
         from: MemoryAt<Self::Region>,
         to: MemoryAt<Self::Region>,
         length: u64,
-    ) -> Result<Self::Ticket, Unsupported>;
+    ) -> Result<Self::CompletionFuture, Unsupported>;
 
     /// Opens datagram port `port` of this role and instance.
     fn bind(&self, port: u16) -> Result<Self::Socket, DatagramError>;
@@ -274,7 +274,7 @@ pub trait Fabric: Clone + 'static {
 
 /// A service that peers connect to.
 pub trait Listener: 'static {
-    /// The queue pairs of this world.
+    /// The queue pairs of this backend.
     type QueuePair;
 
     /// Waits for the next peer and connects `queue_pair`, an RC one not yet connected, to it. Receives

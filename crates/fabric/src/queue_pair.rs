@@ -1,13 +1,13 @@
 //! Queue pairs: what is posted and what comes back.
 
 use crate::error::{DecodeError, PostError};
-use crate::region::{Endpoint, Region, RemoteAddress, Slice};
+use crate::region::{EndpointId, Region, RemoteAddress, Slice};
 use offpath_quantity::Time;
 use std::future::Future;
 
 /// The transport of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum QueuePairType {
     /// Reliable connection.
     Rc,
     /// Unreliable datagram.
@@ -18,7 +18,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuePairOptions {
     /// The transport.
-    pub kind: Kind,
+    pub kind: QueuePairType,
     /// How many requests the send queue holds.
     pub send_depth: u32,
     /// How many receives the receive queue holds.
@@ -27,10 +27,10 @@ pub struct QueuePairOptions {
     pub inline_max: u32,
     /// Whether every request is signaled, whatever its own flag.
     pub signal_all: bool,
-    /// How long the requester waits for an acknowledgement before it sends again (RC). Worlds round it
+    /// How long the requester waits for an acknowledgement before it retransmits (RC). Backends round it
     /// to what their transport can express.
     pub acknowledgement_timeout: Time,
-    /// How often it sends again before [`Status::RetryExceeded`] (RC), up to 7.
+    /// How often it retransmits before [`Status::RetryExceeded`] (RC), up to 7.
     pub retries: u8,
     /// How long it waits when the peer has no receive posted (RC).
     pub receiver_not_ready_delay: Time,
@@ -49,7 +49,7 @@ impl QueuePairOptions {
     /// receives and 10 s for the connection.
     pub fn rc() -> QueuePairOptions {
         QueuePairOptions {
-            kind: Kind::Rc,
+            kind: QueuePairType::Rc,
             send_depth: 128,
             receive_depth: 128,
             inline_max: 64,
@@ -64,7 +64,7 @@ impl QueuePairOptions {
 
     /// A UD queue pair: depths of 128, 64 B inline.
     pub fn ud() -> QueuePairOptions {
-        QueuePairOptions { kind: Kind::Ud, ..QueuePairOptions::rc() }
+        QueuePairOptions { kind: QueuePairType::Ud, ..QueuePairOptions::rc() }
     }
 }
 
@@ -85,12 +85,12 @@ pub enum QueuePairState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address {
     /// Where it lives.
-    pub endpoint: Endpoint,
+    pub endpoint: EndpointId,
     /// Its number there.
     pub queue_pair: u32,
     /// Its queue key.
     pub queue_key: u32,
-    /// How the transport reaches it, as identifiers of the world (a GID and LID in verbs).
+    /// How the transport reaches it, as identifiers of the backend (a GID and LID in verbs).
     pub path: [u8; 20],
 }
 
@@ -116,13 +116,13 @@ impl Address {
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let mut path = [0; 20];
         path.copy_from_slice(&bytes[12..]);
-        Ok(Address { endpoint: Endpoint(word(0)), queue_pair: word(4), queue_key: word(8), path })
+        Ok(Address { endpoint: EndpointId(word(0)), queue_pair: word(4), queue_key: word(8), path })
     }
 }
 
 /// What a request does. The length of the local slice is the length of the transfer.
 #[derive(Clone, Debug)]
-pub enum Operation<R> {
+pub enum WorkKind<R> {
     /// Brings bytes from the peer's memory into `local`.
     Read {
         /// Where the bytes go.
@@ -170,26 +170,26 @@ pub enum Operation<R> {
     },
 }
 
-impl<R> Operation<R> {
+impl<R> WorkKind<R> {
     /// The local bytes.
     pub fn local(&self) -> &Slice<R> {
         match self {
-            Operation::Read { local, .. }
-            | Operation::Write { local, .. }
-            | Operation::Send { local, .. }
-            | Operation::CompareAndSwap { local, .. }
-            | Operation::FetchAndAdd { local, .. } => local,
+            WorkKind::Read { local, .. }
+            | WorkKind::Write { local, .. }
+            | WorkKind::Send { local, .. }
+            | WorkKind::CompareAndSwap { local, .. }
+            | WorkKind::FetchAndAdd { local, .. } => local,
         }
     }
 
     /// What its completion will be labelled.
     pub fn opcode(&self) -> Opcode {
         match self {
-            Operation::Read { .. } => Opcode::Read,
-            Operation::Write { .. } => Opcode::Write,
-            Operation::Send { .. } => Opcode::Send,
-            Operation::CompareAndSwap { .. } => Opcode::CompareAndSwap,
-            Operation::FetchAndAdd { .. } => Opcode::FetchAndAdd,
+            WorkKind::Read { .. } => Opcode::Read,
+            WorkKind::Write { .. } => Opcode::Write,
+            WorkKind::Send { .. } => Opcode::Send,
+            WorkKind::CompareAndSwap { .. } => Opcode::CompareAndSwap,
+            WorkKind::FetchAndAdd { .. } => Opcode::FetchAndAdd,
         }
     }
 }
@@ -198,7 +198,7 @@ impl<R> Operation<R> {
 #[derive(Clone, Debug)]
 pub struct WorkRequest<R> {
     /// What to do.
-    pub operation: Operation<R>,
+    pub operation: WorkKind<R>,
     /// Whether it makes a completion of its own.
     pub signaled: bool,
     /// Whether the payload is copied into the request when it is posted (WRITE and SEND only), so
@@ -210,28 +210,28 @@ pub struct WorkRequest<R> {
 
 impl<R> WorkRequest<R> {
     /// A signaled request, neither inline nor fenced.
-    pub fn new(operation: Operation<R>) -> WorkRequest<R> {
+    pub fn new(operation: WorkKind<R>) -> WorkRequest<R> {
         WorkRequest { operation, signaled: true, inline: false, fence: false }
     }
     /// READ of `local.length` bytes.
     pub fn read(local: Slice<R>, remote: RemoteAddress) -> WorkRequest<R> {
-        WorkRequest::new(Operation::Read { local, remote })
+        WorkRequest::new(WorkKind::Read { local, remote })
     }
     /// WRITE of `local.length` bytes.
     pub fn write(local: Slice<R>, remote: RemoteAddress) -> WorkRequest<R> {
-        WorkRequest::new(Operation::Write { local, remote, immediate: None })
+        WorkRequest::new(WorkKind::Write { local, remote, immediate: None })
     }
     /// WRITE with immediate.
     pub fn write_with_immediate(local: Slice<R>, remote: RemoteAddress, immediate: u32) -> WorkRequest<R> {
-        WorkRequest::new(Operation::Write { local, remote, immediate: Some(immediate) })
+        WorkRequest::new(WorkKind::Write { local, remote, immediate: Some(immediate) })
     }
     /// SEND on a connection.
     pub fn send(local: Slice<R>) -> WorkRequest<R> {
-        WorkRequest::new(Operation::Send { local, to: None, immediate: None })
+        WorkRequest::new(WorkKind::Send { local, to: None, immediate: None })
     }
     /// SEND on UD.
     pub fn send_to(local: Slice<R>, to: Address) -> WorkRequest<R> {
-        WorkRequest::new(Operation::Send { local, to: Some(to), immediate: None })
+        WorkRequest::new(WorkKind::Send { local, to: Some(to), immediate: None })
     }
     /// Compare-and-swap.
     pub fn compare_and_swap(
@@ -240,46 +240,48 @@ impl<R> WorkRequest<R> {
         compare: u64,
         swap: u64,
     ) -> WorkRequest<R> {
-        WorkRequest::new(Operation::CompareAndSwap { local, remote, compare, swap })
+        WorkRequest::new(WorkKind::CompareAndSwap { local, remote, compare, swap })
     }
     /// Fetch-and-add.
     pub fn fetch_and_add(local: Slice<R>, remote: RemoteAddress, add: u64) -> WorkRequest<R> {
-        WorkRequest::new(Operation::FetchAndAdd { local, remote, add })
+        WorkRequest::new(WorkKind::FetchAndAdd { local, remote, add })
     }
     /// Refuses what no queue pair of `kind` takes: the operation and its peer, a message longer than
-    /// `message_max` bytes, a payload longer than `inline_max` bytes inline. Worlds call it when a request
+    /// `message_max` bytes, a payload longer than `inline_max` bytes inline. Backends call it when a request
     /// is posted; the memory that it names is checked by them.
     ///
     /// ```
-    /// use offpath_fabric::{Kind, PostError, Slice, WorkRequest};
+    /// use offpath_fabric::{QueuePairType, PostError, Slice, WorkRequest};
     /// let local = Slice { region: (), offset: 0, length: 100 };
     /// let request = WorkRequest::send(local);
-    /// assert_eq!(request.check(Kind::Rc, 1 << 20, 64), Ok(()));
-    /// assert!(matches!(request.check(Kind::Ud, 4096, 64), Err(PostError::NotOnThisKind { .. })));
-    /// let inline = request.inline().check(Kind::Rc, 1 << 20, 64);
+    /// assert_eq!(request.check(QueuePairType::Rc, 1 << 20, 64), Ok(()));
+    /// assert!(matches!(request.check(QueuePairType::Ud, 4096, 64), Err(PostError::NotOnThisKind { .. })));
+    /// let inline = request.inline().check(QueuePairType::Rc, 1 << 20, 64);
     /// assert_eq!(inline, Err(PostError::InlineTooLong { length: 100, bound: 64 }));
     /// ```
     #[inline]
-    pub fn check(&self, kind: Kind, message_max: u64, inline_max: u32) -> Result<(), PostError> {
+    pub fn check(&self, kind: QueuePairType, message_max: u64, inline_max: u32) -> Result<(), PostError> {
         let operation = &self.operation;
         let length = operation.local().length;
         let refuse = |reason| Err(PostError::NotOnThisKind { opcode: operation.opcode(), kind, reason });
         match (kind, operation) {
-            (Kind::Rc, Operation::Send { to: Some(_), .. }) => {
+            (QueuePairType::Rc, WorkKind::Send { to: Some(_), .. }) => {
                 return refuse("a connection has one peer; leave `to` empty");
             }
-            (Kind::Ud, Operation::Send { to: None, .. }) => return refuse("UD has no peer; give `to`"),
-            (Kind::Rc, _) | (Kind::Ud, Operation::Send { .. }) => {}
-            (Kind::Ud, _) => return refuse("UD carries SEND only; use an RC queue pair"),
+            (QueuePairType::Ud, WorkKind::Send { to: None, .. }) => {
+                return refuse("UD has no peer; give `to`");
+            }
+            (QueuePairType::Rc, _) | (QueuePairType::Ud, WorkKind::Send { .. }) => {}
+            (QueuePairType::Ud, _) => return refuse("UD carries SEND only; use an RC queue pair"),
         }
         if length > message_max {
             return Err(PostError::MessageTooLong { length, bound: message_max });
         }
         match operation {
-            Operation::CompareAndSwap { .. } | Operation::FetchAndAdd { .. } if length != 8 => {
+            WorkKind::CompareAndSwap { .. } | WorkKind::FetchAndAdd { .. } if length != 8 => {
                 return Err(PostError::AtomicLength { length });
             }
-            Operation::Write { .. } | Operation::Send { .. } => {}
+            WorkKind::Write { .. } | WorkKind::Send { .. } => {}
             _ if self.inline => return refuse("only WRITE and SEND can be inline; post it without"),
             _ => {}
         }
@@ -302,7 +304,7 @@ impl<R> WorkRequest<R> {
     }
     /// The same SEND with an immediate word; other operations are left as they are.
     pub fn immediate(mut self, word: u32) -> WorkRequest<R> {
-        if let Operation::Send { immediate, .. } | Operation::Write { immediate, .. } = &mut self.operation {
+        if let WorkKind::Send { immediate, .. } | WorkKind::Write { immediate, .. } = &mut self.operation {
             *immediate = Some(word);
         }
         self
@@ -330,7 +332,7 @@ pub enum Opcode {
     DmaCopy,
 }
 
-/// How work ended, with the names of verbs. It is an error to pass on where it is no success.
+/// How work ended, with the names of verbs. It is an error to pass on where it is not success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 #[error("the work completed with status {self:?}")]
 pub enum Status {
@@ -394,19 +396,22 @@ pub trait QueuePair: Clone + 'static {
     /// Registered memory.
     type Region: Region;
     /// The future of a completion.
-    type Ticket: Future<Output = Completion> + Unpin + 'static;
+    type CompletionFuture: Future<Output = Completion> + Unpin + 'static;
 
     /// Posts `requests` as one linked list with one doorbell: all of them, or none and an error.
-    /// Tickets are in the order of the requests.
-    fn batch(&self, requests: Vec<WorkRequest<Self::Region>>) -> Result<Vec<Self::Ticket>, PostError>;
+    /// Completions are in the order of the requests.
+    fn batch(
+        &self,
+        requests: Vec<WorkRequest<Self::Region>>,
+    ) -> Result<Vec<Self::CompletionFuture>, PostError>;
 
     /// Posts one request.
-    fn post(&self, request: WorkRequest<Self::Region>) -> Result<Self::Ticket, PostError>;
+    fn post(&self, request: WorkRequest<Self::Region>) -> Result<Self::CompletionFuture, PostError>;
 
     /// Posts a receive buffer for one message.
-    fn receive(&self, into: Slice<Self::Region>) -> Result<Self::Ticket, PostError>;
+    fn receive(&self, into: Slice<Self::Region>) -> Result<Self::CompletionFuture, PostError>;
 
-    /// How it was made, with what the world rounded.
+    /// How it was made, with what the backend rounded.
     fn options(&self) -> QueuePairOptions;
 
     /// What it can do now.
@@ -426,11 +431,19 @@ pub trait QueuePair: Clone + 'static {
     fn close(&self);
 
     /// Posts a signaled READ.
-    fn read(&self, local: Slice<Self::Region>, remote: RemoteAddress) -> Result<Self::Ticket, PostError> {
+    fn read(
+        &self,
+        local: Slice<Self::Region>,
+        remote: RemoteAddress,
+    ) -> Result<Self::CompletionFuture, PostError> {
         self.post(WorkRequest::read(local, remote))
     }
     /// Posts a signaled WRITE.
-    fn write(&self, local: Slice<Self::Region>, remote: RemoteAddress) -> Result<Self::Ticket, PostError> {
+    fn write(
+        &self,
+        local: Slice<Self::Region>,
+        remote: RemoteAddress,
+    ) -> Result<Self::CompletionFuture, PostError> {
         self.post(WorkRequest::write(local, remote))
     }
     /// Posts a signaled WRITE with immediate.
@@ -439,15 +452,15 @@ pub trait QueuePair: Clone + 'static {
         local: Slice<Self::Region>,
         remote: RemoteAddress,
         immediate: u32,
-    ) -> Result<Self::Ticket, PostError> {
+    ) -> Result<Self::CompletionFuture, PostError> {
         self.post(WorkRequest::write_with_immediate(local, remote, immediate))
     }
     /// Posts a signaled SEND on a connection.
-    fn send(&self, local: Slice<Self::Region>) -> Result<Self::Ticket, PostError> {
+    fn send(&self, local: Slice<Self::Region>) -> Result<Self::CompletionFuture, PostError> {
         self.post(WorkRequest::send(local))
     }
     /// Posts a signaled SEND on UD.
-    fn send_to(&self, local: Slice<Self::Region>, to: Address) -> Result<Self::Ticket, PostError> {
+    fn send_to(&self, local: Slice<Self::Region>, to: Address) -> Result<Self::CompletionFuture, PostError> {
         self.post(WorkRequest::send_to(local, to))
     }
     /// Posts a signaled compare-and-swap.
@@ -457,7 +470,7 @@ pub trait QueuePair: Clone + 'static {
         remote: RemoteAddress,
         compare: u64,
         swap: u64,
-    ) -> Result<Self::Ticket, PostError> {
+    ) -> Result<Self::CompletionFuture, PostError> {
         self.post(WorkRequest::compare_and_swap(local, remote, compare, swap))
     }
     /// Posts a signaled fetch-and-add.
@@ -466,7 +479,7 @@ pub trait QueuePair: Clone + 'static {
         local: Slice<Self::Region>,
         remote: RemoteAddress,
         add: u64,
-    ) -> Result<Self::Ticket, PostError> {
+    ) -> Result<Self::CompletionFuture, PostError> {
         self.post(WorkRequest::fetch_and_add(local, remote, add))
     }
 }

@@ -3,9 +3,9 @@
 use crate::error::{DecodeError, RegionError};
 use std::ops::BitOr;
 
-/// Which machine endpoint of a run a region or queue pair lives at. Only worlds give it meaning.
+/// Which machine endpoint of a run a region or queue pair lives at. Only backends give it meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Endpoint(pub u32);
+pub struct EndpointId(pub u32);
 
 /// What may be done to a region; rights combine with `|`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -98,7 +98,7 @@ pub struct Slice<R> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RemoteRegion {
     /// Where the region lives.
-    pub endpoint: Endpoint,
+    pub endpoint: EndpointId,
     /// Its remote key.
     pub key: u32,
     /// The address of its first byte at that endpoint.
@@ -132,7 +132,7 @@ impl RemoteRegion {
             return Err(too_short);
         };
         Ok(RemoteRegion {
-            endpoint: Endpoint(u32::from_le_bytes([*a, *b, *c, *d])),
+            endpoint: EndpointId(u32::from_le_bytes([*a, *b, *c, *d])),
             key: u32::from_le_bytes([*e, *f, *g, *h]),
             base: u64::from_le_bytes(*base),
             length: u64::from_le_bytes(*length),

@@ -1,4 +1,4 @@
-//! Values that one task hands to another: completions to tickets, results to join handles.
+//! Values that one task hands to another: completions to completions, results to join handles.
 
 use crate::LocalBoxFuture;
 use crate::queue_pair::Completion;
@@ -56,19 +56,19 @@ fn pair<T>() -> (Giver<T>, Taker<T>) {
     (Giver(slot.clone()), Taker(slot))
 }
 
-/// A ticket and the end that resolves it, for worlds without a reason to have their own.
-pub fn ticket() -> (Completer, Ticket) {
+/// A completion and the end that resolves it, for backends without a reason to have their own.
+pub fn completion_future() -> (Completer, CompletionFuture) {
     let (giver, taker) = pair();
-    (Completer(giver), Ticket(taker))
+    (Completer(giver), CompletionFuture(taker))
 }
 
-/// Resolves a [`Ticket`]. Dropped without use, the ticket stays pending for ever, as for an operation
+/// Resolves a [`CompletionFuture`]. Dropped without use, the completion stays pending for ever, as for an operation
 /// whose queue pair's owner is gone.
 #[derive(Debug)]
 pub struct Completer(Giver<Completion>);
 
 impl Completer {
-    /// Resolves the ticket; its task is woken.
+    /// Resolves the completion; its task is woken.
     pub fn complete(self, completion: Completion) {
         self.0.give(completion);
     }
@@ -76,10 +76,10 @@ impl Completer {
 
 /// The future of a [`Completion`]. It must not be polled again once it resolved.
 #[derive(Debug)]
-#[must_use = "a dropped ticket abandons the result of the operation"]
-pub struct Ticket(Taker<Completion>);
+#[must_use = "a dropped completion abandons the result of the operation"]
+pub struct CompletionFuture(Taker<Completion>);
 
-impl Future for Ticket {
+impl Future for CompletionFuture {
     type Output = Completion;
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Completion> {
         match self.0.poll(context) {

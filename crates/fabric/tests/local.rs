@@ -1,6 +1,6 @@
-//! What is the local world's own, beside the contract that the conformance suite checks.
+//! What is the local backend's own, beside the contract that the conformance suite checks.
 
-use offpath_fabric::local::{Clock, Local, LocalFabric, LocalQueuePair, LocalRegion};
+use offpath_fabric::local::{Local, LocalClock, LocalFabric, LocalQueuePair, LocalRegion};
 use offpath_fabric::*;
 use offpath_quantity::{Bytes, Time};
 use std::cell::RefCell;
@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 fn alone<T: 'static, A: Future<Output = T> + 'static>(
-    world: Local,
+    backend: Local,
     client: impl Fn(LocalFabric) -> A + 'static,
 ) -> (T, Time) {
-    let mut run = world.run(vec![Role::new("client", 0, client)]).unwrap();
+    let mut run = backend.run(vec![Role::new("client", 0, client)]).unwrap();
     (run.outcomes.remove(0).end.finished().unwrap(), run.elapsed)
 }
 
@@ -30,9 +30,9 @@ fn names_refuse_too_few_bytes() {
 
 #[test]
 fn a_memory_gets_back_what_regions_leave() {
-    let world = Local::new(1).memory("client", "soc", Bytes::new(64));
-    let (errors, _) = alone(world, |f| async move {
-        assert_eq!(f.memories(), [Memory { name: "soc".into(), capacity: Bytes::new(64) }]);
+    let backend = Local::new(1).memory("client", "soc", Bytes::new(64));
+    let (errors, _) = alone(backend, |f| async move {
+        assert_eq!(f.memories(), [RoleMemory { name: "soc".into(), capacity: Bytes::new(64) }]);
         let first = f.register("soc", 40, Access::ALL).unwrap();
         let full = f.register("soc", 40, Access::ALL).unwrap_err();
         drop(first);
@@ -53,13 +53,13 @@ fn a_memory_gets_back_what_regions_leave() {
 #[test]
 fn a_named_directory_keeps_files_between_runs() {
     let directory = std::env::temp_dir().join(format!("offpath-fabric-test-{}", std::process::id()));
-    let world = || Local::new(1).directory(&directory);
-    alone(world(), |f| async move {
+    let backend = || Local::new(1).directory(&directory);
+    alone(backend(), |f| async move {
         f.file("log", FileMode::Create).await.unwrap().append(b"kept").await.unwrap();
     });
     let (length, _) =
         alone(
-            world(),
+            backend(),
             |f| async move { f.file("log", FileMode::Open).await.unwrap().length().await.unwrap() },
         );
     std::fs::remove_dir_all(&directory).unwrap();
@@ -69,7 +69,7 @@ fn a_named_directory_keeps_files_between_runs() {
 #[test]
 fn a_run_by_the_manual_clock_is_the_same_every_time() {
     let run = || {
-        alone(Local::new(3).clock(Clock::Manual), |f| async move {
+        alone(Local::new(3).clock(LocalClock::Manual), |f| async move {
             let mut seen = Vec::new();
             for _ in 0..20 {
                 f.sleep(Time::from_ps(f.random_u64() % 1_000_000)).await;
@@ -83,7 +83,7 @@ fn a_run_by_the_manual_clock_is_the_same_every_time() {
 
 #[test]
 fn a_polling_loop_does_not_stop_the_manual_clock() {
-    let (now, _) = alone(Local::new(3).clock(Clock::Manual), |f| async move {
+    let (now, _) = alone(Local::new(3).clock(LocalClock::Manual), |f| async move {
         while f.now() < Time::from_us(1) {
             f.compute(Work::Cycles(1)).await;
         }
@@ -99,7 +99,7 @@ fn a_missing_engine_is_refused_by_name() {
         let at = || MemoryAt::Local { region: region.clone(), offset: 0 };
         f.dma_copy("soc-dma", at(), at(), 8).err().unwrap().to_string()
     });
-    assert!(error.starts_with("the local world does not support a DMA engine `soc-dma`"), "{error}");
+    assert!(error.starts_with("the local backend does not support a DMA engine `soc-dma`"), "{error}");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn handles_that_outlive_their_role_are_refused_not_trusted() {
 #[test]
 fn names_are_their_bytes_and_back() {
     let region = RemoteRegion {
-        endpoint: Endpoint(0x0102_0304),
+        endpoint: EndpointId(0x0102_0304),
         key: 0x1112_1314,
         base: 0x2122_2324_2526_2728,
         length: 0x3132_3334_3536_3738,
@@ -133,7 +133,7 @@ fn names_are_their_bytes_and_back() {
 
     let path: [u8; 20] = std::array::from_fn(|index| 100 + index as u8);
     let address =
-        Address { endpoint: Endpoint(0x0102_0304), queue_pair: 0x1112_1314, queue_key: 0x2122_2324, path };
+        Address { endpoint: EndpointId(0x0102_0304), queue_pair: 0x1112_1314, queue_key: 0x2122_2324, path };
     let bytes = address.to_bytes();
     assert_eq!(bytes[..12], [4, 3, 2, 1, 0x14, 0x13, 0x12, 0x11, 0x24, 0x23, 0x22, 0x21]);
     assert_eq!(bytes[12..], path);
@@ -156,9 +156,9 @@ fn rights_are_joined_and_looked_for_together() {
 }
 
 #[test]
-fn a_ticket_waits_for_its_completion_and_for_ever_without_one() {
-    let (ended, _) = alone(Local::new(1).clock(Clock::Manual), |f| async move {
-        let (completer, given) = ticket();
+fn a_completion_future_waits_for_its_completion_and_for_ever_without_one() {
+    let (ended, _) = alone(Local::new(1).clock(LocalClock::Manual), |f| async move {
+        let (completer, given) = completion_future();
         let own = f.clone();
         f.spawn_task(Box::pin(async move {
             own.sleep(Time::from_us(3)).await;
@@ -169,7 +169,7 @@ fn a_ticket_waits_for_its_completion_and_for_ever_without_one() {
         assert_eq!(completion.success(), Err(Status::Flushed));
         let good = Completion::new(Opcode::Read, Status::Success, 5);
         assert_eq!(good.success(), Ok(good));
-        let (completer, never) = ticket();
+        let (completer, never) = completion_future();
         drop(completer);
         f.timeout(Time::from_us(5), never).await.is_none()
     });
@@ -178,7 +178,7 @@ fn a_ticket_waits_for_its_completion_and_for_ever_without_one() {
 
 #[test]
 fn a_task_gives_its_value_and_one_that_is_gone_says_so() {
-    let ((value, handle), _) = alone(Local::new(1).clock(Clock::Manual), |f| async move {
+    let ((value, handle), _) = alone(Local::new(1).clock(LocalClock::Manual), |f| async move {
         let own = f.clone();
         let value = f.spawn(async move {
             own.sleep(Time::from_us(1)).await;
@@ -212,7 +212,7 @@ fn tasks_end_with_their_role_and_no_other() {
             }
         })
     };
-    Local::new(1).clock(Clock::Manual).run(vec![role(0, 10), role(1, 20)]).unwrap();
+    Local::new(1).clock(LocalClock::Manual).run(vec![role(0, 10), role(1, 20)]).unwrap();
     let [first, second] = beats.get();
     // Each beat takes a little more than its microsecond.
     assert!((9..=10).contains(&first) && (18..=20).contains(&second), "{first} and {second}");
@@ -220,7 +220,7 @@ fn tasks_end_with_their_role_and_no_other() {
 
 #[test]
 fn a_manual_clock_jumps_to_timers_exactly_and_forgets_those_that_were_dropped() {
-    let (now, elapsed) = alone(Local::new(1).clock(Clock::Manual), |f| async move {
+    let (now, elapsed) = alone(Local::new(1).clock(LocalClock::Manual), |f| async move {
         f.sleep_until(Time::from_ms(5)).await;
         f.now()
     });
@@ -233,7 +233,7 @@ fn a_manual_clock_jumps_to_timers_exactly_and_forgets_those_that_were_dropped() 
         })
     };
     let ends = Role::new("ends", 0, |_: LocalFabric| async {});
-    let run = Local::new(1).clock(Clock::Manual).run(vec![stuck("stuck"), ends, stuck("too")]);
+    let run = Local::new(1).clock(LocalClock::Manual).run(vec![stuck("stuck"), ends, stuck("too")]);
     let Err(RunError::Deadlock { at, waiting }) = run else { panic!("it ended") };
     assert!(at >= Time::from_us(1) && at < Time::from_us(2), "{at}");
     assert_eq!(waiting, [RoleName::new("stuck", 0), RoleName::new("too", 0)]);
@@ -247,7 +247,7 @@ fn roles_that_cannot_run_are_refused_with_the_reason() {
         Ok(_) => panic!("it ran"),
     };
     assert!(refused(vec![role("a", 0).in_background()]).contains("none of them is a main one"));
-    assert!(refused(vec![role("a/b", 0)]).contains("`a/b` is no name"));
+    assert!(refused(vec![role("a/b", 0)]).contains("`a/b` is not a name"));
     assert!(refused(vec![role("a", 0), role("b", 0), role("a", 0)]).contains("two of a[0]"));
     let run = Local::new(1).run(vec![role("a", 0), role("a", 1)]).expect("two instances of one role");
     assert!(run.outcomes.iter().all(|outcome| matches!(outcome.end, RoleEnd::Finished(()))));
@@ -318,8 +318,8 @@ fn files_keep_what_was_written_where_it_was_written() {
 fn a_request_is_checked_before_it_is_posted() {
     type Asked = WorkRequest<()>;
     let local = |length| Slice { region: (), offset: 0, length };
-    let region = RemoteRegion { endpoint: Endpoint(0), key: 1, base: 0, length: 64 };
-    let to = Address { endpoint: Endpoint(0), queue_pair: 1, queue_key: 2, path: [0; 20] };
+    let region = RemoteRegion { endpoint: EndpointId(0), key: 1, base: 0, length: 64 };
+    let to = Address { endpoint: EndpointId(0), queue_pair: 1, queue_key: 2, path: [0; 20] };
     let on = |kind, request: &Asked| request.check(kind, 100, 16);
     let refused = |kind, request: &Asked| match on(kind, request) {
         Err(PostError::NotOnThisKind { opcode, reason, .. }) => {
@@ -329,42 +329,47 @@ fn a_request_is_checked_before_it_is_posted() {
         other => panic!("{other:?}"),
     };
     for length in [0, 100] {
-        assert_eq!(on(Kind::Rc, &Asked::send(local(length))), Ok(()));
-        assert_eq!(on(Kind::Rc, &Asked::read(local(length), region.at(0))), Ok(()));
-        assert_eq!(on(Kind::Rc, &Asked::write(local(length), region.at(0))), Ok(()));
-        assert_eq!(on(Kind::Ud, &Asked::send_to(local(length), to)), Ok(()));
+        assert_eq!(on(QueuePairType::Rc, &Asked::send(local(length))), Ok(()));
+        assert_eq!(on(QueuePairType::Rc, &Asked::read(local(length), region.at(0))), Ok(()));
+        assert_eq!(on(QueuePairType::Rc, &Asked::write(local(length), region.at(0))), Ok(()));
+        assert_eq!(on(QueuePairType::Ud, &Asked::send_to(local(length), to)), Ok(()));
     }
     for request in [Asked::send(local(101)), Asked::read(local(101), region.at(0))] {
-        assert_eq!(on(Kind::Rc, &request), Err(PostError::MessageTooLong { length: 101, bound: 100 }));
+        assert_eq!(
+            on(QueuePairType::Rc, &request),
+            Err(PostError::MessageTooLong { length: 101, bound: 100 })
+        );
     }
-    assert!(refused(Kind::Rc, &Asked::send_to(local(1), to)).contains("leave `to` empty"));
-    assert!(refused(Kind::Ud, &Asked::send(local(1))).contains("give `to`"));
-    assert!(refused(Kind::Ud, &Asked::write(local(1), region.at(0))).contains("SEND only"));
+    assert!(refused(QueuePairType::Rc, &Asked::send_to(local(1), to)).contains("leave `to` empty"));
+    assert!(refused(QueuePairType::Ud, &Asked::send(local(1))).contains("give `to`"));
+    assert!(refused(QueuePairType::Ud, &Asked::write(local(1), region.at(0))).contains("SEND only"));
     for request in [
         Asked::compare_and_swap(local(8), region.at(0), 1, 2),
         Asked::fetch_and_add(local(8), region.at(8), 1),
     ] {
-        assert_eq!(on(Kind::Rc, &request), Ok(()));
-        assert!(refused(Kind::Rc, &request.inline()).contains("WRITE and SEND"));
+        assert_eq!(on(QueuePairType::Rc, &request), Ok(()));
+        assert!(refused(QueuePairType::Rc, &request.inline()).contains("WRITE and SEND"));
     }
     for length in [7, 9] {
         let request = Asked::fetch_and_add(local(length), region.at(0), 1);
-        assert_eq!(on(Kind::Rc, &request), Err(PostError::AtomicLength { length }));
+        assert_eq!(on(QueuePairType::Rc, &request), Err(PostError::AtomicLength { length }));
         let request = Asked::compare_and_swap(local(length), region.at(0), 1, 2);
-        assert_eq!(on(Kind::Rc, &request), Err(PostError::AtomicLength { length }));
+        assert_eq!(on(QueuePairType::Rc, &request), Err(PostError::AtomicLength { length }));
     }
-    assert!(refused(Kind::Rc, &Asked::read(local(1), region.at(0)).inline()).contains("WRITE and SEND"));
-    assert_eq!(on(Kind::Rc, &Asked::write(local(16), region.at(0)).inline()), Ok(()));
-    let long = on(Kind::Rc, &Asked::send(local(17)).inline());
+    assert!(
+        refused(QueuePairType::Rc, &Asked::read(local(1), region.at(0)).inline()).contains("WRITE and SEND")
+    );
+    assert_eq!(on(QueuePairType::Rc, &Asked::write(local(16), region.at(0)).inline()), Ok(()));
+    let long = on(QueuePairType::Rc, &Asked::send(local(17)).inline());
     assert_eq!(long, Err(PostError::InlineTooLong { length: 17, bound: 16 }));
     let plain = Asked::send(local(1));
     assert!(plain.signaled && !plain.inline && !plain.fence);
     let turned = plain.unsignaled().fenced().immediate(7);
     assert!(!turned.signaled && turned.fence && !turned.inline);
-    assert!(matches!(turned.operation, Operation::Send { immediate: Some(7), to: None, .. }));
+    assert!(matches!(turned.operation, WorkKind::Send { immediate: Some(7), to: None, .. }));
     let written = Asked::write_with_immediate(local(1), region.at(3), 9);
     assert!(
-        matches!(written.operation, Operation::Write { immediate: Some(9), remote, .. } if remote.offset == 3)
+        matches!(written.operation, WorkKind::Write { immediate: Some(9), remote, .. } if remote.offset == 3)
     );
 }
 
@@ -387,7 +392,7 @@ fn beside<T: 'static, A: Future<Output = T> + 'static, B: Future<Output = ()> + 
         let server = server.clone();
         roles.push(Role::new("server", instance, move |f: LocalFabric| server(f)).in_background());
     }
-    Local::new(1).clock(Clock::Manual).run(roles).unwrap();
+    Local::new(1).clock(LocalClock::Manual).run(roles).unwrap();
     found.take().expect("the client is a main role")
 }
 
@@ -484,8 +489,8 @@ fn a_queue_pair_of_the_defaults_holds_128_requests_and_gives_up_on_a_peer_after_
         assert!(pair.receive(region.all()).is_err(), "128 receives");
         let rest = posted.split_off(1);
         assert_eq!(posted.remove(0).await.status, Status::RetryExceeded);
-        for ticket in rest {
-            assert_eq!(ticket.await.status, Status::Flushed);
+        for completion in rest {
+            assert_eq!(completion.await.status, Status::Flushed);
         }
         f.now().saturating_sub(began)
     });
@@ -514,19 +519,23 @@ fn who_waits_for_a_peer_learns_that_it_ended() {
 
 #[test]
 fn a_queue_pair_that_cannot_be_met_with_is_refused() {
-    alone(Local::new(1).clock(Clock::Manual), |f| async move {
+    alone(Local::new(1).clock(LocalClock::Manual), |f| async move {
         let (rc, ud) = (QueuePairOptions::rc(), QueuePairOptions::ud());
         let [rc, ud] = [rc, ud].map(|options| f.create_queue_pair(options).unwrap());
         let listener = f.listen("work").unwrap();
         let wrong = |kind, state, next_step| Err(ConnectError::WrongQueuePair { kind, state, next_step });
-        let for_rc = wrong(Kind::Ud, QueuePairState::Ready, "make a new one with `QueuePairOptions::rc`");
+        let for_rc =
+            wrong(QueuePairType::Ud, QueuePairState::Ready, "make a new one with `QueuePairOptions::rc`");
         assert_eq!(
             f.timeout(Time::from_us(9), listener.accept(&ud)).await,
             Some(for_rc.clone().map(|()| f.role()))
         );
         assert_eq!(f.connect(&ud, "client", 0, "work").await, for_rc);
-        let for_ud =
-            wrong(Kind::Rc, QueuePairState::Initialised, "make a new one with `QueuePairOptions::ud`");
+        let for_ud = wrong(
+            QueuePairType::Rc,
+            QueuePairState::Initialised,
+            "make a new one with `QueuePairOptions::ud`",
+        );
         assert_eq!(f.publish("ud", &rc), for_ud);
         f.publish("ud", &ud).unwrap();
     });
@@ -550,7 +559,7 @@ fn ports_and_services_are_free_again_when_who_held_them_is_dropped() {
 
 #[test]
 fn a_sleep_that_is_over_takes_a_round_and_no_wait() {
-    let (took, _) = alone(Local::new(1).clock(Clock::Manual), |f| async move {
+    let (took, _) = alone(Local::new(1).clock(LocalClock::Manual), |f| async move {
         f.sleep(Time::from_us(1)).await;
         let began = f.now();
         f.sleep(Time::ZERO).await;
@@ -631,7 +640,7 @@ fn what_a_role_published_ends_with_it_and_no_other() {
         [f.resolve("server", 0, "ud", limit).await, f.resolve("server", 1, "ud", limit).await]
     });
     assert!(matches!(&seen[0], Err(ConnectError::Failed { reason, .. }) if reason == "it ended"), "{seen:?}");
-    assert_eq!(seen[1].as_ref().unwrap().endpoint, Endpoint(2));
+    assert_eq!(seen[1].as_ref().unwrap().endpoint, EndpointId(2));
 }
 
 #[test]

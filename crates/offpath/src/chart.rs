@@ -4,7 +4,7 @@ const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 
 /// How a value becomes a height.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
+pub enum BarScale {
     /// From 0 to the greatest value.
     Linear,
     /// From the least to the greatest value, by their logarithms.
@@ -12,14 +12,14 @@ pub enum Scale {
 }
 
 /// Draws `values` with `width` characters each.
-pub fn sparkline(values: &[f64], scale: Scale, width: usize) -> String {
+pub fn sparkline(values: &[f64], scale: BarScale, width: usize) -> String {
     let place = |value: f64| match scale {
-        Scale::Linear => value,
-        Scale::Logarithmic => value.max(f64::MIN_POSITIVE).ln(),
+        BarScale::Linear => value,
+        BarScale::Logarithmic => value.max(f64::MIN_POSITIVE).ln(),
     };
     let floor = match scale {
-        Scale::Linear => 0.0,
-        Scale::Logarithmic => values.iter().copied().map(place).fold(f64::INFINITY, f64::min),
+        BarScale::Linear => 0.0,
+        BarScale::Logarithmic => values.iter().copied().map(place).fold(f64::INFINITY, f64::min),
     };
     let top = values.iter().copied().map(place).fold(floor, f64::max);
     let span = if top > floor { top - floor } else { 1.0 };
@@ -54,10 +54,10 @@ mod tests {
 
     #[test]
     fn heights_follow_the_scale() {
-        assert_eq!(sparkline(&[0.0, 50.0, 100.0], Scale::Linear, 1), "▁▅█");
-        assert_eq!(sparkline(&[1.0, 10.0, 100.0], Scale::Logarithmic, 2), "▁▁▅▅██");
-        assert_eq!(sparkline(&[3.0, 3.0], Scale::Logarithmic, 1), "▁▁");
-        assert_eq!(sparkline(&[], Scale::Linear, 1), "");
+        assert_eq!(sparkline(&[0.0, 50.0, 100.0], BarScale::Linear, 1), "▁▅█");
+        assert_eq!(sparkline(&[1.0, 10.0, 100.0], BarScale::Logarithmic, 2), "▁▁▅▅██");
+        assert_eq!(sparkline(&[3.0, 3.0], BarScale::Logarithmic, 1), "▁▁");
+        assert_eq!(sparkline(&[], BarScale::Linear, 1), "");
     }
 
     #[test]

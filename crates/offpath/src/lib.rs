@@ -5,14 +5,14 @@
 //! `offpath`.
 //!
 //! ```
-//! use offpath::profile::{Library, Request};
+//! use offpath::profile::{Library, SystemRequest};
 //! use offpath::quantity::Bytes;
-//! use offpath::route::{Operation, Router, Verb};
+//! use offpath::route::{PathOperation, Router, Verb};
 //!
 //! let library = Library::builtin();
-//! let system = library.load(&Request { device: "bluefield2", ..Request::default() })?;
+//! let system = library.load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() })?;
 //! let router = Router::new(&system)?;
-//! let operation = Operation::new(Verb::Read, router.path("client-soc")?, Bytes::new(64));
+//! let operation = PathOperation::new(Verb::Read, router.path("client-soc")?, Bytes::new(64));
 //! let route = router.route(&operation)?;
 //! let (per_second, station) = route.demand(&router).capacity(&router).ok_or("nothing is visited")?;
 //! println!("{:.1} M/s, bound by {}", per_second / 1e6, router.stations()[station.index()].name);

@@ -1,28 +1,28 @@
-//! Systems in every world: which roles run where, and what a run gives.
+//! Systems in every backend: which roles run where, and what a run gives.
 //!
-//! A [`Place`] is a world that is ready to run, and [`Parts`] are the roles of a system that run in it.
+//! An [`OpenedBackend`] is a backend that is ready to run, and [`Parts`] are the roles of a system that run in it.
 //!
 //! ```
 //! use offpath::apps::kv;
-//! use offpath::run::{Place, play};
+//! use offpath::run::{OpenedBackend, play};
 //! use offpath::workload::Workload;
 //!
 //! let workload = Workload::parse("recordcount=100\noperationcount=50\n", "mine")?;
-//! let options = kv::Options::of_workload(&workload)?;
-//! let clients = kv::Clients::new(options, kv::Load::of_workload(workload), 1);
-//! let (gave, _) = play(Place::Local, &clients, 7)?;
+//! let options = kv::StoreConfig::of_workload(&workload)?;
+//! let clients = kv::Clients::new(options, kv::ClientLoad::of_workload(workload), 1);
+//! let (gave, _) = play(OpenedBackend::Local, &clients, 7)?;
 //! let (_, report) = &gave.answers[0];
-//! assert_eq!(report.as_ref().map(kv::Report::total), Ok(50));
+//! assert_eq!(report.as_ref().map(kv::ClientReport::total), Ok(50));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 use offpath_apps::system::{Answered, Gave, Parts};
 use offpath_fabric::local::Local;
-use offpath_fabric::{Fabric, Role, Run, RunError, World};
+use offpath_fabric::{Backend, Fabric, Role, Run, RunError};
 use offpath_quantity::Time;
-use offpath_route::{Kind, Router};
-use offpath_twin::world::{Observer, Snapshot};
-use offpath_twin::{TwinFabric, TwinWorld, Usage};
+use offpath_route::{Router, StationKind};
+use offpath_twin::backend::{Observer, Snapshot};
+use offpath_twin::{TwinBackend, TwinFabric, Usage};
 use offpath_verbs::Verbs;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -33,8 +33,8 @@ const WATCH: &str = "watch";
 /// How often it looks whether that is so.
 const LOOK_EVERY: Time = Time::from_us(5);
 
-/// A world that is ready to run.
-pub enum Place {
+/// A backend that is ready to run.
+pub enum OpenedBackend {
     /// The idle twin of a system.
     Twin(Arc<Router>),
     /// This process, without a network.
@@ -58,27 +58,31 @@ pub struct Busiest {
     pub share: f64,
 }
 
-/// Runs roles in a world, randomness following from `seed`: what they gave, and how busy each station of the twin was
+/// Runs roles in a backend, randomness following from `seed`: what they gave, and how busy each station of the twin was
 /// while it was measured, the busiest first.
-pub fn play<P: Parts>(place: Place, parts: &P, seed: u64) -> Result<(Gave<P>, Vec<Busiest>), RunError> {
+pub fn play<P: Parts>(
+    place: OpenedBackend,
+    parts: &P,
+    seed: u64,
+) -> Result<(Gave<P>, Vec<Busiest>), RunError> {
     match place {
-        Place::Twin(router) => on_twin(&router, parts, seed),
-        Place::Local => {
-            let mut world = Local::new(seed);
+        OpenedBackend::Twin(router) => on_twin(&router, parts, seed),
+        OpenedBackend::Local => {
+            let mut backend = Local::new(seed);
             if let Some(directory) = parts.directory() {
-                world = world.directory(directory);
+                backend = backend.directory(directory);
             }
             if let Some(engine) = parts.engine() {
-                world = world.dma_engine(engine);
+                backend = backend.dma_engine(engine);
             }
-            Ok((gave(world.run(parts.roles(None))?), Vec::new()))
+            Ok((gave(backend.run(parts.roles(None))?), Vec::new()))
         }
-        Place::Verbs(world) => {
-            let mut world = world.seed(seed);
+        OpenedBackend::Verbs(backend) => {
+            let mut backend = backend.seed(seed);
             if let Some(directory) = parts.directory() {
-                world = world.directory(directory);
+                backend = backend.directory(directory);
             }
-            Ok((gave(world.run(parts.roles(None))?), Vec::new()))
+            Ok((gave(backend.run(parts.roles(None))?), Vec::new()))
         }
     }
 }
@@ -113,15 +117,16 @@ fn on_twin<P: Parts>(
         });
         roles.push(watch.in_background());
     }
-    let world = TwinWorld::on(router.clone(), seed).with_placement(WATCH, "host").with_observer(&observer);
+    let backend =
+        TwinBackend::on(router.clone(), seed).with_placement(WATCH, "host").with_observer(&observer);
     let placed = parts.about().placed.iter();
-    let world = placed.fold(world, |world, (role, at)| world.with_placement(role, at));
-    let run = world.run(roles)?;
+    let backend = placed.fold(backend, |backend, (role, at)| backend.with_placement(role, at));
+    let run = backend.run(roles)?;
     let of = |usage: Usage| {
         let station = &router.stations()[usage.station.index()];
         let (machine, share) = usage.fullest()?;
         // A pool counts requests, and one server's share of them says nothing here.
-        (!matches!(station.kind, Kind::Pool { .. })).then(|| Busiest {
+        (!matches!(station.kind, StationKind::Pool { .. })).then(|| Busiest {
             station: station.name.clone(),
             role: router.system().machines[station.machine].role.clone(),
             machine: machine + 1,

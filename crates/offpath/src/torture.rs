@@ -1,4 +1,4 @@
-//! Seeded faults against a system on the twin, and the judgement of what it kept.
+//! Seeded faults against a system on the twin, and the check of what it kept.
 //!
 //! A [`Case`] is what one seed draws: what the system's users do, and what befalls them. Playing it is
 //! deterministic, so a seed that fails fails again. What is drawn and how it is checked, each system says
@@ -6,11 +6,11 @@
 //!
 //! ```
 //! use offpath::apps::kv::Kv;
-//! use offpath::profile::{Library, Request};
+//! use offpath::profile::{Library, SystemRequest};
 //! use offpath::route::Router;
 //! use offpath::torture::Case;
 //!
-//! let system = Library::builtin().load(&Request { device: "bluefield2", ..Request::default() })?;
+//! let system = Library::builtin().load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() })?;
 //! let router = std::sync::Arc::new(Router::new(&system)?);
 //! let case = Case::<Kv>::of(7, None)?;
 //! let tally = case.play(&router, &case.schedule)?;
@@ -19,21 +19,21 @@
 //! ```
 
 use offpath_apps::system::{About, System};
-use offpath_apps::torture::{Fault, PROCESSOR, Schedule, Tally, Trial, Trouble, shrink};
-use offpath_fabric::{RoleName, World};
+use offpath_apps::torture::{PROCESSOR, Schedule, SystemFault, Tally, Trial, Trouble, shrink};
+use offpath_fabric::{Backend, RoleName};
 use offpath_profile::ProfileError;
 use offpath_quantity::Time;
 use offpath_route::Router;
-use offpath_twin::world::{Crash, Crashing, SlowStation};
-use offpath_twin::{Crossing, Faults, Retransmission, Rule, TwinWorld};
+use offpath_twin::backend::{Crash, Crashing, SlowStation};
+use offpath_twin::{Crossing, FaultRule, Faults, Retransmission, TwinBackend};
 use std::sync::Arc;
 
 /// Why there is no trial, or no verdict.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum TortureError {
-    /// The subject has no such mistake.
-    #[error("`{subject}` has no mistake `{name}`; plant one of {known}")]
-    UnknownMistake {
+    /// The subject has no such bug.
+    #[error("`{subject}` has no bug `{name}`; inject one of {known}")]
+    UnknownBug {
         /// The subject's name.
         subject: &'static str,
         /// What was asked for.
@@ -83,17 +83,17 @@ pub struct Case<S: System> {
 }
 
 impl<S: System> Case<S> {
-    /// The case of a seed, with a mistake of [`About::bugs`] planted where one is named.
-    pub fn of(seed: u64, mistake: Option<&str>) -> Result<Case<S>, TortureError> {
+    /// The case of a seed, with a bug of [`About::bugs`] injected where one is named.
+    pub fn of(seed: u64, bug: Option<&str>) -> Result<Case<S>, TortureError> {
         let position = |name: &str| {
             let known = S::ABOUT.bugs;
-            known.iter().position(|own| *own == name).ok_or_else(|| TortureError::UnknownMistake {
+            known.iter().position(|own| *own == name).ok_or_else(|| TortureError::UnknownBug {
                 subject: S::ABOUT.name,
                 name: name.to_string(),
                 known: known.join(", "),
             })
         };
-        let trial = S::Trial::draw(seed, mistake.map(position).transpose()?);
+        let trial = S::Trial::draw(seed, bug.map(position).transpose()?);
         Ok(Case { seed, schedule: trial.schedule(), trial })
     }
 
@@ -105,11 +105,11 @@ impl<S: System> Case<S> {
     /// Plays the case on a system's idle twin, with its own schedule or another, and checks what was
     /// kept. [`check_system`] says whether the system has what it needs.
     pub fn play(&self, router: &Arc<Router>, schedule: &Schedule) -> Result<Tally, Broken> {
-        let world = suffering(router, self.seed, schedule);
+        let backend = suffering(router, self.seed, schedule);
         let placed = S::ABOUT.placed.iter();
-        let world = placed.fold(world, |world, (role, at)| world.with_placement(role, at));
+        let backend = placed.fold(backend, |backend, (role, at)| backend.with_placement(role, at));
         let seen = <S::Trial as Trial>::Seen::default();
-        let run = world.run(self.trial.roles(&seen));
+        let run = backend.run(self.trial.roles(&seen));
         let run = run.map_err(|error| Broken(format!("the run stopped: {error}")))?;
         for outcome in run.outcomes {
             if let Some(Err(error)) = outcome.end.finished() {
@@ -158,16 +158,16 @@ fn processor_of(station: &str, router: &Router) -> String {
 }
 
 /// A twin that suffers a schedule.
-fn suffering(router: &Arc<Router>, seed: u64, schedule: &Schedule) -> TwinWorld {
+fn suffering(router: &Arc<Router>, seed: u64, schedule: &Schedule) -> TwinBackend {
     let machine = |name: &str| {
         let found = router.system().machines.iter().position(|machine| machine.role == name);
         found.expect("the system was checked for the machines of the menu")
     };
-    let mut world = TwinWorld::on(router.clone(), seed)
+    let mut backend = TwinBackend::on(router.clone(), seed)
         .with_retransmission(Retransmission { timeout: Time::from_us(50), retries: 7 });
     for fault in &schedule.faults {
-        world = match fault.clone() {
-            Fault::Network { trouble, per_mille, from, until } => {
+        backend = match fault.clone() {
+            SystemFault::Network { trouble, per_mille, from, until } => {
                 let crossing = match trouble {
                     Trouble::Loss => Crossing::Drop,
                     Trouble::Delay(by) => Crossing::Delay(by),
@@ -175,18 +175,18 @@ fn suffering(router: &Arc<Router>, seed: u64, schedule: &Schedule) -> TwinWorld 
                     Trouble::Corruption => Crossing::Corrupt,
                 };
                 let probability = f64::from(per_mille) / 1000.0;
-                world.with_faults(vec![Rule { from, until, between: None, probability, crossing }])
+                backend.with_faults(vec![FaultRule { from, until, between: None, probability, crossing }])
             }
-            Fault::Partition { between: [(a, i), (b, j)], from, until } => {
+            SystemFault::Partition { between: [(a, i), (b, j)], from, until } => {
                 let between = [(machine(&a), i), (machine(&b), j)];
-                world.with_faults(vec![Faults::partition(from, until, between)])
+                backend.with_faults(vec![Faults::partition(from, until, between)])
             }
-            Fault::Crash { role, instance, at, restart_after } => world.with_crash(Crash {
+            SystemFault::Crash { role, instance, at, restart_after } => backend.with_crash(Crash {
                 what: Crashing::Role(RoleName { role, instance }),
                 at,
                 restart_after: Some(restart_after),
             }),
-            Fault::Slow { station, factor, from, until } => world.with_slow_station(SlowStation {
+            SystemFault::Slow { station, factor, from, until } => backend.with_slow_station(SlowStation {
                 station: processor_of(&station, router),
                 instance: 0,
                 factor: f64::from(factor),
@@ -195,5 +195,5 @@ fn suffering(router: &Arc<Router>, seed: u64, schedule: &Schedule) -> TwinWorld 
             }),
         };
     }
-    world
+    backend
 }

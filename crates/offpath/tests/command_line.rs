@@ -325,7 +325,7 @@ fn a_check_of_a_mix_that_the_twin_does_not_confirm_measures_nothing() {
     let said = offpath(&["check", path, "--fix"]);
     assert_eq!(said.code, 1, "{}{}", said.stdout, said.stderr);
     let words =
-        ["THE TWIN CONFIRMS NOTHING", "it takes about 142318 requests under way", "nothing is measured"];
+        ["THE TWIN CONFIRMS NOTHING", "it takes about 142318 requests in flight", "nothing is measured"];
     for part in words.into_iter().chain(["next: offpath plan"]) {
         assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
     }
@@ -351,7 +351,7 @@ fn a_check_looks_at_the_mix_that_is_named() {
     assert_eq!(json(&["check", STORE, "--mix", "A5-send"]), report, "the same seed gives the same answer");
     let refused = offpath(&["check", STORE, "--mix", "A6"]);
     assert_eq!((refused.code, refused.stdout.as_str()), (2, ""));
-    assert!(refused.stderr.contains("`A6` is no mix and no alternative"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("`A6` is neither a mix nor an alternative"), "{}", refused.stderr);
     let silent = answer(&["check", STORE]);
     assert!(silent.contains("nothing to gain: 13 rules tried"), "{silent}");
     let plan = answer(&["plan", MISTAKES]);
@@ -502,8 +502,8 @@ fn slips_are_refused_with_their_reason() {
         (words("device source bluefeild2"), &["did you mean `bluefield2`?"]),
         (vec!["path".into(), design.clone()], &["is a design", "offpath plan"]),
         (vec!["device".into(), "show".into(), bytes], &["UTF-8"]),
-        (words("device list --set nic.contexts=3"), &["--set has no effect"]),
-        (words("fit --set nic.contexts=3"), &["--set has no effect"]),
+        (words("device list --set nic.inflight_slots=3"), &["--set has no effect"]),
+        (words("fit --set nic.inflight_slots=3"), &["--set has no effect"]),
         (words("completions bash --mode nic"), &["--mode has no effect"]),
         (sweep(&["--clients", "0"]), &["whole number from 1 to 1000000"]),
         (sweep(&["--clients", "1.5"]), &["whole number"]),
@@ -740,7 +740,7 @@ fn bash_completes_what_the_program_knows() {
         (&["offpath", "plan", "designs/three"], &["designs/three-mistakes.toml"]),
         (&["offpath", "plan", "designs/three-mistakes.toml", "--goal", "lo"], &["lowest-p99"]),
         (&["offpath", "explain", "W07"], &["W071", "W072", "W073"]),
-        (&["offpath", "torture", "kv", "--plant", "no-ch"], &["no-checksum"]),
+        (&["offpath", "torture", "kv", "--inject-bug", "no-ch"], &["no-checksum"]),
         (&["offpath", "run", "kv", "--placement", "A5"], &["A5-read", "A5-send"]),
     ];
     for (words, expected) in cases {
@@ -1068,11 +1068,11 @@ fn rows_of_two_cards_are_not_put_into_one_file() {
     let sweep = ["sweep", &card, "--path", "client-soc", "--clients", "1", "--operations", "1000"];
     let out = [&sweep[..], &["--out", &rows, "--resume"]].concat();
     assert_eq!(offpath(&out).code, 0);
-    let set = offpath(&[&out[..], &["--set", "nic.contexts=100"]].concat());
+    let set = offpath(&[&out[..], &["--set", "nic.inflight_slots=100"]].concat());
     assert_eq!(set.code, 2, "{}", set.stderr);
     let words = set.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("as its profile has it, and this sweep is of"), "{words}");
-    assert!(words.contains("with nic.contexts=100"), "{words}");
+    assert!(words.contains("with nic.inflight_slots=100"), "{words}");
     let changed = shipped.replacen("cores = { value = 8", "cores = { value = 6", 1);
     assert_ne!(changed, shipped, "the profile has a number to change");
     fs::write(&card, changed).expect("written");
@@ -1081,7 +1081,7 @@ fn rows_of_two_cards_are_not_put_into_one_file() {
     assert!(refused.stderr.contains("were made from other numbers"), "{}", refused.stderr);
 }
 
-/// What stands too far right to be drawn is told by its place, and is no bug.
+/// What stands too far right to be drawn is told by its place, and is not a bug.
 #[test]
 fn a_mistake_in_a_very_long_line_has_its_place() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -1159,7 +1159,7 @@ fn what_the_command_line_gives_is_refused_as_such() {
     let design = concat!(env!("CARGO_MANIFEST_DIR"), "/../../designs/kv-ycsb-c.toml");
     let plan = |more: &[&str]| offpath(&[&["plan", design], more].concat());
     for (more, words) in [
-        (&["--goal", "fastest"][..], "`--goal fastest`: `fastest` is no objective"),
+        (&["--goal", "fastest"][..], "`--goal fastest`: `fastest` is not an objective"),
         (&["--goal", "least-host-cpu"], "`--goal least-host-cpu`: objective"),
         (&["--goal", "least-host-cpu", "--load", "40"], "`--load 40`: `40` has no unit"),
     ] {
@@ -1236,7 +1236,7 @@ fn a_new_device_is_blank_or_carried_over_and_plans_as_a_guess() {
     assert!(same.code == 2 && same.stderr.contains("already"), "{}", same.stderr);
     let odd = offpath(&["new", "device", "odd", "--out", &at("odd.txt")]);
     assert!(odd.code == 2 && odd.stderr.contains(".toml"), "{}", odd.stderr);
-    let unread = offpath(&["new", "device", "odd", "--set", "nic.contexts=1"]);
+    let unread = offpath(&["new", "device", "odd", "--set", "nic.inflight_slots=1"]);
     assert!(unread.code == 2 && unread.stderr.contains("--set has no effect"), "{}", unread.stderr);
     answer(&["new", "--out", &at("design.toml"), "--", "device"]);
     assert_eq!(offpath(&["new", "device"]).code, 2);
@@ -1287,7 +1287,7 @@ fn a_row_is_explained() {
 
 #[test]
 fn reproduce_refuses_what_rows_decide_themselves() {
-    let setting = offpath(&["reproduce", "--set", "nic.contexts=100"]);
+    let setting = offpath(&["reproduce", "--set", "nic.inflight_slots=100"]);
     assert_eq!(setting.code, 2);
     assert!(setting.stderr.contains("--profiles"), "{}", setting.stderr);
     let unknown = offpath(&["explain", "W72"]);
@@ -1305,7 +1305,7 @@ fn torture_says_what_held() {
 
 #[test]
 fn torture_that_finds_something_says_how_to_see_it_again() {
-    let found = offpath(&["torture", "kv", "--plant", "no-checksum", "--seeds", "100"]);
+    let found = offpath(&["torture", "kv", "--inject-bug", "no-checksum", "--seeds", "100"]);
     assert_eq!(found.code, 1, "{}", found.stderr);
     insta::assert_snapshot!("torture-found", found.stdout);
     let again = found.stdout.lines().last().and_then(|line| line.strip_prefix("again: offpath "));
@@ -1321,7 +1321,7 @@ fn torture_that_finds_something_says_how_to_see_it_again() {
 #[test]
 fn torture_refuses_what_it_does_not_know() {
     for (arguments, words) in [
-        (["torture", "kv", "--plant", "no-brakes"], "has no mistake `no-brakes`"),
+        (["torture", "kv", "--inject-bug", "no-brakes"], "has no bug `no-brakes`"),
         (["torture", "raft", "--seeds", "1"], "raft"),
         (["torture", "replog", "--device", "connectx6"], "connectx6"),
         (["torture", "kv", "--seeds", "0"], "0"),
@@ -1406,7 +1406,7 @@ fn runs_follow_their_schemas() {
     }
     for on in ["twin:bluefield2", "local"] {
         for placement in ["A1", "A2", "A3", "A2+A3"] {
-            // Files of the local world are synced, so this writes little.
+            // Files of the local backend are synced, so this writes little.
             let size = ["--bytes", "256KiB", "--chunk", "16KiB", "--writes", "2"];
             let log = ["run", "replog", "--on", on, "--placement", placement, "--backups", "2"];
             let share = if placement == "A2+A3" { &["--card-share", "50"][..] } else { &[] };
@@ -1458,7 +1458,7 @@ fn a_run_takes_the_best_mix_of_a_plan() {
         refuses(&arguments, &words);
     }
     fs::write(&plan, "{").expect("it is written");
-    refuses(&arguments, &["no JSON", "plan.json"]);
+    refuses(&arguments, &["not JSON", "plan.json"]);
     fs::write(&plan, "{\"schema_version\": 2, \"optimal\": {\"shares\": {\"A4\": 1}}}")
         .expect("it is written");
     refuses(&arguments, &["workload_properties", "another version"]);
@@ -1499,7 +1499,7 @@ fn a_run_says_that_a_plan_is_for_other_requests() {
     assert!(!warned.contains("testbed rack, other"), "{warned}");
     let warm = offpath(&store_on_twin(&c, &["--mix", file, "--warm", "1000"])).stderr;
     assert!(!warm.contains("80% of requests"), "{warm}");
-    // The copy engine is a part of what the shares are best for.
+    // The DMA engine is a part of what the shares are best for.
     let system = serde_json::json!({
         "schema_version": 2, "workload_properties": {}, "device": "bluefield2", "fetch_engine": "dma",
         "optimal": { "shares": { "A5-send": 1 } },
@@ -1642,7 +1642,7 @@ fn runs_that_cannot_be_are_refused_with_a_next_step() {
         (&["--placement", "A4"][..], &["A4", "A2+A3"][..]),
         (&["--placement", "A2", "--engine", "copier"], &["copier", "A1 or A3"]),
         (&["--chunk", "0B"], &["chunk size", "536870912"]),
-        (&["--backups", "3"], &["3 backups", "another world"]),
+        (&["--backups", "3"], &["3 backups", "another backend"]),
         (&["--bytes", "8"], &["no unit"]),
         (&["--writes", "0"], &["a write at least"]),
     ] {
@@ -1721,21 +1721,21 @@ fn a_variant_does_not_change_what_the_user_set() {
     let design = format!("{}/../../designs/replication.toml", env!("CARGO_MANIFEST_DIR"));
     let plain = wide_answer(&["plan", &design]);
     assert!(plain.contains("variant one-pool"), "{plain}");
-    let set = wide_answer(&["plan", &design, "--set", "nic.contexts=150"]);
+    let set = wide_answer(&["plan", &design, "--set", "nic.inflight_slots=150"]);
     // It multiplies what the user set, and is none where the user set what it would take.
     assert!(set.contains("variant one-pool"), "{set}");
-    let taken = wide_answer(&["plan", &design, "--set", "nic.reserved_contexts=10"]);
+    let taken = wide_answer(&["plan", &design, "--set", "nic.reserved_inflight_slots=10"]);
     assert!(!taken.contains("variant one-pool"), "{taken}");
     let other = wide_answer(&["plan", &design, "--set", "soc.read_latency=300ns"]);
     assert!(other.contains("variant one-pool"), "{other}");
-    let told = offpath(&["plan", &design, "--set", "nic.contexts=150"]).stderr;
+    let told = offpath(&["plan", &design, "--set", "nic.inflight_slots=150"]).stderr;
     assert!(told.contains("W239 of `A2` measured the system as it is shipped"), "{told}");
     assert!(set.contains(" 1 set by you") && !plain.contains("set by you"), "{set}");
     // A setting to the value that is there is none: every figure stays.
     let figures = |text: &str| -> Vec<String> {
         text.lines().filter(|line| line.contains(|c: char| c.is_ascii_digit())).map(str::to_string).collect()
     };
-    let same = figures(&wide_answer(&["plan", &design, "--set", "nic.contexts=142"]));
+    let same = figures(&wide_answer(&["plan", &design, "--set", "nic.inflight_slots=142"]));
     for line in figures(&plain).iter().skip(1) {
         assert!(same.contains(line), "{line}\n{same:#?}");
     }
@@ -1754,7 +1754,7 @@ fn a_page_never_takes_the_place_of_what_it_is_about() {
     ] {
         let refused = offpath(&arguments);
         assert_eq!(refused.code, 2, "{arguments:?}: {}", refused.stderr);
-        assert!(refused.stderr.contains("is no page or picture of an earlier run"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("is not a page or picture of an earlier run"), "{}", refused.stderr);
         assert_eq!(fs::read_to_string(&file).expect("it is there"), before, "{arguments:?}");
     }
 }

@@ -6,16 +6,16 @@ mod echo;
 use echo::{Answerers, Asker, Echo, Ours};
 use offpath::apps::Stop;
 use offpath::apps::system::{
-    Backend, Given, Of, Parts, Registry, Run, Serve, Setting, System, Visitor, role_text,
+    BackendKind, Given, Of, Parts, Registry, Run, Serve, Setting, System, Visitor, role_text,
 };
-use offpath::apps::torture::{Fault, Tally};
+use offpath::apps::torture::{SystemFault, Tally};
 use offpath::fabric::local::{Local, LocalFabric};
-use offpath::fabric::{Role, World};
-use offpath::plan::coded::{Systems, agreement};
+use offpath::fabric::{Backend, Role};
+use offpath::plan::implemented::{Systems, agreement};
 use offpath::plan::{Changes, Design, Setting as PlanSetting, plan, prepare};
-use offpath::profile::{Library, Request};
+use offpath::profile::{Library, SystemRequest};
 use offpath::route::Router;
-use offpath::run::{Place, play};
+use offpath::run::{OpenedBackend, play};
 use offpath::torture::{Case, check_system};
 use offpath::twin::Seed;
 use std::path::Path;
@@ -54,7 +54,7 @@ request = [
 "#;
 
 fn router() -> Arc<Router> {
-    let request = Request { device: "bluefield2", ..Request::default() };
+    let request = SystemRequest { device: "bluefield2", ..SystemRequest::default() };
     let system = Library::builtin().load(&request).expect("a shipped profile loads");
     Arc::new(Router::new(&system).expect("a shipped profile has routes"))
 }
@@ -101,7 +101,7 @@ fn a_design_is_held_to_what_it_declares() {
             ["nothing that `echo`", "leave it out"],
         ),
         ("code = \"on-card\"", "code = \"A1\"", ["echo has no alternative `A1`", "on-host, on-card"]),
-        ("name = \"echo\"\nq", "name = \"eco\"\nq", ["no coded application", "`kv` or `replog` or `echo`"]),
+        ("name = \"echo\"\nq", "name = \"eco\"\nq", ["no application", "`kv` or `replog` or `echo`"]),
         ("think = \"2 us\"\n", "thinks = \"2 us\"\n", ["unknown field `thinks`", "offpath new"]),
         ("think = \"2 us\"\n", "think = \"2 us\"\nname = 2\n", ["duplicate key", ""]),
         ("\"echo\"\nquestion", "2\nquestion", ["invalid type: integer `2`, expected a string", ""]),
@@ -117,7 +117,7 @@ fn a_design_is_held_to_what_it_declares() {
     assert!(error.contains("unknown field `question`"), "{error}");
 }
 
-fn setting(backend: Backend) -> Setting<'static> {
+fn setting(backend: BackendKind) -> Setting<'static> {
     Setting { backend, connects: false, patience: None, seed: 3, plan_version: 2, tell: &|_| {} }
 }
 
@@ -129,14 +129,18 @@ fn given<S: System>(of: Of, placement: &str) -> Given {
 }
 
 /// Runs a system by an alternative and gives its report as JSON.
-struct Running(Place, &'static str);
+struct Running(OpenedBackend, &'static str);
 
 impl Visitor for Running {
     type Out = (serde_json::Value, bool, usize);
 
     fn visit<S: System>(self) -> (serde_json::Value, bool, usize) {
         let Running(place, placement) = self;
-        let setting = setting(if matches!(place, Place::Local) { Backend::Local } else { Backend::Twin });
+        let setting = setting(if matches!(place, OpenedBackend::Local) {
+            BackendKind::Local
+        } else {
+            BackendKind::Twin
+        });
         let run = S::Run::of(&given::<S>(Of::Run, placement), &setting).expect("it is in order");
         let (gave, busy) = play(place, &run, setting.seed).expect("it runs");
         let said = run.said(gave, &setting).expect("it has something to say");
@@ -147,24 +151,25 @@ impl Visitor for Running {
 #[test]
 fn it_runs_on_the_local_world_and_on_the_twin() {
     for placement in ["on-host", "on-card"] {
-        for place in [Place::Local, Place::Twin(router())] {
-            let is_twin = matches!(place, Place::Twin(_));
+        for place in [OpenedBackend::Local, OpenedBackend::Twin(router())] {
+            let is_twin = matches!(place, OpenedBackend::Twin(_));
             let ran = Ours::with("echo", Running(place, placement)).expect("it is in the registry");
             let (report, holds, stations) = ran;
             assert!(holds && report["answers"] == 50 && report["placement"] == placement, "{report}");
             assert_eq!(stations > 0, is_twin);
         }
     }
-    assert!(Ours::with("eco", Running(Place::Local, "on-host")).is_none());
+    assert!(Ours::with("eco", Running(OpenedBackend::Local, "on-host")).is_none());
 }
 
 #[test]
 fn it_is_served_until_it_is_told_to_stop() {
     let stop = Stop::default();
-    let served = Answerers::of(&given::<Echo>(Of::Serve, "on-host"), &setting(Backend::Local), stop.clone());
+    let served =
+        Answerers::of(&given::<Echo>(Of::Serve, "on-host"), &setting(BackendKind::Local), stop.clone());
     let served = served.expect("it is in order");
     assert_eq!(served.names().iter().map(role_text).collect::<Vec<_>>(), ["host"]);
-    let mut apart = setting(Backend::Local);
+    let mut apart = setting(BackendKind::Local);
     apart.connects = true;
     let asker = Asker::of(&given::<Echo>(Of::Run, "on-host"), &apart).expect("it is in order");
     let mut roles: Vec<Role<LocalFabric, Result<u64, String>>> = Vec::new();
@@ -190,7 +195,7 @@ fn it_is_served_until_it_is_told_to_stop() {
     let run = Local::new(1).run(roles).expect("it runs");
     let ends: Vec<_> = run.outcomes.into_iter().filter_map(|outcome| outcome.end.finished()).collect();
     assert!(ends.contains(&Ok(50)) && ends.iter().all(Result::is_ok), "{ends:?}");
-    let gave = play(Place::Local, &served, 1).expect("it was told to stop").0;
+    let gave = play(OpenedBackend::Local, &served, 1).expect("it was told to stop").0;
     let said: Vec<_> = served.said(gave).into_iter().map(|line| line.expect("nothing failed")).collect();
     assert_eq!(said, ["50 answers"]);
 }
@@ -202,13 +207,13 @@ fn its_checker_holds_it_to_its_promise_under_faults() {
     let mut all = Tally::default();
     let mut crashes = 0;
     for seed in 0..60 {
-        let case = Case::<Echo>::of(seed, None).expect("nothing is planted");
+        let case = Case::<Echo>::of(seed, None).expect("nothing is injected");
         let play = || case.play(&router, &case.schedule).unwrap_or_else(|broken| panic!("{seed}: {broken}"));
         let tally = play();
         assert_eq!(tally, play(), "seed {seed} again");
         all.operations += tally.operations;
         all.unacknowledged += tally.unacknowledged;
-        crashes += case.schedule.faults.iter().filter(|one| matches!(one, Fault::Crash { .. })).count();
+        crashes += case.schedule.faults.iter().filter(|one| matches!(one, SystemFault::Crash { .. })).count();
     }
     assert!(crashes > 0 && all.unacknowledged > 0, "faults that nobody notices would show nothing");
     assert!(all.operations > 2 * all.unacknowledged, "{all:?}");

@@ -2,10 +2,10 @@
 //! safe against hostile names.
 
 use assert_cmd::cargo::cargo_bin_cmd;
-use offpath::profile::{Library, Request};
+use offpath::profile::{Library, SystemRequest};
 use offpath::report::{
-    Axis, Block, Chart, Fact, Figure, Load, MOST_SERIES, Page, Published, Section, Series, Span, Spans,
-    Table, Ticks, Topology,
+    Axis, Chart, Fact, MOST_SERIES, Page, PageBlock, PublishedChart, PublishedMark, Section, Series, Span,
+    Spans, StationLoad, Table, Ticks, Topology,
 };
 use proptest::prelude::*;
 use roxmltree::{Document, ParsingOptions};
@@ -84,7 +84,7 @@ fn check(html: &str) {
     }
 }
 
-fn page(block: Block) -> Page {
+fn page(block: PageBlock) -> Page {
     let sections = vec![Section::new("one", "One").with(block)];
     Page { title: "A page".into(), subtitle: "of a test".into(), sections }
 }
@@ -105,9 +105,9 @@ fn chart() -> Chart {
             Series::line("soc", vec![(64.0, 1.8), (4096.0, 2.4)]),
         ],
         marks: vec![
-            Published::at(64.0, 2.1).ranged(1.9, 2.3).labelled("row 1").of("host"),
-            Published::at(4096.0, 4.0).labelled("row 2").of("soc").missed(),
-            Published::between(4096.0, 2.8, 3.1).labelled("row 3").of("host"),
+            PublishedMark::at(64.0, 2.1).ranged(1.9, 2.3).labelled("row 1").of("host"),
+            PublishedMark::at(4096.0, 4.0).labelled("row 2").of("soc").missed(),
+            PublishedMark::between(4096.0, 2.8, 3.1).labelled("row 3").of("host"),
         ],
     }
 }
@@ -137,7 +137,8 @@ fn tables_have_every_number() {
 
 #[test]
 fn published_values_show_what_they_are() {
-    let html = page(Block::Figure(Figure::new("fig3-latency-read", "wei2023 Fig 3", chart()))).html();
+    let html =
+        page(PageBlock::Figure(PublishedChart::new("fig3-latency-read", "wei2023 Fig 3", chart()))).html();
     check(&html);
     let page = parse(&html);
     let classed = |class: &str| {
@@ -267,7 +268,7 @@ fn hostile_names_stay_text() {
         x: Axis::linear(HOSTILE),
         y: Axis::linear(HOSTILE),
         series: vec![Series::line(HOSTILE, vec![(1.0, 2.0)])],
-        marks: vec![Published::at(1.0, 2.0).labelled(HOSTILE).of(HOSTILE)],
+        marks: vec![PublishedMark::at(1.0, 2.0).labelled(HOSTILE).of(HOSTILE)],
     };
     let bars = Chart {
         x: Axis::categories(HOSTILE, [HOSTILE]),
@@ -285,14 +286,14 @@ fn hostile_names_stay_text() {
     };
     let section = Section::new(HOSTILE, HOSTILE)
         .saying(HOSTILE)
-        .with(Block::Paragraph(HOSTILE.into()))
-        .with(Block::Notes(vec![HOSTILE.into()]))
-        .with(Block::Facts(vec![Fact::new(HOSTILE, HOSTILE, HOSTILE)]))
-        .with(Block::Table(table))
-        .with(Block::Figure(Figure::new(HOSTILE, HOSTILE, lines.clone())))
-        .with(Block::Chart(lines))
-        .with(Block::Chart(bars))
-        .with(Block::Spans(spans));
+        .with(PageBlock::Paragraph(HOSTILE.into()))
+        .with(PageBlock::Notes(vec![HOSTILE.into()]))
+        .with(PageBlock::Facts(vec![Fact::new(HOSTILE, HOSTILE, HOSTILE)]))
+        .with(PageBlock::Table(table))
+        .with(PageBlock::Figure(PublishedChart::new(HOSTILE, HOSTILE, lines.clone())))
+        .with(PageBlock::Chart(lines))
+        .with(PageBlock::Chart(bars))
+        .with(PageBlock::Spans(spans));
     let html =
         Page { title: HOSTILE.into(), subtitle: HOSTILE.into(), sections: vec![section.clone(), section] }
             .html();
@@ -314,9 +315,9 @@ fn charts_without_values_are_still_charts() {
         ..chart()
     };
     assert!(empty.svg("a").contains("no values"));
-    check(&page(Block::Chart(empty)).html());
+    check(&page(PageBlock::Chart(empty)).html());
     check(
-        &page(Block::Chart(Chart {
+        &page(PageBlock::Chart(Chart {
             series: vec![],
             x: Axis::categories("", [""; 0]),
             marks: vec![],
@@ -324,7 +325,7 @@ fn charts_without_values_are_still_charts() {
         }))
         .html(),
     );
-    check(&page(Block::Notes(vec![])).html());
+    check(&page(PageBlock::Notes(vec![])).html());
     check(&Page::default().html());
 }
 
@@ -361,9 +362,9 @@ fn series() -> impl Strategy<Value = Series> {
     })
 }
 
-fn mark() -> impl Strategy<Value = Published> {
+fn mark() -> impl Strategy<Value = PublishedMark> {
     (value(), prop::option::of(value()), prop::option::of((value(), value())), ".{0,10}", any::<bool>())
-        .prop_map(|(x, y, range, label, within)| Published { x, y, range, label, series: None, within })
+        .prop_map(|(x, y, range, label, within)| PublishedMark { x, y, range, label, series: None, within })
 }
 
 proptest! {
@@ -379,7 +380,7 @@ proptest! {
         title in ".{0,40}",
     ) {
         let chart = Chart { title, caption: String::new(), x, y, series, marks };
-        let page = page(Block::Chart(chart));
+        let page = page(PageBlock::Chart(chart));
         let html = page.html();
         check(&html);
         prop_assert_eq!(html, page.html());
@@ -392,7 +393,7 @@ proptest! {
         });
         let rows = rows.collect();
         let (title, caption, axis, text) = ("Spans".into(), String::new(), "time (ns)".into(), "time".into());
-        check(&page(Block::Spans(Spans { title, caption, axis, text, rows })).html());
+        check(&page(PageBlock::Spans(Spans { title, caption, axis, text, rows })).html());
     }
 }
 
@@ -409,24 +410,26 @@ fn terms_follow_each_other_to_their_sum() {
 #[test]
 fn a_topology_shows_what_is_busy_and_what_binds() {
     let library = Library::builtin();
-    let system = library.load(&Request { device: RING, ..Request::default() }).expect("the ring loads");
-    let load = Load {
+    let system =
+        library.load(&SystemRequest { device: RING, ..SystemRequest::default() }).expect("the ring loads");
+    let load = StationLoad {
         shares: [
             ("lane_c.up", 1.0),
             ("lane_c.down", 0.25),
             ("dpa.memory", 0.5),
             ("copy.total", 0.75),
-            ("stall_dpa", 0.3),
+            ("large_transfers_dpa", 0.3),
         ]
         .map(|(name, share)| (name.to_string(), share))
         .into(),
         binding: vec!["lane_c.up (reserved for dpa)".into()],
     };
     let topology = Topology::new(&system, Some(&load));
-    let html = page(Block::Topology(topology.clone())).html();
+    let html = page(PageBlock::Topology(topology.clone())).html();
     check(&html);
-    // `lane_c` is drawn from the adapter outwards, so `up` points left.
-    for words in ["← 128 Gbit/s 100% binds", "→ 128 Gbit/s 25%", ">75%<", ">copy total<", "stall_dpa: 30%"]
+    // `lane_c` is drawn from the NIC outwards, so `up` points left.
+    for words in
+        ["← 128 Gbit/s 100% binds", "→ 128 Gbit/s 25%", ">75%<", ">copy total<", "large_transfers_dpa: 30%"]
     {
         assert!(html.contains(words), "{words}");
     }

@@ -1,22 +1,22 @@
-//! The coded applications under seeded faults on the twin. The command plays many more seeds.
+//! The applications under seeded faults on the twin. The command plays many more seeds.
 
 use offpath::apps::kv::Kv;
 use offpath::apps::replog::Replog;
 use offpath::apps::system::System;
-use offpath::apps::torture::Fault;
-use offpath::profile::{Category, Library, Request};
+use offpath::apps::torture::SystemFault;
+use offpath::profile::{Category, Library, SystemRequest};
 use offpath::route::Router;
 use offpath::torture::{Case, check_system};
 use std::sync::Arc;
 
 fn router() -> Arc<Router> {
-    let request = Request { device: "bluefield2", ..Request::default() };
+    let request = SystemRequest { device: "bluefield2", ..SystemRequest::default() };
     let system = Library::builtin().load(&request).expect("a shipped profile loads");
     Arc::new(Router::new(&system).expect("a shipped profile has routes"))
 }
 
-fn case<S: System>(seed: u64, mistake: Option<&str>) -> Case<S> {
-    Case::of(seed, mistake).expect("the mistake is known")
+fn case<S: System>(seed: u64, bug: Option<&str>) -> Case<S> {
+    Case::of(seed, bug).expect("the bug is known")
 }
 
 /// Seeds that a test plays.
@@ -77,35 +77,35 @@ fn a_seed_gives_the_same_twice() {
     gives_the_same_twice::<Replog>();
 }
 
-fn finds_every_mistake<S: System>() {
+fn finds_every_bug<S: System>() {
     let router = router();
     let mut missed = Vec::new();
-    for mistake in S::ABOUT.bugs {
+    for bug in S::ABOUT.bugs {
         let found = (0..1000).find_map(|seed| {
-            let case = case::<S>(seed, Some(mistake));
+            let case = case::<S>(seed, Some(bug));
             let broken = case.play(&router, &case.schedule).err()?;
             Some((case, broken))
         });
         let Some((case, broken)) = found else {
-            missed.push(mistake);
+            missed.push(bug);
             continue;
         };
         let small = case.shrink(&router);
-        println!("{mistake}: seed {}, {}: {broken}\n{small}", case.seed, case.alternative());
+        println!("{bug}: seed {}, {}: {broken}\n{small}", case.seed, case.alternative());
         assert!(small.faults.len() <= case.schedule.faults.len());
-        assert!(case.play(&router, &small).is_err(), "{mistake}: what was shrunk no longer fails");
+        assert!(case.play(&router, &small).is_err(), "{bug}: what was shrunk no longer fails");
     }
     assert!(missed.is_empty(), "not found within 1,000 seeds: {missed:?}");
 }
 
 #[test]
-fn every_mistake_planted_in_the_store_is_found() {
-    finds_every_mistake::<Kv>();
+fn every_bug_injected_in_the_store_is_found() {
+    finds_every_bug::<Kv>();
 }
 
 #[test]
-fn every_mistake_planted_in_the_log_is_found() {
-    finds_every_mistake::<Replog>();
+fn every_bug_injected_in_the_log_is_found() {
+    finds_every_bug::<Replog>();
 }
 
 /// How many schedules of a system slow the card down; each is played on both cards alike.
@@ -115,7 +115,8 @@ fn slowed<S: System>(own: &Arc<Router>, shipped: &Arc<Router>) -> usize {
         let case = case::<S>(seed, None);
         let play = |router| case.play(router, &case.schedule).expect("its promise holds");
         assert_eq!(play(own), play(shipped), "seed {seed}");
-        let is_slow = |fault: &Fault| matches!(fault, Fault::Slow { station, .. } if station == "soc.cpu");
+        let is_slow =
+            |fault: &SystemFault| matches!(fault, SystemFault::Slow { station, .. } if station == "soc.cpu");
         case.schedule.faults.iter().any(is_slow)
     };
     (0..20).filter(|seed| slows_the_card(*seed)).count()
@@ -127,7 +128,8 @@ fn faults_find_the_processors_of_a_card_that_calls_them_otherwise() {
     let mut library = Library::builtin();
     let card = library.source(Category::Device, "bluefield2").expect("it ships").replace("soc", "arm");
     library.insert(Category::Device, "own", &card.replace("name = \"bluefield2\"", "name = \"own\""));
-    let system = library.load(&Request { device: "own", ..Request::default() }).expect("it is in order");
+    let system =
+        library.load(&SystemRequest { device: "own", ..SystemRequest::default() }).expect("it is in order");
     let (own, shipped) = (Arc::new(Router::new(&system).expect("it has routes")), router());
     let slowed = slowed::<Kv>(&own, &shipped) + slowed::<Replog>(&own, &shipped);
     assert!(slowed > 0, "no processor of a card was slow");
@@ -139,7 +141,7 @@ fn torture_says_why_a_part_has_no_processor() {
     let mut library = Library::builtin();
     let card = include_str!("../../profile/tests/data/invented.toml");
     library.insert(Category::Device, "invented", card);
-    let request = Request { device: "invented", testbed: Some("rack"), ..Request::default() };
+    let request = SystemRequest { device: "invented", testbed: Some("rack"), ..SystemRequest::default() };
     let system = library.load(&request).expect("it is in order");
     let router = Router::new(&system).expect("it has routes");
     let error = check_system(Kv::ABOUT, &router).expect_err("no processor is `soc`").to_string();

@@ -9,7 +9,7 @@ use crate::design::{Design, Objective};
 use crate::factor::{Base, Factor};
 use crate::planner::{PlanError, Ready};
 use crate::program::Fold;
-use crate::residual::{Figure, Widened, sizes};
+use crate::residual::{FigureKind, Widened, sizes};
 use crate::sample::{DRAWS, between, strata};
 use crate::side_by_side::side_by_side;
 use crate::solve::{
@@ -190,7 +190,7 @@ pub struct Mechanism {
     pub folds: Vec<Fold>,
 }
 
-/// What the twin does not confirm of a plan: it is no prediction of the mix, nor of what the mix is made of.
+/// What the twin does not confirm of a plan: it is not a prediction of the mix, nor of what the mix is made of.
 pub(crate) struct Doubt<'a> {
     /// The alternatives that the mix takes, with their shares.
     pub shares: &'a [(String, f64)],
@@ -249,7 +249,7 @@ struct Figures {
     set: Vec<String>,
     holds: bool,
     /// Whether a mix carries the load that the design asks for; else only the figures of each alternative
-    /// alone are filled in, and what a mix is worth is no number.
+    /// alone are filled in, and what a mix is worth is not a number.
     is_carried: bool,
 }
 
@@ -332,7 +332,7 @@ pub(crate) fn confidence(
                    moves: &[(&Factor, Quantity)]|
      -> Result<Option<Figures>, miette::Report> {
         // What the design refuses with these numbers, as a message above a smaller packet or objects that
-        // exceed a cache's budget, is no plan there, and no reason to have none.
+        // exceed a cache's budget, is not a plan there, and no reason to have none.
         let Ok(moved) = base.at(moves) else { return Ok(None) };
         let parts = base.moved_parts(&moved);
         match evaluate(design, &parts, &moved.folds, false) {
@@ -410,18 +410,19 @@ pub(crate) fn confidence(
         let own: Vec<&Figures> = own.filter(|draw| draw.is_carried).collect();
         own.iter().filter(|draw| draw.holds).count() as f64 / own.len().max(1) as f64
     };
-    let by = [Figure::Throughput, Figure::Latency, Figure::ThroughputRatio].map(|kind| (kind, sizes(kind)));
-    let errors = |kind: Option<Figure>| {
+    let by = [FigureKind::Throughput, FigureKind::Latency, FigureKind::ThroughputRatio]
+        .map(|kind| (kind, sizes(kind)));
+    let errors = |kind: Option<FigureKind>| {
         by.iter().find(|(known, _)| Some(*known) == kind).map_or(&[][..], |(_, sizes)| sizes)
     };
-    let ranged = |draws: &[&Figures], kind: Option<Figure>, figure: &dyn Fn(&Figures) -> f64| {
+    let ranged = |draws: &[&Figures], kind: Option<FigureKind>, figure: &dyn Fn(&Figures) -> f64| {
         let sample: Vec<_> = draws.iter().map(|draw| (figure(draw), f64::INFINITY)).collect();
         Ranged::of(figure(&point), &Widened::new(sample, errors(kind)))
     };
     let rated = |draws: &[&Figures], is_predicted: bool, figure: &dyn Fn(&Figures) -> Rate| {
         let rates = draws.iter().map(|draw| figure(draw));
         let sample: Vec<_> = rates.map(|rate| (rate.solved, rate.most)).collect();
-        let kind = is_predicted.then_some(Figure::Throughput);
+        let kind = is_predicted.then_some(FigureKind::Throughput);
         Ranged::of(figure(&point).solved, &Widened::new(sample, errors(kind)))
     };
     let mut sets: BTreeMap<&[String], usize> = BTreeMap::new();
@@ -432,7 +433,7 @@ pub(crate) fn confidence(
     let mut best_sets: Vec<(Vec<String>, f64)> =
         sets.into_iter().map(|(set, count)| (set.to_vec(), count as f64 / total)).collect();
     best_sets.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    // A load that was asked for is no prediction.
+    // A load that was asked for is not a prediction.
     let is_predicted = design.objective == Objective::MostThroughput;
     // What measured this very alternative fixes its rate: errors of predictions say nothing of it.
     let alone: Vec<Ranged> = (0..point.alone.len())
@@ -461,10 +462,10 @@ pub(crate) fn confidence(
         Objective::MostThroughput => optimal,
         // A processor that is full passes as many as its time is enough for, so that errors of rates are errors of it.
         Objective::LeastHostCpu { .. } => {
-            ranged(&carried, Some(Figure::Throughput), &|seen: &Figures| seen.worth_held)
+            ranged(&carried, Some(FigureKind::Throughput), &|seen: &Figures| seen.worth_held)
         }
         Objective::LowestP99 { .. } => {
-            ranged(&carried, Some(Figure::Latency), &|seen: &Figures| seen.worth_held)
+            ranged(&carried, Some(FigureKind::Latency), &|seen: &Figures| seen.worth_held)
         }
     };
     // At the shares that are printed: where several mixes are as good, others would rest on other numbers.
@@ -490,7 +491,7 @@ pub(crate) fn confidence(
         rests,
         alone,
         latency: (0..point.latency.len())
-            .map(|index| ranged(&told, Some(Figure::Latency), &|seen: &Figures| seen.latency[index]))
+            .map(|index| ranged(&told, Some(FigureKind::Latency), &|seen: &Figures| seen.latency[index]))
             .collect(),
         greedy: mixes[1],
         mixes: mixes[2..].to_vec(),
@@ -504,7 +505,7 @@ pub(crate) fn confidence(
                 let ratio = |seen: &Figures| seen.mixes[0].solved / seen.alone[index].solved;
                 // Counted over what the interval is made of, so that both say the same.
                 let sample: Vec<_> = carried.iter().map(|draw| (ratio(draw), f64::INFINITY)).collect();
-                let sample = Widened::new(sample, errors(Some(Figure::ThroughputRatio)));
+                let sample = Widened::new(sample, errors(Some(FigureKind::ThroughputRatio)));
                 (
                     Ranged::of(ratio(&point), &sample),
                     if sample.is_empty() { 0.0 } else { 1.0 - sample.below(1.0) },
@@ -522,7 +523,7 @@ pub(crate) fn confidence(
             let of_shares = told.iter().filter_map(|draw| draw.mixes.first());
             let rates: Vec<_> = of_shares.map(|rate| (rate.solved, rate.most)).collect();
             let told = rates.len() as f64 / draws.len().max(1) as f64;
-            let sample = Widened::new(rates, errors(Some(Figure::Throughput)));
+            let sample = Widened::new(rates, errors(Some(FigureKind::Throughput)));
             if sample.is_empty() { 0.0 } else { (1.0 - sample.below(load * (1.0 - 1e-3))) * told }
         },
     })
@@ -751,9 +752,9 @@ fn counts(rests: &[Rest], known: &dyn Fn(&Rest) -> bool) -> bool {
 }
 
 /// Which of the user's own numbers makes a figure that rests on `rests` the user's estimate: the heaviest where they
-/// decide a tenth, else the one that moves it most. None where it is no estimate. The heaviest comes first in `rests`.
+/// decide a tenth, else the one that moves it most. None where it is not an estimate. The heaviest comes first in `rests`.
 ///
-/// What somebody says of their own system is no evidence, however little of the figure it decides: a number that is
+/// What somebody says of their own system is not evidence, however little of the figure it decides: a number that is
 /// set never makes one better known than the number that it replaces does.
 pub fn estimate(rests: &[Rest]) -> Option<&Rest> {
     let is_yours = |rest: &Rest| rest.origin == Origin::Yours;

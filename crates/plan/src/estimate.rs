@@ -202,7 +202,7 @@ fn parsed(text: &str, dimension: Option<Dimension>) -> Result<Quantity, (String,
             Err(offpath_quantity::ParseError::UnknownUnit { unit, .. }) => unknown = Some(unit),
             // A unit that is left out is missed as one of bytes, which most parameters are.
             Err(error) if dimension == Dimension::Bytes => return Err(refused(error, dimension)),
-            // What is no number is none in any unit; what is out of range has the unit.
+            // What is not a number is none in any unit; what is out of range has the unit.
             Err(
                 error @ (offpath_quantity::ParseError::OutOfRange { .. }
                 | offpath_quantity::ParseError::TooFine { .. }),

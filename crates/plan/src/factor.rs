@@ -23,7 +23,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Factor {
     /// Its dotted name, as in `soc.read_latency`; with the device in front where only another device than
-    /// the design's has it, as in `connectx6:nic.contexts`. An estimate has its place in the design file.
+    /// the design's has it, as in `connectx6:nic.inflight_slots`. An estimate has its place in the design file.
     pub id: String,
     /// The value that the plan uses.
     pub value: Quantity,

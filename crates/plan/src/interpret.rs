@@ -1,4 +1,4 @@
-//! Step lists as an application: the same small interpreter runs every design on every world.
+//! Step lists as an application: the same small interpreter runs every design on every backend.
 //!
 //! A role stands for each machine's endpoint that a program visits. Requests start at tasks of their
 //! initiator; a message carries the program, the position and the task that began it, so whichever
@@ -7,7 +7,7 @@
 //!
 //! A request keeps to one machine of each role: its initiator's is the one where it began, of the
 //! others requests take turns. Work in the background starts where the answer leaves and goes its own
-//! way; as many requests may have it under way as may wait for answers, then an answer waits for one.
+//! way; as many requests may have it in flight as may wait for answers, then an answer waits for one.
 
 use crate::program::{Call, Channel, Compiled, Instruction, Program};
 use offpath_fabric::{
@@ -24,10 +24,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-/// What a world that models hardware is told about a call and cannot see from its bytes: the
+/// What a backend that models hardware is told about a call and cannot see from its bytes: the
 /// request that it belongs to, how its addresses are spread, and that it is posted in a batch.
 ///
-/// A world without a model has nothing to do with it.
+/// A backend without a model has nothing to do with it.
 pub trait Hint: Fabric {
     /// The queue pair to post `call` on for the request `label`, given the one to its responder.
     fn hinted(&self, queue_pair: &Self::QueuePair, call: &Call, label: u64) -> Self::QueuePair {
@@ -36,7 +36,7 @@ pub trait Hint: Fabric {
     }
 
     /// The context to compute and copy with for the request `label`.
-    fn labelled_context(&self, label: u64) -> Self {
+    fn labelled_fabric(&self, label: u64) -> Self {
         let _ = label;
         self.clone()
     }
@@ -73,7 +73,7 @@ pub enum Chance {
     Proportional,
 }
 
-/// Requests that one run may have under way at each initiator: messages carry a task's number as 16
+/// Requests that one run may have in flight at each initiator: messages carry a task's number as 16
 /// bits, and the greatest stands for none.
 pub const MOST_TASKS: u32 = u16::MAX as u32;
 /// Alternatives of a run, and programs of an alternative: messages carry each as 8 bits.
@@ -97,7 +97,7 @@ fn at_most(what: &'static str, count: usize, bound: usize) -> Result<(), TooMany
 }
 
 /// What all tasks of a run share.
-pub struct Shared {
+pub struct RunState {
     /// The alternatives.
     pub script: Vec<Compiled>,
     /// How branches are decided.
@@ -112,7 +112,7 @@ pub struct Shared {
     done: Box<dyn Fn(Job, Time)>,
     taken: RefCell<BTreeMap<(u16, u16, u16), f64>>,
     connected: Cell<usize>,
-    /// The requests under way by who began them, so that messages need not carry all of this.
+    /// The requests in flight by who began them, so that messages need not carry all of this.
     open: RefCell<BTreeMap<u64, Open>>,
     /// Requests that were begun, by alternative and program.
     turns: RefCell<BTreeMap<(u8, u8), u32>>,
@@ -129,14 +129,14 @@ pub struct Shared {
     /// The memory of each endpoint on each of its machines.
     regions: RefCell<BTreeMap<Peer, RemoteRegion>>,
     /// The first failure away from a request's initiator, with its alternative.
-    broken: RefCell<Option<(u16, Failure)>>,
+    broken: RefCell<Option<(u16, RequestFailure)>>,
     /// Lines that were made.
     lines: Cell<u64>,
     largest: Bytes,
     largest_message: Bytes,
 }
 
-/// A request, or its work in the background, under way.
+/// A request, or its work in the background, in flight.
 struct Open {
     job: Job,
     /// The machine of its initiator.
@@ -150,42 +150,42 @@ struct Open {
 }
 
 /// What hears of a request's end: the request, when, and how.
-type Ended = dyn Fn(Job, Time, Result<(), Failure>);
+type Ended = dyn Fn(Job, Time, Result<(), RequestFailure>);
 
 /// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum RequestFailure {
     /// An operation completed with an error.
     Operation(Status),
     /// An operation could not be posted.
     Post(String),
 }
 
-impl From<PostError> for Failure {
-    fn from(error: PostError) -> Failure {
-        Failure::Post(error.to_string())
+impl From<PostError> for RequestFailure {
+    fn from(error: PostError) -> RequestFailure {
+        RequestFailure::Post(error.to_string())
     }
 }
 
-impl Shared {
+impl RunState {
     /// The shared part of a run over `script`; `ended` hears of every request's end.
     ///
     /// At most 256 alternatives of at most 256 programs each can be told apart.
     pub fn new(
         script: Vec<Compiled>,
         chance: Chance,
-        ended: impl Fn(Job, Time, Result<(), Failure>) + 'static,
-    ) -> Result<Rc<Shared>, TooMany> {
-        Shared::hearing(script, chance, ended, |_, _| {})
+        ended: impl Fn(Job, Time, Result<(), RequestFailure>) + 'static,
+    ) -> Result<Rc<RunState>, TooMany> {
+        RunState::hearing(script, chance, ended, |_, _| {})
     }
 
     /// The same, with `done` told when a request's work in the background is over too.
     pub fn hearing(
         script: Vec<Compiled>,
         chance: Chance,
-        ended: impl Fn(Job, Time, Result<(), Failure>) + 'static,
+        ended: impl Fn(Job, Time, Result<(), RequestFailure>) + 'static,
         done: impl Fn(Job, Time) + 'static,
-    ) -> Result<Rc<Shared>, TooMany> {
+    ) -> Result<Rc<RunState>, TooMany> {
         at_most("alternatives", script.len(), MOST_PROGRAMS)?;
         for one in &script {
             at_most("programs of an alternative", one.programs.len(), MOST_PROGRAMS)?;
@@ -194,7 +194,7 @@ impl Shared {
         let messages = calls(&script).filter(|call| call.operation.verb.is_message());
         let largest_message = messages.map(|call| call.operation.payload).max().unwrap_or(Bytes::ZERO);
         let machines = programs(&script).flat_map(|program| program.machines.clone()).collect();
-        Ok(Rc::new(Shared {
+        Ok(Rc::new(RunState {
             script,
             chance,
             queues: RefCell::default(),
@@ -236,7 +236,7 @@ impl Shared {
     }
 
     /// The first failure away from a request's initiator, with its alternative.
-    pub fn broken(&self) -> Option<(u16, Failure)> {
+    pub fn broken(&self) -> Option<(u16, RequestFailure)> {
         self.broken.borrow().clone()
     }
 
@@ -529,24 +529,24 @@ const MESSAGE_SERVICE: &str = "messages";
 const COPY_SERVICE: &str = "copies";
 /// Messages that a task may have on their way out.
 const OUTBOX: u64 = 16;
-/// Copies of messages that may be under way on a connection.
+/// Copies of messages that may be in flight on a connection.
 const COPIES: u32 = 1024;
 /// Time that connection set-up may take before a run is given up.
 const PATIENCE: Time = Time::from_ms(60_000);
 
 /// The roles of a run: one for each endpoint and instance.
 ///
-/// `tasks` is how many requests an initiator may have under way over all its instances, `inbox` how
+/// `tasks` is how many requests an initiator may have in flight over all its instances, `inbox` how
 /// many messages an endpoint may handle at once; both are at most [`MOST_TASKS`]. `main` runs in the
 /// first role and ends the run.
 pub fn roles<F: Hint>(
-    shared: &Rc<Shared>,
+    shared: &Rc<RunState>,
     instances: &BTreeMap<String, u32>,
     tasks: u32,
     inbox: u32,
     main: impl Fn(F) -> LocalBoxFuture<()> + Clone + 'static,
 ) -> Result<Vec<Role<F, ()>>, TooMany> {
-    at_most("requests under way", tasks as usize, MOST_TASKS as usize)?;
+    at_most("requests in flight", tasks as usize, MOST_TASKS as usize)?;
     at_most("messages handled at once", inbox as usize, MOST_TASKS as usize)?;
     shared.count_machines(instances, tasks);
     // The lowest number is taken first, so that few are used where few are needed.
@@ -594,7 +594,7 @@ struct Line<F: Fabric> {
 impl<F: Fabric> Line<F> {
     /// Lines begin at different counts: else all ask for a completion with their first message, and a
     /// window that is short for many of them counts more polls than go with its messages.
-    fn new(pair: F::QueuePair, shared: &Shared) -> Rc<Line<F>> {
+    fn new(pair: F::QueuePair, shared: &RunState) -> Rc<Line<F>> {
         let number = shared.lines.get();
         shared.lines.set(number.wrapping_add(1));
         Rc::new(Line { pair, sent: Cell::new(number % SIGNALED) })
@@ -614,7 +614,7 @@ struct Agent<F: Fabric> {
     fabric: F,
     name: String,
     instance: u32,
-    shared: Rc<Shared>,
+    shared: Rc<RunState>,
     region: F::Region,
     /// What handlers send datagrams on, and an inbox receives on.
     datagrams: Option<Rc<Line<F>>>,
@@ -639,7 +639,7 @@ struct Task<F: Fabric> {
     sent: Cell<u64>,
     /// Receives that are posted and not yet used: a branch that sends nothing leaves its receive to the
     /// next message.
-    posted: RefCell<BTreeMap<Inlet, F::Ticket>>,
+    posted: RefCell<BTreeMap<Inlet, F::CompletionFuture>>,
     /// What comes in lies apart by where it does: neither a later message nor what a verb brings may change
     /// a message that is not looked at yet.
     inboxes: RefCell<BTreeMap<Inlet, F::Region>>,
@@ -683,7 +683,7 @@ fn rc() -> QueuePairOptions {
 }
 
 impl<F: Hint> Agent<F> {
-    async fn start(fabric: F, shared: Rc<Shared>, tasks: u32, inbox: u32) {
+    async fn start(fabric: F, shared: Rc<RunState>, tasks: u32, inbox: u32) {
         let name = fabric.role().role;
         let memory = fabric.memories().first().expect("an endpoint has memory").name.clone();
         let region = fabric
@@ -695,7 +695,7 @@ impl<F: Hint> Agent<F> {
             let depth = inbox.max(1);
             let options =
                 QueuePairOptions { send_depth: 4096, receive_depth: depth, ..QueuePairOptions::ud() };
-            Line::new(fabric.create_queue_pair(options).expect("the world has datagrams"), &shared)
+            Line::new(fabric.create_queue_pair(options).expect("the backend has datagrams"), &shared)
         });
         let agent = Rc::new(Agent {
             instance: fabric.role().instance,
@@ -721,7 +721,7 @@ impl<F: Hint> Agent<F> {
             fabric.spawn_task(Box::pin(serve_copies(agent.clone())));
             if agent.datagrams.is_some() {
                 let options = QueuePairOptions { receive_depth: COPIES, ..QueuePairOptions::ud() };
-                let pair = fabric.create_queue_pair(options).expect("the world has datagrams");
+                let pair = fabric.create_queue_pair(options).expect("the backend has datagrams");
                 fabric.spawn_task(Box::pin(drop_messages(agent.clone(), pair.clone())));
                 fabric.publish(COPY_SERVICE, &pair).expect("a service of its own");
             }
@@ -778,7 +778,7 @@ impl<F: Hint> Agent<F> {
             }
         }
         let own = (initiates && shared.has_datagrams(&self.name)).then(|| {
-            let pair = fabric.create_queue_pair(QueuePairOptions::ud()).expect("the world has datagrams");
+            let pair = fabric.create_queue_pair(QueuePairOptions::ud()).expect("the backend has datagrams");
             fabric.publish(&service_of(number), &pair).expect("a service of its own");
             Line::new(pair, shared)
         });
@@ -815,13 +815,13 @@ impl<F: Hint> Agent<F> {
     async fn connect(&self, responder: &str, instance: u32, service: &str) -> Rc<Line<F>> {
         let options =
             if service == COPY_SERVICE { QueuePairOptions { send_depth: COPIES, ..rc() } } else { rc() };
-        let pair = self.fabric.create_queue_pair(options).expect("the world has connections");
+        let pair = self.fabric.create_queue_pair(options).expect("the backend has connections");
         self.fabric.connect(&pair, responder, instance, service).await.expect("the responder listens");
         Line::new(pair, &self.shared)
     }
 
     async fn connect_memory(&self, peer: &Peer) -> Memory<F> {
-        let pair = self.fabric.create_queue_pair(rc()).expect("the world has connections");
+        let pair = self.fabric.create_queue_pair(rc()).expect("the backend has connections");
         let connected = self.fabric.connect(&pair, &peer.0, peer.1, MEMORY_SERVICE).await;
         connected.expect("the responder listens");
         // It was named before the responder listened. A message that named it would take time of processors
@@ -904,7 +904,7 @@ async fn serve_memory<F: Hint>(agent: Rc<Agent<F>>) {
     let listener = agent.fabric.listen(MEMORY_SERVICE).expect("a service of its own");
     let mut kept = Vec::new();
     loop {
-        let pair = agent.fabric.create_queue_pair(rc()).expect("the world has connections");
+        let pair = agent.fabric.create_queue_pair(rc()).expect("the backend has connections");
         if listener.accept(&pair).await.is_ok() {
             kept.push(pair);
         }
@@ -916,7 +916,7 @@ async fn serve_calls<F: Hint>(agent: Rc<Agent<F>>) {
     let listener = agent.fabric.listen(CALL_SERVICE).expect("a service of its own");
     let mut number = 0u16;
     loop {
-        let pair = agent.fabric.create_queue_pair(rc()).expect("the world has connections");
+        let pair = agent.fabric.create_queue_pair(rc()).expect("the backend has connections");
         let Ok(peer) = listener.accept(&pair).await else { continue };
         let handler = agent.clone();
         agent.fabric.spawn_task(Box::pin(async move {
@@ -931,7 +931,7 @@ async fn serve_calls<F: Hint>(agent: Rc<Agent<F>>) {
 async fn serve_back<F: Hint>(agent: Rc<Agent<F>>) {
     let listener = agent.fabric.listen(BACK_SERVICE).expect("a service of its own");
     loop {
-        let pair = agent.fabric.create_queue_pair(rc()).expect("the world has connections");
+        let pair = agent.fabric.create_queue_pair(rc()).expect("the backend has connections");
         let memory = agent.fabric.memories()[0].name.clone();
         let region = agent.fabric.register(&memory, 8, Access::ALL).expect("8 bytes fit the memory");
         let hello = pair.receive(region.all()).expect("a receive fits");
@@ -956,7 +956,7 @@ async fn serve_copies<F: Hint>(agent: Rc<Agent<F>>) {
     let listener = agent.fabric.listen(COPY_SERVICE).expect("a service of its own");
     loop {
         let options = QueuePairOptions { receive_depth: COPIES, ..rc() };
-        let pair = agent.fabric.create_queue_pair(options).expect("the world has connections");
+        let pair = agent.fabric.create_queue_pair(options).expect("the backend has connections");
         if listener.accept(&pair).await.is_ok() {
             agent.fabric.spawn_task(Box::pin(drop_messages(agent.clone(), pair)));
         }
@@ -971,8 +971,8 @@ async fn drop_messages<F: Hint>(agent: Rc<Agent<F>>, pair: F::QueuePair) {
     let mut posted = VecDeque::new();
     loop {
         while posted.len() < COPIES as usize {
-            let Ok(ticket) = pair.receive(region.all()) else { return };
-            posted.push_back(ticket);
+            let Ok(completion) = pair.receive(region.all()) else { return };
+            posted.push_back(completion);
         }
         let Some(first) = posted.pop_front() else { return };
         if first.await.status != Status::Success {
@@ -1005,7 +1005,7 @@ async fn initiate<F: Hint>(agent: Rc<Agent<F>>, number: u16) {
         };
         shared.begin(place, job);
         let result = task.request(place).await;
-        if let Err(failure @ Failure::Post(_)) = &result {
+        if let Err(failure @ RequestFailure::Post(_)) = &result {
             // What cannot be posted once cannot be posted again, and takes no time: the run is told.
             shared.broken.borrow_mut().get_or_insert((job.alternative, failure.clone()));
             agent.fabric.sleep(Time::from_us(1)).await;
@@ -1071,9 +1071,9 @@ impl<F: Hint> Task<F> {
 
     /// Posts a receive wherever a message may come in and none is posted yet; datagrams only where they
     /// are wanted.
-    fn listen(&self, datagrams: bool) -> Result<(), Failure> {
+    fn listen(&self, datagrams: bool) -> Result<(), RequestFailure> {
         let mut posted = self.posted.borrow_mut();
-        let mut post = |inlet: Inlet, line: &Line<F>| -> Result<(), Failure> {
+        let mut post = |inlet: Inlet, line: &Line<F>| -> Result<(), RequestFailure> {
             if let std::collections::btree_map::Entry::Vacant(free) = posted.entry(inlet) {
                 let inbox = self.inbox(free.key());
                 free.insert(line.pair.receive(inbox.all())?);
@@ -1100,8 +1100,8 @@ impl<F: Hint> Task<F> {
             }
             let mut posted = self.posted.borrow_mut();
             let mut came = None;
-            for (inlet, ticket) in &mut *posted {
-                if let Poll::Ready(message) = std::pin::Pin::new(ticket).poll(context) {
+            for (inlet, completion) in &mut *posted {
+                if let Poll::Ready(message) = std::pin::Pin::new(completion).poll(context) {
                     came = Some((inlet.clone(), message));
                     break;
                 }
@@ -1152,7 +1152,7 @@ impl<F: Hint> Task<F> {
     }
 
     /// Runs a request from its start to its end, waiting for messages in between.
-    async fn request(self: &Rc<Self>, mut place: Place) -> Result<(), Failure> {
+    async fn request(self: &Rc<Self>, mut place: Place) -> Result<(), RequestFailure> {
         let program = self.agent.shared.program(place.alternative.into(), place.program.into()).clone();
         loop {
             // Receives are posted before anything is sent, so no answer can come too early.
@@ -1162,7 +1162,7 @@ impl<F: Hint> Task<F> {
                 Reached::Left(_) => {
                     let (inlet, message) =
                         self.message(|_| false).await.expect("it waits for as long as it takes");
-                    message.success().map_err(Failure::Operation)?;
+                    message.success().map_err(RequestFailure::Operation)?;
                     place = self.place(&inlet, &message);
                 }
             }
@@ -1170,7 +1170,11 @@ impl<F: Hint> Task<F> {
     }
 
     /// Does work in the background, which may end elsewhere.
-    async fn detached(self: &Rc<Self>, program: &Arc<Program>, mut place: Place) -> Result<(), Failure> {
+    async fn detached(
+        self: &Rc<Self>,
+        program: &Arc<Program>,
+        mut place: Place,
+    ) -> Result<(), RequestFailure> {
         let shared = &self.agent.shared;
         loop {
             self.listen(false)?;
@@ -1186,12 +1190,12 @@ impl<F: Hint> Task<F> {
                 None => true,
             };
             let Some((inlet, message)) = self.message(over).await else { return Ok(()) };
-            message.success().map_err(Failure::Operation)?;
+            message.success().map_err(RequestFailure::Operation)?;
             place = self.place(&inlet, &message);
         }
     }
 
-    async fn run(self: &Rc<Self>, program: &Arc<Program>, place: Place) -> Result<Reached, Failure> {
+    async fn run(self: &Rc<Self>, program: &Arc<Program>, place: Place) -> Result<Reached, RequestFailure> {
         let mut at = place.position;
         loop {
             match &program.code[usize::from(at)] {
@@ -1232,7 +1236,7 @@ impl<F: Hint> Task<F> {
     }
 
     /// One branch of a parallel step: no messages, so it stays here.
-    async fn part(&self, program: &Program, place: Place, start: u16) -> Result<(), Failure> {
+    async fn part(&self, program: &Program, place: Place, start: u16) -> Result<(), RequestFailure> {
         let mut at = start;
         loop {
             match &program.code[usize::from(at)] {
@@ -1255,10 +1259,10 @@ impl<F: Hint> Task<F> {
         instruction: &Instruction,
         place: Place,
         at: u16,
-    ) -> Result<Option<u16>, Failure> {
+    ) -> Result<Option<u16>, RequestFailure> {
         match instruction {
             Instruction::Compute { time, .. } => {
-                self.agent.fabric.labelled_context(self.label(place)).compute(Work::Time(*time)).await;
+                self.agent.fabric.labelled_fabric(self.label(place)).compute(Work::Time(*time)).await;
             }
             Instruction::Wait(time) => self.agent.fabric.sleep(*time).await,
             Instruction::Verb(call) => {
@@ -1266,8 +1270,8 @@ impl<F: Hint> Task<F> {
                 let first = self.machine(place, program, responder);
                 let label = self.label(place);
                 if call.is_own() {
-                    let done = self.agent.fabric.labelled_context(label).perform(call);
-                    done.map_err(|error| Failure::Post(error.to_string()))?.await;
+                    let done = self.agent.fabric.labelled_fabric(label).perform(call);
+                    done.map_err(|error| RequestFailure::Post(error.to_string()))?.await;
                 } else if call.to == 1 {
                     self.call(call, label, first).await?;
                 } else {
@@ -1291,7 +1295,7 @@ impl<F: Hint> Task<F> {
         Ok(None)
     }
 
-    async fn call(&self, call: &Call, label: u64, instance: u32) -> Result<(), Failure> {
+    async fn call(&self, call: &Call, label: u64, instance: u32) -> Result<(), RequestFailure> {
         let responder = call.responder();
         if let Some(memory) = self.remote.get(responder) {
             return self.call_on(call, label, memory).await;
@@ -1303,7 +1307,7 @@ impl<F: Hint> Task<F> {
         result
     }
 
-    async fn call_on(&self, call: &Call, label: u64, memory: &Memory<F>) -> Result<(), Failure> {
+    async fn call_on(&self, call: &Call, label: u64, memory: &Memory<F>) -> Result<(), RequestFailure> {
         let operation = &call.operation;
         let length = operation.payload.get();
         let (pair, region) = memory;
@@ -1313,8 +1317,8 @@ impl<F: Hint> Task<F> {
                 let here = MemoryAt::Local { region: self.local.clone(), offset: 0 };
                 let there = MemoryAt::Remote(remote);
                 let (from, to) = if operation.verb == Verb::Read { (there, here) } else { (here, there) };
-                let ticket = self.agent.fabric.labelled_context(label).dma_copy(engine, from, to, length);
-                ticket.map_err(|error| Failure::Post(error.to_string()))?.await
+                let completion = self.agent.fabric.labelled_fabric(label).dma_copy(engine, from, to, length);
+                completion.map_err(|error| RequestFailure::Post(error.to_string()))?.await
             }
             None => {
                 let request = match operation.verb {
@@ -1329,7 +1333,7 @@ impl<F: Hint> Task<F> {
                 self.agent.fabric.hinted(pair, call, label).post(request)?.await
             }
         };
-        completion.success().map(|_| ()).map_err(Failure::Operation)
+        completion.success().map(|_| ()).map_err(RequestFailure::Operation)
     }
 
     /// The connection to go on at `peer`, made where there is none yet.
@@ -1341,7 +1345,7 @@ impl<F: Hint> Task<F> {
         self.calls.borrow_mut().entry(peer).or_insert(line).clone()
     }
 
-    async fn send(&self, program: &Program, call: &Call, place: Place) -> Result<(), Failure> {
+    async fn send(&self, program: &Program, call: &Call, place: Place) -> Result<(), RequestFailure> {
         let operation = &call.operation;
         let responder = call.responder();
         let length = operation.payload.get();
@@ -1404,7 +1408,7 @@ impl<F: Hint> Task<F> {
     }
 
     /// Sends a message that no request waits for to one machine.
-    async fn copy(&self, call: &Call, place: Place, instance: u32) -> Result<(), Failure> {
+    async fn copy(&self, call: &Call, place: Place, instance: u32) -> Result<(), RequestFailure> {
         let responder = call.responder();
         let slot = OUTBOX * 8;
         let local = self.outbox.slice(slot, call.operation.payload.get());
@@ -1425,7 +1429,7 @@ impl<F: Hint> Task<F> {
         line: &Line<F>,
         request: WorkRequest<F::Region>,
         place: Place,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RequestFailure> {
         let before = line.sent.replace(line.sent.get() + 1);
         let is_write = call.operation.verb == Verb::Write;
         let signaled = call.signals.polled || is_write || before.is_multiple_of(SIGNALED);
@@ -1434,8 +1438,8 @@ impl<F: Hint> Task<F> {
         loop {
             match pair.post(request.clone()) {
                 // The sender does not wait: the message's slot is the fabric's until it has left.
-                Ok(ticket) => {
-                    drop(ticket);
+                Ok(completion) => {
+                    drop(completion);
                     return Ok(());
                 }
                 Err(PostError::QueueFull { .. }) => self.agent.fabric.sleep(Time::from_ns(200)).await,
@@ -1446,11 +1450,11 @@ impl<F: Hint> Task<F> {
 }
 
 /// Waits for all; the first failure is returned after all have ended.
-async fn join_all<T>(mut parts: Vec<std::pin::Pin<Box<T>>>) -> Result<(), Failure>
+async fn join_all<T>(mut parts: Vec<std::pin::Pin<Box<T>>>) -> Result<(), RequestFailure>
 where
-    T: Future<Output = Result<(), Failure>>,
+    T: Future<Output = Result<(), RequestFailure>>,
 {
-    let mut done: Vec<Option<Result<(), Failure>>> = parts.iter().map(|_| None).collect();
+    let mut done: Vec<Option<Result<(), RequestFailure>>> = parts.iter().map(|_| None).collect();
     poll_fn(|context| {
         for (part, slot) in parts.iter_mut().zip(&mut done) {
             if slot.is_none()
@@ -1473,7 +1477,7 @@ mod tests {
     #[test]
     fn more_than_a_message_can_name_is_refused() {
         let one = Compiled { name: "a".to_string(), programs: Vec::new() };
-        let shared = |count| Shared::new(vec![one.clone(); count], Chance::Random, |_, _, _| {});
+        let shared = |count| RunState::new(vec![one.clone(); count], Chance::Random, |_, _, _| {});
         let error = shared(257).err().expect("257 do not fit 8 bits");
         assert_eq!((error.count, error.bound), (257, 256));
         let shared = shared(256).expect("256 fit");

@@ -2,12 +2,12 @@
 
 use crate::confidence::{Basis, Ends, Ranged, Rest, basis_of, ends_of, least_on, rests, together};
 use crate::factor::{Factor, factors_of};
-use crate::residual::{Figure, Widened, sizes};
+use crate::residual::{FigureKind, Widened, sizes};
 use crate::sample::{DRAWS, between, strata};
 use crate::side_by_side::side_by_side;
 use crate::solve::{payload_of, wire_rate};
 use offpath_quantity::Quantity;
-use offpath_route::{Demand, Operation, RouteError, Router, StationId};
+use offpath_route::{Demand, PathOperation, RouteError, Router, StationId};
 use offpath_twin::Seed;
 
 /// What is known of one operation: its unloaded latency and what the system carries of it.
@@ -40,7 +40,7 @@ impl Cost {
     /// `payload` gives the seconds that the payload alone asks of a wire of whose time all of it asks so many.
     fn of(
         router: &Router,
-        operation: &Operation,
+        operation: &PathOperation,
         payload: impl Fn(StationId, f64) -> f64,
     ) -> Result<Cost, RouteError> {
         let route = router.route(operation)?;
@@ -68,18 +68,18 @@ impl Cost {
 ///
 /// ```
 /// use offpath_plan::known::known;
-/// use offpath_profile::{Library, Request};
+/// use offpath_profile::{Library, SystemRequest};
 /// use offpath_quantity::Bytes;
-/// use offpath_route::{Operation, Router, Verb};
+/// use offpath_route::{PathOperation, Router, Verb};
 ///
-/// let system = Library::builtin().load(&Request { device: "bluefield2", ..Request::default() }).unwrap();
+/// let system = Library::builtin().load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() }).unwrap();
 /// let router = Router::new(&system).unwrap();
-/// let read = Operation::new(Verb::Read, "client-soc".parse().unwrap(), Bytes::new(64));
+/// let read = PathOperation::new(Verb::Read, "client-soc".parse().unwrap(), Bytes::new(64));
 /// let known = known(&router, &[read], offpath_twin::Seed::new(1)).unwrap();
 /// let (low, high) = known[0].rate.range_80;
 /// assert!(low <= known[0].rate.value && known[0].rate.value <= high);
 /// ```
-pub fn known(router: &Router, operations: &[Operation], seed: Seed) -> Result<Vec<Known>, RouteError> {
+pub fn known(router: &Router, operations: &[PathOperation], seed: Seed) -> Result<Vec<Known>, RouteError> {
     // Stations are in the order of the profile, so that both systems number them alike.
     let ideal = Router::new(&router.system().without_headers())?;
     let demands = |router: &Router| -> Result<Vec<Demand>, RouteError> {
@@ -132,7 +132,7 @@ pub fn known(router: &Router, operations: &[Operation], seed: Seed) -> Result<Ve
     .into_iter()
     .flatten()
     .collect();
-    let (of_rates, of_latencies) = (sizes(Figure::Throughput), sizes(Figure::Latency));
+    let (of_rates, of_latencies) = (sizes(FigureKind::Throughput), sizes(FigureKind::Latency));
     Ok(operations
         .iter()
         .enumerate()

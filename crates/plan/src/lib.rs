@@ -1,16 +1,16 @@
 //! Plans: from a design file to the best mix of its alternatives.
 //!
 //! A design's alternatives are step lists, or applications whose code is followed on the twin and gives
-//! such a list ([`coded`]). They are compiled to programs ([`program`]), run on the
+//! such a list ([`implemented`]). They are compiled to programs ([`program`]), run on the
 //! twin to observe what they demand, and combined by linear programming ([`planner`]).
 
 pub mod advice;
 pub mod check;
-pub mod coded;
 pub mod confidence;
 pub mod design;
 pub mod estimate;
 pub mod factor;
+pub mod implemented;
 pub mod interpret;
 pub mod known;
 pub mod observe;

@@ -1,13 +1,13 @@
 //! Running designs on the twin: what a request demands when nothing else runs, and what a mix
 //! reaches under load.
 
-use crate::interpret::{self, Chance, Failure, Hint, Job, Shared, TooMany};
+use crate::interpret::{self, Chance, Hint, Job, RequestFailure, RunState, TooMany};
 use crate::planner::Ready;
 use crate::program::{Call, Compiled, Fold};
-use offpath_fabric::{Fabric, LocalBoxFuture, Unsupported, World};
+use offpath_fabric::{Backend, Fabric, LocalBoxFuture, Unsupported};
 use offpath_quantity::Time;
-use offpath_route::{Kind, Posting, Router};
-use offpath_twin::world::{Label, Observer, Recorded, Snapshot, TwinFabric, TwinQueuePair, TwinWorld};
+use offpath_route::{Posting, Router, StationKind};
+use offpath_twin::backend::{Label, Observer, Recorded, Snapshot, TwinBackend, TwinFabric, TwinQueuePair};
 use offpath_twin::{BATCHES, Generator, Interval, Latencies, MeanDemand, Seed, edges, throughput, unit_of};
 use rand_core::RngCore;
 use std::cell::RefCell;
@@ -17,11 +17,11 @@ use std::sync::Arc;
 
 /// Why a run gives no answer.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-pub enum RunError {
-    /// The world refused or stopped.
+pub enum ObserveError {
+    /// The backend refused or stopped.
     #[error("the twin stopped: {reason}")]
     #[diagnostic(help("check the design's paths and sizes; with the same seed the run repeats exactly"))]
-    World {
+    Backend {
         /// Its words.
         reason: String,
     },
@@ -52,7 +52,7 @@ impl Hint for TwinFabric {
         }
     }
 
-    fn labelled_context(&self, label: u64) -> TwinFabric {
+    fn labelled_fabric(&self, label: u64) -> TwinFabric {
         self.labelled(Label::from_value(label))
     }
 
@@ -63,7 +63,7 @@ impl Hint for TwinFabric {
 
 /// What the idle twin shows of one alternative.
 #[derive(Clone, Debug)]
-pub struct Observed {
+pub struct IdleObservation {
     /// The mean demand of a request; by adding up its steps where a branch is too rare to be among the samples.
     pub fold: Fold,
     /// What the sampled requests alone asked for.
@@ -76,8 +76,8 @@ pub struct Observed {
 
 /// How requests reach a loaded twin.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Arrivals {
-    /// So many are always under way.
+pub enum RequestArrivals {
+    /// So many are always in flight.
     Closed(u32),
     /// They come at random at a rate per second.
     Poisson(f64),
@@ -98,15 +98,15 @@ pub struct Loaded {
     pub fullest: BTreeMap<String, (u32, f64)>,
     /// Mean time that a context was held, by station.
     pub holds: BTreeMap<String, Time>,
-    /// Mean demand of a request by alternative, with contexts as an idle twin holds them.
+    /// Mean demand of a request by alternative, with in-flight slots as an idle twin holds them.
     pub demands: BTreeMap<String, Fold>,
-    /// Requests under way, where the clients are closed loops.
+    /// Requests in flight, where the clients are closed loops.
     pub in_flight: u32,
     /// The virtual time that was counted.
     pub window: Time,
     /// Requests per second that came in the window, where they come at random.
     pub arrived_per_s: Option<f64>,
-    /// Mean number of requests under way by Little's law from the counted requests.
+    /// Mean number of requests in flight by Little's law from the counted requests.
     pub mean_in_flight: f64,
 }
 
@@ -117,7 +117,7 @@ const MOST: u64 = 8192;
 /// By which share of what its steps add up to a sample may fall short before it is taken to have missed
 /// something: twice what a sample may be off by.
 const UNSEEN: f64 = 0.02;
-/// Requests that an open loop may have under way before arrivals wait at the clients.
+/// Requests that an open loop may have in flight before arrivals wait at the clients.
 pub(crate) const OPEN_LOOP_TASKS: u32 = 2048;
 
 #[derive(Default)]
@@ -151,9 +151,9 @@ impl Proportions {
     }
 }
 
-fn world(router: &Arc<Router>, seed: Seed, observer: &Observer) -> Result<TwinWorld, RunError> {
-    let world = TwinWorld::on(router.clone(), seed.value());
-    Ok(world.with_observer(observer))
+fn backend(router: &Arc<Router>, seed: Seed, observer: &Observer) -> Result<TwinBackend, ObserveError> {
+    let backend = TwinBackend::on(router.clone(), seed.value());
+    Ok(backend.with_observer(observer))
 }
 
 /// How many machines have each endpoint.
@@ -164,13 +164,13 @@ fn machines(router: &Router) -> BTreeMap<String, u32> {
         .collect()
 }
 
-fn stopped(error: impl std::fmt::Display) -> RunError {
-    RunError::World { reason: error.to_string() }
+fn stopped(error: impl std::fmt::Display) -> ObserveError {
+    ObserveError::Backend { reason: error.to_string() }
 }
 
 /// Runs an alternative on the idle twin, one request at a time, until the 95% interval of each
 /// demand is within 1% of it.
-pub fn observe(one: &Ready, seed: Seed) -> Result<Observed, RunError> {
+pub fn observe(one: &Ready, seed: Seed) -> Result<IdleObservation, ObserveError> {
     let observer = Observer::new();
     let ended: Rc<RefCell<Ended>> = Rc::default();
     let (sink, watch) = (ended.clone(), observer.clone());
@@ -188,7 +188,7 @@ pub fn observe(one: &Ready, seed: Seed) -> Result<Observed, RunError> {
         sink.borrow_mut().count += 1;
     };
     let script = vec![one.compiled.clone()];
-    let shared = Shared::hearing(script, Chance::Proportional, answered, done)?;
+    let shared = RunState::hearing(script, Chance::Proportional, answered, done)?;
     let result: Rc<RefCell<Option<(Recorded, Time)>>> = Rc::default();
     let main = {
         let (shared, ended, output, observer, compiled) =
@@ -229,10 +229,10 @@ pub fn observe(one: &Ready, seed: Seed) -> Result<Observed, RunError> {
         }
     };
     let roles = interpret::roles(&shared, &machines(&one.router), 1, 1, main)?;
-    world(&one.router, seed, &observer)?.run(roles).map_err(stopped)?;
+    backend(&one.router, seed, &observer)?.run(roles).map_err(stopped)?;
     if let Some((_, reason)) = &ended.borrow().failure {
         let reason = reason.clone();
-        return Err(RunError::Request { alternative: one.alternative.name.clone(), reason });
+        return Err(ObserveError::Request { alternative: one.alternative.name.clone(), reason });
     }
     let taken = result.borrow_mut().take();
     let (recorded, latency) = taken.ok_or_else(|| stopped("the run ended before it was observed"))?;
@@ -245,7 +245,7 @@ pub fn observe(one: &Ready, seed: Seed) -> Result<Observed, RunError> {
     // what all cases ask is added up. Which bank is the hottest is only seen.
     if one.compiled.extremes(&one.router).rarest < 1.0 {
         let is_banks = |name: &str| {
-            one.router.station(name).is_some_and(|id| matches!(one.router.kind(id), Kind::Banks(_)))
+            one.router.station(name).is_some_and(|id| matches!(one.router.kind(id), StationKind::Banks(_)))
         };
         for (station, seconds) in &added.seconds {
             let observed = fold.seconds.entry(station.clone()).or_default();
@@ -258,7 +258,7 @@ pub fn observe(one: &Ready, seed: Seed) -> Result<Observed, RunError> {
     }
     (fold.network_bytes, fold.estimated) = (added.network_bytes, added.estimated);
     fold.background = added.background;
-    Ok(Observed { widest: proportional_error(&recorded), requests: recorded.requests, fold, sampled })
+    Ok(IdleObservation { widest: proportional_error(&recorded), requests: recorded.requests, fold, sampled })
 }
 
 /// How far the means of proportional samples may be off: a case that is owed at most one request
@@ -278,10 +278,10 @@ fn proportional_error(recorded: &Recorded) -> f64 {
         .fold(0.0, f64::max)
 }
 
-fn words(failure: &Failure) -> String {
+fn words(failure: &RequestFailure) -> String {
     match failure {
-        Failure::Operation(status) => format!("completed with {status}"),
-        Failure::Post(reason) => reason.clone(),
+        RequestFailure::Operation(status) => format!("completed with {status}"),
+        RequestFailure::Post(reason) => reason.clone(),
     }
 }
 
@@ -300,7 +300,9 @@ fn fold_of(recorded: &Recorded, router: &Router) -> Fold {
     for (station, moments) in &recorded.time {
         let info = &router.stations()[station.index()];
         let factor = match info.kind {
-            Kind::Banks(banks) => recorded.banks.get(station).map_or(1.0, |hottest| hottest * banks as f64),
+            StationKind::Banks(banks) => {
+                recorded.banks.get(station).map_or(1.0, |hottest| hottest * banks as f64)
+            }
             _ => 1.0,
         };
         fold.seconds.insert(info.name.clone(), moments.mean(recorded.requests) * 1e-12 * factor);
@@ -320,11 +322,11 @@ fn fold_of(recorded: &Recorded, router: &Router) -> Fold {
 pub fn load(
     ready: &[&Ready],
     shares: &[f64],
-    arrivals: Arrivals,
+    arrivals: RequestArrivals,
     warm_up: Time,
     window: Time,
     seed: Seed,
-) -> Result<Loaded, RunError> {
+) -> Result<Loaded, ObserveError> {
     let router = &ready[0].router;
     let observer = Observer::new();
     let script: Vec<Compiled> = ready.iter().map(|one| one.compiled.clone()).collect();
@@ -334,7 +336,7 @@ pub fn load(
         let (of_answers, driver, observer) = (meter.clone(), driver.clone(), observer.clone());
         let answered = move |job, at, result| {
             of_answers.borrow_mut().answered(job, at, result);
-            if matches!(arrivals, Arrivals::Closed(_))
+            if matches!(arrivals, RequestArrivals::Closed(_))
                 && let Some(driver) = driver.borrow_mut().as_mut()
             {
                 driver.push(at);
@@ -347,7 +349,7 @@ pub fn load(
             observer.end(Label::from_value(job.label));
             meter.borrow_mut().done();
         };
-        Shared::hearing(script.clone(), Chance::Random, answered, done)?
+        RunState::hearing(script.clone(), Chance::Random, answered, done)?
     };
     *driver.borrow_mut() = Some(Driver {
         shared: Rc::downgrade(&shared),
@@ -361,8 +363,8 @@ pub fn load(
         machines: seed.child("machines").generator(),
     });
     let tasks = match arrivals {
-        Arrivals::Closed(in_flight) => in_flight,
-        Arrivals::Poisson(_) => OPEN_LOOP_TASKS,
+        RequestArrivals::Closed(in_flight) => in_flight,
+        RequestArrivals::Poisson(_) => OPEN_LOOP_TASKS,
     };
     let main = {
         let (shared, meter, driver) = (shared.clone(), meter.clone(), driver.clone());
@@ -378,7 +380,7 @@ pub fn load(
                 let from = fabric.now() + warm_up;
                 match arrivals {
                     // Those that began together would go on from station to station together.
-                    Arrivals::Closed(in_flight) => {
+                    RequestArrivals::Closed(in_flight) => {
                         let began = fabric.now();
                         let half = (warm_up.ps() / 2) as f64;
                         let mut starts: Vec<f64> =
@@ -389,7 +391,7 @@ pub fn load(
                             push();
                         }
                     }
-                    Arrivals::Poisson(rate) => {
+                    RequestArrivals::Poisson(rate) => {
                         let arrive = fabric.clone();
                         let (driver, meter) = (driver.clone(), meter.clone());
                         fabric.spawn_task(Box::pin(async move {
@@ -423,10 +425,10 @@ pub fn load(
         }
     };
     let roles = interpret::roles(&shared, &machines(router), tasks, tasks, main)?;
-    world(router, seed, &observer)?.run(roles).map_err(stopped)?;
+    backend(router, seed, &observer)?.run(roles).map_err(stopped)?;
     if let Some((alternative, failure)) = shared.broken() {
         let alternative = ready[usize::from(alternative)].alternative.name.clone();
-        return Err(RunError::Request { alternative, reason: words(&failure) });
+        return Err(ObserveError::Request { alternative, reason: words(&failure) });
     }
     let meter = meter.borrow();
     let (before, after) = match &meter.seen[..] {
@@ -440,7 +442,9 @@ pub fn load(
         let info = &router.stations()[usage.station.index()];
         utilization.insert(info.name.clone(), usage.mean());
         fullest.extend(usage.fullest().map(|found| (info.name.clone(), found)));
-        if let (Kind::Contexts(_), Some(hold)) = (&info.kind, after.mean_hold(before, usage.station)) {
+        if let (StationKind::InflightSlots(_), Some(hold)) =
+            (&info.kind, after.mean_hold(before, usage.station))
+        {
             holds.insert(info.name.clone(), hold);
         }
     }
@@ -449,7 +453,7 @@ pub fn load(
     let throughput = throughput(router, &meter.seen, &meter.ended, &demand)
         .ok_or_else(|| stopped("the window is too short to count"))?;
     Ok(Loaded {
-        arrived_per_s: matches!(arrivals, Arrivals::Poisson(_))
+        arrived_per_s: matches!(arrivals, RequestArrivals::Poisson(_))
             .then(|| meter.arrived as f64 / window.as_seconds()),
         mean_in_flight: throughput.mean * meter.latencies.mean().unwrap_or(Time::ZERO).as_seconds(),
         throughput,
@@ -508,7 +512,7 @@ fn mean_demand(
 
 /// Chooses what comes next and hands it out.
 struct Driver {
-    shared: std::rc::Weak<Shared>,
+    shared: std::rc::Weak<RunState>,
     observer: Observer,
     /// Requests handed out so far.
     begun: u64,
@@ -554,7 +558,7 @@ impl Meter {
         self.arrived += u64::from(self.is_open());
     }
 
-    fn answered(&mut self, job: Job, at: Time, result: Result<(), Failure>) {
+    fn answered(&mut self, job: Job, at: Time, result: Result<(), RequestFailure>) {
         if !self.is_open() {
             return;
         }

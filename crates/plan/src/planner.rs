@@ -1,15 +1,15 @@
 //! The plan: what each alternative reaches alone, the greedy and the best mix, what binds them,
-//! how sure that is.
+//! and the confidence of that.
 
-use crate::coded;
 use crate::confidence::{self, Basis, Doubt, Influence, Mechanism, Ranged, Rest};
 use crate::design::{Alternative, CacheUse, Design, Objective, Runs};
+use crate::implemented;
 use crate::program::{Compiled, Fold, compile};
 use crate::solve::{self, Part, evaluate, host_seconds, main_router};
 use offpath_capacity::{Binding, CapacityError, Constraint, Solution};
-use offpath_profile::{Library, Request, System};
+use offpath_profile::{Library, System, SystemRequest};
 use offpath_quantity::Quantity;
-use offpath_route::{Kind, Router};
+use offpath_route::{Router, StationKind};
 use offpath_twin::Seed;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -160,7 +160,7 @@ pub struct Plan {
     pub servers: BTreeMap<String, f64>,
 }
 
-/// Why a row is no evidence of a system that something was changed of.
+/// Why a row is not evidence of a system that something was changed of.
 pub(crate) const AS_SHIPPED: &str = "measured the system as it is shipped";
 
 /// Why there is no plan.
@@ -221,7 +221,7 @@ impl Setting {
             Some(mechanism) if concerns(mechanism)? => Some(mechanism),
             _ => None,
         };
-        Ok(self.library.load(&Request {
+        Ok(self.library.load(&SystemRequest {
             device,
             testbed: self.testbed.as_deref().or(design.testbed.as_deref()),
             mode: if own { self.mode.as_deref().or(design.mode.as_deref()) } else { None },
@@ -270,17 +270,20 @@ pub struct Ready {
 
 /// Compiles every alternative of a design on its system.
 pub fn prepare(design: &Design, setting: &Setting) -> Result<Vec<Ready>, miette::Report> {
-    prepare_by(design, setting, &coded::observe)
+    prepare_by(design, setting, &implemented::observe)
 }
 
 /// The same, and finds out which estimates of the design the times of an application's code are made of:
 /// the code is followed once more for each.
 pub fn prepare_named(design: &Design, setting: &Setting) -> Result<Vec<Ready>, miette::Report> {
-    prepare_by(design, setting, &coded::observe_named)
+    prepare_by(design, setting, &implemented::observe_named)
 }
 
-type Follow<'f> =
-    &'f dyn Fn(&Design, &Alternative, &Arc<Router>) -> Result<Option<coded::Observation>, miette::Report>;
+type Follow<'f> = &'f dyn Fn(
+    &Design,
+    &Alternative,
+    &Arc<Router>,
+) -> Result<Option<implemented::Observation>, miette::Report>;
 
 fn prepare_by(design: &Design, setting: &Setting, follow: Follow<'_>) -> Result<Vec<Ready>, miette::Report> {
     let mut routers: BTreeMap<String, Arc<Router>> = BTreeMap::new();
@@ -317,14 +320,14 @@ pub fn make_ready(
     alternative: &Alternative,
     router: Arc<Router>,
 ) -> Result<Ready, miette::Report> {
-    let observed = coded::observe(design, alternative, &router)?;
+    let observed = implemented::observe(design, alternative, &router)?;
     ready_as(design, alternative, observed, router)
 }
 
 fn ready_as(
     design: &Design,
     alternative: &Alternative,
-    observed: Option<coded::Observation>,
+    observed: Option<implemented::Observation>,
     router: Arc<Router>,
 ) -> Result<Ready, miette::Report> {
     let alternative = observed.map_or_else(|| alternative.clone(), |observed| observed.alternative);
@@ -535,7 +538,7 @@ fn reason(constraint: &Constraint, router: &Router, fold: &Fold) -> String {
                 (fold.seconds.get(name).copied().unwrap_or(0.0) * 1e12) as u64,
             );
             match station.kind {
-                Kind::Line => format!("{time} a request"),
+                StationKind::Line => format!("{time} a request"),
                 _ => format!("{time} a request, {} at once", station.servers()),
             }
         }

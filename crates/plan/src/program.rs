@@ -5,8 +5,8 @@ use crate::estimate::Share;
 use miette::NamedSource;
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{
-    Access, Advance, Carrier, Cursor, Kind, LEAST_BURST, MOST_BURSTS, Mark, Operation, Path, Posting, Route,
-    RouteError, Router, Stations, Verb, processor_of,
+    AddressSpread, Advance, Carrier, Cursor, LEAST_BURST, MOST_BURSTS, Mark, Path, PathOperation, Posting,
+    Route, RouteError, Router, StationKind, Stations, Verb, processor_of,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -50,7 +50,7 @@ pub enum Instruction {
 #[derive(Clone, Debug)]
 pub struct Call {
     /// The operation.
-    pub operation: Operation,
+    pub operation: PathOperation,
     /// Its route.
     pub route: Arc<Route>,
     /// How its two sides hear of it.
@@ -170,7 +170,7 @@ pub struct Fold {
     pub requests: BTreeMap<(String, String), f64>,
     /// Unloaded latency in seconds.
     pub latency: f64,
-    /// Unloaded seconds that work in the background takes, which is no part of the latency.
+    /// Unloaded seconds that work in the background takes, which is not part of the latency.
     pub background: f64,
     /// Payload bytes over the network.
     pub network_bytes: f64,
@@ -669,7 +669,7 @@ impl Compiler<'_> {
     /// Refuses what would not fit the memories that it moves between. Every connection that a message may come
     /// in on keeps a buffer for it.
     fn room(&self, call: &Call, span: &Range<usize>) -> Result<(), miette::Report> {
-        let Operation { verb, path, payload, .. } = &call.operation;
+        let PathOperation { verb, path, payload, .. } = &call.operation;
         let part = if verb.is_message() { 1024 } else { 4 };
         for endpoint in [&path.requester, &path.responder] {
             let Ok((_, at)) = self.router.system().endpoint(endpoint) else { continue };
@@ -703,15 +703,15 @@ impl Compiler<'_> {
     ) -> Result<Call, miette::Report> {
         let build = || {
             let path = self.router.path(path)?;
-            let access = object.map_or(Access::UNIFORM, |object| {
+            let access = object.map_or(AddressSpread::UNIFORM, |object| {
                 let object = &self.design.objects[object];
                 // A processor's own loads look through caches, which hold bytes wherever they are.
                 let is_own = verb.row().carriers == [Carrier::Processor];
                 let range = if is_own { object.size } else { reached(object, &path, self.router) };
-                Access { range: Some(range), hottest: object.hottest }
+                AddressSpread { range: Some(range), hottest: object.hottest }
             });
             let posting = if batch > 1 { Posting::Batch(batch) } else { Posting::Single };
-            let operation = Operation::new(verb, path, bytes).posted(posting).accessing(access);
+            let operation = PathOperation::new(verb, path, bytes).posted(posting).accessing(access);
             let route = Arc::new(self.router.route(&operation)?);
             let (channels, to) = (BTreeSet::new(), 1);
             let (awaited, copies_only, background) = (false, false, None);
@@ -1089,7 +1089,9 @@ fn fold_route(route: &Route, router: &Router) -> Fold {
         let station_info = &router.stations()[station.index()];
         // The hottest bank decides what banks carry, so a skewed access counts as that much more.
         let factor = match station_info.kind {
-            Kind::Banks(banks) => demand.banks.get(station).map_or(1.0, |hottest| hottest * banks as f64),
+            StationKind::Banks(banks) => {
+                demand.banks.get(station).map_or(1.0, |hottest| hottest * banks as f64)
+            }
             _ => 1.0,
         };
         *fold.seconds.entry(station_info.name.clone()).or_default() += time.as_seconds() * factor;

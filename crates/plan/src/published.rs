@@ -55,7 +55,7 @@ pub(crate) struct Given<'w> {
 }
 
 impl Given<'_> {
-    /// Why a row is no evidence of it; `None` where it is.
+    /// Why a row is not evidence of it; `None` where it is.
     ///
     /// A row is where it measured the alternative of that name of the design of that name, and both stand in the file
     /// as they are shipped: a design that was copied and changed is another.
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(
             of(&text.replace("a disaggregated", "another")),
             None,
-            "what is said about it is no change"
+            "what is said about it is not a change"
         );
         for (old, new) in [
             ("bucket = \"64 B\"", "bucket = \"256 B\""),

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 
 /// What a figure is: errors of one kind say what to expect of the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Figure {
+pub enum FigureKind {
     /// Requests in a time.
     Throughput,
     /// A time.
@@ -25,12 +25,12 @@ pub enum Figure {
     ThroughputRatio,
 }
 
-impl Figure {
+impl FigureKind {
     fn kind(self) -> &'static str {
         match self {
-            Figure::Throughput => "throughput",
-            Figure::Latency => "latency",
-            Figure::ThroughputRatio => "throughput-ratio",
+            FigureKind::Throughput => "throughput",
+            FigureKind::Latency => "latency",
+            FigureKind::ThroughputRatio => "throughput-ratio",
         }
     }
 }
@@ -70,7 +70,7 @@ pub fn shipped() -> &'static [Error] {
 }
 
 /// The sizes of the log-errors of a kind, sorted, the largest counted once more.
-pub fn sizes(figure: Figure) -> Vec<f64> {
+pub fn sizes(figure: FigureKind) -> Vec<f64> {
     sizes_of(shipped().iter().map(|one| (one.kind == figure.kind(), one.log_error)))
 }
 
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn every_kind_has_errors_and_its_largest_counts_twice() {
-        for figure in [Figure::Throughput, Figure::Latency, Figure::ThroughputRatio] {
+        for figure in [FigureKind::Throughput, FigureKind::Latency, FigureKind::ThroughputRatio] {
             let sizes = sizes(figure);
             assert!(sizes.len() > FEWEST, "{figure:?}: {sizes:?}");
             assert!(sizes.windows(2).all(|pair| pair[0] <= pair[1]));
@@ -212,7 +212,7 @@ mod tests {
     /// Whoever knows less is not told more: a sample that reaches farther gives no narrower interval.
     #[test]
     fn a_wider_sample_gives_no_narrower_interval() {
-        for errors in [sizes(Figure::Throughput), vec![0.3, 0.31, 0.32, 0.32]] {
+        for errors in [sizes(FigureKind::Throughput), vec![0.3, 0.31, 0.32, 0.32]] {
             let reach = |half: f64| {
                 let draw = |draw: i32| ((half * (f64::from(draw) / 127.5 - 1.0)).exp(), FREE);
                 let wide = Widened::new((0..256).map(draw).collect(), &errors);

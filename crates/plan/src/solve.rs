@@ -5,10 +5,10 @@ use crate::design::{Alternative, Design, Objective, Rank};
 use crate::planner::{PlanError, Ready};
 use crate::program::Fold;
 use offpath_capacity::{
-    Activity, Binding, Constraint, Cost, Objective as Aim, Pool, Problem, Solution, Station,
+    Activity, Binding, CapacityStation, Constraint, Cost, MixObjective as Aim, MixProblem, Pool, Solution,
 };
 use offpath_quantity::Time;
-use offpath_route::{Kind, Router};
+use offpath_route::{Router, StationKind};
 use std::collections::BTreeMap;
 
 const HOST_CPU: &str = "host processor share";
@@ -23,11 +23,11 @@ const QUICKER: f64 = 0.05;
 
 /// The stations of one system, and the limit on its host's processors where there is one, as a
 /// capacity problem without activities.
-pub fn stations(router: &Router, host_cpu_share: Option<f64>) -> Problem {
-    let mut problem = Problem::default();
+pub fn stations(router: &Router, host_cpu_share: Option<f64>) -> MixProblem {
+    let mut problem = MixProblem::default();
     for station in router.stations() {
         match &station.kind {
-            Kind::Pool { shared, reserved } => {
+            StationKind::Pool { shared, reserved } => {
                 let rate = |time: &Option<offpath_quantity::Time>| {
                     time.map_or(0.0, |t| station.instances as f64 / t.as_seconds())
                 };
@@ -41,7 +41,7 @@ pub fn stations(router: &Router, host_cpu_share: Option<f64>) -> Problem {
                         .collect(),
                 });
             }
-            _ => problem.stations.push(Station::new(station.name.clone(), station.servers() as f64)),
+            _ => problem.stations.push(CapacityStation::new(station.name.clone(), station.servers() as f64)),
         }
     }
     if let Some(share) = host_cpu_share {
@@ -165,7 +165,7 @@ pub(crate) fn evaluate(
     folds: &[Fold],
     gains: bool,
 ) -> Result<Evaluation, PlanError> {
-    let solve = |problem: &Problem, aim: &Aim| {
+    let solve = |problem: &MixProblem, aim: &Aim| {
         if gains { problem.solve_with_gains(aim) } else { problem.solve(aim) }
     };
     let alone = each_alone(design, parts, folds)?;
@@ -206,7 +206,7 @@ pub(crate) fn evaluate(
     // Alternatives that a criterion does not tell apart are filled fastest first.
     order.sort_by(|&a, &b| key(a).total_cmp(&key(b)).then(alone[b].total.total_cmp(&alone[a].total)));
     let order: Vec<String> = order.into_iter().map(|i| parts[i].alternative.name.clone()).collect();
-    let fill = |problem: &Problem| {
+    let fill = |problem: &MixProblem| {
         let known = |name: &&String| problem.activities.iter().any(|one| one.name == **name);
         Ok(solve(problem, &Aim::Greedy(order.iter().filter(known).cloned().collect()))?)
     };
@@ -286,9 +286,9 @@ pub(crate) fn nothing(design: &Design, parts: &[Part<'_>], folds: &[Fold], among
 /// A solution that takes no alternative for next to nothing: one whose removal costs less than a hundredth is
 /// removed, since nobody would build it for that, and its rarest request would decide how well the mix is known.
 fn without_slivers(
-    problem: &Problem,
+    problem: &MixProblem,
     is_as_good: impl Fn(&Solution, &Solution) -> bool,
-    solve: impl Fn(&Problem) -> Result<Solution, PlanError>,
+    solve: impl Fn(&MixProblem) -> Result<Solution, PlanError>,
 ) -> Result<Solution, PlanError> {
     const SLIVER: f64 = 0.02;
     let full = solve(problem)?;
@@ -315,7 +315,7 @@ fn without_slivers(
 }
 
 /// The best mix of a problem's activities for the design's objective.
-fn best(design: &Design, problem: &Problem, gains: bool) -> Result<Solution, PlanError> {
+fn best(design: &Design, problem: &MixProblem, gains: bool) -> Result<Solution, PlanError> {
     let solve = |aim: &Aim| if gains { problem.solve_with_gains(aim) } else { problem.solve(aim) };
     Ok(match design.objective {
         Objective::MostThroughput => {
@@ -336,7 +336,7 @@ fn best(design: &Design, problem: &Problem, gains: bool) -> Result<Solution, Pla
 
 /// Of several mixes with the greatest throughput, the one with the least mean unloaded latency. What is observed on
 /// the twin never ties to the last digit: a mix that is worse by a thousandth and quicker by a twentieth is as good.
-fn quickest(problem: &Problem, most: Solution, gains: bool) -> Result<Solution, PlanError> {
+fn quickest(problem: &MixProblem, most: Solution, gains: bool) -> Result<Solution, PlanError> {
     // At least a millionth below the greatest load, so that rounding cannot make it infeasible.
     let below = if most.unique { AS_GOOD } else { 1e-6 };
     let aim = Aim::LeastCost { cost: Cost::Resource(LATENCY.to_string()), load: most.total * (1.0 - below) };
@@ -367,7 +367,7 @@ fn priced(mut taken: Solution, other: &Solution) -> Solution {
 
 /// One alternative of a mix alone, where it carries as much as the mix does and is as quick: nobody would build two
 /// things for what one does.
-fn simplest(problem: &Problem, mix: Solution, gains: bool) -> Result<Solution, PlanError> {
+fn simplest(problem: &MixProblem, mix: Solution, gains: bool) -> Result<Solution, PlanError> {
     let taken = composition(&mix);
     if taken.len() < 2 {
         return Ok(mix);
@@ -384,7 +384,7 @@ fn simplest(problem: &Problem, mix: Solution, gains: bool) -> Result<Solution, P
 }
 
 /// Mean unloaded latency of a mix, in seconds.
-fn latency_of(problem: &Problem, solution: &Solution) -> f64 {
+fn latency_of(problem: &MixProblem, solution: &Solution) -> f64 {
     let of = |name: &str| problem.activities.iter().find(|one| one.name == name);
     let each = solution.shares.iter().filter_map(|(name, share)| Some(share * of(name)?.resources[LATENCY]));
     each.sum()
@@ -392,7 +392,7 @@ fn latency_of(problem: &Problem, solution: &Solution) -> f64 {
 
 /// Of several mixes that take as little of the host's processors at a load, the one with the least mean
 /// unloaded latency.
-fn quickest_of_least(problem: &Problem, least: Solution, load: f64) -> Result<Solution, PlanError> {
+fn quickest_of_least(problem: &MixProblem, least: Solution, load: f64) -> Result<Solution, PlanError> {
     let of = |name: &str| problem.activities.iter().find(|one| one.name == name);
     let seconds = least.shares.iter().filter_map(|(name, share)| Some(share * of(name)?.resources[HOST_CPU]));
     // A millionth more, so that rounding cannot make it infeasible.
@@ -402,7 +402,7 @@ fn quickest_of_least(problem: &Problem, least: Solution, load: f64) -> Result<So
     *limit = limit.min(spent);
     match problem.solve(&Aim::LeastCost { cost: Cost::Resource(LATENCY.to_string()), load }) {
         Ok(chosen) => {
-            // The limit on the host's time that was put in is no bound of the design's.
+            // The limit on the host's time that was put in is not a bound of the design's.
             let full =
                 |bound: &Binding| chosen.utilization.get(&bound.constraint).is_some_and(|used| *used > 0.999);
             let binding = least.binding.into_iter().filter(full).collect();

@@ -5,18 +5,18 @@
 //! again. So a mechanism that is printed at a rate has that rate when it is planned by itself, and a change
 //! that changes nothing changes no digit.
 
-use crate::advice::{self, Advised, Bench, Depth};
+use crate::advice::{self, Advised, Depth, TrialBench};
 use crate::check::{
-    self, Checked, Chosen, Gap, Point, Settled, demands, plan_and_check, settle, settle_alone,
+    self, CheckedPlan, Chosen, Gap, LoadPoint, Settled, demands, plan_and_check, settle, settle_alone,
 };
-use crate::coded::{self, Agreement};
 use crate::confidence::{Influence, Mechanism, Origin};
 use crate::design::{Changes, Design, Objective};
 use crate::factor::{Base, Factor};
+use crate::implemented::{self, Agreement};
 use crate::planner::{AS_SHIPPED, Plan, PlanError, Ready, Setting, prepare, prepare_named};
 use crate::side_by_side::side_by_side;
 use crate::solve::{self, Part, evaluate, mean_of};
-use offpath_profile::{Provenance, Scale, System};
+use offpath_profile::{Provenance, ScaledNumber, System};
 use offpath_quantity::Quantity;
 use offpath_twin::{Interval, Seed};
 use std::collections::{BTreeMap, BTreeSet};
@@ -170,7 +170,7 @@ pub struct Study {
     /// How every number of the systems that it runs on is known, by file and key.
     pub known: BTreeMap<(String, String), Provenance>,
     /// The plan, cross-checked.
-    pub checked: Checked,
+    pub checked: CheckedPlan,
     /// What overlays and settings changed, where there are any.
     pub changed: Option<Changed>,
     /// The plan under each open mechanism.
@@ -180,7 +180,7 @@ pub struct Study {
     /// Throughput with few clients, by alternative and named mix.
     pub clients: Vec<(String, Vec<Interval>)>,
     /// Latency over load, where it was asked for.
-    pub curve: Vec<Point>,
+    pub curve: Vec<LoadPoint>,
     /// How far step lists are from the code that was planned, where code was.
     pub code: Option<Agreement>,
     /// Changes of the design that gain.
@@ -213,7 +213,7 @@ impl Study {
         let plain = Setting { overlays: vec![], settings: vec![], ..ask.setting.clone() };
         let changes = !ask.setting.overlays.is_empty() || !ask.setting.settings.is_empty();
         let variants: Vec<&(String, String)> = system
-            .rivals
+            .variants
             .iter()
             .filter(|(name, _)| {
                 !ask.setting.overlays.contains(name) && leaves_settings(&design, ask, &system, name)
@@ -278,9 +278,9 @@ impl Study {
             true => check::curve(&design, &ready, &checked.plan, ask.seed)?,
             false => Vec::new(),
         };
-        let code = coded::agreement(&design, &ready, &checked.plan)?;
+        let code = implemented::agreement(&design, &ready, &checked.plan)?;
         let directory = ask.file.parent().unwrap_or(Path::new("."));
-        let bench = Bench::new(&design.source.0, directory, ask.changes, ask.setting, ask.seed);
+        let bench = TrialBench::new(&design.source.0, directory, ask.changes, ask.setting, ask.seed);
         let advised = advice::advise_on(&bench, &design.source.1, Depth::Promising, Some(&checked.settled))?;
         let mut notes = short_of_machines(&ready);
         notes.extend(unmeasured(&ready));
@@ -354,7 +354,7 @@ fn leaves_settings(design: &Design, ask: &Ask<'_>, system: &System, variant: &st
     let set = system.numbers.iter().filter(|(_, number)| number.provenance == Provenance::Set);
     let value = |of: &System, name: &str| of.numbers.get(name).map(|number| number.value);
     // What is multiplied by 0 keeps nothing of what was set.
-    let takes = |scale: &Scale| scale.of != scale.name || scale.times == 0.0;
+    let takes = |scale: &ScaledNumber| scale.of != scale.name || scale.times == 0.0;
     let taken = |name: &str| other.scales.iter().any(|scale| scale.name == name && takes(scale));
     set.into_iter().all(|(name, number)| value(&other, name) == Some(number.value) && !taken(name))
 }
@@ -423,7 +423,7 @@ fn solved(design: &Design, ready: &[Ready], settled: &Settled) -> Result<Solved,
 }
 
 /// Of the numbers that move the mix most, those whose ends are looked into however little that is.
-const TOLD: usize = 2;
+const PLANNED_AGAIN: usize = 2;
 
 /// Of the others, by how much one moves the mix to be looked into, and how many are.
 const MOVES: f64 = 0.02;
@@ -437,7 +437,7 @@ const COUNTED_AT_ENDS: f64 = 4_000.0;
 fn plan_ends(
     design: &Design,
     ready: &[Ready],
-    checked: &mut Checked,
+    checked: &mut CheckedPlan,
     seed: Seed,
 ) -> Result<(), miette::Report> {
     let base = Base::new(design, ready, &checked.settled.folds);
@@ -448,7 +448,8 @@ fn plan_ends(
     let by = |end: Option<f64>| end.map_or(f64::INFINITY, |worth| (worth / worth_as_it_is).ln().abs());
     let moves = |one: &Influence| by(one.at_low).max(by(one.at_high)) >= MOVES;
     let turning = influences.iter().enumerate().filter(|(_, one)| moves(one)).take(LOOKED_INTO);
-    let told: BTreeSet<usize> = (0..TOLD.min(influences.len())).chain(turning.map(|(at, _)| at)).collect();
+    let told: BTreeSet<usize> =
+        (0..PLANNED_AGAIN.min(influences.len())).chain(turning.map(|(at, _)| at)).collect();
     let ends: Vec<(usize, &Factor, Quantity)> = told
         .iter()
         .flat_map(|&at| {

@@ -6,7 +6,7 @@
 mod common;
 
 use common::*;
-use offpath_plan::advice::{Advised, Bench, Depth, RULES, SEEDS, Scope, advise};
+use offpath_plan::advice::{Advised, Depth, RULES, SEEDS, Scope, TrialBench, advise};
 use offpath_plan::check::{Chosen, settle};
 use offpath_plan::confidence::guessed;
 use offpath_plan::{Basis, Changes, Design, Setting};
@@ -25,7 +25,7 @@ fn library() -> Setting {
 
 fn advised(text: &str, depth: Depth) -> Advised {
     let (changes, setting, directory) = (Changes::default(), library(), designs());
-    let bench = Bench::new("design.toml", &directory, &changes, &setting, Seed::new(1));
+    let bench = TrialBench::new("design.toml", &directory, &changes, &setting, Seed::new(1));
     advise(&bench, text, depth).unwrap_or_else(|error| panic!("{error:?}\n{text}"))
 }
 
@@ -53,7 +53,7 @@ entry = "64 B"
 name = "a"
 "#;
 
-/// Two ways of the small store, in an order that gives the contexts to the first.
+/// Two ways of the small store, in an order that gives the in-flight slots to the first.
 fn two_ways() -> String {
     let text = small("kv-batching.toml");
     let cut = text.find("[[alternative]]\nname = \"A5-batch\"").expect("the last alternative");
@@ -207,7 +207,7 @@ fn three_mistakes_are_three_advices() {
             ("segment-large-reads", &operation("scan")),
         ]
     );
-    // The published ratios: W117/W118 and W115/W116 for banks, W127 and the assumed rate for the regime.
+    // The published ratios: W117/W118 and W115/W116 for banks, W127 and the assumed rate for the limit.
     near("updates", 1.0 + advised.advice[1].gain.share.mean, 77.9 / 22.7, 0.03);
     near("scans", 1.0 + advised.advice[2].gain.share.mean, 191.0 / 92.1, 0.03);
     let comments = |text: &str| text.matches('#').count();
@@ -341,7 +341,7 @@ fn gains_are_measured_on_what_the_plan_was_confirmed_by() {
     ];
     let (changes, setting, directory) = (Changes::default(), library(), designs());
     for text in texts {
-        let bench = Bench::new("design.toml", &directory, &changes, &setting, Seed::new(1));
+        let bench = TrialBench::new("design.toml", &directory, &changes, &setting, Seed::new(1));
         let (case, ready) = bench.case(&text, None).expect("the design is in order");
         let settled = settle(&case.design, &ready, Chosen::Held(&case.shares), Seed::new(1));
         let settled = settled.expect("the twin runs it");
@@ -362,7 +362,7 @@ fn a_remedy_beyond_what_the_twin_holds_is_not_measured() {
     assert!(advised.unconfirmed.is_none(), "{:?}", advised.unconfirmed);
     let reasons: Vec<&String> = advised.silent.iter().flat_map(|silence| &silence.reasons).collect();
     assert!(
-        reasons.iter().any(|reason| reason.contains("requests under way, and the twin runs 4096")),
+        reasons.iter().any(|reason| reason.contains("requests in flight, and the twin runs 4096")),
         "{reasons:#?}"
     );
 }
@@ -397,15 +397,15 @@ fn a_gain_is_told_under_each_open_mechanism() {
         let setting = setting(overlays, &[]);
         let directory = designs();
         let changes = Changes::default();
-        let bench = Bench::new("design.toml", &directory, &changes, &setting, Seed::new(1));
+        let bench = TrialBench::new("design.toml", &directory, &changes, &setting, Seed::new(1));
         let found = advise(&bench, &text, Depth::Every).expect("it is checked").advice;
         let [one] = &found[..] else { panic!("{found:?}") };
-        (one.gain.share.mean, one.with_rivals.clone())
+        (one.gain.share.mean, one.with_variants.clone())
     };
     let (base, told) = gain(&[]);
     let (pool, nothing) = gain(&["one-pool"]);
-    let [(rival, Some(there))] = &told[..] else { panic!("{told:?}") };
-    assert_eq!((rival.as_str(), nothing), ("one-pool", vec![]));
+    let [(variant, Some(there))] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((variant.as_str(), nothing), ("one-pool", vec![]));
     assert!((there - pool).abs() < 0.03 && base > pool + 0.2, "{base}, {there} told, {pool} measured");
 }
 
@@ -436,7 +436,7 @@ fn what_other_cores_take_is_an_estimate_with_an_interval() {
         let changed = found.text;
         let plan = planned(&parse(&changed, &Changes::default()), &[], &[]);
         let added = alone(&plan, "a on soc");
-        // What the remedy guesses is no estimate of the design's author.
+        // What the remedy guesses is not an estimate of the design's author.
         assert!(changed.contains("provenance = \"assumed\""), "{changed}");
         assert!(guessed(&added.rests_on) > 0.1 && added.basis > Basis::Predicted, "{:?}", added.rests_on);
         let (low, high) = added.rate.range_80;

@@ -147,7 +147,7 @@ fn large_payloads_run_or_are_refused() {
     assert!(refused.to_string().contains("above 96 MiB") && refused.labels().is_some(), "{refused}");
 }
 
-/// While long requests are under way short ones end, and those that have ended ask for less than all that
+/// While long requests are in flight short ones end, and those that have ended ask for less than all that
 /// began: what is carried is told from all of them.
 #[test]
 fn long_requests_that_have_not_ended_are_asked_for_too() {
@@ -163,7 +163,7 @@ fn long_requests_that_have_not_ended_are_asked_for_too() {
     }
 }
 
-/// Where the twin cannot have as many requests under way as a load takes, their latency is that of its own bound.
+/// Where the twin cannot have as many requests in flight as a load takes, their latency is that of its own bound.
 #[test]
 fn a_curve_ends_where_the_twin_runs_out_of_requests() {
     let steps = "{ read = \"client-soc\", bytes = \"64 B\" }, { wait = \"100 us\" }";
@@ -171,10 +171,10 @@ fn a_curve_ends_where_the_twin_runs_out_of_requests() {
     let ready = made_ready(&design);
     let found = settled(&design, &ready, 1);
     let why = found.gap.and_then(|gap| gap.blind).expect("it is said");
-    assert!(why.contains("requests under way, and the twin runs 4096"), "{why}");
+    assert!(why.contains("requests in flight, and the twin runs 4096"), "{why}");
     let plan = offpath_plan::plan(&design, &ready, &found.folds, &[], Seed::new(1)).expect("it is planned");
     let points = offpath_plan::check::curve(&design, &ready, &plan, Seed::new(1)).expect("the twin runs it");
-    // A tenth of 142 M/s for 102 us is 1450 under way; a quarter is more than 2048.
+    // A tenth of 142 M/s for 102 us is 1450 in flight; a quarter is more than 2048.
     assert_eq!(points.len(), 1, "{points:?}");
 }
 
@@ -198,7 +198,7 @@ fn what_is_rare_does_not_make_the_twin_run_fewer() {
     assert!(found.gap.as_ref().is_none_or(|gap| gap.blind.is_none()), "{:?}", found.gap);
 }
 
-/// Arrivals at random are more or fewer than their rate says: that is no difference between twin and plan, whatever the
+/// Arrivals at random are more or fewer than their rate says: that is not a difference between twin and plan, whatever the
 /// seed.
 #[test]
 fn chance_arrivals_are_no_difference() {
@@ -270,7 +270,7 @@ fn a_mix_that_no_twin_confirms_is_not_run_for_long() {
     let design = design(MOST, &[("a", steps)]);
     let settled = settled(&design, &made_ready(&design), 1);
     let gap = settled.gap.as_ref().expect("it is not confirmed");
-    assert!(gap.blind.as_ref().is_some_and(|why| why.contains("requests under way")), "{gap:?}");
+    assert!(gap.blind.as_ref().is_some_and(|why| why.contains("requests in flight")), "{gap:?}");
     assert_eq!((settled.rounds, settled.rate), (1, settled.first_rate));
     let counted = settled.loaded.window.as_seconds() * settled.rate;
     assert!(counted < 1_000.0, "{counted} requests are counted of a run that nothing is read of");

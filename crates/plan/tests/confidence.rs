@@ -6,9 +6,9 @@ use common::*;
 use offpath_plan::confidence::{Origin, Ranged, guessed};
 use offpath_plan::known::known;
 use offpath_plan::{Basis, Changes, Design, Plan, Setting, plan, prepare, prepare_named};
-use offpath_profile::{Category, Library, Number, Provenance, Request};
+use offpath_profile::{Category, Library, Number, Provenance, SystemRequest};
 use offpath_quantity::{Bytes, Quantity};
-use offpath_route::{Operation, Router, Verb};
+use offpath_route::{PathOperation, Router, Verb};
 use offpath_twin::Seed;
 use std::path::Path;
 
@@ -160,7 +160,8 @@ fn rates_at(guessed: &Library, key: &str, end: fn(&Number) -> Option<Quantity>) 
         mode: None,
         mechanism: None,
     };
-    let system = guessed.load(&Request { device: "invented", ..Request::default() }).expect("in order");
+    let system =
+        guessed.load(&SystemRequest { device: "invented", ..SystemRequest::default() }).expect("in order");
     let of_key =
         system.numbers.iter().filter(|(_, number)| number.key == key && number.file.contains("invented"));
     let settings = of_key.filter_map(|(name, number)| Some(format!("{name}={}", end(number)?)));
@@ -173,7 +174,8 @@ fn rates_at(guessed: &Library, key: &str, end: fn(&Number) -> Option<Quantity>) 
 #[test]
 fn one_guess_lowers_exactly_what_it_moves() {
     let library = card(&|_| Provenance::Datasheet);
-    let system = library.load(&Request { device: "invented", ..Request::default() }).expect("in order");
+    let system =
+        library.load(&SystemRequest { device: "invented", ..SystemRequest::default() }).expect("in order");
     let own: Vec<String> = system
         .numbers
         .values()
@@ -274,12 +276,14 @@ fn guesses_that_claim_to_be_exact_raise_no_basis() {
     assert_ne!(text, shipped);
     let mut library = Library::builtin();
     let bases = |library: &Library| {
-        let system = library.load(&Request { device: "bluefield2", ..Request::default() }).expect("in order");
+        let system = library
+            .load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() })
+            .expect("in order");
         let router = Router::new(&system).expect("it has routes");
-        let operations: Vec<Operation> = ["client-soc", "host-soc", "soc-host"]
+        let operations: Vec<PathOperation> = ["client-soc", "host-soc", "soc-host"]
             .iter()
             .flat_map(|path| [Verb::Read, Verb::Write].map(|verb| (*path, verb)))
-            .map(|(path, verb)| Operation::new(verb, path.parse().expect("a path"), Bytes::new(4096)))
+            .map(|(path, verb)| PathOperation::new(verb, path.parse().expect("a path"), Bytes::new(4096)))
             .collect();
         let known = known(&router, &operations, Seed::new(1)).expect("they are known");
         known.iter().flat_map(|one| [one.latency_basis, one.rate_basis]).collect::<Vec<Basis>>()
@@ -380,7 +384,7 @@ fn the_load_that_is_asked_for_does_not_choose_the_draws_of_alternatives() {
 }
 
 /// How often something happens is guessed as how long it takes is, whether or not it is planned at other values
-/// besides. A share of nothing or of all is no guess.
+/// besides. A share of nothing or of all is not a guess.
 #[test]
 fn a_guessed_share_is_called_the_users_estimate() {
     let of = |head: &str, alternative: &str| {
@@ -446,7 +450,7 @@ fn no_flag_keeps_evidence_of_another_system() {
     };
     let none = Changes::default;
     assert!(of(none(), &[], &[], None), "as it is shipped");
-    assert!(of(none(), &[], &["nic.contexts=142"], Some("separated-host")), "to what is there already");
+    assert!(of(none(), &[], &["nic.inflight_slots=142"], Some("separated-host")), "to what is there already");
     assert!(!of(none(), &[], &["network.mtu=256B"], None));
     assert!(!of(none(), &["ideal-links"], &[], None));
     assert!(!of(none(), &[], &[], Some("embedded-cpu")));
@@ -522,7 +526,7 @@ fn a_setting_of_the_card_leaves_the_plain_nic_as_it_is() {
     assert!(behind < 0.5 * rnic && too < 0.5 * card, "{behind} {too}");
 }
 
-/// A row that measured something else is no evidence of an alternative that names it, and its author hears so.
+/// A row that measured something else is not evidence of an alternative that names it, and its author hears so.
 #[test]
 fn a_row_of_something_else_fixes_nothing() {
     let text = |rows: &str| {
@@ -568,7 +572,7 @@ fn what_is_the_same_twice_is_the_best_in_every_draw() {
     assert_eq!((sure.best_in, &sure.best_sets), (1.0, &vec![(named, 1.0)]));
 }
 
-/// Contexts that are reserved for an endpoint which does nothing lend the others nothing: a processor more on the
+/// In-flight slots that are reserved for an endpoint which does nothing lend the others nothing: a processor more on the
 /// card makes no traffic faster that never touches it.
 #[test]
 fn an_idle_endpoint_lends_nothing() {
@@ -602,7 +606,7 @@ fn an_idle_endpoint_lends_nothing() {
 const TWO_WAYS: &str = "[design]\nname = \"two ways\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
                         rank_by = \"throughput\"\n";
 
-/// A set that holds the winner is no winner: where one alternative alone is the best, the recommended two are not.
+/// A set that holds the winner is not a winner: where one alternative alone is the best, the recommended two are not.
 #[test]
 fn who_is_not_taken_does_not_share_the_win() {
     let text = format!(

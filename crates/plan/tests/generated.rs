@@ -16,8 +16,8 @@ use offpath_plan::program::Instruction;
 use offpath_plan::solve::{activity, stations};
 use offpath_plan::study::{Ask, Study};
 use offpath_plan::{Changes, Design, Fold, Ranged, Ready};
-use offpath_profile::{Library, Request};
-use offpath_route::{Kind, Path, Router, Verb};
+use offpath_profile::{Library, SystemRequest};
+use offpath_route::{Path, Router, StationKind, Verb};
 use offpath_twin::{Interval, Seed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -176,7 +176,7 @@ impl Writer<'_> {
         // Home by the shortest way.
         while at != initiator {
             steps.push(self.local(&at, 0));
-            let Some(path) = self.way(&at, initiator) else { break };
+            let Some(path) = self.route_of(&at, initiator) else { break };
             steps.push(self.message(&path, true));
             answered_at.clone_from(&at);
             at = path.responder;
@@ -202,7 +202,7 @@ impl Writer<'_> {
     }
 
     /// The next path on the shortest way between two endpoints.
-    fn way(&self, from: &str, to: &str) -> Option<Path> {
+    fn route_of(&self, from: &str, to: &str) -> Option<Path> {
         let mut seen = BTreeSet::from([to.to_string()]);
         let mut ring = vec![to.to_string()];
         while !ring.is_empty() {
@@ -306,7 +306,7 @@ fn differs(ready: &Ready, seen: &Fold) -> Option<String> {
         let seen = seen.seconds.get(station).copied().unwrap_or(0.0);
         let kind = router.station(station).map(|id| router.kind(id));
         // Slots wait for what a request does at the same time, and are held again as under load.
-        let is_held = matches!(kind, Some(Kind::Contexts(_)));
+        let is_held = matches!(kind, Some(StationKind::InflightSlots(_)));
         let more = seen - added - 2.0 * polls.get(station).copied().unwrap_or(0.0);
         let less = added - seen;
         (!is_held && less.max(more) > SAMPLED * added + 1e-15)
@@ -315,7 +315,7 @@ fn differs(ready: &Ready, seen: &Fold) -> Option<String> {
 }
 
 /// What becomes of a design by itself, and of one in three at part of what it carries.
-fn judge(text: &str, router: &Arc<Router>, seed: u64) -> Outcome {
+fn assess(text: &str, router: &Arc<Router>, seed: u64) -> Outcome {
     let alone = judge_goal(text, router, &Changes::default());
     let goal = ["least-host-cpu", "lowest-p99"][(seed / 3 % 2) as usize];
     match &alone {
@@ -358,7 +358,8 @@ fn judge_goal(text: &str, router: &Arc<Router>, changes: &Changes) -> Outcome {
         return Outcome::Wrong(format!("{} requests failed", settled.loaded.failed));
     }
     let binding = binding(&ready[0], &settled.folds[0]);
-    let slots = router.station(&binding).is_some_and(|id| matches!(router.kind(id), Kind::Contexts(_)));
+    let slots =
+        router.station(&binding).is_some_and(|id| matches!(router.kind(id), StationKind::InflightSlots(_)));
     let allowed = if slots { 0.05 } else { 0.02 };
     let Interval { mean, low, high, .. } = settled.loaded.throughput;
     // A goal at a load is held to that load.
@@ -407,16 +408,16 @@ fn judged(seed: u64) -> (String, Outcome) {
     let router = Arc::new(Router::new(&system).expect("a generated system has routes"));
     let mut draw = Draw::of(Seed::new(seed).child("design"));
     let text = design(&mut draw, &router);
-    let outcome = judge(&text, &router, seed);
+    let outcome = assess(&text, &router, seed);
     (text, outcome)
 }
 
 /// Two ways of serving that nobody wrote, on the shipped card, with all that `plan` says of a design.
 fn studied(seed: u64, router: &Router) -> Result<(), String> {
-    let way = |name: &str| design(&mut Draw::of(Seed::new(seed).child(name)), router);
-    let second = way("b");
+    let route_of = |name: &str| design(&mut Draw::of(Seed::new(seed).child(name)), router);
+    let second = route_of("b");
     let (_, second) = second.split_once("name = \"a\"\n").expect("a design has an alternative");
-    let text = format!("{}\n[[alternative]]\nname = \"b\"\n{second}", way("a"));
+    let text = format!("{}\n[[alternative]]\nname = \"b\"\n{second}", route_of("a"));
     let text = text.replace("device = \"generated\"", "device = \"bluefield2\"");
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("design.toml");
@@ -462,7 +463,7 @@ fn studied(seed: u64, router: &Router) -> Result<(), String> {
 #[test]
 fn generated_mixes_are_studied() {
     let (first, count) = drawn();
-    let system = Library::builtin().load(&Request { device: "bluefield2", ..Request::default() });
+    let system = Library::builtin().load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() });
     let router = Router::new(&system.expect("it is shipped")).expect("it has routes");
     for seed in first..first + count.div_ceil(5) {
         let studied = std::panic::catch_unwind(|| studied(seed, &router));

@@ -17,8 +17,8 @@ fn may_use() -> BTreeMap<&'static str, Vec<&'static str>> {
     rows.collect()
 }
 
-/// What tests alone may use beside: applications never know their world, but their tests run in one, and so do
-/// those of a world that runs them.
+/// What tests alone may use beside: applications never know their backend, but their tests run in one, and so do
+/// those of a backend that runs them.
 const TESTS_MAY_USE: &[(&str, &[&str])] =
     &[("apps", &["profile", "route", "twin"]), ("verbs", &["apps", "workload"])];
 
@@ -150,7 +150,7 @@ fn crates_use_only_what_lies_below_them() {
         }
         for key in ["dependencies", "build-dependencies", "dev-dependencies"] {
             for used in ours(&manifest, key) {
-                // A world's own test runs the common body of tests.
+                // A backend's own test runs the common body of tests.
                 let in_tests =
                     TESTS_MAY_USE.iter().any(|(by, all)| *by == folder && all.contains(&used.as_str()));
                 let testing = key == "dev-dependencies" && (used == "conformance" || in_tests);
@@ -197,7 +197,7 @@ fn only_code_lines_are_looked_at() {
     assert_eq!(code("#[cfg(test)]\nmod tests;\nfn c() {}\n"), [(3, "fn c() {}")]);
 }
 
-/// An example in a message is no knowledge of a device; nothing else is excused.
+/// An example in a message is not knowledge of a device; nothing else is excused.
 const EXAMPLES: &[(&str, &str)] = &[("crates/route/src/path.rs", "as in `client-soc` or `soc-host-dma`")];
 
 #[test]

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{alone, folds};
-use offpath_plan::observe::{Arrivals, load};
+use offpath_plan::observe::{RequestArrivals, load};
 use offpath_plan::{Changes, Design, Setting, plan, prepare};
 use offpath_profile::{Category, Library};
 use offpath_quantity::Time;
@@ -78,7 +78,8 @@ fn a_card_of_text_alone_is_planned_and_cross_checked() {
         .filter_map(|(name, share)| Some((ready.iter().find(|one| one.alternative.name == *name)?, *share)))
         .unzip();
     let (warm_up, window) = (Time::from_us(60), Time::from_us(150));
-    let loaded = load(&own, &shares, Arrivals::Closed(1024), warm_up, window, Seed::new(1)).expect("it runs");
+    let loaded =
+        load(&own, &shares, RequestArrivals::Closed(1024), warm_up, window, Seed::new(1)).expect("it runs");
     let share = loaded.throughput.mean / plan.optimal.rate.value;
     assert!((0.9..=1.005).contains(&share), "{share} of the plan");
     assert_eq!(loaded.failed, 0);

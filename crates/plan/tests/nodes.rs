@@ -7,9 +7,9 @@ use offpath_plan::check::{Chosen, settle_counting};
 use offpath_plan::confidence::Basis;
 use offpath_plan::study::{Ask, Study};
 use offpath_plan::{Changes, Design, prepare};
-use offpath_profile::{Library, Request};
+use offpath_profile::{Library, SystemRequest};
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{Access, Operation, Router, Verb};
+use offpath_route::{AddressSpread, PathOperation, Router, Verb};
 use offpath_twin::Seed;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ const CARD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../profile/tests/data/e
 
 fn router(settings: &[&str]) -> Router {
     let settings = settings.iter().map(ToString::to_string).collect();
-    let request = Request { device: CARD, settings, ..Request::default() };
+    let request = SystemRequest { device: CARD, settings, ..SystemRequest::default() };
     Router::new(&Library::builtin().load(&request).expect("the card is in order")).expect("it has routes")
 }
 
 fn latency(router: &Router, verb: Verb, path: &str, bytes: u64, range: Option<u64>) -> Time {
-    let access = Access { range: range.map(Bytes::new), ..Access::UNIFORM };
+    let access = AddressSpread { range: range.map(Bytes::new), ..AddressSpread::UNIFORM };
     let path = router.path(path).expect("the path is there");
-    let operation = Operation::new(verb, path, Bytes::new(bytes)).accessing(access);
+    let operation = PathOperation::new(verb, path, Bytes::new(bytes)).accessing(access);
     router.route(&operation).expect("it has a route").latency(router)
 }
 
@@ -43,7 +43,7 @@ fn a_design_over_every_kind_of_component_plans_and_says_what_binds() {
     let study = Study::of(&ask).expect("the design has a plan");
     let plan = &study.checked.plan;
     let bound = |name: &str| alone(plan, name).binding.clone();
-    assert_eq!(bound("one-sided"), "nic.contexts");
+    assert_eq!(bound("one-sided"), "nic.inflight_slots");
     assert_eq!(bound("dpa"), "dpa_to_arm.bytes", "256 B over 100 Gbit/s");
     assert_eq!(bound("near"), "dpa_memory.memory", "256 B over 200 Gbit/s, not the host's memory");
     assert_eq!(bound("stored"), "ssd.requests", "a request a microsecond");
@@ -110,7 +110,7 @@ fn engines_store_transform_and_copy_within_one_memory() {
     assert!(within < across, "{within} {across}");
     // The accelerator gives a quarter of what it takes: it writes a quarter of the bytes.
     let demand = |bytes: u64, station: &str| {
-        let operation = Operation::new(
+        let operation = PathOperation::new(
             Verb::Transform,
             router.path("arm-regex").expect("it is there"),
             Bytes::new(bytes),
@@ -126,7 +126,7 @@ fn what_cannot_be_is_refused_with_the_reason() {
     let router = Arc::new(router(&[]));
     let refused = |verb: Verb, path: &str| {
         let path = router.path(path);
-        let routed = path.and_then(|path| router.route(&Operation::new(verb, path, Bytes::new(64))));
+        let routed = path.and_then(|path| router.route(&PathOperation::new(verb, path, Bytes::new(64))));
         routed.expect_err("there is no such route").to_string()
     };
     for (verb, path, says) in [
@@ -160,7 +160,7 @@ fn a_payload_lies_in_another_memory_than_its_processors() {
     let demand = |path: &str| {
         let path = router.path(path).expect("the path is there");
         let route =
-            router.route(&Operation::new(Verb::Write, path, Bytes::new(4096))).expect("it has a route");
+            router.route(&PathOperation::new(Verb::Write, path, Bytes::new(4096))).expect("it has a route");
         route.demand(&router)
     };
     let at = |path: &str, station: &str| {

@@ -5,7 +5,7 @@
 mod common;
 
 use common::*;
-use offpath_plan::observe::{Arrivals, Loaded, load, observe};
+use offpath_plan::observe::{Loaded, RequestArrivals, load, observe};
 use offpath_plan::{Changes, Design, Plan, Ready, plan, prepare};
 use offpath_quantity::Time;
 use offpath_twin::Seed;
@@ -58,7 +58,7 @@ impl Shape {
         let in_flight = (self.rate() * (fold.latency + fold.background) * 6.0).clamp(64.0, 2048.0);
         let span = |requests: f64| Time::from_ps((requests / self.rate() * 1e12) as u64);
         let (warm_up, window) = (span(in_flight * 4.0), span(12_000.0));
-        let arrivals = Arrivals::Closed(in_flight as u32);
+        let arrivals = RequestArrivals::Closed(in_flight as u32);
         load(&[&self.ready[0]], &[1.0], arrivals, warm_up, window, Seed::new(5)).expect("the twin runs it")
     }
 
@@ -195,7 +195,7 @@ fn a_request_is_over_with_its_last_part() {
         "{:?}",
         beside.throughput
     );
-    near("requests under way", beside.mean_in_flight, alone.mean_in_flight, 0.2);
+    near("requests in flight", beside.mean_in_flight, alone.mean_in_flight, 0.2);
 }
 
 #[test]

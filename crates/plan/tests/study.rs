@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use offpath_plan::advice::{Bench, Depth, advise};
+use offpath_plan::advice::{Depth, TrialBench, advise};
 use offpath_plan::check::{Chosen, few_clients, settle};
 use offpath_plan::study::{Ask, Next, Study};
 use offpath_plan::{Basis, Changes, PlanError, Setting, prepare};
@@ -80,7 +80,11 @@ fn a_variant_is_what_it_is_planned_as() {
     assert!(1.2 * of(&of_variant, "both") < of(&figures(&plain), "both"), "the mechanism moves the card");
     // Its numbers are called as its own system calls them.
     let nic = alone(&plain.checked.plan, "nic");
-    assert!(nic.rests_on.iter().any(|rest| rest.number == "connectx6:nic.contexts"), "{:?}", nic.rests_on);
+    assert!(
+        nic.rests_on.iter().any(|rest| rest.number == "connectx6:nic.inflight_slots"),
+        "{:?}",
+        nic.rests_on
+    );
     assert!(nic.rests_on.iter().all(|rest| !rest.number.contains("backup")), "{:?}", nic.rests_on);
     // How often the set is the best lies between what the mechanisms say, and one alone has nothing to be told apart.
     let sure = &plain.checked.plan.recommendation;
@@ -165,7 +169,7 @@ fn few_clients_carry_what_a_core_and_their_latency_allow() {
     }
 }
 
-/// A parameter at the value that the file has is no change.
+/// A parameter at the value that the file has is not a change.
 #[test]
 fn a_parameter_that_is_given_again_changes_nothing() {
     let plan = |ratio: Option<&str>| {
@@ -215,7 +219,7 @@ fn no_alternative_alone_is_better_than_the_best_mix() {
         assert_eq!(study.advised.shares, study.checked.settled.shares);
         let changes = Changes::default();
         let setting = setting(&[], &[]);
-        let bench = Bench::new("design.toml", Path::new("."), &changes, &setting, Seed::new(1));
+        let bench = TrialBench::new("design.toml", Path::new("."), &changes, &setting, Seed::new(1));
         let checked = advise(&bench, &text, Depth::Promising).expect("it is checked");
         assert_eq!(checked.shares, study.checked.settled.shares, "{text}");
     }
@@ -419,12 +423,12 @@ fn a_great_count_of_ones_own_is_an_estimate() {
         study.checked.plan.alternatives[0].basis
     };
     assert!(basis(&[]) < Basis::YourEstimate);
-    assert_eq!(basis(&["nic.contexts=200"]), Basis::YourEstimate);
+    assert_eq!(basis(&["nic.inflight_slots=200"]), Basis::YourEstimate);
     // Half of it would bind nothing either; what it was set in place of would.
-    assert_eq!(basis(&["nic.contexts=3000"]), Basis::YourEstimate);
+    assert_eq!(basis(&["nic.inflight_slots=3000"]), Basis::YourEstimate);
 }
 
-/// A guess that the user replaces by a guess of their own is no evidence, however little of the figure it decides.
+/// A guess that the user replaces by a guess of their own is not evidence, however little of the figure it decides.
 #[test]
 fn what_is_set_makes_nothing_better_known() {
     let text = HEAD.to_string() + &alternative("a", "", "{ read = \"client-host\", bytes = \"4 KiB\" }");
@@ -451,7 +455,7 @@ fn at_a_load_near_capacity_figures_are_what_they_are_elsewhere() {
     let plan = &study.checked.plan;
     assert!(plan.recommendation.carried_in < 0.9, "some draws do not carry it");
     let rests = &plan.recommendation.rests_on;
-    assert!(rests.iter().all(|rest| !rest.number.contains("contexts")), "{rests:?}");
+    assert!(rests.iter().all(|rest| !rest.number.contains("inflight_slots")), "{rests:?}");
     assert_eq!(plan.greedy.rate.range_80, plan.alternatives[0].rate.range_80);
     let loads: Vec<f64> = study.curve.iter().map(|point| point.offered_per_s).collect();
     assert!(loads.contains(&99.9e6) && loads.is_sorted(), "{loads:?}");

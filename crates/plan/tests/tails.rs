@@ -3,9 +3,9 @@
 mod common;
 
 use common::*;
-use offpath_plan::advice::{Bench, Depth, advise};
+use offpath_plan::advice::{Depth, TrialBench, advise};
 use offpath_plan::check::{Chosen, curve, plan_and_check, settle};
-use offpath_plan::observe::{Arrivals, Loaded, load};
+use offpath_plan::observe::{Loaded, RequestArrivals, load};
 use offpath_plan::study::{Ask, Study};
 use offpath_plan::{Changes, plan, prepare};
 use offpath_quantity::Time;
@@ -52,7 +52,8 @@ fn no_alternative_alone_has_a_lower_tail_than_the_mix_that_was_asked_to_have_the
         let planned = checked.plan.alternatives.iter().find(|planned| planned.name == *name);
         if planned.is_some_and(|planned| planned.mixed && planned.rate.value > 1.05 * offered) {
             let (warm_up, window) = (Time::from_us(100), Time::from_us(1200));
-            let seen = load(&[one], &[1.0], Arrivals::Poisson(offered), warm_up, window, Seed::new(17));
+            let seen =
+                load(&[one], &[1.0], RequestArrivals::Poisson(offered), warm_up, window, Seed::new(17));
             let tail = seen.expect("the twin runs it").latencies.quantile(0.99).expect("requests ended");
             alone.push((name.clone(), tail));
         }
@@ -93,7 +94,7 @@ fn requests_at_random_wait_as_in_m_d_1_at_the_port_that_is_full_first() {
     let wait = |service: f64, busy: f64| busy * service / (2.0 * (1.0 - busy));
     let mut before = Time::ZERO;
     for part in [0.5, 0.8, 0.9] {
-        let arrivals = Arrivals::Poisson(part / port);
+        let arrivals = RequestArrivals::Poisson(part / port);
         let (warm_up, window) = (Time::from_us(200), Time::from_ms(8));
         let ready: Vec<_> = ready.iter().collect();
         let seen = load(&ready, &[1.0], arrivals, warm_up, window, Seed::new(5)).expect("the twin runs it");
@@ -158,7 +159,7 @@ fn what_is_advised_is_advised_of_the_lowest_tail_that_is_planned() {
 
     let text = std::fs::read_to_string(&file).expect("the design is there");
     let directory = designs();
-    let bench = Bench::new("kv-ycsb-c.toml", &directory, &changes, &setting, Seed::new(1));
+    let bench = TrialBench::new("kv-ycsb-c.toml", &directory, &changes, &setting, Seed::new(1));
     let advised = advise(&bench, &text, Depth::Promising).expect("it is checked");
     assert_eq!(advised.shares, *planned, "`check` looks at the mix that `plan` answers with");
 }

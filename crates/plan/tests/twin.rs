@@ -4,11 +4,11 @@ mod common;
 
 use common::*;
 use offpath_fabric::LocalBoxFuture;
-use offpath_fabric::local::{Clock, Local, LocalFabric};
-use offpath_fabric::{Fabric, World};
-use offpath_plan::check::{Checked, Chosen, plan_and_check, settle};
-use offpath_plan::interpret::{Chance, Job, Shared, roles};
-use offpath_plan::observe::{Arrivals, Loaded, load, observe};
+use offpath_fabric::local::{Local, LocalClock, LocalFabric};
+use offpath_fabric::{Backend, Fabric};
+use offpath_plan::check::{CheckedPlan, Chosen, plan_and_check, settle};
+use offpath_plan::interpret::{Chance, Job, RunState, roles};
+use offpath_plan::observe::{Loaded, RequestArrivals, load, observe};
 use offpath_plan::{Changes, Design, Ready, prepare};
 use offpath_quantity::{Bytes, Time};
 use offpath_twin::Seed;
@@ -54,7 +54,7 @@ fn an_idle_twin_sees_what_the_step_lists_add_up_to() {
     }
 }
 
-fn checked(design: &Design, ready: &[Ready], seed: Seed) -> Checked {
+fn checked(design: &Design, ready: &[Ready], seed: Seed) -> CheckedPlan {
     let settled = settle(design, ready, Chosen::Best, seed).expect("the twin runs it");
     plan_and_check(design, ready, settled, &[], seed).expect("there is a plan")
 }
@@ -80,7 +80,7 @@ fn a_loaded_twin_carries_what_the_plan_says_and_no_more() {
 }
 
 /// Half SEND, half READ, with a little of everything that draws: branches, skew, several clients.
-fn busy(seed: u64, arrivals: Arrivals, window: Time) -> Loaded {
+fn busy(seed: u64, arrivals: RequestArrivals, window: Time) -> Loaded {
     let ready = store();
     let own = [one(&ready, "A5-send"), one(&ready, "A4")];
     load(&own, &[0.25, 0.75], arrivals, Time::from_us(20), window, Seed::new(seed)).expect("the twin runs it")
@@ -88,7 +88,7 @@ fn busy(seed: u64, arrivals: Arrivals, window: Time) -> Loaded {
 
 #[test]
 fn the_same_seed_gives_the_same_answer_on_one_and_two_threads() {
-    let say = |seed| format!("{:?}", busy(seed, Arrivals::Closed(64), Time::from_us(100)));
+    let say = |seed| format!("{:?}", busy(seed, RequestArrivals::Closed(64), Time::from_us(100)));
     let first = say(7);
     assert_eq!(first, say(7));
     let both: Vec<String> = std::thread::scope(|scope| {
@@ -104,8 +104,8 @@ fn littles_law_holds_in_a_closed_loop() {
     // What the window's edges cut off is at most a latency's share of the window.
     for (in_flight, window) in [(8, Time::from_us(1000)), (64, Time::from_us(400)), (512, Time::from_us(400))]
     {
-        let loaded = busy(11, Arrivals::Closed(in_flight), window);
-        near("requests under way", loaded.mean_in_flight, f64::from(in_flight), 0.02);
+        let loaded = busy(11, RequestArrivals::Closed(in_flight), window);
+        near("requests in flight", loaded.mean_in_flight, f64::from(in_flight), 0.02);
         assert_eq!(loaded.failed, 0);
     }
 }
@@ -136,10 +136,10 @@ fn the_interval_of_a_full_station_reaches_to_what_was_counted() {
     let (mut far, mut held) = (0, 0);
     for seed in 0..20 {
         let (warm_up, window) = (Time::from_ms(2), Time::from_ms(20));
-        let seen = load(&ready, &[1.0], Arrivals::Closed(64), warm_up, window, Seed::new(seed));
+        let seen = load(&ready, &[1.0], RequestArrivals::Closed(64), warm_up, window, Seed::new(seed));
         let seen = seen.expect("the twin runs it");
         let counted = seen.latencies.count() as f64 / window.as_seconds();
-        // What was under way at the window's edges is counted whole or not at all, a long one on each core at worst.
+        // What was in flight at the window's edges is counted whole or not at all, a long one on each core at worst.
         let edges = 200e-6 / window.as_seconds();
         let part = counted / seen.throughput.mean - 1.0;
         let high = seen.throughput.high / seen.throughput.mean - 1.0;
@@ -175,8 +175,9 @@ fn an_open_loop_at_half_the_load_carries_what_is_offered() {
     let own = [one(&ready, "A4")];
     let offered = 28e6;
     let window = Time::from_us(600);
-    let loaded = load(&own, &[1.0], Arrivals::Poisson(offered), Time::from_us(50), window, Seed::new(13))
-        .expect("runs");
+    let loaded =
+        load(&own, &[1.0], RequestArrivals::Poisson(offered), Time::from_us(50), window, Seed::new(13))
+            .expect("runs");
     near("throughput", loaded.throughput.mean, offered, 0.03);
     let unloaded = own[0].compiled.fold(&own[0].router).latency;
     let mean = loaded.latencies.mean().expect("requests ended").as_seconds();
@@ -209,7 +210,7 @@ fn the_other_objectives_have_answers() {
     near("throughput", tail.settled.loaded.throughput.mean, 20e3, 0.03);
 }
 
-/// Every kind of step, on a world that has no card at all.
+/// Every kind of step, on a backend that has no card at all.
 const EVERY_STEP: &str = r#"
 [design]
 name = "every-step"
@@ -253,7 +254,7 @@ request = [
 "#;
 
 #[test]
-fn the_same_interpreter_serves_every_request_on_the_local_world() {
+fn the_same_interpreter_serves_every_request_on_the_local_backend() {
     const EACH: u32 = 40;
     let design = parse(EVERY_STEP, &Changes::default());
     let ready = prepare(&design, &setting(&[], &[])).expect("the design is in order");
@@ -262,7 +263,7 @@ fn the_same_interpreter_serves_every_request_on_the_local_world() {
     let failures = Rc::new(Cell::new(0));
     let shared = {
         let (ended, failures) = (ended.clone(), failures.clone());
-        Shared::new(script.clone(), Chance::Random, move |job: Job, at, result| {
+        RunState::new(script.clone(), Chance::Random, move |job: Job, at, result| {
             assert!(at >= job.born);
             ended.borrow_mut()[usize::from(job.alternative)] += 1;
             failures.set(failures.get() + u32::from(result.is_err()));
@@ -290,13 +291,13 @@ fn the_same_interpreter_serves_every_request_on_the_local_world() {
             })
         }
     };
-    let mut world = Local::new(19).clock(Clock::Manual).dma_engine("dma");
+    let mut backend = Local::new(19).clock(LocalClock::Manual).dma_engine("dma");
     for endpoint in shared.endpoints() {
-        world = world.memory(&endpoint, &endpoint, Bytes::new(16 << 20));
+        backend = backend.memory(&endpoint, &endpoint, Bytes::new(16 << 20));
     }
     let instances = [("client".to_string(), 2)].into();
     let roles = roles(&shared, &instances, 8, 8, main).expect("messages can name the tasks");
-    world.run(roles).expect("every role ends");
+    backend.run(roles).expect("every role ends");
     assert_eq!(*ended.borrow(), [EACH; 3]);
     assert_eq!(failures.get(), 0);
     assert_eq!(shared.broken(), None);
@@ -309,11 +310,11 @@ fn slots_that_wait_for_another_station_do_not_bind() {
                 rank_by = \"throughput\"\n[[alternative]]\nname = \"r\"\n\
                 request = [{ read = \"client-soc\", bytes = \"64 B\" }]\n";
     let design = parse(text, &Changes::default());
-    let binds = |contexts: &str| {
-        let ready = prepare(&design, &setting(&[], &[contexts])).expect("the design is in order");
+    let binds = |inflight_slots: &str| {
+        let ready = prepare(&design, &setting(&[], &[inflight_slots])).expect("the design is in order");
         checked(&design, &ready, Seed::new(1)).plan.alternatives[0].binding.clone()
     };
-    assert_eq!(binds("nic.contexts=142"), "nic.contexts-of-soc");
-    assert_eq!(binds("nic.contexts=300"), "nic.cores (shared)");
-    assert_eq!(binds("nic.contexts=600"), "nic.cores (shared)");
+    assert_eq!(binds("nic.inflight_slots=142"), "nic.inflight_slots-of-soc");
+    assert_eq!(binds("nic.inflight_slots=300"), "nic.cores (shared)");
+    assert_eq!(binds("nic.inflight_slots=600"), "nic.cores (shared)");
 }

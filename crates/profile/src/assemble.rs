@@ -4,8 +4,8 @@ use crate::document::{Document, Table, Words};
 use crate::error::{Place, ProfileError, Source, list, suggestion};
 use crate::schema::{Blank, Component, Kind};
 use crate::{
-    Cache, Category, Endpoint, Engine, EngineWork, Library, Link, Machine, Memory, Network, Nic, Number,
-    Pcie, Problem, Processor, Reach, Stall, Switch, System, VerbCosts,
+    Cache, Category, Endpoint, Engine, EngineWork, LargeTransferLimit, Library, Link, Machine, Memory,
+    Network, Nic, Number, Pcie, Problem, Processor, Reach, Switch, System, VerbCosts,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -67,7 +67,7 @@ pub(crate) fn assemble(
         machines: Vec::new(),
         network: Network::blank(),
         numbers: BTreeMap::new(),
-        rivals: Vec::new(),
+        variants: Vec::new(),
         overlays: Vec::new(),
         scales: Vec::new(),
     };
@@ -263,7 +263,7 @@ impl Plan<'_> {
                 machine.engines.push(engine);
             }
         }
-        for table in self.of_kind(Kind::Stall) {
+        for table in self.of_kind(Kind::LargeTransferLimit) {
             let (requester, responder) = (table.words("requester"), table.words("responder"));
             if !hidden(requester.first()) && !hidden(responder.first()) {
                 let from = match requester.first() {
@@ -273,10 +273,15 @@ impl Plan<'_> {
                 let to = self.full(self.meant(responder.first()));
                 let name = self.full(&table.name);
                 let verbs = table.words("verbs").values;
-                let mut stall =
-                    Stall { name: name.clone(), requester: from, responder: to, verbs, ..Stall::blank() };
-                fill(&mut stall, &name, table, numbers);
-                machine.stalls.push(stall);
+                let mut limit = LargeTransferLimit {
+                    name: name.clone(),
+                    requester: from,
+                    responder: to,
+                    verbs,
+                    ..LargeTransferLimit::blank()
+                };
+                fill(&mut limit, &name, table, numbers);
+                machine.large_transfer_limits.push(limit);
             }
         }
         Ok(machine)
@@ -336,7 +341,7 @@ impl Plan<'_> {
         let span = self.card.header(Category::Device).map_or(0..0, |header| header.span.clone());
         ProfileError::new(
             Problem::Missing { what: "`[nic]`".into(), place: "the device".into() },
-            "add `[nic]` with `kind = \"nic\"`, `port_rate`, `pass_time` and the other numbers of an adapter",
+            "add `[nic]` with `kind = \"nic\"`, `port_rate`, `pass_time` and the other numbers of a NIC",
             Some((&self.card.source, span)),
         )
     }
@@ -376,7 +381,7 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// Verbs, engines, stalls, processors and reaches must name components that the machine has.
+    /// Verbs, engines, large-transfer limits, processors and reaches must name components that the machine has.
     fn check_attached(&self) -> Result<(), ProfileError> {
         let named = |kinds: &'static [Kind], what: &str, name: &str, table: &Table, key: &str| {
             let endpoints = self.named(kinds);
@@ -437,7 +442,7 @@ impl Plan<'_> {
                         named(&[Kind::Cache], "cache", name, table, "through")?;
                     }
                 }
-                Kind::Stall => {
+                Kind::LargeTransferLimit => {
                     if table.words("requester").first() != "*" {
                         known(table.words("requester").first(), table, "requester")?;
                     }
@@ -483,7 +488,7 @@ impl Plan<'_> {
         })
     }
 
-    /// The links with their ends, the one nearer to the adapter first.
+    /// The links with their ends, the one nearer to the NIC first.
     fn links(&self) -> Result<Vec<(&Table, String, String)>, ProfileError> {
         let endpoints = self.named(ENDS);
         let switches: BTreeSet<&str> = self.of_kind(Kind::Switch).map(|table| table.name.as_str()).collect();
@@ -557,7 +562,7 @@ impl Plan<'_> {
             return Err(structure(
                 format!("no links lead from `nic` to the {} `{}`", lost.kind.name(), lost.name),
                 format!(
-                    "add a `link` or `wire` with `between = [\"{slot}\", \"{}\"]`; endpoints forward nothing, so a way \
+                    "add a `link` or `wire` with `between = [\"{slot}\", \"{}\"]`; endpoints forward nothing, so hops \
                      cannot lead through another one",
                     lost.name
                 ),

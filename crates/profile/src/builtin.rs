@@ -62,8 +62,8 @@ pub(crate) const FILES: &[(Category, &str, &str, &str)] = &[
     ),
     (
         Category::Overlay,
-        "no-read-path",
-        "profiles/overlays/no-read-path.toml",
-        include_str!("../../../profiles/overlays/no-read-path.toml"),
+        "no-inbound-read-limit",
+        "profiles/overlays/no-inbound-read-limit.toml",
+        include_str!("../../../profiles/overlays/no-inbound-read-limit.toml"),
     ),
 ];

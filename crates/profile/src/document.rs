@@ -49,7 +49,7 @@ impl Category {
                             "The node that the host's PCIe slot joins: `nic` or a switch.",
                         ),
                         Word::optional(
-                            "rivals",
+                            "variants",
                             "\"overlay-a overlay-b\"",
                             "Overlays of mechanisms that the evidence leaves open; a plan says what each would give.",
                         ),
@@ -903,7 +903,7 @@ impl Reader<'_> {
         }
         let refuse = |reason: String| {
             let help = "write a plain value, as in `\"soc.pcie_mtu\" = \"512 B\"` with the name in quotes, or what the \
-                        profile's own is multiplied by: `{ times = 1.5 }`, `{ times = 0.5, of = \"nic.contexts\" }`";
+                        profile's own is multiplied by: `{ times = 1.5 }`, `{ times = 0.5, of = \"nic.inflight_slots\" }`";
             self.malformed(name, reason, help, value.span())
         };
         let DeValue::Table(table) = value.get_ref() else {
@@ -921,7 +921,7 @@ impl Reader<'_> {
             _ => None,
         });
         let times = times.filter(|times| times.is_finite() && *times >= 0.0);
-        let times = times.ok_or_else(|| refuse("`times` is no number of at least 0".into()))?;
+        let times = times.ok_or_else(|| refuse("`times` is not a number of at least 0".into()))?;
         let of = match table.get("of").map(|of| of.get_ref()) {
             None => None,
             Some(DeValue::String(of)) => Some(of.to_string()),

@@ -47,7 +47,7 @@ impl Library {
     pub fn draft(&self, name: &str, base: Option<&str>) -> Result<String, ProfileError> {
         let fits = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
         let reason = if name.is_empty() || !name.chars().all(fits) {
-            format!("`{}` is no name for a device", name.escape_debug())
+            format!("`{}` is not a name for a device", name.escape_debug())
         } else if name == "card" {
             "`card` stands for the device that is asked for".to_string()
         } else if self.names(Category::Device).iter().any(|listed| listed.name == name) {
@@ -85,7 +85,7 @@ fn blank(name: &str) -> String {
             "description" => quoted(&format!("{name}, of which nothing is known yet")),
             _ => word.example.to_string(),
         };
-        text += &header_line(word, &value, word.name != "rivals");
+        text += &header_line(word, &value, word.name != "variants");
     }
     for (component, kind, words) in CARD {
         text += &table_head(component, *kind);
@@ -100,16 +100,16 @@ fn blank(name: &str) -> String {
         }
     }
     text +=
-        "\n# Transfers above some payload may be slower than smaller ones: a table for each such regime.\n";
-    let mut stall = table_head("stall", Kind::Stall);
-    for word in Kind::Stall.words() {
-        stall += &format!("{} = {}   # {}\n", word.name, word.example, word.doc);
+        "\n# Transfers above some payload may be slower than smaller ones: a table for each such limit.\n";
+    let mut limit = table_head("large_transfers", Kind::LargeTransferLimit);
+    for word in Kind::LargeTransferLimit.words() {
+        limit += &format!("{} = {}   # {}\n", word.name, word.example, word.doc);
     }
-    for key in Kind::Stall.keys() {
+    for key in Kind::LargeTransferLimit.keys() {
         let number = "{ value = \"\", low = \"\", high = \"\", source = \"\", provenance = \"\" }";
-        stall += &format!("{} = {number}   # {}\n", key.name, remark(key));
+        limit += &format!("{} = {number}   # {}\n", key.name, remark(key));
     }
-    for line in stall.lines().filter(|line| !line.is_empty()) {
+    for line in limit.lines().filter(|line| !line.is_empty()) {
         text += &format!("# {}\n", line.trim_start_matches("# "));
     }
     text

@@ -72,7 +72,7 @@ pub enum Problem {
     /// Two things of one name.
     #[error("{what} `{name}` is there twice")]
     Duplicate {
-        /// What is doubled.
+        /// What is duplicated.
         what: String,
         /// The name.
         name: String,

@@ -5,12 +5,12 @@
 //! what to write instead.
 //!
 //! ```
-//! use offpath_profile::{Category, Library, Request};
+//! use offpath_profile::{Category, Library, SystemRequest};
 //! let library = Library::builtin();
 //! let device = &library.names(Category::Device)[0].name;
-//! let system = library.load(&Request { device, ..Request::default() })?;
+//! let system = library.load(&SystemRequest { device, ..SystemRequest::default() })?;
 //! let (server, host) = system.endpoint("host")?;
-//! for hop in server.way(&server.nic.name, &host.name)? {
+//! for hop in server.hops(&server.nic.name, &host.name)? {
 //!     println!("{} {:?}", hop.link.name, hop.direction);
 //! }
 //! # Ok::<(), offpath_profile::ProfileError>(())
@@ -29,7 +29,7 @@ mod topology;
 
 pub use document::{CONTROL_CHARACTER_HELP, control_character, control_character_reason};
 pub use error::{Problem, ProfileError};
-pub use library::{Category, Library, Listed, Request, read_text};
+pub use library::{Category, Library, Listed, SystemRequest, read_text};
 pub use model::*;
 pub use schema::UnknownProvenance;
-pub use topology::{Direction, Hop};
+pub use topology::{Direction, LinkHop};

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 /// What a profile describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Category {
-    /// A card or adapter.
+    /// A card or NIC.
     Device,
     /// A machine that a card is plugged into.
     Host,
@@ -59,7 +59,7 @@ pub struct Listed {
 
 /// Which system to load.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Request<'a> {
+pub struct SystemRequest<'a> {
     /// A device's name, or the path of a `.toml` file that describes one.
     pub device: &'a str,
     /// A testbed's name or path; the device's own where absent.
@@ -170,7 +170,7 @@ impl Library {
     /// Loads a device in a testbed, in a mode, with overlays and settings applied.
     ///
     /// Every refusal names the file and line, what is wrong there, what is accepted, and what to do.
-    pub fn load(&self, request: &Request<'_>) -> Result<System, ProfileError> {
+    pub fn load(&self, request: &SystemRequest<'_>) -> Result<System, ProfileError> {
         let device = self.open(Category::Device, request.device, None)?;
         let header = device.require(Category::Device)?;
         let testbed = match (request.testbed, device.header(Category::Testbed), header.word("testbed")) {
@@ -188,17 +188,20 @@ impl Library {
             }
         };
         let mut system = assemble::assemble(self, &device, &testbed, request.mode)?;
-        for name in header.word("rivals").unwrap_or_default().split_whitespace() {
-            let rival =
-                self.open(Category::Overlay, name, Some((&device.source, header.span_of("rivals"))))?;
-            let description = rival.require(Category::Overlay)?.word("description").unwrap_or_default();
-            system.rivals.push((name.to_string(), description.to_string()));
+        for name in header.word("variants").unwrap_or_default().split_whitespace() {
+            let variant =
+                self.open(Category::Overlay, name, Some((&device.source, header.span_of("variants"))))?;
+            let description = variant.require(Category::Overlay)?.word("description").unwrap_or_default();
+            system.variants.push((name.to_string(), description.to_string()));
         }
         let shared = match request.beside {
             None => None,
             Some(card) => {
-                let card =
-                    self.load(&Request { device: card, testbed: request.testbed, ..Request::default() })?;
+                let card = self.load(&SystemRequest {
+                    device: card,
+                    testbed: request.testbed,
+                    ..SystemRequest::default()
+                })?;
                 let origin = |number: &Number| (number.file.clone(), number.key.clone());
                 let is_one = |(name, number): &(&String, &Arc<Number>)| {
                     card.numbers.get(*name).is_some_and(|other| origin(other) == origin(number))
@@ -232,16 +235,16 @@ impl Library {
     }
 
     /// The overlays that a device names as mechanisms which the evidence leaves open.
-    pub fn rivals_of(&self, device: &str) -> Result<Vec<String>, ProfileError> {
+    pub fn variants_of(&self, device: &str) -> Result<Vec<String>, ProfileError> {
         let device = self.open(Category::Device, device, None)?;
-        let named = device.require(Category::Device)?.word("rivals").unwrap_or_default();
+        let named = device.require(Category::Device)?.word("variants").unwrap_or_default();
         Ok(named.split_whitespace().map(str::to_string).collect())
     }
 
     /// Whether an overlay that is looked at on the card `first` says anything about `device`: not where it is a
     /// mechanism of that card, which this one does not name.
     pub fn concerns(&self, overlay: &str, first: &str, device: &str) -> Result<bool, ProfileError> {
-        let names = |device: &str| Ok(self.rivals_of(device)?.iter().any(|name| name == overlay));
+        let names = |device: &str| Ok(self.variants_of(device)?.iter().any(|name| name == overlay));
         Ok(first == device || !names(first)? || names(device)?)
     }
 

@@ -66,19 +66,19 @@ pub struct System {
     pub network: Network,
     /// Every number by its dotted name; shared, so that varying one number copies no texts.
     pub numbers: BTreeMap<String, Arc<Number>>,
-    /// Overlays that hold a rival mechanism each, with their descriptions: where the evidence leaves
+    /// Overlays that each hold a variant of an open mechanism, with their descriptions: where the evidence leaves
     /// the mechanism open, a plan says what each would give.
-    pub rivals: Vec<(String, String)>,
+    pub variants: Vec<(String, String)>,
     /// The overlays and settings in force, in order, as the user wrote them.
     pub overlays: Vec<String>,
     /// What the mechanisms in force multiply. The numbers stay those of the profiles, with their intervals and
     /// origins; what the model computes with are the products.
-    pub scales: Vec<Scale>,
+    pub scales: Vec<ScaledNumber>,
 }
 
 /// A number that the model takes so many times another, as an overlay says.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Scale {
+pub struct ScaledNumber {
     /// The dotted name of what is computed with.
     pub name: String,
     /// How many times.
@@ -102,7 +102,7 @@ declared! {
         device: String,
         /// The host profile it is built from.
         host: String,
-        /// The network adapter.
+        /// The NIC.
         nic: Nic,
         /// Each processor with its own memory: the host, the card's SoCs and other processors.
         endpoints: Vec<Endpoint>,
@@ -116,12 +116,12 @@ declared! {
         reaches: Vec<Reach>,
         /// Switches inside the machine.
         switches: Vec<Switch>,
-        /// Links between the adapter, the switches and the endpoints.
+        /// Links between the NIC, the switches and the endpoints.
         links: Vec<Link>,
-        /// Copy engines beside the adapter.
+        /// DMA engines beside the NIC.
         engines: Vec<Engine>,
-        /// Slower regimes of large transfers.
-        stalls: Vec<Stall>,
+        /// Slower large-transfer limits.
+        large_transfer_limits: Vec<LargeTransferLimit>,
         /// Endpoints that the card has but its mode hides; empty except in `nic` mode.
         absent: Vec<String>,
     }
@@ -134,7 +134,7 @@ declared! {
 }
 
 declared! {
-    /// The RDMA network adapter of a machine. It is a node of the topology named `nic`.
+    /// The RDMA NIC of a machine. It is a node of the topology named `nic`.
     pub struct Nic {
         /// The dotted name, as in `nic` or `client.nic`.
         name: String,
@@ -142,7 +142,7 @@ declared! {
     numbers {
         /// Network bandwidth in each direction, of all ports together.
         port_rate: BitRate [RATE],
-        /// Time that one pass through the adapter's pipeline adds to a message when nothing else is under way.
+        /// Time that one pass through the NIC's pipeline adds to a message when nothing else is in flight.
         pass_time: Time [DELAY],
         /// Requests per second that the packet cores shared by all endpoints process, whatever their size,
         /// beside the reserved ones.
@@ -150,10 +150,10 @@ declared! {
         /// Requests per second that the packet cores reserved for each endpoint process; 0 where none.
         reserved_packet_rate: OpRate [OPERATIONS_OR_NONE],
         /// How many requests to one endpoint may wait for PCIe at once.
-        contexts: u64 [MANY],
-        /// How many of them no other endpoint takes, so that several endpoints together have `contexts` and this much
+        inflight_slots: u64 [MANY],
+        /// How many of them no other endpoint takes, so that several endpoints together have `inflight_slots` and this much
         /// more for each after the first; 0 where all share one pool.
-        reserved_contexts: u64 [MANY_OR_NONE],
+        reserved_inflight_slots: u64 [MANY_OR_NONE],
         /// The greatest payload that is posted inside the work request; a longer one of WRITE or SEND is fetched.
         inline_limit: Bytes [HEADER],
         /// Bytes of a work request.
@@ -178,13 +178,13 @@ pub struct Endpoint {
 }
 
 declared! {
-    /// A processor that has no memory of its own beside it, as cores in the adapter.
+    /// A processor that has no memory of its own beside it, as cores in the NIC.
     pub struct Processor {
         /// Its name, which is also that of its own memory's endpoint.
         name: String,
         /// Whether it is the machine's host, and not a processor of the card.
         is_host: bool,
-        /// What verbs cost it on the adapter of its machine.
+        /// What verbs cost it on the NIC of its machine.
         verbs: VerbCosts,
     }
     numbers {
@@ -245,7 +245,7 @@ declared! {
 }
 
 declared! {
-    /// Memory as the adapter and engines see it.
+    /// Memory as the NIC and engines see it.
     pub struct Memory {
         /// Its name: that of the endpoint, or of its own table.
         name: String,
@@ -255,11 +255,11 @@ declared! {
         capacity: Bytes [SIZE],
         /// Largest TLP payload to and from this memory.
         pcie_mtu: Bytes [PCIE_SIZE],
-        /// Whether the adapter's accesses are served by the last-level cache.
+        /// Whether the NIC's accesses are served by the last-level cache.
         ddio: bool [EITHER],
-        /// Requests per second that the way from the adapter into this memory answers for reads,
+        /// Requests per second that the way from the NIC into this memory answers for reads,
         /// whatever card is plugged in; absent where nothing is known to bind.
-        read_path_rate: Option<OpRate> [OPERATIONS],
+        inbound_read_rate: Option<OpRate> [OPERATIONS],
         /// Time from a read arriving at an idle memory until its first bytes leave.
         read_latency: Time [DELAY],
         /// Time from a write arriving at an idle memory until it is visible.
@@ -278,7 +278,7 @@ declared! {
 }
 
 declared! {
-    /// What posting, polling and receiving cost an endpoint, and how long its requests keep a context.
+    /// What posting, polling and receiving cost an endpoint, and how long its requests keep an in-flight slot.
     pub struct VerbCosts {
         /// The dotted name of the table, as in `host_verbs` or `client.host_verbs`.
         name: String,
@@ -289,9 +289,9 @@ declared! {
         /// Processor time of posting one request by MMIO, one after another.
         post_time: Time [DELAY],
         /// Processor time of a doorbell-batched list, whatever its length.
-        list_time: Time [DELAY],
-        /// Processor time of each request in a doorbell-batched list, beside `list_time`.
-        listed_time: Time [DELAY],
+        batch_fixed_time: Time [DELAY],
+        /// Processor time of each request in a doorbell-batched list, beside `batch_fixed_time`.
+        batch_per_wqe_time: Time [DELAY],
         /// Latency from the completion's arrival until the program sees it.
         poll_latency: Time [DELAY],
         /// Processor time of handling one completion.
@@ -300,17 +300,17 @@ declared! {
         receive_latency: Time [DELAY],
         /// Processor time of receiving one message.
         receive_time: Time [DELAY],
-        /// How long a WRITE into this endpoint's memory keeps a context of the adapter.
-        write_context_time: Time [DELAY],
-        /// How long a message into this endpoint keeps a context of the adapter.
-        receive_context_time: Time [DELAY],
+        /// How long a WRITE into this endpoint's memory keeps an in-flight slot of the NIC.
+        write_slot_time: Time [DELAY],
+        /// How long a message into this endpoint keeps an in-flight slot of the NIC.
+        receive_slot_time: Time [DELAY],
     }
 }
 
 impl VerbCosts {
     /// Processor time of posting `count` requests in one doorbell batch.
     pub fn list(&self, count: u32) -> Time {
-        self.list_time + self.listed_time.times(u64::from(count))
+        self.batch_fixed_time + self.batch_per_wqe_time.times(u64::from(count))
     }
 }
 
@@ -321,7 +321,7 @@ declared! {
         name: String,
     }
     numbers {
-        /// Delay of a pass when idle, the link to the adapter included.
+        /// Delay of a pass when idle, the link to the NIC included.
         pass_time: Time [DELAY],
     }
 }
@@ -331,7 +331,7 @@ declared! {
     pub struct Link with pcie {
         /// Its name.
         name: String,
-        /// The node nearer to the adapter.
+        /// The node nearer to the NIC.
         from: String,
         /// The node farther from it.
         to: String,
@@ -422,11 +422,11 @@ impl EngineWork {
 }
 
 declared! {
-    /// A slower regime: transfers above a payload between two endpoints run at a lower rate.
+    /// A large-transfer limit: transfers above a payload between two endpoints run at a lower rate.
     ///
-    /// The mechanism is not known (head-of-line blocking is the papers' hypothesis), so the regime is
+    /// The mechanism is not known (head-of-line blocking is the papers' hypothesis), so the limit is
     /// a named parameter and not a consequence.
-    pub struct Stall {
+    pub struct LargeTransferLimit {
         /// Its name.
         name: String,
         /// The requester, or `*` for one on another machine.

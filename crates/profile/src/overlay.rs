@@ -3,7 +3,7 @@
 use crate::document::{Bare, Change, Changed, Document, check_range, read};
 use crate::error::{Place, ProfileError, Source, did_you_mean, list, nearest};
 use crate::schema::{Component, Key, Kind};
-use crate::{Category, Endpoint, Number, Problem, Processor, Provenance, Scale, System};
+use crate::{Category, Endpoint, Number, Problem, Processor, Provenance, ScaledNumber, System};
 use offpath_quantity::{Dimension, Quantity};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -72,7 +72,7 @@ impl System {
         for change in &overlay.changes {
             let named = self.numbers.keys().filter(|name| matches(&change.pattern, name));
             for name in named {
-                // What is multiplied is no header.
+                // What is multiplied is not a header.
                 let Changed::Value(bare) = &change.value else { continue };
                 let value = self.key_of(name, None).and_then(|key| {
                     read(key, name, bare).map_err(|(problem, help)| ProfileError::new(problem, help, None))
@@ -113,17 +113,19 @@ impl System {
         let value = self.product(name, times, &of, number.value)?;
         self.fill(name, value);
         self.scales.retain(|scale| scale.name != name);
-        self.scales.push(Scale { name: name.into(), times, of, overlay: overlay.into(), value });
+        self.scales.push(ScaledNumber { name: name.into(), times, of, overlay: overlay.into(), value });
         Ok(())
     }
 
     /// Makes what overlays multiply the user's own numbers, with the interval of the product, but for the mechanisms of
     /// the card: whoever says that a number is another one says something that nobody measured.
     pub(crate) fn claim_multiples(&mut self) -> Result<(), ProfileError> {
-        let is_mechanism = |scale: &Scale| self.rivals.iter().any(|(rival, _)| *rival == scale.overlay);
-        let (kept, own): (Vec<Scale>, Vec<Scale>) = self.scales.iter().cloned().partition(is_mechanism);
+        let is_mechanism =
+            |scale: &ScaledNumber| self.variants.iter().any(|(variant, _)| *variant == scale.overlay);
+        let (kept, own): (Vec<ScaledNumber>, Vec<ScaledNumber>) =
+            self.scales.iter().cloned().partition(is_mechanism);
         self.scales = kept;
-        for Scale { name, times, of, overlay, value } in own {
+        for ScaledNumber { name, times, of, overlay, value } in own {
             let end = |end: Option<Quantity>| self.product(&name, times, &of, end?).ok();
             let (low, high) = self.numbers.get(&of).map_or((None, None), |of| (end(of.low), end(of.high)));
             let source = format!("overlay {overlay}: {times} times {of}");
@@ -196,7 +198,7 @@ impl System {
             for part in machine.engines.iter_mut().filter(|part| part.name == component) {
                 done |= part.put(key, value);
             }
-            for part in machine.stalls.iter_mut().filter(|part| part.name == component) {
+            for part in machine.large_transfer_limits.iter_mut().filter(|part| part.name == component) {
                 done |= part.put(key, value);
             }
         }
@@ -221,7 +223,12 @@ impl System {
                 .chain(machine.caches.iter().map(|part| (part.name.as_str(), Kind::Cache)))
                 .chain(machine.reaches.iter().map(|part| (part.name.as_str(), Kind::Reach)))
                 .chain(machine.engines.iter().map(|part| (part.name.as_str(), Kind::Engine)))
-                .chain(machine.stalls.iter().map(|part| (part.name.as_str(), Kind::Stall)))
+                .chain(
+                    machine
+                        .large_transfer_limits
+                        .iter()
+                        .map(|part| (part.name.as_str(), Kind::LargeTransferLimit)),
+                )
         });
         std::iter::once(("network", Kind::Network)).chain(machines)
     }
@@ -316,7 +323,7 @@ pub(crate) fn apply(
     let overlay_name = name;
     let source = format!("overlay {name}");
     // A mechanism is the card's: every machine that carries it has it, and no other.
-    let is_mechanism = system.rivals.iter().any(|(rival, _)| rival == name);
+    let is_mechanism = system.variants.iter().any(|(variant, _)| variant == name);
     let card = system.machines.first().map(|machine| machine.device.clone());
     let alike: Vec<String> = system
         .machines

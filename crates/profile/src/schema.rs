@@ -2,8 +2,8 @@
 //! the model that it fills (`model.rs`, by [`declared`]); key, dimension, range and documentation follow from there.
 
 use crate::{
-    Cache, Engine, EngineWork, Link, Machine, Memory, Network, Nic, Pcie, Processor, Provenance, Reach,
-    Stall, Switch, VerbCosts,
+    Cache, Engine, EngineWork, LargeTransferLimit, Link, Machine, Memory, Network, Nic, Pcie, Processor,
+    Provenance, Reach, Switch, VerbCosts,
 };
 use offpath_quantity::{BitRate, Bytes, Dimension, Frequency, OpRate, Quantity, Time};
 
@@ -21,7 +21,7 @@ pub(crate) enum Kind {
     Reach,
     Verbs,
     Engine,
-    Stall,
+    LargeTransferLimit,
     Machine,
     Network,
 }
@@ -121,7 +121,7 @@ impl Kind {
         Kind::Reach,
         Kind::Verbs,
         Kind::Engine,
-        Kind::Stall,
+        Kind::LargeTransferLimit,
         Kind::Machine,
         Kind::Network,
     ];
@@ -139,7 +139,7 @@ impl Kind {
             Kind::Reach => "reach",
             Kind::Verbs => "verbs",
             Kind::Engine => "engine",
-            Kind::Stall => "stall",
+            Kind::LargeTransferLimit => "large-transfer-limit",
             Kind::Machine => "machine",
             Kind::Network => "network",
         }
@@ -182,7 +182,7 @@ impl Kind {
             Kind::Reach => &const { [of::<Reach>()] },
             Kind::Verbs => &const { [of::<VerbCosts>()] },
             Kind::Engine => &const { [of::<Engine>()] },
-            Kind::Stall => &const { [of::<Stall>()] },
+            Kind::LargeTransferLimit => &const { [of::<LargeTransferLimit>()] },
             Kind::Machine => &const { [of::<Machine>()] },
             Kind::Network => &const { [of::<Network>()] },
         }
@@ -254,7 +254,7 @@ impl Kind {
                     ]
                 }
             }
-            Kind::Stall => {
+            Kind::LargeTransferLimit => {
                 const {
                     &[
                         Word::one(
@@ -508,7 +508,7 @@ impl std::fmt::Display for Provenance {
     }
 }
 
-/// A word that is no provenance.
+/// A word that is not a provenance.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a provenance; use one of `datasheet`, `measured`, `fitted`, `assumed`, `carried-over`, `set`"
@@ -616,7 +616,7 @@ mod tests {
                     Kind::Reach => changes(Reach::blank(), key, value),
                     Kind::Verbs => changes(VerbCosts::blank(), key, value),
                     Kind::Engine => changes(Engine::blank(), key, value),
-                    Kind::Stall => changes(Stall::blank(), key, value),
+                    Kind::LargeTransferLimit => changes(LargeTransferLimit::blank(), key, value),
                     Kind::Machine => changes(Machine::blank(), key, value),
                     Kind::Network => changes(Network::blank(), key, value),
                 };

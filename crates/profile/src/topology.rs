@@ -1,4 +1,4 @@
-//! Looking things up in a system, and finding the way between two nodes of a machine.
+//! Looking things up in a system, and finding the hops between two nodes of a machine.
 
 use crate::error::suggestion;
 use crate::{Endpoint, Engine, Link, Machine, Memory, Problem, ProfileError, Reach, Switch, System};
@@ -7,25 +7,25 @@ use std::collections::{BTreeMap, VecDeque};
 /// Which way a link is passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
-    /// From the node nearer to the adapter to the farther one.
+    /// From the node nearer to the NIC to the farther one.
     Forward,
-    /// Towards the adapter.
+    /// Towards the NIC.
     Backward,
 }
 
-/// One link of a way, and the switch that is passed behind it.
+/// One link between two nodes, and the switch that is passed behind it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Hop<'a> {
+pub struct LinkHop<'a> {
     /// The link.
     pub link: &'a Link,
     /// Which way it is passed.
     pub direction: Direction,
-    /// The switch that the way passes after the link; absent at the adapter and at the way's end.
+    /// The switch that is passed after the link; absent at the NIC and at the last link.
     pub switch: Option<&'a Switch>,
 }
 
 impl Machine {
-    /// Every node of the machine by its dotted name: the adapter, the switches, the processors and memories.
+    /// Every node of the machine by its dotted name: the NIC, the switches, the processors and memories.
     pub fn nodes(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.nic.name.as_str())
             .chain(self.switches.iter().map(|switch| switch.name.as_str()))
@@ -49,7 +49,7 @@ impl Machine {
         self.reaches.iter().find(|reach| reach.processor == processor && reach.memory == memory)
     }
 
-    /// The copy engine of a name, which may be written with or without the machine's prefix.
+    /// The DMA engine of a name, which may be written with or without the machine's prefix.
     pub fn engine(&self, name: &str) -> Result<&Engine, ProfileError> {
         let full = format!("{}{name}", self.prefix);
         self.engines.iter().find(|engine| engine.name == name || engine.name == full).ok_or_else(|| {
@@ -62,17 +62,17 @@ impl Machine {
         })
     }
 
-    /// The shortest way between two nodes, found breadth first in the order of the links.
+    /// The fewest hops between two nodes, found breadth first in the order of the links.
     ///
-    /// A way passes switches and the adapter, never another endpoint, since processors forward
+    /// Hops pass switches and the NIC, never another endpoint, since processors forward
     /// nothing. From a node to itself it is empty.
-    pub fn way(&self, from: &str, to: &str) -> Result<Vec<Hop<'_>>, ProfileError> {
+    pub fn hops(&self, from: &str, to: &str) -> Result<Vec<LinkHop<'_>>, ProfileError> {
         for node in [from, to] {
             if !self.nodes().any(|name| name == node) {
                 return Err(unknown("node", node, format!("in machine `{}`", self.role), self.nodes()));
             }
         }
-        let mut reached: BTreeMap<&str, Hop<'_>> = BTreeMap::new();
+        let mut reached: BTreeMap<&str, LinkHop<'_>> = BTreeMap::new();
         let mut waiting = VecDeque::from([from]);
         while let Some(node) = waiting.pop_front() {
             if node == to {
@@ -89,12 +89,12 @@ impl Machine {
                 };
                 if next != from && !reached.contains_key(next) {
                     let switch = self.switches.iter().find(|switch| switch.name == next && next != to);
-                    reached.insert(next, Hop { link, direction, switch });
+                    reached.insert(next, LinkHop { link, direction, switch });
                     waiting.push_back(next);
                 }
             }
         }
-        let (mut way, mut node) = (Vec::new(), to);
+        let (mut hops, mut node) = (Vec::new(), to);
         while node != from {
             let Some(hop) = reached.get(node) else {
                 return Err(ProfileError::new(
@@ -103,14 +103,14 @@ impl Machine {
                     None,
                 ));
             };
-            way.push(*hop);
+            hops.push(*hop);
             node = match hop.direction {
                 Direction::Forward => &hop.link.from,
                 Direction::Backward => &hop.link.to,
             };
         }
-        way.reverse();
-        Ok(way)
+        hops.reverse();
+        Ok(hops)
     }
 }
 
@@ -213,7 +213,7 @@ impl System {
     pub fn mode_note(&self) -> Option<&'static str> {
         match self.mode.as_str() {
             "embedded-cpu" => Some(
-                "in mode `embedded-cpu` the card's processor owns the adapter: packets of the host pass a switch that \
+                "in mode `embedded-cpu` the card's processor owns the NIC: packets of the host pass a switch that \
                  this processor configures, and the cost of that is not part of the profile",
             ),
             "nic" => Some("in mode `nic` the card's processors and their engines cannot be reached"),

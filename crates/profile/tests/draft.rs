@@ -1,12 +1,12 @@
 //! The file that a new device begins with: blank or carried over, complete, and refused or loaded as it says.
 
-use offpath_profile::{Category, Library, Problem, ProfileError, Provenance, Request, System};
+use offpath_profile::{Category, Library, Problem, ProfileError, Provenance, System, SystemRequest};
 use std::collections::BTreeMap;
 
 fn load(name: &str, text: &str) -> Result<System, ProfileError> {
     let mut library = Library::builtin();
     library.insert(Category::Device, name, text);
-    library.load(&Request { device: name, ..Request::default() })
+    library.load(&SystemRequest { device: name, ..SystemRequest::default() })
 }
 
 /// The lines of a file that give numbers, by the dotted name.
@@ -103,7 +103,10 @@ fn a_draft_from_a_card_claims_what_a_copy_claims_and_marks_it() {
         let text = library.source(Category::Device, base).expect("it ships");
         let copy = text.replacen(&format!("name = \"{base}\""), "name = \"mine\"", 1);
         let copy = load("mine", &copy).expect(base);
-        assert_eq!((&draft.mode, &draft.testbed, &draft.rivals), (&copy.mode, &copy.testbed, &copy.rivals));
+        assert_eq!(
+            (&draft.mode, &draft.testbed, &draft.variants),
+            (&copy.mode, &copy.testbed, &copy.variants)
+        );
         assert_eq!(draft.numbers.len(), copy.numbers.len());
         for (name, number) in &draft.numbers {
             let other = &copy.numbers[name];
@@ -126,13 +129,13 @@ fn a_draft_from_a_card_claims_what_a_copy_claims_and_marks_it() {
     }
 }
 
-/// What a user knows of one card is no knowledge about the next, whatever it rests on.
+/// What a user knows of one card is not knowledge about the next, whatever it rests on.
 #[test]
 fn a_draft_from_a_file_carries_everything_over() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/invented.toml");
     let library = Library::builtin();
     let draft = load("mine", &library.draft("mine", Some(file)).expect("a file")).expect("a card");
-    let base = library.load(&Request { device: file, ..Request::default() }).expect("a card");
+    let base = library.load(&SystemRequest { device: file, ..SystemRequest::default() }).expect("a card");
     let mut own = 0;
     for (name, number) in draft.numbers.iter().filter(|(_, number)| number.file == "devices/mine.toml") {
         own += 1;
@@ -149,7 +152,7 @@ fn names_that_would_mislead_and_bases_that_do_not_load_are_refused() {
     assert!(error.to_string().contains("there is a device `bluefield2` already"), "{error:?}");
     assert!(library.draft("card", None).expect_err("reserved").to_string().contains("stands for"));
     for odd in ["", "a\nb", "my card", "ü"] {
-        assert!(library.draft(odd, None).expect_err(odd).to_string().contains("is no name"), "{odd:?}");
+        assert!(library.draft(odd, None).expect_err(odd).to_string().contains("is not a name"), "{odd:?}");
     }
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/invented.toml");
     let error = library.draft("invented", Some(file)).expect_err("its own name");

@@ -1,7 +1,7 @@
 //! Damaged profiles are loaded or refused, never a panic, and a refusal can always be printed.
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
-use offpath_profile::{Category, Library, Request};
+use offpath_profile::{Category, Library, SystemRequest};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -84,11 +84,11 @@ proptest! {
         let testbed = (*category == Category::Testbed).then_some(name.as_str());
         let overlays = if *category == Category::Overlay { vec![name.as_str()] } else { Vec::new() };
         for mode in [None, Some("nic")] {
-            let request = Request { device, testbed, mode, overlays: overlays.clone(), settings: Vec::new(), ..Request::default() };
+            let request = SystemRequest { device, testbed, mode, overlays: overlays.clone(), settings: Vec::new(), ..SystemRequest::default() };
             match library.load(&request) {
                 Ok(system) => {
                     for (machine, endpoint) in system.endpoints() {
-                        prop_assert!(machine.way(&machine.nic.name, &endpoint.name).is_ok());
+                        prop_assert!(machine.hops(&machine.nic.name, &endpoint.name).is_ok());
                     }
                 }
                 Err(error) => {
@@ -106,9 +106,9 @@ proptest! {
         let library = Library::builtin();
         let device = "bluefield2";
         let names: Vec<String> =
-            library.load(&Request { device, ..Request::default() }).unwrap().numbers.into_keys().collect();
+            library.load(&SystemRequest { device, ..SystemRequest::default() }).unwrap().numbers.into_keys().collect();
         for setting in [text, format!("{}={value}", names[name % names.len()])] {
-            let _ = library.load(&Request { device, settings: vec![setting], ..Request::default() });
+            let _ = library.load(&SystemRequest { device, settings: vec![setting], ..SystemRequest::default() });
         }
     }
 }

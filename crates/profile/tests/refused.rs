@@ -3,7 +3,7 @@
 //! The rendered messages are kept in `snapshots/`; `INSTA_UPDATE=always cargo test` rewrites them.
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
-use offpath_profile::{Category, Library, Problem, ProfileError, Request};
+use offpath_profile::{Category, Library, Problem, ProfileError, SystemRequest};
 
 const INVENTED: &str = include_str!("data/invented.toml");
 
@@ -48,7 +48,8 @@ const fn host(from: &'static str, to: &'static str, at: &'static str, says: &'st
 }
 
 const PASS: &str = "pass_time = { value = \"80 ns\", source = \"invented\", provenance = \"datasheet\" }";
-const CONTEXTS: &str = "contexts = { value = 256, source = \"invented\", provenance = \"datasheet\" }";
+const INFLIGHT_SLOTS: &str =
+    "inflight_slots = { value = 256, source = \"invented\", provenance = \"datasheet\" }";
 
 #[rustfmt::skip]
 const CASES: &[Case] = &[
@@ -67,7 +68,7 @@ const CASES: &[Case] = &[
     device("[hub]\n", "[room]\nkind = \"machine\"\ndevice = \"card\"\nhost = \"srv\"\ncount = { value = 1, source = \"s\", provenance = \"datasheet\" }\navailable = { value = 1, source = \"s\", provenance = \"datasheet\" }\n[hub]\n", "[room]", &["`[room]` is a machine", "testbeds hold machines"]),
     device("[hub]\n", "[host_profile]\nname = \"h\"\ndescription = \"h\"\n[hub]\n", "[host_profile]", &["a device and a host", "a file of their own"]),
     // Keys and numbers.
-    device("contexts =", "contxts =", "contxts", &["no key `contxts` in `[nic]`", "did you mean `contexts`"]),
+    device("inflight_slots =", "inflihgt_slots =", "inflihgt_slots", &["no key `inflihgt_slots` in `[nic]`", "did you mean `inflight_slots`"]),
     device(PASS, "", "[nic]", &["`[nic]` lacks `pass_time`", "value = \"300 ns\"", "it is of dimension time"]),
     device("\"80 ns\"", "80", "80, source", &["nic.pass_time", "`80` has no unit", "300 ns"]),
     device("\"80 ns\"", "\"80 B\"", "\"80 B\"", &["nic.pass_time", "not a unit of time", "300 ns"]),
@@ -87,7 +88,7 @@ const CASES: &[Case] = &[
     device(PASS, "pass_time = { value = \"80 ns\", source = \"s\", provenance = \"datasheet\", unit = \"ns\" }", "unit =", &["no key `unit` in `[nic.pass_time]`", "`value`"]),
     // Impossible values.
     device("\"400 Gbit/s\"", "\"0 Gbit/s\"", "\"0 Gbit/s\"", &["`nic.port_rate` is 0 bit/s", "from 1 Mbit/s"]),
-    device(CONTEXTS, "contexts = { value = 0, source = \"s\", provenance = \"datasheet\" }", "0, source = \"s\"", &["`nic.contexts` is 0", "from 1 to"]),
+    device(INFLIGHT_SLOTS, "inflight_slots = { value = 0, source = \"s\", provenance = \"datasheet\" }", "0, source = \"s\"", &["`nic.inflight_slots` is 0", "from 1 to"]),
     device("pcie_mtu = { value = \"128 B\"", "pcie_mtu = { value = \"0 B\"", "\"0 B\"", &["`arm.pcie_mtu` is 0 B", "a power of two from 128 B to 4096 B"]),
     device("cores = { value = 16", "cores = { value = 0", "cores = { value = 0", &["`arm.cores` is 0"]),
     device("cores = { value = 16", "cores = { value = 1.5", "1.5, source", &["arm.cores", "not a whole number"]),
@@ -106,9 +107,9 @@ const CASES: &[Case] = &[
     device("kind = \"verbs\"\nendpoint = \"dpa\"", "kind = \"verbs\"\nendpoint = \"arm\"", "\"arm\"\npost_latency = { value = \"200 ns\"", &["the verbs table of `arm` is there twice", "`[arm_verbs]`"]),
     device("requester = \"*\"", "requester = \"nobody\"", "\"nobody\"", &["no endpoint `nobody` for `requester`"]),
     device("verbs = [\"read\"]", "verbs = [\"send\"]", "[\"send\"]", &["no verb `send`", "verbs = [\"read\"]"]),
-    device("[copy]", "[copy-engine]", "copy-engine", &["`copy-engine` cannot name an engine", "`-` separates"]),
+    device("[copy]", "[dma-engine]", "dma-engine", &["`dma-engine` cannot name an engine", "`-` separates"]),
     device("[dpa]", "[d-pa]", "d-pa", &["`d-pa` cannot name an endpoint"]),
-    device("[nic]\nkind = \"nic\"", "[adapter]\nkind = \"nic\"", "[adapter]", &["`adapter` cannot name a nic", "called `nic`"]),
+    device("[nic]\nkind = \"nic\"", "[ethernet]\nkind = \"nic\"", "[ethernet]", &["`ethernet` cannot name a nic", "called `nic`"]),
     device("[copy]", "[client]", "[client]", &["`client` is there twice", "rename"]),
     device("mode = \"separated-host\"", "mode = \"seperated-host\"", "\"seperated-host\"", &["no mode `seperated-host`", "did you mean `separated-host`"]),
     device("testbed = \"rack\"", "testbed = \"rak\"", "\"rak\"", &["no testbed `rak`", "did you mean `rack`"]),
@@ -141,7 +142,7 @@ fn refusal(case: &Case) -> (ProfileError, String) {
     assert!(text.contains(case.from), "the profile no longer holds {:?}", case.from);
     let text = text.replacen(case.from, case.to, 1);
     library.insert(case.category, case.name, &text);
-    let request = Request { device: "invented", ..Request::default() };
+    let request = SystemRequest { device: "invented", ..SystemRequest::default() };
     let error = library.load(&request).map(|_| ()).expect_err(case.to);
     (error, text)
 }
@@ -182,8 +183,8 @@ fn requests_and_settings_are_refused_with_the_nearest_names() {
     library.insert(Category::Overlay, "crowd", crowd);
     let slip = "[overlay]\nname = \"slip\"\ndescription = \"a slip\"\n\n[set]\n\"*.encodng\" = 1\n";
     library.insert(Category::Overlay, "slip", slip);
-    let base = Request { device: "invented", ..Request::default() };
-    let set = |setting: &str| Request { settings: vec![setting.to_string()], ..base.clone() };
+    let base = SystemRequest { device: "invented", ..SystemRequest::default() };
+    let set = |setting: &str| SystemRequest { settings: vec![setting.to_string()], ..base.clone() };
     let cases = [
         (
             set("arm.pcie_mut=512B"),
@@ -201,12 +202,12 @@ fn requests_and_settings_are_refused_with_the_nearest_names() {
         (set("arm.pcie=512B"), &["did you mean `arm.pcie_mtu`?"]),
         (set("=512B"), &["no name before the `=`"]),
         (
-            Request { overlays: vec!["slip"], ..base.clone() },
+            SystemRequest { overlays: vec!["slip"], ..base.clone() },
             &["number that matches `*.encodng`", "did you mean `*.encoding`?"],
         ),
-        (Request { device: "rack", ..base.clone() }, &["`rack` is a testbed", "known: `bluefield2`"]),
+        (SystemRequest { device: "rack", ..base.clone() }, &["`rack` is a testbed", "known: `bluefield2`"]),
         (
-            Request { device: "bluefield3", ..base.clone() },
+            SystemRequest { device: "bluefield3", ..base.clone() },
             &["did you mean `bluefield2`?", "`offpath device source NAME > my-card.toml`"],
         ),
         (set("arm.pcie_mtu"), &["no `=`", "soc.pcie_mtu=512B"]),
@@ -216,25 +217,31 @@ fn requests_and_settings_are_refused_with_the_nearest_names() {
             &["--set:1:1", "`client.count` is 1000", "at most client.available", "lower the count"],
         ),
         (
-            Request { overlays: vec!["crowd"], ..base.clone() },
+            SystemRequest { overlays: vec!["crowd"], ..base.clone() },
             &["overlays/crowd.toml:6:1", "`client.count` is 21", "at most client.available, 20"],
         ),
         (
-            Request { device: "inventde", ..base.clone() },
+            SystemRequest { device: "inventde", ..base.clone() },
             &["no device `inventde`", "did you mean `invented`"],
         ),
-        (Request { device: "nowhere/card.toml", ..base.clone() }, &["cannot read `nowhere/card.toml`"]),
-        (Request { testbed: Some("rck"), ..base.clone() }, &["no testbed `rck`", "did you mean `rack`"]),
-        (Request { mode: Some("dpu"), ..base.clone() }, &["--mode:1:1", "no mode `dpu`", "`embedded-cpu`"]),
+        (SystemRequest { device: "nowhere/card.toml", ..base.clone() }, &["cannot read `nowhere/card.toml`"]),
         (
-            Request { device: "connectx6", mode: Some("embedded-cpu"), ..base.clone() },
+            SystemRequest { testbed: Some("rck"), ..base.clone() },
+            &["no testbed `rck`", "did you mean `rack`"],
+        ),
+        (
+            SystemRequest { mode: Some("dpu"), ..base.clone() },
+            &["--mode:1:1", "no mode `dpu`", "`embedded-cpu`"],
+        ),
+        (
+            SystemRequest { device: "connectx6", mode: Some("embedded-cpu"), ..base.clone() },
             &["needs a processor on the card"],
         ),
         (
-            Request { overlays: vec!["ideal-link"], ..base.clone() },
+            SystemRequest { overlays: vec!["ideal-link"], ..base.clone() },
             &["no overlay `ideal-link`", "did you mean `ideal-links`"],
         ),
-        (Request { mode: Some("nic"), ..set("arm.cores=4") }, &["`arm` does not exist in mode `nic`"]),
+        (SystemRequest { mode: Some("nic"), ..set("arm.cores=4") }, &["`arm` does not exist in mode `nic`"]),
     ];
     for (request, says) in cases {
         let message = render(&library.load(&request).map(|_| ()).expect_err(says[0]));
@@ -250,7 +257,7 @@ fn requests_and_settings_are_refused_with_the_nearest_names() {
 fn nesting_without_end_is_refused() {
     let mut library = Library::builtin();
     library.insert(Category::Device, "deep", &format!("[device]\nname = {}", "[".repeat(100_000)));
-    assert!(library.load(&Request { device: "deep", ..Request::default() }).is_err());
+    assert!(library.load(&SystemRequest { device: "deep", ..SystemRequest::default() }).is_err());
 }
 
 /// Who writes a card finds out in one go what it lacks and what nobody knows.
@@ -262,21 +269,23 @@ fn all_mistakes_of_a_file_are_reported_at_once() {
         text.replacen(line, "", 1)
     };
     let mut text = without(INVENTED, &format!("{PASS}\n"));
-    text = without(&text, &format!("{CONTEXTS}\n"));
+    text = without(&text, &format!("{INFLIGHT_SLOTS}\n"));
     text = without(&text, "host_at = \"hub\"\n");
     text = text.replacen("cores = { value = 16", "coers = { value = 16", 1);
     text = text.replacen("[hub]\n", "[hub]\ncolour = \"green\"\n", 1);
     text =
         text.replacen("pcie_mtu = { value = \"128 B\", source", "pcie_mtu = { vale = \"128 B\", source", 1);
     library.insert(Category::Device, "invented", &text);
-    let error = library.load(&Request { device: "invented", ..Request::default() }).expect_err("mistakes");
+    let error = library
+        .load(&SystemRequest { device: "invented", ..SystemRequest::default() })
+        .expect_err("mistakes");
     let message = render(&error);
     let Problem::Several { count, .. } = error.problem() else { panic!("{message}") };
     // The misspelt key is one mistake, and not a missing one as well.
     assert_eq!(*count, 5, "{message}");
     for words in [
         "`[device]` lacks `host_at`",
-        "`[nic]` lacks `pass_time`, `contexts`",
+        "`[nic]` lacks `pass_time`, `inflight_slots`",
         "pass_time = { value = \"300 ns\"",
         "no key `coers`",
         "did you mean `cores`?",

@@ -1,10 +1,10 @@
 //! Every shipped profile loads, says where its numbers come from, and can be varied.
 
-use offpath_profile::{Category, Library, Request, System};
+use offpath_profile::{Category, Library, System, SystemRequest};
 use offpath_quantity::{Bytes, Quantity};
 
 fn load(device: &str) -> System {
-    Library::builtin().load(&Request { device, ..Request::default() }).unwrap()
+    Library::builtin().load(&SystemRequest { device, ..SystemRequest::default() }).unwrap()
 }
 
 #[test]
@@ -12,8 +12,11 @@ fn every_device_loads_in_every_testbed_and_every_number_has_a_source() {
     let library = Library::builtin();
     for device in library.names(Category::Device) {
         for testbed in library.names(Category::Testbed) {
-            let request =
-                Request { device: &device.name, testbed: Some(&testbed.name), ..Request::default() };
+            let request = SystemRequest {
+                device: &device.name,
+                testbed: Some(&testbed.name),
+                ..SystemRequest::default()
+            };
             let system = library.load(&request).unwrap();
             assert_eq!(system, library.load(&request).unwrap(), "loading twice gives the same");
             assert!(system.numbers.len() > 50);
@@ -30,7 +33,7 @@ fn names_and_prefixes() {
     let endpoints: Vec<&str> = system.endpoints().map(|(_, endpoint)| endpoint.name.as_str()).collect();
     assert_eq!(endpoints, ["soc", "host", "client", "backup.soc", "backup"]);
     for name in [
-        "nic.contexts",
+        "nic.inflight_slots",
         "soc.pcie_mtu",
         "pcie0.rate",
         "host_verbs.post_time",
@@ -51,9 +54,9 @@ fn names_and_prefixes() {
         Quantity::Time(soc.processor.verbs.post_latency),
         system.numbers["soc_verbs.post_latency"].value
     );
-    let way: Vec<&str> =
-        machine.way("soc", "host").unwrap().iter().map(|hop| hop.link.name.as_str()).collect();
-    assert_eq!(way, ["soc_wire", "pcie0"]);
+    let hops: Vec<&str> =
+        machine.hops("soc", "host").unwrap().iter().map(|hop| hop.link.name.as_str()).collect();
+    assert_eq!(hops, ["soc_wire", "pcie0"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Overlays, settings, modes, invented cards, and profiles from the user's own files.
 
-use offpath_profile::{Category, Direction, Library, Provenance, Request, System};
+use offpath_profile::{Category, Direction, Library, Provenance, System, SystemRequest};
 use offpath_quantity::{Bytes, Quantity, Time};
 
 const INVENTED: &str = include_str!("data/invented.toml");
@@ -10,11 +10,11 @@ fn library() -> Library {
     library.insert(Category::Device, "invented", INVENTED);
     library
 }
-fn load(request: Request<'_>) -> System {
-    library().load(&Request { device: "invented", ..request }).unwrap()
+fn load(request: SystemRequest<'_>) -> System {
+    library().load(&SystemRequest { device: "invented", ..request }).unwrap()
 }
-fn way(system: &System, role: &str, from: &str, to: &str) -> Vec<(String, Direction, Option<String>)> {
-    let hops = system.machine(role).unwrap().way(from, to).unwrap();
+fn hops(system: &System, role: &str, from: &str, to: &str) -> Vec<(String, Direction, Option<String>)> {
+    let hops = system.machine(role).unwrap().hops(from, to).unwrap();
     hops.iter()
         .map(|hop| (hop.link.name.clone(), hop.direction, hop.switch.map(|switch| switch.name.clone())))
         .collect()
@@ -22,46 +22,48 @@ fn way(system: &System, role: &str, from: &str, to: &str) -> Vec<(String, Direct
 
 #[test]
 fn an_invented_card_is_data_alone() {
-    let system = load(Request::default());
+    let system = load(SystemRequest::default());
     let names: Vec<&str> = system.endpoints().map(|(_, endpoint)| endpoint.name.as_str()).collect();
     assert_eq!(names, ["arm", "dpa", "host", "client", "backup.arm", "backup.dpa", "backup"]);
     assert_eq!(system.endpoint("backup.dpa").unwrap().1.memory.pcie_mtu, Bytes::new(128));
     let some = |name: &str| Some(name.to_string());
     use Direction::{Backward, Forward};
     assert_eq!(
-        way(&system, "server", "nic", "host"),
+        hops(&system, "server", "nic", "host"),
         [("lane_a".into(), Forward, some("hub")), ("pcie0".into(), Forward, None)]
     );
     assert_eq!(
-        way(&system, "server", "host", "arm"),
+        hops(&system, "server", "host", "arm"),
         [("pcie0".into(), Backward, some("hub")), ("lane_b".into(), Forward, None)]
     );
     // The file writes this link from its far end.
-    assert_eq!(way(&system, "server", "dpa", "nic"), [("lane_c".into(), Backward, None)]);
+    assert_eq!(hops(&system, "server", "dpa", "nic"), [("lane_c".into(), Backward, None)]);
     assert_eq!(
-        way(&system, "backup", "backup.dpa", "backup.arm"),
+        hops(&system, "backup", "backup.dpa", "backup.arm"),
         [
             ("backup.lane_c".into(), Backward, None),
             ("backup.lane_a".into(), Forward, some("backup.hub")),
             ("backup.lane_b".into(), Forward, None)
         ]
     );
-    assert_eq!(way(&system, "server", "arm", "arm"), []);
-    assert!(system.machine("server").unwrap().way("arm", "moon").unwrap_err().to_string().contains("`moon`"));
+    assert_eq!(hops(&system, "server", "arm", "arm"), []);
+    assert!(
+        system.machine("server").unwrap().hops("arm", "moon").unwrap_err().to_string().contains("`moon`")
+    );
     let backup = system.machine("backup").unwrap();
     assert_eq!(backup.engine("copy").unwrap(), backup.engine("backup.copy").unwrap());
     assert_eq!(backup.engine("copy").unwrap().endpoint, "backup.arm");
-    assert_eq!(backup.stalls[0].responder, "backup.dpa");
+    assert_eq!(backup.large_transfer_limits[0].responder, "backup.dpa");
     assert_eq!(system.mode_note(), None);
 }
 
 #[test]
 fn mode_nic_hides_the_card() {
-    let system = load(Request { mode: Some("nic"), ..Request::default() });
+    let system = load(SystemRequest { mode: Some("nic"), ..SystemRequest::default() });
     let names: Vec<&str> = system.endpoints().map(|(_, endpoint)| endpoint.name.as_str()).collect();
     assert_eq!(names, ["host", "client", "backup"]);
     let server = system.machine("server").unwrap();
-    assert!(server.engines.is_empty() && server.stalls.is_empty());
+    assert!(server.engines.is_empty() && server.large_transfer_limits.is_empty());
     assert_eq!(server.links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>(), ["lane_a", "pcie0"]);
     assert!(
         !system
@@ -78,7 +80,7 @@ fn mode_nic_hides_the_card() {
 
 #[test]
 fn mode_embedded_cpu_keeps_both_endpoints_and_says_what_is_not_modelled() {
-    let system = load(Request { mode: Some("embedded-cpu"), ..Request::default() });
+    let system = load(SystemRequest { mode: Some("embedded-cpu"), ..SystemRequest::default() });
     assert_eq!(system.mode, "embedded-cpu");
     assert!(system.endpoint("arm").is_ok() && system.endpoint("host").is_ok());
     assert!(system.mode_note().unwrap().contains("not part of the profile"));
@@ -86,14 +88,14 @@ fn mode_embedded_cpu_keeps_both_endpoints_and_says_what_is_not_modelled() {
 
 #[test]
 fn overlays_match_in_every_machine_and_are_recorded() {
-    let system = load(Request {
+    let system = load(SystemRequest {
         overlays: vec!["ideal-links"],
         settings: vec![
             "arm.pcie_mtu = 512B".into(),
             "host.ddio=false".into(),
-            "arm.read_path_rate=90 M/s".into(),
+            "arm.inbound_read_rate=90 M/s".into(),
         ],
-        ..Request::default()
+        ..SystemRequest::default()
     });
     for machine in &system.machines {
         for pcie in machine.links.iter().filter_map(|link| link.pcie.as_ref()) {
@@ -106,11 +108,11 @@ fn overlays_match_in_every_machine_and_are_recorded() {
     assert_eq!((number.provenance, number.source.as_str()), (Provenance::Set, "overlay ideal-links"));
     let arm = system.endpoint("arm").unwrap().1;
     assert_eq!(arm.memory.pcie_mtu, Bytes::new(512));
-    assert!(arm.memory.read_path_rate.is_some() && system.numbers.contains_key("arm.read_path_rate"));
+    assert!(arm.memory.inbound_read_rate.is_some() && system.numbers.contains_key("arm.inbound_read_rate"));
     assert!(!system.endpoint("host").unwrap().1.memory.ddio);
     assert_eq!(
         system.overlays,
-        ["ideal-links", "arm.pcie_mtu = 512B", "host.ddio=false", "arm.read_path_rate=90 M/s"]
+        ["ideal-links", "arm.pcie_mtu = 512B", "host.ddio=false", "arm.inbound_read_rate=90 M/s"]
     );
 }
 
@@ -126,43 +128,56 @@ fn an_overlay_may_multiply_what_was_there() {
             &INVENTED.replace("host_at = \"hub\"\n", &format!("host_at = \"hub\"\n{header}")),
         );
         let settings = settings.iter().map(ToString::to_string).collect();
-        library.load(&Request { device: "invented", overlays: vec!["mine"], settings, ..Request::default() })
+        library.load(&SystemRequest {
+            device: "invented",
+            overlays: vec!["mine"],
+            settings,
+            ..SystemRequest::default()
+        })
     };
-    let of = |lines: &str| load(lines, "rivals = \"mine\"\n", &["nic.contexts=100"]);
+    let of = |lines: &str| load(lines, "variants = \"mine\"\n", &["nic.inflight_slots=100"]);
     // Each line multiplies the number, whichever line comes first and whatever is set after it. As a mechanism of the
     // card it leaves the number the profile's or the user's.
     let lines = [
-        "\"nic.contexts\" = { times = 1.5 }\n",
-        "\"nic.reserved_contexts\" = { times = 0.331, of = \"nic.contexts\" }\n",
+        "\"nic.inflight_slots\" = { times = 1.5 }\n",
+        "\"nic.reserved_inflight_slots\" = { times = 0.331, of = \"nic.inflight_slots\" }\n",
     ];
     for lines in [lines.concat(), [lines[1], lines[0]].concat()] {
         let system = of(&lines).expect("it loads");
         let nic = &system.machine("server").unwrap().nic;
-        assert_eq!((nic.contexts, nic.reserved_contexts), (150, 33), "of 100");
-        assert_eq!(system.numbers["nic.contexts"].value, Quantity::Count(100), "the setting");
-        assert_eq!(system.numbers["nic.contexts"].provenance, Provenance::Set);
-        assert_eq!(system.numbers["nic.reserved_contexts"].provenance, Provenance::Datasheet);
-        let moved = system.with("nic.contexts", Quantity::Count(200)).unwrap();
+        assert_eq!((nic.inflight_slots, nic.reserved_inflight_slots), (150, 33), "of 100");
+        assert_eq!(system.numbers["nic.inflight_slots"].value, Quantity::Count(100), "the setting");
+        assert_eq!(system.numbers["nic.inflight_slots"].provenance, Provenance::Set);
+        assert_eq!(system.numbers["nic.reserved_inflight_slots"].provenance, Provenance::Datasheet);
+        let moved = system.with("nic.inflight_slots", Quantity::Count(200)).unwrap();
         let nic = &moved.machine("server").unwrap().nic;
-        assert_eq!((nic.contexts, nic.reserved_contexts), (300, 66), "what is moved is multiplied");
-        let moved = system.with("nic.reserved_contexts", Quantity::Count(7)).unwrap();
-        assert_eq!(moved.machine("server").unwrap().nic.reserved_contexts, 33, "it is a multiple of another");
-        let error = system.with("nic.contexts", Quantity::Count(900_000)).unwrap_err();
+        assert_eq!(
+            (nic.inflight_slots, nic.reserved_inflight_slots),
+            (300, 66),
+            "what is moved is multiplied"
+        );
+        let moved = system.with("nic.reserved_inflight_slots", Quantity::Count(7)).unwrap();
+        assert_eq!(
+            moved.machine("server").unwrap().nic.reserved_inflight_slots,
+            33,
+            "it is a multiple of another"
+        );
+        let error = system.with("nic.inflight_slots", Quantity::Count(900_000)).unwrap_err();
         assert!(error.to_string().contains("1350000"), "{error}");
     }
     // Whoever writes an overlay of their own says what nobody measured: the product is theirs.
     for lines in [lines.concat(), [lines[1], lines[0]].concat()] {
-        let system = load(&lines, "", &["nic.contexts=100"]).expect("it loads");
+        let system = load(&lines, "", &["nic.inflight_slots=100"]).expect("it loads");
         let nic = &system.machine("server").unwrap().nic;
-        assert_eq!((nic.contexts, nic.reserved_contexts), (150, 33), "of 100");
+        assert_eq!((nic.inflight_slots, nic.reserved_inflight_slots), (150, 33), "of 100");
         assert!(system.scales.is_empty());
-        for (name, value) in [("nic.contexts", 150), ("nic.reserved_contexts", 33)] {
+        for (name, value) in [("nic.inflight_slots", 150), ("nic.reserved_inflight_slots", 33)] {
             let number = &system.numbers[name];
             assert_eq!((number.value, number.provenance), (Quantity::Count(value), Provenance::Set));
-            assert!(number.source.contains("times nic.contexts"), "{}", number.source);
+            assert!(number.source.contains("times nic.inflight_slots"), "{}", number.source);
         }
     }
-    let before = load("\"nic.contexts\" = 100", "", &[]).expect("it loads");
+    let before = load("\"nic.inflight_slots\" = 100", "", &[]).expect("it loads");
     let ranged = before.numbers.iter().find(|(_, one)| one.low.is_some_and(|low| low.base() > 100.0));
     let (name, shipped) = ranged.expect("some number has an interval");
     let system = load(&format!("\"{name}\" = {{ times = 2.0 }}"), "", &[]).expect("it loads");
@@ -173,15 +188,18 @@ fn an_overlay_may_multiply_what_was_there() {
         (twice(shipped.low), twice(shipped.high))
     );
     for (line, says) in [
-        ("\"nic.contexts\" = { times = 1.5, of = \"nic.context\" }", "no number `nic.context`"),
-        ("\"nic.contexts\" = { times = 1.5, of = \"nic.pass_time\" }", "`nic.pass_time` is a time"),
-        ("\"nic.contexts\" = { times = -1 }", "`times` is no number of at least 0"),
-        ("\"nic.contexts\" = { of = \"nic.contexts\" }", "`times` is no number"),
-        ("\"nic.contexts\" = { times = 1.5, off = 1 }", "no `off`"),
-        ("\"nic.contexts\" = { times = 1e9 }", "from 1 to 1000000"),
-        ("\"nic.contexts\" = { times = 0.0 }", "from 1 to 1000000"),
-        ("\"nic.contexts\" = { times = 1e300 }", "too large"),
-        ("\"nic.contexts\" = [1]", "found a list"),
+        (
+            "\"nic.inflight_slots\" = { times = 1.5, of = \"nic.in-flight slot\" }",
+            "no number `nic.in-flight slot`",
+        ),
+        ("\"nic.inflight_slots\" = { times = 1.5, of = \"nic.pass_time\" }", "`nic.pass_time` is a time"),
+        ("\"nic.inflight_slots\" = { times = -1 }", "`times` is not a number of at least 0"),
+        ("\"nic.inflight_slots\" = { of = \"nic.inflight_slots\" }", "`times` is not a number"),
+        ("\"nic.inflight_slots\" = { times = 1.5, off = 1 }", "no `off`"),
+        ("\"nic.inflight_slots\" = { times = 1e9 }", "from 1 to 1000000"),
+        ("\"nic.inflight_slots\" = { times = 0.0 }", "from 1 to 1000000"),
+        ("\"nic.inflight_slots\" = { times = 1e300 }", "too large"),
+        ("\"nic.inflight_slots\" = [1]", "found a list"),
     ] {
         let error = of(line).unwrap_err();
         assert!(error.to_string().contains(says), "{line}: {error}");
@@ -195,19 +213,19 @@ fn an_overlay_may_multiply_what_was_there() {
 fn a_mechanism_is_that_of_its_card() {
     let library = Library::builtin();
     let of = |device: &'static str, overlays: Vec<&'static str>| {
-        library.load(&Request { device, overlays, ..Request::default() }).expect("it loads")
+        library.load(&SystemRequest { device, overlays, ..SystemRequest::default() }).expect("it loads")
     };
     let (plain, open) = (of("bluefield2", vec![]), of("bluefield2", vec!["one-pool"]));
     assert_eq!(plain.numbers, open.numbers);
     let pools = |system: &System| -> Vec<(String, u64, u64)> {
         let of = |machine: &offpath_profile::Machine| {
-            (machine.device.clone(), machine.nic.contexts, machine.nic.reserved_contexts)
+            (machine.device.clone(), machine.nic.inflight_slots, machine.nic.reserved_inflight_slots)
         };
         system.machines.iter().map(of).collect()
     };
-    for ((device, contexts, kept), (_, own, reserved)) in pools(&plain).into_iter().zip(pools(&open)) {
+    for ((device, inflight_slots, kept), (_, own, reserved)) in pools(&plain).into_iter().zip(pools(&open)) {
         assert_eq!(kept > 0, device == "bluefield2", "{device}");
-        assert_eq!((own, reserved), (contexts, 0), "{device}");
+        assert_eq!((own, reserved), (inflight_slots, 0), "{device}");
     }
     assert!(
         pools(&open).iter().filter(|(device, ..)| device == "bluefield2").count() == 2,
@@ -223,18 +241,22 @@ fn a_mechanism_is_that_of_its_card() {
 #[test]
 fn what_is_said_of_a_card_changes_its_own_numbers_and_shared_ones() {
     let mut library = Library::builtin();
-    let lines = "\"soc.read_latency\" = \"300 ns\"\n\"nic.contexts\" = { times = 2.0 }\n\"client.nic.contexts\" = 77\n\
+    let lines = "\"soc.read_latency\" = \"300 ns\"\n\"nic.inflight_slots\" = { times = 2.0 }\n\"client.nic.inflight_slots\" = 77\n\
                  \"soc_verbs.*\" = \"50 ns\"\n";
     let text = |lines: &str| format!("[overlay]\nname = \"mine\"\ndescription = \"d\"\n[set]\n{lines}");
     library.insert(Category::Overlay, "mine", &text(lines));
     let of = |settings: Vec<String>, beside| {
         let overlays = if settings.is_empty() { vec!["mine"] } else { vec![] };
-        let request = Request { device: "connectx6", overlays, settings, beside, ..Request::default() };
+        let request =
+            SystemRequest { device: "connectx6", overlays, settings, beside, ..SystemRequest::default() };
         library.load(&request)
     };
-    let plain = library.load(&Request { device: "connectx6", ..Request::default() }).expect("it loads");
+    let plain =
+        library.load(&SystemRequest { device: "connectx6", ..SystemRequest::default() }).expect("it loads");
     let settings = || {
-        ["soc.read_latency=300ns", "nic.contexts=284", "client.nic.contexts=77"].map(String::from).to_vec()
+        ["soc.read_latency=300ns", "nic.inflight_slots=284", "client.nic.inflight_slots=77"]
+            .map(String::from)
+            .to_vec()
     };
     for settings in [Vec::new(), settings()] {
         let changed = of(settings.clone(), Some("bluefield2")).expect("what it lacks is passed over");
@@ -244,8 +266,8 @@ fn what_is_said_of_a_card_changes_its_own_numbers_and_shared_ones() {
             .filter(|(name, number)| number.value != plain.numbers[*name].value)
             .map(|(name, _)| name)
             .collect();
-        assert_eq!(differs, ["client.nic.contexts"]);
-        assert_eq!(changed.machine("client").expect("it is there").nic.contexts, 77);
+        assert_eq!(differs, ["client.nic.inflight_slots"]);
+        assert_eq!(changed.machine("client").expect("it is there").nic.inflight_slots, 77);
         let refused = of(settings, None).expect_err("it has no SoC").to_string();
         assert!(refused.contains("soc.read_latency"), "{refused}");
     }
@@ -254,7 +276,10 @@ fn what_is_said_of_a_card_changes_its_own_numbers_and_shared_ones() {
 #[test]
 fn a_later_setting_wins_and_counts_are_checked_at_the_end() {
     let settings = vec!["client.count=50".into(), "client.available=60".into(), "client.count=40".into()];
-    assert_eq!(load(Request { settings, ..Request::default() }).machine("client").unwrap().count, 40);
+    assert_eq!(
+        load(SystemRequest { settings, ..SystemRequest::default() }).machine("client").unwrap().count,
+        40
+    );
 }
 
 #[test]
@@ -273,7 +298,8 @@ fn overlays_that_do_nothing_are_refused() {
             "mine",
             &format!("[overlay]\nname = \"mine\"\ndescription = \"d\"\n{text}"),
         );
-        let request = Request { device: "invented", overlays: vec!["mine"], ..Request::default() };
+        let request =
+            SystemRequest { device: "invented", overlays: vec!["mine"], ..SystemRequest::default() };
         let error = library.load(&request).unwrap_err();
         assert!(error.to_string().contains(says), "{error:?}");
         assert_eq!(error.place().unwrap().0, "overlays/mine.toml");
@@ -282,7 +308,7 @@ fn overlays_that_do_nothing_are_refused() {
 
 #[test]
 fn with_changes_one_number_and_keeps_its_origin() {
-    let system = load(Request::default());
+    let system = load(SystemRequest::default());
     let slower = system.with("client.nic.pass_time", Quantity::Time(Time::from_ns(500))).unwrap();
     assert_eq!(slower.machine("client").unwrap().nic.pass_time, Time::from_ns(500));
     let (before, after) = (&system.numbers["client.nic.pass_time"], &slower.numbers["client.nic.pass_time"]);
@@ -301,7 +327,7 @@ fn with_changes_one_number_and_keeps_its_origin() {
 /// A probe between the ends of an interval is a size that PCIe can encode.
 #[test]
 fn probes_of_powers_of_two_are_powers_of_two() {
-    let system = load(Request::default());
+    let system = load(SystemRequest::default());
     for (probe, taken) in [(128, 128), (150, 128), (190, 256), (3000, 4096)] {
         let changed = system.with("arm.pcie_mtu", Quantity::Bytes(Bytes::new(probe))).unwrap();
         assert_eq!(changed.endpoint("arm").unwrap().1.memory.pcie_mtu, Bytes::new(taken));
@@ -314,7 +340,7 @@ fn probes_of_powers_of_two_are_powers_of_two() {
 /// one changes more than the list of numbers.
 #[test]
 fn every_number_reaches_the_model() {
-    let system = load(Request::default());
+    let system = load(SystemRequest::default());
     for (name, number) in &system.numbers {
         assert!(system.with(name, number.value).unwrap() == system, "{name}");
         // Half or twice a power of two is one again.
@@ -360,7 +386,7 @@ fn users_own_directory_shadows_and_adds() {
     assert_eq!(described("invented"), "an invented card with two processors");
     assert!(described("broken").starts_with("cannot be loaded"));
     assert!(devices.len() > 2 && !devices.iter().any(|listed| listed.name == "notes"));
-    let system = library.load(&Request { device: "invented", ..Request::default() }).unwrap();
+    let system = library.load(&SystemRequest { device: "invented", ..SystemRequest::default() }).unwrap();
     assert_eq!(system.network.mtu, Bytes::new(2048));
     assert!(Library::with_directory(&directory.path().join("absent")).is_err());
     // A directory that has profiles of none of the kinds is another than was meant.
@@ -378,7 +404,7 @@ fn a_path_names_a_file_and_one_file_may_hold_device_and_testbed() {
     let library = Library::builtin();
     let rack = library.source(Category::Testbed, "rack").unwrap();
     let alone = write("alone.toml", INVENTED);
-    let system = library.load(&Request { device: &alone, ..Request::default() }).unwrap();
+    let system = library.load(&SystemRequest { device: &alone, ..SystemRequest::default() }).unwrap();
     assert_eq!((system.device.as_str(), system.testbed.as_str()), ("invented", "rack"));
 
     // A path in a file is relative to that file.
@@ -387,11 +413,11 @@ fn a_path_names_a_file_and_one_file_may_hold_device_and_testbed() {
         .replace("host = \"srv\"", "host = \"own-host.toml\"")
         .replace("name = \"rack\"", "name = \"own\"");
     let both = write("both.toml", &format!("{INVENTED}\n{own}"));
-    let system = library.load(&Request { device: &both, ..Request::default() }).unwrap();
+    let system = library.load(&SystemRequest { device: &both, ..SystemRequest::default() }).unwrap();
     assert_eq!((system.testbed.as_str(), system.machines[0].host.as_str()), ("own", "own"));
 
     let testbed = write("testbed.toml", &own);
-    let request = Request { device: "connectx6", testbed: Some(&testbed), ..Request::default() };
+    let request = SystemRequest { device: "connectx6", testbed: Some(&testbed), ..SystemRequest::default() };
     assert_eq!(library.load(&request).unwrap().machines[0].host, "own");
 }
 
@@ -407,7 +433,8 @@ fn guesses_without_an_interval_are_named_together() {
         );
     let mut changed = Library::builtin();
     changed.insert(Category::Device, "bluefield2", &bare);
-    let error = changed.load(&Request { device: "bluefield2", ..Request::default() }).unwrap_err();
+    let error =
+        changed.load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() }).unwrap_err();
     let words = error.to_string();
     assert!(words.contains("`nic.pass_time`") && words.contains("`dma.post_time`"), "{words}");
     assert!(!words.contains("switch.pass_time"), "a measured number needs none: {words}");
@@ -421,9 +448,9 @@ fn a_copied_profile_carries_its_numbers_over() {
     let text = library.source(Category::Device, "bluefield2").unwrap();
     let copy = text.replace("name = \"bluefield2\"", "name = \"mycard\"");
     library.insert(Category::Device, "mycard", &copy);
-    let load = |device| library.load(&Request { device, ..Request::default() }).unwrap();
+    let load = |device| library.load(&SystemRequest { device, ..SystemRequest::default() }).unwrap();
     let (own, copied) = (load("bluefield2"), load("mycard"));
-    let (was, is) = (&own.numbers["nic.contexts"], &copied.numbers["nic.contexts"]);
+    let (was, is) = (&own.numbers["nic.inflight_slots"], &copied.numbers["nic.inflight_slots"]);
     assert_eq!((was.provenance, is.provenance), (Provenance::Fitted, Provenance::CarriedOver));
     assert_eq!(was.value, is.value);
     assert!(
@@ -441,7 +468,7 @@ fn a_copied_profile_carries_its_numbers_over() {
     // A row that no shipped profile cites is the author's own evidence.
     let mine = copy.replace("rows = [\"W206\"]", "rows = [\"mine-1\"]");
     library.insert(Category::Device, "mycard", &mine);
-    let system = library.load(&Request { device: "mycard", ..Request::default() }).unwrap();
+    let system = library.load(&SystemRequest { device: "mycard", ..SystemRequest::default() }).unwrap();
     assert_eq!(system.numbers["nic.shared_packet_rate"].provenance, Provenance::Fitted);
 }
 
@@ -450,16 +477,19 @@ fn a_copied_profile_carries_its_numbers_over() {
 fn an_edited_number_keeps_no_evidence_under_the_shipped_name() {
     let library = Library::builtin();
     let text = library.source(Category::Device, "bluefield2").unwrap();
-    let shipped = library.load(&Request { device: "bluefield2", ..Request::default() }).unwrap();
-    let contexts = shipped.numbers["nic.contexts"].value.to_string();
-    let edited = text.replace(&format!("contexts = {{ value = {contexts},"), "contexts = { value = 145,");
+    let shipped = library.load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() }).unwrap();
+    let inflight_slots = shipped.numbers["nic.inflight_slots"].value.to_string();
+    let edited = text.replace(
+        &format!("inflight_slots = {{ value = {inflight_slots},"),
+        "inflight_slots = { value = 145,",
+    );
     assert_ne!(edited, text);
     let file = std::env::temp_dir().join(format!("offpath-edited-{}.toml", std::process::id()));
     std::fs::write(&file, &edited).unwrap();
-    let system = library.load(&Request { device: file.to_str().unwrap(), ..Request::default() });
+    let system = library.load(&SystemRequest { device: file.to_str().unwrap(), ..SystemRequest::default() });
     std::fs::remove_file(&file).unwrap();
     let system = system.unwrap();
-    assert_eq!(system.numbers["nic.contexts"].provenance, Provenance::CarriedOver);
+    assert_eq!(system.numbers["nic.inflight_slots"].provenance, Provenance::CarriedOver);
     assert_eq!(system.numbers["switch.pass_time"].provenance, shipped.numbers["switch.pass_time"].provenance);
     let (is, was) = (&system.numbers["nic.pass_time"], &shipped.numbers["nic.pass_time"]);
     assert_eq!((is.value, is.low, is.high, is.provenance), (was.value, was.low, was.high, was.provenance));
@@ -479,7 +509,8 @@ fn what_was_changed_keeps_no_evidence_wherever_it_lies() {
     let read_latency = |text: &str| {
         std::fs::write(&file, text).unwrap();
         let library = Library::with_directory(directory.path()).unwrap();
-        let system = library.load(&Request { device: "bluefield2", ..Request::default() }).unwrap();
+        let system =
+            library.load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() }).unwrap();
         system.numbers["soc.read_latency"].provenance
     };
     assert_eq!(read_latency(shipped), Provenance::Fitted);
@@ -492,12 +523,12 @@ fn a_setting_that_changes_nothing_leaves_the_number() {
     let library = Library::builtin();
     let load = |setting: &str| {
         let settings = vec![setting.to_string()];
-        library.load(&Request { device: "bluefield2", settings, ..Request::default() }).unwrap()
+        library.load(&SystemRequest { device: "bluefield2", settings, ..SystemRequest::default() }).unwrap()
     };
-    let plain = library.load(&Request { device: "bluefield2", ..Request::default() }).unwrap();
-    let same = load(&format!("nic.contexts={}", plain.numbers["nic.contexts"].value));
+    let plain = library.load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() }).unwrap();
+    let same = load(&format!("nic.inflight_slots={}", plain.numbers["nic.inflight_slots"].value));
     assert_eq!(same.numbers, plain.numbers);
-    assert_eq!(load("nic.contexts=99").numbers["nic.contexts"].provenance, Provenance::Set);
+    assert_eq!(load("nic.inflight_slots=99").numbers["nic.inflight_slots"].provenance, Provenance::Set);
 }
 
 const EVERYTHING: &str = include_str!("data/everything.toml");
@@ -506,7 +537,7 @@ const EVERYTHING: &str = include_str!("data/everything.toml");
 fn a_card_may_have_every_kind_of_component() {
     let mut library = library();
     library.insert(Category::Device, "everything", EVERYTHING);
-    let system = library.load(&Request { device: "everything", ..Request::default() }).unwrap();
+    let system = library.load(&SystemRequest { device: "everything", ..SystemRequest::default() }).unwrap();
     let server = system.machine("server").unwrap();
     let (_, dpa) = system.endpoint("dpa").unwrap();
     assert_eq!((dpa.processor.threads(), dpa.memory.name.as_str()), (256, "dpa_memory"));
@@ -523,7 +554,8 @@ fn a_card_may_have_every_kind_of_component() {
     );
     // A number of a memory is one number, whichever processors name it.
     let settings = vec!["dpa_memory.bandwidth = 100 Gbit/s".into(), "dpa_l2.latency = 50 ns".into()];
-    let changed = library.load(&Request { device: "everything", settings, ..Request::default() }).unwrap();
+    let changed =
+        library.load(&SystemRequest { device: "everything", settings, ..SystemRequest::default() }).unwrap();
     for name in ["dpa", "host:dpa_memory", "arm:dpa_memory"] {
         let bandwidth = changed.endpoint(name).unwrap().1.memory.bandwidth;
         assert_eq!(bandwidth.bits_per_second(), 100_000_000_000, "{name}");
@@ -531,8 +563,9 @@ fn a_card_may_have_every_kind_of_component() {
     assert_eq!(changed.machine("server").unwrap().caches[1].latency, Time::from_ns(50));
     assert!(changed.machine("server").unwrap().memories[0].bandwidth.bits_per_second() == 100_000_000_000);
     // Mode `nic` hides the card's processors and memories, and what belongs to them.
-    let hidden =
-        library.load(&Request { device: "everything", mode: Some("nic"), ..Request::default() }).unwrap();
+    let hidden = library
+        .load(&SystemRequest { device: "everything", mode: Some("nic"), ..SystemRequest::default() })
+        .unwrap();
     let server = hidden.machine("server").unwrap();
     assert!(server.memories.is_empty() && server.reaches.is_empty() && server.engines.is_empty());
     assert!(server.apart.is_empty());
@@ -552,14 +585,15 @@ fn a_host_is_a_role_and_not_a_name() {
         assert_ne!(renamed, shipped);
         library.insert(Category::Host, name, &renamed);
     }
-    let system = library.load(&Request { device: "bluefield2", ..Request::default() }).unwrap();
+    let system = library.load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() }).unwrap();
     let names: Vec<&str> = system.endpoints().map(|(_, endpoint)| endpoint.name.as_str()).collect();
     assert_eq!(names, ["soc", "xeon", "client", "backup.soc", "backup"]);
     for role in ["host", "client", "backup"] {
         assert!(system.role_endpoint(role).unwrap().1.processor.is_host, "{role}");
     }
-    let stall = &system.machine("server").unwrap().stalls[1];
-    assert_eq!((stall.requester.as_str(), stall.responder.as_str()), ("soc", "xeon"));
-    let plain = Library::builtin().load(&Request { device: "bluefield2", ..Request::default() }).unwrap();
+    let limit = &system.machine("server").unwrap().large_transfer_limits[1];
+    assert_eq!((limit.requester.as_str(), limit.responder.as_str()), ("soc", "xeon"));
+    let plain =
+        Library::builtin().load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() }).unwrap();
     assert_eq!(system.host().unwrap().processor.verbs, plain.host().unwrap().processor.verbs);
 }

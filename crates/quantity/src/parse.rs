@@ -174,7 +174,7 @@ impl Quantity {
     /// Reads `text` as a quantity of `dimension`. White space around and between is ignored.
     pub fn parse(text: &str, dimension: Dimension) -> Result<Quantity, ParseError> {
         let trimmed = text.trim();
-        // An exponent is part of the number only where digits follow it, so `1 EiB` is no number.
+        // An exponent is part of the number only where digits follow it, so `1 EiB` is not a number.
         let end = number_end(trimmed);
         let (number, unit) = trimmed.split_at(end);
         let unit = unit.trim();

@@ -1,26 +1,26 @@
 //! From a system and an operation to a route.
 
-use crate::path::{Carrier, Held, Moves, Path, Responder, RouteError, Transport, VERBS, Verb, VerbRow};
-use crate::station::{ENGINE_PARTS, Kind, Station, StationId, groups, stations};
+use crate::path::{Carrier, Moves, Path, Responder, RouteError, SlotHold, Transport, VERBS, Verb, VerbRow};
+use crate::station::{ENGINE_PARTS, Station, StationId, StationKind, groups, stations};
 use crate::visit::{
-    Access, Contexts, Hop, MOST_ENDPOINTS, MOST_GROUPS, Mark, Pick, Requests, Route, Train, Visit,
+    AddressSpread, Hop, InflightSlots, MOST_ENDPOINTS, MOST_GROUPS, Mark, Pick, Requests, Route, Train, Visit,
 };
 use offpath_profile::{Direction, Endpoint, Engine, EngineWork, Machine, Memory, Pcie, System};
 use offpath_quantity::{BitRate, Bytes, Time};
 use std::collections::BTreeMap;
 
-/// How requests reach the adapter.
+/// How requests reach the NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Posting {
     /// One MMIO a request.
     Single,
-    /// One doorbell for a list of so many requests, which the adapter fetches itself.
+    /// One doorbell for a list of so many requests, which the NIC fetches itself.
     Batch(u32),
 }
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Operation {
+pub struct PathOperation {
     /// The verb.
     pub verb: Verb,
     /// Between which endpoints.
@@ -30,27 +30,27 @@ pub struct Operation {
     /// How it is posted.
     pub posting: Posting,
     /// How its addresses are spread over the responder's memory.
-    pub access: Access,
+    pub access: AddressSpread,
 }
 
-impl Operation {
+impl PathOperation {
     /// An operation posted alone at random addresses.
-    pub fn new(verb: Verb, path: Path, payload: Bytes) -> Operation {
-        Operation { verb, path, payload, posting: Posting::Single, access: Access::UNIFORM }
+    pub fn new(verb: Verb, path: Path, payload: Bytes) -> PathOperation {
+        PathOperation { verb, path, payload, posting: Posting::Single, access: AddressSpread::UNIFORM }
     }
 
     /// The same with another way of posting.
-    pub fn posted(self, posting: Posting) -> Operation {
-        Operation { posting, ..self }
+    pub fn posted(self, posting: Posting) -> PathOperation {
+        PathOperation { posting, ..self }
     }
 
     /// The same with addresses spread otherwise.
-    pub fn accessing(self, access: Access) -> Operation {
-        Operation { access, ..self }
+    pub fn accessing(self, access: AddressSpread) -> PathOperation {
+        PathOperation { access, ..self }
     }
 }
 
-/// The longest message of a reliable connection: the 1 GiB that common adapters report, half of what
+/// The longest message of a reliable connection: the 1 GiB that common NICs report, half of what
 /// InfiniBand allows.
 pub const LONGEST_MESSAGE: Bytes = Bytes::new(1 << 30);
 /// What a write-combining store buffer sends in one TLP.
@@ -61,7 +61,7 @@ const NO_PACKETS: Bytes = Bytes::new(1 << 40);
 /// Room for the visits of one route, so that building one seldom grows its list.
 const MOST_VISITS: usize = 24;
 
-/// One direction of a link on a way through a machine.
+/// One direction of a link among the hops through a machine.
 #[derive(Clone, Debug)]
 struct Leg {
     /// Delay since the leg before: its link and the switches between.
@@ -70,9 +70,9 @@ struct Leg {
     pcie: Pcie,
 }
 
-/// The way between two nodes of a machine.
+/// The hops between two nodes of a machine.
 #[derive(Clone, Debug, Default)]
-struct Way {
+struct HopList {
     legs: Vec<Leg>,
     /// Delay after the last leg.
     tail: Time,
@@ -80,7 +80,7 @@ struct Way {
     accepted: (usize, Time),
 }
 
-impl Way {
+impl HopList {
     /// Delay of a pass without bytes.
     fn delay(&self) -> Time {
         self.legs.iter().map(|leg| leg.delay).sum::<Time>() + self.tail
@@ -91,8 +91,8 @@ impl Way {
 #[derive(Clone, Copy, Debug)]
 struct ProcessorStations {
     cpu: StationId,
-    /// The contexts open to it, where some are reserved for others.
-    contexts: Option<StationId>,
+    /// The in-flight slots open to it, where some are reserved for others.
+    inflight_slots: Option<StationId>,
     /// Those open to the groups that it belongs to.
     groups: [Option<StationId>; MOST_GROUPS],
 }
@@ -102,7 +102,7 @@ struct ProcessorStations {
 struct MemoryStations {
     memory: StationId,
     banks: Option<StationId>,
-    read_path: Option<StationId>,
+    inbound_reads: Option<StationId>,
 }
 
 /// The stations of one engine.
@@ -131,11 +131,11 @@ struct At {
     own: u8,
 }
 
-/// The stations and ways of one machine, found once: a design asks for thousands of routes.
+/// The stations and hops of one machine, found once: a design asks for thousands of routes.
 #[derive(Clone, Debug)]
 struct MachineStations {
     cores: StationId,
-    contexts: StationId,
+    inflight_slots: StationId,
     transmit: StationId,
     receive: StationId,
     processors: Vec<ProcessorStations>,
@@ -145,11 +145,11 @@ struct MachineStations {
     caches: Vec<Option<StationId>>,
     /// Of each way of a processor to a memory, where its bandwidth binds.
     reaches: Vec<Option<StationId>>,
-    stalls: Vec<StationId>,
-    /// Where each end of a way is in `ways`: the processors in order, the memories in order, the adapter.
+    large_transfer_limits: Vec<StationId>,
+    /// Where each end of a list of hops is in `hop_lists`: the processors in order, the memories in order, the NIC.
     nodes: Vec<usize>,
     /// From each node to each.
-    ways: Vec<Vec<Way>>,
+    hop_lists: Vec<Vec<HopList>>,
 }
 
 impl MachineStations {
@@ -161,12 +161,12 @@ impl MachineStations {
         }
     }
 
-    fn way(&self, from: End, to: End) -> &Way {
-        &self.ways[self.node(from)][self.node(to)]
+    fn hop_list(&self, from: End, to: End) -> &HopList {
+        &self.hop_lists[self.node(from)][self.node(to)]
     }
 }
 
-/// Where a way within a machine begins or ends.
+/// Where hops within a machine begin or end.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Processor(u8),
@@ -207,45 +207,45 @@ impl<'r> Place<'r> {
         &self.at.endpoints[usize::from(self.indexes.class)].memory
     }
 
-    /// From the adapter of its machine to the payload's memory.
-    fn down(&self) -> &'r Way {
-        self.stations.way(End::Nic, End::Memory(self.indexes.memory))
+    /// From the NIC of its machine to the payload's memory.
+    fn down(&self) -> &'r HopList {
+        self.stations.hop_list(End::Nic, End::Memory(self.indexes.memory))
     }
 
-    /// From the payload's memory to the adapter of its machine.
-    fn up(&self) -> &'r Way {
-        self.stations.way(End::Memory(self.indexes.memory), End::Nic)
+    /// From the payload's memory to the NIC of its machine.
+    fn up(&self) -> &'r HopList {
+        self.stations.hop_list(End::Memory(self.indexes.memory), End::Nic)
     }
 
-    /// From the adapter to the processor's requests and completions.
-    fn own_down(&self) -> &'r Way {
-        self.stations.way(End::Nic, End::Memory(self.indexes.own))
+    /// From the NIC to the processor's requests and completions.
+    fn own_down(&self) -> &'r HopList {
+        self.stations.hop_list(End::Nic, End::Memory(self.indexes.own))
     }
 
-    /// From the processor's requests to the adapter.
-    fn own_up(&self) -> &'r Way {
-        self.stations.way(End::Memory(self.indexes.own), End::Nic)
+    /// From the processor's requests to the NIC.
+    fn own_up(&self) -> &'r HopList {
+        self.stations.hop_list(End::Memory(self.indexes.own), End::Nic)
     }
 
-    /// From the processor to the adapter, as doorbells go.
-    fn doorbell(&self) -> &'r Way {
-        self.stations.way(End::Processor(self.indexes.class), End::Nic)
+    /// From the processor to the NIC, as doorbells go.
+    fn doorbell(&self) -> &'r HopList {
+        self.stations.hop_list(End::Processor(self.indexes.class), End::Nic)
     }
 }
 
 impl Router {
-    /// Looks up the stations and ways of `system`.
+    /// Looks up the stations and hops of `system`.
     pub fn new(system: &System) -> Result<Router, RouteError> {
         for machine in &system.machines {
             let nic = &machine.nic;
-            if nic.reserved_contexts > nic.contexts {
-                return Err(RouteError::ReservedBeyondContexts {
+            if nic.reserved_inflight_slots > nic.inflight_slots {
+                return Err(RouteError::ReservedBeyondSlots {
                     nic: nic.name.clone(),
-                    reserved: nic.reserved_contexts,
-                    contexts: nic.contexts,
+                    reserved: nic.reserved_inflight_slots,
+                    inflight_slots: nic.inflight_slots,
                 });
             }
-            if nic.reserved_contexts > 0 && machine.endpoints.len() > MOST_ENDPOINTS {
+            if nic.reserved_inflight_slots > 0 && machine.endpoints.len() > MOST_ENDPOINTS {
                 return Err(RouteError::TooManyEndpoints {
                     nic: nic.name.clone(),
                     endpoints: machine.endpoints.len(),
@@ -286,7 +286,7 @@ impl Router {
     }
 
     /// How a station serves.
-    pub fn kind(&self, station: StationId) -> &Kind {
+    pub fn kind(&self, station: StationId) -> &StationKind {
         &self.stations[station.index()].kind
     }
 
@@ -400,7 +400,7 @@ impl Router {
             }
         })?;
         if from.machine != to.machine {
-            return Err(RouteError::NoWay {
+            return Err(RouteError::NoHops {
                 path: path.to_string(),
                 reason: format!(
                     "leaves the machine: `{}` is on another than `{}`, and `{name}` copies within one",
@@ -408,16 +408,16 @@ impl Router {
                 ),
             });
         }
-        let no_way = |reason: String| RouteError::NoWay { path: path.to_string(), reason };
+        let no_hops = |reason: String| RouteError::NoHops { path: path.to_string(), reason };
         if engine.work == EngineWork::Store && path.requester != path.responder {
-            return Err(no_way(format!(
+            return Err(no_hops(format!(
                 "has two ends, and `{name}` keeps bytes itself: name the one memory, as in `{}-{name}`",
                 path.requester
             )));
         }
         let processors = [from, to].map(|place| place.endpoint.processor.name.as_str());
         if engine.work != EngineWork::Store && !processors.contains(&engine.endpoint.as_str()) {
-            return Err(no_way(format!(
+            return Err(no_hops(format!(
                 "does not touch `{}`, and `{name}` copies between it and other endpoints of its machine only",
                 engine.endpoint
             )));
@@ -426,7 +426,7 @@ impl Router {
             engine.reaches.is_empty() || engine.reaches.contains(&place.endpoint.memory.name)
         };
         if let Some(place) = [from, to].into_iter().find(|place| !reached(*place)) {
-            return Err(no_way(format!(
+            return Err(no_hops(format!(
                 "names the memory `{}`, and `{name}` reaches {}",
                 place.endpoint.memory.name,
                 engine.reaches.join(", ")
@@ -451,12 +451,13 @@ impl Router {
             None if one_processor && verb.row().carriers.contains(&Carrier::Processor) => Carrier::Processor,
             None => Carrier::Nic,
         };
-        let no_way = |reason: &str| RouteError::NoWay { path: path.to_string(), reason: reason.to_string() };
+        let no_hops =
+            |reason: &str| RouteError::NoHops { path: path.to_string(), reason: reason.to_string() };
         if path.requester == path.responder && carrier == Carrier::Nic {
-            return Err(no_way("joins an endpoint with itself; name two different ones"));
+            return Err(no_hops("joins an endpoint with itself; name two different ones"));
         }
         if one_processor && carrier == Carrier::Nic {
-            return Err(no_way(
+            return Err(no_hops(
                 "joins a processor with itself; name two different ones, or `load` or `store`",
             ));
         }
@@ -464,7 +465,7 @@ impl Router {
             return Ok(carrier);
         }
         if verb.row().carriers.contains(&Carrier::Processor) {
-            return Err(no_way(&format!(
+            return Err(no_hops(&format!(
                 "leaves the processor `{0}`, and `{verb}` is what it does itself: name it twice, as in `{0}-{0}:MEMORY`",
                 from.endpoint.processor.name
             )));
@@ -473,7 +474,7 @@ impl Router {
             VERBS.iter().filter(|row| row.carriers.contains(&carrier)).map(|row| row.name).collect();
         let carrier = match carrier {
             Carrier::Nic => "the NIC",
-            Carrier::Engine(EngineWork::Copy) => "a copy engine",
+            Carrier::Engine(EngineWork::Copy) => "a DMA engine",
             Carrier::Engine(EngineWork::Transform) => "an engine that transforms",
             Carrier::Engine(EngineWork::Store) => "an engine that stores",
             Carrier::Processor => "a processor",
@@ -488,9 +489,9 @@ impl Router {
     /// The route of one operation.
     ///
     /// It holds for a single operation in steady state: connection set-up, cache misses of the
-    /// adapter's own tables with very many connections, and pause frames are not in it.
-    pub fn route(&self, operation: &Operation) -> Result<Route, RouteError> {
-        let Operation { verb, path, payload, posting, access } = operation;
+    /// NIC's own tables with very many connections, and pause frames are not in it.
+    pub fn route(&self, operation: &PathOperation) -> Result<Route, RouteError> {
+        let PathOperation { verb, path, payload, posting, access } = operation;
         let (from, to) = self.places(path)?;
         if *posting == Posting::Batch(0) {
             return Err(RouteError::EmptyBatch);
@@ -557,15 +558,15 @@ fn machine_stations(
     ends.iter().for_each(|end| names.extend((!names.contains(end)).then_some(*end)));
     let nodes = ends.iter().map(|end| names.iter().position(|name| name == end).expect("it is named"));
     let nodes = nodes.collect();
-    let mut ways = Vec::with_capacity(names.len());
+    let mut hop_lists = Vec::with_capacity(names.len());
     for from in &names {
-        let row: Result<Vec<Way>, RouteError> = names
+        let row: Result<Vec<HopList>, RouteError> = names
             .iter()
-            .map(|to| if from == to { Ok(Way::default()) } else { way(machine, from, to, by_name) })
+            .map(|to| if from == to { Ok(HopList::default()) } else { hop_list(machine, from, to, by_name) })
             .collect();
-        ways.push(row?);
+        hop_lists.push(row?);
     }
-    let is_reserved = machine.nic.reserved_contexts > 0 && machine.endpoints.len() > 1;
+    let is_reserved = machine.nic.reserved_inflight_slots > 0 && machine.endpoints.len() > 1;
     let groups_of = |own: usize| {
         let mut found = [None; MOST_GROUPS];
         // There are as many as two to the power of the endpoints.
@@ -574,23 +575,23 @@ fn machine_stations(
         for (place, group) in found.iter_mut().zip(all) {
             let names: Vec<&str> =
                 group.iter().map(|index| machine.endpoints[*index].name.as_str()).collect();
-            *place = Some(named(nic, &format!("contexts-of-{}", names.join("-and-"))));
+            *place = Some(named(nic, &format!("inflight_slots-of-{}", names.join("-and-"))));
         }
         found
     };
     let processors = machine.endpoints.iter().enumerate().map(|(index, e)| ProcessorStations {
         groups: groups_of(index),
         cpu: named(&e.name, "cpu"),
-        contexts: is_reserved.then(|| named(nic, &format!("contexts-of-{}", e.name))),
+        inflight_slots: is_reserved.then(|| named(nic, &format!("inflight_slots-of-{}", e.name))),
     });
     let memories = machine.all_memories().map(|memory| MemoryStations {
         memory: named(&memory.name, "memory"),
         banks: (!memory.ddio).then(|| named(&memory.name, "banks")),
-        read_path: memory.read_path_rate.map(|_| named(&memory.name, "read-path")),
+        inbound_reads: memory.inbound_read_rate.map(|_| named(&memory.name, "inbound_reads")),
     });
     Ok(MachineStations {
         cores: named(nic, "cores"),
-        contexts: named(nic, "contexts"),
+        inflight_slots: named(nic, "inflight_slots"),
         transmit: named(nic, "transmit"),
         receive: named(nic, "receive"),
         processors: processors.collect(),
@@ -606,31 +607,35 @@ fn machine_stations(
             .collect(),
         caches: machine.caches.iter().map(|one| one.bandwidth.map(|_| named(&one.name, "bytes"))).collect(),
         reaches: machine.reaches.iter().map(|one| one.bandwidth.map(|_| named(&one.name, "bytes"))).collect(),
-        stalls: machine.stalls.iter().map(|stall| by_name[&stall.name]).collect(),
+        large_transfer_limits: machine
+            .large_transfer_limits
+            .iter()
+            .map(|limit| by_name[&limit.name])
+            .collect(),
         nodes,
-        ways,
+        hop_lists,
     })
 }
 
-fn way(
+fn hop_list(
     machine: &Machine,
     from: &str,
     to: &str,
     by_name: &BTreeMap<String, StationId>,
-) -> Result<Way, RouteError> {
+) -> Result<HopList, RouteError> {
     let hops = machine
-        .way(from, to)
-        .map_err(|error| RouteError::NoWay { path: format!("{from}-{to}"), reason: error.to_string() })?;
-    let mut way = Way::default();
+        .hops(from, to)
+        .map_err(|error| RouteError::NoHops { path: format!("{from}-{to}"), reason: error.to_string() })?;
+    let mut hop_list = HopList::default();
     let mut delay = Time::ZERO;
     let mut total = Time::ZERO;
     for hop in hops {
-        // A link is declared from the node nearer to the adapter.
+        // A link is declared from the node nearer to the NIC.
         let outward = hop.direction == Direction::Forward;
         if let Some(pcie) = &hop.link.pcie {
             let side = if outward { "down" } else { "up" };
             let station = by_name[&format!("{}.{side}", hop.link.name)];
-            way.legs.push(Leg { delay, station, pcie: pcie.clone() });
+            hop_list.legs.push(Leg { delay, station, pcie: pcie.clone() });
             delay = Time::ZERO;
         }
         delay += hop.link.delay;
@@ -638,11 +643,11 @@ fn way(
         if let Some(switch) = hop.switch {
             delay += switch.pass_time;
             total += switch.pass_time;
-            way.accepted = (way.legs.len(), total);
+            hop_list.accepted = (hop_list.legs.len(), total);
         }
     }
-    way.tail = delay;
-    Ok(way)
+    hop_list.tail = delay;
+    Ok(hop_list)
 }
 
 struct Build<'r> {
@@ -651,7 +656,7 @@ struct Build<'r> {
     to: Place<'r>,
     row: &'static VerbRow,
     payload: Bytes,
-    access: Access,
+    access: AddressSpread,
     visits: Vec<Visit>,
 }
 
@@ -686,7 +691,7 @@ impl<'r> Build<'r> {
         }
     }
 
-    /// The requester's processor posts, and the request reaches its adapter.
+    /// The requester's processor posts, and the request reaches its NIC.
     fn post(&mut self, posting: Posting, inline: Bytes) {
         let costs = &self.from.endpoint.processor.verbs;
         let doorbell = self.from.doorbell();
@@ -754,7 +759,7 @@ impl<'r> Build<'r> {
         self.serve("packet header", receive, Pick::Any, into, into);
     }
 
-    /// The request travels to the responder's adapter, as a packet of its own or, where `ahead` of
+    /// The request travels to the responder's NIC, as a packet of its own or, where `ahead` of
     /// its payload, within the payload's first packet.
     fn travel(&mut self, ahead: bool) {
         if self.remote() {
@@ -823,12 +828,12 @@ impl<'r> Build<'r> {
     }
 
     /// Hops that carry data out of an endpoint's memory as completions, and the delay after them.
-    fn fetch_hops(&self, place: Place<'r>, way: &Way, hops: &mut Vec<Hop>) -> Time {
-        for leg in &way.legs {
+    fn fetch_hops(&self, place: Place<'r>, hop_list: &HopList, hops: &mut Vec<Hop>) -> Time {
+        for leg in &hop_list.legs {
             let mtu = place.endpoint.memory.pcie_mtu;
             hops.push(pcie_hop(leg, leg.pcie.completion_header, mtu, Time::ZERO, false));
         }
-        way.tail
+        hop_list.tail
     }
 
     /// The two ports, for data from `from` to `to`; `delay` is what lies before the first.
@@ -849,28 +854,31 @@ impl<'r> Build<'r> {
         hops.push(port(to.stations.receive, to.at.nic.port_rate, network.delay));
     }
 
-    /// The regime of large transfers that this operation falls into, as a hop.
-    fn stall_hop(&self, hops: &mut Vec<Hop>) {
-        let of = |place: Place<'r>| place.at.stalls.iter().zip(&place.stations.stalls);
-        for (stall, station) in of(self.from).chain(of(self.to)) {
-            let requester = if stall.requester == "*" {
+    /// The large-transfer limit that this operation falls into, as a hop.
+    fn large_transfer_hop(&self, hops: &mut Vec<Hop>) {
+        let of = |place: Place<'r>| {
+            place.at.large_transfer_limits.iter().zip(&place.stations.large_transfer_limits)
+        };
+        for (limit, station) in of(self.from).chain(of(self.to)) {
+            let requester = if limit.requester == "*" {
                 self.remote()
             } else {
-                stall.requester == self.from.endpoint.processor.name
+                limit.requester == self.from.endpoint.processor.name
             };
             if requester
-                && stall.responder == self.to.endpoint.memory.name
-                && stall.verbs.iter().any(|verb| verb == self.row.name)
-                && self.payload > stall.above
+                && limit.responder == self.to.endpoint.memory.name
+                && limit.verbs.iter().any(|verb| verb == self.row.name)
+                && self.payload > limit.above
             {
-                hops.push(self.line_hop(*station, Time::ZERO, stall.rate));
+                hops.push(self.line_hop(*station, Time::ZERO, limit.rate));
                 return;
             }
         }
     }
 
-    fn requests(&self, way: &Way) -> Vec<Requests> {
-        way.legs
+    fn requests(&self, hop_list: &HopList) -> Vec<Requests> {
+        hop_list
+            .legs
             .iter()
             .filter(|leg| leg.pcie.read_request > Bytes::ZERO)
             .map(|leg| Requests {
@@ -916,7 +924,7 @@ impl<'r> Build<'r> {
         }
     }
 
-    /// The adapter writes a completion entry into the place's memory.
+    /// The NIC writes a completion entry into the place's memory.
     fn completion_entry(&mut self, place: Place<'r>) {
         let entry = place.at.nic.completion_bytes;
         if entry == Bytes::ZERO {
@@ -953,18 +961,19 @@ impl<'r> Build<'r> {
         self.travel(false);
         let (from, to) = (self.from, self.to);
         if self.payload == Bytes::ZERO {
-            // The adapter answers without touching PCIe: no context, no memory.
+            // The NIC answers without touching PCIe: no in-flight slot, no memory.
             self.pass(to);
             self.delay("NIC pass", to.at.nic.pass_time);
             self.answer();
             return self.complete();
         }
-        assert_eq!(self.row.held, Held::UntilRead, "what is fetched is held until it has left");
+        assert_eq!(self.row.held, SlotHold::UntilRead, "what is fetched is held until it has left");
         self.acquire(None);
         self.pass(to);
         self.delay("request to memory", to.down().delay());
-        if let (Some(rate), Some(station)) = (to.endpoint.memory.read_path_rate, to.memory().read_path) {
-            self.serve("host-side read path", station, Pick::Any, rate.interval(), Time::ZERO);
+        if let (Some(rate), Some(station)) = (to.endpoint.memory.inbound_read_rate, to.memory().inbound_reads)
+        {
+            self.serve("host inbound-read limit", station, Pick::Any, rate.interval(), Time::ZERO);
         }
         self.bank(to, false);
         if self.row.responder == Responder::Changes {
@@ -973,7 +982,7 @@ impl<'r> Build<'r> {
         self.delay("memory read", to.endpoint.memory.read_latency);
         let mut hops = vec![self.memory_hop(to, Time::ZERO, false)];
         let tail = self.fetch_hops(to, to.up(), &mut hops);
-        self.stall_hop(&mut hops);
+        self.large_transfer_hop(&mut hops);
         let pass = to.at.nic.pass_time;
         let release = Some((hops.len() - 1, tail + pass));
         let mut delay = tail + pass;
@@ -990,7 +999,7 @@ impl<'r> Build<'r> {
         self.complete();
     }
 
-    /// The payload's way from the requester's memory to the responder's adapter.
+    /// The payload's hops from the requester's memory to the responder's NIC.
     fn outbound(&mut self, inline: bool) -> (Vec<Hop>, Vec<Requests>) {
         let (from, to) = (self.from, self.to);
         let mut hops = Vec::new();
@@ -1004,11 +1013,11 @@ impl<'r> Build<'r> {
         if self.remote() && self.payload > Bytes::ZERO {
             self.port_hops(from, to, Time::ZERO, &mut hops);
         }
-        // The request that went ahead of the data has paid the delays up to the responder's adapter.
+        // The request that went ahead of the data has paid the delays up to the responder's NIC.
         for hop in &mut hops {
             hop.delay = Time::ZERO;
         }
-        self.stall_hop(&mut hops);
+        self.large_transfer_hop(&mut hops);
         (hops, requests)
     }
 
@@ -1024,13 +1033,16 @@ impl<'r> Build<'r> {
         inline
     }
 
-    /// Takes a context of the responder's adapter, for `time` or until the train releases it.
+    /// Takes an in-flight slot of the responder's NIC, for `time` or until the train releases it.
     fn acquire(&mut self, time: Option<Time>) {
         if time != Some(Time::ZERO) {
             let own = self.to.processor();
-            let contexts =
-                Contexts { pool: self.to.stations.contexts, own: own.contexts, groups: own.groups };
-            self.visits.push(Visit::Acquire { contexts, time });
+            let inflight_slots = InflightSlots {
+                pool: self.to.stations.inflight_slots,
+                own: own.inflight_slots,
+                groups: own.groups,
+            };
+            self.visits.push(Visit::Acquire { inflight_slots, time });
         }
     }
 
@@ -1045,9 +1057,9 @@ impl<'r> Build<'r> {
         let to = self.to;
         let costs = &to.endpoint.processor.verbs;
         match self.row.held {
-            Held::WhileWritten if self.payload > Bytes::ZERO => self.acquire(Some(costs.write_context_time)),
-            Held::WhileReceived => self.acquire(Some(costs.receive_context_time)),
-            Held::WhileWritten | Held::UntilRead | Held::Nothing => {}
+            SlotHold::WhileWritten if self.payload > Bytes::ZERO => self.acquire(Some(costs.write_slot_time)),
+            SlotHold::WhileReceived => self.acquire(Some(costs.receive_slot_time)),
+            SlotHold::WhileWritten | SlotHold::UntilRead | SlotHold::Nothing => {}
         }
         self.pass(to);
         if self.payload > Bytes::ZERO || is_received {
@@ -1088,7 +1100,7 @@ impl<'r> Build<'r> {
     fn touch(&mut self, path: &Path) -> Result<(), RouteError> {
         let (from, memory) = (self.from, &self.to.endpoint.memory);
         let processor = &from.endpoint.processor.name;
-        let reach = from.at.reach(processor, &memory.name).ok_or_else(|| RouteError::NoWay {
+        let reach = from.at.reach(processor, &memory.name).ok_or_else(|| RouteError::NoHops {
             path: path.to_string(),
             reason: format!(
                 "needs to know how `{processor}` reaches the memory `{0}`: add a table of kind `reach` with `processor = \"{processor}\"` and `memory = \"{0}\"` to the profile",
@@ -1139,9 +1151,9 @@ impl<'r> Build<'r> {
         self.mark(Mark::Arrives);
         let stations = from.stations.engines[index];
         if let Some(pool) = stations.slots {
-            let slots = Contexts { pool, own: None, groups: [None; MOST_GROUPS] };
+            let slots = InflightSlots { pool, own: None, groups: [None; MOST_GROUPS] };
             let time = (self.payload == Bytes::ZERO).then_some(engine.request_time);
-            self.visits.push(Visit::Acquire { contexts: slots, time });
+            self.visits.push(Visit::Acquire { inflight_slots: slots, time });
         }
         self.delay("engine start", engine.start_latency);
         let is_read = self.row.moves == Moves::ToRequester;
@@ -1213,12 +1225,12 @@ impl<'r> Build<'r> {
         let (mut hops, mut requests, mut tail) = (Vec::new(), Vec::new(), Time::ZERO);
         if let Some(source) = source {
             let memory = End::Memory(source.indexes.memory);
-            let ask = source.stations.way(node, memory);
+            let ask = source.stations.hop_list(node, memory);
             self.delay("request to memory", ask.delay());
             self.bank(source, false);
             self.delay("memory read", source.endpoint.memory.read_latency);
             hops.push(self.memory_hop(source, Time::ZERO, false));
-            tail = self.fetch_hops(source, source.stations.way(memory, node), &mut hops);
+            tail = self.fetch_hops(source, source.stations.hop_list(memory, node), &mut hops);
             requests = self.requests(ask);
         }
         for (station, rate) in lines {
@@ -1226,8 +1238,8 @@ impl<'r> Build<'r> {
         }
         let release = slots.map(|_| (hops.len() - 1, Time::ZERO));
         if let Some(target) = target {
-            let way = target.stations.way(node, End::Memory(target.indexes.memory));
-            let tail = deliver_hops(target, way, Time::ZERO, usize::MAX, &mut hops);
+            let hop_list = target.stations.hop_list(node, End::Memory(target.indexes.memory));
+            let tail = deliver_hops(target, hop_list, Time::ZERO, usize::MAX, &mut hops);
             hops.push(self.memory_hop(target, tail, false));
             self.bank(target, true);
         }
@@ -1254,9 +1266,15 @@ struct Carried<'r> {
 
 /// Hops that carry data to an endpoint's memory as posted writes, detached from the leg
 /// `detached_from` on; returns the delay after them. `delay` is what lies before the first.
-fn deliver_hops(place: Place<'_>, way: &Way, delay: Time, detached_from: usize, hops: &mut Vec<Hop>) -> Time {
+fn deliver_hops(
+    place: Place<'_>,
+    hop_list: &HopList,
+    delay: Time,
+    detached_from: usize,
+    hops: &mut Vec<Hop>,
+) -> Time {
     let mut before = delay;
-    for (index, leg) in way.legs.iter().enumerate() {
+    for (index, leg) in hop_list.legs.iter().enumerate() {
         let detached = index >= detached_from;
         let mtu = place.endpoint.memory.pcie_mtu;
         let mut hop = pcie_hop(leg, leg.pcie.write_header, mtu, before, detached);
@@ -1267,7 +1285,7 @@ fn deliver_hops(place: Place<'_>, way: &Way, delay: Time, detached_from: usize, 
         hops.push(hop);
         before = Time::ZERO;
     }
-    before + way.tail
+    before + hop_list.tail
 }
 
 fn pcie_hop(leg: &Leg, header: Bytes, mtu: Bytes, before: Time, detached: bool) -> Hop {

@@ -1,7 +1,7 @@
 //! What keeps the stations' time: when each server is free, and for whom.
 
-use crate::station::{Kind, Station, StationId};
-use crate::visit::{Contexts, MOST_GROUPS, Pick};
+use crate::station::{Station, StationId, StationKind};
+use crate::visit::{InflightSlots, MOST_GROUPS, Pick};
 use offpath_quantity::Time;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -158,12 +158,12 @@ enum State {
         busy: u64,
     },
     /// `since` is the sum of the moments at which the open ones were taken; so many are `waiting` for one.
-    Contexts {
+    InflightSlots {
         capacity: usize,
         open: usize,
         waiting: usize,
         /// Of a pool, where those who wait would take one, once for each limit of its own.
-        limits: Vec<ContextSlots>,
+        limits: Vec<SlotCalendars>,
         since: u128,
         releases: BinaryHeap<Reverse<u64>>,
         busy: u64,
@@ -180,11 +180,11 @@ enum State {
 }
 
 impl Calendar {
-    fn new(kind: &Kind) -> Calendar {
+    fn new(kind: &StationKind) -> Calendar {
         Calendar(match kind {
-            Kind::Line => State::Line(Line::default()),
-            Kind::Cores(n) => State::Cores { servers: *n as usize, free: VecDeque::new(), busy: 0 },
-            Kind::Contexts(n) => State::Contexts {
+            StationKind::Line => State::Line(Line::default()),
+            StationKind::Cores(n) => State::Cores { servers: *n as usize, free: VecDeque::new(), busy: 0 },
+            StationKind::InflightSlots(n) => State::InflightSlots {
                 capacity: *n as usize,
                 open: 0,
                 waiting: 0,
@@ -194,12 +194,12 @@ impl Calendar {
                 busy: 0,
                 granted: 0,
             },
-            Kind::Pool { shared, reserved } => {
+            StationKind::Pool { shared, reserved } => {
                 let part = |time: &Option<Time>| time.map(|t| (t.ps(), Line::default()));
                 State::Pool { shared: part(shared), reserved: reserved.iter().map(part).collect() }
             }
             // The lines are made on the first visit: most readings of a route visit no bank.
-            Kind::Banks(n) => State::Banks { count: *n as usize, lines: Vec::new() },
+            StationKind::Banks(n) => State::Banks { count: *n as usize, lines: Vec::new() },
         })
     }
 
@@ -242,7 +242,7 @@ impl Calendar {
                         if own_start == at || own_start <= start(shared) { own } else { shared }
                     }
                     (Some(only), None) | (None, Some(only)) => only,
-                    (None, None) => unreachable!("profile loading refuses an adapter without packet cores"),
+                    (None, None) => unreachable!("profile loading refuses a NIC without packet cores"),
                 };
                 line.reserve(now, at, *interval)
             }
@@ -272,7 +272,7 @@ impl Calendar {
     fn busy(&self) -> u64 {
         match &self.0 {
             State::Line(line) => line.busy,
-            State::Cores { busy, .. } | State::Contexts { busy, .. } => *busy,
+            State::Cores { busy, .. } | State::InflightSlots { busy, .. } => *busy,
             State::Pool { shared, reserved } => {
                 shared.iter().chain(reserved.iter().flatten()).map(|(_, line)| line.busy).sum()
             }
@@ -288,7 +288,7 @@ impl Calendar {
                 let ahead = |&(until, since): &(u64, u64)| until.saturating_sub(since.max(now));
                 busy - free.iter().map(ahead).sum::<u64>()
             }
-            State::Contexts { open, since, releases, busy, .. } => {
+            State::InflightSlots { open, since, releases, busy, .. } => {
                 let ahead = |Reverse(at): &Reverse<u64>| at.saturating_sub(now);
                 let held = *open as u128 * u128::from(now) - since;
                 busy + held as u64 - releases.iter().map(ahead).sum::<u64>()
@@ -322,7 +322,7 @@ impl Calendar {
                 free.clear();
                 *busy = 0;
             }
-            State::Contexts { open, waiting, limits, since, releases, busy, granted, .. } => {
+            State::InflightSlots { open, waiting, limits, since, releases, busy, granted, .. } => {
                 releases.clear();
                 limits.clear();
                 (*open, *waiting, *since, *busy, *granted) = (0, 0, 0, 0, 0);
@@ -335,18 +335,18 @@ impl Calendar {
     }
 }
 
-/// The calendars where an operation takes its context: of [`Contexts`] on one machine. Every operation in flight
+/// The calendars where an operation takes its in-flight slot: of [`InflightSlots`] on one machine. Every operation in flight
 /// carries one, so it is small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ContextSlots {
+pub struct SlotCalendars {
     /// The pool's, then that of its own limit, then those of the groups that its endpoint belongs to.
     all: [u32; 2 + MOST_GROUPS],
     count: u8,
 }
 
-impl ContextSlots {
-    fn new(pool: usize, own: Option<usize>, groups: impl IntoIterator<Item = usize>) -> ContextSlots {
-        let mut slots = ContextSlots { all: [0; 2 + MOST_GROUPS], count: 0 };
+impl SlotCalendars {
+    fn new(pool: usize, own: Option<usize>, groups: impl IntoIterator<Item = usize>) -> SlotCalendars {
+        let mut slots = SlotCalendars { all: [0; 2 + MOST_GROUPS], count: 0 };
         let mut add = |slot: usize| {
             slots.all[usize::from(slots.count)] = slot as u32;
             slots.count += 1;
@@ -387,7 +387,7 @@ pub struct Stations {
     calendars: Vec<Calendar>,
     /// Factors on the time at slowed stations, which faults set; empty in almost every run.
     slowed: BTreeMap<usize, f64>,
-    /// Calendars where somebody waits for a context and a release became known.
+    /// Calendars where somebody waits for an in-flight slot and a release became known.
     released: Vec<usize>,
 }
 
@@ -466,18 +466,18 @@ impl Stations {
         }
     }
 
-    /// The calendars of `contexts` on the machine instances that `instances` gives by machine.
-    pub fn context_slots(&self, contexts: &Contexts, instances: &[u32]) -> ContextSlots {
+    /// The calendars of `inflight_slots` on the machine instances that `instances` gives by machine.
+    pub fn slot_calendars(&self, inflight_slots: &InflightSlots, instances: &[u32]) -> SlotCalendars {
         let slot = |station| self.slot(station, instances);
-        let groups = contexts.groups.into_iter().flatten();
-        ContextSlots::new(slot(contexts.pool), contexts.own.map(slot), groups.map(slot))
+        let groups = inflight_slots.groups.into_iter().flatten();
+        SlotCalendars::new(slot(inflight_slots.pool), inflight_slots.own.map(slot), groups.map(slot))
     }
 
-    /// Takes a context now; false where all that the caller may have are held, or one that could have it
+    /// Takes an in-flight slot now; false where all that the caller may have are held, or one that could have it
     /// waits already, and the caller waits behind. Whoever waits asks again by [`Stations::take_turn`], in
     /// the order in which it began to wait among those that may have one, or says by [`Stations::leave`]
     /// that it never will.
-    pub fn acquire(&mut self, slots: ContextSlots) -> bool {
+    pub fn acquire(&mut self, slots: SlotCalendars) -> bool {
         if self.is_free(slots) && !self.waits_for_turn(slots) {
             self.grant(slots);
             return true;
@@ -485,7 +485,8 @@ impl Stations {
         for slot in slots.each() {
             *self.waiting(slot) += 1;
         }
-        if let (Some(_), State::Contexts { limits, .. }) = (slots.own(), &mut self.calendars[slots.pool()].0)
+        if let (Some(_), State::InflightSlots { limits, .. }) =
+            (slots.own(), &mut self.calendars[slots.pool()].0)
             && !limits.contains(&slots)
         {
             limits.push(slots);
@@ -493,9 +494,9 @@ impl Stations {
         false
     }
 
-    /// Takes a context for the one that has waited longest of those that may have one; false where none may.
+    /// Takes an in-flight slot for the one that has waited longest of those that may have one; false where none may.
     #[inline]
-    pub fn take_turn(&mut self, slots: ContextSlots) -> bool {
+    pub fn take_turn(&mut self, slots: SlotCalendars) -> bool {
         let free = self.is_free(slots);
         if free {
             self.leave(slots);
@@ -504,8 +505,8 @@ impl Stations {
         free
     }
 
-    /// Says that one of those who wait for a context of `slots` waits no more.
-    pub fn leave(&mut self, slots: ContextSlots) {
+    /// Says that one of those who wait for an in-flight slot of `slots` waits no more.
+    pub fn leave(&mut self, slots: SlotCalendars) {
         for slot in slots.each() {
             let waiting = self.waiting(slot);
             *waiting = waiting.checked_sub(1).expect("only who waits takes its turn or leaves");
@@ -514,13 +515,13 @@ impl Stations {
 
     fn waiting(&mut self, slot: usize) -> &mut usize {
         match &mut self.calendars[slot].0 {
-            State::Contexts { waiting, .. } => waiting,
-            other => unreachable!("only contexts are waited for, not {other:?}"),
+            State::InflightSlots { waiting, .. } => waiting,
+            other => unreachable!("only in-flight slots are waited for, not {other:?}"),
         }
     }
 
-    /// Whether somebody waits who could have the context that is free: whoever asks now comes after.
-    fn waits_for_turn(&mut self, slots: ContextSlots) -> bool {
+    /// Whether somebody waits who could have the in-flight slot that is free: whoever asks now comes after.
+    fn waits_for_turn(&mut self, slots: SlotCalendars) -> bool {
         let mut from = 0;
         if slots.own().is_none() {
             return *self.waiting(slots.pool()) > 0;
@@ -535,10 +536,10 @@ impl Stations {
 
     /// The next, from the place `from` on, where those who wait at `pool` for one of an endpoint that has a limit
     /// would take it.
-    fn waited_limit(&self, pool: usize, from: &mut usize) -> Option<ContextSlots> {
-        let State::Contexts { waiting: 1.., limits, .. } = &self.calendars[pool].0 else { return None };
-        let is_waited = |slots: &&ContextSlots| match slots.own().map(|own| &self.calendars[own].0) {
-            Some(State::Contexts { waiting, .. }) => *waiting > 0,
+    fn waited_limit(&self, pool: usize, from: &mut usize) -> Option<SlotCalendars> {
+        let State::InflightSlots { waiting: 1.., limits, .. } = &self.calendars[pool].0 else { return None };
+        let is_waited = |slots: &&SlotCalendars| match slots.own().map(|own| &self.calendars[own].0) {
+            Some(State::InflightSlots { waiting, .. }) => *waiting > 0,
             _ => false,
         };
         let rest = limits.get(*from..)?;
@@ -547,10 +548,10 @@ impl Stations {
         Some(rest[at])
     }
 
-    fn grant(&mut self, slots: ContextSlots) {
+    fn grant(&mut self, slots: SlotCalendars) {
         let now = self.now;
         for slot in slots.each() {
-            if let State::Contexts { open, since, granted, .. } = &mut self.calendars[slot].0 {
+            if let State::InflightSlots { open, since, granted, .. } = &mut self.calendars[slot].0 {
                 *open += 1;
                 *since += u128::from(now);
                 *granted += 1;
@@ -558,9 +559,9 @@ impl Stations {
         }
     }
 
-    /// Whether a context of `slots` is free now.
+    /// Whether an in-flight slot of `slots` is free now.
     #[inline]
-    pub fn is_free(&mut self, slots: ContextSlots) -> bool {
+    pub fn is_free(&mut self, slots: SlotCalendars) -> bool {
         slots.each().all(|slot| self.has_room(slot))
     }
 
@@ -568,7 +569,7 @@ impl Stations {
     fn has_room(&mut self, slot: usize) -> bool {
         let now = self.now;
         match &mut self.calendars[slot].0 {
-            State::Contexts { capacity, open, releases, .. } => {
+            State::InflightSlots { capacity, open, releases, .. } => {
                 while releases.peek().is_some_and(|Reverse(at)| *at <= now) {
                     releases.pop();
                 }
@@ -578,17 +579,17 @@ impl Stations {
         }
     }
 
-    /// Says when a context taken at `taken` is given back.
-    pub fn release(&mut self, slots: ContextSlots, taken: Time, at: Time) {
+    /// Says when an in-flight slot taken at `taken` is given back.
+    pub fn release(&mut self, slots: SlotCalendars, taken: Time, at: Time) {
         for slot in slots.each() {
             match &mut self.calendars[slot].0 {
-                State::Contexts { open, since, releases, busy, .. } => {
+                State::InflightSlots { open, since, releases, busy, .. } => {
                     *open -= 1;
                     *since -= u128::from(taken.ps());
                     *busy += (at.saturating_sub(taken)).ps();
                     releases.push(Reverse(at.ps()));
                 }
-                other => unreachable!("only contexts are held, not {other:?}"),
+                other => unreachable!("only in-flight slots are held, not {other:?}"),
             }
         }
         if *self.waiting(slots.pool()) > 0 {
@@ -596,10 +597,10 @@ impl Stations {
         }
     }
 
-    /// How often a context of `station` was taken so far, at every instance; 0 for other stations.
+    /// How often an in-flight slot of `station` was taken so far, at every instance; 0 for other stations.
     pub fn granted(&self, station: StationId) -> u64 {
         let granted = |calendar: &Calendar| match &calendar.0 {
-            State::Contexts { granted, .. } => *granted,
+            State::InflightSlots { granted, .. } => *granted,
             _ => 0,
         };
         self.of(station).iter().map(granted).sum()
@@ -611,11 +612,11 @@ impl Stations {
         matches!(self.calendars[slot].0, State::Cores { .. })
     }
 
-    /// The next moment at which somebody who waits at `pool` may have a context, where one is known: the
+    /// The next moment at which somebody who waits at `pool` may have an in-flight slot, where one is known: the
     /// first release of the pool, or where that has room, of a limit that somebody waits for.
     pub fn next_release(&mut self, pool: usize) -> Option<Time> {
         let first = |slot: usize, stations: &Stations| match &stations.calendars[slot].0 {
-            State::Contexts { releases, .. } => releases.peek().map(|Reverse(at)| Time::from_ps(*at)),
+            State::InflightSlots { releases, .. } => releases.peek().map(|Reverse(at)| Time::from_ps(*at)),
             _ => None,
         };
         let mut from = 0;
@@ -665,7 +666,7 @@ impl Stations {
         self.of(station).iter().map(|calendar| calendar.passed(self.now)).sum()
     }
 
-    /// Server time booked so far at every instance of `station`, also for later; contexts are booked
+    /// Server time booked so far at every instance of `station`, also for later; in-flight slots are booked
     /// when it is known how long they are held.
     pub fn busy(&self, station: StationId) -> Time {
         Time::from_ps(self.of(station).iter().map(Calendar::busy).sum())
@@ -692,7 +693,7 @@ mod tests {
 
     fn served(stations: &mut Stations, kind: &str, at: u64) -> u64 {
         stations.set_now(Time::from_ps(at));
-        let index = usize::from(kind == "contexts");
+        let index = usize::from(kind == "inflight_slots");
         stations.served(StationId(index as u16)).map(Time::ps).sum()
     }
 
@@ -707,7 +708,7 @@ mod tests {
             is_wire: false,
             meaning: "",
         };
-        let table = [station(Kind::Cores(2)), station(Kind::Contexts(2))];
+        let table = [station(StationKind::Cores(2)), station(StationKind::InflightSlots(2))];
         let mut stations = Stations::new(&table, true);
         let any = |stations: &mut Stations, at, time| {
             let (at, time) = (Time::from_ps(at), Time::from_ps(time));
@@ -722,14 +723,14 @@ mod tests {
         assert_eq!(any(&mut stations, 91, 50), 95, "the second again");
         assert_eq!(served(&mut stations, "cores", 92), 92 + 10 + 2);
         assert_eq!(served(&mut stations, "cores", 200), 165);
-        let slots = ContextSlots::new(1, None, []);
+        let slots = SlotCalendars::new(1, None, []);
         assert!(stations.acquire(slots) && stations.acquire(slots) && !stations.acquire(slots));
-        assert_eq!(served(&mut stations, "contexts", 210), 20, "two are held");
+        assert_eq!(served(&mut stations, "inflight_slots", 210), 20, "two are held");
         stations.release(slots, Time::from_ps(200), Time::from_ps(230));
-        assert_eq!(served(&mut stations, "contexts", 220), 40, "one of them is given back later");
-        assert_eq!(served(&mut stations, "contexts", 250), 30 + 50);
+        assert_eq!(served(&mut stations, "inflight_slots", 220), 40, "one of them is given back later");
+        assert_eq!(served(&mut stations, "inflight_slots", 250), 30 + 50);
         stations.release(slots, Time::from_ps(200), Time::from_ps(250));
-        assert_eq!(served(&mut stations, "contexts", 300), 80);
+        assert_eq!(served(&mut stations, "inflight_slots", 300), 80);
         assert_eq!(stations.busy(StationId(1)).ps(), 80);
     }
 

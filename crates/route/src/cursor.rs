@@ -1,6 +1,6 @@
 //! The execution of a route: the one place where visits become time.
 
-use crate::calendar::{ContextSlots, Stations};
+use crate::calendar::{SlotCalendars, Stations};
 use crate::visit::{Mark, Pick, Route, Train, Visit};
 use offpath_quantity::{Bytes, Time};
 
@@ -27,8 +27,8 @@ pub enum Advance {
         /// When.
         at: Time,
     },
-    /// A context: the caller queues it there, and goes on with it when its turn comes and one is free.
-    Wait(ContextSlots),
+    /// An in-flight slot: the caller queues it there, and goes on with it when its turn comes and one is free.
+    Wait(SlotCalendars),
     /// It is over at the given moment.
     Done(Time),
 }
@@ -47,13 +47,13 @@ pub struct Marked {
 pub struct Cursor {
     next: usize,
     clock: Time,
-    held: Option<(ContextSlots, Time)>,
+    held: Option<(SlotCalendars, Time)>,
     train: Option<Box<Moving>>,
     /// Whether the visit at `next` has had its turn at the border already.
     crossed: bool,
     held_time: Time,
-    /// Where it waits for a context.
-    waits: Option<ContextSlots>,
+    /// Where it waits for an in-flight slot.
+    waits: Option<SlotCalendars>,
 }
 
 /// A train between its bursts.
@@ -79,7 +79,7 @@ impl Cursor {
         }
     }
 
-    /// Goes on at the visit `position` at the time `at`, as a request does that is sent again.
+    /// Goes on at the visit `position` at the time `at`, as a request does that is retransmitted.
     pub fn resume(&mut self, position: usize, at: Time) {
         *self = Cursor { next: position, held_time: self.held_time, ..Cursor::new(at) };
     }
@@ -109,7 +109,7 @@ impl Cursor {
         self.next
     }
 
-    /// How long it kept contexts so far.
+    /// How long it kept in-flight slots so far.
     pub fn held_time(&self) -> Time {
         self.held_time
     }
@@ -119,7 +119,7 @@ impl Cursor {
         self.clock += by;
     }
 
-    /// Carries the operation on until it needs time to pass, a context, or nothing more.
+    /// Carries the operation on until it needs time to pass, an in-flight slot, or nothing more.
     ///
     /// `instances` names the machine instance by machine; `draw` gives random bits, asked only
     /// where chance picks a bank; `marked` is told each mark with its moment, which may lie ahead.
@@ -159,12 +159,13 @@ impl Cursor {
                         start + *latency
                     };
                 }
-                Visit::Acquire { contexts, time } => {
+                Visit::Acquire { inflight_slots, time } => {
                     if self.clock > stations.now() {
                         return Advance::At(self.clock);
                     }
-                    let slots = self.waits.unwrap_or_else(|| stations.context_slots(contexts, instances));
-                    if !self.take_context(slots, stations) {
+                    let slots =
+                        self.waits.unwrap_or_else(|| stations.slot_calendars(inflight_slots, instances));
+                    if !self.take_slot(slots, stations) {
                         return Advance::Wait(slots);
                     }
                     self.clock = self.clock.max(stations.now());
@@ -184,8 +185,8 @@ impl Cursor {
         Advance::Done(self.clock)
     }
 
-    /// Takes a context, in turn where it waited for it.
-    fn take_context(&mut self, slots: ContextSlots, stations: &mut Stations) -> bool {
+    /// Takes an in-flight slot, in turn where it waited for it.
+    fn take_slot(&mut self, slots: SlotCalendars, stations: &mut Stations) -> bool {
         let taken = match self.waits {
             Some(_) => stations.take_turn(slots),
             None => stations.acquire(slots),
@@ -294,7 +295,7 @@ impl Cursor {
 }
 
 impl Route {
-    /// Whether a reliable connection carries it, which answers a loss by sending again.
+    /// Whether a reliable connection carries it, which answers a loss by retransmitting.
     pub fn is_reliable(&self) -> bool {
         self.verb != crate::Verb::SendDatagram
     }

@@ -4,7 +4,7 @@
 use crate::build::Router;
 use crate::calendar::Stations;
 use crate::cursor::{Advance, Cursor};
-use crate::station::{Kind, StationId};
+use crate::station::{StationId, StationKind};
 use crate::visit::{Hop, Pick, Route, Train, Visit};
 use offpath_quantity::{Bytes, Time};
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub struct Unloaded {
     pub latency: Time,
     /// Its parts in order; their sum is the whole.
     pub terms: Vec<Term>,
-    /// How long the operation keeps contexts, by station.
+    /// How long the operation keeps in-flight slots, by station.
     pub held: Vec<(StationId, Time)>,
 }
 
@@ -110,7 +110,7 @@ impl Reader {
             match cursor.advance(route, &mut self.stations, &[], &mut || 0, &mut |_| {}) {
                 Advance::At(at) => self.stations.set_now(at),
                 Advance::Cross { .. } => {}
-                Advance::Wait(_) => unreachable!("an operation alone finds a free context"),
+                Advance::Wait(_) => unreachable!("an operation alone finds a free in-flight slot"),
                 Advance::Done(_) => return cursor,
             }
         }
@@ -139,13 +139,13 @@ impl Route {
                 match cursor.advance(&single, &mut stations, &[], &mut || 0, &mut |_| {}) {
                     Advance::At(at) => stations.set_now(at),
                     Advance::Cross { .. } => {}
-                    Advance::Wait(_) => unreachable!("an operation alone finds a free context"),
+                    Advance::Wait(_) => unreachable!("an operation alone finds a free in-flight slot"),
                     Advance::Done(_) => break,
                 }
             }
             match visit {
-                Visit::Acquire { contexts, time: None } => {
-                    held.extend(contexts.stations().map(|station| (station, Time::ZERO)));
+                Visit::Acquire { inflight_slots, time: None } => {
+                    held.extend(inflight_slots.stations().map(|station| (station, Time::ZERO)));
                 }
                 Visit::Train(Train { release: Some(_), .. }) => {
                     held.iter_mut().for_each(|(_, time)| *time = cursor.held_time());
@@ -165,7 +165,7 @@ impl Route {
         Reader::new(router).run(self).clock()
     }
 
-    /// The demand: server time by station, requests by pool. Contexts count the time that they are
+    /// The demand: server time by station, requests by pool. In-flight slots count the time that they are
     /// held on idle stations; under load they are held longer, which the twin observes.
     pub fn demand(&self, router: &Router) -> Demand {
         let holds = self.visits.iter().any(|visit| matches!(visit, Visit::Acquire { time: None, .. }));
@@ -191,8 +191,8 @@ impl Route {
                         *worst = worst.max(*hottest);
                     }
                 }
-                Visit::Acquire { contexts, time } => {
-                    contexts.stations().for_each(|station| add(station, time.unwrap_or(held)));
+                Visit::Acquire { inflight_slots, time } => {
+                    inflight_slots.stations().for_each(|station| add(station, time.unwrap_or(held)));
                 }
                 Visit::Train(train) => {
                     for hop in &train.hops {
@@ -289,7 +289,7 @@ impl Demand {
             let seconds = time.as_seconds();
             let servers = match router.kind(*station) {
                 // The hottest bank binds before the banks together do.
-                Kind::Banks(_) => {
+                StationKind::Banks(_) => {
                     let instances = router.stations()[station.index()].instances as f64;
                     instances / self.banks.get(station).copied().unwrap_or(1.0)
                 }
@@ -300,7 +300,7 @@ impl Demand {
         for station in
             self.requests.keys().map(|(station, _)| *station).collect::<std::collections::BTreeSet<_>>()
         {
-            if let Kind::Pool { shared, reserved } = router.kind(station) {
+            if let StationKind::Pool { shared, reserved } = router.kind(station) {
                 let rate = pool_rate(shared, reserved, |class| {
                     self.requests.get(&(station, class)).copied().unwrap_or(0) as f64
                 });

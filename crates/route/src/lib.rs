@@ -5,16 +5,16 @@
 //! the twin executes it through [`Cursor`] on stations that other operations keep busy.
 //!
 //! ```
-//! use offpath_profile::{Category, Library, Request};
+//! use offpath_profile::{Category, Library, SystemRequest};
 //! use offpath_quantity::{Bytes, Time};
-//! use offpath_route::{Operation, Router, Verb};
+//! use offpath_route::{PathOperation, Router, Verb};
 //!
 //! let library = Library::builtin();
 //! let device = &library.names(Category::Device)[0].name;
-//! let system = library.load(&Request { device, ..Request::default() }).unwrap();
+//! let system = library.load(&SystemRequest { device, ..SystemRequest::default() }).unwrap();
 //! let router = Router::new(&system).unwrap();
 //! let path = router.path("client-host").unwrap();
-//! let route = router.route(&Operation::new(Verb::Read, path, Bytes::new(64))).unwrap();
+//! let route = router.route(&PathOperation::new(Verb::Read, path, Bytes::new(64))).unwrap();
 //! let unloaded = route.unloaded(&router);
 //! assert_eq!(unloaded.latency, unloaded.terms.iter().map(|term| term.time).sum::<Time>());
 //! ```
@@ -27,15 +27,15 @@ mod path;
 mod station;
 mod visit;
 
-pub use build::{LONGEST_MESSAGE, Operation, Posting, Router};
-pub use calendar::{Calendar, ContextSlots, Stations};
+pub use build::{LONGEST_MESSAGE, PathOperation, Posting, Router};
+pub use calendar::{Calendar, SlotCalendars, Stations};
 pub use cursor::{Advance, Cursor, Marked, POSTED_CREDIT};
 pub use ledger::{Demand, Ledger, LinkPackets, Reader, Reading, Term, Unloaded};
 pub use path::{
-    Carrier, Held, Moves, Path, Responder, RouteError, Transport, VERBS, Verb, VerbRow, processor_of,
+    Carrier, Moves, Path, Responder, RouteError, SlotHold, Transport, VERBS, Verb, VerbRow, processor_of,
 };
-pub use station::{Kind, Station, StationId};
+pub use station::{Station, StationId, StationKind};
 pub use visit::{
-    Access, Contexts, Hop, LEAST_BURST, MOST_BURSTS, MOST_ENDPOINTS, MOST_GROUPS, Mark, Pick, Requests,
-    Route, Train, Visit,
+    AddressSpread, Hop, InflightSlots, LEAST_BURST, MOST_BURSTS, MOST_ENDPOINTS, MOST_GROUPS, Mark, Pick,
+    Requests, Route, Train, Visit,
 };

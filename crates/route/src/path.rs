@@ -105,14 +105,14 @@ pub enum Moves {
 
 /// What a request through the NIC holds of the responder's NIC meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum SlotHold {
     /// Nothing: no NIC takes part.
     Nothing,
     /// A slot until the payload has left the responder.
     UntilRead,
-    /// A slot for the responder's `write_context_time`, where there is a payload.
+    /// A slot for the responder's `write_slot_time`, where there is a payload.
     WhileWritten,
-    /// A slot for the responder's `receive_context_time`.
+    /// A slot for the responder's `receive_slot_time`.
     WhileReceived,
 }
 
@@ -150,7 +150,7 @@ pub struct VerbRow {
     /// Which way its payload moves.
     pub moves: Moves,
     /// What it holds of the responder's NIC.
-    pub held: Held,
+    pub held: SlotHold,
     /// What the responder does.
     pub responder: Responder,
     /// Whether loss is repaired.
@@ -171,7 +171,7 @@ const READ: VerbRow = VerbRow {
     documentation: "the responder's memory to the requester's; of an engine that stores, what it keeps to a memory",
     carriers: &[NIC, COPIES, STORES],
     moves: Moves::ToRequester,
-    held: Held::UntilRead,
+    held: SlotHold::UntilRead,
     responder: Responder::Nothing,
     transport: Transport::Reliable,
     own_payload: None,
@@ -182,7 +182,7 @@ const WRITE: VerbRow = VerbRow {
     name: "write",
     documentation: "the requester's memory to the responder's; of an engine that stores, a memory to what it keeps",
     moves: Moves::ToResponder,
-    held: Held::WhileWritten,
+    held: SlotHold::WhileWritten,
     ..READ
 };
 const SEND: VerbRow = VerbRow {
@@ -190,7 +190,7 @@ const SEND: VerbRow = VerbRow {
     name: "send",
     documentation: "a message to the responder's program over a reliable connection",
     carriers: &[NIC],
-    held: Held::WhileReceived,
+    held: SlotHold::WhileReceived,
     responder: Responder::Receives,
     ..WRITE
 };
@@ -206,7 +206,7 @@ const COPY: VerbRow = VerbRow {
     name: "copy",
     documentation: "the requester's memory to the responder's by an engine, also within one memory",
     carriers: &[COPIES],
-    held: Held::Nothing,
+    held: SlotHold::Nothing,
     is_published: false,
     ..WRITE
 };
@@ -215,7 +215,7 @@ const LOAD: VerbRow = VerbRow {
     name: "load",
     documentation: "the responder's memory to the requester's processor, by its own loads",
     carriers: &[Carrier::Processor],
-    held: Held::Nothing,
+    held: SlotHold::Nothing,
     is_published: false,
     ..READ
 };
@@ -361,7 +361,7 @@ pub enum RouteError {
     },
     /// Both ends are one endpoint, or the engine does not join them.
     #[error("path `{path}` {reason}")]
-    NoWay {
+    NoHops {
         /// The path.
         path: String,
         /// Why.
@@ -397,20 +397,20 @@ pub enum RouteError {
     },
     /// More is reserved for an endpoint than it may hold.
     #[error(
-        "`{nic}.reserved_contexts` keeps {reserved} contexts for each endpoint, and one of them may hold {contexts} \
-         (`{nic}.contexts`); keep fewer, or raise `{nic}.contexts`"
+        "`{nic}.reserved_inflight_slots` keeps {reserved} in-flight slots for each endpoint, and one of them may hold {inflight_slots} \
+         (`{nic}.inflight_slots`); keep fewer, or raise `{nic}.inflight_slots`"
     )]
-    ReservedBeyondContexts {
+    ReservedBeyondSlots {
         /// The NIC.
         nic: String,
-        /// Contexts kept for each endpoint.
+        /// In-flight slots kept for each endpoint.
         reserved: u64,
-        /// Contexts that an endpoint may hold.
-        contexts: u64,
+        /// In-flight slots that an endpoint may hold.
+        inflight_slots: u64,
     },
-    /// Contexts are reserved between more endpoints than groups of them are counted for.
+    /// In-flight slots are reserved between more endpoints than groups of them are counted for.
     #[error(
-        "`{nic}.reserved_contexts` keeps contexts for each of {endpoints} endpoints, and at most {most} are modelled; \
+        "`{nic}.reserved_inflight_slots` keeps in-flight slots for each of {endpoints} endpoints, and at most {most} are modelled; \
          set it to 0, which lets any of them hold all"
     )]
     TooManyEndpoints {
@@ -438,7 +438,7 @@ mod tests {
             assert_eq!(row.name.parse(), Ok(row.verb));
             assert!(!row.carriers.is_empty() && row.documentation.len() > 10);
             let is_of_nics = row.carriers.contains(&Carrier::Nic);
-            assert_eq!(is_of_nics, row.held != Held::Nothing, "{} holds a slot of a NIC", row.name);
+            assert_eq!(is_of_nics, row.held != SlotHold::Nothing, "{} holds a slot of a NIC", row.name);
         }
     }
 }

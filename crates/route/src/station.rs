@@ -16,13 +16,13 @@ impl StationId {
 
 /// How a station serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// One server: a direction of a link, a copy engine, a read path.
+pub enum StationKind {
+    /// One server: a direction of a link, a DMA engine, an inbound-read limit.
     Line,
     /// Cores of a processor.
     Cores(u64),
-    /// Contexts that an operation keeps while later visits go on.
-    Contexts(u64),
+    /// In-flight slots that an operation keeps while later visits go on.
+    InflightSlots(u64),
     /// Packet cores: a part that serves every endpoint and a part reserved for each.
     Pool {
         /// Time between two requests of the shared part; `None` where there is no such part.
@@ -37,14 +37,14 @@ pub enum Kind {
 /// A resource with servers and a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Station {
-    /// Its name, as in `pcie1.up` (towards the adapter) or `client.cpu`.
+    /// Its name, as in `pcie1.up` (towards the NIC) or `client.cpu`.
     pub name: String,
     /// The machine that it belongs to, by position in the system.
     pub machine: usize,
     /// How many machines of that role have one.
     pub instances: u64,
     /// How it serves.
-    pub kind: Kind,
+    pub kind: StationKind,
     /// Whether it is one direction of a port or link: nothing crosses it faster than its rate.
     pub is_wire: bool,
     /// What it stands for, in a few words.
@@ -57,9 +57,11 @@ impl Station {
     /// A pool is counted in requests per second by class instead and offers none here.
     pub fn servers(&self) -> u64 {
         match self.kind {
-            Kind::Line => self.instances,
-            Kind::Cores(n) | Kind::Contexts(n) | Kind::Banks(n) => n * self.instances,
-            Kind::Pool { .. } => 0,
+            StationKind::Line => self.instances,
+            StationKind::Cores(n) | StationKind::InflightSlots(n) | StationKind::Banks(n) => {
+                n * self.instances
+            }
+            StationKind::Pool { .. } => 0,
         }
     }
 }
@@ -69,7 +71,7 @@ impl Station {
     /// its shared part and each part reserved for an endpoint.
     pub fn booked_servers(&self) -> u64 {
         match &self.kind {
-            Kind::Pool { shared, reserved } => {
+            StationKind::Pool { shared, reserved } => {
                 let parts = shared.iter().count() + reserved.iter().flatten().count();
                 parts as u64 * self.instances
             }
@@ -82,7 +84,7 @@ fn interval(rate: offpath_quantity::OpRate) -> Option<Time> {
     (rate.get() > 0).then(|| rate.interval())
 }
 
-/// The groups of several of so many endpoints that are not all of them, by position: those that have contexts in
+/// The groups of several of so many endpoints that are not all of them, by position: those that have in-flight slots in
 /// common which are reserved from the rest.
 pub(crate) fn groups(endpoints: usize) -> Vec<Vec<usize>> {
     let members = |set: u32| (0..endpoints).filter(move |index| set >> index & 1 == 1).collect::<Vec<_>>();
@@ -96,10 +98,10 @@ pub(crate) const ENGINE_PARTS: [&str; 4] = ["requests", "read", "write", "total"
 fn meanings(work: EngineWork) -> [&'static str; 4] {
     match work {
         EngineWork::Copy => [
-            "copy engine, start of a request",
-            "copy engine, towards its endpoint",
-            "copy engine, away from its endpoint",
-            "copy engine, bytes of both directions",
+            "DMA engine, start of a request",
+            "DMA engine, towards its endpoint",
+            "DMA engine, away from its endpoint",
+            "DMA engine, bytes of both directions",
         ],
         EngineWork::Transform => [
             "accelerator, start of a request",
@@ -120,7 +122,7 @@ fn meanings(work: EngineWork) -> [&'static str; 4] {
 pub(crate) fn stations(system: &System) -> Vec<Station> {
     let mut all = Vec::new();
     for (machine, m) in system.machines.iter().enumerate() {
-        let station = |name: String, kind: Kind, meaning: &'static str| Station {
+        let station = |name: String, kind: StationKind, meaning: &'static str| Station {
             name,
             machine,
             instances: m.count,
@@ -128,29 +130,42 @@ pub(crate) fn stations(system: &System) -> Vec<Station> {
             is_wire: false,
             meaning,
         };
-        let wire = |name, meaning| Station { is_wire: true, ..station(name, Kind::Line, meaning) };
+        let wire = |name, meaning| Station { is_wire: true, ..station(name, StationKind::Line, meaning) };
         let mut add = |one: Station| all.push(one);
         let shared = interval(m.nic.shared_packet_rate);
         let reserved = m.endpoints.iter().map(|_| interval(m.nic.reserved_packet_rate)).collect();
-        add(station(format!("{}.cores", m.nic.name), Kind::Pool { shared, reserved }, "NIC packet cores"));
-        // Beyond what one endpoint may hold stands what is reserved for the others.
-        let others = m.nic.reserved_contexts * (m.endpoints.len() as u64 - 1);
         add(station(
-            format!("{}.contexts", m.nic.name),
-            Kind::Contexts(m.nic.contexts + others),
-            "NIC contexts held during PCIe",
+            format!("{}.cores", m.nic.name),
+            StationKind::Pool { shared, reserved },
+            "NIC packet cores",
+        ));
+        // Beyond what one endpoint may hold stands what is reserved for the others.
+        let others = m.nic.reserved_inflight_slots * (m.endpoints.len() as u64 - 1);
+        add(station(
+            format!("{}.inflight_slots", m.nic.name),
+            StationKind::InflightSlots(m.nic.inflight_slots + others),
+            "in-flight slots held during PCIe",
         ));
         if others > 0 {
             for e in &m.endpoints {
-                let name = format!("{}.contexts-of-{}", m.nic.name, e.name);
-                add(station(name, Kind::Contexts(m.nic.contexts), "NIC contexts open to an endpoint"));
+                let name = format!("{}.inflight_slots-of-{}", m.nic.name, e.name);
+                add(station(
+                    name,
+                    StationKind::InflightSlots(m.nic.inflight_slots),
+                    "in-flight slots open to an endpoint",
+                ));
             }
             // What is reserved for the rest no group of them has: an idle endpoint lends nothing.
             for group in groups(m.endpoints.len()) {
-                let contexts = m.nic.contexts + m.nic.reserved_contexts * (group.len() as u64 - 1);
+                let inflight_slots =
+                    m.nic.inflight_slots + m.nic.reserved_inflight_slots * (group.len() as u64 - 1);
                 let names: Vec<&str> = group.iter().map(|index| m.endpoints[*index].name.as_str()).collect();
-                let name = format!("{}.contexts-of-{}", m.nic.name, names.join("-and-"));
-                add(station(name, Kind::Contexts(contexts), "NIC contexts open to a group of endpoints"));
+                let name = format!("{}.inflight_slots-of-{}", m.nic.name, names.join("-and-"));
+                add(station(
+                    name,
+                    StationKind::InflightSlots(inflight_slots),
+                    "in-flight slots open to a group of endpoints",
+                ));
             }
         }
         add(wire(format!("{}.transmit", m.nic.name), "network port, outbound"));
@@ -165,35 +180,47 @@ pub(crate) fn stations(system: &System) -> Vec<Station> {
         });
         for (processor, memory) in beside.chain(m.memories.iter().map(|memory| (None, Some(memory)))) {
             if let Some(processor) = processor {
-                let threads = Kind::Cores(processor.threads());
+                let threads = StationKind::Cores(processor.threads());
                 add(station(format!("{}.cpu", processor.name), threads, "processor cores"));
             }
             let Some(memory) = memory else { continue };
-            add(station(format!("{}.memory", memory.name), Kind::Line, "memory bandwidth"));
+            add(station(format!("{}.memory", memory.name), StationKind::Line, "memory bandwidth"));
             if !memory.ddio {
-                add(station(format!("{}.banks", memory.name), Kind::Banks(memory.banks), "memory banks"));
+                add(station(
+                    format!("{}.banks", memory.name),
+                    StationKind::Banks(memory.banks),
+                    "memory banks",
+                ));
             }
-            if memory.read_path_rate.is_some() {
-                add(station(format!("{}.read-path", memory.name), Kind::Line, "host-side read path"));
+            if memory.inbound_read_rate.is_some() {
+                add(station(
+                    format!("{}.inbound_reads", memory.name),
+                    StationKind::Line,
+                    "host inbound-read limit",
+                ));
             }
         }
         for engine in &m.engines {
             for (part, meaning) in ENGINE_PARTS.into_iter().zip(meanings(engine.work)) {
-                add(station(format!("{}.{part}", engine.name), Kind::Line, meaning));
+                add(station(format!("{}.{part}", engine.name), StationKind::Line, meaning));
             }
             if let Some(depth) = engine.queue_depth {
-                let slots = Kind::Contexts(depth);
+                let slots = StationKind::InflightSlots(depth);
                 add(station(format!("{}.slots", engine.name), slots, "requests that an engine works on"));
             }
         }
         for cache in m.caches.iter().filter(|cache| cache.bandwidth.is_some()) {
-            add(station(format!("{}.bytes", cache.name), Kind::Line, "cache bandwidth"));
+            add(station(format!("{}.bytes", cache.name), StationKind::Line, "cache bandwidth"));
         }
         for reach in m.reaches.iter().filter(|reach| reach.bandwidth.is_some()) {
-            add(station(format!("{}.bytes", reach.name), Kind::Line, "a processor's bandwidth to a memory"));
+            add(station(
+                format!("{}.bytes", reach.name),
+                StationKind::Line,
+                "a processor's bandwidth to a memory",
+            ));
         }
-        for stall in &m.stalls {
-            add(station(stall.name.clone(), Kind::Line, "regime of large transfers"));
+        for limit in &m.large_transfer_limits {
+            add(station(limit.name.clone(), StationKind::Line, "large-transfer limit"));
         }
     }
     all

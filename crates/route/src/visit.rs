@@ -6,16 +6,16 @@ use offpath_quantity::{BitRate, Bytes, Time};
 
 /// How the addresses of an operation are spread over a memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Access {
+pub struct AddressSpread {
     /// The range that the addresses come from; `None` for the whole memory.
     pub range: Option<Bytes>,
     /// The share of accesses that reach the single hottest line, its copies counted apart.
     pub hottest: f64,
 }
 
-impl Access {
+impl AddressSpread {
     /// Random addresses over the whole memory.
-    pub const UNIFORM: Access = Access { range: None, hottest: 0.0 };
+    pub const UNIFORM: AddressSpread = AddressSpread { range: None, hottest: 0.0 };
 }
 
 /// Which server of a station an operation takes.
@@ -34,12 +34,12 @@ pub enum Pick {
     },
 }
 
-/// A moment of an operation that a world acts on.
+/// A moment of an operation that a backend acts on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mark {
     /// The request leaves the requester's machine.
     Departs,
-    /// The request reaches the responder's adapter.
+    /// The request reaches the responder's NIC.
     Arrives,
     /// The first bytes are read from the source memory.
     SourceStart,
@@ -49,7 +49,7 @@ pub enum Mark {
     TargetStart,
     /// The last bytes become visible in the target memory.
     TargetEnd,
-    /// The requester's adapter knows that the operation succeeded.
+    /// The requester's NIC knows that the operation succeeded.
     Acknowledged,
     /// The responder's program may see the message.
     Delivered,
@@ -125,7 +125,7 @@ pub struct Train {
     pub hops: Vec<Hop>,
     /// Read requests beside it.
     pub requests: Vec<Requests>,
-    /// The hop after which the context is released, and the delay until then.
+    /// The hop after which the in-flight slot is released, and the delay until then.
     pub release: Option<(usize, Time)>,
     /// The unit in which hops overlap: the largest packet of any hop.
     pub segment: Bytes,
@@ -167,12 +167,12 @@ impl Train {
     }
 }
 
-/// Where an operation takes its context: of the adapter's pool, and where a part of the pool is reserved
+/// Where an operation takes its in-flight slot: of the NIC's pool, and where a part of the pool is reserved
 /// for other endpoints, within the limit of its own. It takes both at one moment, so that nobody holds
 /// a place of the one while it waits for the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Contexts {
-    /// All contexts of the adapter.
+pub struct InflightSlots {
+    /// All in-flight slots of the NIC.
     pub pool: StationId,
     /// Those that its endpoint may have at once.
     pub own: Option<StationId>,
@@ -182,10 +182,10 @@ pub struct Contexts {
 
 /// Groups of endpoints that one of [`MOST_ENDPOINTS`] belongs to.
 pub const MOST_GROUPS: usize = (1 << (MOST_ENDPOINTS - 1)) - 2;
-/// Endpoints of a machine between which contexts may be reserved.
+/// Endpoints of a machine between which in-flight slots may be reserved.
 pub const MOST_ENDPOINTS: usize = 4;
 
-impl Contexts {
+impl InflightSlots {
     /// The pool, then the limits.
     pub fn stations(self) -> impl Iterator<Item = StationId> {
         [Some(self.pool), self.own].into_iter().chain(self.groups).flatten()
@@ -218,17 +218,17 @@ pub enum Visit {
         /// Whether the operation goes on without waiting: demand and queue only.
         detached: bool,
     },
-    /// Takes a context and keeps it for `time`, or where that follows from later visits, until the
+    /// Takes an in-flight slot and keeps it for `time`, or where that follows from later visits, until the
     /// train's release.
     Acquire {
         /// Where it is taken.
-        contexts: Contexts,
+        inflight_slots: InflightSlots,
         /// How long it is kept, where that is known.
         time: Option<Time>,
     },
     /// The payload moves.
     Train(Train),
-    /// A moment that a world acts on, `after` the operation's own clock.
+    /// A moment that a backend acts on, `after` the operation's own clock.
     Mark(Mark, Time),
     /// The operation leaves a machine: what follows happens elsewhere, at its own time.
     Cross {

@@ -1,8 +1,8 @@
 //! A range of addresses reaches as many banks as it has strides, and no more than there are.
 
-use offpath_profile::{Library, Request};
+use offpath_profile::{Library, SystemRequest};
 use offpath_quantity::Bytes;
-use offpath_route::{Access, Operation, Pick, Route, Router, Verb, Visit};
+use offpath_route::{AddressSpread, PathOperation, Pick, Route, Router, Verb, Visit};
 
 fn banks(route: &Route) -> Vec<(u32, f64)> {
     let of = |visit: &Visit| match visit {
@@ -14,15 +14,16 @@ fn banks(route: &Route) -> Vec<(u32, f64)> {
 
 #[test]
 fn a_range_reaches_a_bank_a_stride() {
-    let system = Library::builtin().load(&Request { device: "bluefield2", ..Request::default() }).unwrap();
+    let system =
+        Library::builtin().load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() }).unwrap();
     let router = Router::new(&system).unwrap();
     let (_, soc) = system.endpoint("soc").unwrap();
     let (stride, all) = (soc.memory.bank_stride.get(), soc.memory.banks as u32);
     assert!(all > 8, "the cases below reach up to 8 banks of {all}");
     let reached = |verb: Verb, range: Option<u64>, hottest: f64| {
         let path = router.path("client-soc").unwrap();
-        let access = Access { range: range.map(Bytes::new), hottest };
-        let operation = Operation::new(verb, path, Bytes::new(64)).accessing(access);
+        let access = AddressSpread { range: range.map(Bytes::new), hottest };
+        let operation = PathOperation::new(verb, path, Bytes::new(64)).accessing(access);
         let route = router.route(&operation).unwrap();
         let station = router.station("soc.banks").unwrap();
         let found = banks(&route);

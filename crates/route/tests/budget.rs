@@ -1,15 +1,17 @@
 //! The papers' formulas come out of stations: exactly on links without headers, and they move with
 //! the numbers they are made of. Beside them, the same experiments on the real profile.
 
-use offpath_profile::{Library, Request, System};
+use offpath_profile::{Library, System, SystemRequest};
 use offpath_quantity::{BitRate, Bytes, Quantity, Time};
-use offpath_route::{Demand, Operation, Path, Router, Verb};
+use offpath_route::{Demand, Path, PathOperation, Router, Verb};
 
-/// Large enough that fixed parts vanish, below the regime of large transfers.
+/// Large enough that fixed parts vanish, below the large-transfer limit.
 const CHUNK: u64 = 256 << 10;
 
 fn load(overlays: Vec<&str>) -> System {
-    Library::builtin().load(&Request { device: "bluefield2", overlays, ..Request::default() }).unwrap()
+    Library::builtin()
+        .load(&SystemRequest { device: "bluefield2", overlays, ..SystemRequest::default() })
+        .unwrap()
 }
 
 fn ideal() -> System {
@@ -18,7 +20,7 @@ fn ideal() -> System {
 
 fn demand(router: &Router, path: &str, verb: Verb) -> Demand {
     let path: Path = router.path(path).unwrap();
-    router.route(&Operation::new(verb, path, Bytes::new(CHUNK))).unwrap().demand(router)
+    router.route(&PathOperation::new(verb, path, Bytes::new(CHUNK))).unwrap().demand(router)
 }
 
 /// Chunks per second of `of` beside the loads, which are demands with their chunks per second.
@@ -79,7 +81,7 @@ fn break_even(router: &Router) -> f64 {
 /// TLPs per second on both links that soc-host READs of 200 Gbit/s make, in millions.
 fn tlps(router: &Router) -> f64 {
     let path = router.path("soc-host").unwrap();
-    let route = router.route(&Operation::new(Verb::Read, path, Bytes::new(CHUNK))).unwrap();
+    let route = router.route(&PathOperation::new(Verb::Read, path, Bytes::new(CHUNK))).unwrap();
     let ledger = route.ledger(router);
     let chunks = 200e9 / 8.0 / CHUNK as f64;
     (ledger.link("pcie1") + ledger.link("pcie0")) as f64 * chunks / 1e6
@@ -158,7 +160,7 @@ fn they_move_with_bandwidths_mtus_and_pass_times() {
     let latency = |system: &System, path: &str, verb: Verb| {
         let router = Router::new(system).unwrap();
         let path = router.path(path).unwrap();
-        router.route(&Operation::new(verb, path, Bytes::new(64))).unwrap().latency(&router)
+        router.route(&PathOperation::new(verb, path, Bytes::new(64))).unwrap().latency(&router)
     };
     let slower = load(vec![]).with("switch.pass_time", Quantity::Time(Time::from_ns(400))).unwrap();
     for (path, verb, passes) in [

@@ -1,6 +1,6 @@
-//! A card with many endpoints: routes where they have no contexts of their own, a refusal with its bound where they do.
+//! A card with many endpoints: routes where they have no in-flight slots of their own, a refusal with its bound where they do.
 
-use offpath_profile::{Category, Library, Request};
+use offpath_profile::{Category, Library, SystemRequest};
 use offpath_route::{RouteError, Router};
 
 /// The shipped card with so many more endpoints like its SoC.
@@ -13,9 +13,9 @@ fn with_endpoints(more: usize, reserved: &str) -> Result<Router, RouteError> {
     let named = shipped.replace("\nname = \"bluefield2\"\n", "\nname = \"many\"\n");
     let mut text: String = named
         .lines()
-        .map(|line| match line.starts_with("reserved_contexts") {
+        .map(|line| match line.starts_with("reserved_inflight_slots") {
             true => format!(
-                "reserved_contexts = {{ value = {reserved}, source = \"t\", provenance = \"datasheet\" }}\n"
+                "reserved_inflight_slots = {{ value = {reserved}, source = \"t\", provenance = \"datasheet\" }}\n"
             ),
             false => format!("{line}\n"),
         })
@@ -30,19 +30,21 @@ fn with_endpoints(more: usize, reserved: &str) -> Result<Router, RouteError> {
     let mut library = Library::builtin();
     library.insert(Category::Device, "many", &text);
     Router::new(
-        &library.load(&Request { device: "many", ..Request::default() }).expect("the card is in order"),
+        &library
+            .load(&SystemRequest { device: "many", ..SystemRequest::default() })
+            .expect("the card is in order"),
     )
 }
 
 #[test]
-fn forty_endpoints_share_the_contexts_of_a_card() {
+fn forty_endpoints_share_the_slots_of_a_card() {
     let router = with_endpoints(38, "0").expect("it has routes");
     router.path("client-u37").expect("the last one is reached");
-    assert!(router.stations().iter().all(|one| !one.name.contains("contexts-of")));
+    assert!(router.stations().iter().all(|one| !one.name.contains("inflight_slots-of")));
 }
 
 #[test]
-fn contexts_of_more_endpoints_than_are_modelled_are_refused() {
+fn slots_of_more_endpoints_than_are_modelled_are_refused() {
     for more in [3, 38] {
         match with_endpoints(more, "4") {
             Err(RouteError::TooManyEndpoints { endpoints, most, .. }) => {

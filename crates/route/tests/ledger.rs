@@ -1,12 +1,13 @@
 //! The packet ledger is wei2023 Table 4 for every payload, and no hop gains or loses a byte.
 
-use offpath_profile::{Library, Request};
+use offpath_profile::{Library, SystemRequest};
 use offpath_quantity::Bytes;
-use offpath_route::{Ledger, Operation, Router, Verb, Visit};
+use offpath_route::{Ledger, PathOperation, Router, Verb, Visit};
 use proptest::prelude::*;
 
 fn router() -> Router {
-    let system = Library::builtin().load(&Request { device: "bluefield2", ..Request::default() }).unwrap();
+    let system =
+        Library::builtin().load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() }).unwrap();
     Router::new(&system).unwrap()
 }
 
@@ -26,7 +27,7 @@ fn check(router: &Router, path: &str, verb: Verb, n: u64) {
     // An inline payload is inside the work request, which Table 4 does not count as data: it
     // leaves the requester's memory by no packets of its own.
     let named = router.path(path).unwrap();
-    let route = router.route(&Operation::new(verb, named, Bytes::new(n))).unwrap();
+    let route = router.route(&PathOperation::new(verb, named, Bytes::new(n))).unwrap();
     let ledger = route.ledger(router);
     let inline = verb == Verb::Write && !path.starts_with("client") && !path.ends_with("dma") && n <= 220;
     if !inline {
@@ -69,7 +70,8 @@ fn every_payload_up_to_70000() {
 #[test]
 fn the_invented_card_has_routes_on_every_path() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../profile/tests/data/invented.toml");
-    let system = Library::builtin().load(&Request { device: file, ..Request::default() }).unwrap();
+    let system =
+        Library::builtin().load(&SystemRequest { device: file, ..SystemRequest::default() }).unwrap();
     let router = Router::new(&system).unwrap();
     let paths = router.paths();
     for name in ["client-arm", "client-dpa", "arm-dpa", "dpa-host", "host-arm-copy", "arm-dpa-copy"] {
@@ -78,7 +80,7 @@ fn the_invented_card_has_routes_on_every_path() {
     for path in paths {
         for verb in router.verbs(&path) {
             for n in [0, 1, 64, 1024] {
-                let route = router.route(&Operation::new(verb, path.clone(), Bytes::new(n))).unwrap();
+                let route = router.route(&PathOperation::new(verb, path.clone(), Bytes::new(n))).unwrap();
                 let unloaded = route.unloaded(&router);
                 assert_eq!(unloaded.latency, unloaded.terms.iter().map(|term| term.time).sum());
                 assert_eq!(unloaded.latency, route.latency(&router));
@@ -88,7 +90,8 @@ fn the_invented_card_has_routes_on_every_path() {
         }
     }
     let packets = |path: &str, link: &str| {
-        let route = router.route(&Operation::new(Verb::Read, router.path(path).unwrap(), Bytes::new(4096)));
+        let route =
+            router.route(&PathOperation::new(Verb::Read, router.path(path).unwrap(), Bytes::new(4096)));
         route.unwrap().ledger(&router).link(link)
     };
     // Its lanes carry TLPs of 128 B to the card's processors and of 512 B to the host.

@@ -1,15 +1,15 @@
 //! What single numbers of a profile cost: the visits that an operation makes because of them.
 
-use offpath_profile::{Library, Request, System};
+use offpath_profile::{Library, System, SystemRequest};
 use offpath_quantity::{Bytes, Quantity, Time};
-use offpath_route::{Operation, Route, Router, Verb};
+use offpath_route::{PathOperation, Route, Router, Verb};
 
 fn system() -> System {
-    Library::builtin().load(&Request { device: "bluefield2", ..Request::default() }).unwrap()
+    Library::builtin().load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() }).unwrap()
 }
 
 fn route(router: &Router, verb: Verb, path: &str, payload: u64) -> Route {
-    router.route(&Operation::new(verb, router.path(path).unwrap(), Bytes::new(payload))).unwrap()
+    router.route(&PathOperation::new(verb, router.path(path).unwrap(), Bytes::new(payload))).unwrap()
 }
 
 fn latency(system: &System, verb: Verb, path: &str, payload: u64) -> Time {
@@ -24,17 +24,19 @@ fn demand(router: &Router, station: &str, verb: Verb, path: &str, payload: u64) 
 }
 
 #[test]
-fn no_more_contexts_are_kept_for_an_endpoint_than_it_may_hold() {
+fn no_more_slots_are_kept_for_an_endpoint_than_it_may_hold() {
     let with = |kept: u64| {
-        let changes =
-            [("nic.contexts", Quantity::Count(10)), ("nic.reserved_contexts", Quantity::Count(kept))];
+        let changes = [
+            ("nic.inflight_slots", Quantity::Count(10)),
+            ("nic.reserved_inflight_slots", Quantity::Count(kept)),
+        ];
         Router::new(&system().with_all(changes).unwrap())
     };
     // Host and card: with all of them kept they share none.
     assert!(with(10).is_ok());
     let refused = with(11).map(|_| ()).expect_err("it may hold ten").to_string();
     assert!(
-        refused.contains("keeps 11 contexts for each endpoint, and one of them may hold 10"),
+        refused.contains("keeps 11 in-flight slots for each endpoint, and one of them may hold 10"),
         "{refused}"
     );
 }
@@ -72,9 +74,9 @@ fn a_packet_without_payload_takes_its_header_at_both_ports() {
 fn reads_of_the_host_pass_what_limits_its_reads() {
     let plain = system();
     let (_, host) = plain.endpoint("host").unwrap();
-    let interval = host.memory.read_path_rate.expect("the host's reads are limited").interval();
+    let interval = host.memory.inbound_read_rate.expect("the host's reads are limited").interval();
     let router = Router::new(&plain).unwrap();
-    let at = |verb, path| demand(&router, "host.read-path", verb, path, 64);
+    let at = |verb, path| demand(&router, "host.inbound_reads", verb, path, 64);
     assert_eq!(
         (at(Verb::Read, "client-host"), at(Verb::FetchAndAdd, "client-host")),
         (Some(interval), Some(interval))
@@ -83,20 +85,20 @@ fn reads_of_the_host_pass_what_limits_its_reads() {
 }
 
 #[test]
-fn what_is_larger_than_a_regime_begins_is_held_to_its_rate() {
+fn what_is_larger_than_a_limit_begins_is_held_to_its_rate() {
     let plain = system();
     let router = Router::new(&plain).unwrap();
     let (server, _) = plain.endpoint("host").unwrap();
-    assert!(!server.stalls.is_empty());
-    for stall in &server.stalls {
-        let requester = if stall.requester == "*" { "client" } else { &stall.requester };
-        let path = format!("{requester}-{}", stall.responder);
+    assert!(!server.large_transfer_limits.is_empty());
+    for limit in &server.large_transfer_limits {
+        let requester = if limit.requester == "*" { "client" } else { &limit.requester };
+        let path = format!("{requester}-{}", limit.responder);
         for verb in [Verb::Read, Verb::Write] {
-            let above = stall.above.get();
-            assert_eq!(demand(&router, &stall.name, verb, &path, above), None, "{path} {verb}");
-            let held = demand(&router, &stall.name, verb, &path, 2 * above);
-            let slow = stall.verbs.iter().any(|slow| slow == verb.name());
-            let expected = slow.then(|| stall.rate.time_for(Bytes::new(2 * above)));
+            let above = limit.above.get();
+            assert_eq!(demand(&router, &limit.name, verb, &path, above), None, "{path} {verb}");
+            let held = demand(&router, &limit.name, verb, &path, 2 * above);
+            let slow = limit.verbs.iter().any(|slow| slow == verb.name());
+            let expected = slow.then(|| limit.rate.time_for(Bytes::new(2 * above)));
             assert_eq!(held, expected, "{path} {verb}");
         }
     }

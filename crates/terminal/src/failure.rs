@@ -126,7 +126,7 @@ impl From<RouteError> for Failure {
         let help = match error {
             RouteError::NoSuchVerb { .. } => "choose another `--verb`, or another path",
             RouteError::PayloadTooLarge { .. } => "choose a smaller `--size`",
-            RouteError::ReservedBeyondContexts { .. } | RouteError::TooManyEndpoints { .. } => "",
+            RouteError::ReservedBeyondSlots { .. } | RouteError::TooManyEndpoints { .. } => "",
             _ => "`offpath path DEVICE` lists every path of a device",
         };
         Failure::input(error.to_string(), help)

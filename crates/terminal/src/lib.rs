@@ -69,7 +69,7 @@ pub fn program<C: Parser>(
 /// Shows help, or why the command line was refused; the exit code that follows.
 fn shown(refused: &clap::Error) -> ExitCode {
     match refused.print() {
-        // A reader that closes its end early, as `head` does, is no error.
+        // A reader that closes its end early, as `head` does, is not an error.
         Err(error) if error.kind() != ErrorKind::BrokenPipe && !refused.use_stderr() => {
             tell(&format!("cannot write the help: {error}"));
             ExitCode::from(UNWRITABLE)

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use offpath_profile::{Library, Request, System};
+use offpath_profile::{Library, System, SystemRequest};
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{Posting, VERBS, Verb};
 use std::net::SocketAddr;
@@ -61,13 +61,13 @@ impl SystemOptions {
 
     /// Loads a device with everything that the options change. `more` are settings applied last.
     pub fn load(&self, library: &Library, device: &str, more: &[String]) -> Result<System, Failure> {
-        Ok(library.load(&Request {
+        Ok(library.load(&SystemRequest {
             device,
             testbed: self.testbed.as_deref(),
             mode: self.mode.as_deref(),
             overlays: self.overlay.iter().map(String::as_str).collect(),
             settings: self.set.iter().chain(more).cloned().collect(),
-            ..Request::default()
+            ..SystemRequest::default()
         })?)
     }
 }
@@ -131,6 +131,14 @@ pub fn posting_name(posting: Posting) -> String {
     match posting {
         Posting::Single => "single".to_string(),
         Posting::Batch(count) => format!("batch:{count}"),
+    }
+}
+
+/// What a [`posting_name`] says of doorbells, as a reader is told it.
+pub fn doorbells(posting: &str) -> String {
+    match posting.strip_prefix("batch:") {
+        Some(count) => format!("one doorbell for {count} WQEs"),
+        None => "one doorbell per WQE".to_string(),
     }
 }
 

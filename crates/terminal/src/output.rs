@@ -91,7 +91,7 @@ pub struct Screen {
 }
 
 /// A cell of a table. The first row decides which columns may wrap.
-pub enum Entry {
+pub enum TableCell {
     /// Aligned left, wrapped where the terminal is narrow.
     Text(String),
     /// Aligned left, never wrapped.
@@ -102,16 +102,19 @@ pub enum Entry {
     Number(String),
 }
 
-impl Entry {
+impl TableCell {
     fn text(&self) -> &str {
-        let (Entry::Text(text) | Entry::Name(text) | Entry::Strong(text) | Entry::Number(text)) = self;
+        let (TableCell::Text(text)
+        | TableCell::Name(text)
+        | TableCell::Strong(text)
+        | TableCell::Number(text)) = self;
         text
     }
 
     /// The least width that the cell can be laid out in.
     fn least(&self) -> usize {
         match self {
-            Entry::Text(text) => longest_word(text),
+            TableCell::Text(text) => longest_word(text),
             whole => display_width(whole.text()),
         }
     }
@@ -123,7 +126,7 @@ fn longest_word(text: &str) -> usize {
 
 /// The widths of a table's columns: that of their contents, the widest taken back as far as their words
 /// allow until the table fits `page`.
-fn widths(header: &[&str], rows: &[Vec<Entry>], page: usize) -> Vec<usize> {
+fn widths(header: &[&str], rows: &[Vec<TableCell>], page: usize) -> Vec<usize> {
     let cells = |column: usize| rows.iter().filter_map(move |row| row.get(column));
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0).max(header.len());
     let title = |column: usize| header.get(column).copied().unwrap_or("");
@@ -134,7 +137,7 @@ fn widths(header: &[&str], rows: &[Vec<Entry>], page: usize) -> Vec<usize> {
         })
         .collect();
     let least: Vec<usize> = (0..columns)
-        .map(|column| cells(column).map(Entry::least).max().unwrap_or(0).max(longest_word(title(column))))
+        .map(|column| cells(column).map(TableCell::least).max().unwrap_or(0).max(longest_word(title(column))))
         .collect();
     // A blank on either side of each column; the last one is not printed.
     while widths.iter().map(|width| width + 2).sum::<usize>() > page + 1 {
@@ -222,7 +225,7 @@ impl Screen {
 
     /// A table with a line for each of `rows`. Words stay whole, so that no number becomes another; where
     /// the screen is too narrow for that, each row is a paragraph.
-    pub fn table(&self, header: &[&str], rows: Vec<Vec<Entry>>) -> String {
+    pub fn table(&self, header: &[&str], rows: Vec<Vec<TableCell>>) -> String {
         let mut table = Table::new();
         let markdown = self.format == Format::Markdown;
         table.load_preset(if markdown { presets::ASCII_MARKDOWN } else { presets::NOTHING });
@@ -238,8 +241,9 @@ impl Screen {
         if self.color {
             table.enforce_styling();
         }
-        let numeric =
-            |column: usize| rows.first().is_some_and(|row| matches!(row.get(column), Some(Entry::Number(_))));
+        let numeric = |column: usize| {
+            rows.first().is_some_and(|row| matches!(row.get(column), Some(TableCell::Number(_))))
+        };
         let title = |(column, name): (usize, &&str)| {
             let cell = Cell::new(name).add_attribute(Attribute::Dim);
             cell.set_alignment(if numeric(column) { CellAlignment::Right } else { CellAlignment::Left })
@@ -248,11 +252,13 @@ impl Screen {
         for row in rows {
             table.add_row(row.into_iter().map(|entry| match entry {
                 // A bar within a cell would begin the next one.
-                Entry::Text(text) | Entry::Name(text) if markdown => Cell::new(text.replace('|', "\\|")),
-                Entry::Text(text) | Entry::Name(text) => Cell::new(text),
-                Entry::Strong(text) if markdown => Cell::new(text.replace('|', "\\|")),
-                Entry::Strong(text) => Cell::new(text).add_attribute(Attribute::Bold),
-                Entry::Number(text) => Cell::new(text).set_alignment(CellAlignment::Right),
+                TableCell::Text(text) | TableCell::Name(text) if markdown => {
+                    Cell::new(text.replace('|', "\\|"))
+                }
+                TableCell::Text(text) | TableCell::Name(text) => Cell::new(text),
+                TableCell::Strong(text) if markdown => Cell::new(text.replace('|', "\\|")),
+                TableCell::Strong(text) => Cell::new(text).add_attribute(Attribute::Bold),
+                TableCell::Number(text) => Cell::new(text).set_alignment(CellAlignment::Right),
             }));
         }
         for (column, width) in widths.iter().flatten().enumerate() {
@@ -268,7 +274,7 @@ impl Screen {
     }
 
     /// A table whose rows are paragraphs: the first cell, and below it a line for each of the others.
-    fn paragraphs(&self, header: &[&str], rows: Vec<Vec<Entry>>) -> String {
+    fn paragraphs(&self, header: &[&str], rows: Vec<Vec<TableCell>>) -> String {
         let label = header.iter().skip(1).map(|name| display_width(name)).max().unwrap_or(0);
         let mut text = String::new();
         for row in rows {
@@ -304,7 +310,7 @@ impl Screen {
     }
 }
 
-/// Writes to stdout. A reader that closes its end early, as `head` does, is no error.
+/// Writes to stdout. A reader that closes its end early, as `head` does, is not an error.
 pub fn emit(text: &str) -> Result<(), Failure> {
     let text = text.replace(AS_IT_STANDS, "");
     let mut out = stdout().lock();
@@ -346,7 +352,7 @@ impl OutputFile {
         let starts = String::from_utf8_lossy(&head[..length]).to_lowercase();
         if length > 0 && !["<!doctype html", "<svg", "<?xml"].iter().any(|start| starts.starts_with(start)) {
             return Err(Failure::input(
-                format!("`{}` is there, and is no page or picture of an earlier run", file.display()),
+                format!("`{}` is there, and is not a page or picture of an earlier run", file.display()),
                 "name another file, or remove this one first",
             ));
         }
@@ -491,16 +497,16 @@ mod tests {
         let rows = || {
             vec![
                 vec![
-                    Entry::Strong("optimal".into()),
-                    Entry::Number("1234567".into()),
-                    Entry::Text("171 ns to 269 ns".into()),
-                    Entry::Text("143 in-flight slots held during PCIe: 2859 ns a request".into()),
+                    TableCell::Strong("optimal".into()),
+                    TableCell::Number("1234567".into()),
+                    TableCell::Text("171 ns to 269 ns".into()),
+                    TableCell::Text("143 in-flight slots held during PCIe: 2859 ns a request".into()),
                 ],
                 vec![
-                    Entry::Strong("greedy".into()),
-                    Entry::Number("68.7".into()),
-                    Entry::Text("-".into()),
-                    Entry::Text("8 processor cores".into()),
+                    TableCell::Strong("greedy".into()),
+                    TableCell::Number("68.7".into()),
+                    TableCell::Text("-".into()),
+                    TableCell::Text("8 processor cores".into()),
                 ],
             ]
         };
@@ -521,7 +527,7 @@ mod tests {
         let narrow = screen(36).table(&header, rows());
         assert!(narrow.lines().all(|line| display_width(line) <= 36), "{narrow}");
         assert!(narrow.starts_with(" optimal\n   M req/s  1234567\n"), "{narrow}");
-        // A pipe is no screen: nobody breaks its lines.
+        // A pipe is not a screen: nobody breaks its lines.
         let pipe = Screen { narrow: false, ..screen(36) }.table(&header, rows());
         assert!(pipe.contains("1234567") && pipe.starts_with(" mix"), "{pipe}");
     }
@@ -537,8 +543,8 @@ mod tests {
         assert!(lines[1..].iter().all(|line| display_width(line) <= 40) && lines.len() == 3, "{text}");
         assert!(lines[2].starts_with("  "));
         let markdown = Screen { format: Format::Markdown, ..screen };
-        let bar =
-            markdown.table(&["a", "b"], vec![vec![Entry::Name("x | y".into()), Entry::Number("1".into())]]);
+        let bar = markdown
+            .table(&["a", "b"], vec![vec![TableCell::Name("x | y".into()), TableCell::Number("1".into())]]);
         assert!(bar.contains("| x \\| y | 1 |"), "{bar}");
         assert_eq!(markdown.prose(sentence), sentence);
         let page = "one\ntwo\n\n| a |\n| b |\nthree\n```text\nfour\nfive\n```\n- six\n- seven\n";
@@ -563,7 +569,7 @@ mod tests {
         assert_eq!(std::fs::read(&file).expect("it is there"), b"two");
         assert!(std::fs::symlink_metadata(&link).expect("it is there").is_symlink());
         assert_eq!(names(), 2);
-        assert!(OutputFile::create_page(&file).is_err(), "it is no page");
+        assert!(OutputFile::create_page(&file).is_err(), "it is not a page");
         std::fs::write(&file, "<!DOCTYPE html><p>").expect("it can be written");
         OutputFile::create_page(&file).expect("an earlier page");
         OutputFile::create_page(&folder.path().join("new.svg")).expect("nothing is there");

@@ -8,9 +8,11 @@ use crate::fault::{Crossing, Fault, Faults};
 use crate::queue::EventQueue;
 use crate::seed::{Generator, Seed};
 use crate::window::Snapshot;
-use offpath_fabric::runtime::{Arena, Key};
+use offpath_fabric::runtime::{Arena, ArenaSlot};
 use offpath_quantity::Time;
-use offpath_route::{Advance, ContextSlots, Cursor, Mark, Marked, Route, Router, StationId, Stations, Visit};
+use offpath_route::{
+    Advance, Cursor, Mark, Marked, Route, Router, SlotCalendars, StationId, Stations, Visit,
+};
 use rand_core::RngCore;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -48,7 +50,7 @@ pub enum Occurrence {
         /// The operation.
         tag: Tag,
         /// Why.
-        why: Failure,
+        why: OperationFailure,
     },
     /// A timer has come.
     Timer {
@@ -59,7 +61,7 @@ pub enum Occurrence {
 
 /// Why an operation ended without success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Failure {
+pub enum OperationFailure {
     /// A reliable connection sent it again as often as it may, and no answer came.
     RetryExceeded,
     /// A datagram was lost; nobody is told in reality.
@@ -71,9 +73,9 @@ pub enum Failure {
 /// How a reliable connection answers a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retransmission {
-    /// Time without an answer after which a request is sent again.
+    /// Time without an answer after which a request is retransmitted.
     pub timeout: Time,
-    /// How often it is sent again before the connection fails.
+    /// How often it is retransmitted before the connection fails.
     pub retries: u32,
 }
 
@@ -115,8 +117,8 @@ impl Marks {
 pub struct Start {
     /// When; not before now.
     pub at: Time,
-    /// Whether the adapter has the request already and sends it again, so that nobody posts it.
-    pub sent_again: bool,
+    /// Whether the NIC has the request already and retransmits it, so that nobody posts it.
+    pub retransmitted: bool,
     /// What the driver is told of.
     pub marks: Marks,
     /// How a loss is answered; the engine's own way where it is `None`.
@@ -125,13 +127,13 @@ pub struct Start {
 
 /// Names an operation of the engine, to end it early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Handle(Key);
+pub struct Handle(ArenaSlot);
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    Step(Key),
+    Step(ArenaSlot),
     Wake(u32),
-    Expire(Key),
+    Expire(ArenaSlot),
     Timer(u64),
 }
 
@@ -143,20 +145,20 @@ struct Operation {
     marks: Marks,
     retransmission: Retransmission,
     retries: u32,
-    /// When its request last left the requester's adapter, from where the timeout counts.
+    /// When its request last left the requester's NIC, from where the timeout counts.
     departed: Time,
     /// Marks of effects that happened, so that a repeated request does not repeat them.
     applied: bool,
 }
 
-/// An operation that waits for a context, and its number in the order of asking.
+/// An operation that waits for an in-flight slot, and its number in the order of asking.
 struct Asked {
     number: u64,
-    slots: ContextSlots,
-    operation: Key,
+    slots: SlotCalendars,
+    operation: ArenaSlot,
 }
 
-/// Those who wait for a context of one pool: a queue for each limit within the pool, in the order in which
+/// Those who wait for an in-flight slot of one pool: a queue for each limit within the pool, in the order in which
 /// they asked.
 #[derive(Default)]
 struct Waiting {
@@ -167,7 +169,7 @@ struct Waiting {
 }
 
 /// Operations, stations and the queue of events.
-pub struct Engine {
+pub struct EventEngine {
     router: Arc<Router>,
     stations: Stations,
     queue: EventQueue<Event>,
@@ -184,11 +186,11 @@ pub struct Engine {
     pending: VecDeque<Occurrence>,
 }
 
-impl Engine {
+impl EventEngine {
     /// An engine over the idle stations of `router`'s system.
-    pub fn new(router: Arc<Router>, seed: Seed) -> Engine {
+    pub fn new(router: Arc<Router>, seed: Seed) -> EventEngine {
         let stations = Stations::new(router.stations(), true);
-        Engine {
+        EventEngine {
             stations,
             queue: EventQueue::new(),
             operations: Arena::default(),
@@ -229,7 +231,7 @@ impl Engine {
         self.events
     }
 
-    /// Operations that are under way.
+    /// Operations that are in flight.
     pub fn in_flight(&self) -> usize {
         self.operations.len()
     }
@@ -257,7 +259,7 @@ impl Engine {
     /// the driver is told of its marks, else of its end alone.
     pub fn start(&mut self, tag: Tag, route: Arc<Route>, instances: Arc<[u32]>, marks: bool) -> Handle {
         let marks = if marks { Marks::ALL } else { Marks::NONE };
-        let start = Start { at: self.now(), sent_again: false, marks, retransmission: None };
+        let start = Start { at: self.now(), retransmitted: false, marks, retransmission: None };
         self.start_as(tag, route, instances, start)
     }
 
@@ -265,7 +267,7 @@ impl Engine {
     pub fn start_as(&mut self, tag: Tag, route: Arc<Route>, instances: Arc<[u32]>, start: Start) -> Handle {
         let departed = start.at.max(self.now());
         let mut cursor = Cursor::new(departed);
-        if start.sent_again {
+        if start.retransmitted {
             cursor.resume(departure(&route), departed);
         }
         let retransmission = start.retransmission.unwrap_or(self.retransmission);
@@ -317,7 +319,7 @@ impl Engine {
         self.schedule(at, Event::Timer(tag.0));
     }
 
-    /// Asks for the same occurrence as [`Engine::timer`], for a time limit that is seldom reached.
+    /// Asks for the same occurrence as [`EventEngine::timer`], for a time limit that is seldom reached.
     /// The next of the earlier limits are dropped as long as `nobody` waits for them.
     pub fn limit(&mut self, tag: Tag, at: Time, nobody: impl Fn(Tag) -> bool) {
         self.queue.discard_late(|event| matches!(event, Event::Timer(tag) if nobody(Tag(*tag))));
@@ -349,9 +351,9 @@ impl Engine {
         self.queue.next_at()
     }
 
-    fn step(&mut self, key: Key) {
+    fn step(&mut self, key: ArenaSlot) {
         loop {
-            let Engine { operations, stations, draws, pending, .. } = self;
+            let EventEngine { operations, stations, draws, pending, .. } = self;
             let Some(operation) = operations.get_mut(key) else { return };
             let Operation { tag, route, instances, cursor, marks, departed, applied, retries, .. } =
                 operation;
@@ -394,7 +396,7 @@ impl Engine {
         }
     }
 
-    fn queue_at(&mut self, slots: ContextSlots, operation: Key) {
+    fn queue_at(&mut self, slots: SlotCalendars, operation: ArenaSlot) {
         let waiting = self.waiting_at(slots.pool());
         waiting.asked += 1;
         let asked = Asked { number: waiting.asked, slots, operation };
@@ -413,7 +415,7 @@ impl Engine {
     }
 
     /// Wakes those who wait at the next release. Where none is known, whoever holds is still moving, and
-    /// [`Engine::announce`] comes back to it.
+    /// [`EventEngine::announce`] comes back to it.
     fn schedule_wake(&mut self, pool: usize) {
         let Some(at) = self.stations.next_release(pool) else { return };
         let at = at.max(self.now());
@@ -431,7 +433,7 @@ impl Engine {
         }
     }
 
-    /// Serves those who wait at a pool of contexts, in order, as long as one of them may have one.
+    /// Serves those who wait at a pool of in-flight slots, in order, as long as one of them may have one.
     fn wake(&mut self, pool: usize) {
         let now = self.now();
         let waiting = &mut self.waiting[pool];
@@ -448,7 +450,7 @@ impl Engine {
         }
     }
 
-    /// Of those who wait at `pool` and may have a context now, the one that asked first.
+    /// Of those who wait at `pool` and may have an in-flight slot now, the one that asked first.
     fn next_in_turn(&mut self, pool: usize) -> Option<Asked> {
         let (waiting, stations) = (&mut self.waiting[pool], &mut self.stations);
         let heads = waiting.queues.iter_mut().filter_map(|(_, queue)| {
@@ -459,7 +461,7 @@ impl Engine {
     }
 
     /// Decides about a crossing; false where the operation does not go on now.
-    fn cross(&mut self, key: Key, from: usize, to: usize, at: Time) -> bool {
+    fn cross(&mut self, key: ArenaSlot, from: usize, to: usize, at: Time) -> bool {
         if self.faults.is_none() && self.down.is_empty() {
             return true;
         }
@@ -478,7 +480,7 @@ impl Engine {
                 operation.cursor.delay(by);
                 true
             }
-            // A reliable receiver discards the copy; of a datagram the world is told twice.
+            // A reliable receiver discards the copy; of a datagram the backend is told twice.
             Crossing::Duplicate if reliable => true,
             Crossing::Duplicate => {
                 if operation.marks != Marks::NONE {
@@ -491,29 +493,29 @@ impl Engine {
                 self.retransmit(key, at);
                 false
             }
-            Crossing::Drop => self.fail(key, Failure::Lost),
-            Crossing::Corrupt => self.fail(key, Failure::Corrupted),
+            Crossing::Drop => self.fail(key, OperationFailure::Lost),
+            Crossing::Corrupt => self.fail(key, OperationFailure::Corrupted),
         }
     }
 
     /// Ends an operation that is still there; false, since it does not go on.
-    fn fail(&mut self, key: Key, why: Failure) -> bool {
+    fn fail(&mut self, key: ArenaSlot, why: OperationFailure) -> bool {
         if let Some(operation) = self.operations.remove(key) {
             self.pending.push_back(Occurrence::Failed { tag: operation.tag, why });
         }
         false
     }
 
-    fn retransmit(&mut self, key: Key, lost_at: Time) {
+    fn retransmit(&mut self, key: ArenaSlot, lost_at: Time) {
         let Some(operation) = self.operations.get_mut(key) else { return };
         let Retransmission { timeout, retries } = operation.retransmission;
-        // A large message may be lost only after the timeout has passed; it is not sent again before.
+        // A large message may be lost only after the timeout has passed; it is not retransmitted before.
         let at = lost_at.max(operation.departed + timeout);
         if operation.retries == retries {
             return self.schedule(at, Event::Expire(key));
         }
         operation.retries += 1;
-        // The adapter still has the request: it is sent again, not posted again.
+        // The NIC still has the request: it is retransmitted, not posted again.
         let departs = departure(&operation.route);
         operation.cursor.resume(departs, at);
         self.schedule(at, Event::Step(key));
@@ -528,13 +530,13 @@ impl Engine {
     }
 }
 
-/// The visit at which a request leaves its adapter.
+/// The visit at which a request leaves its NIC.
 fn departure(route: &Route) -> usize {
     route.visits.iter().position(|visit| matches!(visit, Visit::Mark(Mark::Departs, _))).unwrap_or(0)
 }
 
 /// The occurrences in order of virtual time. The end is not final: what is started after it goes on.
-impl Iterator for Engine {
+impl Iterator for EventEngine {
     type Item = Occurrence;
 
     /// Goes on to the next occurrence; `None` where nothing is left to happen.
@@ -549,7 +551,7 @@ impl Iterator for Engine {
             match event {
                 Event::Step(key) => self.step(key),
                 Event::Expire(key) => {
-                    self.fail(key, Failure::RetryExceeded);
+                    self.fail(key, OperationFailure::RetryExceeded);
                 }
                 Event::Wake(slot) => self.wake(slot as usize),
                 Event::Timer(tag) => return Some(Occurrence::Timer { tag: Tag(tag) }),

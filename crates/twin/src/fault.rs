@@ -31,7 +31,7 @@ pub enum Crossing {
 
 /// One rule of a schedule: in a span of time, between some machines, with a probability.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rule {
+pub struct FaultRule {
     /// From when on.
     pub from: Time,
     /// Until when.
@@ -47,19 +47,19 @@ pub struct Rule {
 /// A seeded schedule of faults. The first rule that strikes decides.
 #[derive(Clone, Debug)]
 pub struct Faults {
-    rules: Vec<Rule>,
+    rules: Vec<FaultRule>,
     draws: Generator,
 }
 
 impl Faults {
     /// A schedule of `rules` that draws below `seed`.
-    pub fn new(rules: Vec<Rule>, seed: Seed) -> Faults {
+    pub fn new(rules: Vec<FaultRule>, seed: Seed) -> Faults {
         Faults { rules, draws: seed.child("faults").generator() }
     }
 
     /// A partition between two machines for a span of time.
-    pub fn partition(from: Time, until: Time, between: [(usize, u32); 2]) -> Rule {
-        Rule { from, until, between: Some(between), probability: 1.0, crossing: Crossing::Drop }
+    pub fn partition(from: Time, until: Time, between: [(usize, u32); 2]) -> FaultRule {
+        FaultRule { from, until, between: Some(between), probability: 1.0, crossing: Crossing::Drop }
     }
 
     pub(crate) fn decide(&mut self, fault: Fault) -> Crossing {

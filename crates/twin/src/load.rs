@@ -1,6 +1,6 @@
 //! Load on plain routes: closed-loop and Poisson clients, with the statistics of a run.
 
-use crate::engine::{Engine, Occurrence, Tag};
+use crate::engine::{EventEngine, Occurrence, Tag};
 use crate::fault::Faults;
 use crate::seed::{Generator, Seed, unit};
 use crate::statistics::{Interval, Latencies};
@@ -12,15 +12,15 @@ use std::sync::Arc;
 /// How requests come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrivals {
-    /// So many requests are always under way; each end starts the next.
+    /// So many requests are always in flight; each end starts the next.
     Closed {
-        /// Requests under way.
+        /// Requests in flight.
         in_flight: u32,
     },
-    /// Every operation of the mix has a closed loop of its own; its share is how many of it are under
-    /// way, rounded down.
+    /// Every operation of the mix has a closed loop of its own; its share is how many of it are in
+    /// flight, rounded down.
     Loops,
-    /// Requests come at random at a rate, however many are under way.
+    /// Requests come at random at a rate, however many are in flight.
     Poisson {
         /// Requests per second.
         rate_per_s: f64,
@@ -59,7 +59,7 @@ pub enum LoadError {
         value: f64,
     },
     /// Nothing moves any more.
-    #[error("the twin stalled at {at} with {in_flight} operations under way: {cycle}")]
+    #[error("the twin stalled at {at} with {in_flight} operations in flight: {cycle}")]
     Stalled {
         /// When.
         at: Time,
@@ -72,7 +72,7 @@ pub enum LoadError {
 
 /// What a run shows.
 #[derive(Clone, Debug)]
-pub struct Observed {
+pub struct LoadObservation {
     /// Operations that passed in the window, per second: the work of the station that is full first over
     /// what an operation asks of it, so no window shows more than was done in it (see
     /// [`crate::throughput`]).
@@ -87,13 +87,13 @@ pub struct Observed {
     pub failed: u64,
     /// Latencies of those that ended in the window.
     pub latencies: Latencies,
-    /// Mean number of operations under way in the window.
+    /// Mean number of operations in flight in the window.
     pub mean_in_flight: f64,
     /// How busy each station was in the window, machine by machine.
     pub usage: Vec<Usage>,
     /// Events a completed operation cost.
     pub events_per_operation: f64,
-    /// Operations started, ended, failed and left under way over the whole run.
+    /// Operations started, ended, failed and left in flight over the whole run.
     pub balance: [u64; 4],
 }
 
@@ -109,7 +109,7 @@ fn lowest_common_multiple(a: u64, b: u64) -> u64 {
 }
 
 /// Runs a load on idle stations of `router`'s system and observes its window.
-pub fn run(router: &Arc<Router>, load: &Load) -> Result<Observed, LoadError> {
+pub fn run(router: &Arc<Router>, load: &Load) -> Result<LoadObservation, LoadError> {
     let total: f64 = load.mix.iter().map(|(_, share)| share.max(0.0)).sum();
     if total.is_nan() || total <= 0.0 {
         return Err(LoadError::Empty);
@@ -119,11 +119,11 @@ pub fn run(router: &Arc<Router>, load: &Load) -> Result<Observed, LoadError> {
     };
     positive("window", load.window.as_seconds())?;
     match load.arrivals {
-        Arrivals::Closed { in_flight } => positive("number of requests under way", f64::from(in_flight))?,
-        Arrivals::Loops => positive("number of requests under way", total.floor())?,
+        Arrivals::Closed { in_flight } => positive("number of requests in flight", f64::from(in_flight))?,
+        Arrivals::Loops => positive("number of requests in flight", total.floor())?,
         Arrivals::Poisson { rate_per_s } => positive("rate", rate_per_s)?,
     }
-    let mut engine = Engine::new(router.clone(), load.seed);
+    let mut engine = EventEngine::new(router.clone(), load.seed);
     if let Some(faults) = load.faults.clone() {
         engine.inject(faults);
     }
@@ -183,7 +183,7 @@ impl<'l> Run<'l> {
         chosen
     }
 
-    fn start(&mut self, engine: &mut Engine, slot: Option<u64>, chosen: usize) {
+    fn start(&mut self, engine: &mut EventEngine, slot: Option<u64>, chosen: usize) {
         let slot = slot.or_else(|| self.free.pop()).unwrap_or_else(|| {
             self.started_at.push(Time::ZERO);
             self.chosen.push(chosen);
@@ -197,7 +197,7 @@ impl<'l> Run<'l> {
         engine.start(Tag(slot), chosen.clone(), instances.clone(), false);
     }
 
-    fn drive(mut self, engine: &mut Engine) -> Result<Observed, LoadError> {
+    fn drive(mut self, engine: &mut EventEngine) -> Result<LoadObservation, LoadError> {
         const ARRIVAL: Tag = Tag(u64::MAX);
         const EDGE: Tag = Tag(u64::MAX - 1);
         let from = self.load.warm_up;
@@ -288,7 +288,7 @@ impl<'l> Run<'l> {
         let completed: u64 = ended.iter().sum();
         let throughput = throughput(&self.router, &seen, &ended, &self.demand(&completed_of));
         let throughput = throughput.expect("a window has batches");
-        Ok(Observed {
+        Ok(LoadObservation {
             throughput_per_s: throughput.mean,
             interval: throughput,
             completed,
@@ -322,7 +322,7 @@ impl<'l> Run<'l> {
         mean
     }
 
-    fn ended(&mut self, engine: &mut Engine, tag: Tag, closed: bool) {
+    fn ended(&mut self, engine: &mut EventEngine, tag: Tag, closed: bool) {
         if closed {
             let chosen = match self.load.arrivals {
                 Arrivals::Loops => self.chosen[tag.0 as usize],

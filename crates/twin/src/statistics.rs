@@ -48,10 +48,10 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Whether it is wider than its mean, so that the mean is no result: not even its order of magnitude
+    /// Whether it is wider than its mean, so that the mean is not a result: not even its order of magnitude
     /// is known. A longer window narrows it.
     pub fn is_wider_than_its_mean(&self) -> bool {
-        // What is no number is no result either.
+        // What is not a number is not a result either.
         let width = self.high - self.low;
         width.is_nan() || self.mean.is_nan() || width >= self.mean.abs()
     }

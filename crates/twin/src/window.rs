@@ -1,9 +1,9 @@
 //! What stations show between two moments: how busy each machine's were, and what passed.
 
+use crate::backend::{Moments, Recorded};
 use crate::statistics::{Interval, batch_means};
-use crate::world::{Moments, Recorded};
 use offpath_quantity::Time;
-use offpath_route::{Demand, Kind, Router, StationId};
+use offpath_route::{Demand, Router, StationId, StationKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Batches of a window for the interval of its rate.
@@ -24,15 +24,15 @@ pub struct Snapshot {
     pub served: Vec<Vec<Time>>,
     /// What of it the banks served that hot lines are in, by station; none for other stations.
     pub served_hot: Vec<Time>,
-    /// How long contexts were held so far, by station; booked time for stations that are not held.
+    /// How long in-flight slots were held so far, by station; booked time for stations that are not held.
     pub held: Vec<Time>,
     /// Requests that packet cores passed so far, by station; 0 for other stations.
     pub passed: Vec<f64>,
-    /// Contexts taken so far by station; 0 for stations that are not held.
+    /// In-flight slots taken so far by station; 0 for stations that are not held.
     pub granted: Vec<u64>,
     /// Events processed so far.
     pub events: u64,
-    /// Operations under way.
+    /// Operations in flight.
     pub in_flight: usize,
 }
 
@@ -54,7 +54,7 @@ impl Snapshot {
         self.usage(earlier, router).iter().map(|usage| (usage.station, usage.mean())).collect()
     }
 
-    /// The mean time that a context of `station` was held since `earlier`; `None` where none was taken.
+    /// The mean time that an in-flight slot of `station` was held since `earlier`; `None` where none was taken.
     pub fn mean_hold(&self, earlier: &Snapshot, station: StationId) -> Option<Time> {
         let index = station.index();
         let before = |all: &[u64]| all.get(index).copied().unwrap_or(0);
@@ -153,7 +153,7 @@ impl MeanDemand {
     /// Of banks that are reached unevenly what the bank of the hot line is asked for: while requests
     /// gather before it the others serve more than they will once they have.
     fn hottest(&self, router: &Router, station: StationId) -> Option<f64> {
-        let Kind::Banks(banks) = router.kind(station) else { return None };
+        let StationKind::Banks(banks) = router.kind(station) else { return None };
         let hot = *self.hot.get(&station)?;
         let even = self.time.get(&station)? / *banks as f64;
         (hot > even * (1.0 + 1e-9)).then_some(hot)
@@ -166,7 +166,7 @@ impl MeanDemand {
     /// take, so what a request asks for in the long run is what tells how many pass: the expected mean
     /// wherever the seen one is less, or no further from it than it scatters, and the seen one elsewhere. What ends
     /// in a window asked for less where long requests outlast it, and no station passes more for that. By how much the
-    /// seen one differs widens the interval of [`throughput`]. How long contexts are held, and which banks are
+    /// seen one differs widens the interval of [`throughput`]. How long in-flight slots are held, and which banks are
     /// reached, is seen alone.
     pub fn add_seen(&mut self, share: f64, expected: &MeanDemand, seen: Option<&Recorded>, router: &Router) {
         let none = Recorded::default();
@@ -183,7 +183,9 @@ impl MeanDemand {
             let expected = expected.time.get(&station).copied().unwrap_or(0.0);
             let moments = seen.time.get(&station);
             let (asked, off) = match (router.kind(station), moments) {
-                (Kind::Contexts(_) | Kind::Banks(_), Some(moments)) => (moments.mean(seen.requests), 0.0),
+                (StationKind::InflightSlots(_) | StationKind::Banks(_), Some(moments)) => {
+                    (moments.mean(seen.requests), 0.0)
+                }
                 _ => mean(expected, moments),
             };
             *self.time.entry(station).or_default() += share * asked;
@@ -225,14 +227,16 @@ impl MeanDemand {
         let of_time = self.time.iter().map(|(station, time)| {
             let servers = router.stations()[station.index()].servers() as f64;
             let skew = match router.kind(*station) {
-                Kind::Banks(banks) => self.banks.get(station).map_or(1.0, |hottest| hottest * *banks as f64),
+                StationKind::Banks(banks) => {
+                    self.banks.get(station).map_or(1.0, |hottest| hottest * *banks as f64)
+                }
                 _ => 1.0,
             };
             (*station, *time, time * skew / servers)
         });
         let mut pools: BTreeMap<StationId, (f64, f64)> = BTreeMap::new();
         for ((station, class), count) in &self.requests {
-            let Kind::Pool { shared, reserved } = router.kind(*station) else { continue };
+            let StationKind::Pool { shared, reserved } = router.kind(*station) else { continue };
             let rate = |part: Option<Time>| part.map_or(0.0, |interval| 1.0 / interval.ps() as f64);
             let pool = pools.entry(*station).or_insert((0.0, rate(*shared)));
             pool.0 += count;
@@ -257,7 +261,7 @@ impl MeanDemand {
 /// reaches as much further as the requests of the window asked for more or less than they do in the long run. The
 /// number of those that `ended` in each batch tells the same only of long windows: many that are in
 /// flight together may end together, and a window that holds their ends holds little of their work, so
-/// that it would show more than a link carries. Where contexts are full first, how long they are held
+/// that it would show more than a link carries. Where in-flight slots are full first, how long they are held
 /// depends on the load, so the ends are counted, and are no more than the shortest holds allow.
 pub fn throughput(
     router: &Router,
@@ -283,10 +287,12 @@ pub fn throughput(
         snapshot.served[index].iter().map(|time| time.ps() as f64).sum::<f64>()
     };
     match fullest {
-        Some((index, asked, off)) if !matches!(router.stations()[index].kind, Kind::Contexts(_)) => {
+        Some((index, asked, off))
+            if !matches!(router.stations()[index].kind, StationKind::InflightSlots(_)) =>
+        {
             let hottest = demand.hottest(router, StationId(index as u16));
             let hot = |snapshot: &Snapshot| snapshot.served_hot[index].ps() as f64;
-            let is_pool = matches!(router.stations()[index].kind, Kind::Pool { .. });
+            let is_pool = matches!(router.stations()[index].kind, StationKind::Pool { .. });
             let passed = |from: &Snapshot, to: &Snapshot| match hottest {
                 Some(asked) => (hot(to) - hot(from)) / asked,
                 None if is_pool => (to.passed[index] - from.passed[index]) / asked,

@@ -5,8 +5,10 @@ mod generated;
 
 use generated::{Draw, system};
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{Access, Kind, Operation, Posting, Reader, Route, Router, StationId, VERBS, Verb};
-use offpath_twin::{Arrivals, Engine, Load, Observed, Occurrence, Seed, Snapshot, Tag, run};
+use offpath_route::{
+    AddressSpread, PathOperation, Posting, Reader, Route, Router, StationId, StationKind, VERBS, Verb,
+};
+use offpath_twin::{Arrivals, EventEngine, Load, LoadObservation, Occurrence, Seed, Snapshot, Tag, run};
 use std::sync::Arc;
 
 /// The first profile and how many are drawn: `OFFPATH_PROFILES=5000` or `OFFPATH_PROFILES=5000@200`
@@ -26,17 +28,17 @@ fn drawn(few: u64) -> (u64, u64) {
 /// picoseconds, of at least 50 operations and some of them of a few nanoseconds.
 const ABOVE: f64 = 1e-4;
 
-fn operation(router: &Router, draw: &mut Draw) -> Operation {
+fn operation(router: &Router, draw: &mut Draw) -> PathOperation {
     let path = generated::path(router, draw);
     let verb = draw.one_of(&router.verbs(&path));
     let datagram = router.system().network.mtu.get();
     let most = if verb == Verb::SendDatagram { datagram } else { 1 << draw.within(0, 19) };
     let payload = draw.one_of(&[0, 1, 64, 64, 512, 4096, most]).min(most);
     let posting = if draw.chance(30) { Posting::Batch(draw.within(1, 64) as u32) } else { Posting::Single };
-    let mut operation = Operation::new(verb, path, Bytes::new(payload)).posted(posting);
+    let mut operation = PathOperation::new(verb, path, Bytes::new(payload)).posted(posting);
     if draw.chance(20) {
         let range = Some(Bytes::new(1 << draw.within(9, 20)));
-        operation = operation.accessing(Access { range, hottest: draw.one_of(&[0.0, 0.1, 0.5]) });
+        operation = operation.accessing(AddressSpread { range, hottest: draw.one_of(&[0.0, 0.1, 0.5]) });
     }
     operation
 }
@@ -45,7 +47,7 @@ fn operation(router: &Router, draw: &mut Draw) -> Operation {
 /// after them.
 fn idle_twin(router: &Arc<Router>, route: &Arc<Route>, count: u64) -> (Vec<Time>, Snapshot) {
     let instances: Arc<[u32]> = vec![0; router.system().machines.len()].into();
-    let mut engine = Engine::new(router.clone(), Seed::new(1));
+    let mut engine = EventEngine::new(router.clone(), Seed::new(1));
     let mut latencies = Vec::new();
     for number in 0..count {
         let start = engine.now();
@@ -70,7 +72,7 @@ fn work_and_demand_differ(router: &Router, route: &Route, count: u64, after: &Sn
     let mut wrong = Vec::new();
     for (index, station) in router.stations().iter().enumerate() {
         let id = router.station(&station.name).expect("every station has its name");
-        let (asked, served) = if matches!(station.kind, Kind::Pool { .. }) {
+        let (asked, served) = if matches!(station.kind, StationKind::Pool { .. }) {
             let requests: u64 =
                 demand.requests.iter().filter(|((pool, _), _)| *pool == id).map(|(_, count)| *count).sum();
             ((requests * count) as f64, after.passed[index])
@@ -97,7 +99,7 @@ fn slack(router: &Router, route: &Route, (capacity, station): (f64, StationId), 
 
 /// Requests in flight that saturate by Little's law, and the load that shows it.
 ///
-/// As many as are under way on an idle system at the capacity would do, were they evenly spread. All
+/// As many as are in flight on an idle system at the capacity would do, were they evenly spread. All
 /// begin together, though, and may stay together: then they pass the station that binds in turns, which
 /// last as long as it needs for all of them, and it may be idle for a latency in each. Of `times` as many
 /// as Little's law asks for, one turn in `times` is lost at most.
@@ -111,7 +113,7 @@ fn saturating(
     let mut in_flight = times * capacity * latency.as_seconds() + 64.0;
     let demand = route.demand(router);
     let is_even = |station: StationId| match router.kind(station) {
-        Kind::Banks(banks) => {
+        StationKind::Banks(banks) => {
             demand.banks.get(&station).is_none_or(|hottest| hottest * *banks as f64 <= 1.0 + 1e-9)
         }
         _ => false,
@@ -148,38 +150,43 @@ fn saturating(
     (in_flight, load)
 }
 
-/// The contexts that were full, if any: of whoever holds one and waits inside, they count the wait, so
+/// The in-flight slots that were full, if any: of whoever holds one and waits inside, they count the wait, so
 /// that fewer requests reach what binds than it could serve.
-fn full_contexts(router: &Router, observed: &Observed) -> Option<f64> {
-    let held = observed.usage.iter().filter(|usage| matches!(router.kind(usage.station), Kind::Contexts(_)));
+fn full_slots(router: &Router, observed: &LoadObservation) -> Option<f64> {
+    let held = observed
+        .usage
+        .iter()
+        .filter(|usage| matches!(router.kind(usage.station), StationKind::InflightSlots(_)));
     let fullest = held.filter_map(|usage| usage.fullest()).map(|(_, share)| share).fold(0.0, f64::max);
     (fullest > 0.98).then_some(fullest)
 }
 
-/// The least that a load carries where contexts are full: those who hold one are a closed loop of so many through
+/// The least that a load carries where in-flight slots are full: those who hold one are a closed loop of so many through
 /// the other stations, and wait at each for no more than all others that hold one, as in the balanced bound of
 /// closed queueing networks.
-fn least_through_contexts(router: &Router, route: &Route) -> f64 {
+fn least_through_slots(router: &Router, route: &Route) -> f64 {
     let mut others = route.demand(router);
     let mut held: Vec<(f64, f64)> = Vec::new();
     others.time.retain(|station, time| {
-        let is_contexts = matches!(router.kind(*station), Kind::Contexts(_));
-        if is_contexts {
+        let is_slots = matches!(router.kind(*station), StationKind::InflightSlots(_));
+        if is_slots {
             let servers = router.stations()[station.index()].servers() as f64;
             held.push((servers, time.as_seconds()));
         }
-        !is_contexts
+        !is_slots
     });
     let others = others.capacity(router).map_or(f64::INFINITY, |(most, _)| most);
-    let each = held.into_iter().map(|(contexts, hold)| contexts / (hold + (contexts - 1.0) / others));
+    let each = held
+        .into_iter()
+        .map(|(inflight_slots, hold)| inflight_slots / (hold + (inflight_slots - 1.0) / others));
     each.fold(f64::INFINITY, f64::min)
 }
 
 /// The share by which chance may put fewer requests on the hottest bank than its share: four standard
 /// deviations. Where all banks are equally likely none is above the rest, and the sum of all decides.
-fn luck(router: &Router, route: &Route, station: StationId, observed: &Observed) -> f64 {
+fn luck(router: &Router, route: &Route, station: StationId, observed: &LoadObservation) -> f64 {
     match (router.kind(station), route.demand(router).banks.get(&station)) {
-        (Kind::Banks(banks), Some(hottest)) if hottest * *banks as f64 > 1.0 + 1e-9 => {
+        (StationKind::Banks(banks), Some(hottest)) if hottest * *banks as f64 > 1.0 + 1e-9 => {
             4.0 * ((1.0 - hottest) / hottest / observed.completed.max(1) as f64).sqrt()
         }
         _ => 0.0,
@@ -188,7 +195,7 @@ fn luck(router: &Router, route: &Route, station: StationId, observed: &Observed)
 
 /// What is wrong where the throughput, counted by work, is not that of the operations that ended: those
 /// in flight at the two edges of the window are all that may lie between.
-fn work_and_ends_differ(observed: &Observed, load: &Load) -> Option<String> {
+fn work_and_ends_differ(observed: &LoadObservation, load: &Load) -> Option<String> {
     let Arrivals::Closed { in_flight } = load.arrivals else { unreachable!("the load is a closed loop") };
     let passed = observed.throughput_per_s * load.window.as_seconds();
     let apart = (passed - observed.completed as f64).abs();
@@ -212,15 +219,16 @@ fn check_saturated(
         wrong.push(format!("{name}: the twin shows {ratio:.6} of the capacity"));
     }
     wrong.extend(work_and_ends_differ(&observed, load).map(|what| format!("{name}: {what}")));
-    let full = full_contexts(router, &observed);
+    let full = full_slots(router, &observed);
     if ratio < if full.is_some() { 0.95 } else { 0.98 } {
         let what = format!("{name}: the twin reaches {ratio:.4} of {:.3} M/s", capacity / 1e6);
-        // Full contexts are the capacity at the holds that the load brings; at those of an idle
+        // Full in-flight slots are the capacity at the holds that the load brings; at those of an idle
         // system, which the capacity counts, it is out of reach.
         match full {
             Some(full) => {
-                let least = least_through_contexts(router, &load.mix[0].0);
-                let what = format!("{what}, its contexts {full:.3} full: queues inside lengthen the hold");
+                let least = least_through_slots(router, &load.mix[0].0);
+                let what =
+                    format!("{what}, its in-flight slots {full:.3} full: queues inside lengthen the hold");
                 if observed.throughput_per_s < 0.95 * least {
                     short.push(format!("{what} beyond the {:.3} M/s that they leave", least / 1e6));
                 } else {
@@ -230,9 +238,9 @@ fn check_saturated(
             None => short.push(what),
         }
     }
-    let [started, done, failed, under_way] = observed.balance;
-    assert_eq!((started, failed, under_way), (done + failed + under_way, 0, u64::from(in_flight)), "{name}");
-    // Little: requests under way = throughput x mean latency. Of a hot bank, chance decides how many of those
+    let [started, done, failed, left] = observed.balance;
+    assert_eq!((started, failed, left), (done + failed + left, 0, u64::from(in_flight)), "{name}");
+    // Little: requests in flight = throughput x mean latency. Of a hot bank, chance decides how many of those
     // that ended it served, and with that how long they took in the mean: there the ends are the throughput.
     // Elsewhere the work is, since many may end together just outside the window.
     let by_chance = luck(router, &load.mix[0].0, station, &observed) > 0.0;
@@ -288,7 +296,7 @@ fn the_readings_agree_on_generated_profiles() {
         let at = &router.stations()[station.index()];
         *binding.entry(at.meaning).or_default() += 1;
         let name = |in_flight: u32| {
-            let Operation { path, verb, payload, .. } = &operation;
+            let PathOperation { path, verb, payload, .. } = &operation;
             format!("profile {seed}, {path} {verb} {payload} x{in_flight}, bound by {}", at.name)
         };
         let binds = (capacity, station);
@@ -323,7 +331,7 @@ fn no_window_shows_more_than_the_capacity() {
                 continue;
             }
             operation.verb = verb;
-            operation.access = Access::UNIFORM;
+            operation.access = AddressSpread::UNIFORM;
             let datagram = router.system().network.mtu.get();
             let in_flight: u32 = 1 << draw.within(0, 12);
             // Payloads to 16 MiB, and so many bursts of 16 KiB in all that the run stays short.

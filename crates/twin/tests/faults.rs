@@ -3,9 +3,9 @@
 use offpath_fabric::*;
 use offpath_profile::Library;
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{Operation as Routed, Router, StationId, Verb};
-use offpath_twin::world::SlowStation;
-use offpath_twin::{TwinFabric, TwinWorld};
+use offpath_route::{PathOperation as Routed, Router, StationId, Verb};
+use offpath_twin::backend::SlowStation;
+use offpath_twin::{TwinBackend, TwinFabric};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -15,10 +15,10 @@ const FACTOR: u64 = 20;
 /// When bursts begin: the second while the station is slow.
 const BEGUN: [Time; 3] = [Time::from_us(500), Time::from_us(1500), Time::from_us(4500)];
 
-fn world() -> TwinWorld {
-    let request = offpath_profile::Request { device: "bluefield2", ..Default::default() };
+fn backend() -> TwinBackend {
+    let request = offpath_profile::SystemRequest { device: "bluefield2", ..Default::default() };
     let system = Library::builtin().load(&request).expect("a shipped profile loads");
-    TwinWorld::new(&system, 1).expect("a shipped profile has routes")
+    TwinBackend::new(&system, 1).expect("a shipped profile has routes")
 }
 
 /// What a client's bursts of READs of the host take, and a microsecond of its processor before each.
@@ -49,8 +49,8 @@ fn bursts(slow: &str) -> [(Time, Time); 3] {
                 let computed = f.now() - moment;
                 let began = f.now();
                 let posted = (0..BURST).map(|_| queue_pair.read(region.all(), remote.at(0)).unwrap());
-                for ticket in posted.collect::<Vec<_>>() {
-                    ticket.await.success().unwrap();
+                for completion in posted.collect::<Vec<_>>() {
+                    completion.await.success().unwrap();
                 }
                 takes.borrow_mut().push((f.now() - began, computed));
             }
@@ -63,7 +63,7 @@ fn bursts(slow: &str) -> [(Time, Time); 3] {
         from: Time::from_us(1000),
         until: Time::from_us(4000),
     };
-    let run = world().with_slow_station(slow).run(vec![client, server.in_background()]);
+    let run = backend().with_slow_station(slow).run(vec![client, server.in_background()]);
     run.expect("the run ends").outcomes.remove(0).end.finished().expect("the client ends well");
     took.take().try_into().expect("three bursts")
 }
@@ -76,7 +76,7 @@ fn demand(router: &Router) -> Vec<(StationId, Time)> {
 
 #[test]
 fn a_slow_station_costs_so_many_times_its_demand_and_only_meanwhile() {
-    let router = world().router().clone();
+    let router = backend().router().clone();
     let mut looked_at = 0;
     for (station, time) in demand(&router) {
         let station = &router.stations()[station.index()];

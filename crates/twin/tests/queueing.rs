@@ -1,22 +1,23 @@
 //! Queues follow queueing theory, and losses follow the rules of a reliable connection.
 
-use offpath_profile::{Library, Request};
+use offpath_profile::{Library, SystemRequest};
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{Contexts, MOST_GROUPS, Operation, Pick, Route, Router, Verb, Visit};
+use offpath_route::{InflightSlots, MOST_GROUPS, PathOperation, Pick, Route, Router, Verb, Visit};
 use offpath_twin::{
-    Arrivals, Crossing, Engine, Failure, Faults, Load, Occurrence, Retransmission, Rule, Seed, Tag,
-    batch_means, run,
+    Arrivals, Crossing, EventEngine, FaultRule, Faults, Load, Occurrence, OperationFailure, Retransmission,
+    Seed, Tag, batch_means, run,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
 
 fn router() -> Arc<Router> {
-    let system = Library::builtin().load(&Request { device: "bluefield2", ..Request::default() }).unwrap();
+    let system =
+        Library::builtin().load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() }).unwrap();
     Arc::new(Router::new(&system).unwrap())
 }
 
 fn read(router: &Router, path: &str) -> Route {
-    router.route(&Operation::new(Verb::Read, router.path(path).unwrap(), Bytes::new(64))).unwrap()
+    router.route(&PathOperation::new(Verb::Read, router.path(path).unwrap(), Bytes::new(64))).unwrap()
 }
 
 #[test]
@@ -56,9 +57,10 @@ fn poisson_arrivals_wait_as_in_m_d_1() {
 }
 
 fn lossy(router: &Arc<Router>, until: Time, retransmission: Retransmission) -> (Occurrence, Time) {
-    let mut engine = Engine::new(router.clone(), Seed::new(3));
+    let mut engine = EventEngine::new(router.clone(), Seed::new(3));
     engine.set_retransmission(retransmission);
-    let rule = Rule { from: Time::ZERO, until, between: None, probability: 1.0, crossing: Crossing::Drop };
+    let rule =
+        FaultRule { from: Time::ZERO, until, between: None, probability: 1.0, crossing: Crossing::Drop };
     engine.inject(Faults::new(vec![rule], Seed::new(4)));
     let route = Arc::new(read(router, "client-soc"));
     engine.start(Tag(1), route, vec![0; router.system().machines.len()].into(), false);
@@ -82,14 +84,14 @@ fn retries_are_spent_after_the_last_timeout() {
     let router = router();
     let retransmission = Retransmission { timeout: Time::from_us(10), retries: 3 };
     let (occurrence, at) = lossy(&router, Time::from_ms(10), retransmission);
-    assert_eq!(occurrence, Occurrence::Failed { tag: Tag(1), why: Failure::RetryExceeded });
+    assert_eq!(occurrence, Occurrence::Failed { tag: Tag(1), why: OperationFailure::RetryExceeded });
     assert!(at >= Time::from_us(40) && at < Time::from_us(42), "failed at {at}: four timeouts of 10 us");
 }
 
 #[test]
 fn losses_are_counted() {
     let router = router();
-    let rule = Rule {
+    let rule = FaultRule {
         from: Time::ZERO,
         until: Time::from_ms(100),
         between: None,
@@ -105,9 +107,9 @@ fn losses_are_counted() {
         faults: Some(Faults::new(vec![rule], Seed::new(6))),
     };
     let observed = run(&router, &load).unwrap();
-    let [started, done, failed, under_way] = observed.balance;
-    assert_eq!(started, done + failed + under_way);
-    assert_eq!((done, failed, under_way), (observed.completed, observed.failed, 32));
+    let [started, done, failed, left] = observed.balance;
+    assert_eq!(started, done + failed + left);
+    assert_eq!((done, failed, left), (observed.completed, observed.failed, 32));
     assert!(failed > 0 && done > 20 * failed, "both crossings lost 0.3 of the time: {:?}", observed.balance);
 }
 
@@ -206,14 +208,14 @@ fn an_interval_wider_than_its_mean_is_no_result() {
     }
 }
 
-/// A read of several bursts gives its context back at a moment that is known only with its last burst;
+/// A read of several bursts gives its in-flight slot back at a moment that is known only with its last burst;
 /// those who wait meanwhile are woken then.
 #[test]
-fn those_who_wait_for_a_context_are_woken_by_the_last_burst() {
-    let router = with_contexts(1);
+fn those_who_wait_for_a_slot_are_woken_by_the_last_burst() {
+    let router = with_slots(1);
     let path = router.path("client-soc").unwrap();
-    let route = Arc::new(router.route(&Operation::new(Verb::Read, path, Bytes::new(256 << 10))).unwrap());
-    let mut engine = Engine::new(router.clone(), Seed::new(1));
+    let route = Arc::new(router.route(&PathOperation::new(Verb::Read, path, Bytes::new(256 << 10))).unwrap());
+    let mut engine = EventEngine::new(router.clone(), Seed::new(1));
     let instances: Arc<[u32]> = vec![0; router.system().machines.len()].into();
     for number in 0..4 {
         engine.start(Tag(number), route.clone(), instances.clone(), false);
@@ -221,8 +223,8 @@ fn those_who_wait_for_a_context_are_woken_by_the_last_burst() {
     let ended: Vec<Occurrence> = engine.by_ref().collect();
     assert_eq!(ended, (0..4).map(|number| Occurrence::Done { tag: Tag(number) }).collect::<Vec<_>>());
     // One at a time, each from the request at the card to the last byte.
-    let alone = route.demand(&router).time[&router.station("nic.contexts").unwrap()];
-    assert!(engine.now() >= alone.times(4), "four at a time through one context: {}", engine.now());
+    let alone = route.demand(&router).time[&router.station("nic.inflight_slots").unwrap()];
+    assert!(engine.now() >= alone.times(4), "four at a time through one in-flight slot: {}", engine.now());
 }
 
 /// The busiest machine is told from the mean over all.
@@ -231,7 +233,7 @@ fn a_full_machine_is_told_from_idle_ones() {
     let router = router();
     let instances: Arc<[u32]> =
         router.system().machines.iter().map(|machine| machine.count as u32 - 1).collect::<Vec<_>>().into();
-    let mut engine = Engine::new(router.clone(), Seed::new(1));
+    let mut engine = EventEngine::new(router.clone(), Seed::new(1));
     let before = engine.snapshot();
     let route = Arc::new(read(&router, "client-soc"));
     for number in 0..100 {
@@ -247,33 +249,41 @@ fn a_full_machine_is_told_from_idle_ones() {
     assert!((usage.mean() - share / machines as f64).abs() < 1e-12, "{usage:?}");
 }
 
-/// A visit that keeps one of `nic.contexts` for `hold`; the operation goes on once it has it.
+/// A visit that keeps one of `nic.inflight_slots` for `hold`; the operation goes on once it has it.
 fn keeping(router: &Router, hold: Time) -> Visit {
-    let contexts =
-        Contexts { pool: router.station("nic.contexts").unwrap(), own: None, groups: [None; MOST_GROUPS] };
-    Visit::Acquire { contexts, time: Some(hold) }
+    let inflight_slots = InflightSlots {
+        pool: router.station("nic.inflight_slots").unwrap(),
+        own: None,
+        groups: [None; MOST_GROUPS],
+    };
+    Visit::Acquire { inflight_slots, time: Some(hold) }
 }
 
-/// A router of the card with so many contexts.
-fn with_contexts(contexts: u64) -> Arc<Router> {
-    let settings = vec![format!("nic.contexts={contexts}"), "nic.reserved_contexts=0".to_string()];
-    let system = Library::builtin().load(&Request { device: "bluefield2", settings, ..Request::default() });
+/// A router of the card with so many in-flight slots.
+fn with_slots(inflight_slots: u64) -> Arc<Router> {
+    let settings =
+        vec![format!("nic.inflight_slots={inflight_slots}"), "nic.reserved_inflight_slots=0".to_string()];
+    let system = Library::builtin().load(&SystemRequest {
+        device: "bluefield2",
+        settings,
+        ..SystemRequest::default()
+    });
     Arc::new(Router::new(&system.unwrap()).unwrap())
 }
 
 proptest! {
-    /// Every request has its context at the very moment at which a queue in order of arrival gives it one,
+    /// Every request has its in-flight slot at the very moment at which a queue in order of arrival gives it one,
     /// so nobody waits longer than those ahead of it hold.
     #[test]
-    fn contexts_are_given_in_the_order_of_asking(
-        contexts in 1u64..4,
+    fn slots_are_given_in_the_order_of_asking(
+        inflight_slots in 1u64..4,
         jobs in proptest::collection::vec((0u64..4, 1u64..8), 1..60),
     ) {
-        let router = with_contexts(contexts);
+        let router = with_slots(inflight_slots);
         let instances: Arc<[u32]> = vec![0; router.system().machines.len()].into();
         let read = read(&router, "client-soc");
-        let mut engine = Engine::new(router.clone(), Seed::new(1));
-        let mut free = vec![0; contexts as usize];
+        let mut engine = EventEngine::new(router.clone(), Seed::new(1));
+        let mut free = vec![0; inflight_slots as usize];
         let mut asked = 0;
         let mut expected = Vec::new();
         for (number, (gap, hold)) in jobs.into_iter().enumerate() {
@@ -298,31 +308,31 @@ proptest! {
 }
 
 proptest! {
-    /// Where a part of the pool is reserved, a request has its context at the first moment at which the pool
-    /// and its endpoint's limit both have room and nobody who asked before it could have that context: those
+    /// Where a part of the pool is reserved, a request has its in-flight slot at the first moment at which the pool
+    /// and its endpoint's limit both have room and nobody who asked before it could have that in-flight slot: those
     /// that their own limit holds up hold up nobody else, and keep nothing of the pool meanwhile.
     #[test]
     fn limits_within_a_pool_hold_up_their_own_endpoint_alone(
-        contexts in 2u64..5,
+        inflight_slots in 2u64..5,
         reserved in 1u64..3,
         jobs in proptest::collection::vec((0u64..3, 1u64..8, 0usize..2), 1..60),
     ) {
-        let settings = vec![format!("nic.contexts={contexts}"), format!("nic.reserved_contexts={reserved}")];
-        let request = Request { device: "bluefield2", settings, ..Request::default() };
+        let settings = vec![format!("nic.inflight_slots={inflight_slots}"), format!("nic.reserved_inflight_slots={reserved}")];
+        let request = SystemRequest { device: "bluefield2", settings, ..SystemRequest::default() };
         let router = Arc::new(Router::new(&Library::builtin().load(&request).unwrap()).unwrap());
         let station = |name: &str| router.station(name).unwrap();
-        let owns = ["nic.contexts-of-host", "nic.contexts-of-soc"].map(station);
+        let owns = ["nic.inflight_slots-of-host", "nic.inflight_slots-of-soc"].map(station);
         let instances: Arc<[u32]> = vec![0; router.system().machines.len()].into();
         let read = read(&router, "client-soc");
-        let mut engine = Engine::new(router.clone(), Seed::new(1));
+        let mut engine = EventEngine::new(router.clone(), Seed::new(1));
         let mut asked = 0;
         let mut queue = Vec::new();
         for (number, (gap, hold, class)) in jobs.into_iter().enumerate() {
             asked += gap;
             queue.push((asked, hold, class, number as u64));
-            let contexts = Contexts { pool: station("nic.contexts"), own: Some(owns[class]), groups: [None; MOST_GROUPS] };
+            let inflight_slots = InflightSlots { pool: station("nic.inflight_slots"), own: Some(owns[class]), groups: [None; MOST_GROUPS] };
             let delay = Visit::Delay { label: "until it asks", time: Time::from_ns(asked) };
-            let visits = vec![delay, Visit::Acquire { contexts, time: Some(Time::from_ns(hold)) }];
+            let visits = vec![delay, Visit::Acquire { inflight_slots, time: Some(Time::from_ns(hold)) }];
             engine.start(Tag(number as u64), Arc::new(Route { visits, ..read.clone() }), instances.clone(), false);
         }
         let mut expected = std::collections::BTreeSet::new();
@@ -334,7 +344,7 @@ proptest! {
             held.retain(|(until, _)| *until > now);
             queue.retain(|&(asked, hold, class, number)| {
                 let own = held.iter().filter(|(_, other)| *other == class).count() as u64;
-                let granted = asked <= now && own < contexts && (held.len() as u64) < contexts + reserved;
+                let granted = asked <= now && own < inflight_slots && (held.len() as u64) < inflight_slots + reserved;
                 if granted {
                     held.push((now + hold, class));
                     expected.insert((number, Time::from_ns(now)));
@@ -351,24 +361,24 @@ proptest! {
     }
 }
 
-/// One context is held by a long request, the other by a read whose release becomes known only with its last
+/// One in-flight slot is held by a long request, the other by a read whose release becomes known only with its last
 /// burst. Whoever waits is woken by the one that comes first, be others coming after it or not, and nobody who
 /// asks later comes before it.
 #[test]
 fn a_release_that_becomes_known_late_wakes_those_who_wait() {
-    let router = with_contexts(2);
+    let router = with_slots(2);
     let instances: Arc<[u32]> = vec![0; router.system().machines.len()].into();
     let path = router.path("client-soc").unwrap();
-    let large = Arc::new(router.route(&Operation::new(Verb::Read, path, Bytes::new(256 << 10))).unwrap());
+    let large = Arc::new(router.route(&PathOperation::new(Verb::Read, path, Bytes::new(256 << 10))).unwrap());
     let asking = |at: Time, hold: Time| {
         let delay = Visit::Delay { label: "until it asks", time: at };
         Arc::new(Route { visits: vec![delay, keeping(&router, hold)], ..read(&router, "client-soc") })
     };
     for until in [3, 200] {
-        let mut engine = Engine::new(router.clone(), Seed::new(1));
+        let mut engine = EventEngine::new(router.clone(), Seed::new(1));
         engine.start(Tag(0), asking(Time::ZERO, Time::from_ms(1)), instances.clone(), false);
         engine.start(Tag(1), large.clone(), instances.clone(), false);
-        // Behind the read, and then one a microsecond, each of which would fill the context by itself.
+        // Behind the read, and then one a microsecond, each of which would fill the in-flight slot by itself.
         for number in 2..until {
             let at = Time::from_us(number.max(3));
             engine.start(Tag(number), asking(at, Time::from_us(1)), instances.clone(), false);
@@ -388,11 +398,11 @@ fn a_release_that_becomes_known_late_wakes_those_who_wait() {
 /// A request that is ended while it waits leaves its place to those behind it.
 #[test]
 fn who_is_gone_holds_nobody_up() {
-    let router = with_contexts(1);
+    let router = with_slots(1);
     let instances: Arc<[u32]> = vec![0; router.system().machines.len()].into();
     let asking =
         Arc::new(Route { visits: vec![keeping(&router, Time::from_ns(100))], ..read(&router, "client-soc") });
-    let mut engine = Engine::new(router.clone(), Seed::new(1));
+    let mut engine = EventEngine::new(router.clone(), Seed::new(1));
     let started: Vec<_> =
         (0..4).map(|number| engine.start(Tag(number), asking.clone(), instances.clone(), false)).collect();
     engine.kill(started[1]);

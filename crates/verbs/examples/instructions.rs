@@ -1,5 +1,5 @@
-//! Posts and polls requests of 64 B through the verbs world, for counting instructions:
-//! `instructions WAY CASE COUNT`, by `tickets` or `hand`, with the cases of `lab/mock/loop.c`.
+//! Posts and polls requests of 64 B through the verbs backend, for counting instructions:
+//! `instructions MODE CASE COUNT`, `awaited` or `polled`, with the cases of `lab/mock/loop.c`.
 //! `lab/run instructions` compares the two.
 
 use offpath_fabric::*;
@@ -55,7 +55,7 @@ fn same(number: u64, wanted: u64) -> Result<(), &'static str> {
     if number == wanted { Ok(()) } else { Err("another request completed") }
 }
 
-fn by_hand(
+fn poll(
     ends: &Ends,
     client: &mut VerbsDirect,
     server: &mut VerbsDirect,
@@ -98,13 +98,13 @@ fn by_hand(
     Ok(())
 }
 
-async fn hand(fabric: &VerbsFabric, case: &str, count: u64) -> Result<(), Box<dyn Error>> {
+async fn polling(fabric: &VerbsFabric, case: &str, count: u64) -> Result<(), Box<dyn Error>> {
     let (mut client, mut server) = (fabric.create_direct(OPTIONS())?, fabric.create_direct(OPTIONS())?);
     let ends = meet(fabric, client.queue_pair(), server.queue_pair()).await?;
-    by_hand(&ends, &mut client, &mut server, case, count)
+    poll(&ends, &mut client, &mut server, case, count)
 }
 
-async fn tickets(fabric: &VerbsFabric, case: &str, count: u64) -> Result<(), Box<dyn Error>> {
+async fn awaited(fabric: &VerbsFabric, case: &str, count: u64) -> Result<(), Box<dyn Error>> {
     let (client, server) = (fabric.create_queue_pair(OPTIONS())?, fabric.create_queue_pair(OPTIONS())?);
     let ends = meet(fabric, &client, &server).await?;
     let read = || WorkRequest::read(ends.local.slice(0, LENGTH), ends.remote);
@@ -127,8 +127,8 @@ async fn tickets(fabric: &VerbsFabric, case: &str, count: u64) -> Result<(), Box
                 if case == "quiet" {
                     requests[..BATCH - 1].iter_mut().for_each(|request| request.signaled = false);
                 }
-                for ticket in ends.client.batch(requests)? {
-                    ticket.await.success()?;
+                for completion in ends.client.batch(requests)? {
+                    completion.await.success()?;
                 }
             }
         }
@@ -138,23 +138,26 @@ async fn tickets(fabric: &VerbsFabric, case: &str, count: u64) -> Result<(), Box
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
-    let [way, case, count] = &arguments[..] else {
-        return Err("instructions wants a way, a case and a count".into());
+    let [mode, case, count] = &arguments[..] else {
+        return Err("instructions wants a mode, a case and a count".into());
     };
     if !["read", "send", "batch", "quiet"].contains(&case.as_str()) {
         return Err(format!("there is no case `{case}`; there is read, send, batch and quiet").into());
     }
-    let hands = match way.as_str() {
-        "hand" => true,
-        "tickets" => false,
-        _ => return Err(format!("there is no way `{way}`; there is hand and tickets").into()),
+    let polled = match mode.as_str() {
+        "polled" => true,
+        "awaited" => false,
+        _ => return Err(format!("there is no mode `{mode}`; there are polled and awaited").into()),
     };
     let (case, count) = (case.clone(), count.parse()?);
     let role = Role::new("loop", 0, move |fabric: VerbsFabric| {
         let case = case.clone();
         async move {
-            let done =
-                if hands { hand(&fabric, &case, count).await } else { tickets(&fabric, &case, count).await };
+            let done = if polled {
+                polling(&fabric, &case, count).await
+            } else {
+                awaited(&fabric, &case, count).await
+            };
             done.map_err(|error| error.to_string())
         }
     });

@@ -2,7 +2,7 @@
 
 use crate::VerbsError;
 use crate::bindings::*;
-use offpath_fabric::{Access, Address, Endpoint};
+use offpath_fabric::{Access, Address, EndpointId};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -14,8 +14,8 @@ use std::rc::Rc;
 const INLINE_SOUGHT: u32 = 4096;
 /// The deepest queue that is offered, whatever the device could hold.
 const DEPTH_OFFERED: u32 = 32_768;
-/// How many READs and atomics of one queue pair may be under way, if the devices can.
-const READS_UNDER_WAY: u8 = 16;
+/// How many READs and atomics of one queue pair may be in flight, if the devices can.
+const READS_IN_FLIGHT: u8 = 16;
 /// Every UD queue pair has this queue key: peers learn it with the address.
 pub(crate) const QUEUE_KEY: u32 = 0x0ff_0a7b;
 
@@ -65,7 +65,7 @@ pub fn devices() -> Result<Vec<DeviceDescription>, VerbsError> {
 /// What Soft-RoCE gives as the number of its vendor.
 const SOFT_ROCE_VENDOR: u32 = 0xff_ffff;
 
-/// How often a device of this vendor can be asked to send again before it gives up.
+/// How often a device of this vendor can be asked to retransmit before it gives up.
 fn retries_max(vendor: u32) -> u8 {
     // Verbs mean seven by 7, which Soft-RoCE takes for ever: no request to a peer that is gone would end.
     if vendor == SOFT_ROCE_VENDOR { 6 } else { 7 }
@@ -374,23 +374,28 @@ impl Device {
         mtu_bytes(self.port_attributes.active_mtu)
     }
 
-    /// How often it can be asked to send again before it gives up.
+    /// How often it can be asked to retransmit before it gives up.
     pub fn retries_max(&self) -> u8 {
         retries_max(self.attributes.vendor_id)
     }
 
-    /// How many READs and atomics of one queue pair may be under way.
+    /// How many READs and atomics of one queue pair may be in flight.
     pub fn reads_started(&self) -> u8 {
-        self.attributes.max_qp_init_rd_atom.clamp(0, i32::from(READS_UNDER_WAY)) as u8
+        self.attributes.max_qp_init_rd_atom.clamp(0, i32::from(READS_IN_FLIGHT)) as u8
     }
 
     /// How many of a peer's one queue pair answers at once.
     pub fn reads_answered(&self) -> u8 {
-        self.attributes.max_qp_rd_atom.clamp(0, i32::from(READS_UNDER_WAY)) as u8
+        self.attributes.max_qp_rd_atom.clamp(0, i32::from(READS_IN_FLIGHT)) as u8
     }
 
     pub fn address(&self, queue_pair: u32) -> Address {
-        Address { endpoint: Endpoint(0), queue_pair, queue_key: QUEUE_KEY, path: path(self.gid, self.lid()) }
+        Address {
+            endpoint: EndpointId(0),
+            queue_pair,
+            queue_key: QUEUE_KEY,
+            path: path(self.gid, self.lid()),
+        }
     }
 
     /// The LID, where it is what reaches the port.

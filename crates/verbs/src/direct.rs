@@ -1,4 +1,4 @@
-//! A queue pair that is posted to and polled by hand: no tickets, nothing kept for a request.
+//! A queue pair that is posted to and polled by hand: no completions, nothing kept for a request.
 
 use crate::bindings::*;
 use crate::device::CompletionQueue;
@@ -58,7 +58,7 @@ pub struct VerbsDirect {
 }
 
 pub(crate) fn create(fabric: &VerbsFabric, options: QueuePairOptions) -> Result<VerbsDirect, Unsupported> {
-    if options.kind != Kind::Rc {
+    if options.kind != QueuePairType::Rc {
         return Err(fabric.unsupported("a UD queue pair by hand", "use `create_queue_pair`"));
     }
     let (pair, link) = queue_pair::create_direct(fabric, options)?;
@@ -90,7 +90,7 @@ impl VerbsDirect {
         }
         *work = zeroed();
         // It is RC, which here is known before the program runs.
-        prepare(Terms { kind: Kind::Rc, ..self.terms }, request, work, slice, |_| Err(inline()))?;
+        prepare(Terms { kind: QueuePairType::Rc, ..self.terms }, request, work, slice, |_| Err(inline()))?;
         work.wr_id = number;
         self.added += 1;
         Ok(())
@@ -169,7 +169,7 @@ impl VerbsDirect {
 fn inline() -> PostError {
     // The payload would be read with the doorbell, when its region may be gone.
     PostError::Unsupported(Unsupported {
-        world: "verbs".into(),
+        backend: "verbs".into(),
         feature: "an inline request by hand".into(),
         next_step: "post it without `inline`".into(),
     })

@@ -1,4 +1,4 @@
-//! Why the verbs world cannot start.
+//! Why the verbs backend cannot start.
 
 /// Why no device could be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum VerbsError {
     },
     /// The connection manager finds devices by IP address, and the port's GID is none.
     #[error(
-        "GID {gid_index} of {device} is no IP address that the connection manager could route to; give its \
+        "GID {gid_index} of {device} is not an IP address that the connection manager could route to; give its \
          network device an IPv4 address, choose another GID, or connect by `ConnectBy::Exchange`"
     )]
     NoIpAddress {

@@ -1,7 +1,7 @@
 //! One thread's rounds: ready tasks, completion queues, timers, sockets.
 
 use crate::Core;
-use offpath_fabric::runtime::{Clock, Host, Reactor, Round, Standstill, Tasks, Timers, WallClock};
+use offpath_fabric::runtime::{Clock, Deadlock, Host, Reactor, Round, Tasks, Timers, WallClock};
 use offpath_quantity::Time;
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -116,7 +116,7 @@ impl Reactor for Core {
     }
 
     #[inline]
-    fn rest(&self, round: Round) -> Result<(), Standstill> {
+    fn rest(&self, round: Round) -> Result<(), Deadlock> {
         let now = self.timers.clock().now();
         let idle = if round.ran || round.goes_on { 0 } else { self.looks.idle.get() + 1 };
         self.looks.idle.set(idle);

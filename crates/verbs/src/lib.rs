@@ -1,4 +1,4 @@
-//! The verbs world: the fabric on real queue pairs.
+//! The verbs backend: the fabric on real queue pairs.
 //!
 //! libibverbs is loaded when a device is opened, so a program that uses this crate starts everywhere;
 //! without the library or a device, [`Verbs::open`] says so and what to do.
@@ -11,17 +11,17 @@
 //! linked lists of requests with one doorbell; shared receive queues
 //! ([`VerbsFabric::create_shared_receive_queue`]); queue pairs posted to and polled by hand
 //! ([`VerbsFabric::create_direct`]); huge pages; datagrams (UDP); real files; completions
-//! by polling or by events. Rejected: DMA engines, faults, virtual time, reports of a standstill. The
+//! by polling or by events. Rejected: DMA engines, faults, virtual time, reports of a deadlock. The
 //! endpoint of addresses and regions is always 0: the GID and the keys say where they live.
 //!
 //! One executor runs on one thread. It runs ready tasks and otherwise polls its completion queues; with
-//! [`Waiting::Events`] it sleeps when there is nothing to do. To use several cores, run several worlds.
+//! [`Waiting::Events`] it sleeps when there is nothing to do. To use several cores, run several backends.
 //!
 //! ```no_run
-//! use offpath_fabric::{Fabric, Role, World};
+//! use offpath_fabric::{Fabric, Role, Backend};
 //! use offpath_verbs::{Verbs, VerbsFabric};
-//! let world = Verbs::open(None, 7)?;
-//! let run = world.run(vec![Role::new("client", 0, |fabric: VerbsFabric| async move {
+//! let backend = Verbs::open(None, 7)?;
+//! let run = backend.run(vec![Role::new("client", 0, |fabric: VerbsFabric| async move {
 //!     fabric.capabilities().inline_max
 //! })]);
 //! # Ok::<(), offpath_verbs::VerbsError>(())
@@ -40,6 +40,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 mod bindings;
+mod completion;
 mod device;
 mod direct;
 mod error;
@@ -47,27 +48,26 @@ mod executor;
 #[cfg(test)]
 mod layout;
 mod manager;
-mod meeting;
 mod queue_pair;
 mod region;
-mod ticket;
+mod rendezvous;
 
+pub use completion::VerbsCompletion;
 pub use device::{DeviceDescription, devices};
 pub use direct::{DirectCompletion, VerbsDirect};
 pub use error::VerbsError;
-pub use meeting::{VerbsListener, VerbsSocket};
 pub use queue_pair::{VerbsQueuePair, VerbsSharedReceiveQueue};
 pub use region::VerbsRegion;
-pub use ticket::VerbsTicket;
+pub use rendezvous::{VerbsListener, VerbsSocket};
 
 use bindings::ConnectionLibrary;
+use completion::CompletionTable;
 use device::Device;
 use executor::Looks;
 use manager::Manager;
-use meeting::{Meeting, Request};
 use queue_pair::Engine;
 use region::Regions;
-use ticket::Tickets;
+use rendezvous::{Dialler, RendezvousSockets};
 
 /// How an executor without ready tasks waits for completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,14 +88,14 @@ pub enum ConnectBy {
     ConnectionManager,
 }
 
-/// A world on an opened device, to be run. Clones share the device.
+/// A backend on an opened device, to be run. Clones share the device.
 #[derive(Clone)]
 pub struct Verbs {
     device: Rc<Device>,
     seed: u64,
     waiting: Waiting,
     directory: Option<PathBuf>,
-    memories: Vec<Memory>,
+    memories: Vec<RoleMemory>,
     default_memory: bool,
     listen_at: SocketAddr,
     peers: BTreeMap<RoleName, SocketAddr>,
@@ -125,7 +125,7 @@ impl Verbs {
             seed,
             waiting: Waiting::Polling,
             directory: None,
-            memories: vec![Memory { name: "host".into(), capacity: machine_memory() }],
+            memories: vec![RoleMemory { name: "host".into(), capacity: machine_memory() }],
             default_memory: true,
             listen_at: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             peers: BTreeMap::new(),
@@ -140,56 +140,56 @@ impl Verbs {
         self.device.name()
     }
 
-    /// The same world with another seed.
+    /// The same backend with another seed.
     pub fn seed(self, seed: u64) -> Verbs {
         Verbs { seed, ..self }
     }
 
-    /// The same world that waits for completions in another way.
+    /// The same backend that waits for completions in another way.
     pub fn waiting(self, waiting: Waiting) -> Verbs {
         Verbs { waiting, ..self }
     }
 
-    /// The same world with its files below `directory`, which stays.
+    /// The same backend with its files below `directory`, which stays.
     pub fn directory(self, directory: &Path) -> Verbs {
         Verbs { directory: Some(directory.to_path_buf()), ..self }
     }
 
-    /// The same world with a memory `name` of `capacity`. The first one named replaces the default.
+    /// The same backend with a memory `name` of `capacity`. The first one named replaces the default.
     pub fn memory(mut self, name: &str, capacity: Bytes) -> Verbs {
         if std::mem::replace(&mut self.default_memory, false) {
             self.memories.clear();
         }
-        self.memories.push(Memory { name: name.into(), capacity });
+        self.memories.push(RoleMemory { name: name.into(), capacity });
         self
     }
 
-    /// The same world where other processes find this one at `address`, by TCP and UDP. It must be one
+    /// The same backend where other processes find this one at `address`, by TCP and UDP. It must be one
     /// that they can reach; the default is a free port that only this machine reaches.
     pub fn listen_at(self, address: SocketAddr) -> Verbs {
         Verbs { listen_at: address, ..self }
     }
 
-    /// The same world where another process runs instance `instance` of `role` and listens at `address`.
+    /// The same backend where another process runs instance `instance` of `role` and listens at `address`.
     pub fn peer(mut self, role: &str, instance: u32, address: SocketAddr) -> Verbs {
         self.peers.insert(RoleName::new(role, instance), address);
         self
     }
 
-    /// The same world where no queue pair waits less than `span` for an acknowledgement, whatever its
+    /// The same backend where no queue pair waits less than `span` for an acknowledgement, whatever its
     /// options ask: for devices that answer late, as emulated ones do.
     pub fn acknowledgement_floor(self, span: Time) -> Verbs {
         Verbs { acknowledgement_floor: span, ..self }
     }
 
-    /// The same world with or without huge pages for regions of 2 MiB and more. Where the machine has none
+    /// The same backend with or without huge pages for regions of 2 MiB and more. Where the machine has none
     /// to give, small ones are used.
     pub fn huge_pages(self, huge_pages: bool) -> Verbs {
         Verbs { huge_pages, ..self }
     }
 
-    /// The same world that makes its RC connections in another way; the default is [`ConnectBy::Exchange`].
-    /// The connection manager is refused where librdmacm cannot be loaded, or the device's GID is no IP
+    /// The same backend that makes its RC connections in another way; the default is [`ConnectBy::Exchange`].
+    /// The connection manager is refused where librdmacm cannot be loaded, or the device's GID is not an IP
     /// address that can be routed to.
     pub fn connect_by(self, connect_by: ConnectBy) -> Result<Verbs, VerbsError> {
         let connections = match connect_by {
@@ -205,7 +205,7 @@ impl Verbs {
     fn supports(&self) -> Capabilities {
         let device = &self.device;
         Capabilities {
-            world: "verbs".into(),
+            backend: "verbs".into(),
             atomics: match device.attributes.atomic_cap {
                 0 => Atomics::None,
                 1 => Atomics::Device,
@@ -231,7 +231,7 @@ fn machine_memory() -> Bytes {
     Bytes::new(count(pages).saturating_mul(count(size)))
 }
 
-/// A role of the run, as the world sees it.
+/// A role of the run, as the backend sees it.
 pub(crate) struct RoleState {
     name: RoleName,
     main: bool,
@@ -244,7 +244,7 @@ pub(crate) struct RoleState {
 /// Everything that a run shares. Its parts are cells of their own, so that dropping a task or a region can
 /// reach one of them while another is in use.
 pub(crate) struct Core {
-    world: Verbs,
+    backend: Verbs,
     device: Rc<Device>,
     roles: Vec<RoleState>,
     directory: PathBuf,
@@ -253,15 +253,15 @@ pub(crate) struct Core {
     looks: Looks,
     regions: RefCell<Regions>,
     engine: RefCell<Engine>,
-    tickets: Rc<Tickets>,
-    meeting: Meeting,
-    rendezvous: Rendezvous<Request>,
+    completions: Rc<CompletionTable>,
+    sockets: RendezvousSockets,
+    rendezvous: Rendezvous<Dialler>,
     /// Where connections are made by the connection manager.
     manager: Option<Rc<Manager>>,
 }
 
 impl Core {
-    /// Takes from the world whatever belongs to a role whose function returned.
+    /// Takes from the backend whatever belongs to a role whose function returned.
     fn end_role(&self, role: usize) {
         self.roles[role].ended.set(true);
         // Tasks may hold handles whose drop reaches the other cells.
@@ -275,7 +275,7 @@ impl Core {
     }
 }
 
-/// The context of a role in the verbs world.
+/// The context of a role in the verbs backend.
 #[derive(Clone)]
 pub struct VerbsFabric {
     pub(crate) core: Rc<Core>,
@@ -288,7 +288,7 @@ impl VerbsFabric {
     }
 
     fn unsupported(&self, feature: &str, next_step: &str) -> Unsupported {
-        Unsupported { world: "verbs".into(), feature: feature.into(), next_step: next_step.into() }
+        Unsupported { backend: "verbs".into(), feature: feature.into(), next_step: next_step.into() }
     }
 
     /// Makes a queue of `depth` receives that several RC queue pairs of this role share.
@@ -314,7 +314,7 @@ impl VerbsFabric {
 
 impl Fabric for VerbsFabric {
     type Region = VerbsRegion;
-    type Ticket = VerbsTicket;
+    type CompletionFuture = VerbsCompletion;
     type QueuePair = VerbsQueuePair;
     type Listener = VerbsListener;
     type Socket = VerbsSocket;
@@ -327,7 +327,7 @@ impl Fabric for VerbsFabric {
 
     fn instances(&self, role: &str) -> u32 {
         let own = self.core.roles.iter().map(|state| &state.name);
-        own.chain(self.core.world.peers.keys()).filter(|name| name.role == role).count() as u32
+        own.chain(self.core.backend.peers.keys()).filter(|name| name.role == role).count() as u32
     }
 
     fn processor(&self) -> String {
@@ -335,7 +335,7 @@ impl Fabric for VerbsFabric {
     }
 
     fn capabilities(&self) -> Capabilities {
-        self.core.world.supports()
+        self.core.backend.supports()
     }
 
     fn now(&self) -> Time {
@@ -357,7 +357,7 @@ impl Fabric for VerbsFabric {
 
     fn rng(&self, label: &str) -> Rng {
         let name = &self.state().name;
-        Rng::new(self.core.world.seed, &[&name.role, &name.instance.to_string(), label])
+        Rng::new(self.core.backend.seed, &[&name.role, &name.instance.to_string(), label])
     }
 
     fn spawn_task(&self, task: LocalBoxFuture<()>) {
@@ -367,8 +367,8 @@ impl Fabric for VerbsFabric {
         }
     }
 
-    fn memories(&self) -> Vec<Memory> {
-        self.core.world.memories.clone()
+    fn memories(&self) -> Vec<RoleMemory> {
+        self.core.backend.memories.clone()
     }
 
     fn register(&self, memory: &str, length: u64, access: Access) -> Result<VerbsRegion, RegionError> {
@@ -380,7 +380,7 @@ impl Fabric for VerbsFabric {
     }
 
     fn listen(&self, service: &str) -> Result<VerbsListener, ConnectError> {
-        meeting::listen(self, service)
+        rendezvous::listen(self, service)
     }
 
     async fn connect(
@@ -390,11 +390,11 @@ impl Fabric for VerbsFabric {
         instance: u32,
         service: &str,
     ) -> Result<(), ConnectError> {
-        meeting::connect(self, queue_pair, RoleName::new(role, instance), service).await
+        rendezvous::connect(self, queue_pair, RoleName::new(role, instance), service).await
     }
 
     fn publish(&self, service: &str, queue_pair: &VerbsQueuePair) -> Result<(), ConnectError> {
-        meeting::publish(self, service, queue_pair)
+        rendezvous::publish(self, service, queue_pair)
     }
 
     async fn resolve(
@@ -404,7 +404,7 @@ impl Fabric for VerbsFabric {
         service: &str,
         limit: Time,
     ) -> Result<Address, ConnectError> {
-        meeting::resolve(self, RoleName::new(role, instance), service, limit).await
+        rendezvous::resolve(self, RoleName::new(role, instance), service, limit).await
     }
 
     fn dma_engines(&self) -> Vec<String> {
@@ -417,7 +417,7 @@ impl Fabric for VerbsFabric {
         _from: MemoryAt<VerbsRegion>,
         _to: MemoryAt<VerbsRegion>,
         _length: u64,
-    ) -> Result<VerbsTicket, Unsupported> {
+    ) -> Result<VerbsCompletion, Unsupported> {
         Err(self.unsupported(&format!("a DMA engine `{engine}`"), "use READ or WRITE"))
     }
 
@@ -442,7 +442,7 @@ impl Drop for Ending {
     }
 }
 
-impl World for Verbs {
+impl Backend for Verbs {
     type Fabric = VerbsFabric;
 
     fn capabilities(&self) -> Capabilities {
@@ -464,12 +464,12 @@ impl World for Verbs {
             }
         });
         let states = states.collect();
-        let failed = |what: String| RunError::World { reason: what };
-        let meeting = Meeting::new(self.listen_at)
+        let failed = |what: String| RunError::Backend { reason: what };
+        let sockets = RendezvousSockets::new(self.listen_at)
             .map_err(|e| failed(format!("{} cannot be listened at: {e}; name another", self.listen_at)))?;
         let events = self.waiting == Waiting::Events;
-        let tickets = Rc::new(Tickets::new());
-        let engine = Engine::new(&self.device, &tickets, events, self.acknowledgement_floor)
+        let completions = Rc::new(CompletionTable::new());
+        let engine = Engine::new(&self.device, &completions, events, self.acknowledgement_floor)
             .map_err(|reason| failed(format!("no completion channel on {}: {reason}", self.device())))?;
         let manager =
             self.connections.as_ref().map(|library| Manager::new(library, &self.device).map(Rc::new));
@@ -485,14 +485,14 @@ impl World for Verbs {
             looks: Looks::default(),
             regions: RefCell::default(),
             engine: RefCell::new(engine),
-            tickets,
-            meeting,
+            completions,
+            sockets,
             rendezvous: Rendezvous::new(roles.iter().map(|role| role.name.clone()).collect()),
             manager,
-            world: self,
+            backend: self,
         });
         let ending = Ending(core.clone());
-        meeting::serve(&core);
+        rendezvous::serve(&core);
         manager::serve(&core);
         let results = Results::new(roles.len());
         for (index, role) in roles.iter().enumerate() {
@@ -511,13 +511,14 @@ impl World for Verbs {
 impl Verbs {
     fn check_roles<T>(&self, roles: &[Role<VerbsFabric, T>]) -> Result<(), RunError> {
         check_roles(roles, self.peers.keys())?;
-        let unfit = |name: &&RoleName| !Folder::is_plain(&name.role) || name.role.len() > meeting::NAME_MAX;
+        let unfit =
+            |name: &&RoleName| !Folder::is_plain(&name.role) || name.role.len() > rendezvous::NAME_MAX;
         match roles.iter().map(|role| &role.name).chain(self.peers.keys()).find(unfit) {
             Some(name) => Err(RunError::BadRoles {
                 reason: format!(
-                    "`{}` is no name for a role; use up to {} letters and digits",
+                    "`{}` is not a name for a role; use up to {} letters and digits",
                     name.role,
-                    meeting::NAME_MAX
+                    rendezvous::NAME_MAX
                 ),
             }),
             None => Ok(()),

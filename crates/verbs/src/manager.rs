@@ -22,7 +22,7 @@ use std::ptr::NonNull;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-/// What says which meeting a request of the connection manager belongs to.
+/// What says which rendezvous a request of the connection manager belongs to.
 pub(crate) type Token = [u8; 16];
 
 /// How long the system may take to find an address or a route, in milliseconds.
@@ -37,7 +37,7 @@ pub(crate) enum Failure {
     Address(SocketAddr, String),
     #[error("no route to {0} was resolved: {1}; check the path between both devices")]
     Route(SocketAddr, String),
-    #[error("{0} leads over {1}, not over this world's {2}; open that device, or choose another GID")]
+    #[error("{0} leads over {1}, not over this backend's {2}; open that device, or choose another GID")]
     OtherDevice(SocketAddr, String, String),
     #[error("{0} rejected the connection with reason {1} ({2})")]
     Rejected(SocketAddr, i32, &'static str),
@@ -45,7 +45,7 @@ pub(crate) enum Failure {
     Unreachable(SocketAddr, String),
     #[error("the peer is gone")]
     Gone,
-    #[error("the peer's GID is no IP address; give its network device one")]
+    #[error("the peer's GID is not an IP address; give its network device one")]
     NoAddress,
     #[error("{0} failed: {1}")]
     Call(&'static str, String),
@@ -105,7 +105,7 @@ struct Line {
     pair: Option<At>,
 }
 
-/// A meeting that waits for its request.
+/// A rendezvous that waits for its request.
 #[derive(Default)]
 struct Awaited {
     arrived: Option<Connection>,
@@ -212,7 +212,7 @@ impl Manager {
         Invitation { manager: self.clone(), token }
     }
 
-    /// Asks the peer for the connection of a meeting; the queue pair is then to be changed, and
+    /// Asks the peer for the connection of a rendezvous; the queue pair is then to be changed, and
     /// [`Connection::establish`] be called.
     pub async fn dial(
         self: &Rc<Manager>,
@@ -310,15 +310,15 @@ impl Manager {
         true
     }
 
-    /// Gives a request to the meeting that waits for it, or rejects it.
+    /// Gives a request to the rendezvous that waits for it, or rejects it.
     fn requested(self: &Rc<Manager>, id: NonNull<rdma_cm_id>, token: Option<Token>) {
         let connection = self.connection(id);
         let mut awaited = self.awaited.borrow_mut();
-        let meeting = token.and_then(|token| awaited.get_mut(&token));
-        match meeting.filter(|m| m.arrived.is_none() && connection.check_device(self.local).is_ok()) {
-            Some(meeting) => {
-                meeting.arrived = Some(connection);
-                meeting.waker.take().into_iter().for_each(Waker::wake);
+        let rendezvous = token.and_then(|token| awaited.get_mut(&token));
+        match rendezvous.filter(|m| m.arrived.is_none() && connection.check_device(self.local).is_ok()) {
+            Some(rendezvous) => {
+                rendezvous.arrived = Some(connection);
+                rendezvous.waker.take().into_iter().for_each(Waker::wake);
             }
             // SAFETY: the identifier is alive; there is no private data.
             None => unsafe {
@@ -346,7 +346,7 @@ pub(crate) fn serve(core: &Rc<Core>) {
     );
 }
 
-/// A meeting whose request is waited for, until this is dropped.
+/// A rendezvous whose request is waited for, until this is dropped.
 pub(crate) struct Invitation {
     manager: Rc<Manager>,
     token: Token,
@@ -357,9 +357,9 @@ impl Invitation {
     pub async fn request(&self) -> Connection {
         poll_fn(|context| {
             let mut awaited = self.manager.awaited.borrow_mut();
-            let meeting = awaited.entry(self.token).or_default();
-            meeting.waker = Some(context.waker().clone());
-            meeting.arrived.take().map_or(Poll::Pending, Poll::Ready)
+            let rendezvous = awaited.entry(self.token).or_default();
+            rendezvous.waker = Some(context.waker().clone());
+            rendezvous.arrived.take().map_or(Poll::Pending, Poll::Ready)
         })
         .await
     }
@@ -368,8 +368,8 @@ impl Invitation {
 impl Drop for Invitation {
     fn drop(&mut self) {
         // What arrived and was not taken is rejected where it is dropped, when the cell is free again.
-        let meeting = self.manager.awaited.borrow_mut().remove(&self.token);
-        drop(meeting);
+        let rendezvous = self.manager.awaited.borrow_mut().remove(&self.token);
+        drop(rendezvous);
     }
 }
 
@@ -417,7 +417,7 @@ impl Connection {
         })
     }
 
-    /// Whether the connection manager chose the device and port of this world.
+    /// Whether the connection manager chose the device and port of this backend.
     fn check_device(&self, to: SocketAddr) -> Result<(), Failure> {
         let device = &self.manager.device;
         // SAFETY: the identifier is alive; where it has a context, that is open and has a named device.

@@ -6,11 +6,11 @@
 //! not flush it in time, so that every request has an end.
 
 use crate::bindings::*;
+use crate::completion::{Completer, CompletionTable, VerbsCompletion};
 use crate::device::{CompletionQueue, Device, EventChannel, QUEUE_KEY, path};
 use crate::direct::Link;
 use crate::manager::{Agreed, Connection};
 use crate::region::{HEADER, Scratch, VerbsRegion};
-use crate::ticket::{Completer, Tickets, VerbsTicket};
 use crate::{Core, VerbsFabric};
 use offpath_fabric::runtime::{Clock, WallClock, check_options};
 use offpath_fabric::*;
@@ -31,7 +31,7 @@ const TAKEN: usize = 32;
 const WORK: usize = size_of::<ibv_send_wr>();
 
 /// The last place of a queue pair that an identifier can name.
-const SEATS_LAST: usize = 0xffff;
+const PAIR_SLOTS_LAST: usize = 0xffff;
 
 /// What a work request's identifier says.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ enum Place {
 }
 
 struct Slot {
-    /// What waits for the request: its ticket, and the region that is kept registered and mapped while
+    /// What waits for the request: its completion, and the region that is kept registered and mapped while
     /// the device may use it. A marker, which only tells that what lies before it is done, has neither.
     waiting: Option<(Completer, VerbsRegion)>,
     opcode: Opcode,
@@ -72,16 +72,16 @@ struct Slot {
 
 impl Slot {
     #[inline(always)]
-    fn end(self, tickets: &Tickets, status: Status) {
+    fn end(self, completions: &CompletionTable, status: Status) {
         if let Some((completer, _region)) = self.waiting {
             let bytes = if status == Status::Success { self.bytes } else { 0 };
-            tickets.end(completer, self.opcode, status, bytes);
+            completions.end(completer, self.opcode, status, bytes);
         }
     }
 
-    fn end_as(self, tickets: &Tickets, completion: Completion) {
+    fn end_as(self, completions: &CompletionTable, completion: Completion) {
         if let Some((completer, _region)) = self.waiting {
-            tickets.end_as(completer, completion);
+            completions.end_as(completer, completion);
         }
     }
 
@@ -117,19 +117,19 @@ impl Outstanding {
     }
 
     /// Ends what the device never got, once nothing that it has lies before.
-    fn settle(&mut self, tickets: &Tickets) {
+    fn settle(&mut self, completions: &CompletionTable) {
         while let Some(Slot { place: Place::Held(status), .. }) = self.slots.front() {
             let status = *status;
             if let Some(slot) = self.pop() {
-                slot.end(tickets, status);
+                slot.end(completions, status);
             }
         }
     }
 
-    fn flush(&mut self, tickets: &Tickets) {
+    fn flush(&mut self, completions: &CompletionTable) {
         while let Some(slot) = self.pop() {
             let status = if let Place::Held(status) = slot.place { status } else { Status::Flushed };
-            slot.end(tickets, status);
+            slot.end(completions, status);
         }
     }
 }
@@ -187,9 +187,9 @@ impl Pair {
         options.send_depth + options.receive_depth + 1
     }
 
-    fn settle(&mut self, tickets: &Tickets) {
-        self.sends.settle(tickets);
-        self.receives.settle(tickets);
+    fn settle(&mut self, completions: &CompletionTable) {
+        self.sends.settle(completions);
+        self.receives.settle(completions);
     }
 
     /// Keeps a request, and its region with it, until its end.
@@ -211,7 +211,7 @@ impl Pair {
         let silent = self.sends.slots.back().is_some_and(|slot| !slot.signaled);
         let Some(raw) = self.raw.as_ref().filter(|_| silent) else { return };
         let mut work: ibv_send_wr = zeroed();
-        work.wr_id = identifier(Queue::Send, at.generation, at.seat, self.sends.next());
+        work.wr_id = identifier(Queue::Send, at.generation, at.pair_slot, self.sends.next());
         work.opcode = IBV_WR_RDMA_WRITE;
         work.send_flags = IBV_SEND_SIGNALED;
         // SAFETY: the queue pair is alive, and an empty WRITE names no memory.
@@ -230,7 +230,7 @@ impl Pair {
     }
 
     /// Destroys it on the device, after which the device touches nothing, and flushes what is left.
-    fn destroy(&mut self, tickets: &Tickets) {
+    fn destroy(&mut self, completions: &CompletionTable) {
         if let Some(link) = &self.link {
             link.raw.set(None);
         }
@@ -242,13 +242,13 @@ impl Pair {
             std::mem::forget(self.headers.take());
         }
         self.connection = None;
-        self.sends.flush(tickets);
-        self.receives.flush(tickets);
+        self.sends.flush(completions);
+        self.receives.flush(completions);
     }
 }
 
 #[derive(Default)]
-struct Seat {
+struct PairSlot {
     generation: u16,
     pair: Option<Pair>,
 }
@@ -284,7 +284,7 @@ struct Lists {
 
 /// Every queue pair of a run, and the completion queues that they share.
 pub(crate) struct Engine {
-    seats: Vec<Seat>,
+    pair_slots: Vec<PairSlot>,
     free: Vec<usize>,
     shared: Vec<Option<Shared>>,
     queues: Vec<CompletionQueue>,
@@ -294,7 +294,7 @@ pub(crate) struct Engine {
     lists: Lists,
     acknowledgement_floor: Time,
     device: Rc<Device>,
-    tickets: Rc<Tickets>,
+    completions: Rc<CompletionTable>,
 }
 
 /// What a peer needs to know to connect.
@@ -390,13 +390,13 @@ fn sender(header: &[u8; HEADER as usize]) -> [u8; 16] {
 impl Engine {
     pub fn new(
         device: &Rc<Device>,
-        tickets: &Rc<Tickets>,
+        completions: &Rc<CompletionTable>,
         events: bool,
         acknowledgement_floor: Time,
     ) -> Result<Engine, String> {
         let channel = if events { Some(EventChannel::new(device)?) } else { None };
         Ok(Engine {
-            seats: Vec::new(),
+            pair_slots: Vec::new(),
             free: Vec::new(),
             shared: Vec::new(),
             queues: Vec::new(),
@@ -406,19 +406,25 @@ impl Engine {
             lists: Lists::default(),
             acknowledgement_floor,
             device: device.clone(),
-            tickets: tickets.clone(),
+            completions: completions.clone(),
         })
     }
 
     #[inline(always)]
     fn pair(&mut self, at: At) -> Option<&mut Pair> {
-        let seat = self.seats.get_mut(at.seat).filter(|seat| seat.generation == at.generation)?;
-        seat.pair.as_mut()
+        let pair_slot = self
+            .pair_slots
+            .get_mut(at.pair_slot)
+            .filter(|pair_slot| pair_slot.generation == at.generation)?;
+        pair_slot.pair.as_mut()
     }
 
     fn state(&self, at: At) -> QueuePairState {
-        let seat = self.seats.get(at.seat).filter(|seat| seat.generation == at.generation);
-        seat.and_then(|seat| seat.pair.as_ref()).map_or(QueuePairState::Closed, |pair| pair.state)
+        let pair_slot =
+            self.pair_slots.get(at.pair_slot).filter(|pair_slot| pair_slot.generation == at.generation);
+        pair_slot
+            .and_then(|pair_slot| pair_slot.pair.as_ref())
+            .map_or(QueuePairState::Closed, |pair| pair.state)
     }
 
     /// Takes completions, and gives up on devices that do not flush. Says whether there was anything.
@@ -452,10 +458,10 @@ impl Engine {
         let mut any = false;
         self.failing = std::mem::take(&mut self.failing)
             .into_iter()
-            .filter(|seat| {
-                let Some(pair) = self.seats[*seat].pair.as_mut() else { return false };
+            .filter(|pair_slot| {
+                let Some(pair) = self.pair_slots[*pair_slot].pair.as_mut() else { return false };
                 if !pair.is_settled() && pair.flushed_at.is_some_and(|at| now > at + FLUSH_PATIENCE) {
-                    pair.destroy(&self.tickets);
+                    pair.destroy(&self.completions);
                     any = true;
                 }
                 !pair.is_settled()
@@ -468,10 +474,12 @@ impl Engine {
     #[inline]
     fn sent(&mut self, identifier: u64) -> bool {
         let at = At::of(identifier);
-        let Some(seat) = self.seats.get_mut(at.seat).filter(|seat| seat.generation == at.generation) else {
+        let Some(pair_slot) =
+            self.pair_slots.get_mut(at.pair_slot).filter(|pair_slot| pair_slot.generation == at.generation)
+        else {
             return false;
         };
-        let Some(pair) = seat.pair.as_mut().filter(|pair| pair.state == QueuePairState::Ready) else {
+        let Some(pair) = pair_slot.pair.as_mut().filter(|pair| pair.state == QueuePairState::Ready) else {
             return false;
         };
         let queue = &mut pair.sends;
@@ -483,7 +491,7 @@ impl Engine {
         for _ in 0..=before {
             // Requests end in order, so one that reports covers the silent ones before it.
             if let Some(slot) = queue.pop() {
-                slot.end(&self.tickets, Status::Success);
+                slot.end(&self.completions, Status::Success);
             }
         }
         true
@@ -491,7 +499,7 @@ impl Engine {
 
     /// When the next failed queue pair is given up on.
     pub fn deadline(&self) -> Option<Time> {
-        let pairs = self.failing.iter().filter_map(|seat| self.seats[*seat].pair.as_ref());
+        let pairs = self.failing.iter().filter_map(|pair_slot| self.pair_slots[*pair_slot].pair.as_ref());
         pairs.filter_map(|pair| pair.flushed_at).map(|at| at + FLUSH_PATIENCE + Time::from_us(1)).min()
     }
 
@@ -522,10 +530,10 @@ impl Engine {
                 IBV_EVENT_DEVICE_FATAL => true,
                 _ => false,
             };
-            let seats = self.seats.iter().enumerate();
+            let pair_slots = self.pair_slots.iter().enumerate();
             let hit: Vec<_> =
-                seats.filter(|(_, s)| s.pair.as_ref().is_some_and(about)).map(|(at, _)| at).collect();
-            hit.into_iter().for_each(|seat| self.fail(seat, clock.now()));
+                pair_slots.filter(|(_, s)| s.pair.as_ref().is_some_and(about)).map(|(at, _)| at).collect();
+            hit.into_iter().for_each(|pair_slot| self.fail(pair_slot, clock.now()));
         }
     }
 
@@ -533,9 +541,9 @@ impl Engine {
         let (number, at) = (work.wr_id as u32, At::of(work.wr_id));
         let status = status(work.status);
         if work.wr_id >> 62 == 2 {
-            return self.complete_shared(work, number, at.seat, status, clock);
+            return self.complete_shared(work, number, at.pair_slot, status, clock);
         }
-        let (device, tickets) = (self.device.clone(), self.tickets.clone());
+        let (device, completions) = (self.device.clone(), self.completions.clone());
         // What is left of a queue pair that is gone was ended when it went.
         let Some(pair) = self.pair(at) else { return };
         let send = work.wr_id >> 62 == 0;
@@ -543,23 +551,23 @@ impl Engine {
         let Some(before) = queue.before(number) else { return };
         for _ in 0..before {
             if let Some(slot) = queue.pop() {
-                slot.end(&tickets, Status::Success);
+                slot.end(&completions, Status::Success);
             }
         }
         let Some(slot) = queue.pop() else { return };
         if send || status != Status::Success {
-            slot.end(&tickets, status);
+            slot.end(&completions, status);
         } else {
             let header =
                 pair.headers.as_ref().map(|headers| headers.header(number % pair.options.receive_depth));
-            slot.end_as(&tickets, received(&device, work, header));
+            slot.end_as(&completions, received(&device, work, header));
         }
         let held = pair.sends.slots.front().is_some_and(Slot::is_held);
         if pair.state == QueuePairState::Error {
             pair.flushed_at = Some(clock.now());
-            pair.settle(&tickets);
+            pair.settle(&completions);
         } else if status != Status::Success || held {
-            self.fail(at.seat, clock.now());
+            self.fail(at.pair_slot, clock.now());
         }
     }
 
@@ -575,19 +583,20 @@ impl Engine {
         let Some(slot) = slot else { return };
         if status == Status::Success {
             let source = Some(self.device.address(work.qp_num));
-            slot.end_as(&self.tickets, Completion { source, ..received(&self.device, work, None) });
+            slot.end_as(&self.completions, Completion { source, ..received(&self.device, work, None) });
             return;
         }
-        slot.end(&self.tickets, status);
-        let hit = |seat: &Seat| seat.pair.as_ref().is_some_and(|pair| pair.number == work.qp_num);
-        if let Some(seat) = self.seats.iter().position(hit) {
-            self.fail(seat, clock.now());
+        slot.end(&self.completions, status);
+        let hit =
+            |pair_slot: &PairSlot| pair_slot.pair.as_ref().is_some_and(|pair| pair.number == work.qp_num);
+        if let Some(pair_slot) = self.pair_slots.iter().position(hit) {
+            self.fail(pair_slot, clock.now());
         }
     }
 
     /// Puts a queue pair into the error state, here and on the device.
-    fn fail(&mut self, seat: usize, now: Time) {
-        let Some(pair) = self.seats[seat].pair.as_mut() else { return };
+    fn fail(&mut self, pair_slot: usize, now: Time) {
+        let Some(pair) = self.pair_slots[pair_slot].pair.as_mut() else { return };
         if pair.state == QueuePairState::Error {
             return;
         }
@@ -599,9 +608,9 @@ impl Engine {
             // flush in time.
             let _ = unsafe { self.device.modify(raw.raw, attributes, IBV_QP_STATE) };
         }
-        pair.settle(&self.tickets);
+        pair.settle(&self.completions);
         if !pair.is_settled() {
-            self.failing.push(seat);
+            self.failing.push(pair_slot);
         }
     }
 
@@ -612,22 +621,22 @@ impl Engine {
         }
         // What has been done is told before the rest is flushed.
         self.turn(clock);
-        let seat = &mut self.seats[at.seat];
-        seat.generation = seat.generation.wrapping_add(1) & 0x3fff;
-        if let Some(mut pair) = seat.pair.take() {
-            pair.destroy(&self.tickets);
+        let pair_slot = &mut self.pair_slots[at.pair_slot];
+        pair_slot.generation = pair_slot.generation.wrapping_add(1) & 0x3fff;
+        if let Some(mut pair) = pair_slot.pair.take() {
+            pair.destroy(&self.completions);
             if pair.link.is_none() {
                 self.queues[pair.queue].room += Pair::entries(&pair.options);
             }
-            self.free.push(at.seat);
+            self.free.push(at.pair_slot);
         }
     }
 
     pub fn close_all_of(&mut self, role: usize, clock: &WallClock) {
-        let seats = self.seats.iter().enumerate();
-        let own: Vec<_> = seats
+        let pair_slots = self.pair_slots.iter().enumerate();
+        let own: Vec<_> = pair_slots
             .filter(|(_, s)| s.pair.as_ref().is_some_and(|pair| pair.role == role))
-            .map(|(seat, s)| At { seat, generation: s.generation })
+            .map(|(pair_slot, s)| At { pair_slot, generation: s.generation })
             .collect();
         own.into_iter().for_each(|at| self.close(at, clock));
         for place in &mut self.shared {
@@ -636,7 +645,7 @@ impl Engine {
             {
                 // Its queue pairs are gone, so this was the last that kept it.
                 drop(raw);
-                slots.into_values().for_each(|slot| slot.end(&self.tickets, Status::Flushed));
+                slots.into_values().for_each(|slot| slot.end(&self.completions, Status::Flushed));
             }
         }
     }
@@ -659,8 +668,8 @@ impl Engine {
         shared: Option<Rc<RawShared>>,
         by_hand: bool,
     ) -> Result<(At, u32, Option<Rc<Link>>), String> {
-        if self.free.is_empty() && self.seats.len() > SEATS_LAST {
-            return Err(format!("{} queue pairs are open", self.seats.len()));
+        if self.free.is_empty() && self.pair_slots.len() > PAIR_SLOTS_LAST {
+            return Err(format!("{} queue pairs are open", self.pair_slots.len()));
         }
         let entries = Pair::entries(&options);
         let link = if by_hand {
@@ -672,7 +681,7 @@ impl Engine {
             None
         };
         let queue = if by_hand { 0 } else { self.queue_with_room(entries)? };
-        let ud = options.kind == Kind::Ud;
+        let ud = options.kind == QueuePairType::Ud;
         let capacity = ibv_qp_cap {
             // One more, for a marker.
             max_send_wr: options.send_depth + 1,
@@ -716,12 +725,12 @@ impl Engine {
         } else {
             self.queues[queue].room -= entries;
         }
-        let seat = self.free.pop().unwrap_or_else(|| {
-            self.seats.push(Seat::default());
-            self.seats.len() - 1
+        let pair_slot = self.free.pop().unwrap_or_else(|| {
+            self.pair_slots.push(PairSlot::default());
+            self.pair_slots.len() - 1
         });
-        self.seats[seat].pair = Some(pair);
-        Ok((At { seat, generation: self.seats[seat].generation }, number, link))
+        self.pair_slots[pair_slot].pair = Some(pair);
+        Ok((At { pair_slot, generation: self.pair_slots[pair_slot].generation }, number, link))
     }
 
     /// Lets a fresh queue pair take receives; a UD one is then ready.
@@ -777,7 +786,7 @@ impl Engine {
         let floor = self.acknowledgement_floor;
         let pair = self.pair(at).ok_or("the queue pair was closed meanwhile")?;
         let raw = pair.raw.as_ref().ok_or("the queue pair was closed meanwhile")?;
-        let (path, way) = managed.map(|agreed| agreed.receiving).unwrap_or_else(|| {
+        let (path, attributes_set) = managed.map(|agreed| agreed.receiving).unwrap_or_else(|| {
             let attributes = ibv_qp_attr {
                 path_mtu: u32::from(own.mtu.min(peer.mtu).max(1)),
                 dest_qp_num: peer.queue_pair,
@@ -793,11 +802,11 @@ impl Engine {
             min_rnr_timer: peer.receiver_not_ready & 31,
             ..path
         };
-        let mask = way | IBV_QP_STATE | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+        let mask = attributes_set | IBV_QP_STATE | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
         // SAFETY: the queue pair is alive.
         unsafe { device.modify(raw.raw, receiving, mask) }?;
         let exchanged = (ibv_qp_attr { sq_psn: own.first_packet, ..zeroed() }, IBV_QP_SQ_PSN);
-        let (path, way) = managed.map_or(exchanged, |agreed| agreed.sending);
+        let (path, attributes_set) = managed.map_or(exchanged, |agreed| agreed.sending);
         let sending = ibv_qp_attr {
             qp_state: IBV_QPS_RTS,
             timeout: timeout_code(pair.options.acknowledgement_timeout.max(floor)),
@@ -806,7 +815,7 @@ impl Engine {
             max_rd_atomic: device.reads_started().min(peer.reads),
             ..path
         };
-        let mask = way
+        let mask = attributes_set
             | IBV_QP_STATE
             | IBV_QP_TIMEOUT
             | IBV_QP_RETRY_CNT
@@ -826,8 +835,8 @@ impl Engine {
         }
     }
 
-    /// The connection manager said that the peer left. As in every world, it is a request that learns it;
-    /// those under way end as the device says.
+    /// The connection manager said that the peer left. As in every backend, it is a request that learns it;
+    /// those in flight end as the device says.
     pub fn peer_gone(&mut self, at: At) {
         if let Some(pair) = self.pair(at) {
             pair.gone = true;
@@ -852,16 +861,16 @@ fn received(device: &Device, work: &ibv_wc, header: Option<[u8; HEADER as usize]
     Completion { immediate, source, ..Completion::new(opcode, Status::Success, bytes) }
 }
 
-/// Which seat a queue pair has, and since when.
+/// Which slot a queue pair has, and since when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct At {
-    seat: usize,
+    pair_slot: usize,
     generation: u16,
 }
 
 impl At {
     fn of(identifier: u64) -> At {
-        At { seat: (identifier >> 32) as usize & 0xffff, generation: (identifier >> 48) as u16 & 0x3fff }
+        At { pair_slot: (identifier >> 32) as usize & 0xffff, generation: (identifier >> 48) as u16 & 0x3fff }
     }
 }
 
@@ -890,15 +899,15 @@ fn make(
     by_hand: bool,
 ) -> Result<(VerbsQueuePair, Option<Rc<Link>>), Unsupported> {
     let (core, role) = (&fabric.core, fabric.role);
-    let can = core.world.supports();
+    let can = core.backend.supports();
     let refuse = |feature: &str, next_step: &str| Err(fabric.unsupported(feature, next_step));
     if core.roles[role].ended.get() {
         return refuse("a queue pair for a role that ended", "make it before");
     }
-    if options.kind == Kind::Ud && !can.ud {
+    if options.kind == QueuePairType::Ud && !can.ud {
         return refuse("UD queue pairs", "use an RC queue pair, or another device");
     }
-    if options.kind == Kind::Ud && shared.is_some() {
+    if options.kind == QueuePairType::Ud && shared.is_some() {
         return refuse("UD queue pairs on a shared receive queue", "use an RC queue pair");
     }
     check_options(&options, &can)?;
@@ -916,8 +925,8 @@ fn make(
         )
     })?;
     let message_max = match options.kind {
-        Kind::Rc => u64::from(core.device.port_attributes.max_msg_sz),
-        Kind::Ud => core.device.mtu(),
+        QueuePairType::Rc => u64::from(core.device.port_attributes.max_msg_sz),
+        QueuePairType::Ud => core.device.mtu(),
     };
     let QueuePairOptions { kind, inline_max, signal_all, .. } = options;
     let terms = Terms { kind, inline_max, signal_all, message_max };
@@ -941,7 +950,7 @@ impl Drop for Handle {
 /// What a request may be.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms {
-    pub kind: Kind,
+    pub kind: QueuePairType,
     pub inline_max: u32,
     pub signal_all: bool,
     /// The longest message, in bytes.
@@ -951,7 +960,7 @@ pub(crate) struct Terms {
 impl Handle {
     fn way_to(&self, to: &Address) -> Result<ud_part, PostError> {
         let handle = self.core.device.handle(&to.path).map_err(|reason| Unsupported {
-            world: "verbs".into(),
+            backend: "verbs".into(),
             feature: format!("reaching this address ({reason})"),
             next_step: "check that it came from `resolve` or from a receive on this network".into(),
         })?;
@@ -976,7 +985,7 @@ pub(crate) fn prepare<R: Borrow<VerbsRegion>>(
     if request.signaled || signal_all {
         flags |= IBV_SEND_SIGNALED;
     }
-    if request.fence && kind == Kind::Rc {
+    if request.fence && kind == QueuePairType::Rc {
         flags |= IBV_SEND_FENCE;
     }
     let at = |remote: &RemoteAddress| rdma_part {
@@ -985,28 +994,28 @@ pub(crate) fn prepare<R: Borrow<VerbsRegion>>(
     };
     let mut word = None;
     work.opcode = match operation {
-        Operation::Read { remote, .. } => {
+        WorkKind::Read { remote, .. } => {
             work.wr.rdma = at(remote);
             IBV_WR_RDMA_READ
         }
-        Operation::Write { remote, immediate, .. } => {
+        WorkKind::Write { remote, immediate, .. } => {
             work.wr.rdma = at(remote);
             word = *immediate;
             if word.is_some() { IBV_WR_RDMA_WRITE_WITH_IMM } else { IBV_WR_RDMA_WRITE }
         }
-        Operation::Send { to, immediate, .. } => {
+        WorkKind::Send { to, immediate, .. } => {
             if let Some(to) = to {
                 work.wr.ud = way_to(to)?;
             }
             word = *immediate;
             if word.is_some() { IBV_WR_SEND_WITH_IMM } else { IBV_WR_SEND }
         }
-        Operation::CompareAndSwap { remote, compare, swap, .. } => {
+        WorkKind::CompareAndSwap { remote, compare, swap, .. } => {
             let rdma_part { remote_addr, rkey } = at(remote);
             work.wr.atomic = atomic_part { remote_addr, compare_add: *compare, swap: *swap, rkey };
             IBV_WR_ATOMIC_CMP_AND_SWP
         }
-        Operation::FetchAndAdd { remote, add, .. } => {
+        WorkKind::FetchAndAdd { remote, add, .. } => {
             let rdma_part { remote_addr, rkey } = at(remote);
             work.wr.atomic = atomic_part { remote_addr, compare_add: *add, swap: 0, rkey };
             IBV_WR_ATOMIC_FETCH_AND_ADD
@@ -1030,7 +1039,7 @@ pub(crate) fn prepare<R: Borrow<VerbsRegion>>(
     Ok(())
 }
 
-/// A queue pair of the verbs world.
+/// A queue pair of the verbs backend.
 #[derive(Clone)]
 pub struct VerbsQueuePair(Rc<Handle>);
 
@@ -1049,7 +1058,7 @@ impl VerbsQueuePair {
         let Handle { core, at, .. } = &*self.0;
         let mut engine = core.engine.borrow_mut();
         if engine.pair(*at).is_some() {
-            engine.fail(at.seat, core.timers.clock().now());
+            engine.fail(at.pair_slot, core.timers.clock().now());
         }
     }
 
@@ -1084,9 +1093,9 @@ impl VerbsQueuePair {
         engine: &mut Engine,
         requests: impl ExactSizeIterator<Item = WorkRequest<VerbsRegion>>,
         work: &mut [ibv_send_wr],
-        mut ticket: impl FnMut(VerbsTicket),
+        mut completion: impl FnMut(VerbsCompletion),
     ) -> Result<(), PostError> {
-        let Handle { core, at: At { seat, generation }, .. } = &*self.0;
+        let Handle { core, at: At { pair_slot, generation }, .. } = &*self.0;
         let pair = self.postable(engine)?;
         let depth = pair.options.send_depth;
         let (mut posted, mut refusal) = (0, Status::Flushed);
@@ -1102,7 +1111,8 @@ impl VerbsQueuePair {
             }
             let first = pair.sends.next();
             for (index, one) in work.iter_mut().enumerate() {
-                one.wr_id = identifier(Queue::Send, *generation, *seat, first.wrapping_add(index as u32));
+                one.wr_id =
+                    identifier(Queue::Send, *generation, *pair_slot, first.wrapping_add(index as u32));
             }
             let start = work.as_mut_ptr();
             for index in 1..work.len() {
@@ -1129,8 +1139,8 @@ impl VerbsQueuePair {
         }
         let all = requests.len();
         for (index, request) in requests.enumerate() {
-            let (completer, own) = core.tickets.make(core);
-            ticket(own);
+            let (completer, own) = core.completions.make(core);
+            completion(own);
             let place = match index {
                 _ if index < posted => Place::Posted,
                 _ if index == posted => Place::Held(refusal),
@@ -1142,9 +1152,9 @@ impl VerbsQueuePair {
             pair.keep(request, completer, place);
         }
         if failed {
-            pair.settle(&core.tickets);
+            pair.settle(&core.completions);
         } else if posted < all && pair.sends.slots.front().is_some_and(Slot::is_held) {
-            engine.fail(*seat, core.timers.clock().now());
+            engine.fail(*pair_slot, core.timers.clock().now());
         }
         Ok(())
     }
@@ -1160,27 +1170,27 @@ fn is_unaligned_atomic(work: &ibv_send_wr) -> bool {
 #[cold]
 fn by_hand() -> PostError {
     PostError::Unsupported(Unsupported {
-        world: "verbs".into(),
-        feature: "a ticket of a queue pair that is posted to by hand".into(),
+        backend: "verbs".into(),
+        feature: "a completion of a queue pair that is posted to by hand".into(),
         next_step: "post to its `VerbsDirect`, or make it with `create_queue_pair`".into(),
     })
 }
 
 pub(crate) fn refused(feature: &str, reason: &str) -> PostError {
     PostError::Unsupported(Unsupported {
-        world: "verbs".into(),
+        backend: "verbs".into(),
         feature: format!("{feature} ({reason})"),
         next_step: "check the queue pair's options and the device's log".into(),
     })
 }
 
-fn into_local(operation: Operation<VerbsRegion>) -> Slice<VerbsRegion> {
+fn into_local(operation: WorkKind<VerbsRegion>) -> Slice<VerbsRegion> {
     match operation {
-        Operation::Read { local, .. }
-        | Operation::Write { local, .. }
-        | Operation::Send { local, .. }
-        | Operation::CompareAndSwap { local, .. }
-        | Operation::FetchAndAdd { local, .. } => local,
+        WorkKind::Read { local, .. }
+        | WorkKind::Write { local, .. }
+        | WorkKind::Send { local, .. }
+        | WorkKind::CompareAndSwap { local, .. }
+        | WorkKind::FetchAndAdd { local, .. } => local,
     }
 }
 
@@ -1241,16 +1251,16 @@ pub(crate) unsafe fn post_receive(raw: NonNull<ibv_qp>, work: &mut ibv_recv_wr) 
 
 impl QueuePair for VerbsQueuePair {
     type Region = VerbsRegion;
-    type Ticket = VerbsTicket;
+    type CompletionFuture = VerbsCompletion;
 
-    fn batch(&self, requests: Vec<WorkRequest<VerbsRegion>>) -> Result<Vec<VerbsTicket>, PostError> {
+    fn batch(&self, requests: Vec<WorkRequest<VerbsRegion>>) -> Result<Vec<VerbsCompletion>, PostError> {
         let engine = &mut *self.0.core.engine.borrow_mut();
         self.postable(engine)?;
         let mut lists = std::mem::take(&mut engine.lists);
         lists.work.clear();
         lists.work.resize(requests.len(), zeroed());
         lists.slices.resize(requests.len(), zeroed());
-        let mut tickets = Vec::with_capacity(requests.len());
+        let mut completions = Vec::with_capacity(requests.len());
         let mut prepare = || {
             for ((request, work), slice) in requests.iter().zip(&mut lists.work).zip(&mut lists.slices) {
                 self.prepare(request, work, slice)?;
@@ -1259,14 +1269,16 @@ impl QueuePair for VerbsQueuePair {
             Ok(())
         };
         let posted = prepare().and_then(|()| {
-            self.submit(engine, requests.into_iter(), &mut lists.work, |ticket| tickets.push(ticket))
+            self.submit(engine, requests.into_iter(), &mut lists.work, |completion| {
+                completions.push(completion)
+            })
         });
         engine.lists = lists;
-        posted.map(|()| tickets)
+        posted.map(|()| completions)
     }
 
     #[inline]
-    fn post(&self, request: WorkRequest<VerbsRegion>) -> Result<VerbsTicket, PostError> {
+    fn post(&self, request: WorkRequest<VerbsRegion>) -> Result<VerbsCompletion, PostError> {
         let Handle { core, at, .. } = &*self.0;
         let engine = &mut *core.engine.borrow_mut();
         let pair = self.postable(engine)?;
@@ -1279,24 +1291,24 @@ impl QueuePair for VerbsQueuePair {
             && !pair.gone
             && !pair.sends.slots.back().is_some_and(Slot::is_held)
         {
-            work.wr_id = identifier(Queue::Send, at.generation, at.seat, pair.sends.next());
+            work.wr_id = identifier(Queue::Send, at.generation, at.pair_slot, pair.sends.next());
             // SAFETY: the queue pair is alive; the request and its slice live until the call returns; the
             // region lives in the slot made below.
             if unsafe { post_send(raw.raw, &mut work, 1, WORK) }.is_ok() {
-                let (completer, ticket) = core.tickets.make(core);
+                let (completer, completion) = core.completions.make(core);
                 pair.keep(request, completer, Place::Posted);
-                return Ok(ticket);
+                return Ok(completion);
             }
         }
         // What was not posted is tried again, so that its refusal is told apart in one place.
         let mut own = None;
-        self.submit(engine, std::iter::once(request), std::slice::from_mut(&mut work), |ticket| {
-            own = Some(ticket)
+        self.submit(engine, std::iter::once(request), std::slice::from_mut(&mut work), |completion| {
+            own = Some(completion)
         })?;
         own.ok_or(PostError::State { state })
     }
 
-    fn receive(&self, into: Slice<VerbsRegion>) -> Result<VerbsTicket, PostError> {
+    fn receive(&self, into: Slice<VerbsRegion>) -> Result<VerbsCompletion, PostError> {
         let Handle { core, at, .. } = &*self.0;
         let mut engine = core.engine.borrow_mut();
         let Some(pair) = engine.pair(*at) else {
@@ -1329,7 +1341,7 @@ impl QueuePair for VerbsQueuePair {
                 slices = [header, own];
                 count += 1;
             }
-            let wr_id = identifier(Queue::Receive, at.generation, at.seat, number);
+            let wr_id = identifier(Queue::Receive, at.generation, at.pair_slot, number);
             let mut work = ibv_recv_wr {
                 wr_id,
                 next: std::ptr::null_mut(),
@@ -1341,13 +1353,13 @@ impl QueuePair for VerbsQueuePair {
             let made = unsafe { post_receive(raw.raw, &mut work) };
             made.map_err(|reason| refused("posting a receive", &reason))?;
         }
-        let (completer, ticket) = core.tickets.make(core);
+        let (completer, completion) = core.completions.make(core);
         let bytes = into.length;
         let waiting = Some((completer, into.region));
         let slot = Slot { waiting, opcode: Opcode::Receive, bytes, signaled: true, place };
         pair.receives.slots.push_back(slot);
-        pair.settle(&core.tickets);
-        Ok(ticket)
+        pair.settle(&core.completions);
+        Ok(completion)
     }
 
     fn options(&self) -> QueuePairOptions {
@@ -1420,7 +1432,7 @@ impl VerbsSharedReceiveQueue {
 
     /// Posts a receive for one message of any of the connections. Its completion names in `source` the
     /// queue pair of this end that took it.
-    pub fn receive(&self, into: Slice<VerbsRegion>) -> Result<VerbsTicket, PostError> {
+    pub fn receive(&self, into: Slice<VerbsRegion>) -> Result<VerbsCompletion, PostError> {
         let mut engine = self.core.engine.borrow_mut();
         let Some(shared) = engine.shared.get_mut(self.place).and_then(Option::as_mut) else {
             return Err(PostError::State { state: QueuePairState::Closed });
@@ -1449,7 +1461,7 @@ impl VerbsSharedReceiveQueue {
             }
         }
         shared.next = shared.next.wrapping_add(1);
-        let (completer, ticket) = self.core.tickets.make(&self.core);
+        let (completer, completion) = self.core.completions.make(&self.core);
         let (opcode, bytes) = (Opcode::Receive, into.length);
         shared.slots.insert(
             number,
@@ -1461,7 +1473,7 @@ impl VerbsSharedReceiveQueue {
                 place: Place::Posted,
             },
         );
-        Ok(ticket)
+        Ok(completion)
     }
 
     /// How many receives it holds.
@@ -1480,7 +1492,7 @@ mod tests {
         for (queue, top) in [(Queue::Send, 0), (Queue::Receive, 1), (Queue::Shared, 2)] {
             let made = identifier(queue, 0x3ffe, 0xfffd, u32::MAX);
             assert_eq!((made >> 62, made as u32), (top, u32::MAX));
-            assert_eq!(At::of(made), At { seat: 0xfffd, generation: 0x3ffe });
+            assert_eq!(At::of(made), At { pair_slot: 0xfffd, generation: 0x3ffe });
         }
     }
 

@@ -6,8 +6,8 @@
 use crate::bindings::ibv_mr;
 use crate::device::{Device, access_flags};
 use crate::{Core, VerbsFabric};
-use offpath_fabric::runtime::{Ledger, Registration};
-use offpath_fabric::{Access, Endpoint, Region, RegionError, RemoteRegion};
+use offpath_fabric::runtime::{RegionLedger, Registration};
+use offpath_fabric::{Access, EndpointId, Region, RegionError, RemoteRegion};
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::ptr::NonNull;
@@ -67,7 +67,7 @@ impl Drop for Mapping {
 #[derive(Default)]
 pub(crate) struct Regions {
     /// Bytes in use, by role and memory.
-    used: Ledger<(usize, String)>,
+    used: RegionLedger<(usize, String)>,
     /// What is registered, by role, so that a role's end can reach it.
     live: Vec<(usize, Weak<Inner>)>,
 }
@@ -118,7 +118,7 @@ impl Drop for Inner {
     }
 }
 
-/// Registered memory of the verbs world.
+/// Registered memory of the verbs backend.
 #[derive(Clone)]
 pub struct VerbsRegion(Rc<Inner>);
 
@@ -155,10 +155,10 @@ pub(crate) fn register(
     }
     let mut regions = core.regions.borrow_mut();
     let place = (role, memory.to_string());
-    let free = regions.used.left(&place, &state.name, &core.world.memories, (memory, length))?;
+    let free = regions.used.left(&place, &state.name, &core.backend.memories, (memory, length))?;
     let full = |free| RegionError::OutOfMemory { memory: memory.into(), asked: length, free };
     let size = usize::try_from(length).map_err(|_| full(free))?;
-    let mapping = Mapping::new(size, core.world.huge_pages).map_err(|_| full(free))?;
+    let mapping = Mapping::new(size, core.backend.huge_pages).map_err(|_| full(free))?;
     let start = mapping.start;
     // SAFETY: the mapping lives in the region, which deregisters before it goes.
     let made = unsafe { core.device.register(start.as_ptr(), size.max(1), access_flags(access)) };
@@ -232,7 +232,7 @@ impl Region for VerbsRegion {
     }
 
     fn remote(&self) -> RemoteRegion {
-        RemoteRegion { endpoint: Endpoint(0), base: self.address(0), ..self.0.registration.remote() }
+        RemoteRegion { endpoint: EndpointId(0), base: self.address(0), ..self.0.registration.remote() }
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), RegionError> {

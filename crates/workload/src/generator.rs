@@ -6,7 +6,7 @@
 use rand::Rng;
 
 use crate::workload::{
-    FieldLengthDistribution, Operation, RequestDistribution, ScanLengthDistribution, Workload,
+    ClientOperation, FieldLengthDistribution, RequestDistribution, ScanLengthDistribution, Workload,
 };
 
 /// The Zipfian exponent YCSB uses everywhere (`ZipfianGenerator.ZIPFIAN_CONSTANT`).
@@ -194,14 +194,14 @@ impl Zipfian {
 #[derive(Clone, Debug)]
 pub struct OperationChooser {
     /// Each operation that occurs, with the share of all operations up to and including it.
-    up_to: Vec<(Operation, f64)>,
+    up_to: Vec<(ClientOperation, f64)>,
 }
 
 impl OperationChooser {
     /// A chooser for the mix of `workload`.
     pub fn new(workload: &Workload) -> OperationChooser {
         let mut sum = 0.0;
-        let drawn = Operation::ALL.into_iter().filter(|&operation| workload.mix.share(operation) > 0.0);
+        let drawn = ClientOperation::ALL.into_iter().filter(|&operation| workload.mix.share(operation) > 0.0);
         let up_to = drawn.map(|operation| {
             sum += workload.mix.share(operation);
             (operation, sum)
@@ -210,10 +210,10 @@ impl OperationChooser {
     }
 
     /// Draws one operation.
-    pub fn next(&self, random: &mut impl Rng) -> Operation {
+    pub fn next(&self, random: &mut impl Rng) -> ClientOperation {
         let drawn = unit(random);
         let found = self.up_to.iter().find(|&&(_, up_to)| drawn < up_to).or(self.up_to.last());
-        found.map_or(Operation::Read, |&(operation, _)| operation)
+        found.map_or(ClientOperation::Read, |&(operation, _)| operation)
     }
 }
 

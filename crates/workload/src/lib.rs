@@ -10,17 +10,17 @@
 //! distribution differs from the textbook one, this crate follows what YCSB draws and says so.
 //!
 //! ```
-//! use offpath_workload::{KeyChooser, Operation, OperationChooser, Popularity, Workload};
+//! use offpath_workload::{KeyChooser, ClientOperation, OperationChooser, Popularity, Workload};
 //! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 //!
 //! let text = "recordcount=100000\nreadproportion=0.5\nupdateproportion=0.5\nrequestdistribution=zipfian\n";
 //! let workload = Workload::parse(text, "mine").unwrap();
-//! assert_eq!(workload.mix.share(Operation::Update), 0.5);
+//! assert_eq!(workload.mix.share(ClientOperation::Update), 0.5);
 //!
 //! let mut random = ChaCha8Rng::seed_from_u64(7);
 //! let operation = OperationChooser::new(&workload).next(&mut random);
 //! let key = KeyChooser::new(&workload).next(&mut random);
-//! assert!(matches!(operation, Operation::Read | Operation::Update));
+//! assert!(matches!(operation, ClientOperation::Read | ClientOperation::Update));
 //! assert!(key < 100_000);
 //!
 //! // A cache of one tenth of the records serves 45% of the requests: less than a plain Zipfian over
@@ -40,6 +40,6 @@ pub use generator::{
 };
 pub use popularity::Popularity;
 pub use workload::{
-    FieldLengthDistribution, InsertOrder, KEYS, Key, Operation, OperationMix, RequestDistribution,
-    ScanLengthDistribution, Warning, WarningKind, Workload, WorkloadError,
+    ClientOperation, FieldLengthDistribution, InsertOrder, KEYS, OperationMix, PropertyKey,
+    RequestDistribution, ScanLengthDistribution, Warning, WarningKind, Workload, WorkloadError,
 };

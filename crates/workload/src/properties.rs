@@ -18,7 +18,7 @@ use std::ops::Range;
 
 /// One `key = value` of a property file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct Property {
     /// The key, unescaped.
     pub key: String,
     /// The value, unescaped; empty where there is none.
@@ -47,7 +47,7 @@ fn is_blank(character: char) -> bool {
 }
 
 /// Reads the entries of `text` in the order they stand; [`MalformedEscape`] is the only error.
-pub fn parse(text: &str) -> Result<Vec<Entry>, MalformedEscape> {
+pub fn parse(text: &str) -> Result<Vec<Property>, MalformedEscape> {
     let mut entries = Vec::new();
     let mut characters = text.char_indices().peekable();
     let mut line = 1;
@@ -99,7 +99,7 @@ fn logical_line(
     logical
 }
 
-fn entry(logical: &[Placed], line: usize) -> Result<Option<Entry>, MalformedEscape> {
+fn entry(logical: &[Placed], line: usize) -> Result<Option<Property>, MalformedEscape> {
     if logical.is_empty() {
         return Ok(None);
     }
@@ -129,7 +129,7 @@ fn entry(logical: &[Placed], line: usize) -> Result<Option<Entry>, MalformedEsca
         (Some(&(start, _)), Some(&(end, last))) => start..end + last.len_utf8(),
         _ => logical[0].0..logical[0].0 + logical[0].1.len_utf8(),
     };
-    Ok(Some(Entry { key: unescape(raw_key, line)?, value: unescape(raw_value, line)?, line, span }))
+    Ok(Some(Property { key: unescape(raw_key, line)?, value: unescape(raw_value, line)?, line, span }))
 }
 
 fn unescape(raw: &[Placed], line: usize) -> Result<String, MalformedEscape> {

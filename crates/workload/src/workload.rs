@@ -11,7 +11,7 @@ use crate::properties;
 
 /// One operation of a YCSB client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Operation {
+pub enum ClientOperation {
     /// Reads one record.
     Read,
     /// Overwrites one or all fields of one record.
@@ -24,24 +24,29 @@ pub enum Operation {
     ReadModifyWrite,
 }
 
-impl Operation {
+impl ClientOperation {
     /// All operations, in the order in which YCSB gives them their slices of a draw.
-    pub const ALL: [Operation; 5] =
-        [Operation::Read, Operation::Update, Operation::Insert, Operation::Scan, Operation::ReadModifyWrite];
+    pub const ALL: [ClientOperation; 5] = [
+        ClientOperation::Read,
+        ClientOperation::Update,
+        ClientOperation::Insert,
+        ClientOperation::Scan,
+        ClientOperation::ReadModifyWrite,
+    ];
 
     /// The name as in YCSB's property keys: `read`, `update`, `insert`, `scan`, `readmodifywrite`.
     pub const fn name(self) -> &'static str {
         match self {
-            Operation::Read => "read",
-            Operation::Update => "update",
-            Operation::Insert => "insert",
-            Operation::Scan => "scan",
-            Operation::ReadModifyWrite => "readmodifywrite",
+            ClientOperation::Read => "read",
+            ClientOperation::Update => "update",
+            ClientOperation::Insert => "insert",
+            ClientOperation::Scan => "scan",
+            ClientOperation::ReadModifyWrite => "readmodifywrite",
         }
     }
 }
 
-impl std::fmt::Display for Operation {
+impl std::fmt::Display for ClientOperation {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.pad(self.name())
     }
@@ -55,13 +60,13 @@ pub struct OperationMix {
 
 impl OperationMix {
     /// The proportion as the file states it; the proportions need not add up to one.
-    pub fn proportion(&self, operation: Operation) -> f64 {
+    pub fn proportion(&self, operation: ClientOperation) -> f64 {
         self.proportions[operation as usize]
     }
 
     /// The share of all operations, from 0 to 1: the proportion over the sum of all, as YCSB's
     /// `DiscreteGenerator` divides them.
-    pub fn share(&self, operation: Operation) -> f64 {
+    pub fn share(&self, operation: ClientOperation) -> f64 {
         self.proportion(operation) / self.proportions.iter().sum::<f64>()
     }
 }
@@ -125,7 +130,7 @@ pub enum InsertOrder {
 
 /// A key that a workload file may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct PropertyKey {
     /// The name.
     pub name: &'static str,
     /// What YCSB takes where the key is absent; `None` where the key must be there or stands for
@@ -135,8 +140,8 @@ pub struct Key {
     pub meaning: &'static str,
 }
 
-const fn key(name: &'static str, default: &'static str, meaning: &'static str) -> Key {
-    Key { name, default: Some(default), meaning }
+const fn key(name: &'static str, default: &'static str, meaning: &'static str) -> PropertyKey {
+    PropertyKey { name, default: Some(default), meaning }
 }
 
 /// Every key this crate reads, with YCSB's default (`CoreWorkload`, `Workload`, `Client`).
@@ -162,8 +167,8 @@ const fn key(name: &'static str, default: &'static str, meaning: &'static str) -
 /// The default request distribution is uniform: YCSB's `workload_template` writes `zipfian` beside
 /// the word default, but the program takes `uniform`. YCSB's client refuses a file without
 /// `workload`; here its only accepted class stands in.
-pub const KEYS: &[Key] = &[
-    Key { name: "recordcount", default: None, meaning: "records loaded before the run" },
+pub const KEYS: &[PropertyKey] = &[
+    PropertyKey { name: "recordcount", default: None, meaning: "records loaded before the run" },
     key("operationcount", "0", "operations of the run; 0: no limit"),
     key("readproportion", "0.95", "reads"),
     key("updateproportion", "0.05", "updates"),
@@ -188,7 +193,7 @@ pub const KEYS: &[Key] = &[
     key("insertorder", "hashed", "whether keys are hashed record numbers"),
     key("zeropadding", "1", "digits to which record numbers in keys are padded"),
     key("insertstart", "0", "first record of this client"),
-    Key { name: "insertcount", default: None, meaning: "records of this client" },
+    PropertyKey { name: "insertcount", default: None, meaning: "records of this client" },
     key("table", "usertable", "table name"),
     key("workload", CORE_WORKLOADS[0], "workload class"),
     key("threadcount", "1", "client threads"),
@@ -299,7 +304,7 @@ pub enum WorkloadError {
         /// Why.
         source: std::io::Error,
     },
-    /// The text is no property file.
+    /// The text is not a property file.
     #[error("{file} is not a Java property file")]
     #[diagnostic(help("write \\\\ for a backslash, or \\u and four hexadecimal digits for a character"))]
     Malformed {
@@ -370,10 +375,10 @@ struct Property {
 /// A YCSB core workload: what a client does, how often, and to which records.
 ///
 /// ```
-/// use offpath_workload::{Operation, RequestDistribution, Workload};
+/// use offpath_workload::{ClientOperation, RequestDistribution, Workload};
 /// let workload = Workload::parse("recordcount=1000\nrequestdistribution=latest\n", "mine").unwrap();
 /// assert_eq!(workload.request_distribution, RequestDistribution::Latest);
-/// assert_eq!(workload.mix.share(Operation::Read), 0.95);
+/// assert_eq!(workload.mix.share(ClientOperation::Read), 0.95);
 /// assert_eq!(workload.mean_record_bytes(), 1000.0);
 ///
 /// let error = Workload::parse("recordcount=many\n", "mine").unwrap_err();
@@ -497,7 +502,7 @@ impl Workload {
     /// assert_eq!(workload.description(), "95% read, 5% update, uniform over 9 records of 1000 B");
     /// ```
     pub fn description(&self) -> String {
-        let shares = Operation::ALL.into_iter().filter(|operation| self.mix.share(*operation) > 0.0);
+        let shares = ClientOperation::ALL.into_iter().filter(|operation| self.mix.share(*operation) > 0.0);
         let shares = shares
             .map(|operation| format!("{:.0}% {}", self.mix.share(operation) * 100.0, operation.name()))
             .collect::<Vec<_>>();
@@ -521,7 +526,7 @@ impl Workload {
             }
         };
         let scans = |workload: &Workload| {
-            let is_scanned = workload.mix.share(Operation::Scan) > 0.0;
+            let is_scanned = workload.mix.share(ClientOperation::Scan) > 0.0;
             let (least, most) = (workload.min_scan_length, workload.max_scan_length);
             format!("{:?}", is_scanned.then_some((least, most, workload.scan_length_distribution)))
         };
@@ -531,7 +536,7 @@ impl Workload {
                 format!("{} to {} B {varied:?}", workload.min_field_length_bytes, workload.field_length_bytes)
             }
         };
-        for operation in Operation::ALL {
+        for operation in ClientOperation::ALL {
             let share = |of: &Workload| format!("{:.4}%", of.mix.share(operation) * 100.0);
             compare(operation.name(), share(self), share(other));
         }
@@ -578,7 +583,7 @@ impl Workload {
 
     /// The keys that a scrambled Zipfian request is hashed onto, the first being `insert_start`.
     pub(crate) fn key_space(&self) -> u64 {
-        let inserted = self.operation_count as f64 * self.mix.proportion(Operation::Insert) * 2.0;
+        let inserted = self.operation_count as f64 * self.mix.proportion(ClientOperation::Insert) * 2.0;
         // Java's narrowing to int stops at the largest.
         self.insert_count + 1 + (inserted as u64).min(MOST_32_BIT)
     }
@@ -742,7 +747,7 @@ impl Reader<'_> {
             return Err(self.above("minscanlength", "maxscanlength", workload.max_scan_length));
         }
         let zipfian = workload.request_distribution == RequestDistribution::Zipfian;
-        let inserts = workload.mix.share(Operation::Insert) > 0.0;
+        let inserts = workload.mix.share(ClientOperation::Insert) > 0.0;
         if zipfian && inserts && !self.properties.contains_key("operationcount") {
             return Err(WorkloadError::Missing {
                 file: self.text.name().into(),

@@ -42,10 +42,10 @@ fn operations_come_in_their_proportions() {
     for _ in 0..DRAWS {
         counts[chooser.next(&mut random) as usize] += 1;
     }
-    for operation in Operation::ALL {
+    for operation in ClientOperation::ALL {
         assert_share(counts[operation as usize], workload.mix.share(operation), operation.name());
     }
-    assert_eq!(counts[Operation::Insert as usize], 0);
+    assert_eq!(counts[ClientOperation::Insert as usize], 0);
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn defaults_are_those_of_the_table() {
 
 #[test]
 fn shipped_workloads_have_the_mixes_of_ycsb() {
-    use Operation::*;
+    use ClientOperation::*;
     let expected = [
         ("workloada", vec![(Read, 0.5), (Update, 0.5)], RequestDistribution::Zipfian),
         ("workloadb", vec![(Read, 0.95), (Update, 0.05)], RequestDistribution::Zipfian),
@@ -118,7 +118,7 @@ fn shipped_workloads_have_the_mixes_of_ycsb() {
         assert_eq!((workload.record_count, workload.operation_count), (1000, 1000), "{name}");
         assert_eq!(workload.request_distribution, distribution, "{name}");
         assert_eq!(workload.mean_record_bytes(), 1000.0, "{name}");
-        for operation in Operation::ALL {
+        for operation in ClientOperation::ALL {
             let share = mix.iter().find(|(given, _)| *given == operation).map_or(0.0, |&(_, share)| share);
             assert!((workload.mix.share(operation) - share).abs() < 1e-15, "{name} {operation}");
         }
@@ -130,8 +130,8 @@ fn shipped_workloads_have_the_mixes_of_ycsb() {
 fn proportions_are_normalised() {
     let text = "recordcount=9\nreadproportion=3\nupdateproportion=1";
     let mix = Workload::parse(text, "mine").unwrap().mix;
-    assert_eq!((mix.share(Operation::Read), mix.share(Operation::Update)), (0.75, 0.25));
-    assert_eq!(mix.proportion(Operation::Read), 3.0);
+    assert_eq!((mix.share(ClientOperation::Read), mix.share(ClientOperation::Update)), (0.75, 0.25));
+    assert_eq!(mix.proportion(ClientOperation::Read), 3.0);
 }
 
 #[test]

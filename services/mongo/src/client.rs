@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// How to reach and enter every server.
 #[derive(Clone, Debug)]
-pub struct Access {
+pub struct MongoAccess {
     /// The user, with a password.
     pub user: Option<String>,
     /// The password.
@@ -22,15 +22,20 @@ pub struct Access {
     pub silence: Duration,
 }
 
-impl Default for Access {
-    fn default() -> Access {
-        Access { user: None, password: None, source: "admin".to_string(), silence: Duration::from_secs(30) }
+impl Default for MongoAccess {
+    fn default() -> MongoAccess {
+        MongoAccess {
+            user: None,
+            password: None,
+            source: "admin".to_string(),
+            silence: Duration::from_secs(30),
+        }
     }
 }
 
 /// A connection to one server.
 #[derive(Debug)]
-pub struct Client {
+pub struct MongoClient {
     address: String,
     stream: TcpStream,
     requests: i32,
@@ -41,9 +46,9 @@ pub struct Client {
 /// Wire version of MongoDB 3.6, the first with OP_MSG.
 const OLDEST: i32 = 6;
 
-impl Client {
+impl MongoClient {
     /// Connects to `address`, `HOST:PORT`, greets the server and shows the password.
-    pub fn connect(address: &str, access: &Access) -> Result<Client, MongoError> {
+    pub fn connect(address: &str, access: &MongoAccess) -> Result<MongoClient, MongoError> {
         let io = |cause| MongoError::Io { address: address.to_string(), cause };
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         for socket in address.to_socket_addrs().map_err(io)? {
@@ -52,7 +57,7 @@ impl Client {
                     stream.set_nodelay(true).map_err(io)?;
                     stream.set_read_timeout(Some(access.silence)).map_err(io)?;
                     stream.set_write_timeout(Some(access.silence)).map_err(io)?;
-                    let mut client = Client {
+                    let mut client = MongoClient {
                         address: address.to_string(),
                         stream,
                         requests: 0,
@@ -89,7 +94,7 @@ impl Client {
         }
         if !hello.get_bool("isWritablePrimary").unwrap_or(false) {
             let reason = match hello.get_str("primary") {
-                Ok(primary) => format!("it is no primary; name {primary} instead"),
+                Ok(primary) => format!("it is not a primary; name {primary} instead"),
                 Err(_) => "it takes no writes; name the primary".to_string(),
             };
             return Err(self.unexpected(reason));
@@ -112,7 +117,7 @@ impl Client {
             doc! { "saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": payload(exchange.first()),
             "options": { "skipEmptyExchange": true } },
         )?;
-        let text = |client: &Client, answer: &Document| match answer.get_binary_generic("payload") {
+        let text = |client: &MongoClient, answer: &Document| match answer.get_binary_generic("payload") {
             Ok(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
             Err(_) => Err(client.unexpected("its answer to the password has no payload".to_string())),
         };
@@ -193,7 +198,7 @@ impl Client {
         self.receive()
     }
 
-    /// Whether nothing is under way, so that another may use the connection.
+    /// Whether nothing is in flight, so that another may use the connection.
     pub fn is_idle(&self) -> bool {
         self.open.is_empty()
     }

@@ -1,7 +1,7 @@
 //! Which endpoint holds which keys.
 
 use crate::MongoError;
-use crate::key::{Key, SLOTS};
+use crate::key::{SLOTS, ShardKey};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -12,7 +12,7 @@ const MOST: usize = 20_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// By [`Key::slot`]: even whatever the keys are, and a scan asks every endpoint.
+    /// By [`ShardKey::slot`]: even whatever the keys are, and a scan asks every endpoint.
     Hashed,
     /// By the keys' order: a short scan asks one endpoint, and split points decide how even it is.
     Range,
@@ -30,7 +30,7 @@ impl std::fmt::Display for Method {
 /// A server that holds a part of the documents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Endpoint {
+pub struct MongoEndpoint {
     /// What people call it, such as `host` or `card`.
     pub name: String,
     /// `HOST:PORT`.
@@ -46,7 +46,7 @@ pub struct Endpoint {
 pub struct Chunk {
     /// Its lower end, itself part of it: a slot where keys are hashed, else a key. The first has none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub from: Option<Key>,
+    pub from: Option<ShardKey>,
     /// The name of the endpoint that holds it.
     pub endpoint: String,
 }
@@ -60,7 +60,7 @@ pub struct Map {
     /// How keys are spread.
     pub method: Method,
     /// The endpoints.
-    pub endpoint: Vec<Endpoint>,
+    pub endpoint: Vec<MongoEndpoint>,
     /// The chunks, in ascending order of their lower ends.
     pub chunk: Vec<Chunk>,
     /// For each chunk the index of its endpoint.
@@ -102,7 +102,7 @@ pub fn parts(weights: &[f64], whole: u64) -> Result<Vec<u64>, MongoError> {
 
 impl Map {
     /// A map for an empty collection, with keys hashed: each endpoint holds its share of the slots.
-    pub fn hashed(collection: &str, endpoint: Vec<Endpoint>) -> Result<Map, MongoError> {
+    pub fn hashed(collection: &str, endpoint: Vec<MongoEndpoint>) -> Result<Map, MongoError> {
         let weights: Vec<f64> = endpoint.iter().map(|endpoint| endpoint.weight).collect();
         let parts = parts(&weights, SLOTS.into())?;
         let owners =
@@ -111,11 +111,15 @@ impl Map {
     }
 
     /// A map with keys hashed, from the index of each slot's endpoint.
-    fn of_slots(collection: &str, endpoint: Vec<Endpoint>, owners: Vec<usize>) -> Result<Map, MongoError> {
+    fn of_slots(
+        collection: &str,
+        endpoint: Vec<MongoEndpoint>,
+        owners: Vec<usize>,
+    ) -> Result<Map, MongoError> {
         let mut chunk: Vec<Chunk> = Vec::new();
         for (slot, owner) in owners.iter().enumerate() {
             if slot == 0 || owners[slot - 1] != *owner {
-                let from = (slot > 0).then_some(Key::Integer(slot as i64));
+                let from = (slot > 0).then_some(ShardKey::Integer(slot as i64));
                 chunk.push(Chunk { from, endpoint: endpoint[*owner].name.clone() });
             }
         }
@@ -131,7 +135,11 @@ impl Map {
 
     /// A map of ranges: endpoint `i` holds the keys from `splits[i - 1]` on, up to `splits[i]`. Equal
     /// splits leave an endpoint without keys, and so do missing ones, for the last of no weight alone.
-    pub fn ranges(collection: &str, endpoint: Vec<Endpoint>, splits: &[Key]) -> Result<Map, MongoError> {
+    pub fn ranges(
+        collection: &str,
+        endpoint: Vec<MongoEndpoint>,
+        splits: &[ShardKey],
+    ) -> Result<Map, MongoError> {
         let needed = endpoint.iter().rposition(|endpoint| endpoint.weight > 0.0).unwrap_or(0);
         if !(needed..endpoint.len().max(1)).contains(&splits.len()) {
             let reason = format!("{} endpoints have {needed} split points between them", needed + 1);
@@ -228,7 +236,7 @@ impl Map {
             }
         }
         shares(&self.endpoint.iter().map(|endpoint| endpoint.weight).collect::<Vec<_>>())?;
-        let mut last: Option<&Key> = None;
+        let mut last: Option<&ShardKey> = None;
         self.owners.clear();
         for (index, chunk) in self.chunk.iter().enumerate() {
             let shown = chunk.from.as_ref().map_or_else(|| "nothing".to_string(), ToString::to_string);
@@ -237,7 +245,7 @@ impl Map {
             }
             if let Some(from) = &chunk.from {
                 from.check()?;
-                let slot = matches!(from, Key::Integer(slot) if (1..i64::from(SLOTS)).contains(slot));
+                let slot = matches!(from, ShardKey::Integer(slot) if (1..i64::from(SLOTS)).contains(slot));
                 if self.method == Method::Hashed && !slot {
                     return Err(refuse(
                         "from",
@@ -275,11 +283,11 @@ impl Map {
     }
 
     /// The index of the chunk of `key`.
-    pub fn chunk_of(&self, key: &Key) -> usize {
+    pub fn chunk_of(&self, key: &ShardKey) -> usize {
         let slot;
         let at = match self.method {
             Method::Hashed => {
-                slot = Key::Integer(key.slot().into());
+                slot = ShardKey::Integer(key.slot().into());
                 &slot
             }
             Method::Range => key,
@@ -288,7 +296,7 @@ impl Map {
     }
 
     /// The index of the endpoint of `key`.
-    pub fn owner(&self, key: &Key) -> usize {
+    pub fn owner(&self, key: &ShardKey) -> usize {
         self.owners[self.chunk_of(key)]
     }
 
@@ -311,7 +319,7 @@ impl Map {
         let mut owners = Vec::with_capacity(SLOTS.into());
         for (index, owner) in self.owners.iter().enumerate() {
             let end = match self.chunk.get(index + 1).and_then(|next| next.from.as_ref()) {
-                Some(Key::Integer(slot)) => *slot as usize,
+                Some(ShardKey::Integer(slot)) => *slot as usize,
                 _ => usize::from(SLOTS),
             };
             owners.resize(end, *owner);
@@ -319,7 +327,7 @@ impl Map {
         owners
     }
 
-    fn with_weights(&self, weights: &[f64]) -> Result<Vec<Endpoint>, MongoError> {
+    fn with_weights(&self, weights: &[f64]) -> Result<Vec<MongoEndpoint>, MongoError> {
         if weights.len() != self.endpoint.len() {
             return Err(refuse(
                 "weights",
@@ -328,7 +336,7 @@ impl Map {
             ));
         }
         let pairs = self.endpoint.iter().zip(weights);
-        Ok(pairs.map(|(endpoint, weight)| Endpoint { weight: *weight, ..endpoint.clone() }).collect())
+        Ok(pairs.map(|(endpoint, weight)| MongoEndpoint { weight: *weight, ..endpoint.clone() }).collect())
     }
 
     /// The map for other weights with the fewest slots moved: who has too many gives its highest.
@@ -354,7 +362,7 @@ impl Map {
     }
 
     /// The map of ranges for other weights, between other split points.
-    pub fn resplit(&self, weights: &[f64], splits: &[Key]) -> Result<Map, MongoError> {
+    pub fn resplit(&self, weights: &[f64], splits: &[ShardKey]) -> Result<Map, MongoError> {
         Map::ranges(&self.collection, self.with_weights(weights)?, splits)
     }
 }
@@ -364,8 +372,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn endpoints(weights: &[f64]) -> Vec<Endpoint> {
-        let one = |(index, weight): (usize, &f64)| Endpoint {
+    fn endpoints(weights: &[f64]) -> Vec<MongoEndpoint> {
+        let one = |(index, weight): (usize, &f64)| MongoEndpoint {
             name: format!("n{index}"),
             address: format!("127.0.0.1:{}", 100 + index),
             weight: *weight,
@@ -389,7 +397,7 @@ mod tests {
         for (key, owner) in [("", 0), ("fzz", 0), ("g", 1), ("oz", 1), ("p", 2), ("z", 2)] {
             assert_eq!(map.owner(&key.into()), owner, "{key}");
         }
-        assert_eq!(map.owner(&Key::Integer(5)), 0, "numbers stand before strings");
+        assert_eq!(map.owner(&ShardKey::Integer(5)), 0, "numbers stand before strings");
         let empty = Map::ranges("a.b", endpoints(&[1.0, 0.0, 1.0]), &["g".into(), "g".into()]).unwrap();
         assert_eq!((empty.owner(&"f".into()), empty.owner(&"g".into())), (0, 2));
         assert_eq!(empty.chunk.len(), 2);
@@ -402,7 +410,7 @@ mod tests {
 
     #[test]
     fn maps_survive_their_file_and_refuse_nonsense() {
-        let keys = [Key::Integer(7), Key::Object { object_id: "0123456789abcdef01234567".into() }];
+        let keys = [ShardKey::Integer(7), ShardKey::Object { object_id: "0123456789abcdef01234567".into() }];
         let ranges = Map::ranges("a.b", endpoints(&[1.0, 2.5, 1.0]), &keys).unwrap();
         let map = Map::hashed("ycsb.users", endpoints(&[2.0, 1.0])).unwrap();
         for map in [&map, &ranges] {

@@ -1,7 +1,7 @@
 //! What an endpoint carries: by a short load of its own.
 
 use crate::MongoError;
-use crate::client::{Access, Client};
+use crate::client::{MongoAccess, MongoClient};
 use bson::doc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,12 +15,12 @@ const DOCUMENTS: i32 = 100;
 /// again, for `time` over 4 connections. The answer is in reads per second.
 pub fn reads_per_second(
     address: &str,
-    access: &Access,
+    access: &MongoAccess,
     database: &str,
     time: Duration,
 ) -> Result<f64, MongoError> {
     let collection = "offpath_measure";
-    let mut client = Client::connect(address, access)?;
+    let mut client = MongoClient::connect(address, access)?;
     client.ask(database, doc! { "drop": collection }).or_else(|error| match error {
         // It was not there.
         MongoError::Refused { .. } => Ok(doc! {}),
@@ -34,7 +34,7 @@ pub fn reads_per_second(
         let workers: Vec<_> = (0..CONNECTIONS)
             .map(|worker| {
                 scope.spawn(move || {
-                    let mut client = Client::connect(address, access)?;
+                    let mut client = MongoClient::connect(address, access)?;
                     let mut count = 0;
                     while began.elapsed() < time {
                         let id = (worker as i32 * 31 + count as i32) % DOCUMENTS;

@@ -6,8 +6,8 @@
 //! lock alone. Routers on other machines have to be stopped while documents move.
 
 use crate::MongoError;
-use crate::client::{Access, Client, batch, integer};
-use crate::key::Key;
+use crate::client::{MongoAccess, MongoClient, batch, integer};
+use crate::key::ShardKey;
 use crate::map::{Map, Method, parts};
 use bson::{Bson, Document, doc};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -40,20 +40,20 @@ struct State {
 
 /// A client of all endpoints of a map; threads share one.
 #[derive(Debug)]
-pub struct Router {
-    access: Access,
+pub struct DocumentRouter {
+    access: MongoAccess,
     home: Option<Home>,
     state: RwLock<State>,
     /// Keys that were written while they moved.
-    touched: Mutex<BTreeSet<Key>>,
-    pools: Vec<Mutex<Vec<Client>>>,
+    touched: Mutex<BTreeSet<ShardKey>>,
+    pools: Vec<Mutex<Vec<MongoClient>>>,
     requests: Vec<AtomicU64>,
     moves: Mutex<()>,
 }
 
 /// What a move did.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Moved {
+pub struct MovedDocuments {
     /// Documents that were copied.
     pub documents: u64,
     /// Of their keys, those that were copied again, since they were written meanwhile.
@@ -66,7 +66,7 @@ pub struct Moved {
 
 /// What an endpoint holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct EndpointHoldings {
     /// Documents that belong to it.
     pub documents: u64,
     /// Documents that do not, which an interrupted move has left; nobody reads them.
@@ -81,19 +81,19 @@ fn is_lost(error: &MongoError) -> bool {
     !matches!(error, MongoError::Refused { .. } | MongoError::Value { .. })
 }
 
-fn ids<'a>(keys: impl IntoIterator<Item = &'a Key>) -> Document {
-    doc! { "_id": { "$in": keys.into_iter().map(Key::bson).collect::<Vec<Bson>>() } }
+fn ids<'a>(keys: impl IntoIterator<Item = &'a ShardKey>) -> Document {
+    doc! { "_id": { "$in": keys.into_iter().map(ShardKey::bson).collect::<Vec<Bson>>() } }
 }
 
 fn projection(fields: &[&str]) -> Document {
     fields.iter().map(|field| (field.to_string(), Bson::Int32(1))).collect()
 }
 
-impl Router {
-    /// A router for `map`, whose moves are kept nowhere: the program has to keep [`Router::map`].
-    pub fn new(map: Map, access: Access) -> Router {
+impl DocumentRouter {
+    /// A router for `map`, whose moves are kept nowhere: the program has to keep [`DocumentRouter::map`].
+    pub fn new(map: Map, access: MongoAccess) -> DocumentRouter {
         let count = map.endpoint.len();
-        Router {
+        DocumentRouter {
             access,
             home: None,
             state: RwLock::new(State { map, next: None }),
@@ -106,7 +106,7 @@ impl Router {
 
     /// A router for the map in the file at `path`, which a move writes again. While it lives, no other
     /// process of this machine can move documents of this map.
-    pub fn open(path: &Path, access: Access) -> Result<Router, MongoError> {
+    pub fn open(path: &Path, access: MongoAccess) -> Result<DocumentRouter, MongoError> {
         let mut beside = path.as_os_str().to_owned();
         beside.push(".lock");
         let wrong = |reason: String| MongoError::Value {
@@ -120,7 +120,7 @@ impl Router {
         lock.try_lock_shared()
             .map_err(|_| wrong("its documents are being moved; try again when that is done".to_string()))?;
         // It may have changed before the lock was there.
-        let mut router = Router::new(Map::load(path)?, access);
+        let mut router = DocumentRouter::new(Map::load(path)?, access);
         router.home = Some(Home { path: path.into(), lock });
         Ok(router)
     }
@@ -139,15 +139,15 @@ impl Router {
         self.requests.iter().map(|count| count.load(Ordering::Relaxed)).collect()
     }
 
-    fn take(&self, map: &Map, endpoint: usize) -> Result<Client, MongoError> {
+    fn take(&self, map: &Map, endpoint: usize) -> Result<MongoClient, MongoError> {
         let pooled = lock(&self.pools[endpoint]).pop();
         match pooled {
             Some(client) => Ok(client),
-            None => Client::connect(&map.endpoint[endpoint].address, &self.access),
+            None => MongoClient::connect(&map.endpoint[endpoint].address, &self.access),
         }
     }
 
-    fn give_back(&self, endpoint: usize, client: Client, error: Option<&MongoError>) {
+    fn give_back(&self, endpoint: usize, client: MongoClient, error: Option<&MongoError>) {
         if error.is_some_and(is_lost) {
             // What broke one connection has most likely broken the idle ones too.
             lock(&self.pools[endpoint]).clear();
@@ -161,7 +161,7 @@ impl Router {
         &self,
         map: &Map,
         endpoint: usize,
-        work: impl FnOnce(&mut Client) -> Result<T, MongoError>,
+        work: impl FnOnce(&mut MongoClient) -> Result<T, MongoError>,
     ) -> Result<T, MongoError> {
         let mut client = self.take(map, endpoint)?;
         self.requests[endpoint].fetch_add(1, Ordering::Relaxed);
@@ -171,7 +171,7 @@ impl Router {
     }
 
     /// A command about `key` to its endpoint, noted where the key is on its way.
-    fn write(&self, key: &Key, command: impl FnOnce(&Map) -> Document) -> Result<Document, MongoError> {
+    fn write(&self, key: &ShardKey, command: impl FnOnce(&Map) -> Document) -> Result<Document, MongoError> {
         let state = self.state();
         let owner = state.map.owner(key);
         let command = command(&state.map);
@@ -184,7 +184,7 @@ impl Router {
     }
 
     /// The document of `key`; with `fields`, only these and its `_id`.
-    pub fn find(&self, key: &Key, fields: &[&str]) -> Result<Option<Document>, MongoError> {
+    pub fn find(&self, key: &ShardKey, fields: &[&str]) -> Result<Option<Document>, MongoError> {
         let state = self.state();
         let map = &state.map;
         let command = doc! { "find": map.table(), "filter": { "_id": key.bson() }, "limit": 1,
@@ -197,7 +197,7 @@ impl Router {
 
     /// Adds a document. A key that is there already is [`MongoError::Refused`] with the code 11000.
     pub fn insert(&self, document: Document) -> Result<(), MongoError> {
-        let key = Key::of(document.get("_id"))?;
+        let key = ShardKey::of(document.get("_id"))?;
         self.write(&key, |map| doc! { "insert": map.table(), "documents": [document] }).map(|_| ())
     }
 
@@ -208,7 +208,7 @@ impl Router {
         let mut by_owner: BTreeMap<usize, Vec<Document>> = BTreeMap::new();
         let mut keys = Vec::new();
         for document in documents {
-            let key = Key::of(document.get("_id"))?;
+            let key = ShardKey::of(document.get("_id"))?;
             by_owner.entry(map.owner(&key)).or_default().push(document);
             keys.push(key);
         }
@@ -229,7 +229,7 @@ impl Router {
     }
 
     /// Applies `change`, such as `{"$set": {...}}`, to the document of `key`; whether there was one.
-    pub fn update(&self, key: &Key, change: Document) -> Result<bool, MongoError> {
+    pub fn update(&self, key: &ShardKey, change: Document) -> Result<bool, MongoError> {
         let answer = self.write(key, |map| {
             doc! { "update": map.table(), "updates": [{ "q": { "_id": key.bson() }, "u": change }] }
         })?;
@@ -237,7 +237,7 @@ impl Router {
     }
 
     /// Deletes the document of `key`; whether there was one.
-    pub fn delete(&self, key: &Key) -> Result<bool, MongoError> {
+    pub fn delete(&self, key: &ShardKey) -> Result<bool, MongoError> {
         let answer = self.write(key, |map| {
             doc! { "delete": map.table(), "deletes": [{ "q": { "_id": key.bson() }, "limit": 1 }] }
         })?;
@@ -245,7 +245,7 @@ impl Router {
     }
 
     /// The first `count` documents from `from` on, itself included, in the order of keys of its type.
-    pub fn scan(&self, from: &Key, count: usize, fields: &[&str]) -> Result<Vec<Document>, MongoError> {
+    pub fn scan(&self, from: &ShardKey, count: usize, fields: &[&str]) -> Result<Vec<Document>, MongoError> {
         let state = self.state();
         match state.map.method {
             Method::Hashed => self.scan_all(&state.map, from, count, fields),
@@ -257,7 +257,7 @@ impl Router {
     fn scan_all(
         &self,
         map: &Map,
-        from: &Key,
+        from: &ShardKey,
         count: usize,
         fields: &[&str],
     ) -> Result<Vec<Document>, MongoError> {
@@ -314,7 +314,7 @@ impl Router {
     fn scan_chunks(
         &self,
         map: &Map,
-        from: &Key,
+        from: &ShardKey,
         count: usize,
         fields: &[&str],
     ) -> Result<Vec<Document>, MongoError> {
@@ -361,7 +361,7 @@ impl Router {
         &self,
         map: &Map,
         endpoint: usize,
-        mut take: impl FnMut(Vec<Key>) -> Result<(), MongoError>,
+        mut take: impl FnMut(Vec<ShardKey>) -> Result<(), MongoError>,
     ) -> Result<(), MongoError> {
         let find = doc! { "find": map.table(), "filter": {}, "projection": { "_id": 1 }, "batchSize": 1000 };
         self.with(map, endpoint, |client| {
@@ -369,7 +369,7 @@ impl Router {
                 take(
                     documents
                         .iter()
-                        .map(|document| Key::of(document.get("_id")))
+                        .map(|document| ShardKey::of(document.get("_id")))
                         .collect::<Result<_, _>>()?,
                 )
             })
@@ -377,11 +377,11 @@ impl Router {
     }
 
     /// What each endpoint holds; it reads every key.
-    pub fn held(&self) -> Result<Vec<Held>, MongoError> {
+    pub fn held(&self) -> Result<Vec<EndpointHoldings>, MongoError> {
         let map = self.map();
         let mut all = Vec::new();
         for endpoint in 0..map.endpoint.len() {
-            let mut held = Held::default();
+            let mut held = EndpointHoldings::default();
             self.each_keys(&map, endpoint, |keys| {
                 for key in keys {
                     *(if map.owner(&key) == endpoint { &mut held.documents } else { &mut held.strays }) += 1;
@@ -398,7 +398,7 @@ impl Router {
         let (mut strays, mut counts) = (0, vec![0; map.chunk.len()]);
         for endpoint in 0..map.endpoint.len() {
             self.each_keys(map, endpoint, |keys| {
-                let (own, others): (Vec<Key>, Vec<Key>) =
+                let (own, others): (Vec<ShardKey>, Vec<ShardKey>) =
                     keys.into_iter().partition(|key| map.owner(key) == endpoint);
                 own.iter().for_each(|key| counts[map.chunk_of(key)] += 1);
                 strays += others.len() as u64;
@@ -408,7 +408,7 @@ impl Router {
         Ok((strays, counts))
     }
 
-    fn remove(&self, map: &Map, endpoint: usize, keys: &[Key]) -> Result<(), MongoError> {
+    fn remove(&self, map: &Map, endpoint: usize, keys: &[ShardKey]) -> Result<(), MongoError> {
         for some in keys.chunks(BATCH) {
             let command = doc! { "delete": map.table(), "deletes": [{ "q": ids(some), "limit": 0 }] };
             self.with(map, endpoint, |client| client.ask(map.database(), command))?;
@@ -421,7 +421,11 @@ impl Router {
     ///
     /// After an error before the switch the map is as it was. Copies that were made by then are nobody's:
     /// they are not read, and the next move deletes them.
-    pub fn rebalance(&self, weights: &[f64], report: &mut dyn FnMut(u64)) -> Result<Moved, MongoError> {
+    pub fn rebalance(
+        &self,
+        weights: &[f64],
+        report: &mut dyn FnMut(u64),
+    ) -> Result<MovedDocuments, MongoError> {
         let _one_at_a_time = lock(&self.moves);
         if let Some(home) = &self.home {
             self.write_state(|state| home.claim(&mut state.map))?;
@@ -438,8 +442,8 @@ impl Router {
         map: &Map,
         weights: &[f64],
         report: &mut dyn FnMut(u64),
-    ) -> Result<Moved, MongoError> {
-        let mut moved = Moved::default();
+    ) -> Result<MovedDocuments, MongoError> {
+        let mut moved = MovedDocuments::default();
         // A copy that an earlier run left would come back to life where its original was deleted since.
         let (strays, counts) = self.sweep(map)?;
         moved.strays = strays;
@@ -462,7 +466,7 @@ impl Router {
     }
 
     /// The keys at which ranges of the wanted shares of all documents begin.
-    fn splits(&self, map: &Map, counts: &[u64], weights: &[f64]) -> Result<Vec<Key>, MongoError> {
+    fn splits(&self, map: &Map, counts: &[u64], weights: &[f64]) -> Result<Vec<ShardKey>, MongoError> {
         let total: u64 = counts.iter().sum();
         let parts = parts(weights, total)?;
         let wrong = |reason: &str| MongoError::Value {
@@ -498,7 +502,7 @@ impl Router {
             })?;
             let found =
                 found.ok_or_else(|| wrong("its keys are of several types or went away; try again"))?;
-            splits.push(Key::of(found.get("_id"))?);
+            splits.push(ShardKey::of(found.get("_id"))?);
         }
         // Writers may have moved ranks between the questions.
         splits.sort();
@@ -510,11 +514,11 @@ impl Router {
         &self,
         map: &Map,
         next: &Map,
-        moved: &mut Moved,
+        moved: &mut MovedDocuments,
         report: &mut dyn FnMut(u64),
     ) -> Result<(), MongoError> {
         for giver in 0..map.endpoint.len() {
-            let mut leaving: BTreeMap<usize, Vec<Key>> = BTreeMap::new();
+            let mut leaving: BTreeMap<usize, Vec<ShardKey>> = BTreeMap::new();
             self.each_keys(map, giver, |keys| {
                 for key in keys {
                     let taker = next.owner(&key);
@@ -548,7 +552,7 @@ impl Router {
     fn carry_touched(&self, map: &Map, next: &Map) -> Result<u64, MongoError> {
         let keys = std::mem::take(&mut *lock(&self.touched));
         let count = keys.len() as u64;
-        let mut by_ends: BTreeMap<(usize, usize), Vec<Key>> = BTreeMap::new();
+        let mut by_ends: BTreeMap<(usize, usize), Vec<ShardKey>> = BTreeMap::new();
         for key in keys {
             by_ends.entry((map.owner(&key), next.owner(&key))).or_default().push(key);
         }
@@ -559,17 +563,17 @@ impl Router {
     }
 
     /// Makes the documents of `keys` at the taker what they are at the giver; how many there are.
-    fn carry(&self, map: &Map, giver: usize, taker: usize, keys: &[Key]) -> Result<u64, MongoError> {
+    fn carry(&self, map: &Map, giver: usize, taker: usize, keys: &[ShardKey]) -> Result<u64, MongoError> {
         let mut count = 0;
         for some in keys.chunks(BATCH) {
             let find = doc! { "find": map.table(), "filter": ids(some), "batchSize": BATCH as i32 };
-            let mut gone: BTreeSet<&Key> = some.iter().collect();
+            let mut gone: BTreeSet<&ShardKey> = some.iter().collect();
             self.with(map, giver, |client| {
                 client.each_batch(map.database(), find, |documents| {
                     let mut updates = Vec::new();
                     for document in documents {
                         let id = document.get("_id").cloned();
-                        gone.remove(&Key::of(id.as_ref())?);
+                        gone.remove(&ShardKey::of(id.as_ref())?);
                         updates.push(doc! { "q": { "_id": id }, "u": document, "upsert": true });
                     }
                     let (length, address) = (updates.len(), &map.endpoint[taker].address);
@@ -585,14 +589,14 @@ impl Router {
                     Ok(())
                 })
             })?;
-            let gone: Vec<Key> = gone.into_iter().cloned().collect();
+            let gone: Vec<ShardKey> = gone.into_iter().cloned().collect();
             self.remove(map, taker, &gone)?;
         }
         Ok(count)
     }
 
     /// Keeps everybody out, copies what was touched last, and puts the map in force.
-    fn switch(&self, map: &Map, next: Map, moved: &mut Moved) -> Result<(), MongoError> {
+    fn switch(&self, map: &Map, next: Map, moved: &mut MovedDocuments) -> Result<(), MongoError> {
         self.write_state(|state| {
             let began = Instant::now();
             moved.again += self.carry_touched(map, &next)?;
@@ -653,10 +657,10 @@ impl Home {
 /// One endpoint's part of a merged scan.
 struct Source {
     endpoint: usize,
-    client: Client,
+    client: MongoClient,
     page: usize,
-    ready: VecDeque<(Key, Document)>,
-    last: Key,
+    ready: VecDeque<(ShardKey, Document)>,
+    last: ShardKey,
     ended: bool,
 }
 
@@ -667,7 +671,7 @@ impl Source {
         end_cursor(&mut self.client, map, id)?;
         self.ended = id == 0 && documents.len() < self.page;
         for document in documents {
-            let key = Key::of(document.get("_id"))?;
+            let key = ShardKey::of(document.get("_id"))?;
             self.last = key.clone();
             // Copies that a move has not yet made good, or not yet deleted, are nobody's.
             if map.owner(&key) == self.endpoint {
@@ -684,14 +688,14 @@ fn page_of(map: &Map, bounds: &Document, page: usize, fields: &[&str]) -> Docume
     "batchSize": page, "projection": projection(fields) }
 }
 
-fn documents(client: &Client, answer: Document) -> Result<(i64, Vec<Document>), MongoError> {
+fn documents(client: &MongoClient, answer: Document) -> Result<(i64, Vec<Document>), MongoError> {
     batch(answer).ok_or_else(|| MongoError::Unexpected {
         address: client.address().to_string(),
         reason: "its answer to `find` has no cursor".to_string(),
     })
 }
 
-fn end_cursor(client: &mut Client, map: &Map, id: i64) -> Result<(), MongoError> {
+fn end_cursor(client: &mut MongoClient, map: &Map, id: i64) -> Result<(), MongoError> {
     if id != 0 {
         client.ask(map.database(), doc! { "killCursors": map.table(), "cursors": [id] })?;
     }

@@ -8,13 +8,13 @@
 //! there are, but for records that are just being inserted: a draw that meets one is made again.
 
 use crate::MongoError;
-use crate::key::Key;
+use crate::key::ShardKey;
 use crate::map::parts;
-use crate::router::Router;
+use crate::router::DocumentRouter;
 use bson::{Bson, Document, doc};
 use hdrhistogram::Histogram;
 use offpath_workload::{
-    FieldLengthChooser, KeyChooser, Operation, OperationChooser, ScanLengthChooser, Workload,
+    ClientOperation, FieldLengthChooser, KeyChooser, OperationChooser, ScanLengthChooser, Workload,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -35,7 +35,7 @@ const VERSION: usize = 16;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timing {
     /// Which operation.
-    pub operation: Operation,
+    pub operation: ClientOperation,
     /// How often.
     pub count: u64,
     /// The mean time.
@@ -50,7 +50,7 @@ pub struct Timing {
 
 /// What a run did.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
+pub struct YcsbReport {
     /// Operations that were done.
     pub operations: u64,
     /// Seconds from the first to the last.
@@ -113,7 +113,7 @@ fn record(workload: &Workload, number: u64, random: &mut impl Rng) -> Document {
 }
 
 /// Split points that give endpoints their shares of the records of `workload`.
-pub fn splits(workload: &Workload, weights: &[f64]) -> Result<Vec<Key>, MongoError> {
+pub fn splits(workload: &Workload, weights: &[f64]) -> Result<Vec<ShardKey>, MongoError> {
     let step = workload.record_count.div_ceil(SAMPLE);
     let mut names: Vec<String> =
         (0..workload.record_count).step_by(step as usize).map(|number| workload.key_name(number)).collect();
@@ -124,14 +124,14 @@ pub fn splits(workload: &Workload, weights: &[f64]) -> Result<Vec<Key>, MongoErr
     // Behind the last record: the endpoints from there on have no weight.
     let split = parts[..last].iter().map_while(|part| {
         rank += part;
-        names.get(rank as usize).map(|name| Key::Text(name.clone()))
+        names.get(rank as usize).map(|name| ShardKey::Text(name.clone()))
     });
     Ok(split.collect())
 }
 
 /// Inserts the records of `workload`; how many, and in how many seconds.
 pub fn load(
-    router: &Router,
+    router: &DocumentRouter,
     workload: &Workload,
     threads: usize,
     seed: u64,
@@ -183,7 +183,7 @@ struct Draws {
 
 struct Task {
     index: u64,
-    operation: Operation,
+    operation: ClientOperation,
     record: u64,
     scan_length: u64,
     seed: u64,
@@ -192,7 +192,7 @@ struct Task {
 impl Draws {
     fn next(&mut self) -> Task {
         let operation = self.operations.next(&mut self.random);
-        let record = if operation == Operation::Insert {
+        let record = if operation == ClientOperation::Insert {
             let record = self.keys.insert();
             self.inserting.insert(record);
             record
@@ -204,7 +204,8 @@ impl Draws {
                 }
             }
         };
-        let scan_length = if operation == Operation::Scan { self.scans.next(&mut self.random) } else { 0 };
+        let scan_length =
+            if operation == ClientOperation::Scan { self.scans.next(&mut self.random) } else { 0 };
         self.drawn += 1;
         Task { index: self.drawn - 1, operation, record, scan_length, seed: self.random.next_u64() }
     }
@@ -212,7 +213,7 @@ impl Draws {
 
 #[derive(Default)]
 struct Tally {
-    timing: BTreeMap<Operation, Histogram<u64>>,
+    timing: BTreeMap<ClientOperation, Histogram<u64>>,
     scanned: u64,
     missing: u64,
     wrong: u64,
@@ -229,12 +230,12 @@ impl Tally {
 
 /// Runs `operations` operations of `workload` on `threads` threads; the records have been loaded.
 pub fn run(
-    router: &Router,
+    router: &DocumentRouter,
     workload: &Workload,
     operations: u64,
     threads: usize,
     seed: u64,
-) -> Result<Report, MongoError> {
+) -> Result<YcsbReport, MongoError> {
     let draws = Mutex::new(Draws {
         random: ChaCha8Rng::seed_from_u64(seed),
         operations: OperationChooser::new(workload),
@@ -265,7 +266,7 @@ pub fn run(
             let from = Instant::now();
             let done = carry_out(router, workload, &task, &mut tally);
             let took = from.elapsed().as_micros() as u64;
-            if task.operation == Operation::Insert {
+            if task.operation == ClientOperation::Insert {
                 draws().inserting.remove(&task.record);
             }
             done?;
@@ -292,7 +293,7 @@ pub fn run(
         p99_us: histogram.value_at_quantile(0.99),
         most_us: histogram.max(),
     });
-    Ok(Report {
+    Ok(YcsbReport {
         operations,
         seconds,
         timing: timing.collect(),
@@ -308,10 +309,15 @@ fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 600_000_000, 3).expect("bounds that a histogram can have")
 }
 
-fn carry_out(router: &Router, workload: &Workload, task: &Task, tally: &mut Tally) -> Result<(), MongoError> {
+fn carry_out(
+    router: &DocumentRouter,
+    workload: &Workload,
+    task: &Task,
+    tally: &mut Tally,
+) -> Result<(), MongoError> {
     let mut random = ChaCha8Rng::seed_from_u64(task.seed);
     let name = workload.key_name(task.record);
-    let key = Key::Text(name.clone());
+    let key = ShardKey::Text(name.clone());
     let one = format!("field{}", random.next_u64() % workload.field_count.max(1));
     let wanted: Vec<&str> = if workload.read_all_fields { Vec::new() } else { vec![&one] };
     let update = |tally: &mut Tally, random: &mut ChaCha8Rng| {
@@ -327,14 +333,14 @@ fn carry_out(router: &Router, workload: &Workload, task: &Task, tally: &mut Tall
         Ok(())
     };
     match task.operation {
-        Operation::Read => {
+        ClientOperation::Read => {
             let found = router.find(&key, &wanted)?;
             tally.read(found);
             Ok(())
         }
-        Operation::Update => update(tally, &mut random),
-        Operation::Insert => router.insert(record(workload, task.record, &mut random)),
-        Operation::Scan => {
+        ClientOperation::Update => update(tally, &mut random),
+        ClientOperation::Insert => router.insert(record(workload, task.record, &mut random)),
+        ClientOperation::Scan => {
             let found = router.scan(&key, task.scan_length as usize, &wanted)?;
             // The record that a scan begins at is there, so it gives at least that.
             let first = found.first().and_then(|first| first.get_str("_id").ok());
@@ -345,7 +351,7 @@ fn carry_out(router: &Router, workload: &Workload, task: &Task, tally: &mut Tall
             tally.wrong += found.iter().map(wrong_values).sum::<u64>();
             Ok(())
         }
-        Operation::ReadModifyWrite => {
+        ClientOperation::ReadModifyWrite => {
             let found = router.find(&key, &wanted)?;
             tally.read(found);
             update(tally, &mut random)
@@ -387,7 +393,8 @@ mod tests {
             let workload = workload(&format!("insertorder={order}\nzeropadding=19"));
             let splits = splits(&workload, &[3.0, 0.0, 1.0]).unwrap();
             assert_eq!(splits[0], splits[1], "no weight, no keys");
-            let below = (0..1000).filter(|number| Key::Text(workload.key_name(*number)) < splits[0]).count();
+            let below =
+                (0..1000).filter(|number| ShardKey::Text(workload.key_name(*number)) < splits[0]).count();
             assert_eq!(below, 750, "{order}");
         }
         assert!(splits(&workload(""), &[1.0, 0.0]).unwrap().is_empty());
@@ -413,7 +420,7 @@ mod tests {
                 (b.operation, b.record, b.scan_length, b.seed)
             );
             match a.operation {
-                Operation::Insert => assert!(inserted.insert(a.record)),
+                ClientOperation::Insert => assert!(inserted.insert(a.record)),
                 _ => assert!(!inserted.contains(&a.record), "it is still being inserted"),
             }
         }

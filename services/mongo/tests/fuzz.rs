@@ -5,7 +5,7 @@
 //! minutes; the default is one second. `OFFPATH_FUZZ_SEED` starts elsewhere.
 
 use bson::{Bson, Document, doc};
-use offpath_mongo::map::{Endpoint, Map};
+use offpath_mongo::map::{Map, MongoEndpoint};
 use offpath_mongo::scram::Exchange;
 use offpath_mongo::wire;
 use rand_chacha::ChaCha8Rng;
@@ -23,7 +23,7 @@ fn below(random: &mut ChaCha8Rng, bound: usize) -> usize {
     (random.next_u64() % bound.max(1) as u64) as usize
 }
 
-/// One to four changes of a message: bytes flipped, cut, doubled, spliced, numbers replaced.
+/// One to four changes of a message: bytes flipped, cut, duplicated, spliced, numbers replaced.
 fn mutate(seeds: &[Vec<u8>], random: &mut ChaCha8Rng) -> Vec<u8> {
     let mut message = seeds[below(random, seeds.len())].clone();
     for _ in 0..1 + below(random, 4) {
@@ -72,7 +72,7 @@ fn peak_memory() -> String {
 /// `at_a_time` messages are read between two looks at the clock.
 fn fuzz(name: &str, seeds: &[Vec<u8>], at_a_time: u64, mut check: impl FnMut(&[u8])) {
     let number = |variable: &str| match std::env::var(variable) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable} = {text} is no number")),
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable} = {text} is not a number")),
         Err(_) => 1u64,
     };
     let (seconds, start) = (number("OFFPATH_FUZZ_SECONDS"), number("OFFPATH_FUZZ_SEED"));
@@ -168,7 +168,7 @@ fn exchanges() {
 
 #[test]
 fn maps() {
-    let endpoint = |name: &str, port: u16, weight: f64| Endpoint {
+    let endpoint = |name: &str, port: u16, weight: f64| MongoEndpoint {
         name: name.to_string(),
         address: format!("127.0.0.1:{port}"),
         weight,

@@ -8,13 +8,13 @@ mod mongo_server;
 use bson::{Bson, Document, doc};
 use mongo_server::{Server, program, two};
 use offpath_mongo::MongoError;
-use offpath_mongo::client::{Access, Client};
-use offpath_mongo::key::Key;
-use offpath_mongo::map::{Endpoint, Map, Method};
+use offpath_mongo::client::{MongoAccess, MongoClient};
+use offpath_mongo::key::ShardKey;
+use offpath_mongo::map::{Map, Method, MongoEndpoint};
 use offpath_mongo::measure::reads_per_second;
-use offpath_mongo::router::{Held, Moved, Router};
+use offpath_mongo::router::{DocumentRouter, EndpointHoldings, MovedDocuments};
 use offpath_mongo::ycsb;
-use offpath_workload::{Operation, Workload};
+use offpath_workload::{ClientOperation, Workload};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::TcpListener;
@@ -22,9 +22,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-fn endpoints(servers: &[Server], weights: &[f64]) -> Vec<Endpoint> {
+fn endpoints(servers: &[Server], weights: &[f64]) -> Vec<MongoEndpoint> {
     let names = ["host", "card"];
-    let one = |((server, weight), name): ((&Server, &f64), &str)| Endpoint {
+    let one = |((server, weight), name): ((&Server, &f64), &str)| MongoEndpoint {
         name: name.to_string(),
         address: server.address(),
         weight: *weight,
@@ -32,7 +32,7 @@ fn endpoints(servers: &[Server], weights: &[f64]) -> Vec<Endpoint> {
     servers.iter().zip(weights).zip(names).map(one).collect()
 }
 
-fn map(method: Method, collection: &str, servers: &[Server], weights: &[f64], splits: &[Key]) -> Map {
+fn map(method: Method, collection: &str, servers: &[Server], weights: &[f64], splits: &[ShardKey]) -> Map {
     let endpoints = endpoints(servers, weights);
     match method {
         Method::Hashed => Map::hashed(collection, endpoints),
@@ -41,27 +41,27 @@ fn map(method: Method, collection: &str, servers: &[Server], weights: &[f64], sp
     .expect("a map")
 }
 
-fn id(number: u32) -> Key {
-    Key::Text(format!("user{number:04}"))
+fn id(number: u32) -> ShardKey {
+    ShardKey::Text(format!("user{number:04}"))
 }
 
 fn document(number: u32, version: i64) -> Document {
     doc! { "_id": id(number).bson(), "version": version, "text": "t".repeat(50) }
 }
 
-fn moved(router: &Router, weights: &[f64]) -> Moved {
+fn moved(router: &DocumentRouter, weights: &[f64]) -> MovedDocuments {
     router.rebalance(weights, &mut |_| {}).expect("documents move")
 }
 
 /// What is at an endpoint itself, by `_id`.
-fn there(server: &Server, database: &str, collection: &str) -> BTreeMap<Key, Document> {
+fn there(server: &Server, database: &str, collection: &str) -> BTreeMap<ShardKey, Document> {
     let mut found = BTreeMap::new();
     let find = doc! { "find": collection, "filter": {}, "batchSize": 100 };
     server
         .client()
         .each_batch::<MongoError>(database, find, |documents| {
             for document in documents {
-                let key = Key::of(document.get("_id"))?;
+                let key = ShardKey::of(document.get("_id"))?;
                 assert!(found.insert(key, document).is_none(), "a document twice");
             }
             Ok(())
@@ -76,9 +76,11 @@ fn every_operation_goes_to_its_endpoint() {
     let servers = two(&program);
     for method in [Method::Hashed, Method::Range] {
         let collection = format!("t.{method}");
-        let router =
-            Router::new(map(method, &collection, &servers, &[2.0, 1.0], &[id(200)]), Access::default());
-        let mut model: BTreeMap<Key, Document> = (0..300).map(|n| (id(n), document(n, 0))).collect();
+        let router = DocumentRouter::new(
+            map(method, &collection, &servers, &[2.0, 1.0], &[id(200)]),
+            MongoAccess::default(),
+        );
+        let mut model: BTreeMap<ShardKey, Document> = (0..300).map(|n| (id(n), document(n, 0))).collect();
         router.insert_many(model.values().skip(1).cloned().collect()).unwrap();
         router.insert(document(0, 0)).unwrap();
         match router.insert(document(7, 1)).unwrap_err() {
@@ -109,9 +111,9 @@ fn every_operation_goes_to_its_endpoint() {
         assert!(router.scan(&id(0), 0, &[]).unwrap().is_empty());
         // Keys of other types are not in the order of strings, and are found all the same.
         router.insert(doc! { "_id": 5_i32, "n": 1 }).unwrap();
-        assert!(router.find(&Key::Integer(5), &[]).unwrap().is_some());
+        assert!(router.find(&ShardKey::Integer(5), &[]).unwrap().is_some());
         assert_eq!(router.scan(&id(298), 10, &[]).unwrap().len(), model.range(id(298)..).count());
-        router.delete(&Key::Integer(5)).unwrap();
+        router.delete(&ShardKey::Integer(5)).unwrap();
 
         let table = method.to_string();
         let parts: Vec<_> = servers.iter().map(|server| there(server, "t", &table)).collect();
@@ -122,19 +124,20 @@ fn every_operation_goes_to_its_endpoint() {
         }
     }
     assert!(
-        reads_per_second(&servers[0].address(), &Access::default(), "t", Duration::from_millis(300)).unwrap()
+        reads_per_second(&servers[0].address(), &MongoAccess::default(), "t", Duration::from_millis(300))
+            .unwrap()
             > 10.0
     );
     let refused = router_of(&servers).insert(doc! { "_id": null, "n": 1 }).unwrap_err().to_string();
     assert!(refused.contains("whole numbers, strings or object ids"), "{refused}");
 }
 
-fn router_of(servers: &[Server]) -> Router {
-    Router::new(map(Method::Hashed, "t.u", servers, &[1.0, 1.0], &[]), Access::default())
+fn router_of(servers: &[Server]) -> DocumentRouter {
+    DocumentRouter::new(map(Method::Hashed, "t.u", servers, &[1.0, 1.0], &[]), MongoAccess::default())
 }
 
 /// Writes its own documents until it is told to stop; the answer is what has to be there.
-fn keep_writing(router: &Router, worker: u32, stop: &AtomicBool) -> BTreeMap<Key, i64> {
+fn keep_writing(router: &DocumentRouter, worker: u32, stop: &AtomicBool) -> BTreeMap<ShardKey, i64> {
     let mut model = BTreeMap::new();
     let mut state = u64::from(worker) + 1;
     let mut version = 0_i64;
@@ -175,7 +178,7 @@ fn documents_move_under_load_and_none_is_lost() {
         let collection = format!("t.{method}");
         let path = folder.path().join(format!("{method}.toml"));
         map(method, &collection, &servers, &[1.0, 1.0], &[id(150)]).save(&path).unwrap();
-        let router = Router::open(&path, Access::default()).unwrap();
+        let router = DocumentRouter::open(&path, MongoAccess::default()).unwrap();
         // Documents that nobody writes, so that there is something to move from the start.
         router.insert_many((300..900).map(|number| document(number, 0)).collect()).unwrap();
         let stop = AtomicBool::new(false);
@@ -187,7 +190,8 @@ fn documents_move_under_load_and_none_is_lost() {
                 let mut count = 0;
                 while !stop.load(Ordering::SeqCst) {
                     let found = router.scan(&id(600), 20, &["version"]).expect("a scan");
-                    let ids: Vec<Key> = found.iter().map(|d| Key::of(d.get("_id")).expect("a key")).collect();
+                    let ids: Vec<ShardKey> =
+                        found.iter().map(|d| ShardKey::of(d.get("_id")).expect("a key")).collect();
                     assert_eq!(ids, (600..620).map(id).collect::<Vec<_>>(), "a scan during a move");
                     count += 1;
                 }
@@ -220,12 +224,12 @@ fn documents_move_under_load_and_none_is_lost() {
         assert_eq!(Map::load(&path).unwrap(), router.map(), "the file is what is in force");
 
         // While another router has the map open, nothing moves.
-        let other = Router::open(&path, Access::default()).unwrap();
+        let other = DocumentRouter::open(&path, MongoAccess::default()).unwrap();
         let refused = router.rebalance(&[1.0, 2.0], &mut |_| {}).unwrap_err().to_string();
         assert!(refused.contains("another process"), "{refused}");
         drop(other);
         assert!(moved(&router, &[1.0, 0.0]).documents > 0);
-        assert_eq!(router.held().unwrap()[1], Held::default());
+        assert_eq!(router.held().unwrap()[1], EndpointHoldings::default());
     }
 }
 
@@ -245,11 +249,11 @@ fn what_an_interrupted_move_left_is_nobodys() {
     }
     assert!(router.delete(&id(50)).unwrap());
     let left = |number: &u32| *number != 50;
-    let versions = |router: &Router| -> Vec<(Key, i64)> {
+    let versions = |router: &DocumentRouter| -> Vec<(ShardKey, i64)> {
         let found = router.scan(&id(0), 200, &[]).expect("a scan");
-        found.iter().map(|d| (Key::of(d.get("_id")).unwrap(), d.get_i64("version").unwrap())).collect()
+        found.iter().map(|d| (ShardKey::of(d.get("_id")).unwrap(), d.get_i64("version").unwrap())).collect()
     };
-    let wanted: Vec<(Key, i64)> = (0..100).filter(left).map(|number| (id(number), 1)).collect();
+    let wanted: Vec<(ShardKey, i64)> = (0..100).filter(left).map(|number| (id(number), 1)).collect();
     assert_eq!(versions(&router), wanted);
     assert_eq!(router.held().unwrap().iter().map(|held| held.strays).sum::<u64>(), 100);
     let moved = moved(&router, &[1.0, 4.0]);
@@ -281,14 +285,16 @@ fn ycsb_runs_and_finds_what_it_wrote() {
             let weights = [2.0, 1.0];
             let splits = ycsb::splits(&workload, &weights).unwrap();
             let collection = format!("ycsb.{method}{letter}");
-            let router =
-                Router::new(map(method, &collection, &servers, &weights, &splits), Access::default());
+            let router = DocumentRouter::new(
+                map(method, &collection, &servers, &weights, &splits),
+                MongoAccess::default(),
+            );
             assert_eq!(ycsb::load(&router, &workload, 2, 1, &|_| {}).unwrap().0, 300);
             let report = ycsb::run(&router, &workload, 100, 3, 1).unwrap();
             println!("{method} {letter}: {report:?}");
             assert_eq!((report.operations, report.missing, report.wrong), (100, 0, 0));
             assert_eq!(report.timing.iter().map(|timing| timing.count).sum::<u64>(), 100);
-            let inserted = |timing: &&ycsb::Timing| timing.operation == Operation::Insert;
+            let inserted = |timing: &&ycsb::Timing| timing.operation == ClientOperation::Insert;
             let inserts = report.timing.iter().find(inserted).map_or(0, |timing| timing.count);
             let held = router.held().unwrap();
             assert_eq!(held.iter().map(|held| held.documents).sum::<u64>(), 300 + inserts);
@@ -315,14 +321,17 @@ fn users_show_their_password() {
         MongoError::Refused { code, .. } => assert_eq!(code, 13, "not authorised"),
         other => panic!("{other}"),
     }
-    let access = |password: &str| Access {
+    let access = |password: &str| MongoAccess {
         user: Some("writer".into()),
         password: Some(password.into()),
-        ..Access::default()
+        ..MongoAccess::default()
     };
-    let mut client = Client::connect(&server.address(), &access("secret, with = signs")).unwrap();
+    let mut client = MongoClient::connect(&server.address(), &access("secret, with = signs")).unwrap();
     assert_eq!(client.ask("t", insert()).unwrap().get("n"), Some(&Bson::Int32(1)));
-    assert!(matches!(Client::connect(&server.address(), &access("wrong")), Err(MongoError::Refused { .. })));
+    assert!(matches!(
+        MongoClient::connect(&server.address(), &access("wrong")),
+        Err(MongoError::Refused { .. })
+    ));
 }
 
 #[test]
@@ -337,7 +346,7 @@ fn peers_that_are_no_servers_are_refused() {
             let _ = stream.read(&mut [0; 512]);
             let _ = stream.write_all(bytes);
         });
-        let error = Client::connect(&address, &Access::default()).unwrap_err();
+        let error = MongoClient::connect(&address, &MongoAccess::default()).unwrap_err();
         assert!(matches!(error, MongoError::Wire { .. } | MongoError::Io { .. }), "{error}");
         peer.join().expect("the peer ends");
     }

@@ -13,9 +13,9 @@ mod servers;
 use offpath_redis::resp::Value;
 use offpath_redis::shard::apply::apply;
 use offpath_redis::shard::bitmap::{Bitmap, Side};
-use offpath_redis::shard::client::Access;
+use offpath_redis::shard::client::RedisAccess;
 use offpath_redis::shard::measure;
-use offpath_redis::shard::plan::Plan;
+use offpath_redis::shard::plan::SlotPlan;
 use rustix::process::{Pid, Signal, kill_process};
 use servers::{Server, redis};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,7 +26,7 @@ const PERIOD: Duration = Duration::from_millis(10);
 /// How long each share is timed.
 const TIME: Duration = Duration::from_millis(1_500);
 const WORKERS: u64 = 4;
-/// Requests that a worker has under way: many periods' worth, so that stops do not show.
+/// Requests that a worker has in flight: many periods' worth, so that stops do not show.
 const BATCH: u64 = 4_096;
 const KEYS: u64 = 4_000;
 
@@ -45,10 +45,10 @@ fn hold_back(pid: u32, share: f64, ended: &AtomicBool) {
     tell(Signal::CONT);
 }
 
-fn plan(servers: [&Server; 2], rates: [f64; 2]) -> Plan {
+fn plan(servers: [&Server; 2], rates: [f64; 2]) -> SlotPlan {
     let names = ["host", "card"];
     let endpoint = |index: usize| (names[index].to_string(), servers[index].address(), rates[index]);
-    Plan::new(&[endpoint(0), endpoint(1)]).expect("a plan")
+    SlotPlan::new(&[endpoint(0), endpoint(1)]).expect("a plan")
 }
 
 /// Requests per second that both carry together with the slots as they are.
@@ -100,8 +100,8 @@ fn main() {
     let start = || Server::start(&program, &["--cluster-enabled", "yes", "--cluster-node-timeout", "15000"]);
     let all = [start(), start()];
     let servers = [&all[0], &all[1]];
-    let access = Access::default();
-    let change = |plan: &Plan| apply(plan, &access, false, &mut |_, _| {}).expect("the slots move");
+    let access = RedisAccess::default();
+    let change = |plan: &SlotPlan| apply(plan, &access, false, &mut |_, _| {}).expect("the slots move");
     change(&plan(servers, [1.0, 1.0]));
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {

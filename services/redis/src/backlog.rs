@@ -8,14 +8,14 @@ use std::io::IoSlice;
 
 /// A piece of the stream in consecutive memory.
 #[derive(Debug)]
-pub struct Block {
+pub struct StreamBlock {
     /// The offset of its first byte.
     pub start: u64,
     /// Its bytes, up to the capacity it was made with.
     pub data: Vec<u8>,
 }
 
-impl Block {
+impl StreamBlock {
     /// The offset behind its last byte.
     pub fn end(&self) -> u64 {
         self.start + self.data.len() as u64
@@ -25,7 +25,7 @@ impl Block {
 /// A window on the stream that moves forward.
 #[derive(Debug)]
 pub struct Backlog {
-    blocks: VecDeque<Block>,
+    blocks: VecDeque<StreamBlock>,
     /// Memory of blocks that have left, to be used again.
     spare: Vec<Vec<u8>>,
     start: u64,
@@ -84,7 +84,7 @@ impl Backlog {
         let full = self.blocks.back().is_none_or(|block| block.data.len() >= self.block);
         if full {
             let data = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(self.block));
-            self.blocks.push_back(Block { start: self.end, data });
+            self.blocks.push_back(StreamBlock { start: self.end, data });
         }
         &mut self.blocks.back_mut().expect("a block was pushed").data
     }
@@ -129,7 +129,7 @@ impl Backlog {
     }
 
     /// The oldest block, where the window is larger than its capacity without it.
-    pub fn evict(&mut self) -> Option<Block> {
+    pub fn evict(&mut self) -> Option<StreamBlock> {
         let first = self.blocks.front()?;
         if self.end - first.end() < self.capacity || self.published < first.end() {
             return None;
@@ -140,7 +140,7 @@ impl Backlog {
     }
 
     /// Takes the memory of a block that nobody needs.
-    pub fn reuse(&mut self, block: Block) {
+    pub fn reuse(&mut self, block: StreamBlock) {
         self.recycle(block.data);
     }
 

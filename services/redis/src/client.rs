@@ -19,7 +19,7 @@ pub enum ClientError {
         /// What the system says.
         cause: io::Error,
     },
-    /// The server's answer is no RESP.
+    /// The server's answer is not RESP.
     #[error("{address}: {cause}")]
     Resp {
         /// Which server.
@@ -51,15 +51,15 @@ pub enum ClientError {
 
 /// A connection to one server.
 #[derive(Debug)]
-pub struct Client {
+pub struct RedisClient {
     address: String,
     stream: TcpStream,
     input: Vec<u8>,
 }
 
-impl Client {
+impl RedisClient {
     /// Connects to `address`, `HOST:PORT`; every wait ends after `silence`.
-    pub fn connect(address: &str, silence: Duration) -> Result<Client, ClientError> {
+    pub fn connect(address: &str, silence: Duration) -> Result<RedisClient, ClientError> {
         let io = |cause| ClientError::Io { address: address.to_string(), cause };
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         for socket in address.to_socket_addrs().map_err(io)? {
@@ -68,7 +68,7 @@ impl Client {
                     stream.set_nodelay(true).map_err(io)?;
                     stream.set_read_timeout(Some(silence)).map_err(io)?;
                     stream.set_write_timeout(Some(silence)).map_err(io)?;
-                    return Ok(Client { address: address.to_string(), stream, input: Vec::new() });
+                    return Ok(RedisClient { address: address.to_string(), stream, input: Vec::new() });
                 }
                 Err(error) => last = error,
             }
@@ -127,7 +127,7 @@ impl Client {
         self.ask_bytes(&words)
     }
 
-    /// Like [`Client::ask`], for arguments that are no text.
+    /// Like [`RedisClient::ask`], for arguments that are no text.
     pub fn ask_bytes(&mut self, words: &[&[u8]]) -> Result<Value, ClientError> {
         self.send(&[words.to_vec()])?;
         match self.receive()? {

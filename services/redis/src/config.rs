@@ -17,7 +17,7 @@ pub enum ConfigError {
         /// What the system says.
         cause: std::io::Error,
     },
-    /// A text that is no TOML, or has an unknown key or a wrong type.
+    /// A text that is not TOML, or has an unknown key or a wrong type.
     #[error("{0}")]
     Syntax(Box<toml::de::Error>),
     /// The same of a file.
@@ -300,7 +300,7 @@ pub struct MetricsTable {
 
 /// The values that the running relay uses, checked.
 #[derive(Clone, Copy, Debug)]
-pub struct Checked {
+pub struct CheckedConfig {
     /// Bytes of backlog.
     pub backlog: u64,
     /// Bytes that a replica may be behind.
@@ -413,7 +413,7 @@ impl Config {
     }
 
     /// Checks every value, and puts passwords from files in their places.
-    pub fn check(&mut self) -> Result<Checked, ConfigError> {
+    pub fn check(&mut self) -> Result<CheckedConfig, ConfigError> {
         address("master.address", &self.master.address, 1)?;
         address("listen.address", &self.listen.address, 0)?;
         if let Some(text) = &self.metrics.address {
@@ -469,7 +469,7 @@ impl Config {
             None => behind,
         };
         let (second, day) = (Duration::from_secs(1), Duration::from_secs(86_400));
-        Ok(Checked {
+        Ok(CheckedConfig {
             backlog,
             behind,
             behind_soft,

@@ -537,7 +537,7 @@ impl Session {
             match key.to_ascii_lowercase().as_str() {
                 "listening-port" => match value.parse() {
                     Ok(port) => self.introduction.port = port,
-                    Err(_) => return self.error("ERR the listening port is no number from 0 to 65535"),
+                    Err(_) => return self.error("ERR the listening port is not a number from 0 to 65535"),
                 },
                 "ip-address" => self.introduction.address = value.chars().take(255).collect(),
                 "capa" => match *value {
@@ -566,7 +566,7 @@ impl Session {
         }
         match (id.parse(), from.parse::<i64>()) {
             (Ok(id), Ok(from)) => {
-                // An offset below 1 is no place in a stream, so only a file can help.
+                // An offset below 1 is not a place in a stream, so only a file can help.
                 Next::Replicate {
                     asked: u64::try_from(from).ok().filter(|from| *from > 0).map(|from| (id, from)),
                 }

@@ -18,8 +18,8 @@ const ARGUMENTS: u64 = (1 << 31) - 1;
 /// Bytes that are no replication stream.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FramingError {
-    /// A header that is no number, or a number out of range.
-    #[error("the stream has a header of {what} that is no number from 0 to {limit}")]
+    /// A header that is not a number, or a number out of range.
+    #[error("the stream has a header of {what} that is not a number from 0 to {limit}")]
     Header {
         /// What the header announces.
         what: &'static str,
@@ -41,7 +41,7 @@ pub enum FramingError {
 
 /// What a piece of the stream brought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct StreamProgress {
     /// Bytes of the piece after which no command or transaction is open, the last such place.
     pub boundary: Option<usize>,
     /// Commands that ended in the piece.
@@ -118,7 +118,7 @@ impl Framer {
             && self.words[index][..expected.len()].eq_ignore_ascii_case(expected)
     }
 
-    fn command_ended(&mut self, at: usize, progress: &mut Progress) {
+    fn command_ended(&mut self, at: usize, progress: &mut StreamProgress) {
         self.state = State::Start;
         progress.commands += 1;
         match self.arguments {
@@ -135,8 +135,8 @@ impl Framer {
     }
 
     /// Follows `piece`, the bytes after those of the last call.
-    pub fn feed(&mut self, piece: &[u8]) -> Result<Progress, FramingError> {
-        let mut progress = Progress::default();
+    pub fn feed(&mut self, piece: &[u8]) -> Result<StreamProgress, FramingError> {
+        let mut progress = StreamProgress::default();
         let mut at = 0;
         while at < piece.len() {
             let byte = piece[at];

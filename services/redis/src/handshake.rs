@@ -62,7 +62,7 @@ pub enum HandshakeError {
     /// The connection failed.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// The master said something that is no RESP.
+    /// The master said something that is not RESP.
     #[error("{0}")]
     Resp(#[from] RespError),
     /// The file of a full synchronisation was not what it has to be.
@@ -132,7 +132,7 @@ pub fn psync_reply(reply: &Value) -> Result<Psync, HandshakeError> {
 }
 
 /// A connection to a master with what was read and not yet used.
-pub struct Link {
+pub struct MasterLink {
     /// The connection.
     pub stream: Stream,
     /// Bytes behind the last reply.
@@ -140,13 +140,13 @@ pub struct Link {
     silence: Duration,
 }
 
-impl Link {
+impl MasterLink {
     /// Connects to `address`, `HOST:PORT`; every wait ends after `silence`.
     pub async fn connect(
         address: &str,
         connector: Option<&Connector>,
         silence: Duration,
-    ) -> Result<Link, HandshakeError> {
+    ) -> Result<MasterLink, HandshakeError> {
         let connecting = async {
             let stream = TcpStream::connect(address).await?;
             stream.set_nodelay(true)?;
@@ -159,7 +159,7 @@ impl Link {
             }
         };
         let stream = timeout(silence, connecting).await.map_err(|_| HandshakeError::Silent(silence))??;
-        Ok(Link { stream, input: Vec::new(), silence })
+        Ok(MasterLink { stream, input: Vec::new(), silence })
     }
 
     /// Sends bytes.

@@ -22,7 +22,7 @@ pub async fn serve(relay: Rc<Relay>, listener: TcpListener) {
             Ok((stream, _)) if Rc::strong_count(&open) <= AT_A_TIME => {
                 let (relay, open) = (relay.clone(), open.clone());
                 spawn_local(async move {
-                    // A client that is gone or slow is no concern of the relay.
+                    // A client that is gone or slow is not a concern of the relay.
                     let _ = timeout(Duration::from_secs(5), answer(&relay, stream)).await;
                     drop(open);
                 });

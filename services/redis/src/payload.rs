@@ -66,25 +66,25 @@ pub fn announcement(data: &[u8]) -> Result<Option<(Form, usize)>, PayloadError> 
 
 /// Which server wrote the file, and the version of its format.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum RdbFormat {
     /// `REDIS0011`: Redis, and Valkey for replicas that did not say they are Valkey 9.
     Redis(u32),
     /// `VALKEY080`: Valkey 9 and later alone.
     Valkey(u32),
 }
 
-impl Format {
+impl RdbFormat {
     /// The format of a file by its first nine bytes.
-    pub fn of(start: &[u8]) -> Result<Format, PayloadError> {
+    pub fn of(start: &[u8]) -> Result<RdbFormat, PayloadError> {
         let wrong = || PayloadError::Magic(start[..start.len().min(9)].escape_ascii().to_string());
         let version = |digits: &[u8]| -> Option<u32> {
             digits.iter().all(u8::is_ascii_digit).then(|| std::str::from_utf8(digits).ok()?.parse().ok())?
         };
         let start = start.get(..9).ok_or_else(wrong)?;
         if let Some(digits) = start.strip_prefix(b"REDIS") {
-            version(digits).map(Format::Redis).ok_or_else(wrong)
+            version(digits).map(RdbFormat::Redis).ok_or_else(wrong)
         } else if let Some(digits) = start.strip_prefix(b"VALKEY") {
-            version(digits).map(Format::Valkey).ok_or_else(wrong)
+            version(digits).map(RdbFormat::Valkey).ok_or_else(wrong)
         } else {
             Err(wrong())
         }
@@ -93,20 +93,20 @@ impl Format {
     /// The oldest servers that load the file, for messages.
     pub fn readers(&self) -> &'static str {
         match self {
-            Format::Redis(..=9) => "Redis 5 and later, and Valkey",
-            Format::Redis(10) => "Redis 7.0 and later, and Valkey",
-            Format::Redis(11) => "Redis 7.2 and later, and Valkey",
-            Format::Redis(_) => "Redis 7.4 and later",
-            Format::Valkey(_) => "Valkey 9 and later",
+            RdbFormat::Redis(..=9) => "Redis 5 and later, and Valkey",
+            RdbFormat::Redis(10) => "Redis 7.0 and later, and Valkey",
+            RdbFormat::Redis(11) => "Redis 7.2 and later, and Valkey",
+            RdbFormat::Redis(_) => "Redis 7.4 and later",
+            RdbFormat::Valkey(_) => "Valkey 9 and later",
         }
     }
 }
 
-impl std::fmt::Display for Format {
+impl std::fmt::Display for RdbFormat {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Format::Redis(version) => write!(f, "REDIS{version:04}"),
-            Format::Valkey(version) => write!(f, "VALKEY{version:03}"),
+            RdbFormat::Redis(version) => write!(f, "REDIS{version:04}"),
+            RdbFormat::Valkey(version) => write!(f, "VALKEY{version:03}"),
         }
     }
 }
@@ -182,11 +182,11 @@ mod tests {
 
     #[test]
     fn formats_are_told_by_nine_bytes() {
-        assert_eq!(Format::of(b"REDIS0011\xfa"), Ok(Format::Redis(11)));
-        assert_eq!(Format::of(b"VALKEY080\xfa"), Ok(Format::Valkey(80)));
-        assert_eq!(Format::Redis(9).to_string(), "REDIS0009");
-        assert!(Format::of(b"REDIS+011").is_err());
-        assert!(Format::of(b"REDIS").is_err());
+        assert_eq!(RdbFormat::of(b"REDIS0011\xfa"), Ok(RdbFormat::Redis(11)));
+        assert_eq!(RdbFormat::of(b"VALKEY080\xfa"), Ok(RdbFormat::Valkey(80)));
+        assert_eq!(RdbFormat::Redis(9).to_string(), "REDIS0009");
+        assert!(RdbFormat::of(b"REDIS+011").is_err());
+        assert!(RdbFormat::of(b"REDIS").is_err());
     }
 
     proptest! {
@@ -217,7 +217,7 @@ mod tests {
         #[test]
         fn any_bytes_are_answered(data in prop::collection::vec(any::<u8>(), 0..400)) {
             let _ = announcement(&data);
-            let _ = Format::of(&data);
+            let _ = RdbFormat::of(&data);
         }
     }
 }

@@ -5,7 +5,7 @@
 //! a place in the stream; the bytes themselves are kept once.
 
 use crate::backlog::Backlog;
-use crate::config::{Checked, Config, ConfigError};
+use crate::config::{CheckedConfig, Config, ConfigError};
 use crate::handshake::ReplicationId;
 use crate::spool::{Spill, Spool, Stage};
 use crate::tls::{Acceptor, Connector, TlsError};
@@ -267,7 +267,7 @@ pub struct Current {
     /// Whether such a place was none.
     pub misled: bool,
     /// Replicas that left before they acknowledged a file, by the address and port that they announced: how often in a
-    /// row, and when last. Who announces no port is no replica that could be told from others.
+    /// row, and when last. Who announces no port is not a replica that could be told from others.
     pub failures: BTreeMap<(String, u16), (u32, Instant)>,
 }
 
@@ -284,7 +284,7 @@ pub struct Settings {
     /// The configuration, with passwords in their places.
     pub config: Config,
     /// The checked values of it.
-    pub checked: Checked,
+    pub checked: CheckedConfig,
     /// TLS towards the master.
     pub connector: Option<Connector>,
     /// TLS towards replicas.
@@ -337,7 +337,7 @@ pub struct Relay {
 }
 
 /// What to do for a replica that asks for the stream.
-pub enum Answer {
+pub enum SyncAnswer {
     /// The stream from this byte.
     Continue(u64),
     /// A file, then the stream behind it.
@@ -486,35 +486,35 @@ impl Relay {
 
     /// What a replica gets that asks for byte `from` of history `id`; `patient` while it may still
     /// wait for the relay to get as far as the replica is.
-    pub fn answer(&self, asked: Option<(ReplicationId, u64)>, patient: bool) -> Answer {
+    pub fn answer(&self, asked: Option<(ReplicationId, u64)>, patient: bool) -> SyncAnswer {
         let mut current = self.current.borrow_mut();
         // Where the relay begins is only sure once the master goes on from there, perhaps under another name.
         if current.borrowed && current.link != LinkState::Up {
-            return Answer::Wait;
+            return SyncAnswer::Wait;
         }
         if let Some((id, from)) = asked {
             if Relay::same_history(&current, id, from) {
                 let (start, published) = (current.backlog.start(), current.backlog.published());
                 if (start..=published).contains(&from) {
-                    return Answer::Continue(from);
+                    return SyncAnswer::Continue(from);
                 }
                 if from > published && patient {
-                    return Answer::Wait;
+                    return SyncAnswer::Wait;
                 }
             } else if matches!(current.link, LinkState::Down | LinkState::Held) {
                 // The master's answer may bring the history that the replica knows.
-                return Answer::Wait;
+                return SyncAnswer::Wait;
             }
         }
         if matches!(current.link, LinkState::Down | LinkState::Held) && current.id.is_none() {
-            return Answer::Wait;
+            return SyncAnswer::Wait;
         }
         if let Some(spool) = current.spool.clone() {
             let usable = spool.stage().0 != Stage::Failed
                 && Relay::same_history(&current, spool.id, spool.offset + 1)
                 && self.reaches(&current, spool.offset + 1);
             if usable {
-                return Answer::Full(spool);
+                return SyncAnswer::Full(spool);
             }
             current.spool = None;
         }
@@ -522,7 +522,7 @@ impl Relay {
             current.fetching = true;
             self.fetch.notify_one();
         }
-        Answer::Wait
+        SyncAnswer::Wait
     }
 
     /// Whether the stream from byte `from` can be given without a gap.
@@ -562,7 +562,7 @@ impl Relay {
     }
 
     /// A block has left the window: those who load get it from disk, those who follow are too slow.
-    fn keep_or_drop(&self, current: &mut Current, block: crate::backlog::Block) {
+    fn keep_or_drop(&self, current: &mut Current, block: crate::backlog::StreamBlock) {
         let mut needed = false;
         for replica in current.replicas.values() {
             if replica.next.get() < block.end() && replica.dropped.get().is_none() {

@@ -3,8 +3,8 @@
 use crate::downstream::Connection;
 use crate::handshake::ReplicationId;
 use crate::log;
-use crate::payload::{Form, Format};
-use crate::relay::{Answer, LinkState, Phase, Relay, Replica, count};
+use crate::payload::{Form, RdbFormat};
+use crate::relay::{LinkState, Phase, Relay, Replica, SyncAnswer, count};
 use crate::resp::{self, Limits, write_error};
 use crate::spool::{Spool, Stage};
 use std::cell::Cell;
@@ -120,8 +120,8 @@ impl Serving<'_> {
         let Some(answer) = self.decide(connection, asked).await? else { return Ok(()) };
         let who = format!("{}:{}", self.replica.address, self.replica.port);
         match answer {
-            Answer::Wait => return Ok(()),
-            Answer::Continue(from) => {
+            SyncAnswer::Wait => return Ok(()),
+            SyncAnswer::Continue(from) => {
                 count(&self.relay.counters.replica_partial, 1);
                 // It has loaded its file, though it may have left before it said so.
                 self.forget_failures();
@@ -134,7 +134,7 @@ impl Serving<'_> {
                 connection.out.extend_from_slice(line.as_bytes());
                 log::line(&format!("replica {who} resumes at offset {}", from - 1));
             }
-            Answer::Full(spool) => {
+            SyncAnswer::Full(spool) => {
                 if let Err(reason) = self.can_load(&spool) {
                     log::line(&format!("replica {who} was refused: {reason}"));
                     // Replicas try again later on this word, and on others ask for the old SYNC.
@@ -174,7 +174,7 @@ impl Serving<'_> {
         &mut self,
         connection: &mut Connection,
         asked: Option<(ReplicationId, u64)>,
-    ) -> io::Result<Option<Answer>> {
+    ) -> io::Result<Option<SyncAnswer>> {
         let mut began = Instant::now();
         let mut changed = self.relay.changed.subscribe();
         let mut published = self.relay.published.subscribe();
@@ -189,15 +189,15 @@ impl Serving<'_> {
             }
             let patient = began.elapsed() < AHEAD;
             match self.relay.answer(asked, patient) {
-                Answer::Continue(from) => {
+                SyncAnswer::Continue(from) => {
                     self.replica.next.set(from);
                     self.replica.given.set(Some(from - 1));
                     self.replica.heard.set(Instant::now());
                     self.replica.joined.set(Some(Instant::now()));
                     self.replica.phase.set(Phase::Online);
-                    return Ok(Some(Answer::Continue(from)));
+                    return Ok(Some(SyncAnswer::Continue(from)));
                 }
-                Answer::Full(spool) => {
+                SyncAnswer::Full(spool) => {
                     // From here on the stream behind the file is kept for this replica.
                     self.replica.next.set(spool.offset + 1);
                     self.replica.heard.set(Instant::now());
@@ -211,11 +211,11 @@ impl Serving<'_> {
                         }
                     }
                     if stage.borrow().0 != Stage::Failed {
-                        return Ok(Some(Answer::Full(spool)));
+                        return Ok(Some(SyncAnswer::Full(spool)));
                     }
                     self.replica.phase.set(Phase::Waiting);
                 }
-                Answer::Wait => {}
+                SyncAnswer::Wait => {}
             }
             tokio::select! {
                 _ = changed.changed() => {}
@@ -244,7 +244,7 @@ impl Serving<'_> {
     fn can_load(&self, spool: &Spool) -> Result<(), String> {
         let Some(format) = spool.format() else { return Ok(()) };
         let readers = format.readers();
-        if matches!(format, Format::Valkey(_)) {
+        if matches!(format, RdbFormat::Valkey(_)) {
             let major = self
                 .introduction
                 .version

@@ -28,7 +28,7 @@ impl Limits {
     pub const REPLY: Limits = Limits { bytes: 64 * 1024 * 1024, elements: 1 << 20, depth: 8 };
 }
 
-/// A message that no limit admits or that is no RESP.
+/// A message that no limit admits or that is not RESP.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RespError {
     /// The whole message is, or announces to be, larger than its limit.
@@ -132,18 +132,18 @@ pub fn number(text: &[u8], expected: &'static str) -> Result<i64, RespError> {
 }
 
 /// A request: its arguments, the first of which is the command.
-pub type Request = Vec<Vec<u8>>;
+pub type RespRequest = Vec<Vec<u8>>;
 
 /// Takes one request from the front of `data`: an array of bulk strings, or an inline line.
 ///
 /// The answer is the request and the bytes that it took, or `None` while it is not complete. An
 /// empty line, which replicas send to show that they are alive, is a request without arguments.
-pub fn request(data: &[u8], limits: Limits) -> Result<Option<(Request, usize)>, RespError> {
+pub fn request(data: &[u8], limits: Limits) -> Result<Option<(RespRequest, usize)>, RespError> {
     let Some(first) = data.first() else { return Ok(None) };
     let mut reader = Reader { data, at: 0, limits };
     let Some(line) = reader.line()? else { return Ok(None) };
     if *first != b'*' {
-        let words: Request = line
+        let words: RespRequest = line
             .split(|byte| byte.is_ascii_whitespace())
             .filter(|word| !word.is_empty())
             .map(<[u8]>::to_vec)
@@ -157,7 +157,7 @@ pub fn request(data: &[u8], limits: Limits) -> Result<Option<(Request, usize)>, 
     if count > limits.elements as u64 {
         return Err(RespError::TooMany { count, limit: limits.elements });
     }
-    let mut arguments = Request::new();
+    let mut arguments = RespRequest::new();
     for _ in 0..count {
         let Some(line) = reader.line()? else { return Ok(None) };
         let (Some(b'$'), Some(digits)) = (line.first(), line.get(1..)) else {
@@ -336,7 +336,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn words(list: &[&str]) -> Request {
+    fn words(list: &[&str]) -> RespRequest {
         list.iter().map(|word| word.as_bytes().to_vec()).collect()
     }
 

@@ -4,9 +4,9 @@
 //! Files are unlinked as soon as they are open, so that no crash leaves one behind. Reads and writes
 //! run on other threads; a slow disk delays those who wait for it and nobody else.
 
-use crate::backlog::Block;
+use crate::backlog::StreamBlock;
 use crate::handshake::ReplicationId;
-use crate::payload::{Form, Format};
+use crate::payload::{Form, RdbFormat};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -54,7 +54,7 @@ pub struct Spool {
     pub offset: u64,
     /// How the master told its end.
     pub form: Form,
-    format: RefCell<Option<Format>>,
+    format: RefCell<Option<RdbFormat>>,
     file: Arc<File>,
     written: Cell<u64>,
     stage: watch::Sender<(Stage, u64)>,
@@ -78,12 +78,12 @@ impl Spool {
     }
 
     /// Notes which server wrote the file.
-    pub fn set_format(&self, format: Format) {
+    pub fn set_format(&self, format: RdbFormat) {
         *self.format.borrow_mut() = Some(format);
     }
 
     /// Which server wrote the file, once its first bytes are there.
-    pub fn format(&self) -> Option<Format> {
+    pub fn format(&self) -> Option<RdbFormat> {
         self.format.borrow().clone()
     }
 
@@ -127,7 +127,7 @@ pub struct Spill {
     start: u64,
     written: Cell<u64>,
     end: Cell<u64>,
-    pending: RefCell<VecDeque<Arc<Block>>>,
+    pending: RefCell<VecDeque<Arc<StreamBlock>>>,
     writing: Cell<bool>,
     failed: Cell<bool>,
     limit: u64,
@@ -160,7 +160,7 @@ impl Spill {
 
     /// Takes the block that follows. The answer is whether there was room for it: neither the disk
     /// nor the limit may hold up the stream.
-    pub fn push(self: &Rc<Spill>, block: Block) -> bool {
+    pub fn push(self: &Rc<Spill>, block: StreamBlock) -> bool {
         let waiting = block.end() - self.written.get();
         if self.failed.get() || waiting > PENDING || block.end() - self.start > self.limit {
             return false;
@@ -225,7 +225,7 @@ mod tests {
             for index in 0..20u8 {
                 let data = vec![index; 1_000];
                 all.extend_from_slice(&data);
-                assert!(spill.push(Block { start: 101 + u64::from(index) * 1_000, data }));
+                assert!(spill.push(StreamBlock { start: 101 + u64::from(index) * 1_000, data }));
                 if index % 3 == 0 {
                     tokio::task::yield_now().await;
                 }
@@ -235,7 +235,7 @@ mod tests {
                 found.extend(spill.read(101 + found.len() as u64).await.unwrap());
             }
             assert_eq!(found, all);
-            assert!(!spill.push(Block { start: 20_101, data: vec![0; 1 << 20] }), "the limit holds");
+            assert!(!spill.push(StreamBlock { start: 20_101, data: vec![0; 1 << 20] }), "the limit holds");
         });
     }
 }

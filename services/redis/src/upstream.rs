@@ -2,10 +2,10 @@
 //! file that the relay has not got.
 
 use crate::framing::{Framer, FramingError};
-use crate::handshake::{HandshakeError, Link, Psync, ReplicationId};
+use crate::handshake::{HandshakeError, MasterLink, Psync, ReplicationId};
 use crate::history::History;
 use crate::log;
-use crate::payload::{self, Body, Format};
+use crate::payload::{self, Body, RdbFormat};
 use crate::relay::{LinkState, Phase, Relay, count};
 use crate::spool::{Spool, Stage};
 use bytes::BufMut;
@@ -97,7 +97,7 @@ pub async fn follow(relay: Rc<Relay>) {
         let Err(error) = ended else { return };
         close_unfinished(&relay);
         if matches!(error, LinkError::Framing(_)) {
-            // What was received is no stream, so it is no base to go on from.
+            // What was received is not a stream, so it is not a base to go on from.
             let mut current = relay.current.borrow_mut();
             current.id = None;
             current.misled |= current.borrowed;
@@ -146,9 +146,10 @@ fn close_unfinished(relay: &Relay) {
 }
 
 /// Connects to the master and introduces the relay.
-async fn open(relay: &Relay, address: &str) -> Result<Link, LinkError> {
+async fn open(relay: &Relay, address: &str) -> Result<MasterLink, LinkError> {
     let settings = relay.settings();
-    let mut link = Link::connect(address, settings.connector.as_ref(), settings.checked.timeout).await?;
+    let mut link =
+        MasterLink::connect(address, settings.connector.as_ref(), settings.checked.timeout).await?;
     let announced = settings.config.listen.announce_address.as_deref();
     link.introduce(&settings.config.master, relay.port.get(), announced).await?;
     Ok(link)
@@ -207,7 +208,7 @@ async fn session(relay: &Rc<Relay>) -> Result<(), LinkError> {
 
 /// Waits until there is somebody to follow the master for. A master counts whoever follows it for alive, and waits for
 /// it when it shuts down, so a relay that stands for no replica does not follow.
-async fn hold(relay: &Relay, link: &mut Link) -> Result<Option<History>, LinkError> {
+async fn hold(relay: &Relay, link: &mut MasterLink) -> Result<Option<History>, LinkError> {
     let mut changed = relay.changed.subscribe();
     loop {
         changed.borrow_and_update();
@@ -297,7 +298,7 @@ fn learn_second_name(relay: &Relay, history: &History) {
 /// Receives the file that stands at `offset`, and offers it to replicas while it comes.
 async fn receive_file(
     relay: &Relay,
-    link: &mut Link,
+    link: &mut MasterLink,
     id: ReplicationId,
     offset: u64,
 ) -> Result<(), LinkError> {
@@ -334,7 +335,7 @@ fn no_room(relay: &Relay, cause: io::Error) -> LinkError {
     LinkError::Spool { directory: relay.settings().config.spool.directory.display().to_string(), cause }
 }
 
-async fn receive_body(relay: &Relay, link: &mut Link, spool: &Spool) -> Result<(), LinkError> {
+async fn receive_body(relay: &Relay, link: &mut MasterLink, spool: &Spool) -> Result<(), LinkError> {
     let mut body = Body::new(spool.form);
     let mut first = Vec::new();
     let mut buffer = vec![0; 256 << 10];
@@ -345,7 +346,7 @@ async fn receive_body(relay: &Relay, link: &mut Link, spool: &Spool) -> Result<(
         if spool.format().is_none() {
             first.extend(out.iter().take(9 - first.len()));
             if first.len() == 9 || body.ended() {
-                spool.set_format(Format::of(&first).map_err(HandshakeError::from)?);
+                spool.set_format(RdbFormat::of(&first).map_err(HandshakeError::from)?);
             }
         }
         count(&relay.counters.file_bytes_in, out.len() as u64);
@@ -387,7 +388,7 @@ impl Outgoing {
         }
     }
 
-    fn poll(&mut self, link: &mut Link, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll(&mut self, link: &mut MasterLink, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.sent < self.bytes.len() {
             match Pin::new(&mut link.stream).poll_write(context, &self.bytes[self.sent..]) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
@@ -432,7 +433,7 @@ fn take_in(relay: &Relay, framer: &mut Framer, base: u64) -> Result<(), LinkErro
     Ok(())
 }
 
-async fn stream(relay: &Rc<Relay>, mut link: Link, mut out: Outgoing) -> Result<(), LinkError> {
+async fn stream(relay: &Rc<Relay>, mut link: MasterLink, mut out: Outgoing) -> Result<(), LinkError> {
     let mut framer = Framer::new();
     let base = relay.current.borrow().backlog.end();
     relay.current.borrow_mut().boundary = base;
@@ -514,7 +515,7 @@ async fn gather(relay: &Relay, bytes: u64) {
 }
 
 /// Acknowledges for as long as the relay drains, without taking more of the stream.
-async fn last_words(relay: &Relay, link: &mut Link, out: &mut Outgoing) -> Result<(), LinkError> {
+async fn last_words(relay: &Relay, link: &mut MasterLink, out: &mut Outgoing) -> Result<(), LinkError> {
     loop {
         out.acknowledge(relay);
         poll_fn(|context| out.poll(link, context)).await?;

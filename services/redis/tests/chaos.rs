@@ -7,7 +7,7 @@
 
 mod servers;
 
-use offpath_redis::client::Client;
+use offpath_redis::client::RedisClient;
 use servers::{Draws, Proxy, Relay, SILENCE, Server, assert_same, redis, settle, wait_for, write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 fn number(variable: &str, default: u64) -> u64 {
     match std::env::var(variable) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable} = {text} is no number")),
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable} = {text} is not a number")),
         Err(_) => default,
     }
 }
@@ -25,7 +25,7 @@ fn number(variable: &str, default: u64) -> u64 {
 fn keep_writing(address: String, seed: u64, stop: Arc<AtomicBool>, written: Arc<AtomicU64>) {
     let mut draws = Draws(seed);
     while !stop.load(Ordering::SeqCst) {
-        let Ok(mut client) = Client::connect(&address, SILENCE) else {
+        let Ok(mut client) = RedisClient::connect(&address, SILENCE) else {
             thread::sleep(Duration::from_millis(20));
             continue;
         };

@@ -7,9 +7,9 @@ mod servers;
 
 use offpath_redis::framing::Framer;
 use offpath_redis::handshake::psync_reply;
-use offpath_redis::payload::{Body, Form, Format, announcement};
+use offpath_redis::payload::{Body, Form, RdbFormat, announcement};
 use offpath_redis::resp::{self, Limits, Value};
-use offpath_redis::shard::plan::Plan;
+use offpath_redis::shard::plan::SlotPlan;
 use offpath_redis::shard::topology;
 use servers::Draws;
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ const NUMBERS: &[&str] = &[
     "1e3",
 ];
 
-/// One to four changes of a message: bytes flipped, cut, doubled, spliced, numbers replaced.
+/// One to four changes of a message: bytes flipped, cut, duplicated, spliced, numbers replaced.
 fn mutate(seeds: &[Vec<u8>], draws: &mut Draws) -> Vec<u8> {
     let mut message = seeds[draws.below(seeds.len() as u64) as usize].clone();
     for _ in 0..1 + draws.below(4) {
@@ -81,7 +81,7 @@ fn mutate(seeds: &[Vec<u8>], draws: &mut Draws) -> Vec<u8> {
 
 fn fuzz(name: &str, seeds: &[&str], mut check: impl FnMut(&[u8], &mut Draws)) {
     let number = |variable: &str, default: u64| match std::env::var(variable) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable} = {text} is no number")),
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable} = {text} is not a number")),
         Err(_) => default,
     };
     let seconds = number("OFFPATH_FUZZ_SECONDS", 1);
@@ -208,7 +208,7 @@ fn files() {
             if let Form::Length(length) = form {
                 assert_eq!(body.ended(), out.len() as u64 == length);
             }
-            let _ = Format::of(&out);
+            let _ = RdbFormat::of(&out);
         },
     );
 }
@@ -250,14 +250,14 @@ fn topologies_and_plans() {
          {ID} :0@0 master,noaddr - 0 0 1 disconnected\n"
     );
     let endpoints = [("a".to_string(), "h:1".to_string(), 2.0), ("b".to_string(), "h:2".to_string(), 1.0)];
-    let plan = Plan::new(&endpoints).expect("a plan").text();
+    let plan = SlotPlan::new(&endpoints).expect("a plan").text();
     fuzz("topologies and plans", &[&nodes, &plan], |message, _| {
         let text = String::from_utf8_lossy(message);
         if let Ok(nodes) = topology::parse("here", &text) {
             assert!(nodes.len() <= text.lines().count());
         }
-        if let Ok(plan) = Plan::parse(&text) {
-            assert_eq!(Plan::parse(&plan.text()).expect("what is written is read"), plan);
+        if let Ok(plan) = SlotPlan::parse(&text) {
+            assert_eq!(SlotPlan::parse(&plan.text()).expect("what is written is read"), plan);
         }
     });
 }

@@ -2,7 +2,7 @@
 
 mod servers;
 
-use offpath_redis::client::Client;
+use offpath_redis::client::RedisClient;
 use offpath_redis::resp::Value;
 use servers::{
     Draws, Proxy, Relay, SILENCE, Server, assert_same, contents, digest, free_port, peak_memory, probe,
@@ -393,7 +393,7 @@ fn waitaof_is_answered_for_replicas_that_have_it_on_disk() {
     load(&master, 1, 50);
     settle(&master, &[&replica]);
     let mut client = master.client();
-    let on_disk = |client: &mut Client, most: &str| {
+    let on_disk = |client: &mut RedisClient, most: &str| {
         client.ask(&["SET", "a", "1"]).unwrap();
         let told = client.ask(&["WAITAOF", "0", "1", most]).unwrap();
         told.elements().unwrap()[1].clone()
@@ -1146,7 +1146,9 @@ fn hostile_peers_are_cut_off() {
     };
     assert!(refused.contains("max number of clients"), "{refused}");
     wait_for("room for a client", SILENCE, || {
-        Client::connect(&relay.address(), SILENCE).and_then(|mut client| client.login(None, "secret")).is_ok()
+        RedisClient::connect(&relay.address(), SILENCE)
+            .and_then(|mut client| client.login(None, "secret"))
+            .is_ok()
     });
     drop(half_open);
     assert!(peak_memory(relay.pid()) < 64 << 20);
@@ -1347,7 +1349,7 @@ fn whoever_finds_no_room_is_told_and_counted() {
         only = relay.client();
         only.text(&["PING"]).is_ok()
     });
-    let rejected = |client: &mut Client| -> u64 {
+    let rejected = |client: &mut RedisClient| -> u64 {
         client.info("stats", "rejected_connections").unwrap().unwrap().parse().unwrap()
     };
     let before = rejected(&mut only);

@@ -4,8 +4,8 @@
 use offpath_redis::resp::{self, Limits, Value};
 use offpath_redis::shard::ShardError;
 use offpath_redis::shard::apply::{Done, apply};
-use offpath_redis::shard::client::{Access, ClusterClient};
-use offpath_redis::shard::plan::{Endpoint, Plan};
+use offpath_redis::shard::client::{ClusterClient, RedisAccess};
+use offpath_redis::shard::plan::{RedisEndpoint, SlotPlan};
 use offpath_redis::shard::slots::slot;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -236,16 +236,16 @@ fn play_many(count: usize, border: u16, keys: &[(u16, usize)]) -> Arc<Mutex<Clus
     cluster
 }
 
-fn carry_out(cluster: &Mutex<Cluster>, slots: &[u16], access: &Access) -> Result<Done, ShardError> {
+fn carry_out(cluster: &Mutex<Cluster>, slots: &[u16], access: &RedisAccess) -> Result<Done, ShardError> {
     let addresses: Vec<String> =
         cluster.lock().expect("no panic").nodes.iter().map(|node| node.address.clone()).collect();
-    let endpoint = |(index, slots): (usize, &u16)| Endpoint {
+    let endpoint = |(index, slots): (usize, &u16)| RedisEndpoint {
         name: format!("n{index}"),
         address: addresses[index].clone(),
         requests_per_second: 1.0,
         slots: *slots,
     };
-    let plan = Plan { endpoint: slots.iter().enumerate().map(endpoint).collect() };
+    let plan = SlotPlan { endpoint: slots.iter().enumerate().map(endpoint).collect() };
     apply(&plan, access, false, &mut |_, _| {})
 }
 
@@ -259,9 +259,9 @@ fn keys(cluster: &Mutex<Cluster>, slot: u16) -> [usize; 2] {
 fn keys_move_with_the_password_that_their_nodes_ask_for() {
     let text = |text: &str| Some(text.to_string());
     for (login, access) in [
-        (None, Access::default()),
-        (Some(vec!["secret"]), Access { user: None, password: text("secret") }),
-        (Some(vec!["mover", "secret"]), Access { user: text("mover"), password: text("secret") }),
+        (None, RedisAccess::default()),
+        (Some(vec!["secret"]), RedisAccess { user: None, password: text("secret") }),
+        (Some(vec!["mover", "secret"]), RedisAccess { user: text("mover"), password: text("secret") }),
     ] {
         // More keys than one MIGRATE takes.
         let cluster = play(8_192, &[(8_190, 3), (8_191, 150), (8_192, 5)]);
@@ -277,14 +277,14 @@ fn keys_move_with_the_password_that_their_nodes_ask_for() {
     }
     let cluster = play(8_192, &[]);
     cluster.lock().unwrap().login = Some(vec!["secret"]);
-    let error = carry_out(&cluster, &[8_192, 8_192], &Access::default()).unwrap_err().to_string();
+    let error = carry_out(&cluster, &[8_192, 8_192], &RedisAccess::default()).unwrap_err().to_string();
     assert!(error.contains("NOAUTH"), "{error}");
 }
 
 #[test]
 fn the_taker_hears_of_a_slot_before_the_giver() {
     let cluster = play(8_192, &[(8_191, 1)]);
-    carry_out(&cluster, &[8_191, 8_193], &Access::default()).unwrap();
+    carry_out(&cluster, &[8_191, 8_193], &RedisAccess::default()).unwrap();
     let cluster = cluster.lock().unwrap();
     assert_eq!(cluster.nodes[0].told, ["8191 MIGRATING 1", "8191 NODE 1"]);
     assert_eq!(cluster.nodes[1].told, ["8191 IMPORTING 0", "8191 NODE 1"]);
@@ -299,7 +299,7 @@ fn a_slot_whose_taker_owns_it_already_is_finished() {
         cluster.nodes[0].migrating.insert(8_191, 1);
         cluster.nodes[0].keys.insert(8_191, vec!["late".into()]);
     }
-    let done = carry_out(&cluster, &[8_191, 8_193], &Access::default()).unwrap();
+    let done = carry_out(&cluster, &[8_191, 8_193], &RedisAccess::default()).unwrap();
     assert_eq!((done.finished, done.moved_keys, done.moved_slots), (1, 1, 0));
     assert_eq!(keys(&cluster, 8_191), [0, 1]);
     let cluster = cluster.lock().unwrap();
@@ -315,7 +315,7 @@ fn a_slot_that_only_its_taker_was_told_of_is_finished_once() {
         cluster.nodes[0].migrating.insert(8_191, 1);
         cluster.nodes[1].importing.insert(8_191, 0);
     }
-    let done = carry_out(&cluster, &[8_191, 8_193], &Access::default()).unwrap();
+    let done = carry_out(&cluster, &[8_191, 8_193], &RedisAccess::default()).unwrap();
     // Both sides tell of the same move.
     assert_eq!((done.finished, done.moved_keys, done.moved_slots), (1, 2, 0));
     assert_eq!(keys(&cluster, 8_191), [0, 2]);
@@ -326,7 +326,7 @@ fn any_other_refusal_ends_the_run_with_its_words() {
     for (node, word) in [(1, "IMPORTING"), (0, "MIGRATING"), (1, "NODE"), (0, "NODE")] {
         let cluster = play(8_192, &[(8_191, 2)]);
         cluster.lock().unwrap().refuse = Some((node, word, "ERR Unknown node"));
-        let error = carry_out(&cluster, &[8_191, 8_193], &Access::default()).unwrap_err().to_string();
+        let error = carry_out(&cluster, &[8_191, 8_193], &RedisAccess::default()).unwrap_err().to_string();
         assert!(error.contains(&format!("CLUSTER SETSLOT 8191 {word}")), "{error}");
         assert!(error.contains("Unknown node"), "{error}");
         assert!(error.contains(&cluster.lock().unwrap().nodes[node].address), "{error}");
@@ -337,7 +337,7 @@ fn any_other_refusal_ends_the_run_with_its_words() {
 fn a_giver_that_is_a_replica_by_now_is_no_refusal() {
     let cluster = play(8_192, &[(8_191, 2)]);
     cluster.lock().unwrap().refuse = Some((0, "NODE", "ERR You can use SETSLOT only with masters."));
-    let done = carry_out(&cluster, &[8_191, 8_193], &Access::default()).unwrap();
+    let done = carry_out(&cluster, &[8_191, 8_193], &RedisAccess::default()).unwrap();
     assert_eq!((done.moved_slots, done.moved_keys), (1, 2));
 }
 
@@ -346,7 +346,7 @@ fn every_other_node_hears_of_the_owner_and_may_refuse_to() {
     for refuse in [None, Some((0, "NODE", "ERR no"))] {
         let cluster = play_many(3, 8_192, &[(16_383, 1)]);
         cluster.lock().unwrap().refuse = refuse;
-        let done = carry_out(&cluster, &[8_192, 8_191, 1], &Access::default()).unwrap();
+        let done = carry_out(&cluster, &[8_192, 8_191, 1], &RedisAccess::default()).unwrap();
         assert_eq!((done.moved_slots, done.moved_keys), (1, 1));
         let cluster = cluster.lock().unwrap();
         assert_eq!(cluster.nodes[0].told, ["16383 NODE 2"]);
@@ -358,11 +358,11 @@ fn every_other_node_hears_of_the_owner_and_may_refuse_to() {
 fn a_migrate_is_tried_five_times_each() {
     let cluster = play(8_192, &[(8_191, 70)]);
     cluster.lock().unwrap().failures = 4;
-    let done = carry_out(&cluster, &[8_191, 8_193], &Access::default()).unwrap();
+    let done = carry_out(&cluster, &[8_191, 8_193], &RedisAccess::default()).unwrap();
     assert_eq!((done.moved_slots, done.moved_keys), (1, 70));
     let cluster = play(8_192, &[(8_191, 70)]);
     cluster.lock().unwrap().failures = 5;
-    let error = carry_out(&cluster, &[8_191, 8_193], &Access::default()).unwrap_err().to_string();
+    let error = carry_out(&cluster, &[8_191, 8_193], &RedisAccess::default()).unwrap_err().to_string();
     assert!(error.contains("MIGRATE") && error.contains("IOERR"), "{error}");
     assert_eq!(keys(&cluster, 8_191), [70, 0]);
 }
@@ -372,7 +372,7 @@ fn a_client_of_a_node_that_is_down_learns_the_owner_from_another() {
     // Every slot is the first node's as that one has it.
     let cluster = play(SLOTS, &[]);
     let address = |node: usize| cluster.lock().unwrap().nodes[node].address.clone();
-    let mut client = ClusterClient::connect(&address(0), Access::default()).unwrap();
+    let mut client = ClusterClient::connect(&address(0), RedisAccess::default()).unwrap();
     let get = |client: &mut ClusterClient| client.ask(b"key", &[b"GET", b"key"]).map_err(|e| e.to_string());
     assert_eq!(get(&mut client), Ok(Value::Bulk(b"0".to_vec())));
     assert_eq!((client.redirected, client.address(b"key").to_string()), (0, address(0)));
@@ -388,7 +388,7 @@ fn a_client_of_a_node_that_is_down_learns_the_owner_from_another() {
     // Where all are down it gives up, with a word on it.
     let alone = play(SLOTS, &[]);
     let seed = alone.lock().unwrap().nodes[0].address.clone();
-    let mut client = ClusterClient::connect(&seed, Access::default()).unwrap();
+    let mut client = ClusterClient::connect(&seed, RedisAccess::default()).unwrap();
     alone.lock().unwrap().nodes[0].owner.fill(1);
     alone.lock().unwrap().nodes[1].owner.fill(0);
     let error = get(&mut client).unwrap_err();
@@ -399,7 +399,7 @@ fn a_client_of_a_node_that_is_down_learns_the_owner_from_another() {
 fn a_connection_that_broke_is_made_anew() {
     let cluster = play(SLOTS, &[]);
     let address = cluster.lock().unwrap().nodes[0].address.clone();
-    let mut client = ClusterClient::connect(&address, Access::default()).unwrap();
+    let mut client = ClusterClient::connect(&address, RedisAccess::default()).unwrap();
     let mut get = || client.ask(b"key", &[b"GET", b"key"]).ok();
     assert_eq!(get(), Some(Value::Bulk(b"0".to_vec())));
     cluster.lock().unwrap().hang_ups = 1;

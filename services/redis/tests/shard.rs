@@ -6,9 +6,9 @@ use offpath_redis::resp::Value;
 use offpath_redis::shard::ShardError;
 use offpath_redis::shard::apply::{Done, apply};
 use offpath_redis::shard::bitmap::{Bitmap, Side};
-use offpath_redis::shard::client::{Access, ClusterClient};
+use offpath_redis::shard::client::{ClusterClient, RedisAccess};
 use offpath_redis::shard::measure;
-use offpath_redis::shard::plan::Plan;
+use offpath_redis::shard::plan::SlotPlan;
 use offpath_redis::shard::slots::slot;
 use offpath_redis::shard::topology;
 use servers::{Server, redis, valkey};
@@ -25,18 +25,18 @@ fn servers(program: &Path, count: usize) -> Vec<Server> {
         .collect()
 }
 
-fn plan(servers: &[&Server], capacities: &[f64]) -> Plan {
+fn plan(servers: &[&Server], capacities: &[f64]) -> SlotPlan {
     let endpoints: Vec<(String, String, f64)> = servers
         .iter()
         .zip(capacities)
         .enumerate()
         .map(|(index, (server, capacity))| (format!("n{index}"), server.address(), *capacity))
         .collect();
-    Plan::new(&endpoints).expect("a plan")
+    SlotPlan::new(&endpoints).expect("a plan")
 }
 
-fn carry_out(plan: &Plan) -> Result<Done, ShardError> {
-    apply(plan, &Access::default(), false, &mut |_, _| {})
+fn carry_out(plan: &SlotPlan) -> Result<Done, ShardError> {
+    apply(plan, &RedisAccess::default(), false, &mut |_, _| {})
 }
 
 fn slots_of(server: &Server) -> u16 {
@@ -47,7 +47,7 @@ fn slots_of(server: &Server) -> u16 {
 /// Writes numbered keys and reads them back until it is told to stop; the answer is what every key has
 /// to hold, the redirections, and what failed.
 fn work(seed: String, worker: u32, stop: Arc<AtomicBool>) -> (BTreeMap<String, String>, u64, Vec<String>) {
-    let mut client = ClusterClient::connect(&seed, Access::default()).expect("a cluster");
+    let mut client = ClusterClient::connect(&seed, RedisAccess::default()).expect("a cluster");
     let (mut expected, mut failures) = (BTreeMap::new(), Vec::new());
     let mut round = 0;
     while !stop.load(Ordering::SeqCst) {
@@ -122,7 +122,7 @@ fn ten_migrations_under_load_lose_nothing() {
     thread::sleep(Duration::from_millis(100));
     stop.store(true, Ordering::SeqCst);
     let (mut keys, mut redirected) = (0, 0);
-    let mut client = ClusterClient::connect(&servers[5].address(), Access::default()).unwrap();
+    let mut client = ClusterClient::connect(&servers[5].address(), RedisAccess::default()).unwrap();
     for worker in workers {
         let (expected, redirections, failures) = worker.join().expect("a worker ends");
         assert!(failures.is_empty(), "{} failed: {:?}", failures.len(), &failures[..failures.len().min(3)]);
@@ -145,7 +145,7 @@ fn an_interrupted_move_is_finished() {
     let servers = servers(&program, 2);
     let all: Vec<&Server> = servers.iter().collect();
     carry_out(&plan(&all, &[1.0, 1.0])).unwrap();
-    let mut client = ClusterClient::connect(&servers[0].address(), Access::default()).unwrap();
+    let mut client = ClusterClient::connect(&servers[0].address(), RedisAccess::default()).unwrap();
     for index in 0..100 {
         let key = format!("{{foo}}{index}");
         client.ask(key.as_bytes(), &[b"SET", key.as_bytes(), b"v"]).unwrap();
@@ -206,7 +206,7 @@ fn what_does_not_fit_is_refused_and_nothing_changes() {
     carry_out(&plan(&[&servers[2]], &[1.0])).unwrap();
     assert!(refused(&[&servers[0], &servers[2]]).contains("another cluster"));
     let dry =
-        apply(&plan(&[&servers[0], &servers[3]], &[1.0, 1.0]), &Access::default(), true, &mut |_, _| {})
+        apply(&plan(&[&servers[0], &servers[3]], &[1.0, 1.0]), &RedisAccess::default(), true, &mut |_, _| {})
             .unwrap();
     assert_eq!((dry.joined.len(), dry.moved_slots), (1, 8_192));
     assert_eq!((slots_of(&servers[1]), slots_of(&servers[3])), (8_192, 0));
@@ -216,7 +216,7 @@ fn what_does_not_fit_is_refused_and_nothing_changes() {
 fn capacities_are_measured_on_what_a_server_may_take() {
     let Some(program) = redis() else { return };
     let servers = servers(&program, 2);
-    let (access, time) = (Access::default(), Duration::from_millis(300));
+    let (access, time) = (RedisAccess::default(), Duration::from_millis(300));
     let empty = measure::load(&servers[0].address(), &access, time).unwrap();
     assert!(empty.load.contains("ECHO") && empty.requests_per_second > 1_000.0, "{empty:?}");
     carry_out(&plan(&[&servers[0], &servers[1]], &[1.0, 1.0])).unwrap();
@@ -226,7 +226,8 @@ fn capacities_are_measured_on_what_a_server_may_take() {
     let idle = measure::observe(&servers[1].address(), &access, time).unwrap_err().to_string();
     assert!(idle.contains("observe under load"), "{idle}");
     let address = servers[1].address();
-    let loading = thread::spawn(move || measure::load(&address, &Access::default(), Duration::from_secs(2)));
+    let loading =
+        thread::spawn(move || measure::load(&address, &RedisAccess::default(), Duration::from_secs(2)));
     thread::sleep(Duration::from_millis(200));
     let observed = measure::observe(&servers[1].address(), &access, Duration::from_secs(1)).unwrap();
     assert!(observed.requests_per_second > 1_000.0, "{observed:?}");
@@ -239,7 +240,7 @@ fn valkey_clusters_are_clusters() {
     let servers = servers(&program, 2);
     let all: Vec<&Server> = servers.iter().collect();
     assert!(carry_out(&plan(&all, &[1.0, 1.0])).unwrap().created);
-    let mut client = ClusterClient::connect(&servers[0].address(), Access::default()).unwrap();
+    let mut client = ClusterClient::connect(&servers[0].address(), RedisAccess::default()).unwrap();
     for index in 0..500 {
         let key = format!("k{index}");
         client.ask(key.as_bytes(), &[b"SET", key.as_bytes(), b"v"]).unwrap();

@@ -4,16 +4,16 @@ use crate::redis::{endpoint_of, time};
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::ProgressBar;
 use offpath_mongo::MongoError;
-use offpath_mongo::client::Access;
-use offpath_mongo::key::Key;
-use offpath_mongo::map::{Endpoint, Map, Method, shares};
+use offpath_mongo::client::MongoAccess;
+use offpath_mongo::key::ShardKey;
+use offpath_mongo::map::{Map, Method, MongoEndpoint, shares};
 use offpath_mongo::measure::reads_per_second;
-use offpath_mongo::router::Router;
+use offpath_mongo::router::DocumentRouter;
 use offpath_mongo::ycsb;
 use offpath_terminal::Context;
 use offpath_terminal::failure::Failure;
-use offpath_terminal::output::{Entry, Format, OutputFile, SCHEMA_VERSION, short, tell};
-use offpath_workload::{Operation, Workload};
+use offpath_terminal::output::{Format, OutputFile, SCHEMA_VERSION, TableCell, short, tell};
+use offpath_workload::{ClientOperation, Workload};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, stderr};
@@ -145,7 +145,7 @@ pub fn run(
     password: Option<String>,
     context: &Context,
 ) -> Result<(String, ExitCode), Failure> {
-    let access = Access { user, password, ..Access::default() };
+    let access = MongoAccess { user, password, ..MongoAccess::default() };
     let text = match &options.command {
         Command::Plan(options) => plan(options, &access, context)?,
         Command::Ycsb(options) => return run_ycsb(options, access, context),
@@ -173,7 +173,7 @@ fn workload(path: &PathBuf, properties: &[String]) -> Result<Workload, Failure> 
     Ok(workload)
 }
 
-fn plan(options: &PlanOptions, access: &Access, context: &Context) -> Result<String, Failure> {
+fn plan(options: &PlanOptions, access: &MongoAccess, context: &Context) -> Result<String, Failure> {
     // Measuring takes its time, so a file that cannot be written is refused before it.
     options.out.as_deref().map(OutputFile::create).transpose()?;
     let mut endpoints = Vec::new();
@@ -196,7 +196,7 @@ fn plan(options: &PlanOptions, access: &Access, context: &Context) -> Result<Str
             }
             (None, None) => return Err(wrong("its weight is unknown; add `=WEIGHT` or `--measure 5s`")),
         };
-        endpoints.push(Endpoint { name: name.to_string(), address: address.to_string(), weight });
+        endpoints.push(MongoEndpoint { name: name.to_string(), address: address.to_string(), weight });
     }
     let map = match options.method {
         Spread::Hashed if options.splits.is_empty() && options.workload.is_none() => {
@@ -207,12 +207,12 @@ fn plan(options: &PlanOptions, access: &Access, context: &Context) -> Result<Str
             return Err(Failure::input("hashed keys have no split points", help));
         }
         Spread::Range => {
-            let splits: Vec<Key> = match &options.workload {
+            let splits: Vec<ShardKey> = match &options.workload {
                 Some(file) => {
                     let weights: Vec<f64> = endpoints.iter().map(|endpoint| endpoint.weight).collect();
                     ycsb::splits(&workload(file, &options.properties)?, &weights).map_err(refused)?
                 }
-                None => options.splits.iter().map(|key| Key::from(key.as_str())).collect(),
+                None => options.splits.iter().map(|key| ShardKey::from(key.as_str())).collect(),
             };
             Map::ranges(&options.collection, endpoints, &splits).map_err(refused)?
         }
@@ -265,11 +265,11 @@ struct MovedAnswer {
     writers_paused_ms: f64,
 }
 
-fn rows(map: &Map, router: Option<&Router>) -> Result<Vec<EndpointRow>, Failure> {
+fn rows(map: &Map, router: Option<&DocumentRouter>) -> Result<Vec<EndpointRow>, Failure> {
     let weights: Vec<f64> = map.endpoint.iter().map(|endpoint| endpoint.weight).collect();
     let (shares, slots) = (shares(&weights).map_err(refused)?, map.slots());
-    let held = router.map(Router::held).transpose().map_err(refused)?;
-    let row = |(index, endpoint): (usize, &Endpoint)| EndpointRow {
+    let held = router.map(DocumentRouter::held).transpose().map_err(refused)?;
+    let row = |(index, endpoint): (usize, &MongoEndpoint)| EndpointRow {
         name: endpoint.name.clone(),
         address: endpoint.address.clone(),
         weight: endpoint.weight,
@@ -282,7 +282,7 @@ fn rows(map: &Map, router: Option<&Router>) -> Result<Vec<EndpointRow>, Failure>
 }
 
 /// The endpoints of a map, with what they hold where a router can count it.
-fn shown(map: &Map, router: Option<&Router>, context: &Context) -> Result<String, Failure> {
+fn shown(map: &Map, router: Option<&DocumentRouter>, context: &Context) -> Result<String, Failure> {
     let rows = rows(map, router)?;
     if context.screen.format == Format::Json {
         return context.screen.json(&MapAnswer::of(map, rows, None));
@@ -306,13 +306,13 @@ fn table(rows: Vec<EndpointRow>, context: &Context) -> String {
     if counted {
         header.extend(["documents", "strays"]);
     }
-    let number = |count: u64| Entry::Number(count.to_string());
+    let number = |count: u64| TableCell::Number(count.to_string());
     let cells = |row: EndpointRow| {
         let mut cells = vec![
-            Entry::Name(row.name),
-            Entry::Name(row.address),
-            Entry::Number(short(row.weight)),
-            Entry::Number(format!("{:.1}%", 100.0 * row.share)),
+            TableCell::Name(row.name),
+            TableCell::Name(row.address),
+            TableCell::Number(short(row.weight)),
+            TableCell::Number(format!("{:.1}%", 100.0 * row.share)),
         ];
         cells.extend(row.slots.map(|slots| number(slots.into())));
         cells.extend(row.documents.map(number));
@@ -322,8 +322,8 @@ fn table(rows: Vec<EndpointRow>, context: &Context) -> String {
     context.screen.table(&header, rows.into_iter().map(cells).collect())
 }
 
-fn status(options: &MapOptions, access: Access, context: &Context) -> Result<String, Failure> {
-    let router = Router::open(&options.map, access).map_err(refused)?;
+fn status(options: &MapOptions, access: MongoAccess, context: &Context) -> Result<String, Failure> {
+    let router = DocumentRouter::open(&options.map, access).map_err(refused)?;
     shown(&router.map(), Some(&router), context)
 }
 
@@ -331,8 +331,8 @@ fn spinner() -> ProgressBar {
     if stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() }
 }
 
-fn rebalance(options: &RebalanceOptions, access: Access, context: &Context) -> Result<String, Failure> {
-    let router = Router::open(&options.map, access).map_err(refused)?;
+fn rebalance(options: &RebalanceOptions, access: MongoAccess, context: &Context) -> Result<String, Failure> {
+    let router = DocumentRouter::open(&options.map, access).map_err(refused)?;
     let map = router.map();
     let mut weights: Vec<f64> = map.endpoint.iter().map(|endpoint| endpoint.weight).collect();
     for text in &options.weights {
@@ -341,7 +341,7 @@ fn rebalance(options: &RebalanceOptions, access: Access, context: &Context) -> R
         let (name, weight) = text.split_once('=').ok_or_else(|| wrong("it has no name"))?;
         let index = map.endpoint.iter().position(|endpoint| endpoint.name == name);
         let index = index.ok_or_else(|| wrong("no endpoint has that name"))?;
-        weights[index] = weight.parse().map_err(|_| wrong("it is no number"))?;
+        weights[index] = weight.parse().map_err(|_| wrong("it is not a number"))?;
     }
     let bar = spinner();
     let moved = router.rebalance(&weights, &mut |documents| {
@@ -387,7 +387,7 @@ struct RouteAnswer {
 fn route(options: &RouteOptions, context: &Context) -> Result<String, Failure> {
     let map = Map::load(&options.map).map_err(refused)?;
     let row = |text: &String| {
-        let key = Key::from(text.as_str());
+        let key = ShardKey::from(text.as_str());
         let endpoint = &map.endpoint[map.owner(&key)];
         KeyRow {
             key: text.clone(),
@@ -402,7 +402,12 @@ fn route(options: &RouteOptions, context: &Context) -> Result<String, Failure> {
     }
     let cells = |row: KeyRow| {
         let slot = row.slot.map_or_else(|| "-".to_string(), |slot| slot.to_string());
-        vec![Entry::Name(row.key), Entry::Number(slot), Entry::Name(row.endpoint), Entry::Name(row.address)]
+        vec![
+            TableCell::Name(row.key),
+            TableCell::Number(slot),
+            TableCell::Name(row.endpoint),
+            TableCell::Name(row.address),
+        ]
     };
     Ok(context.screen.table(&["key", "slot", "endpoint", "address"], rows.into_iter().map(cells).collect()))
 }
@@ -442,17 +447,21 @@ struct YcsbAnswer {
     endpoint: Vec<RequestRow>,
 }
 
-fn name(operation: Operation) -> &'static str {
+fn name(operation: ClientOperation) -> &'static str {
     match operation {
-        Operation::Read => "read",
-        Operation::Update => "update",
-        Operation::Insert => "insert",
-        Operation::Scan => "scan",
-        Operation::ReadModifyWrite => "read-modify-write",
+        ClientOperation::Read => "read",
+        ClientOperation::Update => "update",
+        ClientOperation::Insert => "insert",
+        ClientOperation::Scan => "scan",
+        ClientOperation::ReadModifyWrite => "read-modify-write",
     }
 }
 
-fn run_ycsb(options: &YcsbOptions, access: Access, context: &Context) -> Result<(String, ExitCode), Failure> {
+fn run_ycsb(
+    options: &YcsbOptions,
+    access: MongoAccess,
+    context: &Context,
+) -> Result<(String, ExitCode), Failure> {
     let workload = workload(&options.workload, &options.properties)?;
     let threads = options.threads.unwrap_or(workload.thread_count as usize);
     if !(1..=1_000).contains(&threads) {
@@ -462,7 +471,7 @@ fn run_ycsb(options: &YcsbOptions, access: Access, context: &Context) -> Result<
         let help = "add `--property operationcount=10000`";
         return Err(Failure::input("operationcount = 0 would run for ever", help));
     }
-    let router = Router::open(&options.map, access).map_err(refused)?;
+    let router = DocumentRouter::open(&options.map, access).map_err(refused)?;
     let bar = spinner();
     let loaded = options
         .load
@@ -536,16 +545,17 @@ fn run_ycsb(options: &YcsbOptions, access: Access, context: &Context) -> Result<
     }
     let cells = |row: OperationRow| {
         let mut cells =
-            vec![Entry::Name(row.operation.to_string()), Entry::Number(row.operations.to_string())];
-        cells.push(Entry::Number(format!("{:.0}", row.latency_us_mean)));
+            vec![TableCell::Name(row.operation.to_string()), TableCell::Number(row.operations.to_string())];
+        cells.push(TableCell::Number(format!("{:.0}", row.latency_us_mean)));
         let times = [row.latency_us_p50, row.latency_us_p99, row.latency_us_max];
-        cells.extend(times.map(|time| Entry::Number(time.to_string())));
+        cells.extend(times.map(|time| TableCell::Number(time.to_string())));
         cells
     };
     let header = ["operation", "count", "mean us", "p50 us", "p99 us", "max us"];
     text.push_str(&context.screen.table(&header, rows.into_iter().map(cells).collect()));
     text.push('\n');
-    let cells = |row: RequestRow| vec![Entry::Name(row.endpoint), Entry::Number(row.requests.to_string())];
+    let cells =
+        |row: RequestRow| vec![TableCell::Name(row.endpoint), TableCell::Number(row.requests.to_string())];
     text.push_str(
         &context.screen.table(&["endpoint", "requests"], requests.into_iter().map(cells).collect()),
     );

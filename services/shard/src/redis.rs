@@ -5,13 +5,13 @@ use indicatif::ProgressBar;
 use offpath_quantity::Time;
 use offpath_redis::shard::apply::{Done, apply};
 use offpath_redis::shard::bitmap::Bitmap;
-use offpath_redis::shard::client::Access;
-use offpath_redis::shard::plan::Plan;
+use offpath_redis::shard::client::RedisAccess;
+use offpath_redis::shard::plan::SlotPlan;
 use offpath_redis::shard::slots::slot;
 use offpath_redis::shard::{ShardError, measure, topology};
 use offpath_terminal::Context;
 use offpath_terminal::failure::Failure;
-use offpath_terminal::output::{Entry, Format, OutputFile, SCHEMA_VERSION, short, tell};
+use offpath_terminal::output::{Format, OutputFile, SCHEMA_VERSION, TableCell, short, tell};
 use serde::Serialize;
 use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
@@ -132,7 +132,7 @@ pub(super) fn time(option: &str, text: &str) -> Result<Duration, Failure> {
     Ok(Duration::from_nanos(time.ps() / 1_000))
 }
 
-/// Refuses what is no HOST:PORT, before anything is looked up.
+/// Refuses what is not a HOST:PORT, before anything is looked up.
 fn server(option: &str, text: &str) -> Result<(), Failure> {
     let port = text
         .rsplit_once(':')
@@ -147,14 +147,14 @@ fn server(option: &str, text: &str) -> Result<(), Failure> {
     }
 }
 
-fn read(path: &PathBuf) -> Result<Plan, Failure> {
+fn read(path: &PathBuf) -> Result<SlotPlan, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::input(
             format!("{}: {error}", path.display()),
             "`offpath shard plan ... --out FILE` writes a plan",
         )
     })?;
-    Plan::parse(&text).map_err(|error| {
+    SlotPlan::parse(&text).map_err(|error| {
         Failure::input(
             format!("`{}` is not a plan of shares: {error}", path.display()),
             "`offpath shard plan ... --out FILE` writes a plan",
@@ -173,7 +173,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             Some(text.lines().next().unwrap_or_default().to_string())
         }
     };
-    let access = Access { user: options.user.clone(), password };
+    let access = RedisAccess { user: options.user.clone(), password };
     let text = match &options.command {
         Command::Plan(plan) => self::plan(plan, &access, context)?,
         Command::Apply(apply) => {
@@ -206,13 +206,13 @@ pub fn endpoint_of<'a>(text: &'a str, number: &str) -> Result<(&'a str, &'a str,
         [name, address] => Ok((name, address, None)),
         [name, address, value] => match value.parse() {
             Ok(value) => Ok((name, address, Some(value))),
-            Err(_) => Err(format!("the {number} is no number")),
+            Err(_) => Err(format!("the {number} is not a number")),
         },
         _ => Err("it has no name and address".to_string()),
     }
 }
 
-fn plan(options: &PlanOptions, access: &Access, context: &Context) -> Result<String, Failure> {
+fn plan(options: &PlanOptions, access: &RedisAccess, context: &Context) -> Result<String, Failure> {
     let system = match &options.device {
         Some(device) => Some(context.system.load(&context.system.library()?, device, &[])?),
         None => None,
@@ -261,7 +261,7 @@ fn plan(options: &PlanOptions, access: &Access, context: &Context) -> Result<Str
         known = known.or(Some((name, rate)));
         endpoints.push((name.to_string(), address.to_string(), rate));
     }
-    let plan = Plan::new(&endpoints).map_err(refused)?;
+    let plan = SlotPlan::new(&endpoints).map_err(refused)?;
     if let Some(file) = out {
         file.write(plan.text().as_bytes())?;
     }
@@ -271,10 +271,10 @@ fn plan(options: &PlanOptions, access: &Access, context: &Context) -> Result<Str
 #[derive(Serialize)]
 struct PlanAnswer<'a> {
     schema_version: u32,
-    endpoint: &'a [offpath_redis::shard::plan::Endpoint],
+    endpoint: &'a [offpath_redis::shard::plan::RedisEndpoint],
 }
 
-fn plan_table(plan: &Plan, context: &Context) -> Result<String, Failure> {
+fn plan_table(plan: &SlotPlan, context: &Context) -> Result<String, Failure> {
     if context.screen.format == Format::Json {
         return context.screen.json(&PlanAnswer { schema_version: SCHEMA_VERSION, endpoint: &plan.endpoint });
     }
@@ -283,18 +283,18 @@ fn plan_table(plan: &Plan, context: &Context) -> Result<String, Failure> {
         .iter()
         .map(|endpoint| {
             vec![
-                Entry::Name(endpoint.name.clone()),
-                Entry::Name(endpoint.address.clone()),
-                Entry::Number(short(endpoint.requests_per_second)),
-                Entry::Number(endpoint.slots.to_string()),
-                Entry::Number(format!("{:.1}%", f64::from(endpoint.slots) / 163.84)),
+                TableCell::Name(endpoint.name.clone()),
+                TableCell::Name(endpoint.address.clone()),
+                TableCell::Number(short(endpoint.requests_per_second)),
+                TableCell::Number(endpoint.slots.to_string()),
+                TableCell::Number(format!("{:.1}%", f64::from(endpoint.slots) / 163.84)),
             ]
         })
         .collect();
     Ok(context.screen.table(&["endpoint", "address", "requests/s", "slots", "share"], rows))
 }
 
-fn carry_out(plan: &Plan, access: &Access, dry_run: bool) -> Result<Done, Failure> {
+fn carry_out(plan: &SlotPlan, access: &RedisAccess, dry_run: bool) -> Result<Done, Failure> {
     let bar = if stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
     let done = apply(plan, access, dry_run, &mut |at, all| {
         bar.set_length(all as u64);
@@ -363,7 +363,7 @@ struct StatusAnswer {
     node: Vec<NodeRow>,
 }
 
-fn status(server: &str, access: &Access, context: &Context) -> Result<String, Failure> {
+fn status(server: &str, access: &RedisAccess, context: &Context) -> Result<String, Failure> {
     let mut client = access.connect(server).map_err(ShardError::from).map_err(refused)?;
     let info = client.text(&["CLUSTER", "INFO"]).map_err(ShardError::from).map_err(refused)?;
     let state = info
@@ -400,12 +400,12 @@ fn status(server: &str, access: &Access, context: &Context) -> Result<String, Fa
         .into_iter()
         .map(|row| {
             vec![
-                Entry::Name(row.address),
-                Entry::Name(if row.failed { format!("{}, failed", row.role) } else { row.role.into() }),
-                Entry::Number(row.slots.to_string()),
-                Entry::Number(format!("{:.1}%", f64::from(row.slots) / 163.84)),
-                Entry::Number(row.moving_slots.to_string()),
-                Entry::Text(row.ranges),
+                TableCell::Name(row.address),
+                TableCell::Name(if row.failed { format!("{}, failed", row.role) } else { row.role.into() }),
+                TableCell::Number(row.slots.to_string()),
+                TableCell::Number(format!("{:.1}%", f64::from(row.slots) / 163.84)),
+                TableCell::Number(row.moving_slots.to_string()),
+                TableCell::Text(row.ranges),
             ]
         })
         .collect();
@@ -413,7 +413,7 @@ fn status(server: &str, access: &Access, context: &Context) -> Result<String, Fa
     Ok(format!("cluster state: {state}\n{}", context.screen.table(&header, table)))
 }
 
-fn rebalance(options: &RebalanceOptions, access: &Access, context: &Context) -> Result<String, Failure> {
+fn rebalance(options: &RebalanceOptions, access: &RedisAccess, context: &Context) -> Result<String, Failure> {
     let old = read(&options.plan)?;
     // Slots that moved and are not written down would be lost to the next rebalance.
     let out = (!options.dry_run).then(|| OutputFile::create(&options.plan)).transpose()?;
@@ -432,7 +432,7 @@ fn rebalance(options: &RebalanceOptions, access: &Access, context: &Context) -> 
         ));
         endpoints.push((endpoint.name.clone(), endpoint.address.clone(), measured.requests_per_second));
     }
-    let plan = Plan::new(&endpoints).map_err(refused)?;
+    let plan = SlotPlan::new(&endpoints).map_err(refused)?;
     let done = carry_out(&plan, access, options.dry_run)?;
     if let Some(file) = out {
         file.write(plan.text().as_bytes())?;
@@ -456,7 +456,7 @@ struct RouteAnswer {
     key: Vec<KeyRow>,
 }
 
-fn route(options: &RouteOptions, access: &Access, context: &Context) -> Result<String, Failure> {
+fn route(options: &RouteOptions, access: &RedisAccess, context: &Context) -> Result<String, Failure> {
     server("--at", &options.at)?;
     let mut client = access.connect(&options.at).map_err(ShardError::from).map_err(refused)?;
     let bitmap = match &options.host {
@@ -490,7 +490,13 @@ fn route(options: &RouteOptions, access: &Access, context: &Context) -> Result<S
     }
     let table = rows
         .into_iter()
-        .map(|row| vec![Entry::Name(row.key), Entry::Number(row.slot.to_string()), Entry::Name(row.address)])
+        .map(|row| {
+            vec![
+                TableCell::Name(row.key),
+                TableCell::Number(row.slot.to_string()),
+                TableCell::Name(row.address),
+            ]
+        })
         .collect();
     Ok(context.screen.table(&["key", "slot", "server"], table))
 }

@@ -2,13 +2,14 @@
 #![allow(dead_code)]
 
 use offpath_apps::kv::{
-    Client, Fetch, Key, Load, Options, Placement, Report, Shared, Spread, host, roles, soc,
+    ClientLoad, ClientReport, DriveState, Fetch, Placement, Spread, StoreClient, StoreConfig, StoreKey, host,
+    roles, soc,
 };
-use offpath_fabric::local::{Clock, Local, LocalFabric};
-use offpath_fabric::{Role, World};
+use offpath_fabric::local::{Local, LocalClock, LocalFabric};
+use offpath_fabric::{Backend, Role};
 use offpath_quantity::Time;
 use offpath_route::Router;
-use offpath_twin::{TwinFabric, TwinWorld};
+use offpath_twin::{TwinBackend, TwinFabric};
 use offpath_workload::Workload;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -21,8 +22,8 @@ pub const RECORDS: u64 = 2000;
 pub const CLIENTS: u32 = 11;
 
 /// A store without chains and with room for every record in the cache.
-pub fn options(placement: Placement) -> Options {
-    let mut options = Options::of_workload(&gets()).expect("a store can hold it").placed(placement);
+pub fn options(placement: Placement) -> StoreConfig {
+    let mut options = StoreConfig::of_workload(&gets()).expect("a store can hold it").placed(placement);
     options.layout.root_buckets = 16 * RECORDS;
     options.layout.cache_slots = 1 << 24;
     options.warm = RECORDS;
@@ -51,17 +52,17 @@ pub fn workload_c() -> Workload {
 }
 
 /// What each client does: `sessions` sessions for `window`, after 300 us.
-pub fn load(workload: Workload, sessions: u32, spread: Spread, window: Time) -> Load {
+pub fn load(workload: Workload, sessions: u32, spread: Spread, window: Time) -> ClientLoad {
     let (warm_up, window) = (Time::from_us(300), Some(window));
-    Load { sessions, operations: None, warm_up, window, spread, ..Load::of_workload(workload) }
+    ClientLoad { sessions, operations: None, warm_up, window, spread, ..ClientLoad::of_workload(workload) }
 }
 
 /// What all clients of the testbed see.
-pub fn run(router: &Arc<Router>, options: &Options, load: &Load) -> Report {
-    let shared = Shared::new(CLIENTS);
+pub fn run(router: &Arc<Router>, options: &StoreConfig, load: &ClientLoad) -> ClientReport {
+    let shared = DriveState::new(CLIENTS);
     let count: fn(&TwinFabric) -> u64 = |fabric| fabric.snapshot().events;
-    let run = TwinWorld::on(router.clone(), 1).run(roles(options, load, &shared, Some(count)));
-    let mut all = Report::default();
+    let run = TwinBackend::on(router.clone(), 1).run(roles(options, load, &shared, Some(count)));
+    let mut all = ClientReport::default();
     for outcome in run.expect("the run ends").outcomes {
         if let Some(report) = outcome.end.finished() {
             all.add(&report.expect("every role does its work"));
@@ -90,16 +91,16 @@ pub fn local_gets(placement: Placement, gets: u64) -> Duration {
         Role::new("client", 0, move |fabric: LocalFabric| {
             let (options, took) = (options.clone(), measured.clone());
             async move {
-                let mut client = Client::connect(&fabric, &options).await.expect("it connects");
+                let mut client = StoreClient::connect(&fabric, &options).await.expect("it connects");
                 let began = Instant::now();
                 for number in 0..gets {
-                    let key = Key::from_number(number * 797 % RECORDS);
+                    let key = StoreKey::from_number(number * 797 % RECORDS);
                     assert!(client.get(key).await.expect("it answers").is_some());
                 }
                 took.set(began.elapsed());
             }
         }),
     ];
-    Local::new(1).clock(Clock::Manual).run(roles).expect("the run ends");
+    Local::new(1).clock(LocalClock::Manual).run(roles).expect("the run ends");
     took.get()
 }

@@ -23,7 +23,7 @@ pub const ABOUT: About = About {
         alternative("A5-send"),
     ],
     keys: &[
-        Key::new("engine", KeyKind::Engine, "the copy engine by which the card fetches; RDMA without"),
+        Key::new("engine", KeyKind::Engine, "the DMA engine by which the card fetches; RDMA without"),
         Key::new("value", KeyKind::Bytes, "a value").needed("\"record\"").within(Bounds {
             least: 0.0,
             most: VALUE_BYTES_MAX as f64,
@@ -67,7 +67,7 @@ pub const ABOUT: About = About {
             "fetch",
             Of::Both,
             Kind::Text,
-            "How the card reaches the host's memory: `rdma`, or the name of a copy engine [default: as the plan of \
+            "How the card reaches the host's memory: `rdma`, or the name of a DMA engine [default: as the plan of \
              `--mix` has it on the twin, else rdma]",
         )
         .called("WAY"),

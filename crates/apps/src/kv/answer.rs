@@ -1,6 +1,6 @@
 //! What a run of the store says.
 
-use super::{Clients, Placement, Report};
+use super::{ClientReport, Clients, Placement};
 use crate::system::{Block, Cell, Page, Parts, Table};
 use offpath_quantity::Time;
 use offpath_quantity::figures::{ns, percent, round, short, us};
@@ -59,7 +59,7 @@ fn transport_of(placement: Placement) -> &'static str {
 }
 
 impl Ran {
-    pub(super) fn of(parts: &Clients, report: &Report, elapsed: Time, seed: u64) -> Ran {
+    pub(super) fn of(parts: &Clients, report: &ClientReport, elapsed: Time, seed: u64) -> Ran {
         let seconds = report.window.as_seconds();
         let kinds = report.operations().filter_map(|(operation, operations)| {
             let latency = report.latency(operation)?;

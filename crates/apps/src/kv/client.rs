@@ -2,7 +2,7 @@
 
 use super::layout::*;
 use super::server::{GET_SERVICE, Greeting, HELLO_BYTES, SERVICE};
-use super::{Home, KvError, Options, Placement, Planted, Splitter};
+use super::{Home, KvError, Placement, Splitter, StoreBug, StoreConfig};
 use crate::alive::outlive;
 use crate::outbox::{self, Outbox};
 use offpath_fabric::{
@@ -14,22 +14,22 @@ use std::rc::Rc;
 
 /// A key of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key(u64);
+pub struct StoreKey(u64);
 
-impl Key {
+impl StoreKey {
     /// The key whose bytes are the low ones of `number`, little-endian.
-    pub fn from_number(number: u64) -> Key {
-        Key(number)
+    pub fn from_number(number: u64) -> StoreKey {
+        StoreKey(number)
     }
 
     /// A key from its bytes; refused where they are not as many as the store's keys have.
-    pub fn new(bytes: &[u8], layout: &Layout) -> Result<Key, KvError> {
+    pub fn new(bytes: &[u8], layout: &Layout) -> Result<StoreKey, KvError> {
         if bytes.len() != layout.key_bytes as usize || bytes.len() > 8 {
             return Err(KvError::KeySize { length: bytes.len(), expected: layout.key_bytes });
         }
         let mut word = [0; 8];
         word[..bytes.len()].copy_from_slice(bytes);
-        Ok(Key(u64::from_le_bytes(word)))
+        Ok(StoreKey(u64::from_le_bytes(word)))
     }
 
     /// Its bytes as a number.
@@ -61,16 +61,16 @@ struct Messages<F: Fabric> {
     outbox: Outbox<F>,
     to: Address,
     queue_pair: F::QueuePair,
-    receives: VecDeque<(F::Ticket, Slice<F::Region>)>,
+    receives: VecDeque<(F::CompletionFuture, Slice<F::Region>)>,
 }
 
 /// A client's session: one operation at a time, with connections of its own, so that sessions never
 /// wait for each other.
 ///
 /// After an error that broke a connection the next operation connects again.
-pub struct Client<F: Fabric> {
+pub struct StoreClient<F: Fabric> {
     fabric: F,
-    options: Options,
+    options: StoreConfig,
     region: F::Region,
     splitter: Option<Rc<Splitter>>,
     connected: Option<Connected<F>>,
@@ -125,40 +125,40 @@ enum Look {
 /// The answer to a get.
 enum Answered {
     /// With the record, where it is whole.
-    Record(Option<Record>),
+    Record(Option<StoreRecord>),
     At(Option<Pointer>),
     Absent,
     Other,
 }
 
 impl Answered {
-    fn of(answer: Answer, key: u64, body: &[u8], loosely: bool) -> Answered {
+    fn of(answer: ReplyStatus, key: u64, body: &[u8], loosely: bool) -> Answered {
         match answer {
-            Answer::Done if body.len() >= 8 => Answered::Record(match loosely {
-                true => Record::unchecked(&[&key.to_le_bytes(), body].concat()),
-                false => Record::from_parts(key, word_at(body, 0), &body[8..]),
+            ReplyStatus::Done if body.len() >= 8 => Answered::Record(match loosely {
+                true => StoreRecord::unchecked(&[&key.to_le_bytes(), body].concat()),
+                false => StoreRecord::from_parts(key, word_at(body, 0), &body[8..]),
             }),
-            Answer::At if body.len() >= 8 => Answered::At(Pointer::from_word(word_at(body, 0))),
-            Answer::Absent => Answered::Absent,
+            ReplyStatus::At if body.len() >= 8 => Answered::At(Pointer::from_word(word_at(body, 0))),
+            ReplyStatus::Absent => Answered::Absent,
             _ => Answered::Other,
         }
     }
 }
 
-impl<F: Fabric> Client<F> {
+impl<F: Fabric> StoreClient<F> {
     /// Connects to the store. Refused where its shape is not that of `options`, and where the
     /// placement needs what the platform lacks.
-    pub async fn connect(fabric: &F, options: &Options) -> Result<Client<F>, KvError> {
-        Client::open(fabric, options, None).await
+    pub async fn connect(fabric: &F, options: &StoreConfig) -> Result<StoreClient<F>, KvError> {
+        StoreClient::open(fabric, options, None).await
     }
 
     /// The same, for gets that are split between placements as `splitter` says. Refused too where the
     /// store has the index elsewhere than one of them needs.
     pub async fn open(
         fabric: &F,
-        options: &Options,
+        options: &StoreConfig,
         splitter: Option<Rc<Splitter>>,
-    ) -> Result<Client<F>, KvError> {
+    ) -> Result<StoreClient<F>, KvError> {
         options.check()?;
         let home = options.placement.index_home();
         let strange = splitter.iter().flat_map(|all| all.placements()).find(|one| one.index_home() != home);
@@ -170,7 +170,7 @@ impl<F: Fabric> Client<F> {
         // Bucket, record, request, its answer, hellos, answers to gets.
         let length = 64 + record + REQUEST_BYTES + record + 8 + 2 * HELLO_BYTES + RECEIVES * record;
         let region = fabric.register(&memory, length, Access::LOCAL_WRITE)?;
-        let mut client = Client {
+        let mut client = StoreClient {
             fabric: fabric.clone(),
             options: options.clone(),
             region,
@@ -261,7 +261,7 @@ impl<F: Fabric> Client<F> {
         &self,
         queue_pair: &F::QueuePair,
         peer: &'static str,
-        receive: &mut F::Ticket,
+        receive: &mut F::CompletionFuture,
     ) -> Result<u64, KvError> {
         let span = self.options.answer_timeout;
         let heard = outlive(&self.fabric, queue_pair, &self.region, span, receive).await?;
@@ -306,7 +306,7 @@ impl<F: Fabric> Client<F> {
     }
 
     /// The value of `key`, or `None` where there is none.
-    pub async fn get(&mut self, key: Key) -> Result<Option<Vec<u8>>, KvError> {
+    pub async fn get(&mut self, key: StoreKey) -> Result<Option<Vec<u8>>, KvError> {
         let placement = self.choose();
         self.get_by(placement, key).await
     }
@@ -320,7 +320,7 @@ impl<F: Fabric> Client<F> {
     }
 
     /// The value of `key` by a placement that the store's home of the index serves.
-    pub async fn get_by(&mut self, placement: Placement, key: Key) -> Result<Option<Vec<u8>>, KvError> {
+    pub async fn get_by(&mut self, placement: Placement, key: StoreKey) -> Result<Option<Vec<u8>>, KvError> {
         let home = self.options.placement.index_home();
         if placement.index_home() != home {
             return Err(KvError::WrongHome { asked: placement, needed: placement.index_home() });
@@ -333,7 +333,7 @@ impl<F: Fabric> Client<F> {
         got
     }
 
-    async fn attempt(&mut self, placement: Placement, key: Key) -> Result<Option<Vec<u8>>, KvError> {
+    async fn attempt(&mut self, placement: Placement, key: StoreKey) -> Result<Option<Vec<u8>>, KvError> {
         self.fabric.compute(Work::Time(self.options.costs.build)).await;
         for attempt in 0..self.options.attempts {
             if self.connected.is_none() {
@@ -342,8 +342,8 @@ impl<F: Fabric> Client<F> {
             let look = match placement {
                 Placement::HostOneSided | Placement::SplitOneSided => self.look(key.0, false).await,
                 Placement::SocCacheRead => self.look(key.0, true).await,
-                Placement::SocLookup | Placement::SocIndex => self.ask(Opcode::GetRecord, key.0).await,
-                Placement::SocCacheSend => self.ask(Opcode::GetCached, key.0).await,
+                Placement::SocLookup | Placement::SocIndex => self.ask(RequestOpcode::GetRecord, key.0).await,
+                Placement::SocCacheSend => self.ask(RequestOpcode::GetCached, key.0).await,
             };
             match look {
                 Ok(Look::Found(value)) => {
@@ -368,10 +368,10 @@ impl<F: Fabric> Client<F> {
     }
 
     /// Asks for copies of a key that many of this client's one-sided gets went to.
-    async fn count_hot(&mut self, key: Key) {
+    async fn count_hot(&mut self, key: StoreKey) {
         if let Some(hot) = self.hot.count(key.0, self.options.hot_share) {
             // Copies are a help and no promise: where none can be made, gets go on as before.
-            let _ = self.change(Opcode::Replicate, hot, &[]).await;
+            let _ = self.change(RequestOpcode::Replicate, hot, &[]).await;
         }
     }
 
@@ -439,13 +439,13 @@ impl<F: Fabric> Client<F> {
     /// Whether the record that was read is the one that a pointer names.
     async fn check(&self, key: u64, pointer: Pointer) -> Result<Look, KvError> {
         let look = self.with_read(self.record_at(), self.options.layout.record_bytes(), |bytes| {
-            let found = if self.options.plants(Planted::NoChecksum) {
-                Record::unchecked(bytes)
+            let found = if self.options.injects(StoreBug::NoChecksum) {
+                StoreRecord::unchecked(bytes)
             } else {
-                Record::from_bytes(bytes).filter(|record| record.key == key)
+                StoreRecord::from_bytes(bytes).filter(|record| record.key == key)
             };
             let any =
-                self.options.plants(Planted::NoVersionCheck) || self.options.plants(Planted::NoChecksum);
+                self.options.injects(StoreBug::NoVersionCheck) || self.options.injects(StoreBug::NoChecksum);
             match found {
                 Some(record) if any || record.version == pointer.version => Look::Found(record.value),
                 _ => Look::Changed,
@@ -456,11 +456,11 @@ impl<F: Fabric> Client<F> {
     }
 
     /// Asks the card, once; no answer in time is [`Look::Changed`].
-    async fn ask(&mut self, opcode: Opcode, key: u64) -> Result<Look, KvError> {
+    async fn ask(&mut self, opcode: RequestOpcode, key: u64) -> Result<Look, KvError> {
         self.sequence = self.sequence.wrapping_add(1);
-        let request = Request { key, opcode, length: 0, sequence: self.sequence };
+        let request = RequestHead { key, opcode, length: 0, sequence: self.sequence };
         let began = self.fabric.now();
-        let loosely = self.options.plants(Planted::NoSequenceCheck);
+        let loosely = self.options.injects(StoreBug::NoSequenceCheck);
         if matches!(self.connected, Some(Connected { messages: None, .. })) {
             let opened = self.open_messages().await?;
             if let Some(connected) = &mut self.connected {
@@ -474,8 +474,8 @@ impl<F: Fabric> Client<F> {
         let answered = loop {
             let waited = self.fabric.now() - began;
             let left = self.options.answer_timeout.saturating_sub(waited);
-            let Some((ticket, _)) = messages.receives.front_mut() else { return Ok(Look::Changed) };
-            let heard = match self.fabric.timeout(left, ticket).await {
+            let Some((completion, _)) = messages.receives.front_mut() else { return Ok(Look::Changed) };
+            let heard = match self.fabric.timeout(left, completion).await {
                 Some(heard) => heard,
                 None => {
                     // The card may have restarted under another address.
@@ -505,7 +505,7 @@ impl<F: Fabric> Client<F> {
         match answered {
             Answered::Record(record) => {
                 self.fabric.compute(Work::Time(self.options.costs.check)).await;
-                let is_hit = matches!(opcode, Opcode::GetCached) && record.is_some();
+                let is_hit = matches!(opcode, RequestOpcode::GetCached) && record.is_some();
                 self.cache_hits.set(self.cache_hits.get() + u64::from(is_hit));
                 Ok(record.map_or(Look::Changed, |record| Look::Found(record.value)))
             }
@@ -516,29 +516,29 @@ impl<F: Fabric> Client<F> {
     }
 
     /// Stores `value` under `key`. When it returns, every later get sees it or what came after.
-    pub async fn put(&mut self, key: Key, value: &[u8]) -> Result<(), KvError> {
+    pub async fn put(&mut self, key: StoreKey, value: &[u8]) -> Result<(), KvError> {
         let bound = self.options.layout.value_bytes;
         if value.len() > bound as usize {
             return Err(KvError::ValueTooLarge { length: value.len(), bound });
         }
-        let mut done = self.change(Opcode::Put, key.0, value).await;
-        if matches!(done, Err(KvError::Disconnected { .. })) && self.options.plants(Planted::BlindRetry) {
-            done = self.change(Opcode::Put, key.0, value).await;
+        let mut done = self.change(RequestOpcode::Put, key.0, value).await;
+        if matches!(done, Err(KvError::Disconnected { .. })) && self.options.injects(StoreBug::BlindRetry) {
+            done = self.change(RequestOpcode::Put, key.0, value).await;
         }
         done.map(|_| ())
     }
 
     /// Removes `key`; says whether it was there.
-    pub async fn delete(&mut self, key: Key) -> Result<bool, KvError> {
-        self.change(Opcode::Delete, key.0, &[]).await
+    pub async fn delete(&mut self, key: StoreKey) -> Result<bool, KvError> {
+        self.change(RequestOpcode::Delete, key.0, &[]).await
     }
 
     /// Has the owner make copies of a hot record; says whether the record was there.
-    pub async fn replicate(&mut self, key: Key) -> Result<bool, KvError> {
-        self.change(Opcode::Replicate, key.0, &[]).await
+    pub async fn replicate(&mut self, key: StoreKey) -> Result<bool, KvError> {
+        self.change(RequestOpcode::Replicate, key.0, &[]).await
     }
 
-    async fn change(&mut self, opcode: Opcode, key: u64, value: &[u8]) -> Result<bool, KvError> {
+    async fn change(&mut self, opcode: RequestOpcode, key: u64, value: &[u8]) -> Result<bool, KvError> {
         self.ensure().await?;
         let changed = self.try_change(opcode, key, value).await;
         if matches!(changed, Err(KvError::Disconnected { .. } | KvError::Post(_))) {
@@ -547,10 +547,10 @@ impl<F: Fabric> Client<F> {
         changed
     }
 
-    async fn try_change(&mut self, opcode: Opcode, key: u64, value: &[u8]) -> Result<bool, KvError> {
+    async fn try_change(&mut self, opcode: RequestOpcode, key: u64, value: &[u8]) -> Result<bool, KvError> {
         self.fabric.compute(Work::Time(self.options.costs.build)).await;
         self.sequence = self.sequence.wrapping_add(1);
-        let request = Request { key, opcode, length: value.len() as u16, sequence: self.sequence };
+        let request = RequestHead { key, opcode, length: value.len() as u16, sequence: self.sequence };
         let slots = self.options.layout.slots;
         let (at, answer_at) = (self.request_at(), self.answer_at());
         let Some(connected) = &self.connected else { return Ok(false) };
@@ -564,14 +564,14 @@ impl<F: Fabric> Client<F> {
         let bytes = self.bytes(answer_at, heard)?;
         match read_answer_head(&bytes) {
             Some((sequence, answer)) if sequence == self.sequence => match answer {
-                Answer::Done => Ok(true),
-                Answer::Absent => Ok(false),
-                Answer::Full => Err(KvError::Full { slots }),
-                Answer::TooLarge => {
+                ReplyStatus::Done => Ok(true),
+                ReplyStatus::Absent => Ok(false),
+                ReplyStatus::Full => Err(KvError::Full { slots }),
+                ReplyStatus::TooLarge => {
                     let bound = self.options.layout.value_bytes;
                     Err(KvError::ValueTooLarge { length: value.len(), bound })
                 }
-                Answer::At | Answer::Failed => Err(KvError::ServerFailed),
+                ReplyStatus::At | ReplyStatus::Failed => Err(KvError::ServerFailed),
             },
             // A connection carries one request at a time, so another's answer means it is out of step.
             _ => Err(KvError::Disconnected { peer: owner.name, status: Status::BadResponse }),
@@ -595,8 +595,8 @@ mod tests {
 
     #[test]
     fn keys_have_the_stores_length() {
-        let layout = Options::sized(10, 8).layout;
-        assert_eq!(Key::new(&[1, 0, 0, 0, 0, 0, 0, 0], &layout), Ok(Key::from_number(1)));
-        assert_eq!(Key::new(&[1; 7], &layout), Err(KvError::KeySize { length: 7, expected: 8 }));
+        let layout = StoreConfig::sized(10, 8).layout;
+        assert_eq!(StoreKey::new(&[1, 0, 0, 0, 0, 0, 0, 0], &layout), Ok(StoreKey::from_number(1)));
+        assert_eq!(StoreKey::new(&[1; 7], &layout), Err(KvError::KeySize { length: 7, expected: 8 }));
     }
 }

@@ -3,7 +3,7 @@
 //! A store of a few records stands for a design's: its keys share no bucket, so that no chain is followed,
 //! and the design's objects say how the accesses of all records are spread.
 
-use super::{Client, Costs, Fetch, Home, Key, Options, Placement, host, soc};
+use super::{Fetch, Home, Placement, StoreClient, StoreConfig, StoreCosts, StoreKey, host, soc};
 use crate::system::{Asked, Code, Course, Follow, Given, PATIENCE, REQUESTS};
 use offpath_fabric::{Fabric, Role};
 use offpath_quantity::{Bytes, Time};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// One kind of request of a store that holds the keys of those that are followed.
 #[derive(Clone, Debug)]
 pub struct Request {
-    options: Options,
+    options: StoreConfig,
     operation: String,
     objects: BTreeMap<u64, String>,
 }
@@ -21,9 +21,9 @@ impl Code for Request {
     fn courses(asked: &Asked<'_>) -> Result<Course<Request>, String> {
         let placement =
             Placement::labelled(asked.alternative).expect("designs name declared alternatives alone");
-        let request = Request::of(placement, asked.told, asked.operation)?;
+        let request = Request::of(placement, asked.given, asked.operation)?;
         let warm = |warm| {
-            let options = Options { warm, ..request.options.clone() };
+            let options = StoreConfig { warm, ..request.options.clone() };
             Course::Straight(Request { options, ..request.clone() })
         };
         let hit_ratio = if placement.looks_into_the_cache() { asked.hit_ratio } else { 0.0 };
@@ -66,19 +66,19 @@ impl Code for Request {
 }
 
 impl Request {
-    fn of(placement: Placement, told: &Given, operation: &str) -> Result<Request, String> {
+    fn of(placement: Placement, given: &Given, operation: &str) -> Result<Request, String> {
         if !matches!(operation, "request" | "read" | "update" | "insert" | "readmodifywrite") {
             return Err(format!("it has no `{operation}`"));
         }
         let value_bytes =
-            u32::try_from(told.of::<Bytes>("value").get()).expect("a design's values are bounded");
-        let time = |key| told.of::<Time>(key);
-        let mut options = Options::sized(REQUESTS, value_bytes).placed(placement);
+            u32::try_from(given.of::<Bytes>("value").get()).expect("a design's values are bounded");
+        let time = |key| given.of::<Time>(key);
+        let mut options = StoreConfig::sized(REQUESTS, value_bytes).placed(placement);
         options.layout.root_buckets = 1 << 12;
         options.layout.cache_slots = 1 << 12;
         options.preload = REQUESTS;
         options.hot_share = 0;
-        options.costs = Costs {
+        options.costs = StoreCosts {
             build: time("build"),
             search: time("search"),
             check: time("check"),
@@ -89,7 +89,7 @@ impl Request {
         options.answer_timeout = PATIENCE;
         options.attempts = 1;
         options.admit_after = u32::MAX;
-        if let Some(engine) = told.get("engine") {
+        if let Some(engine) = given.get("engine") {
             options.fetch = Fetch::Engine(engine);
         }
         // A region is known by its length.
@@ -99,12 +99,12 @@ impl Request {
             (layout.values_bytes(), "values"),
             (layout.cache_bytes(), "values"),
         ];
-        let objects = regions.into_iter().filter_map(|(length, key)| Some((length, told.get(key)?)));
+        let objects = regions.into_iter().filter_map(|(length, key)| Some((length, given.get(key)?)));
         Ok(Request { objects: objects.collect(), options, operation: operation.to_string() })
     }
 
     async fn run<F: Fabric>(&self, fabric: &F, follow: &Follow) -> Result<(), String> {
-        let mut client = Client::connect(fabric, &self.options).await.map_err(words)?;
+        let mut client = StoreClient::connect(fabric, &self.options).await.map_err(words)?;
         let value = vec![7; self.options.layout.value_bytes as usize];
         for number in 0..REQUESTS {
             follow.request(fabric, self.once(&mut client, number, &value)).await?;
@@ -112,12 +112,17 @@ impl Request {
         Ok(())
     }
 
-    async fn once<F: Fabric>(&self, client: &mut Client<F>, number: u64, value: &[u8]) -> Result<(), String> {
-        let held = Key::from_number(number);
+    async fn once<F: Fabric>(
+        &self,
+        client: &mut StoreClient<F>,
+        number: u64,
+        value: &[u8],
+    ) -> Result<(), String> {
+        let held = StoreKey::from_number(number);
         match self.operation.as_str() {
             "update" => client.put(held, value).await.map_err(words),
             "insert" => {
-                let fresh = Key::from_number(self.options.preload + number);
+                let fresh = StoreKey::from_number(self.options.preload + number);
                 client.put(fresh, value).await.map_err(words)
             }
             other => {

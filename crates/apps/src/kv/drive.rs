@@ -1,14 +1,14 @@
 //! YCSB against the store: what a client role does, and what it reports.
 
-use super::client::{Client, Key};
+use super::client::{StoreClient, StoreKey};
 use super::server::{host, soc};
-use super::{Home, KvError, Options, Placement, Splitter};
+use super::{Home, KvError, Placement, Splitter, StoreConfig};
 use crate::Stop;
 use crate::bytes::{REVISIONS, is_value_of, value_of};
 use hdrhistogram::Histogram;
 use offpath_fabric::{Cancelled, Fabric, Role};
 use offpath_quantity::Time;
-use offpath_workload::{KeyChooser, Operation, OperationChooser, Workload};
+use offpath_workload::{ClientOperation, KeyChooser, OperationChooser, Workload};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -39,7 +39,7 @@ impl rand::TryRng for Draws {
 /// How a client spreads its gets.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Spread {
-    /// All by the placement of [`Options::placement`].
+    /// All by the placement of [`StoreConfig::placement`].
     One,
     /// By shares that stay, as a plan gives them; they need not add up to one.
     Shares(Vec<(Placement, f64)>),
@@ -59,7 +59,7 @@ impl Spread {
 
 /// What each client does.
 #[derive(Clone, Debug)]
-pub struct Load {
+pub struct ClientLoad {
     /// Its operations. Record n has key n. The whole value is written and read, whatever the workload
     /// says of single fields, and is as long as the store's longest.
     pub workload: Workload,
@@ -68,7 +68,7 @@ pub struct Load {
     /// Measured operations of one client, all sessions together; `None` for no limit.
     pub operations: Option<u64>,
     /// Whether the clients put the workload's records first. Otherwise the store has them: see
-    /// [`Options::preload`].
+    /// [`StoreConfig::preload`].
     pub put_records: bool,
     /// Time under load before anything is measured.
     pub warm_up: Time,
@@ -78,12 +78,12 @@ pub struct Load {
     pub spread: Spread,
 }
 
-impl Load {
+impl ClientLoad {
     /// `operationcount` operations of `workload` in `threadcount` sessions, on a store that has the
     /// records; where the count is 0, for one second.
-    pub fn of_workload(workload: Workload) -> Load {
+    pub fn of_workload(workload: Workload) -> ClientLoad {
         let operations = (workload.operation_count > 0).then_some(workload.operation_count);
-        Load {
+        ClientLoad {
             sessions: workload.thread_count.clamp(1, u32::MAX.into()) as u32,
             operations,
             put_records: false,
@@ -97,7 +97,7 @@ impl Load {
     /// Refuses what the store cannot run.
     pub fn check(&self) -> Result<(), DriveError> {
         let file = &self.workload.file;
-        if self.workload.mix.share(Operation::Scan) > 0.0 {
+        if self.workload.mix.share(ClientOperation::Scan) > 0.0 {
             return Err(DriveError::Scan { file: file.clone() });
         }
         if self.sessions == 0 {
@@ -112,7 +112,7 @@ impl Load {
 
 /// What the clients of one process share while they run, and what a caller reads and sets meanwhile.
 #[derive(Debug)]
-pub struct Shared {
+pub struct DriveState {
     /// Clients of this process: none measures before the sessions of all are connected.
     pub clients: u32,
     /// Operations that ended, measured or not.
@@ -127,10 +127,10 @@ pub struct Shared {
     began: Cell<Option<Time>>,
 }
 
-impl Shared {
+impl DriveState {
     /// For `clients` clients in this process.
-    pub fn new(clients: u32) -> Rc<Shared> {
-        Rc::new(Shared {
+    pub fn new(clients: u32) -> Rc<DriveState> {
+        Rc::new(DriveState {
             clients,
             ended: Cell::new(0),
             ready: Cell::new(0),
@@ -182,13 +182,13 @@ pub struct Latency {
     pub max: Time,
 }
 
-/// What a client saw in its window. Reports of several clients are [added up](Report::add).
+/// What a client saw in its window. Reports of several clients are [added up](ClientReport::add).
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct ClientReport {
     /// How long was measured: the given window, or less where the operations were done before.
     pub window: Time,
     /// Latencies by kind, kept to 3 significant digits in picoseconds up to 100 s.
-    latencies: BTreeMap<Operation, Histogram<u64>>,
+    latencies: BTreeMap<ClientOperation, Histogram<u64>>,
     /// Gets of records that are not there.
     pub absent: u64,
     /// Gets whose value no revision of the record has. Any is a fault of the store.
@@ -201,12 +201,12 @@ pub struct Report {
     pub gets: BTreeMap<Placement, u64>,
     /// Of those, how many the card's cache served.
     pub cache_hits: BTreeMap<Placement, u64>,
-    /// Events that the world needed for the operations of all clients; `None` where it counts none.
+    /// Events that the backend needed for the operations of all clients; `None` where it counts none.
     pub events: Option<u64>,
 }
 
-impl Report {
-    fn record(&mut self, operation: Operation, took: Time) {
+impl ClientReport {
+    fn record(&mut self, operation: ClientOperation, took: Time) {
         let latencies = self.latencies.entry(operation).or_insert_with(|| {
             Histogram::new_with_bounds(1, 100_000_000_000_000, 3).expect("bounds within a u64")
         });
@@ -214,7 +214,7 @@ impl Report {
     }
 
     /// Kinds of operation that were measured, and how many of each.
-    pub fn operations(&self) -> impl Iterator<Item = (Operation, u64)> {
+    pub fn operations(&self) -> impl Iterator<Item = (ClientOperation, u64)> {
         self.latencies.iter().map(|(operation, latencies)| (*operation, latencies.len()))
     }
 
@@ -229,12 +229,12 @@ impl Report {
     }
 
     /// The latency that a share (0 to 1) of an operation's stay within; `None` where there was none.
-    pub fn quantile(&self, operation: Operation, share: f64) -> Option<Time> {
+    pub fn quantile(&self, operation: ClientOperation, share: f64) -> Option<Time> {
         self.latencies.get(&operation).map(|all| Time::from_ps(all.value_at_quantile(share)))
     }
 
     /// Latencies of an operation; `None` where there was none.
-    pub fn latency(&self, operation: Operation) -> Option<Latency> {
+    pub fn latency(&self, operation: ClientOperation) -> Option<Latency> {
         let all = self.latencies.get(&operation)?;
         let at = |share| Time::from_ps(all.value_at_quantile(share));
         Some(Latency {
@@ -260,7 +260,7 @@ impl Report {
         placement.looks_into_the_cache().then(|| hits as f64 / gets as f64)
     }
 
-    /// Events for each operation; `None` where the world counts none.
+    /// Events for each operation; `None` where the backend counts none.
     pub fn events_per_operation(&self) -> Option<f64> {
         let total = self.total();
         self.events.filter(|_| total > 0).map(|events| events as f64 / total as f64)
@@ -268,7 +268,7 @@ impl Report {
 
     /// Adds what another client of the same run saw. Windows of one run begin together, so the longest
     /// is the run's.
-    pub fn add(&mut self, other: &Report) {
+    pub fn add(&mut self, other: &ClientReport) {
         self.window = self.window.max(other.window);
         for (operation, latencies) in &other.latencies {
             match self.latencies.get_mut(operation) {
@@ -330,33 +330,33 @@ impl Records {
 /// What the sessions of one client share.
 struct Own<F: Fabric> {
     fabric: F,
-    options: Options,
-    load: Load,
-    shared: Rc<Shared>,
+    options: StoreConfig,
+    load: ClientLoad,
+    shared: Rc<DriveState>,
     count_events: Option<fn(&F) -> u64>,
     splitter: Option<Rc<Splitter>>,
     operations: OperationChooser,
     records: RefCell<Records>,
     left: Cell<u64>,
-    report: RefCell<Report>,
+    report: RefCell<ClientReport>,
     last_end: Cell<Time>,
     events_before: Cell<Option<u64>>,
     events_after: Cell<Option<u64>>,
 }
 
 /// The role of a client: connects, puts the records where it should, waits for the other clients of its
-/// process, runs its load and reports. `count_events` reads the world's counter of events where it has
+/// process, runs its load and reports. `count_events` reads the backend's counter of events where it has
 /// one.
 ///
 /// A session whose operation failed with an unknown outcome goes on, up to 16 failures on end; any other
 /// error ends the run.
 pub async fn client<F: Fabric>(
     fabric: F,
-    options: Options,
-    load: Load,
-    shared: Rc<Shared>,
+    options: StoreConfig,
+    load: ClientLoad,
+    shared: Rc<DriveState>,
     count_events: Option<fn(&F) -> u64>,
-) -> Result<Report, DriveError> {
+) -> Result<ClientReport, DriveError> {
     load.check()?;
     let role = fabric.role();
     let loaded = load.workload.record_count;
@@ -417,19 +417,19 @@ pub async fn client<F: Fabric>(
 /// Host, card and `clients` clients of a run in one process: the servers in the background, the clients'
 /// reports as results.
 pub fn roles<F: Fabric>(
-    options: &Options,
-    load: &Load,
-    shared: &Rc<Shared>,
+    options: &StoreConfig,
+    load: &ClientLoad,
+    shared: &Rc<DriveState>,
     count_events: Option<fn(&F) -> u64>,
-) -> Vec<Role<F, Result<Report, DriveError>>> {
+) -> Vec<Role<F, Result<ClientReport, DriveError>>> {
     let (of_host, of_soc) = (options.clone(), options.clone());
     let run_host = move |fabric: F| {
         let options = of_host.clone();
-        async move { host(fabric, options).await.map(|()| Report::default()).map_err(DriveError::from) }
+        async move { host(fabric, options).await.map(|()| ClientReport::default()).map_err(DriveError::from) }
     };
     let run_soc = move |fabric: F| {
         let options = of_soc.clone();
-        async move { soc(fabric, options).await.map(|()| Report::default()).map_err(DriveError::from) }
+        async move { soc(fabric, options).await.map(|()| ClientReport::default()).map_err(DriveError::from) }
     };
     let mut roles = vec![
         Role::new(Home::Host.role(), 0, run_host).in_background(),
@@ -450,7 +450,7 @@ impl<F: Fabric> Own<F> {
     }
 
     /// Puts every record that is this session's part, in its first revision.
-    async fn put_records(&self, client: &mut Client<F>, number: u32) -> Result<(), KvError> {
+    async fn put_records(&self, client: &mut StoreClient<F>, number: u32) -> Result<(), KvError> {
         let (clients, of) = {
             let records = self.records.borrow();
             (records.clients, records.client)
@@ -459,7 +459,7 @@ impl<F: Fabric> Own<F> {
         let mut record = of * sessions + u64::from(number);
         while record < self.load.workload.record_count && !self.shared.stop.is_asked() {
             let value = value_of(record, 0, self.options.layout.value_bytes);
-            client.put(Key::from_number(record), &value).await?;
+            client.put(StoreKey::from_number(record), &value).await?;
             record += clients * sessions;
         }
         Ok(())
@@ -483,7 +483,7 @@ impl<F: Fabric> Own<F> {
 
     async fn session(&self, number: u32) -> Result<(), DriveError> {
         let (fabric, shared) = (&self.fabric, &self.shared);
-        let mut client = Client::open(fabric, &self.options, self.splitter.clone()).await?;
+        let mut client = StoreClient::open(fabric, &self.options, self.splitter.clone()).await?;
         if self.load.put_records {
             self.put_records(&mut client, number).await?;
         }
@@ -510,7 +510,7 @@ impl<F: Fabric> Own<F> {
                 }
                 let operation = self.operations.next(&mut draws);
                 let record = match operation {
-                    Operation::Insert => self.records.borrow_mut().insert(),
+                    ClientOperation::Insert => self.records.borrow_mut().insert(),
                     _ => self.records.borrow_mut().chooser.next(&mut draws),
                 };
                 revision += 1;
@@ -541,15 +541,15 @@ impl<F: Fabric> Own<F> {
     /// Carries out one operation; gives what its get saw.
     async fn operate(
         &self,
-        client: &mut Client<F>,
-        operation: Operation,
+        client: &mut StoreClient<F>,
+        operation: ClientOperation,
         record: u64,
         revision: u64,
-    ) -> Result<Option<Seen>, KvError> {
+    ) -> Result<Option<ObservedGet>, KvError> {
         let number = self.records.borrow().key(record);
-        let key = Key::from_number(number);
+        let key = StoreKey::from_number(number);
         let mut seen = None;
-        if matches!(operation, Operation::Read | Operation::ReadModifyWrite) {
+        if matches!(operation, ClientOperation::Read | ClientOperation::ReadModifyWrite) {
             let placement = client.choose();
             let hits = client.cache_hits();
             let value = client.get_by(placement, key).await?;
@@ -557,18 +557,18 @@ impl<F: Fabric> Own<F> {
             let length = self.options.layout.value_bytes as usize;
             let wrong = value.is_some_and(|value| value.len() != length || !is_value_of(number, &value));
             let cache_hits = client.cache_hits() - hits;
-            seen = Some(Seen { placement, absent, wrong, cache_hits });
+            seen = Some(ObservedGet { placement, absent, wrong, cache_hits });
         }
-        if operation != Operation::Read {
+        if operation != ClientOperation::Read {
             client.put(key, &value_of(number, revision, self.options.layout.value_bytes)).await?;
         }
-        if operation == Operation::Insert {
+        if operation == ClientOperation::Insert {
             self.records.borrow_mut().acknowledge(record);
         }
         Ok(seen)
     }
 
-    fn count(&self, operation: Operation, took: Time, retries: u64, done: Option<Option<Seen>>) {
+    fn count(&self, operation: ClientOperation, took: Time, retries: u64, done: Option<Option<ObservedGet>>) {
         let mut report = self.report.borrow_mut();
         self.last_end.set(self.fabric.now());
         report.retries += retries;
@@ -587,7 +587,7 @@ impl<F: Fabric> Own<F> {
 }
 
 /// What a get saw.
-struct Seen {
+struct ObservedGet {
     placement: Placement,
     absent: bool,
     wrong: bool,

@@ -209,7 +209,7 @@ impl Bucket {
 
 /// A record as it was read whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct StoreRecord {
     /// Its key.
     pub key: u64,
     /// Its version.
@@ -234,7 +234,7 @@ pub fn guard(key: u64, version: u16, value: &[u8]) -> u64 {
     u64::from(sum(key, version, value)) | u64::from(version) << 32 | (value.len() as u64) << 48
 }
 
-impl Record {
+impl StoreRecord {
     /// The record as bytes of the layout's length.
     pub fn to_bytes(&self, layout: &Layout) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(layout.record_bytes() as usize);
@@ -246,30 +246,34 @@ impl Record {
     }
 
     /// Reads a record; `None` where the slot is free or the bytes are of two writes.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Record> {
+    pub fn from_bytes(bytes: &[u8]) -> Option<StoreRecord> {
         let key = word(bytes.get(..RECORD_HEADER_BYTES as usize)?, 0);
-        Record::from_parts(key, word(bytes, 8), &bytes[RECORD_HEADER_BYTES as usize..])
+        StoreRecord::from_parts(key, word(bytes, 8), &bytes[RECORD_HEADER_BYTES as usize..])
     }
 
     /// Reads a record whose key is known; `None` where guard and value do not belong together.
-    pub fn from_parts(key: u64, guard: u64, rest: &[u8]) -> Option<Record> {
+    pub fn from_parts(key: u64, guard: u64, rest: &[u8]) -> Option<StoreRecord> {
         let (version, length) = ((guard >> 32) as u16, (guard >> 48) as usize);
         let value = rest.get(..length)?;
-        (sum(key, version, value) == guard as u32).then(|| Record { key, version, value: value.to_vec() })
+        (sum(key, version, value) == guard as u32).then(|| StoreRecord {
+            key,
+            version,
+            value: value.to_vec(),
+        })
     }
 
     /// The same without looking at guard and version: what a reader without them would return.
-    pub(crate) fn unchecked(bytes: &[u8]) -> Option<Record> {
+    pub(crate) fn unchecked(bytes: &[u8]) -> Option<StoreRecord> {
         let meta = word(bytes.get(..RECORD_HEADER_BYTES as usize)?, 8);
         let rest = &bytes[RECORD_HEADER_BYTES as usize..];
         let value = rest[..((meta >> 48) as usize).min(rest.len())].to_vec();
-        Some(Record { key: word(bytes, 0), version: (meta >> 32) as u16, value })
+        Some(StoreRecord { key: word(bytes, 0), version: (meta >> 32) as u16, value })
     }
 }
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opcode {
+pub enum RequestOpcode {
     /// Look the record up and return it.
     GetRecord,
     /// Return the record from the cache, or its address.
@@ -289,18 +293,18 @@ pub const ANSWER_BYTES: u64 = 8;
 
 /// The head of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct RequestHead {
     /// Its key.
     pub key: u64,
     /// What is asked for.
-    pub opcode: Opcode,
+    pub opcode: RequestOpcode,
     /// Bytes of the value that follows.
     pub length: u16,
     /// What the answer must repeat.
     pub sequence: u32,
 }
 
-impl Request {
+impl RequestHead {
     /// The head as bytes.
     pub fn to_bytes(self) -> [u8; REQUEST_BYTES as usize] {
         let mut bytes = [0; REQUEST_BYTES as usize];
@@ -312,10 +316,16 @@ impl Request {
     }
 
     /// Reads a head; `None` for what no client sends.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Request> {
+    pub fn from_bytes(bytes: &[u8]) -> Option<RequestHead> {
         let bytes = bytes.first_chunk::<{ REQUEST_BYTES as usize }>()?;
-        let all = [Opcode::GetRecord, Opcode::GetCached, Opcode::Put, Opcode::Delete, Opcode::Replicate];
-        Some(Request {
+        let all = [
+            RequestOpcode::GetRecord,
+            RequestOpcode::GetCached,
+            RequestOpcode::Put,
+            RequestOpcode::Delete,
+            RequestOpcode::Replicate,
+        ];
+        Some(RequestHead {
             key: word(bytes, 0),
             opcode: *all.get(usize::from(bytes[8]))?,
             length: u16::from_le_bytes([bytes[10], bytes[11]]),
@@ -326,7 +336,7 @@ impl Request {
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ReplyStatus {
     /// As asked; a record may follow.
     Done,
     /// The record is elsewhere: its pointer follows.
@@ -342,7 +352,7 @@ pub enum Answer {
 }
 
 /// The head of an answer.
-pub fn answer_head(sequence: u32, answer: Answer) -> [u8; ANSWER_BYTES as usize] {
+pub fn answer_head(sequence: u32, answer: ReplyStatus) -> [u8; ANSWER_BYTES as usize] {
     let mut bytes = [0; ANSWER_BYTES as usize];
     bytes[..4].copy_from_slice(&sequence.to_le_bytes());
     bytes[4] = answer as u8;
@@ -350,8 +360,15 @@ pub fn answer_head(sequence: u32, answer: Answer) -> [u8; ANSWER_BYTES as usize]
 }
 
 /// Reads the head of an answer; `None` for what no server sends.
-pub fn read_answer_head(bytes: &[u8]) -> Option<(u32, Answer)> {
-    let all = [Answer::Done, Answer::At, Answer::Absent, Answer::Full, Answer::TooLarge, Answer::Failed];
+pub fn read_answer_head(bytes: &[u8]) -> Option<(u32, ReplyStatus)> {
+    let all = [
+        ReplyStatus::Done,
+        ReplyStatus::At,
+        ReplyStatus::Absent,
+        ReplyStatus::Full,
+        ReplyStatus::TooLarge,
+        ReplyStatus::Failed,
+    ];
     Some((half(bytes.get(..8)?, 0), *all.get(usize::from(bytes[4]))?))
 }
 
@@ -392,15 +409,15 @@ mod tests {
 
     #[test]
     fn a_record_mixed_from_two_is_refused() {
-        let one = Record { key: 7, version: 1, value: vec![1; 64] }.to_bytes(&layout());
-        let two = Record { key: 7, version: 2, value: vec![2; 64] }.to_bytes(&layout());
+        let one = StoreRecord { key: 7, version: 1, value: vec![1; 64] }.to_bytes(&layout());
+        let two = StoreRecord { key: 7, version: 2, value: vec![2; 64] }.to_bytes(&layout());
         assert_eq!(one.len(), 80);
         for cut in 1..one.len() {
             let mixed: Vec<u8> = one[..cut].iter().chain(&two[cut..]).copied().collect();
-            let read = Record::from_bytes(&mixed);
+            let read = StoreRecord::from_bytes(&mixed);
             assert!(mixed == one || mixed == two || read.is_none(), "cut at {cut}: {read:?}");
         }
-        assert_eq!(Record::from_bytes(&[0; 80]), None);
+        assert_eq!(StoreRecord::from_bytes(&[0; 80]), None);
     }
 
     #[test]
@@ -410,9 +427,9 @@ mod tests {
             assert_eq!(Pointer::from_word(pointer.to_word()), Some(pointer));
         }
         assert_eq!(Pointer::from_word(0), None);
-        let request = Request { key: 3, opcode: Opcode::Delete, length: 5, sequence: 9 };
-        assert_eq!(Request::from_bytes(&request.to_bytes()), Some(request));
-        assert_eq!(Request::from_bytes(&[255; 16]), None);
-        assert_eq!(read_answer_head(&answer_head(4, Answer::Full)), Some((4, Answer::Full)));
+        let request = RequestHead { key: 3, opcode: RequestOpcode::Delete, length: 5, sequence: 9 };
+        assert_eq!(RequestHead::from_bytes(&request.to_bytes()), Some(request));
+        assert_eq!(RequestHead::from_bytes(&[255; 16]), None);
+        assert_eq!(read_answer_head(&answer_head(4, ReplyStatus::Full)), Some((4, ReplyStatus::Full)));
     }
 }

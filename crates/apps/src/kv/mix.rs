@@ -1,7 +1,7 @@
 //! How the gets of a run are spread: by one placement, by a plan's best mix, or by a controller.
 
 use super::{ABOUT, Placement, Spread};
-use crate::system::{Refusal, Setting, WorldReport};
+use crate::system::{BackendReport, Refusal, Setting};
 use offpath_workload::Workload;
 use serde_json::Value;
 use std::path::Path;
@@ -65,7 +65,7 @@ fn planned(
         )));
     }
     let Some(shares) = plan["optimal"]["shares"].as_object() else {
-        return Err(refuse("it has no `optimal.shares`, so it is no plan".to_string()));
+        return Err(refuse("it has no `optimal.shares`, so it is not a plan".to_string()));
     };
     let mut found = Vec::new();
     for (name, share) in shares {
@@ -122,15 +122,15 @@ fn strange(plan: &Value, file: &Path, workload: &Workload) -> Result<Option<Stri
 /// A plan that a file holds.
 pub(super) fn read_plan(file: &Path) -> Result<Value, String> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("it cannot be read: {error}"))?;
-    serde_json::from_str(&text).map_err(|error| format!("it is no JSON: {error}"))
+    serde_json::from_str(&text).map_err(|error| format!("it is not JSON: {error}"))
 }
 
 /// What to say where a plan is for another system than the run's, or counts on a cache that the run begins without.
-pub(super) fn other_system(plan: &Value, file: &str, world: &WorldReport, warm: u64) -> Vec<String> {
+pub(super) fn other_system(plan: &Value, file: &str, backend: &BackendReport, warm: u64) -> Vec<String> {
     let own = [
-        ("device", world.device.as_deref()),
-        ("testbed", world.testbed.as_deref()),
-        ("mode", world.mode.as_deref()),
+        ("device", backend.device.as_deref()),
+        ("testbed", backend.testbed.as_deref()),
+        ("mode", backend.mode.as_deref()),
     ];
     let mut differ: Vec<String> = own
         .into_iter()
@@ -139,14 +139,14 @@ pub(super) fn other_system(plan: &Value, file: &str, world: &WorldReport, warm: 
             (own != planned).then(|| format!("{key} {planned}, other {own}"))
         })
         .collect();
-    if world.device.is_some()
+    if backend.device.is_some()
         && plan["overlays"].is_array()
-        && plan["overlays"] != serde_json::json!(world.overlays)
+        && plan["overlays"] != serde_json::json!(backend.overlays)
     {
         let list = |all: &[Value]| all.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ");
         let planned = plan["overlays"].as_array().map_or_else(String::new, |all| list(all));
         let shown = |list: String| if list.is_empty() { "none".to_string() } else { list };
-        differ.push(format!("settings {}, other {}", shown(planned), shown(world.overlays.join(", "))));
+        differ.push(format!("settings {}, other {}", shown(planned), shown(backend.overlays.join(", "))));
     }
     let mut warnings = Vec::new();
     if !differ.is_empty() {

@@ -32,13 +32,14 @@ pub mod torture;
 
 pub use crate::bytes::{is_value_of, value_of};
 pub use about::ABOUT;
-pub use client::{Client, Key};
+pub use client::{StoreClient, StoreKey};
 pub use code::Request as FollowedRequest;
 pub use controller::Splitter;
-pub use drive::{DriveError, Latency, Load, Report, Shared, Spread, client, roles};
+pub use drive::{ClientLoad, ClientReport, DriveError, DriveState, Latency, Spread, client, roles};
 pub use layout::{
-    Answer, BUCKET_BYTES, BUCKET_KEYS, Bucket, HEADER_BYTES, HOT_GROUPS, LAYOUT_VERSION, Layout, MAGIC,
-    Opcode, Pointer, RECORD_HEADER_BYTES, REQUEST_BYTES, Record, Request, VALUE_BYTES_MAX,
+    BUCKET_BYTES, BUCKET_KEYS, Bucket, HEADER_BYTES, HOT_GROUPS, LAYOUT_VERSION, Layout, MAGIC, Pointer,
+    RECORD_HEADER_BYTES, REQUEST_BYTES, ReplyStatus, RequestHead, RequestOpcode, StoreRecord,
+    VALUE_BYTES_MAX,
 };
 pub use run::Clients;
 pub use serve::Servers;
@@ -47,7 +48,7 @@ pub use server::{Served, host, serve, soc};
 use crate::system::{About, System};
 use offpath_fabric::{ConnectError, PostError, RegionError, Status, Unsupported};
 use offpath_quantity::Time;
-use offpath_workload::{Operation, Workload};
+use offpath_workload::{ClientOperation, Workload};
 use std::fmt;
 
 /// The key-value store as a system.
@@ -59,7 +60,7 @@ impl System for Kv {
     type Code = code::Request;
     type Run = Clients;
     type Serve = Servers;
-    type Trial = torture::Plan;
+    type Trial = torture::StoreScenario;
 }
 
 /// Where the index lies and how a get finds its record.
@@ -157,13 +158,13 @@ impl Home {
 pub enum Fetch {
     /// By READ and WRITE.
     Rdma,
-    /// By the copy engine of this name; refused where the platform has none.
+    /// By the DMA engine of this name; refused where the platform has none.
     Engine(String),
 }
 
-/// Processor time that parts of a get take, charged where a world models processors.
+/// Processor time that parts of a get take, charged where a backend models processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Costs {
+pub struct StoreCosts {
     /// A client hashes a key and builds a request.
     pub build: Time,
     /// A client searches a bucket.
@@ -178,10 +179,10 @@ pub struct Costs {
     pub card_lookup: Time,
 }
 
-impl Costs {
+impl StoreCosts {
     /// Assumed, not published: 100, 150 and 50 ns at a client, 30, 50 and 80 ns at the card.
-    pub fn assumed() -> Costs {
-        Costs {
+    pub fn assumed() -> StoreCosts {
+        StoreCosts {
             build: Time::from_ns(100),
             search: Time::from_ns(150),
             check: Time::from_ns(50),
@@ -194,7 +195,7 @@ impl Costs {
 
 /// Mistakes that torture must find. No store has one unless a test plants it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Planted {
+pub enum StoreBug {
     /// A reader accepts a record without its version.
     NoVersionCheck,
     /// A reader accepts a record without its checksum and key.
@@ -217,25 +218,25 @@ pub enum Planted {
     BlindRetry,
 }
 
-impl Planted {
+impl StoreBug {
     /// All of them.
-    pub const ALL: [Planted; 10] = [
-        Planted::NoVersionCheck,
-        Planted::NoChecksum,
-        Planted::EarlyAcknowledgement,
-        Planted::WipeBeforeWrite,
-        Planted::NoWipe,
-        Planted::StaleCache,
-        Planted::HastySlots,
-        Planted::NoKeyLock,
-        Planted::NoSequenceCheck,
-        Planted::BlindRetry,
+    pub const ALL: [StoreBug; 10] = [
+        StoreBug::NoVersionCheck,
+        StoreBug::NoChecksum,
+        StoreBug::EarlyAcknowledgement,
+        StoreBug::WipeBeforeWrite,
+        StoreBug::NoWipe,
+        StoreBug::StaleCache,
+        StoreBug::HastySlots,
+        StoreBug::NoKeyLock,
+        StoreBug::NoSequenceCheck,
+        StoreBug::BlindRetry,
     ];
 }
 
 /// What the roles of one store agree on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct StoreConfig {
     /// The shape of the store.
     pub layout: Layout,
     /// Where the index lies, and how clients get where no [`Splitter`] decides.
@@ -251,7 +252,7 @@ pub struct Options {
     /// Misses of one key that bring it into the cache.
     pub admit_after: u32,
     /// Processor times.
-    pub costs: Costs,
+    pub costs: StoreCosts,
     /// How long a client waits for an answer before it asks again.
     pub answer_timeout: Time,
     /// How often a client tries a get.
@@ -259,15 +260,15 @@ pub struct Options {
     /// Share of a client's recent gets above which a key gets copies, in 1/1024; 0 for never.
     pub hot_share: u32,
     /// A mistake, for tests of torture alone.
-    pub planted: Option<Planted>,
+    pub injected_bug: Option<StoreBug>,
 }
 
-impl Options {
+impl StoreConfig {
     /// A store for `records` records with values of at most `value_bytes`, and half as many more.
     /// Keys of 8 B, a cache of a quarter of the records, 4 copies of hot records, gets by A4.
-    pub fn sized(records: u64, value_bytes: u32) -> Options {
+    pub fn sized(records: u64, value_bytes: u32) -> StoreConfig {
         let slots = records + records / 2 + SPARE_SLOTS + 1;
-        Options {
+        StoreConfig {
             layout: Layout {
                 version: LAYOUT_VERSION,
                 key_bytes: 8,
@@ -284,20 +285,20 @@ impl Options {
             warm: 0,
             inbox: 256,
             admit_after: 2,
-            costs: Costs::assumed(),
+            costs: StoreCosts::assumed(),
             answer_timeout: Time::from_ms(1),
             attempts: 32,
             hot_share: 32,
-            planted: None,
+            injected_bug: None,
         }
     }
 
     /// A store for the records of a YCSB workload and those that it inserts, with values as long as all
     /// fields together. The host has the records from the start. Refused where values are empty or too
     /// long, or the records are more than slots can be.
-    pub fn of_workload(workload: &Workload) -> Result<Options, KvError> {
+    pub fn of_workload(workload: &Workload) -> Result<StoreConfig, KvError> {
         let value_bytes = workload.field_count.saturating_mul(workload.field_length_bytes);
-        let inserts = workload.operation_count as f64 * workload.mix.share(Operation::Insert);
+        let inserts = workload.operation_count as f64 * workload.mix.share(ClientOperation::Insert);
         let records = workload.record_count.saturating_add(inserts.ceil() as u64);
         if records > RECORDS_MAX {
             return Err(KvError::Shape { what: "number of records", value: records, bound: "at most 2^31" });
@@ -308,16 +309,16 @@ impl Options {
             let bound = "fieldcount and fieldlength whose product is 1 to 65535";
             return Err(KvError::Shape { what: "value size in bytes", value: value_bytes, bound });
         };
-        Ok(Options { preload: workload.record_count, ..Options::sized(records, length) })
+        Ok(StoreConfig { preload: workload.record_count, ..StoreConfig::sized(records, length) })
     }
 
     /// The same with another placement.
-    pub fn placed(self, placement: Placement) -> Options {
-        Options { placement, ..self }
+    pub fn placed(self, placement: Placement) -> StoreConfig {
+        StoreConfig { placement, ..self }
     }
 
-    fn plants(&self, bug: Planted) -> bool {
-        self.planted == Some(bug)
+    fn injects(&self, bug: StoreBug) -> bool {
+        self.injected_bug == Some(bug)
     }
 
     /// Refuses what no store can have.
@@ -354,7 +355,7 @@ pub const SPARE_SLOTS: u64 = 8;
 /// Why the store refused or failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KvError {
-    /// What the server showed is no store.
+    /// What the server showed is not a store.
     #[error("the server's memory begins with {found:#x} and holds no store; check which service it runs")]
     NoStore {
         /// Its first word.
@@ -417,8 +418,8 @@ pub enum KvError {
         /// How many slots it has.
         slots: u64,
     },
-    /// A share of gets that is no share.
-    #[error("{share} is no share of gets{}; give numbers of at least 0, one of them above", of(placement))]
+    /// A share of gets that is not a share.
+    #[error("{share} is not a share of gets{}; give numbers of at least 0, one of them above", of(placement))]
     Share {
         /// Whose; `None` for all together.
         placement: Option<Placement>,

@@ -1,8 +1,12 @@
 //! Running YCSB against the store.
 
-use super::{ABOUT, DriveError, Fetch, Load, Options, Placement, Report, Shared, answer, mix, roles, shape};
+use super::{
+    ABOUT, ClientLoad, ClientReport, DriveError, DriveState, Fetch, Placement, StoreConfig, answer, mix,
+    roles, shape,
+};
 use crate::system::{
-    About, Answered, Backend, Begun, Gave, Given, Parts, Refusal, Roles, Run, Said, Setting, WorldReport,
+    About, Answered, BackendKind, BackendReport, Begun, Gave, Given, Parts, Refusal, Roles, Run, Said,
+    Setting,
 };
 use offpath_fabric::{Fabric, RoleName};
 use offpath_quantity::Time;
@@ -14,11 +18,11 @@ use std::rc::Rc;
 #[derive(Clone, Debug)]
 pub struct Clients {
     /// The store's shape.
-    pub options: Options,
+    pub options: StoreConfig,
     /// What each client does.
-    pub load: Load,
+    pub load: ClientLoad,
     /// What the clients share; it says how many there are.
-    pub shared: Rc<Shared>,
+    pub shared: Rc<DriveState>,
     /// Whether host and card run here as well.
     pub serves: bool,
     /// The file whose best mix spreads the gets, and what it holds.
@@ -29,14 +33,14 @@ pub struct Clients {
 
 impl Clients {
     /// Clients with their servers in one run.
-    pub fn new(options: Options, load: Load, clients: u32) -> Clients {
+    pub fn new(options: StoreConfig, load: ClientLoad, clients: u32) -> Clients {
         let window = load.window;
-        Clients { options, load, shared: Shared::new(clients), serves: true, plan: None, window }
+        Clients { options, load, shared: DriveState::new(clients), serves: true, plan: None, window }
     }
 }
 
 impl Parts for Clients {
-    type Answer = Report;
+    type Answer = ClientReport;
     type Error = DriveError;
 
     fn about(&self) -> &'static About {
@@ -79,13 +83,13 @@ impl Run for Clients {
         let file = given_mix.filter(|mix| !mix.starts_with("controller"));
         let plan = file.map(|file| mix::read_plan(Path::new(&file)).map(|plan| (file, plan)));
         let plan = plan.transpose().map_err(|reason| Refusal::input(reason, ""))?;
-        // What the shares are best for: the copy engine is a part of it, and only the twin has one.
+        // What the shares are best for: the DMA engine is a part of it, and only the twin has one.
         let engine = plan.as_ref().and_then(|(_, plan)| plan["fetch_engine"].as_str());
-        let is_open = given.get::<String>("fetch").is_none() && setting.backend == Backend::Twin;
+        let is_open = given.get::<String>("fetch").is_none() && setting.backend == BackendKind::Twin;
         if let Some(engine) = engine.filter(|_| is_open) {
             options.fetch = Fetch::Engine(engine.to_string());
         }
-        let mut load = Load::of_workload(workload);
+        let mut load = ClientLoad::of_workload(workload);
         load.spread = spread;
         load.warm_up = given.of("warm-up");
         if let Some(sessions) = given.get::<u64>("sessions") {
@@ -96,7 +100,7 @@ impl Run for Clients {
             (load.operations, load.window) = (None, window);
         }
         load.check().map_err(failed)?;
-        let shared = Shared::new(given.whole("clients"));
+        let shared = DriveState::new(given.whole("clients"));
         Ok(Clients { options, load, shared, serves: !setting.connects, plan, window })
     }
 
@@ -104,15 +108,15 @@ impl Run for Clients {
         self.options.placement.homes().into_iter().map(|home| RoleName::new(home.role(), 0)).collect()
     }
 
-    fn opened(&self, world: &WorldReport, setting: &Setting<'_>) {
+    fn opened(&self, backend: &BackendReport, setting: &Setting<'_>) {
         if let Some((file, plan)) = &self.plan {
-            let warnings = mix::other_system(plan, file, world, self.options.warm);
+            let warnings = mix::other_system(plan, file, backend, self.options.warm);
             warnings.iter().for_each(|warning| (setting.tell)(warning));
         }
     }
 
     fn said(&self, gave: Gave<Clients>, setting: &Setting<'_>) -> Result<Said<answer::Ran>, Refusal> {
-        let mut all = Report::default();
+        let mut all = ClientReport::default();
         // A client that waits for a server which failed tells less than the server.
         let (clients, servers): (Vec<_>, Vec<(RoleName, Answered<Clients>)>) =
             gave.answers.into_iter().partition(|(name, _)| name.role == "client");

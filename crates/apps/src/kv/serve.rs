@@ -1,6 +1,6 @@
 //! Serving sides of the memory server to clients in other processes.
 
-use super::{ABOUT, Home, KvError, Options, Placement, Served, serve, shape};
+use super::{ABOUT, Home, KvError, Placement, Served, StoreConfig, serve, shape};
 use crate::Stop;
 use crate::system::{About, Gave, Given, Parts, Refusal, Roles, Serve, Setting, role_text};
 use offpath_fabric::{ConnectError, Fabric, Role, RoleName};
@@ -13,7 +13,7 @@ const LOOK_EVERY: Time = Time::from_ms(20);
 #[derive(Clone, Debug)]
 pub struct Servers {
     /// The store's shape.
-    pub options: Options,
+    pub options: StoreConfig,
     /// Which sides.
     pub homes: Vec<Home>,
     /// Asks for the end.

@@ -2,7 +2,7 @@
 
 use super::index::Index;
 use super::layout::*;
-use super::{Fetch, Home, KvError, Options, Planted, SPARE_SLOTS, value_of};
+use super::{Fetch, Home, KvError, SPARE_SLOTS, StoreBug, StoreConfig, value_of};
 use crate::Stop;
 use crate::outbox::{self, Outbox};
 use crate::pool::{KeyLocks, Pool};
@@ -22,7 +22,7 @@ pub(super) const SERVICE: &str = "kv";
 pub(super) const GET_SERVICE: &str = "kv-get";
 /// What a server says first: header, then its regions of index, records and cache.
 pub(super) const HELLO_BYTES: u64 = HEADER_BYTES + 3 * RemoteRegion::BYTES as u64;
-/// Operations that the card has under way at the host's memory.
+/// Operations that the card has in flight at the host's memory.
 const FAR_SLOTS: u64 = 64;
 /// Bytes that a card reads at once when it builds its index.
 const SCAN_BYTES: u64 = 64 * 1024;
@@ -35,7 +35,7 @@ const SERVER_ATTEMPTS: u32 = 16;
 
 /// A region's name where a server has none.
 fn nothing() -> RemoteRegion {
-    RemoteRegion { endpoint: offpath_fabric::Endpoint(0), key: 0, base: 0, length: 0 }
+    RemoteRegion { endpoint: offpath_fabric::EndpointId(0), key: 0, base: 0, length: 0 }
 }
 
 /// The way from the card to the host's memory.
@@ -46,7 +46,7 @@ struct Far<F: Fabric> {
     scratch: F::Region,
     slot_bytes: u64,
     pool: Pool,
-    /// A planted bug: a slot is given back before its bytes have left.
+    /// An injected bug: a slot is given back before its bytes have left.
     hasty: bool,
 }
 
@@ -54,14 +54,14 @@ impl<F: Fabric> Far<F> {
     async fn read(&self, from: RemoteAddress, length: u64) -> Result<Vec<u8>, KvError> {
         let slot = self.pool.take(0).await;
         let at = slot * self.slot_bytes;
-        let ticket = match &self.engine {
+        let completion = match &self.engine {
             Some(engine) => {
                 let to = MemoryAt::Local { region: self.scratch.clone(), offset: at };
                 self.fabric.dma_copy(engine, MemoryAt::Remote(from), to, length)?
             }
             None => self.queue_pair.read(self.scratch.slice(at, length), from)?,
         };
-        let status = ticket.await.status;
+        let status = completion.await.status;
         let mut bytes = vec![0; length as usize];
         self.scratch.read(at, &mut bytes)?;
         self.pool.give(slot);
@@ -72,7 +72,7 @@ impl<F: Fabric> Far<F> {
         let slot = self.pool.take(0).await;
         let (at, length) = (slot * self.slot_bytes, bytes.len() as u64);
         self.scratch.write(at, bytes)?;
-        let ticket = match &self.engine {
+        let completion = match &self.engine {
             Some(engine) => {
                 let from = MemoryAt::Local { region: self.scratch.clone(), offset: at };
                 self.fabric.dma_copy(engine, from, MemoryAt::Remote(to), length)?
@@ -81,9 +81,9 @@ impl<F: Fabric> Far<F> {
         };
         if self.hasty {
             self.pool.give(slot);
-            return reached(ticket.await.status);
+            return reached(completion.await.status);
         }
-        let status = ticket.await.status;
+        let status = completion.await.status;
         self.pool.give(slot);
         reached(status)
     }
@@ -130,7 +130,7 @@ struct Contest {
 /// What one role of the memory server has.
 struct Node<F: Fabric> {
     fabric: F,
-    options: Options,
+    options: StoreConfig,
     memory: String,
     values: Values<F>,
     /// The index, where this role owns it.
@@ -145,7 +145,7 @@ struct Node<F: Fabric> {
     groups: RefCell<Vec<u8>>,
     hello: [u8; HELLO_BYTES as usize],
     served: Cell<Served>,
-    /// Changes that are under way.
+    /// Changes that are in flight.
     changing: Cell<u32>,
     closing: Cell<bool>,
 }
@@ -180,12 +180,12 @@ pub struct Served {
     pub gets: u64,
 }
 
-/// One side of the memory server until somebody asks it to stop: changes that are under way are answered,
+/// One side of the memory server until somebody asks it to stop: changes that are in flight are answered,
 /// others are not begun.
 pub async fn serve<F: Fabric>(
     fabric: F,
     home: Home,
-    options: Options,
+    options: StoreConfig,
     stop: &Stop,
 ) -> Result<Served, KvError> {
     match home {
@@ -195,24 +195,28 @@ pub async fn serve<F: Fabric>(
 }
 
 /// The role `host`: holds the records, and the index where the placement has it there. It runs until
-/// its world stops it or it fails; see [`serve`].
-pub async fn host<F: Fabric>(fabric: F, options: Options) -> Result<(), KvError> {
+/// its backend stops it or it fails; see [`serve`].
+pub async fn host<F: Fabric>(fabric: F, options: StoreConfig) -> Result<(), KvError> {
     run_host(fabric, options, None).await.map(|_| ())
 }
 
 /// The role `soc`: the card's processor. Where the placement has the index there it builds it from the
-/// host's records, as after a restart. It runs until its world stops it or it fails; see [`serve`].
-pub async fn soc<F: Fabric>(fabric: F, options: Options) -> Result<(), KvError> {
+/// host's records, as after a restart. It runs until its backend stops it or it fails; see [`serve`].
+pub async fn soc<F: Fabric>(fabric: F, options: StoreConfig) -> Result<(), KvError> {
     run_soc(fabric, options, None).await.map(|_| ())
 }
 
-async fn run_host<F: Fabric>(fabric: F, options: Options, stop: Option<&Stop>) -> Result<Served, KvError> {
+async fn run_host<F: Fabric>(
+    fabric: F,
+    options: StoreConfig,
+    stop: Option<&Stop>,
+) -> Result<Served, KvError> {
     options.check()?;
     let layout = options.layout;
     let memory = memory(&fabric);
     let records = fabric.register(&memory, layout.values_bytes(), Access::ALL)?;
     for key in 0..options.preload {
-        let record = Record { key, version: 0, value: value_of(key, 0, layout.value_bytes) };
+        let record = StoreRecord { key, version: 0, value: value_of(key, 0, layout.value_bytes) };
         records.write(layout.slot_offset(key), &record.to_bytes(&layout))?;
     }
     let owns = options.placement.index_home() == Home::Host;
@@ -245,7 +249,7 @@ async fn run_host<F: Fabric>(fabric: F, options: Options, stop: Option<&Stop>) -
     serve_connections(node, stop).await
 }
 
-async fn run_soc<F: Fabric>(fabric: F, options: Options, stop: Option<&Stop>) -> Result<Served, KvError> {
+async fn run_soc<F: Fabric>(fabric: F, options: StoreConfig, stop: Option<&Stop>) -> Result<Served, KvError> {
     options.check()?;
     let layout = options.layout;
     let memory = memory(&fabric);
@@ -255,8 +259,8 @@ async fn run_soc<F: Fabric>(fabric: F, options: Options, stop: Option<&Stop>) ->
             let engines = fabric.dma_engines();
             if !engines.contains(name) {
                 return Err(KvError::Unsupported(Unsupported {
-                    world: fabric.capabilities().world,
-                    feature: format!("a copy engine `{name}` (engines: {engines:?})"),
+                    backend: fabric.capabilities().backend,
+                    feature: format!("a DMA engine `{name}` (engines: {engines:?})"),
                     next_step: "let the card fetch by RDMA".into(),
                 }));
             }
@@ -274,7 +278,7 @@ async fn run_soc<F: Fabric>(fabric: F, options: Options, stop: Option<&Stop>) ->
     let hosts = Greeting::from_bytes(&bytes)?;
     hosts.agrees(&options)?;
     let pool = Pool::new(FAR_SLOTS);
-    let hasty = options.plants(Planted::HastySlots);
+    let hasty = options.injects(StoreBug::HastySlots);
     let far = Rc::new(Far { fabric: fabric.clone(), queue_pair, engine, scratch, slot_bytes, pool, hasty });
     let owns = options.placement.index_home() == Home::Soc;
     let (mut index_region, mut cache) = (None, None);
@@ -330,7 +334,7 @@ impl Greeting {
     }
 
     /// Refuses a store of another shape than `options`.
-    pub(super) fn agrees(&self, options: &Options) -> Result<(), KvError> {
+    pub(super) fn agrees(&self, options: &StoreConfig) -> Result<(), KvError> {
         let (server, client) = (&self.layout, &options.layout);
         let parts = [
             ("key size in bytes", u64::from(server.key_bytes), u64::from(client.key_bytes)),
@@ -373,7 +377,7 @@ impl<F: Fabric> Node<F> {
             let bytes = self.values.read(layout.slot_offset(first), count * record_bytes).await?;
             for (number, bytes) in bytes.chunks_exact(record_bytes as usize).enumerate() {
                 let slot = (first + number as u64) as u32;
-                let Some(record) = Record::from_bytes(bytes) else {
+                let Some(record) = StoreRecord::from_bytes(bytes) else {
                     free.push(slot);
                     continue;
                 };
@@ -413,30 +417,30 @@ impl<F: Fabric> Node<F> {
     }
 
     async fn wipe(&self, slot: u32) -> Result<(), KvError> {
-        if self.options.plants(Planted::NoWipe) {
+        if self.options.injects(StoreBug::NoWipe) {
             return Ok(());
         }
         self.values.write(self.layout().slot_offset(slot.into()), &[0; RECORD_HEADER_BYTES as usize]).await
     }
 
     /// The cached record of `key`, where the cache has this version of it.
-    fn cached_record(&self, key: u64, version: u16) -> Result<Option<Record>, KvError> {
+    fn cached_record(&self, key: u64, version: u16) -> Result<Option<StoreRecord>, KvError> {
         let Some(cache) = &self.cache else { return Ok(None) };
         let mut bytes = vec![0; self.layout().record_bytes() as usize];
         cache.read(self.layout().cache_offset(key), &mut bytes)?;
-        let any = self.options.plants(Planted::StaleCache);
-        Ok(Record::from_bytes(&bytes)
+        let any = self.options.injects(StoreBug::StaleCache);
+        Ok(StoreRecord::from_bytes(&bytes)
             .filter(|record| record.key == key && (any || record.version == version)))
     }
 
     /// Puts a record into the cache in place of what lies there.
-    fn cache_record(&self, index: &Index<F::Region>, record: &Record) -> Result<bool, KvError> {
+    fn cache_record(&self, index: &Index<F::Region>, record: &StoreRecord) -> Result<bool, KvError> {
         let Some(cache) = &self.cache else { return Ok(false) };
         let layout = self.layout();
         let offset = layout.cache_offset(record.key);
         let mut bytes = vec![0; layout.record_bytes() as usize];
         cache.read(offset, &mut bytes)?;
-        if let Some(old) = Record::from_bytes(&bytes)
+        if let Some(old) = StoreRecord::from_bytes(&bytes)
             && old.key != record.key
             && let Some((at, pointer)) = index.find(old.key)?
         {
@@ -453,13 +457,13 @@ impl<F: Fabric> Node<F> {
 
     /// Stores a value. The index's word changes when the record is whole, and the old record is wiped
     /// before the answer, so that no restart finds it again.
-    async fn put(&self, key: u64, value: &[u8]) -> Result<Answer, KvError> {
-        let Some(index) = &self.index else { return Ok(Answer::Failed) };
+    async fn put(&self, key: u64, value: &[u8]) -> Result<ReplyStatus, KvError> {
+        let Some(index) = &self.index else { return Ok(ReplyStatus::Failed) };
         let layout = *self.layout();
         if value.len() > layout.value_bytes as usize {
-            return Ok(Answer::TooLarge);
+            return Ok(ReplyStatus::TooLarge);
         }
-        let _guard = match self.options.plants(Planted::NoKeyLock) {
+        let _guard = match self.options.injects(StoreBug::NoKeyLock) {
             true => None,
             false => Some(self.locks.lock(key).await),
         };
@@ -473,10 +477,10 @@ impl<F: Fabric> Node<F> {
             }
         };
         let spare = if found.is_some() { 0 } else { SPARE_SLOTS };
-        let Some(slot) = index.borrow_mut().take_slot(spare) else { return Ok(Answer::Full) };
-        let record = Record { key, version, value: value.to_vec() };
+        let Some(slot) = index.borrow_mut().take_slot(spare) else { return Ok(ReplyStatus::Full) };
+        let record = StoreRecord { key, version, value: value.to_vec() };
         let bytes = record.to_bytes(&layout);
-        let wiped_early = self.options.plants(Planted::WipeBeforeWrite);
+        let wiped_early = self.options.injects(StoreBug::WipeBeforeWrite);
         if let (Some((_, old)), true) = (found, wiped_early) {
             self.wipe(old.slot).await?;
         }
@@ -487,7 +491,7 @@ impl<F: Fabric> Node<F> {
         }
         // The cached flag may have changed meanwhile, the slot and group cannot: the key is locked.
         let cached = index.borrow().find(key)?.is_some_and(|(_, old)| old.cached);
-        let stale = self.options.plants(Planted::StaleCache);
+        let stale = self.options.injects(StoreBug::StaleCache);
         if cached && !stale {
             self.cache_record(&index.borrow(), &record)?;
         }
@@ -506,21 +510,21 @@ impl<F: Fabric> Node<F> {
                     self.wipe(slot).await?;
                     index.borrow_mut().free_slot(slot);
                     return match error {
-                        KvError::Full { .. } => Ok(Answer::Full),
+                        KvError::Full { .. } => Ok(ReplyStatus::Full),
                         other => Err(other),
                     };
                 }
             }
         }
-        Ok(Answer::Done)
+        Ok(ReplyStatus::Done)
     }
 
     /// Removes a key. The record is wiped first: once a reader has missed the key, no restart may find
     /// it again.
-    async fn delete(&self, key: u64) -> Result<Answer, KvError> {
-        let Some(index) = &self.index else { return Ok(Answer::Failed) };
+    async fn delete(&self, key: u64) -> Result<ReplyStatus, KvError> {
+        let Some(index) = &self.index else { return Ok(ReplyStatus::Failed) };
         let _guard = self.locks.lock(key).await;
-        let Some((at, old)) = index.borrow().find(key)? else { return Ok(Answer::Absent) };
+        let Some((at, old)) = index.borrow().find(key)? else { return Ok(ReplyStatus::Absent) };
         self.wipe(old.slot).await?;
         // Who read the old word must not take the key's next record for the one it names.
         if !is_later(self.first_version.get(), old.version) {
@@ -531,7 +535,7 @@ impl<F: Fabric> Node<F> {
         if old.group > 0 {
             self.groups.borrow_mut().push(old.group);
         }
-        Ok(Answer::Done)
+        Ok(ReplyStatus::Done)
     }
 
     async fn write_copies(&self, group: u8, bytes: &[u8]) -> Result<(), KvError> {
@@ -543,21 +547,21 @@ impl<F: Fabric> Node<F> {
     }
 
     /// Makes copies of a hot record, unless it has them.
-    async fn replicate(&self, key: u64) -> Result<Answer, KvError> {
-        let Some(index) = &self.index else { return Ok(Answer::Failed) };
+    async fn replicate(&self, key: u64) -> Result<ReplyStatus, KvError> {
+        let Some(index) = &self.index else { return Ok(ReplyStatus::Failed) };
         let _guard = self.locks.lock(key).await;
-        let Some((at, old)) = index.borrow().find(key)? else { return Ok(Answer::Absent) };
+        let Some((at, old)) = index.borrow().find(key)? else { return Ok(ReplyStatus::Absent) };
         if old.group > 0 {
-            return Ok(Answer::Done);
+            return Ok(ReplyStatus::Done);
         }
         let group = if self.layout().copies == 0 { None } else { self.groups.borrow_mut().pop() };
-        let Some(group) = group else { return Ok(Answer::Full) };
+        let Some(group) = group else { return Ok(ReplyStatus::Full) };
         let layout = self.layout();
         let bytes = self.values.read(layout.slot_offset(old.slot.into()), layout.record_bytes()).await?;
         self.write_copies(group, &bytes).await?;
         let cached = index.borrow().find(key)?.is_some_and(|(_, pointer)| pointer.cached);
         index.borrow().set(at, Pointer { group, cached, ..old })?;
-        Ok(Answer::Done)
+        Ok(ReplyStatus::Done)
     }
 
     /// Where a record is, by an index that lies with the other role.
@@ -582,7 +586,7 @@ impl<F: Fabric> Node<F> {
     }
 
     /// A record for a client, found by the card.
-    async fn get_record(self: &Rc<Self>, key: u64) -> Result<Option<Record>, KvError> {
+    async fn get_record(self: &Rc<Self>, key: u64) -> Result<Option<StoreRecord>, KvError> {
         let layout = *self.layout();
         let costs = self.options.costs;
         let near = self.index.is_some();
@@ -592,7 +596,7 @@ impl<F: Fabric> Node<F> {
             let Some(pointer) = pointer else { return Ok(None) };
             let offset = layout.slot_offset(pointer.slot.into());
             let bytes = self.values.read(offset, layout.record_bytes()).await?;
-            let record = Record::from_bytes(&bytes);
+            let record = StoreRecord::from_bytes(&bytes);
             if let Some(record) = record.filter(|r| r.key == key && r.version == pointer.version) {
                 return Ok(Some(record));
             }
@@ -601,10 +605,10 @@ impl<F: Fabric> Node<F> {
     }
 
     /// The answer to a get that looks into the cache.
-    async fn get_cached(self: &Rc<Self>, key: u64) -> Result<Result<Record, Pointer>, Answer> {
+    async fn get_cached(self: &Rc<Self>, key: u64) -> Result<Result<StoreRecord, Pointer>, ReplyStatus> {
         self.fabric.compute(Work::Time(self.options.costs.card_lookup)).await;
-        let Ok(found) = self.find(key) else { return Err(Answer::Failed) };
-        let Some(pointer) = found else { return Err(Answer::Absent) };
+        let Ok(found) = self.find(key) else { return Err(ReplyStatus::Failed) };
+        let Some(pointer) = found else { return Err(ReplyStatus::Absent) };
         if pointer.cached
             && let Ok(Some(record)) = self.cached_record(key, pointer.version)
         {
@@ -646,7 +650,7 @@ impl<F: Fabric> Node<F> {
         let Some(index) = &self.index else { return Ok(()) };
         let layout = self.layout();
         let bytes = self.values.read(layout.slot_offset(pointer.slot.into()), layout.record_bytes()).await?;
-        let Some(record) = Record::from_bytes(&bytes) else { return Ok(()) };
+        let Some(record) = StoreRecord::from_bytes(&bytes) else { return Ok(()) };
         let index = index.borrow();
         // The record may have changed while it was on its way.
         if let Some((at, current)) = index.find(key)?
@@ -665,7 +669,7 @@ impl<F: Fabric> Node<F> {
         self.served.set(served);
     }
 
-    /// Begins no more changes, and lets those under way end and their answers leave.
+    /// Begins no more changes, and lets those in flight end and their answers leave.
     async fn close(&self) -> Served {
         self.closing.set(true);
         let limit = self.fabric.now() + CLOSE_WITHIN;
@@ -677,40 +681,40 @@ impl<F: Fabric> Node<F> {
     }
 
     /// The whole answer to a request.
-    async fn answer(self: &Rc<Self>, request: Request, value: &[u8]) -> Vec<u8> {
+    async fn answer(self: &Rc<Self>, request: RequestHead, value: &[u8]) -> Vec<u8> {
         let head = |answer| answer_head(request.sequence, answer).to_vec();
-        let with_record = |record: Record| {
-            let mut bytes = head(Answer::Done);
+        let with_record = |record: StoreRecord| {
+            let mut bytes = head(ReplyStatus::Done);
             // The client knows its key, so the guard follows at once.
             bytes.extend_from_slice(&record.to_bytes(self.layout())[8..]);
             bytes
         };
-        let changed = |result: Result<Answer, KvError>| head(result.unwrap_or(Answer::Failed));
+        let changed = |result: Result<ReplyStatus, KvError>| head(result.unwrap_or(ReplyStatus::Failed));
         match request.opcode {
-            Opcode::GetRecord => match self.get_record(request.key).await {
+            RequestOpcode::GetRecord => match self.get_record(request.key).await {
                 Ok(Some(record)) => with_record(record),
-                Ok(None) => head(Answer::Absent),
-                Err(_) => head(Answer::Failed),
+                Ok(None) => head(ReplyStatus::Absent),
+                Err(_) => head(ReplyStatus::Failed),
             },
-            Opcode::GetCached => match self.get_cached(request.key).await {
+            RequestOpcode::GetCached => match self.get_cached(request.key).await {
                 Ok(Ok(record)) => with_record(record),
                 Ok(Err(pointer)) => {
-                    let mut bytes = head(Answer::At);
+                    let mut bytes = head(ReplyStatus::At);
                     bytes.extend_from_slice(&pointer.to_word().to_le_bytes());
                     bytes
                 }
                 Err(answer) => head(answer),
             },
-            Opcode::Put if self.options.plants(Planted::EarlyAcknowledgement) => {
+            RequestOpcode::Put if self.options.injects(StoreBug::EarlyAcknowledgement) => {
                 let (node, value) = (self.clone(), value.to_vec());
                 self.fabric.spawn_task(Box::pin(async move {
                     let _ = node.put(request.key, &value).await;
                 }));
-                head(Answer::Done)
+                head(ReplyStatus::Done)
             }
-            Opcode::Put => changed(self.put(request.key, value).await),
-            Opcode::Delete => changed(self.delete(request.key).await),
-            Opcode::Replicate => changed(self.replicate(request.key).await),
+            RequestOpcode::Put => changed(self.put(request.key, value).await),
+            RequestOpcode::Delete => changed(self.delete(request.key).await),
+            RequestOpcode::Replicate => changed(self.replicate(request.key).await),
         }
     }
 }
@@ -760,7 +764,7 @@ async fn serve_connections<F: Fabric>(node: Rc<Node<F>>, stop: Option<&Stop>) ->
                 if region.read(0, &mut bytes).is_err() {
                     return;
                 }
-                let Some(request) = Request::from_bytes(&bytes) else { return };
+                let Some(request) = RequestHead::from_bytes(&bytes) else { return };
                 let value = bytes.get(16..16 + usize::from(request.length)).unwrap_or_default().to_vec();
                 if own.closing.get() {
                     return;
@@ -799,8 +803,8 @@ fn serve_gets<F: Fabric>(node: &Rc<Node<F>>) -> Result<(), KvError> {
         let slot = region.slice(number * REQUEST_BYTES, REQUEST_BYTES);
         node.fabric.clone().spawn_task(Box::pin(async move {
             loop {
-                let Ok(ticket) = queue_pair.receive(slot.clone()) else { return };
-                let message = ticket.await;
+                let Ok(completion) = queue_pair.receive(slot.clone()) else { return };
+                let message = completion.await;
                 if message.status != Status::Success {
                     return;
                 }
@@ -808,9 +812,11 @@ fn serve_gets<F: Fabric>(node: &Rc<Node<F>>) -> Result<(), KvError> {
                 if slot.region.read(slot.offset, &mut bytes).is_err() {
                     return;
                 }
-                let get = |request: &Request| matches!(request.opcode, Opcode::GetRecord | Opcode::GetCached);
-                // Whatever is no get came from no client of this store.
-                let Some(request) = Request::from_bytes(&bytes).filter(get) else { continue };
+                let get = |request: &RequestHead| {
+                    matches!(request.opcode, RequestOpcode::GetRecord | RequestOpcode::GetCached)
+                };
+                // Whatever is not a get came from no client of this store.
+                let Some(request) = RequestHead::from_bytes(&bytes).filter(get) else { continue };
                 let Some(source) = message.source else { continue };
                 let answer = node.answer(request, &[]).await;
                 node.count(|served| served.gets += 1);
@@ -827,25 +833,25 @@ fn serve_gets<F: Fabric>(node: &Rc<Node<F>>) -> Result<(), KvError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use offpath_fabric::local::{Clock, Local, LocalFabric};
-    use offpath_fabric::{Role, World};
+    use offpath_fabric::local::{Local, LocalClock, LocalFabric};
+    use offpath_fabric::{Backend, Role};
 
     const SLOTS: u64 = 32;
 
     /// A store of one cache slot for all keys, records without anything reserved, cold.
-    fn options() -> Options {
-        let mut options = Options::sized(16, 8).placed(crate::kv::Placement::SocCacheSend);
+    fn options() -> StoreConfig {
+        let mut options = StoreConfig::sized(16, 8).placed(crate::kv::Placement::SocCacheSend);
         (options.layout.cache_slots, options.layout.slots) = (1, SLOTS);
         options.admit_after = 3;
         options
     }
 
-    fn record(key: u64, version: u16, value: u8) -> Record {
-        Record { key, version, value: vec![value; 8] }
+    fn record(key: u64, version: u16, value: u8) -> StoreRecord {
+        StoreRecord { key, version, value: vec![value; 8] }
     }
 
     /// A server over these records, one a slot from slot 0 on.
-    fn server(fabric: LocalFabric, options: Options, records: &[Record]) -> Rc<Node<LocalFabric>> {
+    fn server(fabric: LocalFabric, options: StoreConfig, records: &[StoreRecord]) -> Rc<Node<LocalFabric>> {
         let layout = options.layout;
         let memory = memory(&fabric);
         let make = |bytes| fabric.register(&memory, bytes, Access::ALL).expect("there is room");
@@ -875,7 +881,7 @@ mod tests {
     }
 
     fn run<Fut: Future<Output = ()> + 'static>(role: impl Fn(LocalFabric) -> Fut + 'static) {
-        let run = Local::new(1).clock(Clock::Manual).run(vec![Role::new("soc", 0, role)]);
+        let run = Local::new(1).clock(LocalClock::Manual).run(vec![Role::new("soc", 0, role)]);
         let ended = run.expect("it runs").outcomes.remove(0).end.finished();
         assert_eq!(ended, Some(()), "the role ended");
     }
@@ -918,7 +924,7 @@ mod tests {
             let layout = *node.layout();
             for slot in 0..SLOTS {
                 let bytes = node.values.read(layout.slot_offset(slot), layout.record_bytes()).await;
-                let kept = Record::from_bytes(&bytes.expect("it is read")).is_some();
+                let kept = StoreRecord::from_bytes(&bytes.expect("it is read")).is_some();
                 assert_eq!(kept, [2, 3, 4].contains(&slot), "slot {slot}");
             }
             // All slots but those of the three records are free, each once.
@@ -934,10 +940,10 @@ mod tests {
     fn the_first_records_and_no_others_are_warm() {
         for (warm, preload, expected) in [(2, 4, 2), (4, 2, 2), (0, 4, 0), (4, 4, 4)] {
             run(move |fabric| async move {
-                let mut options = Options { warm, preload, ..options() };
+                let mut options = StoreConfig { warm, preload, ..options() };
                 // So many that no two of these keys meet.
                 options.layout.cache_slots = 1000;
-                let records: Vec<Record> = (0..4).map(|key| record(key, 0, key as u8)).collect();
+                let records: Vec<StoreRecord> = (0..4).map(|key| record(key, 0, key as u8)).collect();
                 let node = server(fabric, options, &records);
                 node.rebuild().await.expect("it is built");
                 for key in 0..4 {
@@ -955,10 +961,10 @@ mod tests {
             let mut versions = Vec::new();
             for round in 0..4 {
                 for value in 0..=round {
-                    assert_eq!(node.put(7, &[value; 8]).await.expect("it is put"), Answer::Done);
+                    assert_eq!(node.put(7, &[value; 8]).await.expect("it is put"), ReplyStatus::Done);
                     versions.push(node.find(7).expect("it is read").expect("it is there").version);
                 }
-                assert_eq!(node.delete(7).await.expect("it is removed"), Answer::Done);
+                assert_eq!(node.delete(7).await.expect("it is removed"), ReplyStatus::Done);
             }
             // Who still holds an old word would take the next record for the one it names.
             assert!(versions.is_sorted_by(|before, after| is_later(*after, *before)), "{versions:?}");

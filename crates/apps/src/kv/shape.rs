@@ -1,8 +1,8 @@
 //! The shape of a store that a user asks for, and what its errors lead to.
 
-use super::{Fetch, Home, KvError, Options, Placement};
-use crate::system::{Backend, CONNECTION_HELP, Given, Refusal, Setting};
-use offpath_workload::{Operation, Workload};
+use super::{Fetch, Home, KvError, Placement, StoreConfig};
+use crate::system::{BackendKind, CONNECTION_HELP, Given, Refusal, Setting};
+use offpath_workload::{ClientOperation, Workload};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -37,9 +37,9 @@ pub(super) fn options(
     workload: &Workload,
     otherwise: Placement,
     setting: &Setting<'_>,
-) -> Result<Options, Refusal> {
-    let one = Options::of_workload(workload).map_err(failed)?;
-    let inserts = workload.operation_count as f64 * workload.mix.share(Operation::Insert);
+) -> Result<StoreConfig, Refusal> {
+    let one = StoreConfig::of_workload(workload).map_err(failed)?;
+    let inserts = workload.operation_count as f64 * workload.mix.share(ClientOperation::Insert);
     let clients: u32 = given.whole("clients");
     // Every client inserts what the workload says, so a store for one is too small for several.
     let all = workload.record_count.saturating_add((inserts * f64::from(clients)).ceil() as u64);
@@ -48,7 +48,8 @@ pub(super) fn options(
         let help = "choose at most 2147483648 records";
         return Err(Refusal::input(format!("a store has no room for {records} records"), help));
     }
-    let mut options = Options { preload: one.preload, ..Options::sized(records, one.layout.value_bytes) };
+    let mut options =
+        StoreConfig { preload: one.preload, ..StoreConfig::sized(records, one.layout.value_bytes) };
     let named = placement(given);
     options.placement = named.unwrap_or(otherwise);
     let (placed, warm) = (options.placement, given.of::<u64>("warm"));
@@ -88,10 +89,10 @@ pub(super) fn options(
             "choose `--key-bytes 8`, or fewer records",
         ));
     }
-    if let Some(engine) = fetch.filter(|way| way != "rdma") {
-        if setting.backend == Backend::Verbs {
+    if let Some(engine) = fetch.filter(|alternative| alternative != "rdma") {
+        if setting.backend == BackendKind::Verbs {
             return Err(Refusal::input(
-                format!("verbs have no copy engine `{engine}`"),
+                format!("verbs have no DMA engine `{engine}`"),
                 "take `--fetch rdma`, or run on the twin",
             ));
         }
@@ -113,7 +114,7 @@ pub(super) fn failed(error: KvError) -> Refusal {
             (true, "placements of one store have their index on one side: A1 and A2, or A3, A4 and A5")
         }
         KvError::Share { .. } | KvError::KeySize { .. } | KvError::ValueTooLarge { .. } => (true, ""),
-        KvError::Unsupported(_) => (true, "choose another `--placement`, `--fetch` or world"),
+        KvError::Unsupported(_) => (true, "choose another `--placement`, `--fetch` or backend"),
         KvError::Region(_) => (true, "make the store smaller: `--records`, `--property fieldlength=`"),
         KvError::Full { .. } => (false, "raise `--records` on both sides"),
         KvError::Connect(_) => (false, CONNECTION_HELP),

@@ -1,6 +1,8 @@
 //! Clients that use the key-value store while things fail, and what they saw.
 
-use super::{Client, Key, KvError, Options, Placement, Planted, SPARE_SLOTS, host, soc, value_of};
+use super::{
+    KvError, Placement, SPARE_SLOTS, StoreBug, StoreClient, StoreConfig, StoreKey, host, soc, value_of,
+};
 use crate::torture::linear::{self, Action, NotLinearizable, Operation};
 use crate::torture::{Menu, Schedule, Tally, Trial, checksum, machine, processors};
 use offpath_fabric::{Fabric, Rng, Role};
@@ -11,9 +13,9 @@ use std::rc::Rc;
 
 /// What the clients of a run do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct StoreScenario {
     /// The store.
-    pub options: Options,
+    pub options: StoreConfig,
     /// Client instances.
     pub clients: u32,
     /// Operations of each client.
@@ -26,16 +28,16 @@ pub struct Plan {
     pub seed: u64,
 }
 
-impl Plan {
+impl StoreScenario {
     /// A small store under a dense load: few keys and slots, so that what can meet does. The seed
     /// chooses the placement, the keys and the pauses. Values span several cache lines, and are too long
     /// to lie within a work request.
-    pub fn of(seed: u64) -> Plan {
+    pub fn of(seed: u64) -> StoreScenario {
         let mut random = Rng::new(seed, &["plan"]);
         let placement = Placement::ALL[(random.next_u64() % 6) as usize];
         let keys = 2 + random.next_u64() % 5;
         let pause = Time::from_ns([100, 2_000, 20_000][(random.next_u64() % 3) as usize]);
-        let mut options = Options::sized(keys, 1000).placed(placement);
+        let mut options = StoreConfig::sized(keys, 1000).placed(placement);
         options.layout.root_buckets = 1;
         options.layout.cache_slots = 3;
         options.layout.copies = 3;
@@ -46,12 +48,12 @@ impl Plan {
         options.admit_after = 1;
         options.answer_timeout = Time::from_us(200);
         options.hot_share = 0;
-        Plan { options, clients: 5, operations: 40, keys, pause, seed }
+        StoreScenario { options, clients: 5, operations: 40, keys, pause, seed }
     }
 }
 
-impl Plan {
-    /// When all faults of a schedule that begins within [`Plan::span`] are over.
+impl StoreScenario {
+    /// When all faults of a schedule that begins within [`StoreScenario::span`] are over.
     fn quiet(&self) -> Time {
         self.span().times(2) + Time::from_ms(4)
     }
@@ -64,7 +66,7 @@ impl Plan {
 
 /// What was seen of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct StoreHistory {
     inner: Rc<Recorder>,
 }
 
@@ -79,7 +81,7 @@ struct Recorder {
 
 /// A promise that was broken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Violation {
+pub enum StoreViolation {
     /// A get returned what nobody stored.
     #[error("{0}")]
     Mixed(String),
@@ -103,7 +105,7 @@ fn bytes_of(id: u64, length: u32) -> Vec<u8> {
     value
 }
 
-impl Seen {
+impl StoreHistory {
     /// Operations of the run.
     pub fn history(&self) -> Vec<Operation> {
         self.inner.history.borrow().clone()
@@ -115,12 +117,12 @@ impl Seen {
     }
 
     /// Checks the run.
-    pub fn check(&self, plan: &Plan) -> Result<(), Violation> {
+    pub fn check(&self, plan: &StoreScenario) -> Result<(), StoreViolation> {
         if let Some(mixed) = self.inner.mixed.borrow().first() {
-            return Err(Violation::Mixed(mixed.clone()));
+            return Err(StoreViolation::Mixed(mixed.clone()));
         }
         if let Some(key) = self.inner.unreadable.borrow().first() {
-            return Err(Violation::Unreadable(*key));
+            return Err(StoreViolation::Unreadable(*key));
         }
         let initial = |key: u64| (key < plan.options.preload).then_some(PRELOADED + key);
         Ok(linear::check(&self.inner.history.borrow(), initial)?)
@@ -150,12 +152,12 @@ impl Seen {
     }
 }
 
-impl Trial for Plan {
-    type Seen = Seen;
+impl Trial for StoreScenario {
+    type Seen = StoreHistory;
 
-    fn draw(seed: u64, bug: Option<usize>) -> Plan {
-        let mut plan = Plan::of(seed);
-        plan.options.planted = bug.map(|index| Planted::ALL[index]);
+    fn draw(seed: u64, bug: Option<usize>) -> StoreScenario {
+        let mut plan = StoreScenario::of(seed);
+        plan.options.injected_bug = bug.map(|index| StoreBug::ALL[index]);
         plan
     }
 
@@ -176,7 +178,7 @@ impl Trial for Plan {
     }
 
     /// The roles of a run: the memory server, its card, and the clients.
-    fn roles<F: Fabric>(&self, seen: &Seen) -> Vec<Role<F, Result<(), String>>> {
+    fn roles<F: Fabric>(&self, seen: &StoreHistory) -> Vec<Role<F, Result<(), String>>> {
         let (of_host, of_soc) = (self.options.clone(), self.options.clone());
         let run_host = move |fabric: F| {
             let options = of_host.clone();
@@ -200,7 +202,7 @@ impl Trial for Plan {
         roles
     }
 
-    fn check(&self, seen: &Seen) -> Result<Tally, String> {
+    fn check(&self, seen: &StoreHistory) -> Result<Tally, String> {
         seen.check(self).map_err(|violation| violation.to_string())?;
         let history = seen.history();
         Ok(Tally {
@@ -211,12 +213,12 @@ impl Trial for Plan {
     }
 }
 
-async fn client<F: Fabric>(fabric: F, plan: Plan, seen: Seen) -> Result<(), KvError> {
+async fn client<F: Fabric>(fabric: F, plan: StoreScenario, seen: StoreHistory) -> Result<(), KvError> {
     let number = fabric.role().instance;
     let length = plan.options.layout.value_bytes;
     let mut random = fabric.rng("operations");
     let mut client = loop {
-        match Client::connect(&fabric, &plan.options).await {
+        match StoreClient::connect(&fabric, &plan.options).await {
             Ok(client) => break client,
             // The server may be down at the moment.
             Err(KvError::Disconnected { .. } | KvError::Connect(_)) => {
@@ -231,7 +233,7 @@ async fn client<F: Fabric>(fabric: F, plan: Plan, seen: Seen) -> Result<(), KvEr
         fabric.sleep(Time::from_ps(random.next_u64() % plan.pause.ps().max(1))).await;
         let called = fabric.now();
         let begin = |action| seen.begin(Operation { client: number, key, called, returned: None, action });
-        let name = Key::from_number(key);
+        let name = StoreKey::from_number(key);
         let (index, done) = match kind {
             0..10 => {
                 let index = begin(Action::Read(None));
@@ -275,13 +277,18 @@ async fn client<F: Fabric>(fabric: F, plan: Plan, seen: Seen) -> Result<(), KvEr
 }
 
 /// Reads every key once nothing fails any more: what cannot be read now is lost.
-async fn audit<F: Fabric>(fabric: &F, client: &mut Client<F>, plan: &Plan, seen: &Seen) {
+async fn audit<F: Fabric>(
+    fabric: &F,
+    client: &mut StoreClient<F>,
+    plan: &StoreScenario,
+    seen: &StoreHistory,
+) {
     fabric.sleep_until(plan.quiet()).await;
     for key in 0..plan.keys {
         let mut left = 4;
         loop {
             let called = fabric.now();
-            match client.get(Key::from_number(key)).await {
+            match client.get(StoreKey::from_number(key)).await {
                 Ok(value) => {
                     let id = value.map(|bytes| seen.identify(key, &bytes, plan.options.layout.value_bytes));
                     let action = Action::Read(id);

@@ -27,7 +27,7 @@ pub const ABOUT: About = About {
         alternative("A2+A3", false),
     ],
     keys: &[
-        Key::new("engine", KeyKind::Engine, "the copy engine by which the card pulls"),
+        Key::new("engine", KeyKind::Engine, "the DMA engine by which the card pulls"),
         Key::new("chunk", KeyKind::Bytes, "what goes at once").needed("\"chunk\"").within(Bounds {
             least: 1.0,
             most: LONGEST_CHUNK as f64,
@@ -41,7 +41,7 @@ pub const ABOUT: About = About {
             .within(Bounds {
                 least: 0.0,
                 most: 1.0,
-                refusal: |given| format!("the coded log is asked for a compression ratio of {given}"),
+                refusal: |given| format!("the implemented log is asked for a compression ratio of {given}"),
                 help: "use 0 to 1: what compression would make longer is sent as it is",
             }),
         Key::new("chain", KeyKind::Endpoints, "the endpoints of the backups, in order")
@@ -69,7 +69,7 @@ pub const ABOUT: About = About {
             "slots",
             Of::Both,
             Kind::Whole(0, u32::MAX as u64),
-            "Chunks under way on each connection",
+            "Chunks in flight on each connection",
         )
         .or("8"),
         Choice::new(
@@ -79,7 +79,7 @@ pub const ABOUT: About = About {
             "Of A2 and A3 together, how many of 100 chunks go by the card [default: as many as it has slots for]",
         )
         .called("PERCENT"),
-        Choice::new("engine", Of::Both, Kind::Text, "The copy engine of A2 [default: dma]").called("NAME"),
+        Choice::new("engine", Of::Both, Kind::Text, "The DMA engine of A2 [default: dma]").called("NAME"),
         Choice::new(
             "compress",
             Of::Both,
@@ -118,7 +118,7 @@ pub const ABOUT: About = About {
             "sessions",
             Of::Run,
             Kind::Whole(0, 4096),
-            "Sessions, each with one write under way",
+            "Sessions, each with one write in flight",
         )
         .or("1"),
         Choice::new(

@@ -1,6 +1,6 @@
 //! Following one write of the log.
 
-use super::{Alternative, Costs, Options, Primary, backup, card};
+use super::{LogAlternative, LogConfig, LogCosts, Primary, backup, card};
 use crate::bytes::hash;
 use crate::system::{Asked, Code, Course, Follow, Given, PATIENCE, REQUESTS};
 use offpath_fabric::{Fabric, Role, RoleName};
@@ -10,15 +10,15 @@ use std::rc::Rc;
 /// Writes of one chunk each to a log.
 #[derive(Clone, Debug)]
 pub struct Writes {
-    options: Options,
+    options: LogConfig,
     bytes: Rc<Vec<u8>>,
 }
 
 impl Code for Writes {
     fn courses(asked: &Asked<'_>) -> Result<Course<Writes>, String> {
         let alternative =
-            Alternative::labelled(asked.alternative).expect("designs name declared alternatives alone");
-        Ok(Course::Straight(Writes::of(alternative, asked.told)))
+            LogAlternative::labelled(asked.alternative).expect("designs name declared alternatives alone");
+        Ok(Course::Straight(Writes::of(alternative, asked.given)))
     }
 
     fn roles<F: Fabric>(&self, follow: &Follow) -> Vec<Role<F, Result<(), String>>> {
@@ -35,7 +35,7 @@ impl Code for Writes {
             };
             roles.push(Role::new(&name.role, name.instance, serve).in_background());
         }
-        if self.options.alternative != Alternative::HostWrites {
+        if self.options.alternative != LogAlternative::HostWrites {
             let options = self.options.clone();
             let serve = move |fabric: F| {
                 let options = options.clone();
@@ -48,30 +48,30 @@ impl Code for Writes {
 }
 
 impl Writes {
-    fn of(alternative: Alternative, told: &Given) -> Writes {
-        let chain = told.all::<String>("chain").iter().map(|name| RoleName::new(name, 0)).collect();
-        let chunk = told.of::<Bytes>("chunk").get();
-        let per_second = |key| told.get::<BitRate>(key).map_or(0, |rate| rate.bits_per_second() / 8);
-        let mut options = Options::new(alternative, chain);
+    fn of(alternative: LogAlternative, given: &Given) -> Writes {
+        let chain = given.all::<String>("chain").iter().map(|name| RoleName::new(name, 0)).collect();
+        let chunk = given.of::<Bytes>("chunk").get();
+        let per_second = |key| given.get::<BitRate>(key).map_or(0, |rate| rate.bits_per_second() / 8);
+        let mut options = LogConfig::new(alternative, chain);
         options.chunk_bytes = u32::try_from(chunk).expect("a design's chunks are bounded");
         options.segment_bytes = u64::MAX / 2;
         options.slots = 1;
-        options.costs = Costs {
+        options.costs = LogCosts {
             compress_bytes_per_second: per_second("compress"),
             file_bytes_per_second: per_second("append"),
             // Waiting for a disk takes no station's time, and plans assume memory that survives.
             sync: Time::ZERO,
         };
         options.patience = PATIENCE;
-        options.engine = told.get("engine").unwrap_or_default();
-        Writes { options, bytes: Rc::new(chunk_of(chunk, told.of("ratio"))) }
+        options.engine = given.get("engine").unwrap_or_default();
+        Writes { options, bytes: Rc::new(chunk_of(chunk, given.of("ratio"))) }
     }
 
     async fn run<F: Fabric>(&self, fabric: &F, follow: &Follow) -> Result<(), String> {
         let primary = Primary::open(fabric, &self.options).await.map_err(words)?;
         for _ in 0..REQUESTS {
             follow.request(fabric, primary.write(&self.bytes)).await.map_err(words)?;
-            // What the adapters still do for a request is over before the next.
+            // What the NICs still do for a request is over before the next.
             fabric.sleep(Time::from_ms(1)).await;
         }
         Ok(())

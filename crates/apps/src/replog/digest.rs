@@ -1,7 +1,7 @@
 //! The files that the log's entries belong to, and how far they have been applied.
 
 use super::log::Log;
-use super::{Costs, Digestion, LogError, Options, Planted, at_rate};
+use super::{Digestion, LogBug, LogConfig, LogCosts, LogError, at_rate};
 use crate::pool::Change;
 use offpath_fabric::{Fabric, File, FileError, FileMode, Work};
 use offpath_quantity::Time;
@@ -24,7 +24,7 @@ const FILE_BYTES: u64 = 1 << 40;
 
 /// Bytes of a file at a place: what an entry of a digested log is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record<'a> {
+pub struct FileRecord<'a> {
     /// The file.
     pub file: &'a str,
     /// Where its bytes begin.
@@ -33,9 +33,9 @@ pub struct Record<'a> {
     pub bytes: &'a [u8],
 }
 
-impl<'a> Record<'a> {
+impl<'a> FileRecord<'a> {
     pub(super) fn check(&self) -> Result<(), LogError> {
-        let Record { file, offset, bytes } = self;
+        let FileRecord { file, offset, bytes } = self;
         if file.is_empty() || file.len() > NAME_BYTES || file.contains(['/', '\\', '\0']) {
             return Err(LogError::FileName { name: (*file).to_string() });
         }
@@ -56,12 +56,12 @@ impl<'a> Record<'a> {
     }
 
     /// The record that an entry is; `None` where it is none.
-    pub fn from_entry(entry: &'a [u8]) -> Option<Record<'a>> {
+    pub fn from_entry(entry: &'a [u8]) -> Option<FileRecord<'a>> {
         let (offset, rest) = entry.split_first_chunk::<8>()?;
         let (length, rest) = rest.split_first_chunk::<2>()?;
         let (name, bytes) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
         let record =
-            Record { file: std::str::from_utf8(name).ok()?, offset: u64::from_le_bytes(*offset), bytes };
+            FileRecord { file: std::str::from_utf8(name).ok()?, offset: u64::from_le_bytes(*offset), bytes };
         record.check().ok().map(|()| record)
     }
 }
@@ -71,7 +71,7 @@ pub(super) async fn keep_numbers<F: Fabric>(
     fabric: &F,
     name: &str,
     numbers: &[u64],
-    costs: &Costs,
+    costs: &LogCosts,
 ) -> Result<(), LogError> {
     let next = format!("{name}-next");
     let file = fabric.file(&next, FileMode::OpenOrCreate).await?;
@@ -117,24 +117,24 @@ async fn pause<F: Fabric>(fabric: &F, span: Time) {
 /// Entries are applied in order, each to the place that it names, and the position is kept after the
 /// files are synced. Where a crash comes in between, the entries behind the kept position are applied
 /// again, which changes nothing.
-pub struct Store<F: Fabric> {
+pub struct DigestedStore<F: Fabric> {
     fabric: F,
-    costs: Costs,
-    planted: Option<Planted>,
+    costs: LogCosts,
+    injected_bug: Option<LogBug>,
     digested: Cell<u64>,
     /// Whether files were created that the directory may forget.
     created: Cell<bool>,
     open: RefCell<BTreeMap<String, Rc<F::File>>>,
 }
 
-impl<F: Fabric> Store<F> {
+impl<F: Fabric> DigestedStore<F> {
     /// Opens the store of this role, or begins one.
-    pub async fn open(fabric: &F, options: &Options) -> Result<Store<F>, LogError> {
-        Ok(Store {
+    pub async fn open(fabric: &F, options: &LogConfig) -> Result<DigestedStore<F>, LogError> {
+        Ok(DigestedStore {
             digested: Cell::new(kept_numbers(fabric, POSITION).await?.first().copied().unwrap_or(0)),
             fabric: fabric.clone(),
             costs: options.costs,
-            planted: options.planted,
+            injected_bug: options.injected_bug,
             created: Cell::new(false),
             open: RefCell::default(),
         })
@@ -145,21 +145,23 @@ impl<F: Fabric> Store<F> {
         self.digested.get()
     }
 
-    /// Applies the entries that follow [`Store::digested`]. Where it fails, the position stays, and the
+    /// Applies the entries that follow [`DigestedStore::digested`]. Where it fails, the position stays, and the
     /// same entries may be applied again.
     pub(super) async fn digest(&self, entries: &[Vec<u8>]) -> Result<(), LogError> {
         let upto = self.digested() + entries.len() as u64;
-        let early = self.planted == Some(Planted::DigestedBeforeSync);
+        let early = self.injected_bug == Some(LogBug::DigestedBeforeSync);
         if early {
             keep_numbers(&self.fabric, POSITION, &[upto], &self.costs).await?;
         }
         let mut order: Vec<(u64, &Vec<u8>)> = (self.digested() + 1..).zip(entries).collect();
-        if self.planted == Some(Planted::DigestedOutOfOrder) {
+        if self.injected_bug == Some(LogBug::DigestedOutOfOrder) {
             order.reverse();
         }
         let mut touched = BTreeSet::new();
         for (sequence, entry) in order {
-            let Some(record) = Record::from_entry(entry) else { return Err(LogError::NoRecord { sequence }) };
+            let Some(record) = FileRecord::from_entry(entry) else {
+                return Err(LogError::NoRecord { sequence });
+            };
             let cost = at_rate(record.bytes.len() as u64, self.costs.file_bytes_per_second);
             if cost > Time::ZERO {
                 self.fabric.compute(Work::Time(cost)).await;
@@ -266,8 +268,8 @@ impl Confirmed {
 /// need not keep. `spent` hears of the time that it took. Ends where a file fails.
 pub(super) async fn digest_log<F: Fabric>(
     log: &Log<F>,
-    store: &Store<F>,
-    options: &Options,
+    store: &DigestedStore<F>,
+    options: &LogConfig,
     change: &Change,
     upto: impl Fn() -> u64,
     spent: impl Fn(Time),
@@ -280,7 +282,7 @@ pub(super) async fn digest_log<F: Fabric>(
         for sequence in store.digested() + 1..=upto().min(store.digested() + BATCH as u64) {
             entries.push(log.read(sequence).await?);
         }
-        if truncates && options.plants(Planted::TruncatedBeforeDigested) {
+        if truncates && options.injects(LogBug::TruncatedBeforeDigested) {
             log.truncate_before(upto()).await?;
         }
         store.digest(&entries).await?;
@@ -298,18 +300,21 @@ mod tests {
 
     #[test]
     fn records_are_read_back_and_nonsense_is_none() {
-        let record = Record { file: "a.txt", offset: 77, bytes: &[1, 2, 3] };
+        let record = FileRecord { file: "a.txt", offset: 77, bytes: &[1, 2, 3] };
         let entry = record.to_entry();
-        assert_eq!(Record::from_entry(&entry), Some(record));
-        assert_eq!(Record::from_entry(&entry[..12]), None);
-        assert_eq!(Record::from_entry(&[0; 10]), None);
+        assert_eq!(FileRecord::from_entry(&entry), Some(record));
+        assert_eq!(FileRecord::from_entry(&entry[..12]), None);
+        assert_eq!(FileRecord::from_entry(&[0; 10]), None);
         let name = "n".repeat(NAME_BYTES);
-        let longest = Record { file: &name, offset: 0, bytes: &[] };
+        let longest = FileRecord { file: &name, offset: 0, bytes: &[] };
         assert_eq!(longest.to_entry().len() as u64, RECORD_BYTES);
         for file in ["", "a/b", &"n".repeat(NAME_BYTES + 1)] {
-            assert!(matches!(Record { file, offset: 0, bytes: &[] }.check(), Err(LogError::FileName { .. })));
+            assert!(matches!(
+                FileRecord { file, offset: 0, bytes: &[] }.check(),
+                Err(LogError::FileName { .. })
+            ));
         }
-        let far = Record { file: "a", offset: u64::MAX, bytes: &[1] };
+        let far = FileRecord { file: "a", offset: u64::MAX, bytes: &[1] };
         assert!(matches!(far.check(), Err(LogError::Shape { .. })));
     }
 }

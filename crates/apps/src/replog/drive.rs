@@ -1,6 +1,6 @@
 //! A load on the log.
 
-use super::{Digestion, LogError, Options, Parts, Primary};
+use super::{Digestion, HostTimeParts, LogConfig, LogError, Primary};
 use offpath_fabric::Fabric;
 use offpath_quantity::Time;
 use rand_core::RngCore;
@@ -9,8 +9,8 @@ use std::rc::Rc;
 
 /// Writes to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Load {
-    /// Sessions, each with one write under way.
+pub struct WriteLoad {
+    /// Sessions, each with one write in flight.
     pub sessions: u32,
     /// Writes of each session.
     pub writes: u64,
@@ -40,7 +40,7 @@ pub struct Driven {
     /// The longest time of a write.
     pub worst_latency: Time,
     /// Where the host's time went, over all writes.
-    pub parts: Parts,
+    pub parts: HostTimeParts,
     /// Chunks that went by the card, entries brought again included.
     pub by_card: u64,
     /// Chunks that went by the host.
@@ -51,7 +51,7 @@ pub struct Driven {
 
 /// Opens the primary of this role and has it write. Where the log is digested each session writes a file
 /// of its own, from its beginning on, and the run ends when the files have all.
-pub async fn drive<F: Fabric>(fabric: &F, options: &Options, load: &Load) -> Result<Driven, LogError> {
+pub async fn drive<F: Fabric>(fabric: &F, options: &LogConfig, load: &WriteLoad) -> Result<Driven, LogError> {
     let wrong = |what, value, bound| Err(LogError::Shape { what, value, bound });
     if load.sessions == 0 || load.writes == 0 {
         return wrong("load without", 0, "a session and a write at least");
@@ -116,7 +116,7 @@ pub async fn drive<F: Fabric>(fabric: &F, options: &Options, load: &Load) -> Res
         median_latency: rank(50),
         p99_latency: rank(99),
         worst_latency: rank(100),
-        parts: Parts {
+        parts: HostTimeParts {
             post: after.post - before.post,
             wait: after.wait - before.wait,
             file_system: after.file_system - before.file_system,
@@ -129,7 +129,7 @@ pub async fn drive<F: Fabric>(fabric: &F, options: &Options, load: &Load) -> Res
 }
 
 /// Random bytes, with zeroes after them in each 4 KiB as far as they are to be compressible.
-fn payload<F: Fabric>(fabric: &F, load: &Load) -> Vec<u8> {
+fn payload<F: Fabric>(fabric: &F, load: &WriteLoad) -> Vec<u8> {
     let mut bytes = vec![0; load.bytes as usize];
     let mut random = fabric.rng("payload");
     for page in bytes.chunks_mut(4096) {

@@ -1,10 +1,10 @@
 //! A connection on which chunks go out and acknowledgements come back, and how it is kept up.
 
-use super::{Costs, LogError, Options, Planted, at_rate};
+use super::{LogBug, LogConfig, LogCosts, LogError, at_rate};
 use crate::alive::{outlive, probe};
 use crate::pool::{Change, Pool, Promise, Turn};
 use offpath_fabric::{
-    Access, Endpoint, Fabric, QueuePair, QueuePairOptions, Region, RemoteRegion, RoleName, Status, Work,
+    Access, EndpointId, Fabric, QueuePair, QueuePairOptions, Region, RemoteRegion, RoleName, Status, Work,
 };
 use offpath_quantity::Time;
 use std::cell::{Cell, RefCell};
@@ -143,7 +143,7 @@ impl Hello {
 }
 
 pub(super) fn no_region() -> RemoteRegion {
-    RemoteRegion { endpoint: Endpoint(0), key: 0, base: 0, length: 0 }
+    RemoteRegion { endpoint: EndpointId(0), key: 0, base: 0, length: 0 }
 }
 
 /// A chunk as it lies in a slot.
@@ -296,7 +296,7 @@ pub(super) struct Feed<F: Fabric> {
     waiting: RefCell<Waiting>,
     broken: Cell<Option<Status>>,
     to_card: bool,
-    costs: Costs,
+    costs: LogCosts,
     progress: Rc<Progress>,
     hasty: bool,
 }
@@ -307,7 +307,7 @@ impl<F: Fabric> Feed<F> {
         fabric: &F,
         peer: &RoleName,
         open: Open,
-        options: &Options,
+        options: &LogConfig,
         progress: &Rc<Progress>,
     ) -> Result<(Rc<Feed<F>>, Hello), LogError> {
         let memory = fabric.memories().into_iter().next().map(|memory| memory.name).unwrap_or_default();
@@ -344,15 +344,15 @@ impl<F: Fabric> Feed<F> {
             to_card: open.opener == Opener::Host,
             costs: options.costs,
             progress: progress.clone(),
-            hasty: options.plants(Planted::HastySlots),
+            hasty: options.injects(LogBug::HastySlots),
         });
         fabric.spawn_task(Box::pin(feed.clone().listen(acknowledgements, options.patience)));
         Ok((feed, hello))
     }
 
     /// Takes acknowledgements until the connection breaks. It asks a silent peer whether it lives even
-    /// where nothing is under way: a backup that restarted waits to be told where its log is cut.
-    async fn listen(self: Rc<Self>, mut receives: VecDeque<F::Ticket>, patience: Time) {
+    /// where nothing is in flight: a backup that restarted waits to be told where its log is cut.
+    async fn listen(self: Rc<Self>, mut receives: VecDeque<F::CompletionFuture>, patience: Time) {
         let status = loop {
             let Some(front) = receives.front_mut() else { break Status::Fatal };
             match self.fabric.timeout(patience, front).await {
@@ -365,7 +365,7 @@ impl<F: Fabric> Feed<F> {
                 Some(heard) => {
                     receives.pop_front();
                     match self.queue_pair.receive(self.staging.slice(0, 0)) {
-                        Ok(ticket) => receives.push_back(ticket),
+                        Ok(completion) => receives.push_back(completion),
                         Err(_) => break Status::Flushed,
                     }
                     // The slot is told by the word that comes with the acknowledgement.
@@ -397,7 +397,7 @@ impl<F: Fabric> Feed<F> {
     }
 
     /// How many slots are taken.
-    pub(super) fn under_way(&self) -> usize {
+    pub(super) fn in_flight(&self) -> usize {
         self.waiting.borrow().len()
     }
 
@@ -455,7 +455,7 @@ impl<F: Fabric> Feed<F> {
         let began = self.fabric.now();
         let posted = self.post(slot, chunk, &bytes);
         drop(bytes);
-        // A world that charges for posting delays what comes next.
+        // A backend that charges for posting delays what comes next.
         self.fabric.compute(Work::Time(Time::ZERO)).await;
         spent.post = self.fabric.now() - began;
         if self.hasty {
@@ -495,7 +495,7 @@ impl<F: Fabric> Feed<F> {
 /// The way to the next log of the chain, connected again whenever it breaks.
 pub(super) struct Downstream<F: Fabric> {
     pub(super) fabric: F,
-    pub(super) options: Options,
+    pub(super) options: LogConfig,
     pub(super) peer: RoleName,
     pub(super) feed: RefCell<Option<Rc<Feed<F>>>>,
     pub(super) turn: Turn,
@@ -503,7 +503,7 @@ pub(super) struct Downstream<F: Fabric> {
 }
 
 impl<F: Fabric> Downstream<F> {
-    pub(super) fn new(fabric: &F, options: &Options, peer: RoleName) -> Rc<Downstream<F>> {
+    pub(super) fn new(fabric: &F, options: &LogConfig, peer: RoleName) -> Rc<Downstream<F>> {
         Rc::new(Downstream {
             fabric: fabric.clone(),
             options: options.clone(),

@@ -1,6 +1,6 @@
 //! The log in files: segments of checked frames, of which a crash may tear the last.
 
-use super::{Digestion, LogError, Options, Planted, SyncPolicy};
+use super::{Digestion, LogBug, LogConfig, LogError, SyncPolicy};
 use crate::pool::Turn;
 use offpath_fabric::{Fabric, File, FileError, FileMode};
 use offpath_quantity::Time;
@@ -44,7 +44,7 @@ pub struct Log<F: Fabric> {
     segment_bytes: u64,
     policy: SyncPolicy,
     sync_time: Time,
-    planted: Option<Planted>,
+    injected_bug: Option<LogBug>,
     /// Holds the lock while the log is open.
     _lock: F::File,
     segments: RefCell<VecDeque<Segment<F::File>>>,
@@ -83,7 +83,7 @@ fn segment_header(first: u64) -> [u8; SEGMENT_HEADER as usize] {
 impl<F: Fabric> Log<F> {
     /// Opens the log of this role, or begins one. The end of the last segment that a crash tore is cut
     /// off; damage anywhere else is refused, and changes nothing. A second writer is refused.
-    pub async fn open(fabric: &F, options: &Options) -> Result<Log<F>, LogError> {
+    pub async fn open(fabric: &F, options: &LogConfig) -> Result<Log<F>, LogError> {
         let lock = fabric.file(LOCK, FileMode::OpenOrCreate).await?;
         lock.lock().await.map_err(|error| match error {
             FileError::Locked { .. } => LogError::TwoWriters { role: fabric.role().to_string() },
@@ -94,7 +94,7 @@ impl<F: Fabric> Log<F> {
             segment_bytes: options.segment_bytes,
             policy: options.sync,
             sync_time: options.costs.sync,
-            planted: options.planted,
+            injected_bug: options.injected_bug,
             _lock: lock,
             segments: RefCell::default(),
             places: RefCell::default(),
@@ -115,8 +115,8 @@ impl<F: Fabric> Log<F> {
         Ok(log)
     }
 
-    fn plants(&self, bug: Planted) -> bool {
-        self.planted == Some(bug)
+    fn injects(&self, bug: LogBug) -> bool {
+        self.injected_bug == Some(bug)
     }
 
     /// Makes a file survive a crash, which can come before it has.
@@ -163,7 +163,7 @@ impl<F: Fabric> Log<F> {
         }
         let segment = Rc::new(SegmentFile { name: name.to_string(), file });
         let mut at = SEGMENT_HEADER as usize;
-        let unchecked = self.plants(Planted::NoFrameChecksum);
+        let unchecked = self.injects(LogBug::NoFrameChecksum);
         while let Some(head) = bytes.get(at..at + FRAME_HEADER as usize) {
             let (length, check, sequence) = (half(head, 0), half(head, 4), word(head, 8));
             let begin = at + FRAME_HEADER as usize;
@@ -223,7 +223,7 @@ impl<F: Fabric> Log<F> {
     /// Appends entry `sequence` unless the log has it; refused where one before it is missing.
     pub async fn append_as(&self, sequence: u64, payload: &[u8]) -> Result<(), LogError> {
         let _turn = self.turn.take().await;
-        if sequence <= self.last() && !self.plants(Planted::NoDuplicateCheck) {
+        if sequence <= self.last() && !self.injects(LogBug::NoDuplicateCheck) {
             return Ok(());
         }
         if sequence > self.last() + 1 {
@@ -256,7 +256,7 @@ impl<F: Fabric> Log<F> {
             SyncPolicy::Every(count) => self.unsynced.get() >= count.max(1),
             SyncPolicy::Never => false,
         };
-        if due && !self.plants(Planted::MissingSync) {
+        if due && !self.injects(LogBug::MissingSync) {
             self.sync_file(&segment.file).await?;
             self.unsynced.set(0);
         }
@@ -299,7 +299,7 @@ impl<F: Fabric> Log<F> {
         let count = segment.file.read_at(offset, &mut frame).await?;
         let payload = frame.split_off(FRAME_HEADER as usize);
         if count < FRAME_HEADER as usize + payload.len()
-            || (sum(sequence, &payload) != half(&frame, 4) && !self.plants(Planted::NoFrameChecksum))
+            || (sum(sequence, &payload) != half(&frame, 4) && !self.injects(LogBug::NoFrameChecksum))
         {
             return Err(LogError::Corrupt { file: segment.name.clone(), offset });
         }

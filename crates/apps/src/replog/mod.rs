@@ -1,19 +1,19 @@
 //! A replicated log.
 //!
 //! A primary (role `host`) appends to its own log and has a chain of backups keep the same bytes. The
-//! chunks of a write travel by one of the [`Alternative`]s: the card pulls them from the host by RDMA
-//! or by its copy engine, compresses them and forwards them, or the host writes them to the first
+//! chunks of a write travel by one of the [`LogAlternative`]s: the card pulls them from the host by RDMA
+//! or by its DMA engine, compresses them and forwards them, or the host writes them to the first
 //! backup itself. Each backup appends, passes on to the next, and acknowledges when the rest of the
 //! chain has; the primary acknowledges when its own log and the chain have the entry.
 //!
 //! Guarantees, with [`SyncPolicy::Always`]: what was acknowledged is in every log of the chain, at the
-//! number that was acknowledged, through crashes and restarts of every role; when nothing is under
-//! way the logs' files are equal byte for byte. An entry that was not acknowledged may be kept or not,
+//! number that was acknowledged, through crashes and restarts of every role; when nothing is in
+//! flight the logs' files are equal byte for byte. An entry that was not acknowledged may be kept or not,
 //! but alike everywhere. With another policy a crash may take entries that were acknowledged since the
 //! last sync.
 //!
-//! With [`Digestion`], entries are [`Record`]s, bytes at a place of a file. Each backup applies what the
-//! chain has to its own [`Store`]; for the primary the card does (A1, A2) or the host. How far a store
+//! With [`Digestion`], entries are [`FileRecord`]s, bytes at a place of a file. Each backup applies what the
+//! chain has to its own [`DigestedStore`]; for the primary the card does (A1, A2) or the host. How far a store
 //! is, is kept behind its files, so that a crash has entries applied again and never left out, and the
 //! log may be truncated behind it.
 //!
@@ -36,10 +36,10 @@ pub mod torture;
 
 pub use about::{ABOUT, TAIL};
 pub use code::Writes;
-pub use digest::{NAME_BYTES, Record, Store};
-pub use drive::{Driven, Load, drive};
+pub use digest::{DigestedStore, FileRecord, NAME_BYTES};
+pub use drive::{Driven, WriteLoad, drive};
 pub use log::{Log, entries};
-pub use primary::{Parts, Primary};
+pub use primary::{HostTimeParts, Primary};
 pub use replica::{backup, card};
 pub use run::Writer;
 pub use serve::Servers;
@@ -59,29 +59,29 @@ impl System for Replog {
     type Code = Writes;
     type Run = Writer;
     type Serve = Servers;
-    type Trial = torture::Plan;
+    type Trial = torture::LogScenario;
 }
 
 /// How chunks reach the first backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Alternative {
+pub enum LogAlternative {
     /// A1: the card pulls them by READ, compresses and forwards them.
     CardPullsByRead,
-    /// A2: the card pulls them by its copy engine, compresses and forwards them.
+    /// A2: the card pulls them by its DMA engine, compresses and forwards them.
     CardPullsByEngine,
     /// A3: the host writes them to the backup.
     HostWrites,
-    /// A2+A3: as A2 while the card has a free slot, else as A3; or by [`Options::card_share_percent`].
+    /// A2+A3: as A2 while the card has a free slot, else as A3; or by [`LogConfig::card_share_percent`].
     EngineAndHost,
 }
 
-impl Alternative {
+impl LogAlternative {
     /// All of them.
-    pub const ALL: [Alternative; 4] = [
-        Alternative::CardPullsByRead,
-        Alternative::CardPullsByEngine,
-        Alternative::HostWrites,
-        Alternative::EngineAndHost,
+    pub const ALL: [LogAlternative; 4] = [
+        LogAlternative::CardPullsByRead,
+        LogAlternative::CardPullsByEngine,
+        LogAlternative::HostWrites,
+        LogAlternative::EngineAndHost,
     ];
 
     /// The label that papers, designs and the command line give it.
@@ -90,18 +90,18 @@ impl Alternative {
     }
 
     /// The alternative of a label.
-    pub fn labelled(label: &str) -> Option<Alternative> {
-        Alternative::ALL.into_iter().find(|alternative| alternative.label() == label)
+    pub fn labelled(label: &str) -> Option<LogAlternative> {
+        LogAlternative::ALL.into_iter().find(|alternative| alternative.label() == label)
     }
 
     /// Whether the card digests the primary's log. With A2 and A3 together the host does: it has every
     /// entry, and the card is what is short.
     pub fn digests_on_card(self) -> bool {
-        matches!(self, Alternative::CardPullsByRead | Alternative::CardPullsByEngine)
+        matches!(self, LogAlternative::CardPullsByRead | LogAlternative::CardPullsByEngine)
     }
 }
 
-impl fmt::Display for Alternative {
+impl fmt::Display for LogAlternative {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.label())
     }
@@ -131,7 +131,7 @@ pub enum Digestion {
 
 /// Mistakes that torture must find. No log has one unless a test plants it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Planted {
+pub enum LogBug {
     /// A backup acknowledges before it has appended.
     EarlyAcknowledgement,
     /// An append is not synced.
@@ -148,7 +148,7 @@ pub enum Planted {
     NoOrder,
     /// The primary uses a buffer again before its chunk has left.
     HastySlots,
-    /// Entries that a backup lost are not sent again.
+    /// Entries that a backup lost are not retransmitted.
     NoResend,
     /// The primary acknowledges without the chain.
     LocalAcknowledgement,
@@ -160,28 +160,28 @@ pub enum Planted {
     TruncatedBeforeDigested,
 }
 
-impl Planted {
+impl LogBug {
     /// All of them.
-    pub const ALL: [Planted; 13] = [
-        Planted::EarlyAcknowledgement,
-        Planted::MissingSync,
-        Planted::AcknowledgedBeforeForwarded,
-        Planted::NoFrameChecksum,
-        Planted::NoCut,
-        Planted::NoDuplicateCheck,
-        Planted::NoOrder,
-        Planted::HastySlots,
-        Planted::NoResend,
-        Planted::LocalAcknowledgement,
-        Planted::DigestedBeforeSync,
-        Planted::DigestedOutOfOrder,
-        Planted::TruncatedBeforeDigested,
+    pub const ALL: [LogBug; 13] = [
+        LogBug::EarlyAcknowledgement,
+        LogBug::MissingSync,
+        LogBug::AcknowledgedBeforeForwarded,
+        LogBug::NoFrameChecksum,
+        LogBug::NoCut,
+        LogBug::NoDuplicateCheck,
+        LogBug::NoOrder,
+        LogBug::HastySlots,
+        LogBug::NoResend,
+        LogBug::LocalAcknowledgement,
+        LogBug::DigestedBeforeSync,
+        LogBug::DigestedOutOfOrder,
+        LogBug::TruncatedBeforeDigested,
     ];
 }
 
-/// Work of processors that a world without their instructions must be told of.
+/// Work of processors that a backend without their instructions must be told of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Costs {
+pub struct LogCosts {
     /// Bytes a second that one core appends to a file; 0 charges nothing.
     pub file_bytes_per_second: u64,
     /// Bytes a second that one core compresses; 0 charges nothing.
@@ -197,12 +197,12 @@ fn at_rate(bytes: u64, rate: u64) -> Time {
 
 /// What the roles of one log agree on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct LogConfig {
     /// How chunks travel.
-    pub alternative: Alternative,
-    /// The copy engine of A2.
+    pub alternative: LogAlternative,
+    /// The DMA engine of A2.
     pub engine: String,
-    /// The backups, the first one next to the primary. On some worlds only roles at different
+    /// The backups, the first one next to the primary. On some backends only roles at different
     /// endpoints reach each other.
     pub chain: Vec<RoleName>,
     /// Bytes of a chunk.
@@ -211,7 +211,7 @@ pub struct Options {
     pub segment_bytes: u64,
     /// When entries are synced.
     pub sync: SyncPolicy,
-    /// Chunks under way on each connection.
+    /// Chunks in flight on each connection.
     pub slots: u32,
     /// Whether the card compresses.
     pub compress: bool,
@@ -224,17 +224,17 @@ pub struct Options {
     /// the host.
     pub digestion: Digestion,
     /// Processor work to charge.
-    pub costs: Costs,
+    pub costs: LogCosts,
     /// How long a silent peer is waited for before it is asked whether it lives.
     pub patience: Time,
     /// A mistake, for tests of torture alone.
-    pub planted: Option<Planted>,
+    pub injected_bug: Option<LogBug>,
 }
 
-impl Options {
+impl LogConfig {
     /// Chunks of 256 KiB, segments of 16 MiB, always synced, compressed by the card.
-    pub fn new(alternative: Alternative, chain: Vec<RoleName>) -> Options {
-        Options {
+    pub fn new(alternative: LogAlternative, chain: Vec<RoleName>) -> LogConfig {
+        LogConfig {
             alternative,
             engine: "dma".into(),
             chain,
@@ -246,9 +246,9 @@ impl Options {
             host_compresses: false,
             card_share_percent: None,
             digestion: Digestion::Off,
-            costs: Costs::default(),
+            costs: LogCosts::default(),
             patience: Time::from_ms(1),
-            planted: None,
+            injected_bug: None,
         }
     }
 
@@ -284,8 +284,8 @@ impl Options {
         feed::CHUNK_HEADER + self.entry_bytes().next_multiple_of(8)
     }
 
-    fn plants(&self, bug: Planted) -> bool {
-        self.planted == Some(bug)
+    fn injects(&self, bug: LogBug) -> bool {
+        self.injected_bug == Some(bug)
     }
 }
 
@@ -359,7 +359,7 @@ pub enum LogError {
         incarnation: u64,
     },
     /// An entry is of no file.
-    #[error("entry {sequence} is no record of a file; write to a digested log by `write_file` alone")]
+    #[error("entry {sequence} is not a record of a file; write to a digested log by `write_file` alone")]
     NoRecord {
         /// Which entry; 0 where it was not appended.
         sequence: u64,
@@ -401,12 +401,12 @@ pub enum LogError {
         status: Status,
     },
     /// The card has no such engine.
-    #[error("the card has no copy engine `{engine}`, which {alternative} needs; choose A1 or A3")]
+    #[error("the card has no DMA engine `{engine}`, which {alternative} needs; choose A1 or A3")]
     NoEngine {
         /// What was asked for.
         engine: String,
         /// For what.
-        alternative: Alternative,
+        alternative: LogAlternative,
     },
     /// A file operation failed.
     #[error(transparent)]

@@ -1,9 +1,9 @@
 //! The primary: the one writer of the log.
 
-use super::digest::{Confirmed, Record, Store, digest_log, keep_numbers, kept_numbers};
+use super::digest::{Confirmed, DigestedStore, FileRecord, digest_log, keep_numbers, kept_numbers};
 use super::feed::{Chunk, Downstream, Feed, Hello, Lineage, Open, Opener, Progress, Taken, no_region};
 use super::log::Log;
-use super::{Alternative, Digestion, LogError, Options, Planted, at_rate};
+use super::{Digestion, LogAlternative, LogBug, LogConfig, LogError, at_rate};
 use crate::pool::{Change, Turn};
 use offpath_fabric::{Fabric, RoleName, Work};
 use offpath_quantity::Time;
@@ -18,7 +18,7 @@ const PAUSE: Time = Time::from_us(20);
 
 /// Where the host's time of a primary's writes went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Parts {
+pub struct HostTimeParts {
     /// Staging chunks and posting them.
     pub post: Time,
     /// From the end of a write's last append to its last acknowledgement. Who polls for it keeps a core.
@@ -36,14 +36,14 @@ pub struct Primary<F: Fabric> {
 
 struct Inner<F: Fabric> {
     fabric: F,
-    options: Options,
+    options: LogConfig,
     log: Log<F>,
     epoch: u64,
     lineage: Lineage,
     first: Option<Rc<Downstream<F>>>,
     card: Option<Rc<Downstream<F>>>,
     /// Where the host digests.
-    store: Option<Store<F>>,
+    store: Option<DigestedStore<F>>,
     acknowledged: RefCell<Confirmed>,
     /// Told of acknowledged entries, and of digested ones where the host digests.
     change: Change,
@@ -51,7 +51,7 @@ struct Inner<F: Fabric> {
     failed: RefCell<Option<LogError>>,
     /// Keeps the entries of one write together.
     turn: Turn,
-    parts: Cell<Parts>,
+    parts: Cell<HostTimeParts>,
     by_card: Cell<u64>,
     by_host: Cell<u64>,
 }
@@ -60,19 +60,19 @@ impl<F: Fabric> Primary<F> {
     /// Opens the log, recovers it, and brings the chain to the same state. Waits until the first backup
     /// is there, and the card where the alternative needs it. Refused where the log is damaged, has a
     /// writer, or where the card lacks the engine that the alternative needs.
-    pub async fn open(fabric: &F, options: &Options) -> Result<Primary<F>, LogError> {
+    pub async fn open(fabric: &F, options: &LogConfig) -> Result<Primary<F>, LogError> {
         options.check()?;
         let log = Log::open(fabric, options).await?;
         let mut lineage = Lineage::from_numbers(&kept_numbers(fabric, LINEAGE).await?);
         lineage.begin(log.last());
         keep_numbers(fabric, LINEAGE, &lineage.to_numbers(), &options.costs).await?;
         let first = options.chain.first().map(|peer| Downstream::new(fabric, options, peer.clone()));
-        let needs_card = first.is_some() && options.alternative != Alternative::HostWrites;
+        let needs_card = first.is_some() && options.alternative != LogAlternative::HostWrites;
         let card = needs_card.then(|| Downstream::new(fabric, options, RoleName::new("soc", 0)));
         let by_host =
             options.digestion != Digestion::Off && !(needs_card && options.alternative.digests_on_card());
-        let store = if by_host { Some(Store::open(fabric, options).await?) } else { None };
-        let digested = store.as_ref().map_or(0, Store::digested);
+        let store = if by_host { Some(DigestedStore::open(fabric, options).await?) } else { None };
+        let digested = store.as_ref().map_or(0, DigestedStore::digested);
         // Alone, the log has nobody to wait for.
         let acknowledged = Confirmed::upto(if first.is_some() { digested } else { log.last() });
         let inner = Rc::new(Inner {
@@ -158,19 +158,19 @@ impl<F: Fabric> Primary<F> {
         if options.digestion == Digestion::Off {
             return Err(LogError::NotDigested);
         }
-        Record { file, offset, bytes }.check()?;
+        FileRecord { file, offset, bytes }.check()?;
         let chunk_bytes = options.chunk_bytes as usize;
         let begins = (0..bytes.len().max(1)).step_by(chunk_bytes);
         let record = |begin: usize| {
             let bytes = &bytes[begin..bytes.len().min(begin + chunk_bytes)];
-            Record { file, offset: offset + begin as u64, bytes }.to_entry()
+            FileRecord { file, offset: offset + begin as u64, bytes }.to_entry()
         };
         self.write_entries(begins.map(record).collect()).await
     }
 
     async fn write_entries(&self, entries: Vec<Vec<u8>>) -> Result<RangeInclusive<u64>, LogError> {
         let inner = &self.inner;
-        let mut under_way = Vec::new();
+        let mut in_flight = Vec::new();
         let (mut first, mut last) = (0, 0);
         {
             let _turn = inner.turn.take().await;
@@ -187,17 +187,17 @@ impl<F: Fabric> Primary<F> {
                 last = sequence;
                 if inner.first.is_some() {
                     let own = inner.clone();
-                    under_way.push(inner.fabric.spawn(async move { own.replicate(sequence, payload).await }));
+                    in_flight.push(inner.fabric.spawn(async move { own.replicate(sequence, payload).await }));
                 } else {
                     inner.acknowledge(sequence);
                 }
             }
         }
-        if inner.options.plants(Planted::LocalAcknowledgement) {
+        if inner.options.injects(LogBug::LocalAcknowledgement) {
             return Ok(first..=last);
         }
         let began = inner.fabric.now();
-        for one in under_way {
+        for one in in_flight {
             // It is cancelled only with the role itself.
             one.await.unwrap_or(Ok(()))?;
         }
@@ -243,8 +243,8 @@ impl<F: Fabric> Primary<F> {
     }
 
     /// Where the host's time of all writes so far went. Posting, compression and digestion overlap with
-    /// waiting where several chunks are under way.
-    pub fn parts(&self) -> Parts {
+    /// waiting where several chunks are in flight.
+    pub fn parts(&self) -> HostTimeParts {
         self.inner.parts.get()
     }
 
@@ -255,7 +255,7 @@ impl<F: Fabric> Primary<F> {
 }
 
 impl<F: Fabric> Inner<F> {
-    fn spend(&self, add: impl FnOnce(&mut Parts)) {
+    fn spend(&self, add: impl FnOnce(&mut HostTimeParts)) {
         let mut parts = self.parts.get();
         add(&mut parts);
         self.parts.set(parts);
@@ -276,7 +276,7 @@ impl<F: Fabric> Inner<F> {
     }
 
     fn digested(&self) -> u64 {
-        self.store.as_ref().map_or_else(|| self.progress().digested(), Store::digested)
+        self.store.as_ref().map_or_else(|| self.progress().digested(), DigestedStore::digested)
     }
 
     /// Digests, or lets the log follow the card's digestion.
@@ -318,7 +318,7 @@ impl<F: Fabric> Inner<F> {
         let open = || self.opens(Opener::Before);
         let fresh = |feed: &Rc<Feed<F>>, hello: Hello| {
             self.bridges(&first.peer, hello.last)?;
-            if self.options.plants(Planted::NoResend) {
+            if self.options.injects(LogBug::NoResend) {
                 return Ok(());
             }
             // What is not known to be acknowledged is asked for again where it has to be known.
@@ -375,7 +375,7 @@ impl<F: Fabric> Inner<F> {
                 let upto = |sequence| sequence * u64::from(percent) / 100;
                 upto(sequence) > upto(sequence - 1)
             }
-            None => feed.under_way() < self.options.slots as usize,
+            None => feed.in_flight() < self.options.slots as usize,
         };
         by_card.then_some(feed)
     }
@@ -385,11 +385,11 @@ impl<F: Fabric> Inner<F> {
         let chunk = Chunk { sequence, epoch: self.epoch, payload };
         loop {
             let by_card = match self.options.alternative {
-                Alternative::HostWrites => None,
-                Alternative::CardPullsByRead | Alternative::CardPullsByEngine => {
+                LogAlternative::HostWrites => None,
+                LogAlternative::CardPullsByRead | LogAlternative::CardPullsByEngine => {
                     Some(self.card_feed().await?)
                 }
-                Alternative::EngineAndHost => self.card_of_mix(sequence),
+                LogAlternative::EngineAndHost => self.card_of_mix(sequence),
             };
             let count = if by_card.is_some() { &self.by_card } else { &self.by_host };
             let compress = self.options.host_compresses && by_card.is_none();

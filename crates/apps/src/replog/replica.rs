@@ -1,13 +1,13 @@
 //! Who keeps or carries the log for the primary: backups and the card.
 
-use super::digest::{BATCH, Confirmed, Store, digest_log, keep_numbers, kept_numbers};
+use super::digest::{BATCH, Confirmed, DigestedStore, digest_log, keep_numbers, kept_numbers};
 use super::feed::{
     Chunk, DIGESTED, Downstream, Feed, HELLO_BYTES, Hello, Lineage, NOTICE_BYTES, OPEN_BYTES, Open, Opener,
     SERVICE, Taken, no_region, read_notice,
 };
 use super::log::Log;
 use super::primary::LINEAGE;
-use super::{Alternative, Digestion, LogError, Options, Planted, at_rate};
+use super::{Digestion, LogAlternative, LogBug, LogConfig, LogError, at_rate};
 use crate::pool::{Change, Together, Turn};
 use offpath_fabric::{
     Access, Fabric, Listener, LocalBoxFuture, MemoryAt, QueuePair, QueuePairOptions, Region, RemoteRegion,
@@ -30,7 +30,7 @@ fn memory<F: Fabric>(fabric: &F) -> String {
 /// A backup.
 struct Replica<F: Fabric> {
     fabric: F,
-    options: Options,
+    options: LogConfig,
     log: Log<F>,
     /// The primary's incarnations that this log follows; none until it tells of one.
     lineage: RefCell<Lineage>,
@@ -42,7 +42,7 @@ struct Replica<F: Fabric> {
     /// Entries that the rest of the chain has.
     confirmed: RefCell<Confirmed>,
     next: Option<Rc<Downstream<F>>>,
-    store: Option<Store<F>>,
+    store: Option<DigestedStore<F>>,
     /// What this backup cannot go on with.
     failed: RefCell<Option<LogError>>,
     tasks: Together,
@@ -50,14 +50,14 @@ struct Replica<F: Fabric> {
 
 /// A backup of the chain: keeps the log in its files and passes it on. It runs until it is stopped or
 /// a file fails. Refused where its log is damaged or has another writer.
-pub async fn backup<F: Fabric>(fabric: F, options: Options) -> Result<(), LogError> {
+pub async fn backup<F: Fabric>(fabric: F, options: LogConfig) -> Result<(), LogError> {
     options.check()?;
     let own = fabric.role();
     let position = options.chain.iter().position(|name| *name == own);
     let after = position.and_then(|position| options.chain.get(position + 1)).cloned();
     let log = Log::open(&fabric, &options).await?;
     let digests = options.digestion != Digestion::Off;
-    let store = if digests { Some(Store::open(&fabric, &options).await?) } else { None };
+    let store = if digests { Some(DigestedStore::open(&fabric, &options).await?) } else { None };
     let replica = Rc::new(Replica {
         log,
         lineage: RefCell::new(Lineage::from_numbers(&kept_numbers(&fabric, LINEAGE).await?)),
@@ -65,7 +65,7 @@ pub async fn backup<F: Fabric>(fabric: F, options: Options) -> Result<(), LogErr
         change: Change::default(),
         turn: Turn::default(),
         forwarding: RefCell::default(),
-        confirmed: RefCell::new(Confirmed::upto(store.as_ref().map_or(0, Store::digested))),
+        confirmed: RefCell::new(Confirmed::upto(store.as_ref().map_or(0, DigestedStore::digested))),
         store,
         failed: RefCell::default(),
         tasks: Together::default(),
@@ -158,8 +158,8 @@ impl<F: Fabric> Replica<F> {
         self: Rc<Self>,
         queue_pair: F::QueuePair,
         region: F::Region,
-        opening: F::Ticket,
-        mut receives: VecDeque<F::Ticket>,
+        opening: F::CompletionFuture,
+        mut receives: VecDeque<F::CompletionFuture>,
         slot_bytes: u64,
     ) -> Result<(), LogError> {
         let slots = u64::from(self.options.slots);
@@ -190,13 +190,13 @@ impl<F: Fabric> Replica<F> {
                 region.read(u64::from(slot) * slot_bytes, &mut bytes)?;
             }
             let Some(chunk) = Chunk::from_bytes(&bytes) else {
-                // The sender owns the slot until it is acknowledged, so this is no chunk of this log.
+                // The sender owns the slot until it is acknowledged, so this is not a chunk of this log.
                 queue_pair.close();
                 return Ok(());
             };
             let (own, queue_pair, region) = (self.clone(), queue_pair.clone(), region.clone());
             self.spawn(async move {
-                let early = own.options.plants(Planted::EarlyAcknowledgement);
+                let early = own.options.injects(LogBug::EarlyAcknowledgement);
                 let acknowledge = |word| {
                     let request = WorkRequest::send(region.slice(0, 0)).immediate(word);
                     // Where the connection broke, the sender brings the chunk again.
@@ -234,7 +234,7 @@ impl<F: Fabric> Replica<F> {
         if told <= known {
             return Ok(told == known);
         }
-        if !self.options.plants(Planted::NoCut) {
+        if !self.options.injects(LogBug::NoCut) {
             self.log.truncate_after(open.lineage.keeps(known).min(self.log.last())).await?;
         }
         // Kept after the cut, so that a crash in between has it cut again; and kept at all, so that a
@@ -244,7 +244,7 @@ impl<F: Fabric> Replica<F> {
         // At once with the incarnation: what came or was confirmed during the cut is still of the last one.
         self.arrived.borrow_mut().clear();
         self.forwarding.borrow_mut().clear();
-        let digested = self.store.as_ref().map_or(0, Store::digested);
+        let digested = self.store.as_ref().map_or(0, DigestedStore::digested);
         *self.confirmed.borrow_mut() = Confirmed::upto(digested);
         self.change.tell();
         if let Some(next) = &self.next {
@@ -265,7 +265,7 @@ impl<F: Fabric> Replica<F> {
             return Ok(Some(over));
         }
         let repeated = sequence <= self.log.last();
-        if !repeated || self.options.plants(Planted::NoDuplicateCheck) {
+        if !repeated || self.options.injects(LogBug::NoDuplicateCheck) {
             self.arrived.borrow_mut().insert(sequence, chunk.payload.clone());
         }
         self.append_arrived(epoch).await?;
@@ -273,7 +273,7 @@ impl<F: Fabric> Replica<F> {
             self.forward(&chunk);
         }
         let kept = || match &self.next {
-            Some(_) if self.options.plants(Planted::AcknowledgedBeforeForwarded) => {
+            Some(_) if self.options.injects(LogBug::AcknowledgedBeforeForwarded) => {
                 self.log.last() >= sequence
             }
             Some(_) => self.confirmed.borrow().has(sequence),
@@ -319,7 +319,7 @@ impl<F: Fabric> Replica<F> {
     /// Appends what is next, in order.
     async fn append_arrived(self: &Rc<Self>, epoch: u64) -> Result<(), LogError> {
         let _turn = self.turn.take().await;
-        let anyhow = self.options.plants(Planted::NoOrder) || self.options.plants(Planted::NoDuplicateCheck);
+        let anyhow = self.options.injects(LogBug::NoOrder) || self.options.injects(LogBug::NoDuplicateCheck);
         while self.epoch() == epoch {
             let next = self.log.last() + 1;
             let first = self.arrived.borrow().keys().next().copied();
@@ -352,7 +352,7 @@ impl<F: Fabric> Replica<F> {
             if hello.last + 1 < first {
                 return Err(LogError::Truncated { sequence: hello.last + 1, first });
             }
-            if self.options.plants(Planted::NoResend) {
+            if self.options.injects(LogBug::NoResend) {
                 return Ok(());
             }
             // Whatever it lost, or never had, comes from this log; and what has to be known to be there
@@ -386,12 +386,12 @@ impl<F: Fabric> Replica<F> {
 }
 
 /// The card: pulls chunks from the host, compresses them, brings them to the first backup, and digests
-/// them where it is to. It runs until it is stopped or a file fails. Where the alternative needs a copy engine that the card does not
+/// them where it is to. It runs until it is stopped or a file fails. Where the alternative needs a DMA engine that the card does not
 /// have, the primary is refused.
-pub async fn card<F: Fabric>(fabric: F, options: Options) -> Result<(), LogError> {
+pub async fn card<F: Fabric>(fabric: F, options: LogConfig) -> Result<(), LogError> {
     options.check()?;
     let by_engine =
-        matches!(options.alternative, Alternative::CardPullsByEngine | Alternative::EngineAndHost);
+        matches!(options.alternative, LogAlternative::CardPullsByEngine | LogAlternative::EngineAndHost);
     let serves = !by_engine || fabric.dma_engines().contains(&options.engine);
     let Some(first) = options.chain.first().cloned() else {
         return Err(LogError::Shape { what: "number of backups", value: 0, bound: "at least 1" });
@@ -400,7 +400,7 @@ pub async fn card<F: Fabric>(fabric: F, options: Options) -> Result<(), LogError
     let digests = options.digestion != Digestion::Off && options.alternative.digests_on_card();
     let digester = match digests {
         true => Some(Rc::new(Digester {
-            store: Store::open(&fabric, &options).await?,
+            store: DigestedStore::open(&fabric, &options).await?,
             arrived: RefCell::default(),
             change: Change::default(),
             host: RefCell::new(Weak::new()),
@@ -423,13 +423,13 @@ pub async fn card<F: Fabric>(fabric: F, options: Options) -> Result<(), LogError
 
 async fn accept_hosts<F: Fabric>(
     fabric: F,
-    options: Options,
+    options: LogConfig,
     serves: bool,
     next: Rc<Downstream<F>>,
     digester: Option<Rc<Digester<F>>>,
 ) -> Result<(), LogError> {
     let by_engine =
-        matches!(options.alternative, Alternative::CardPullsByEngine | Alternative::EngineAndHost);
+        matches!(options.alternative, LogAlternative::CardPullsByEngine | LogAlternative::EngineAndHost);
     let listener = fabric.listen(SERVICE)?;
     let slots = u64::from(options.slots);
     let slot_bytes = options.slot_bytes();
@@ -467,7 +467,7 @@ async fn accept_hosts<F: Fabric>(
 /// The card's connection to the host.
 struct Host<F: Fabric> {
     fabric: F,
-    options: Options,
+    options: LogConfig,
     queue_pair: F::QueuePair,
     region: F::Region,
     engine: Option<String>,
@@ -477,12 +477,12 @@ struct Host<F: Fabric> {
     slot_bytes: u64,
 }
 
-type Notices<F> = VecDeque<(<F as Fabric>::Ticket, offpath_fabric::Slice<<F as Fabric>::Region>)>;
+type Notices<F> = VecDeque<(<F as Fabric>::CompletionFuture, offpath_fabric::Slice<<F as Fabric>::Region>)>;
 
 impl<F: Fabric> Host<F> {
     async fn serve(
         self: &Rc<Self>,
-        opening: F::Ticket,
+        opening: F::CompletionFuture,
         mut receives: Notices<F>,
         open_at: u64,
         serves: bool,
@@ -536,14 +536,14 @@ impl<F: Fabric> Host<F> {
         let at = u64::from(slot) * self.slot_bytes;
         let length = u64::from(length);
         let from = staging.at(at);
-        let ticket = match &self.engine {
+        let completion = match &self.engine {
             Some(engine) => {
                 let to = MemoryAt::Local { region: self.region.clone(), offset: at };
                 self.fabric.dma_copy(engine, MemoryAt::Remote(from), to, length)?
             }
             None => self.queue_pair.read(self.region.slice(at, length), from)?,
         };
-        let status = ticket.await.status;
+        let status = completion.await.status;
         if status != Status::Success {
             return Err(LogError::Disconnected { peer: "host".into(), status });
         }
@@ -578,7 +578,7 @@ impl<F: Fabric> Host<F> {
 
 /// Applies what the card carried to files.
 struct Digester<F: Fabric> {
-    store: Store<F>,
+    store: DigestedStore<F>,
     /// Entries that the chain has and the files do not.
     arrived: RefCell<BTreeMap<u64, Vec<u8>>>,
     change: Change,

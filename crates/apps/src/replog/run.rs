@@ -1,7 +1,7 @@
 //! Writing to the log for its users.
 
 use super::shape::{self, Shape};
-use super::{ABOUT, Driven, Load, LogError, Options, answer, backup, card, drive};
+use super::{ABOUT, Driven, LogConfig, LogError, WriteLoad, answer, backup, card, drive};
 use crate::system::{About, Answered, Gave, Given, Parts, Refusal, Roles, Run, Said, Setting};
 use offpath_fabric::{Fabric, Role, RoleName};
 use offpath_quantity::Bytes;
@@ -18,7 +18,7 @@ pub struct Writer {
     /// The log.
     pub shape: Shape,
     /// What is written.
-    pub load: Load,
+    pub load: WriteLoad,
     /// Whether card and backups run here as well.
     pub serves: bool,
 }
@@ -85,7 +85,7 @@ impl Run for Writer {
                 )
             })?;
         }
-        let load = Load {
+        let load = WriteLoad {
             sessions: given.whole("sessions"),
             writes: given.of("writes"),
             bytes,
@@ -112,7 +112,7 @@ impl Run for Writer {
 }
 
 /// What a role beside the primary does; it ends by an error alone.
-pub(super) async fn follow<F: Fabric>(fabric: F, options: Options) -> Result<(), LogError> {
+pub(super) async fn follow<F: Fabric>(fabric: F, options: LogConfig) -> Result<(), LogError> {
     if fabric.role().role == "soc" { card(fabric, options).await } else { backup(fabric, options).await }
 }
 

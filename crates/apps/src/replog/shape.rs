@@ -1,7 +1,7 @@
 //! The shape of a log that a user asks for, and what its errors lead to.
 
-use super::{Alternative, Costs, LogError, Options, TAIL};
-use crate::system::{Backend, CONNECTION_HELP, Given, Refusal, Setting};
+use super::{LogAlternative, LogConfig, LogCosts, LogError, TAIL};
+use crate::system::{BackendKind, CONNECTION_HELP, Given, Refusal, Setting};
 use offpath_fabric::RoleName;
 use offpath_quantity::{BitRate, Bytes, Time};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug)]
 pub struct Shape {
     /// What its roles agree on.
-    pub options: Options,
+    pub options: LogConfig,
     /// Where the files of each role lie.
     pub directory: Option<PathBuf>,
     /// What a core of the twin is charged.
@@ -29,28 +29,28 @@ pub struct Charged {
 impl Shape {
     /// Names every role beside the primary.
     pub fn followers(&self) -> Vec<RoleName> {
-        let Options { alternative, chain, .. } = &self.options;
-        let needs_card = *alternative != Alternative::HostWrites && !chain.is_empty();
+        let LogConfig { alternative, chain, .. } = &self.options;
+        let needs_card = *alternative != LogAlternative::HostWrites && !chain.is_empty();
         needs_card.then(|| RoleName::new("soc", 0)).into_iter().chain(chain.iter().cloned()).collect()
     }
 
-    /// The log that is asked for, in a world that can have it.
+    /// The log that is asked for, in a backend that can have it.
     pub(super) fn of(given: &Given, setting: &Setting<'_>) -> Result<Shape, Refusal> {
         let label = given.of::<String>("placement");
-        let alternative = Alternative::labelled(&label).expect("the option reads declared labels alone");
+        let alternative = LogAlternative::labelled(&label).expect("the option reads declared labels alone");
         let backups: u32 = given.whole("backups");
-        let is_twin = setting.backend == Backend::Twin;
+        let is_twin = setting.backend == BackendKind::Twin;
         if is_twin && backups > 2 {
             return Err(Refusal::input(
                 format!("the twin has no paths for a chain of {backups} backups"),
-                "choose `--backups 2` or fewer, or another world",
+                "choose `--backups 2` or fewer, or another backend",
             ));
         }
         check(given, alternative, is_twin)?;
         let engine = given.get("engine").unwrap_or_else(|| "dma".to_string());
-        if needs_engine(alternative) && backups > 0 && setting.backend == Backend::Verbs {
+        if needs_engine(alternative) && backups > 0 && setting.backend == BackendKind::Verbs {
             return Err(Refusal::input(
-                format!("verbs have no copy engine `{engine}`, which {alternative} needs"),
+                format!("verbs have no DMA engine `{engine}`, which {alternative} needs"),
                 "choose `--placement A1` or `A3`, or run on the twin",
             ));
         }
@@ -59,14 +59,14 @@ impl Shape {
             number => RoleName::new("backup", number),
         });
         let compress = given.of::<String>("compress");
-        let mut options = Options {
+        let mut options = LogConfig {
             engine,
             chunk_bytes: u32::try_from(given.of::<Bytes>("chunk").get()).unwrap_or(u32::MAX),
             slots: given.whole("slots"),
             compress: compress != "off",
             host_compresses: compress == "all",
             card_share_percent: given.get::<u64>("card-share").map(|share| share as u32),
-            ..Options::new(alternative, chain.collect())
+            ..LogConfig::new(alternative, chain.collect())
         };
         let rate = |option, default| {
             let default = BitRate::from_bits_per_second(default);
@@ -77,7 +77,7 @@ impl Shape {
             compress: rate("compress-rate", 8_000_000_000),
         });
         if let Some(Charged { file, compress }) = charged {
-            options.costs = Costs {
+            options.costs = LogCosts {
                 file_bytes_per_second: file.bits_per_second() / 8,
                 compress_bytes_per_second: compress.bits_per_second() / 8,
                 sync: Time::ZERO,
@@ -90,21 +90,21 @@ impl Shape {
     }
 }
 
-fn needs_engine(alternative: Alternative) -> bool {
-    matches!(alternative, Alternative::CardPullsByEngine | Alternative::EngineAndHost)
+fn needs_engine(alternative: LogAlternative) -> bool {
+    matches!(alternative, LogAlternative::CardPullsByEngine | LogAlternative::EngineAndHost)
 }
 
-/// Refuses what this log or its world does not read.
-fn check(given: &Given, alternative: Alternative, is_twin: bool) -> Result<(), Refusal> {
+/// Refuses what this log or its backend does not read.
+fn check(given: &Given, alternative: LogAlternative, is_twin: bool) -> Result<(), Refusal> {
     if given.get::<String>("engine").is_some() && !needs_engine(alternative) {
-        let why = format!("names the copy engine of A2, and {alternative} uses none");
+        let why = format!("names the DMA engine of A2, and {alternative} uses none");
         return Err(Refusal::unread("--engine", &why));
     }
-    if given.get::<u64>("card-share").is_some() && alternative != Alternative::EngineAndHost {
+    if given.get::<u64>("card-share").is_some() && alternative != LogAlternative::EngineAndHost {
         let why = format!("divides chunks between A2 and A3, and this is {alternative}");
         return Err(Refusal::unread("--card-share", &why));
     }
-    if given.of::<String>("compress") == "card" && alternative == Alternative::HostWrites {
+    if given.of::<String>("compress") == "card" && alternative == LogAlternative::HostWrites {
         return Err(Refusal::input(
             "`--compress card` compresses what the card carries, and by A3 it carries nothing",
             "choose `--compress all`, or another `--placement`",
@@ -112,7 +112,7 @@ fn check(given: &Given, alternative: Alternative, is_twin: bool) -> Result<(), R
     }
     let is_charged = |option: &&str| given.get::<BitRate>(option).is_some() && !is_twin;
     if let Some(option) = ["file-rate", "compress-rate"].iter().find(|option| is_charged(option)) {
-        let why = "is what the twin charges, and this world measures";
+        let why = "is what the twin charges, and this backend measures";
         return Err(Refusal::unread(&format!("--{option}"), why));
     }
     if given.get::<PathBuf>("directory").is_some() && is_twin {
@@ -129,7 +129,7 @@ pub(super) fn failed(error: LogError) -> Refusal {
             (true, "change `--chunk`, `--slots`, `--bytes`, `--writes` or `--card-share`")
         }
         LogError::NoEngine { .. } | LogError::Unsupported(_) => {
-            (true, "choose another `--placement` or world")
+            (true, "choose another `--placement` or backend")
         }
         LogError::Connect(_) => (false, CONNECTION_HELP),
         LogError::Region(_) => (true, "choose a smaller `--chunk`, or fewer `--slots`"),

@@ -1,11 +1,11 @@
 //! A writer of the replicated log while things fail, and what the replicas kept.
 
 use super::{
-    Alternative, Costs, Digestion, Log, LogError, Options, Planted, Primary, Record, Store, SyncPolicy, TAIL,
-    backup, card, entries,
+    DigestedStore, Digestion, FileRecord, Log, LogAlternative, LogBug, LogConfig, LogCosts, LogError,
+    Primary, SyncPolicy, TAIL, backup, card, entries,
 };
 use crate::bytes::{hash, value_of};
-use crate::torture::{Fault, Menu, Schedule, Tally, Trial, checksum, machine, processors};
+use crate::torture::{Menu, Schedule, SystemFault, Tally, Trial, checksum, machine, processors};
 use offpath_fabric::{Fabric, Rng, Role, RoleName};
 use offpath_quantity::Time;
 use rand_core::RngCore;
@@ -15,9 +15,9 @@ use std::rc::Rc;
 
 /// What the writer of a run does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct LogScenario {
     /// The log.
-    pub options: Options,
+    pub options: LogConfig,
     /// Writes, by all tasks together.
     pub writes: u32,
     /// Tasks that write side by side.
@@ -35,26 +35,30 @@ const WRITES: u32 = 40;
 /// A restart after the end of every run.
 const FOR_GOOD: Time = Time::from_ms(10_000);
 
-impl Plan {
+impl LogScenario {
     /// A log of small chunks and segments with `chain` behind it. The seed chooses the alternative, when
     /// entries are synced, and whether they are digested.
-    pub fn of(seed: u64, chain: Vec<RoleName>) -> Plan {
+    pub fn of(seed: u64, chain: Vec<RoleName>) -> LogScenario {
         let mut random = Rng::new(seed, &["plan"]);
-        let alternative = Alternative::ALL[(random.next_u64() % 4) as usize];
+        let alternative = LogAlternative::ALL[(random.next_u64() % 4) as usize];
         let pause = Time::from_us([1, 10, 40][(random.next_u64() % 3) as usize]);
-        let options = Options {
+        let options = LogConfig {
             chunk_bytes: 700,
             segment_bytes: 6000,
             slots: 4,
             patience: Time::from_us(200),
             // Time for a crash to come between a write and its sync.
-            costs: Costs { file_bytes_per_second: 2_000_000_000, sync: Time::from_us(4), ..Costs::default() },
-            ..Options::new(alternative, chain)
+            costs: LogCosts {
+                file_bytes_per_second: 2_000_000_000,
+                sync: Time::from_us(4),
+                ..LogCosts::default()
+            },
+            ..LogConfig::new(alternative, chain)
         };
         let loses_primary = random.next_u64().is_multiple_of(4);
         let syncs_always = loses_primary || !random.next_u64().is_multiple_of(4);
         let digestions = [Digestion::Off, Digestion::Keep, Digestion::Truncate];
-        let options = Options {
+        let options = LogConfig {
             sync: if syncs_always { SyncPolicy::Always } else { SyncPolicy::Every(3) },
             digestion: if syncs_always {
                 digestions[(random.next_u64() % 3) as usize]
@@ -65,12 +69,12 @@ impl Plan {
             card_share_percent: [None, Some(60)][(random.next_u64() % 2) as usize],
             ..options
         };
-        Plan { options, writes: WRITES, tasks: 3, pause, loses_primary, seed }
+        LogScenario { options, writes: WRITES, tasks: 3, pause, loses_primary, seed }
     }
 
     /// The faults of the plan itself: the first backup crashes, perhaps for good, and a little later the
     /// primary does for good.
-    pub fn loss(&self) -> Vec<Fault> {
+    pub fn loss(&self) -> Vec<SystemFault> {
         if !self.loses_primary {
             return Vec::new();
         }
@@ -78,7 +82,7 @@ impl Plan {
         let at = Time::from_us(60) + Time::from_ps(random.next_u64() % self.span().ps());
         let crash = |role: &RoleName, at, restart_after| {
             let RoleName { role, instance } = role.clone();
-            Fault::Crash { role, instance, at, restart_after }
+            SystemFault::Crash { role, instance, at, restart_after }
         };
         let gone = crash(&RoleName::new("host", 0), at + Time::from_us(5), FOR_GOOD);
         let back = if random.next_u64().is_multiple_of(2) { Time::from_us(300) } else { FOR_GOOD };
@@ -92,7 +96,7 @@ impl Plan {
         each.times(u64::from(self.writes / self.tasks.max(1)))
     }
 
-    /// When every write has ended, whatever a schedule within [`Plan::span`] did.
+    /// When every write has ended, whatever a schedule within [`LogScenario::span`] did.
     fn quiet(&self) -> Time {
         self.span().times(2) + Time::from_ms(12)
     }
@@ -113,7 +117,7 @@ struct Write {
 
 /// What was seen of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct LogHistory {
     inner: Rc<Recorder>,
 }
 
@@ -130,7 +134,7 @@ struct Recorder {
 
 /// A promise that was broken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Violation {
+pub enum LogViolation {
     /// A role failed.
     #[error("{0}")]
     Failed(String),
@@ -211,7 +215,7 @@ fn written(store: &Files, id: u64) -> Option<&[u8]> {
     bytes.get(offset as usize..)?.get(..payload(id).len())
 }
 
-impl Seen {
+impl LogHistory {
     /// Writes, and how many of them were acknowledged.
     pub fn counts(&self) -> (usize, usize) {
         let writes = self.inner.writes.borrow();
@@ -224,9 +228,9 @@ impl Seen {
     }
 
     /// Checks the run.
-    pub fn check(&self, plan: &Plan) -> Result<(), Violation> {
+    pub fn check(&self, plan: &LogScenario) -> Result<(), LogViolation> {
         if let Some(error) = self.inner.errors.borrow().first() {
-            return Err(Violation::Failed(error.clone()));
+            return Err(LogViolation::Failed(error.clone()));
         }
         let (files, stores) = (self.inner.files.borrow(), self.inner.stores.borrow());
         let primary = RoleName::new("host", 0);
@@ -247,14 +251,14 @@ impl Seen {
             return Ok(());
         }
         if !self.inner.finished.get() {
-            return Err(Violation::Stuck);
+            return Err(LogViolation::Stuck);
         }
         let own = files.get(&primary).unwrap_or(&none);
         for replica in &plan.options.chain {
             let theirs = files.get(replica).unwrap_or(&none);
             if theirs != own {
                 let (has, primary) = (entries(theirs).len(), entries(own).len());
-                return Err(Violation::Differs { replica: replica.clone(), has, primary });
+                return Err(LogViolation::Differs { replica: replica.clone(), has, primary });
             }
         }
         if plan.options.digestion == Digestion::Off {
@@ -265,7 +269,7 @@ impl Seen {
         let digested = stores.get(&digester).unwrap_or(&none);
         for replica in &plan.options.chain {
             if stores.get(replica) != Some(digested) {
-                return Err(Violation::DigestedOtherwise { replica: replica.clone(), primary: digester });
+                return Err(LogViolation::DigestedOtherwise { replica: replica.clone(), primary: digester });
             }
         }
         self.check_files(&digester, digested)?;
@@ -273,10 +277,10 @@ impl Seen {
     }
 
     /// Checks what one store has.
-    fn check_files(&self, replica: &RoleName, store: &Files) -> Result<(), Violation> {
+    fn check_files(&self, replica: &RoleName, store: &Files) -> Result<(), LogViolation> {
         let writes = self.inner.writes.borrow();
         let acknowledged = || writes.iter().filter_map(|write| Some((write.id, write.acknowledged?.1)));
-        let lost = |id| Err(Violation::NotDigested { replica: replica.clone(), id });
+        let lost = |id| Err(LogViolation::NotDigested { replica: replica.clone(), id });
         for (id, _) in acknowledged().filter(|(id, _)| !is_shared(*id)) {
             if written(store, id) != Some(&payload(id)) {
                 return lost(id);
@@ -294,16 +298,16 @@ impl Seen {
     fn check_entries(
         &self,
         replica: &RoleName,
-        plan: &Plan,
+        plan: &LogScenario,
         log: &Files,
         store: Option<&Files>,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), LogViolation> {
         let all = entries(log);
         let begins = all.keys().next().copied().unwrap_or(1);
         let writes = self.inner.writes.borrow();
         for Write { id, acknowledged, .. } in writes.iter() {
             let Some((_, first, last)) = *acknowledged else { continue };
-            let lost = Err(Violation::Lost { replica: replica.clone(), id: *id, first, last });
+            let lost = Err(LogViolation::Lost { replica: replica.clone(), id: *id, first, last });
             if first < begins {
                 if !is_shared(*id) && store.and_then(|store| written(store, *id)) != Some(&payload(*id)) {
                     return lost;
@@ -312,7 +316,7 @@ impl Seen {
             }
             let bytes = |entry| match plan.options.digestion {
                 Digestion::Off => Some(entry),
-                _ => Record::from_entry(entry).map(|record| record.bytes),
+                _ => FileRecord::from_entry(entry).map(|record| record.bytes),
             };
             let kept: Option<Vec<&[u8]>> =
                 (first..=last).map(|sequence| bytes(all.get(&sequence)?.as_slice())).collect();
@@ -324,7 +328,7 @@ impl Seen {
             let Some((returned, _, last)) = earlier.acknowledged else { continue };
             for later in writes.iter().filter(|later| later.called > returned) {
                 if later.acknowledged.is_some_and(|(_, first, _)| first <= last) {
-                    return Err(Violation::Reordered { earlier: earlier.id, later: later.id });
+                    return Err(LogViolation::Reordered { earlier: earlier.id, later: later.id });
                 }
             }
         }
@@ -332,13 +336,13 @@ impl Seen {
     }
 }
 
-impl Trial for Plan {
-    type Seen = Seen;
+impl Trial for LogScenario {
+    type Seen = LogHistory;
 
-    fn draw(seed: u64, bug: Option<usize>) -> Plan {
+    fn draw(seed: u64, bug: Option<usize>) -> LogScenario {
         // No path runs between two machines of one kind, so the second backup is on a client's.
-        let mut plan = Plan::of(seed, vec![RoleName::new("backup", 0), RoleName::new(TAIL, 0)]);
-        plan.options.planted = bug.map(|index| Planted::ALL[index]);
+        let mut plan = LogScenario::of(seed, vec![RoleName::new("backup", 0), RoleName::new(TAIL, 0)]);
+        plan.options.injected_bug = bug.map(|index| LogBug::ALL[index]);
         plan
     }
 
@@ -361,7 +365,7 @@ impl Trial for Plan {
     }
 
     /// The roles of a run: the writer, the card, and the backups.
-    fn roles<F: Fabric>(&self, seen: &Seen) -> Vec<Role<F, Result<(), String>>> {
+    fn roles<F: Fabric>(&self, seen: &LogHistory) -> Vec<Role<F, Result<(), String>>> {
         let plan = Rc::new(self.clone());
         let mut roles = Vec::new();
         for name in &plan.options.chain {
@@ -411,7 +415,7 @@ impl Trial for Plan {
         roles
     }
 
-    fn check(&self, seen: &Seen) -> Result<Tally, String> {
+    fn check(&self, seen: &LogHistory) -> Result<Tally, String> {
         seen.check(self).map_err(|violation| violation.to_string())?;
         let (writes, acknowledged) = seen.counts();
         let files = seen.files();
@@ -429,11 +433,12 @@ impl Trial for Plan {
 }
 
 /// Copies this role's files when all is quiet.
-fn keep_files<F: Fabric>(fabric: &F, plan: &Plan, seen: &Seen) {
+fn keep_files<F: Fabric>(fabric: &F, plan: &LogScenario, seen: &LogHistory) {
     let (fabric, seen, at) = (fabric.clone(), seen.clone(), plan.compared());
     fabric.clone().spawn_task(Box::pin(async move {
         fabric.sleep_until(at).await;
-        let kept = async { Ok::<_, LogError>((Log::files(&fabric).await?, Store::files(&fabric).await?)) };
+        let kept =
+            async { Ok::<_, LogError>((Log::files(&fabric).await?, DigestedStore::files(&fabric).await?)) };
         match kept.await {
             Ok((log, store)) => {
                 seen.inner.files.borrow_mut().insert(fabric.role(), log);
@@ -444,7 +449,7 @@ fn keep_files<F: Fabric>(fabric: &F, plan: &Plan, seen: &Seen) {
     }));
 }
 
-impl Seen {
+impl LogHistory {
     fn note<F: Fabric>(&self, fabric: &F, ended: Result<(), LogError>) {
         if let Err(error) = ended {
             self.inner.errors.borrow_mut().push(format!("{}: {error}", fabric.role()));
@@ -452,7 +457,7 @@ impl Seen {
     }
 }
 
-async fn write<F: Fabric>(fabric: &F, plan: &Rc<Plan>, seen: &Seen) -> Result<(), LogError> {
+async fn write<F: Fabric>(fabric: &F, plan: &Rc<LogScenario>, seen: &LogHistory) -> Result<(), LogError> {
     let quiet = plan.quiet();
     let left = Time::from_ps(quiet.ps().saturating_sub(fabric.now().ps()));
     let all = async {

@@ -82,7 +82,7 @@ pub enum KeyKind {
     Rate,
     /// An object of the design.
     Object,
-    /// The copy engine that the card moves bytes by.
+    /// The DMA engine that the card moves bytes by.
     Engine,
     /// Endpoints, in order.
     Endpoints,

@@ -19,7 +19,7 @@ pub struct Asked<'a> {
     /// The operation of the workload, or `request` where all are alike.
     pub operation: &'a str,
     /// What the design tells the system.
-    pub told: &'a Given,
+    pub given: &'a Given,
     /// The share of the requests that find what they read in a cache.
     pub hit_ratio: f64,
 }

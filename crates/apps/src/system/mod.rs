@@ -11,8 +11,8 @@ pub use declare::{About, Alternative, Bounds, Choice, Key, KeyKind, Of, Template
 pub use follow::{Asked, Code, Course, Follow, PATIENCE, REQUESTS};
 pub use page::{Block, Cell, Page, Table};
 pub use run::{
-    Answered, Backend, Begun, CONNECTION_HELP, Gave, Parts, Refusal, Roles, Run, Said, Serve, Setting,
-    WorldReport,
+    Answered, BackendKind, BackendReport, Begun, CONNECTION_HELP, Gave, Parts, Refusal, Roles, Run, Said,
+    Serve, Setting,
 };
 pub use values::{Given, Kept, Kind, Value, role_name, role_text};
 

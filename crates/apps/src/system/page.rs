@@ -3,7 +3,7 @@
 /// A page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// What was run, behind the names of the system and its world.
+    /// What was run, behind the names of the system and its backend.
     pub title: String,
     /// What stands below.
     pub blocks: Vec<Block>,

@@ -40,9 +40,9 @@ impl Refusal {
     }
 }
 
-/// The kinds of worlds that a system is run in.
+/// The kinds of backends that a system is run in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backend {
+pub enum BackendKind {
     /// One process without a network.
     Local,
     /// The twin of a card.
@@ -54,8 +54,8 @@ pub enum Backend {
 /// What surrounds a run, before anything is opened.
 #[derive(Clone, Copy)]
 pub struct Setting<'a> {
-    /// The kind of world.
-    pub backend: Backend,
+    /// The kind of backend.
+    pub backend: BackendKind,
     /// Whether other processes have other roles.
     pub connects: bool,
     /// How long a silent peer is waited for, where it is said.
@@ -68,11 +68,11 @@ pub struct Setting<'a> {
     pub tell: &'a dyn Fn(&str),
 }
 
-/// A world as an answer names it.
+/// A backend as an answer names it.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct WorldReport {
+pub struct BackendReport {
     /// Its kind.
-    pub world: &'static str,
+    pub backend: &'static str,
     /// Its device.
     pub device: Option<String>,
     /// The testbed of a twin.
@@ -105,7 +105,7 @@ pub trait Parts {
     /// The system.
     fn about(&self) -> &'static About;
 
-    /// The roles. `count_events` reads the world's counter of events where it has one.
+    /// The roles. `count_events` reads the backend's counter of events where it has one.
     fn roles<F: Fabric>(&self, count_events: Option<fn(&F) -> u64>) -> Roles<F, Self>;
 
     /// When the measurement begins, and how long after that it counts; `None` for the whole run.
@@ -118,7 +118,7 @@ pub trait Parts {
         None
     }
 
-    /// The copy engine of the local world.
+    /// The DMA engine of the local backend.
     fn engine(&self) -> Option<&str> {
         None
     }
@@ -128,7 +128,7 @@ pub trait Parts {
 pub struct Gave<P: Parts + ?Sized> {
     /// In the order of the roles; those that were stopped at the end gave nothing.
     pub answers: Vec<(RoleName, Answered<P>)>,
-    /// How long the run took, by the world's clock.
+    /// How long the run took, by the backend's clock.
     pub elapsed: Time,
 }
 
@@ -153,8 +153,8 @@ pub trait Run: Parts + Sized {
     /// The roles that its users look for, which may be in other processes.
     fn servers(&self) -> Vec<RoleName>;
 
-    /// Says what a user should know of this run in a world.
-    fn opened(&self, _world: &WorldReport, _setting: &Setting<'_>) {}
+    /// Says what a user should know of this run in a backend.
+    fn opened(&self, _world: &BackendReport, _setting: &Setting<'_>) {}
 
     /// What the run says once it ended.
     fn said(&self, gave: Gave<Self>, setting: &Setting<'_>) -> Result<Said<Self::Report>, Refusal>;

@@ -98,7 +98,7 @@ impl Kind {
 pub fn role_name(text: &str) -> Result<RoleName, String> {
     let (role, instance) = text.split_once(':').unwrap_or((text, "0"));
     let instance =
-        instance.parse().map_err(|_| format!("`{text}` is no role; write `backup` or `backup:1`"))?;
+        instance.parse().map_err(|_| format!("`{text}` is not a role; write `backup` or `backup:1`"))?;
     Ok(RoleName::new(role, instance))
 }
 

@@ -185,20 +185,20 @@ mod tests {
     #[test]
     fn known_histories() {
         use Action::*;
-        let judge = |all: &[Operation]| check(all, |_| None).is_ok();
+        let accepts = |all: &[Operation]| check(all, |_| None).is_ok();
         let write = operation(0, Some(10), Write(1));
-        assert!(judge(&[write, operation(11, Some(12), Read(Some(1)))]));
-        assert!(!judge(&[write, operation(11, Some(12), Read(None))]), "a stale read");
-        assert!(judge(&[write, operation(5, Some(12), Read(None))]), "an overlapping read");
+        assert!(accepts(&[write, operation(11, Some(12), Read(Some(1)))]));
+        assert!(!accepts(&[write, operation(11, Some(12), Read(None))]), "a stale read");
+        assert!(accepts(&[write, operation(5, Some(12), Read(None))]), "an overlapping read");
         let (new, old) = (operation(2, Some(3), Read(Some(1))), operation(4, Some(5), Read(None)));
-        assert!(!judge(&[write, new, old]), "a value that was there is gone again");
+        assert!(!accepts(&[write, new, old]), "a value that was there is gone again");
         let maybe = operation(0, None, Write(1));
-        assert!(judge(&[maybe, operation(9, Some(10), Read(None))]), "it may not have happened");
-        assert!(judge(&[maybe, operation(9, Some(10), Read(Some(1)))]), "it may have");
-        assert!(!judge(&[maybe, new, old]), "it cannot be undone");
-        assert!(!judge(&[write, operation(11, Some(12), Remove(Some(false)))]), "a lost write");
+        assert!(accepts(&[maybe, operation(9, Some(10), Read(None))]), "it may not have happened");
+        assert!(accepts(&[maybe, operation(9, Some(10), Read(Some(1)))]), "it may have");
+        assert!(!accepts(&[maybe, new, old]), "it cannot be undone");
+        assert!(!accepts(&[write, operation(11, Some(12), Remove(Some(false)))]), "a lost write");
         let removed = operation(11, Some(12), Remove(Some(true)));
-        assert!(judge(&[write, removed, operation(13, Some(14), Read(None))]));
+        assert!(accepts(&[write, removed, operation(13, Some(14), Read(None))]));
     }
 
     /// Whether an operation in `order` says what it has to behind those that stand before it. It looks
@@ -243,9 +243,9 @@ mod tests {
     }
 
     #[test]
-    fn the_reference_judges_by_what_it_says() {
+    fn the_reference_decides_by_what_it_says() {
         use Action::*;
-        let judge = |all: &[Operation], initial| brute(&mut Vec::new(), all, initial);
+        let accepts = |all: &[Operation], initial| brute(&mut Vec::new(), all, initial);
         let at = |moment: u64, action| operation(moment, Some(moment + 1), action);
         for (all, initial, right) in [
             (vec![at(0, Read(Some(1)))], Some(1), true),
@@ -260,7 +260,7 @@ mod tests {
             (vec![at(0, Write(1)), at(2, Read(None))], None, false),
             (vec![operation(0, None, Write(1)), at(9, Read(Some(1))), at(20, Read(None))], None, false),
         ] {
-            assert_eq!(judge(&all, initial), right, "{all:?}");
+            assert_eq!(accepts(&all, initial), right, "{all:?}");
             assert_eq!(check(&all, |_| initial).is_ok(), right, "{all:?}");
         }
     }
@@ -276,7 +276,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
         #[test]
-        fn it_judges_as_brute_force_does(
+        fn it_decides_as_brute_force_does(
             drawn in proptest::collection::vec((0u64..20, proptest::option::weighted(0.8, 0u64..10), action()), 1..7),
             initial in proptest::option::of(0u64..3),
         ) {

@@ -20,7 +20,7 @@ pub enum Trouble {
 
 /// One fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum SystemFault {
     /// Messages between any machines meet trouble, so many in 1000.
     Network {
         /// What.
@@ -65,31 +65,31 @@ pub enum Fault {
     },
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for SystemFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Network { trouble, per_mille, from, until } => {
+            SystemFault::Network { trouble, per_mille, from, until } => {
                 write!(f, "{trouble:?} of {per_mille}/1000 messages from {from} until {until}")
             }
-            Fault::Partition { between: [(a, i), (b, j)], from, until } => {
+            SystemFault::Partition { between: [(a, i), (b, j)], from, until } => {
                 write!(f, "partition of {a}[{i}] and {b}[{j}] from {from} until {until}")
             }
-            Fault::Crash { role, instance, at, restart_after } => {
+            SystemFault::Crash { role, instance, at, restart_after } => {
                 write!(f, "crash of {role}[{instance}] at {at}, back after {restart_after}")
             }
-            Fault::Slow { station, factor, from, until } => {
+            SystemFault::Slow { station, factor, from, until } => {
                 write!(f, "{station} {factor} times slower from {from} until {until}")
             }
         }
     }
 }
 
-/// What a world can do to a system, and the system must bear.
+/// What a backend can do to a system, and the system must bear.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Menu {
     /// Faults begin before this.
     pub horizon: Time,
-    /// Pairs of machines that may be parted.
+    /// Pairs of machines that may be partitioned.
     pub partitions: Vec<[(String, u32); 2]>,
     /// Roles that may crash.
     pub crashes: Vec<(String, u32)>,
@@ -103,7 +103,7 @@ pub struct Menu {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     /// The faults.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<SystemFault>,
 }
 
 impl fmt::Display for Schedule {
@@ -126,15 +126,15 @@ impl Schedule {
                 0 | 1 if !menu.crashes.is_empty() => {
                     let (role, instance) = menu.crashes[below(menu.crashes.len() as u64) as usize].clone();
                     let restart_after = Time::from_us(100 + below(2000));
-                    Fault::Crash { role, instance, at: from, restart_after }
+                    SystemFault::Crash { role, instance, at: from, restart_after }
                 }
                 2 if !menu.partitions.is_empty() => {
                     let between = menu.partitions[below(menu.partitions.len() as u64) as usize].clone();
-                    Fault::Partition { between, from, until }
+                    SystemFault::Partition { between, from, until }
                 }
                 3 if !menu.stations.is_empty() => {
                     let station = menu.stations[below(menu.stations.len() as u64) as usize].clone();
-                    Fault::Slow { station, factor: 2 + below(50) as u32, from, until }
+                    SystemFault::Slow { station, factor: 2 + below(50) as u32, from, until }
                 }
                 kind => {
                     let trouble = match kind % 4 {
@@ -143,7 +143,7 @@ impl Schedule {
                         2 => Trouble::Duplication,
                         _ => Trouble::Corruption,
                     };
-                    Fault::Network { trouble, per_mille: 1 + below(200) as u32, from, until }
+                    SystemFault::Network { trouble, per_mille: 1 + below(200) as u32, from, until }
                 }
             };
             faults.push(fault);
@@ -185,19 +185,19 @@ pub fn shrink(schedule: &Schedule, mut fails: impl FnMut(&Schedule) -> bool) -> 
 }
 
 /// The same fault for half as long, unless it is short already.
-fn shorter(fault: &Fault) -> Option<Fault> {
+fn shorter(fault: &SystemFault) -> Option<SystemFault> {
     let mut fault = fault.clone();
     match &mut fault {
-        Fault::Network { from, until, .. }
-        | Fault::Partition { from, until, .. }
-        | Fault::Slow { from, until, .. } => {
+        SystemFault::Network { from, until, .. }
+        | SystemFault::Partition { from, until, .. }
+        | SystemFault::Slow { from, until, .. } => {
             let span = until.saturating_sub(*from);
             if span < Time::from_us(10) {
                 return None;
             }
             *until = *from + Time::from_ps(span.ps() / 2);
         }
-        Fault::Crash { .. } => return None,
+        SystemFault::Crash { .. } => return None,
     }
     Some(fault)
 }
@@ -220,21 +220,24 @@ mod tests {
     fn one_seed_draws_one_schedule() {
         let all: Vec<Schedule> = (0..200).map(|seed| Schedule::draw(seed, &menu())).collect();
         assert_eq!(all[7], Schedule::draw(7, &menu()));
-        let of =
-            |wanted: fn(&Fault) -> bool| all.iter().flat_map(|s| &s.faults).filter(|f| wanted(f)).count();
-        assert!(of(|f| matches!(f, Fault::Crash { .. })) > 50);
-        assert!(of(|f| matches!(f, Fault::Partition { .. })) > 20);
-        assert!(of(|f| matches!(f, Fault::Slow { .. })) > 20);
-        assert!(of(|f| matches!(f, Fault::Network { .. })) > 100);
+        let of = |wanted: fn(&SystemFault) -> bool| {
+            all.iter().flat_map(|s| &s.faults).filter(|f| wanted(f)).count()
+        };
+        assert!(of(|f| matches!(f, SystemFault::Crash { .. })) > 50);
+        assert!(of(|f| matches!(f, SystemFault::Partition { .. })) > 20);
+        assert!(of(|f| matches!(f, SystemFault::Slow { .. })) > 20);
+        assert!(of(|f| matches!(f, SystemFault::Network { .. })) > 100);
     }
 
     #[test]
     fn shrinking_keeps_what_is_needed() {
         let schedule = (0..).map(|seed| Schedule::draw(seed, &menu())).find(|schedule| {
-            schedule.faults.len() > 4 && schedule.faults.iter().any(|f| matches!(f, Fault::Crash { .. }))
+            schedule.faults.len() > 4
+                && schedule.faults.iter().any(|f| matches!(f, SystemFault::Crash { .. }))
         });
         let schedule = schedule.expect("some seed draws one");
-        let needs = |schedule: &Schedule| schedule.faults.iter().any(|f| matches!(f, Fault::Crash { .. }));
+        let needs =
+            |schedule: &Schedule| schedule.faults.iter().any(|f| matches!(f, SystemFault::Crash { .. }));
         let small = shrink(&schedule, needs);
         assert_eq!(small.faults.len(), 1);
         assert!(needs(&small));

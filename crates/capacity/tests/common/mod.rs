@@ -1,7 +1,7 @@
 //! Problems that tests and benches share.
 #![allow(dead_code)]
 
-use offpath_capacity::{Activity, Problem, Station};
+use offpath_capacity::{Activity, CapacityStation, MixProblem};
 
 /// Numbers in `0..1` from a seed (SplitMix64), so that a problem is the same everywhere.
 pub struct Draws(pub u64);
@@ -17,13 +17,13 @@ impl Draws {
 }
 
 /// Five activities over forty stations with demands from 1 ps to 1 ms.
-pub fn five_by_forty(seed: u64) -> Problem {
+pub fn five_by_forty(seed: u64) -> MixProblem {
     let mut draws = Draws(seed);
-    let mut problem = Problem::default();
+    let mut problem = MixProblem::default();
     for station in 0..40 {
         problem
             .stations
-            .push(Station::new(format!("station {station:02}"), 1.0 + (draws.next() * 31.0).floor()));
+            .push(CapacityStation::new(format!("station {station:02}"), 1.0 + (draws.next() * 31.0).floor()));
     }
     for activity in 0..5 {
         let mut built = Activity::new(format!("activity {activity}"));

@@ -3,9 +3,9 @@
 use super::memory::{self, LocalRegion};
 use super::{Core, RC_MESSAGE_MAX, UD_MESSAGE_MAX};
 use crate::queue_pair::*;
-use crate::region::{Access, Endpoint, MemoryAt, Region, RemoteAddress, Slice};
+use crate::region::{Access, EndpointId, MemoryAt, Region, RemoteAddress, Slice};
 use crate::runtime::check_options;
-use crate::task::{Completer, Ticket, ticket};
+use crate::task::{Completer, CompletionFuture, completion_future};
 use crate::{PostError, Unsupported};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -152,8 +152,8 @@ impl Device {
         let Some(posted) = pair.sends.pop_front() else { return };
         let (role, kind, peer) = (pair.role, pair.options.kind, pair.peer);
         let attempt = match kind {
-            Kind::Rc => self.try_rc(core, role, peer, &posted),
-            Kind::Ud => Attempt::Done(self.send_ud(role, number, &posted)),
+            QueuePairType::Rc => self.try_rc(core, role, peer, &posted),
+            QueuePairType::Ud => Attempt::Done(self.send_ud(role, number, &posted)),
         };
         let Some(pair) = self.pairs.get_mut(&number) else { return };
         let options = pair.options;
@@ -239,7 +239,7 @@ impl Device {
         let operation = &posted.request.operation;
         let local = operation.local();
         let right = match operation {
-            Operation::Write { .. } | Operation::Send { .. } => Access::READ_ONLY,
+            WorkKind::Write { .. } | WorkKind::Send { .. } => Access::READ_ONLY,
             _ => Access::LOCAL_WRITE,
         };
         if posted.inline.is_none() && !local_is_good(role, local, right) {
@@ -255,12 +255,12 @@ impl Device {
                 memory::resolve(core, Some(peer_role), at, length, right).map(Some)
             };
         let outcome = match operation {
-            Operation::Read { remote, .. } => place(remote, local.length, Access::REMOTE_READ).map(|place| {
+            WorkKind::Read { remote, .. } => place(remote, local.length, Access::REMOTE_READ).map(|place| {
                 if let Some((from, offset)) = place {
                     LocalRegion::copy(&from, offset, &local.region, local.offset, local.length);
                 }
             }),
-            Operation::Write { remote, immediate, .. } => {
+            WorkKind::Write { remote, immediate, .. } => {
                 if immediate.is_some() && !has_receive {
                     return Attempt::NoReceive;
                 }
@@ -273,13 +273,13 @@ impl Device {
                     }
                 })
             }
-            Operation::Send { .. } if !has_receive => return Attempt::NoReceive,
-            Operation::Send { immediate, .. } => self.fill_receive(peer, posted, *immediate),
-            Operation::CompareAndSwap { remote, compare, swap, .. } => {
+            WorkKind::Send { .. } if !has_receive => return Attempt::NoReceive,
+            WorkKind::Send { immediate, .. } => self.fill_receive(peer, posted, *immediate),
+            WorkKind::CompareAndSwap { remote, compare, swap, .. } => {
                 let change = |word| if word == *compare { *swap } else { word };
                 place(remote, 8, Access::REMOTE_ATOMIC).and_then(|place| update(place, change, local))
             }
-            Operation::FetchAndAdd { remote, add, .. } => place(remote, 8, Access::REMOTE_ATOMIC)
+            WorkKind::FetchAndAdd { remote, add, .. } => place(remote, 8, Access::REMOTE_ATOMIC)
                 .and_then(|place| update(place, |word| word.wrapping_add(*add), local)),
         };
         if let Err(Status::RemoteAccess | Status::RemoteInvalidRequest) = outcome {
@@ -330,7 +330,7 @@ impl Device {
 
     /// Sends on UD: the message arrives, or nobody learns that it did not.
     fn send_ud(&mut self, role: usize, number: u32, posted: &Posted) -> Status {
-        let Operation::Send { local, to: Some(to), immediate } = &posted.request.operation else {
+        let WorkKind::Send { local, to: Some(to), immediate } = &posted.request.operation else {
             return Status::LocalOperation;
         };
         if posted.inline.is_none() && !local_is_good(role, local, Access::READ_ONLY) {
@@ -338,7 +338,7 @@ impl Device {
         }
         let source = address(role, number);
         if let Some((there, pair)) = self.ready(Some(to.queue_pair))
-            && pair.options.kind == Kind::Ud
+            && pair.options.kind == QueuePairType::Ud
             && address(pair.role, there) == *to
             && let Some(receive) = pair.receives.front()
             && receive.into.length >= local.length
@@ -357,10 +357,10 @@ impl Device {
         from: MemoryAt<LocalRegion>,
         to: MemoryAt<LocalRegion>,
         length: u64,
-    ) -> Ticket {
-        let (completer, ticket) = ticket();
+    ) -> CompletionFuture {
+        let (completer, completion) = completion_future();
         self.dma.push_back(DmaJob { from, to, length, completer });
-        ticket
+        completion
     }
 
     /// Connects two queue pairs that wait for it; says whether both did.
@@ -414,7 +414,7 @@ fn put(posted: &Posted, to: &LocalRegion, offset: u64) {
 }
 
 fn address(role: usize, number: u32) -> Address {
-    Address { endpoint: Endpoint(role as u32), queue_pair: number, queue_key: number, path: [0; 20] }
+    Address { endpoint: EndpointId(role as u32), queue_pair: number, queue_key: number, path: [0; 20] }
 }
 
 pub(super) fn create(
@@ -422,11 +422,12 @@ pub(super) fn create(
     role: usize,
     options: QueuePairOptions,
 ) -> Result<LocalQueuePair, Unsupported> {
-    check_options(&options, &core.world.supports())?;
+    check_options(&options, &core.backend.supports())?;
     let mut device = core.device.borrow_mut();
     device.last_number += 1;
     let number = device.last_number;
-    let state = if options.kind == Kind::Ud { QueuePairState::Ready } else { QueuePairState::Initialised };
+    let state =
+        if options.kind == QueuePairType::Ud { QueuePairState::Ready } else { QueuePairState::Initialised };
     let pair = Pair {
         role,
         options,
@@ -463,7 +464,7 @@ impl Drop for Handle {
     }
 }
 
-/// A queue pair of the local world.
+/// A queue pair of the local backend.
 #[derive(Clone)]
 pub struct LocalQueuePair(Rc<Handle>);
 
@@ -490,9 +491,9 @@ impl LocalQueuePair {
 
 impl QueuePair for LocalQueuePair {
     type Region = LocalRegion;
-    type Ticket = Ticket;
+    type CompletionFuture = CompletionFuture;
 
-    fn batch(&self, requests: Vec<WorkRequest<LocalRegion>>) -> Result<Vec<Ticket>, PostError> {
+    fn batch(&self, requests: Vec<WorkRequest<LocalRegion>>) -> Result<Vec<CompletionFuture>, PostError> {
         let state = self.state();
         if matches!(state, QueuePairState::Initialised | QueuePairState::Closed) {
             return Err(PostError::State { state });
@@ -504,25 +505,25 @@ impl QueuePair for LocalQueuePair {
         if state == QueuePairState::Ready && pair.slots_taken() + requests.len() > depth as usize {
             return Err(PostError::QueueFull { depth });
         }
-        let mut tickets = Vec::with_capacity(requests.len());
+        let mut completions = Vec::with_capacity(requests.len());
         for (request, inline) in requests.into_iter().zip(inlines) {
-            let (completer, ticket) = ticket();
-            tickets.push(ticket);
+            let (completer, completion) = completion_future();
+            completions.push(completion);
             pair.sends.push_back(Posted { request, inline, completer });
         }
         if state == QueuePairState::Error {
             Device::flush(pair);
         }
         device.activate(self.0.number);
-        Ok(tickets)
+        Ok(completions)
     }
 
-    fn post(&self, request: WorkRequest<LocalRegion>) -> Result<Ticket, PostError> {
-        let mut tickets = self.batch(vec![request])?;
-        tickets.pop().ok_or(PostError::State { state: self.state() })
+    fn post(&self, request: WorkRequest<LocalRegion>) -> Result<CompletionFuture, PostError> {
+        let mut completions = self.batch(vec![request])?;
+        completions.pop().ok_or(PostError::State { state: self.state() })
     }
 
-    fn receive(&self, into: Slice<LocalRegion>) -> Result<Ticket, PostError> {
+    fn receive(&self, into: Slice<LocalRegion>) -> Result<CompletionFuture, PostError> {
         let state = self.state();
         let mut device = self.0.core.device.borrow_mut();
         let Some(pair) = device.pairs.get_mut(&self.0.number) else { return Err(PostError::State { state }) };
@@ -530,14 +531,14 @@ impl QueuePair for LocalQueuePair {
         if pair.receives.len() >= depth as usize {
             return Err(PostError::ReceiveQueueFull { depth });
         }
-        let (completer, ticket) = ticket();
+        let (completer, completion) = completion_future();
         pair.receives.push_back(Receive { into, completer });
         let peer = pair.peer;
         if state == QueuePairState::Error {
             Device::flush(pair);
         }
         device.retry_stalled(peer);
-        Ok(ticket)
+        Ok(completion)
     }
 
     fn options(&self) -> QueuePairOptions {
@@ -554,8 +555,8 @@ impl QueuePair for LocalQueuePair {
 
     fn message_max(&self) -> u64 {
         match self.0.options.kind {
-            Kind::Rc => RC_MESSAGE_MAX,
-            Kind::Ud => UD_MESSAGE_MAX,
+            QueuePairType::Rc => RC_MESSAGE_MAX,
+            QueuePairType::Ud => UD_MESSAGE_MAX,
         }
     }
 

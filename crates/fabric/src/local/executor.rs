@@ -1,7 +1,7 @@
 //! The clock of a local run, and its rounds.
 
-use super::{Clock, Core, device};
-use crate::runtime::{self, Host, Reactor, Round, Standstill, Tasks, Timers, WallClock};
+use super::{Core, LocalClock, device};
+use crate::runtime::{self, Deadlock, Host, Reactor, Round, Tasks, Timers, WallClock};
 use offpath_quantity::Time;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,10 +17,10 @@ pub(crate) enum RunClock {
 }
 
 impl RunClock {
-    pub(super) fn new(clock: Clock) -> RunClock {
+    pub(super) fn new(clock: LocalClock) -> RunClock {
         match clock {
-            Clock::Wall => RunClock::Wall(WallClock::new()),
-            Clock::Manual => RunClock::Manual(Cell::new(Time::ZERO)),
+            LocalClock::Wall => RunClock::Wall(WallClock::new()),
+            LocalClock::Manual => RunClock::Manual(Cell::new(Time::ZERO)),
         }
     }
 
@@ -84,9 +84,9 @@ impl Reactor for Core {
         self.device.borrow_mut().retry(queue_pair);
     }
 
-    fn rest(&self, round: Round) -> Result<(), Standstill> {
+    fn rest(&self, round: Round) -> Result<(), Deadlock> {
         if !round.goes_on {
-            self.timers.clock().wait_until(self.timers.next().ok_or(Standstill)?);
+            self.timers.clock().wait_until(self.timers.next().ok_or(Deadlock)?);
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::{Core, LocalFabric};
 use crate::region::{Access, Region, RemoteAddress, RemoteRegion};
-use crate::runtime::{Ledger, Registration};
+use crate::runtime::{RegionLedger, Registration};
 use crate::{RegionError, Status};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ pub(super) struct Regions {
     by_key: BTreeMap<u32, Weak<Inner>>,
     last_key: u32,
     /// Bytes in use, by role and memory.
-    used: Ledger<(usize, String)>,
+    used: RegionLedger<(usize, String)>,
 }
 
 impl Regions {
@@ -50,7 +50,7 @@ impl Drop for Inner {
     }
 }
 
-/// Registered memory of the local world.
+/// Registered memory of the local backend.
 #[derive(Clone)]
 pub struct LocalRegion(Rc<Inner>);
 

@@ -1,25 +1,25 @@
-//! The `local` world: every role in one process, on one thread, with no network between them.
+//! The `local` backend: every role in one process, on one thread, with no network between them.
 //!
 //! It is for tests of applications and for measuring their own cost. Supported: RC and UD queue pairs,
 //! all verbs, atomics (global), DMA where [`Local::dma_engine`] names an engine, datagrams, real files,
-//! detection of a standstill. Not supported: on-demand paging, faults. Nothing is lost except what a
+//! detection of a deadlock. Not supported: on-demand paging, faults. Nothing is lost except what a
 //! device drops too: UD messages and datagrams that nobody has room for.
 //!
 //! Each queue pair executes one request a turn, in a fixed order of turns, so that with
-//! [`Clock::Manual`] a run is the same every time.
+//! [`LocalClock::Manual`] a run is the same every time.
 //!
 //! ```
-//! use offpath_fabric::{Fabric, Role, World, local::{Clock, Local}};
+//! use offpath_fabric::{Fabric, Role, Backend, local::{LocalClock, Local}};
 //! use offpath_quantity::Time;
-//! let run = Local::new(7).clock(Clock::Manual).run(vec![Role::new("client", 0, |fabric: offpath_fabric::local::LocalFabric| async move {
+//! let run = Local::new(7).clock(LocalClock::Manual).run(vec![Role::new("client", 0, |fabric: offpath_fabric::local::LocalFabric| async move {
 //!     fabric.sleep(Time::from_ms(5)).await;
 //!     fabric.now()
 //! })]).unwrap();
 //! assert_eq!(run.outcomes[0].end.clone().finished(), Some(Time::from_ms(5)));
 //! ```
 
+use crate::backend::{Atomics, Backend, Capabilities, Role, RoleEnd, RoleName, Run};
 use crate::runtime::{self, Asking, Clock as _, Owner, Port, Rendezvous, Results, Sleep, Tasks, Timers};
-use crate::world::{Atomics, Capabilities, Role, RoleEnd, RoleName, Run, World};
 use crate::*;
 use offpath_quantity::{Bytes, Time};
 use std::cell::{Cell, RefCell};
@@ -42,7 +42,7 @@ use memory::Regions;
 
 /// What the clock of a local run shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clock {
+pub enum LocalClock {
     /// The time since the run began, by the machine's monotonic clock.
     Wall,
     /// A time that moves 1 ns in each round in which anything ran, and jumps to the next timer when
@@ -60,67 +60,67 @@ const UD_MESSAGE_MAX: u64 = 4096;
 /// The longest datagram: UDP in one Ethernet frame of 1500 B.
 const DATAGRAM_MAX: usize = 1472;
 
-/// A local world to be run; see the [module](self).
+/// A local backend to be run; see the [module](self).
 #[derive(Clone, Debug)]
 pub struct Local {
     seed: u64,
-    clock: Clock,
+    clock: LocalClock,
     directory: Option<PathBuf>,
-    memories: BTreeMap<String, Vec<Memory>>,
+    memories: BTreeMap<String, Vec<RoleMemory>>,
     dma_engines: Vec<String>,
 }
 
 impl Local {
-    /// A world whose randomness follows from `seed`: wall clock, files in a temporary directory that
+    /// A backend whose randomness follows from `seed`: wall clock, files in a temporary directory that
     /// is removed afterwards, one memory `host` of 16 GiB for each role, no DMA engine.
     pub fn new(seed: u64) -> Local {
         Local {
             seed,
-            clock: Clock::Wall,
+            clock: LocalClock::Wall,
             directory: None,
             memories: BTreeMap::new(),
             dma_engines: Vec::new(),
         }
     }
 
-    /// The same world with another clock.
-    pub fn clock(self, clock: Clock) -> Local {
+    /// The same backend with another clock.
+    pub fn clock(self, clock: LocalClock) -> Local {
         Local { clock, ..self }
     }
 
-    /// The same world with its files below `directory`, which stays.
+    /// The same backend with its files below `directory`, which stays.
     pub fn directory(self, directory: &Path) -> Local {
         Local { directory: Some(directory.to_path_buf()), ..self }
     }
 
-    /// The same world where every instance of `role` has a memory `name`. The first one named replaces
+    /// The same backend where every instance of `role` has a memory `name`. The first one named replaces
     /// the default.
     pub fn memory(mut self, role: &str, name: &str, capacity: Bytes) -> Local {
-        let memory = Memory { name: name.to_string(), capacity };
+        let memory = RoleMemory { name: name.to_string(), capacity };
         self.memories.entry(role.to_string()).or_default().push(memory);
         self
     }
 
-    /// The same world with a DMA engine that reaches the regions of all roles.
+    /// The same backend with a DMA engine that reaches the regions of all roles.
     pub fn dma_engine(mut self, name: &str) -> Local {
         self.dma_engines.push(name.to_string());
         self
     }
 }
 
-/// A role of the run, as the world sees it.
+/// A role of the run, as the backend sees it.
 pub(crate) struct RoleState {
     name: RoleName,
     main: bool,
     ended: Cell<bool>,
-    memories: Vec<Memory>,
+    memories: Vec<RoleMemory>,
     rng: RefCell<Rng>,
 }
 
 /// Everything that a run shares. Its parts are cells of their own, so that dropping a task or a region
 /// can reach one of them while another is in use.
 pub(crate) struct Core {
-    world: Local,
+    backend: Local,
     roles: Vec<RoleState>,
     directory: PathBuf,
     tasks: Tasks<()>,
@@ -131,7 +131,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// Takes from the world whatever belongs to a role whose function returned.
+    /// Takes from the backend whatever belongs to a role whose function returned.
     fn end_role(self: &Rc<Core>, role: usize) {
         self.roles[role].ended.set(true);
         // Tasks may hold handles whose drop reaches the other cells.
@@ -142,7 +142,7 @@ impl Core {
     }
 }
 
-/// The context of a role in the local world.
+/// The context of a role in the local backend.
 #[derive(Clone)]
 pub struct LocalFabric {
     pub(crate) core: Rc<Core>,
@@ -155,14 +155,14 @@ impl LocalFabric {
     }
 
     fn unsupported(feature: &str, next_step: &str) -> Unsupported {
-        Unsupported { world: "local".into(), feature: feature.into(), next_step: next_step.into() }
+        Unsupported { backend: "local".into(), feature: feature.into(), next_step: next_step.into() }
     }
 }
 
 impl Local {
     fn supports(&self) -> Capabilities {
         Capabilities {
-            world: "local".into(),
+            backend: "local".into(),
             atomics: Atomics::Global,
             ud: true,
             dma: !self.dma_engines.is_empty(),
@@ -178,7 +178,7 @@ impl Local {
 
 impl Fabric for LocalFabric {
     type Region = LocalRegion;
-    type Ticket = Ticket;
+    type CompletionFuture = CompletionFuture;
     type QueuePair = LocalQueuePair;
     type Listener = LocalListener;
     type Socket = LocalSocket;
@@ -198,7 +198,7 @@ impl Fabric for LocalFabric {
     }
 
     fn capabilities(&self) -> Capabilities {
-        self.core.world.supports()
+        self.core.backend.supports()
     }
 
     fn now(&self) -> Time {
@@ -220,7 +220,7 @@ impl Fabric for LocalFabric {
 
     fn rng(&self, label: &str) -> Rng {
         let name = &self.state().name;
-        Rng::new(self.core.world.seed, &[&name.role, &name.instance.to_string(), label])
+        Rng::new(self.core.backend.seed, &[&name.role, &name.instance.to_string(), label])
     }
 
     fn spawn_task(&self, task: LocalBoxFuture<()>) {
@@ -230,7 +230,7 @@ impl Fabric for LocalFabric {
         }
     }
 
-    fn memories(&self) -> Vec<Memory> {
+    fn memories(&self) -> Vec<RoleMemory> {
         self.state().memories.clone()
     }
 
@@ -271,7 +271,7 @@ impl Fabric for LocalFabric {
     }
 
     fn dma_engines(&self) -> Vec<String> {
-        self.core.world.dma_engines.clone()
+        self.core.backend.dma_engines.clone()
     }
 
     fn dma_copy(
@@ -280,10 +280,10 @@ impl Fabric for LocalFabric {
         from: MemoryAt<LocalRegion>,
         to: MemoryAt<LocalRegion>,
         length: u64,
-    ) -> Result<Ticket, Unsupported> {
-        if !self.core.world.dma_engines.iter().any(|name| name == engine) {
+    ) -> Result<CompletionFuture, Unsupported> {
+        if !self.core.backend.dma_engines.iter().any(|name| name == engine) {
             return Err(LocalFabric::unsupported(
-                &format!("a DMA engine `{engine}` (engines: {:?})", self.core.world.dma_engines),
+                &format!("a DMA engine `{engine}` (engines: {:?})", self.core.backend.dma_engines),
                 "use READ or WRITE, or name the engine with `Local::dma_engine`",
             ));
         }
@@ -299,7 +299,7 @@ impl Fabric for LocalFabric {
     }
 }
 
-impl World for Local {
+impl Backend for Local {
     type Fabric = LocalFabric;
 
     fn capabilities(&self) -> Capabilities {
@@ -309,11 +309,11 @@ impl World for Local {
     fn run<T: 'static>(self, roles: Vec<Role<LocalFabric, T>>) -> Result<Run<T>, RunError> {
         runtime::check_roles(&roles, std::iter::empty())?;
         if let Some(role) = roles.iter().find(|role| !Folder::is_plain(&role.name.role)) {
-            let reason = format!("`{}` is no name for a role; use letters and digits", role.name.role);
+            let reason = format!("`{}` is not a name for a role; use letters and digits", role.name.role);
             return Err(RunError::BadRoles { reason });
         }
         let base = Base::of(self.directory.as_deref());
-        let default = vec![Memory { name: "host".into(), capacity: Bytes::new(16 << 30) }];
+        let default = vec![RoleMemory { name: "host".into(), capacity: Bytes::new(16 << 30) }];
         let states = roles.iter().map(|role| RoleState {
             name: role.name.clone(),
             main: role.main,
@@ -329,7 +329,7 @@ impl World for Local {
             regions: RefCell::default(),
             device: RefCell::default(),
             rendezvous: Rendezvous::new(roles.iter().map(|role| role.name.clone()).collect()),
-            world: self,
+            backend: self,
         });
         let results = Results::new(roles.len());
         for (index, role) in roles.iter().enumerate() {

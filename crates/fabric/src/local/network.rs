@@ -4,9 +4,9 @@ use super::{DATAGRAM_MAX, LocalFabric, LocalQueuePair};
 use crate::DatagramError;
 use crate::runtime::{Asking, Datagram, InProcess, Port, Rendezvous, Sends, ServiceListener};
 
-/// A service of the local world that is listened for.
+/// A service of the local backend that is listened for.
 pub type LocalListener = ServiceListener<LocalFabric>;
-/// A datagram port of the local world.
+/// A datagram port of the local backend.
 pub type LocalSocket = Port<LocalFabric>;
 
 impl Sends for LocalFabric {

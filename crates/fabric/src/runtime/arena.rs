@@ -2,16 +2,16 @@
 
 /// The name of a thing in an arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
+pub struct ArenaSlot {
     index: u32,
     generation: u32,
 }
 
-impl Key {
+impl ArenaSlot {
     /// A name for what lives in no arena.
     #[inline]
-    pub fn plain(index: usize) -> Key {
-        Key { index: index as u32, generation: 0 }
+    pub fn plain(index: usize) -> ArenaSlot {
+        ArenaSlot { index: index as u32, generation: 0 }
     }
 
     /// The number of its place, which later things get again.
@@ -26,10 +26,10 @@ impl Key {
         u64::from(self.generation & 0x0fff_ffff) << 32 | u64::from(self.index)
     }
 
-    /// The key that [`Key::to_bits`] gave; what lies above is left out.
+    /// The key that [`ArenaSlot::to_bits`] gave; what lies above is left out.
     #[inline]
-    pub fn of_bits(bits: u64) -> Key {
-        Key { index: bits as u32, generation: (bits >> 32) as u32 & 0x0fff_ffff }
+    pub fn of_bits(bits: u64) -> ArenaSlot {
+        ArenaSlot { index: bits as u32, generation: (bits >> 32) as u32 & 0x0fff_ffff }
     }
 }
 
@@ -55,16 +55,16 @@ impl<T> Default for Arena<T> {
 impl<T> Arena<T> {
     /// Keeps a thing and names it.
     #[inline]
-    pub fn insert(&mut self, value: T) -> Key {
+    pub fn insert(&mut self, value: T) -> ArenaSlot {
         match self.free.pop() {
             Some(index) => {
                 let place = &mut self.places[index as usize];
                 place.value = Some(value);
-                Key { index, generation: place.generation }
+                ArenaSlot { index, generation: place.generation }
             }
             None => {
                 self.places.push(Place { generation: 0, value: Some(value) });
-                Key { index: self.places.len() as u32 - 1, generation: 0 }
+                ArenaSlot { index: self.places.len() as u32 - 1, generation: 0 }
             }
         }
     }
@@ -81,18 +81,18 @@ impl<T> Arena<T> {
 
     /// The thing of this name, where it is still there.
     #[inline]
-    pub fn get(&self, key: Key) -> Option<&T> {
+    pub fn get(&self, key: ArenaSlot) -> Option<&T> {
         self.places.get(key.index()).filter(|place| place.generation == key.generation)?.value.as_ref()
     }
 
     /// The same, to be changed.
     #[inline]
-    pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+    pub fn get_mut(&mut self, key: ArenaSlot) -> Option<&mut T> {
         self.places.get_mut(key.index()).filter(|place| place.generation == key.generation)?.value.as_mut()
     }
 
     /// Takes a thing out; its name is never used again.
-    pub fn remove(&mut self, key: Key) -> Option<T> {
+    pub fn remove(&mut self, key: ArenaSlot) -> Option<T> {
         let place = self.places.get_mut(key.index()).filter(|place| place.generation == key.generation)?;
         let value = place.value.take()?;
         place.generation = (place.generation + 1) & 0x0fff_ffff;
@@ -102,7 +102,7 @@ impl<T> Arena<T> {
 
     /// Removes a thing without moving it out, which for large ones is a copy less.
     #[inline]
-    pub fn discard(&mut self, key: Key) {
+    pub fn discard(&mut self, key: ArenaSlot) {
         let place = self.places.get_mut(key.index()).filter(|place| place.generation == key.generation);
         let Some(place) = place.filter(|place| place.value.is_some()) else { return };
         place.value = None;
@@ -111,11 +111,11 @@ impl<T> Arena<T> {
     }
 
     /// The keys of all that are there, in the order of their places.
-    pub fn keys(&self) -> impl Iterator<Item = Key> + '_ {
+    pub fn keys(&self) -> impl Iterator<Item = ArenaSlot> + '_ {
         self.places
             .iter()
             .enumerate()
             .filter(|(_, place)| place.value.is_some())
-            .map(|(index, place)| Key { index: index as u32, generation: place.generation })
+            .map(|(index, place)| ArenaSlot { index: index as u32, generation: place.generation })
     }
 }

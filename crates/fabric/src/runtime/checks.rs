@@ -31,7 +31,11 @@ pub fn check_options(options: &QueuePairOptions, can: &Capabilities) -> Result<(
     {
         if asked > bound {
             let feature = format!("{what} of {asked} (at most {bound})");
-            return Err(Unsupported { world: can.world.clone(), feature, next_step: "ask for less".into() });
+            return Err(Unsupported {
+                backend: can.backend.clone(),
+                feature,
+                next_step: "ask for less".into(),
+            });
         }
     }
     Ok(())
@@ -39,22 +43,22 @@ pub fn check_options(options: &QueuePairOptions, can: &Capabilities) -> Result<(
 
 /// Where regions lie, and how many bytes of each such place `P` they use.
 #[derive(Debug)]
-pub struct Ledger<P>(BTreeMap<P, u64>);
+pub struct RegionLedger<P>(BTreeMap<P, u64>);
 
-impl<P> Default for Ledger<P> {
-    fn default() -> Ledger<P> {
-        Ledger(BTreeMap::new())
+impl<P> Default for RegionLedger<P> {
+    fn default() -> RegionLedger<P> {
+        RegionLedger(BTreeMap::new())
     }
 }
 
-impl<P: Ord> Ledger<P> {
+impl<P: Ord> RegionLedger<P> {
     /// How many bytes are left at `place`, which `role` knows as `name` among its `memories`. Refused where it
     /// has no such memory, or less than `length` is left.
     pub fn left(
         &self,
         place: &P,
         role: &RoleName,
-        memories: &[Memory],
+        memories: &[RoleMemory],
         (name, length): (&str, u64),
     ) -> Result<u64, RegionError> {
         let Some(memory) = memories.iter().find(|memory| memory.name == name) else {
@@ -130,7 +134,7 @@ impl Registration {
     /// Its name for peers, where roles stand for endpoints and keys for addresses.
     pub fn remote(&self) -> RemoteRegion {
         let Registration { role, key, length, .. } = *self;
-        RemoteRegion { endpoint: Endpoint(role as u32), key, base: base(key), length }
+        RemoteRegion { endpoint: EndpointId(role as u32), key, base: base(key), length }
     }
 
     /// The offset of a place that a peer names by [`Registration::remote`], where its range and right are good

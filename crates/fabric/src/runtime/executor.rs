@@ -96,7 +96,7 @@ pub struct Round {
 
 /// Every task waits and nothing will wake one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standstill;
+pub struct Deadlock;
 
 /// A backend that goes in rounds: what is its own of them.
 pub trait Reactor: Host {
@@ -115,7 +115,7 @@ pub trait Reactor: Host {
     fn due(&self, event: Self::Event);
 
     /// A round is over: it may wait for what is next.
-    fn rest(&self, round: Round) -> Result<(), Standstill>;
+    fn rest(&self, round: Round) -> Result<(), Deadlock>;
 
     /// Whether the main roles ended.
     fn is_over(&self) -> bool;
@@ -123,7 +123,7 @@ pub trait Reactor: Host {
 
 /// Runs until the main roles ended. In each round the ready tasks run once, then the device has its turn,
 /// then due timers fire: nobody can starve another.
-pub fn run<R: Reactor>(reactor: &Rc<R>) -> Result<(), Standstill> {
+pub fn run<R: Reactor>(reactor: &Rc<R>) -> Result<(), Deadlock> {
     let (tasks, timers) = (reactor.tasks(), reactor.timers());
     loop {
         let count = tasks.ready();

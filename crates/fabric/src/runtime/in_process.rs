@@ -1,7 +1,7 @@
 //! Connections between roles that are all in this process.
 
 use super::{NameService, Sends, Service, check_queue_pair};
-use crate::queue_pair::{Address, Kind, QueuePair, QueuePairState};
+use crate::queue_pair::{Address, QueuePair, QueuePairState, QueuePairType};
 use crate::{ConnectError, Listener, RoleName};
 use offpath_quantity::Time;
 use std::cell::RefCell;
@@ -61,7 +61,7 @@ impl<F: InProcess> Listener for ServiceListener<F> {
 
     async fn accept(&self, queue_pair: &F::QueuePair) -> Result<RoleName, ConnectError> {
         poll_fn(|context| {
-            check_queue_pair(queue_pair, Kind::Rc, QueuePairState::Initialised)?;
+            check_queue_pair(queue_pair, QueuePairType::Rc, QueuePairState::Initialised)?;
             let mut services = self.fabric.at().0.services.borrow_mut();
             while let Some(asking) = services.next_request(&self.service) {
                 // A peer that gave up meanwhile is passed over.
@@ -98,10 +98,10 @@ async fn meet<F: InProcess, T>(
     mut look: impl FnMut(&NameService<Asking>) -> Option<T>,
 ) -> Result<T, ConnectError> {
     let name = || fabric.at().0.name_of(peer).clone();
-    let way = fabric.control_delay(peer);
+    let delay = fabric.control_delay(peer);
     let found = fabric.timeout(limit, async {
-        if way > Time::ZERO {
-            fabric.sleep(way).await;
+        if delay > Time::ZERO {
+            fabric.sleep(delay).await;
         }
         ask(&mut fabric.at().0.services.borrow_mut());
         let found = poll_fn(|context| {
@@ -117,8 +117,8 @@ async fn meet<F: InProcess, T>(
             services.wait(context)
         })
         .await?;
-        if way > Time::ZERO {
-            fabric.sleep(way).await;
+        if delay > Time::ZERO {
+            fabric.sleep(delay).await;
         }
         Ok(found)
     });
@@ -133,7 +133,7 @@ pub async fn connect<F: InProcess>(
     peer: RoleName,
     service: &str,
 ) -> Result<(), ConnectError> {
-    check_queue_pair(queue_pair, Kind::Rc, QueuePairState::Initialised)?;
+    check_queue_pair(queue_pair, QueuePairType::Rc, QueuePairState::Initialised)?;
     let Some(index) = fabric.at().0.number_of(&peer) else {
         return Err(ConnectError::NoSuchRole { peer });
     };

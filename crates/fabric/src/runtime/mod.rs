@@ -16,9 +16,9 @@ mod results;
 mod services;
 mod tasks;
 
-pub use arena::{Arena, Key};
-pub use checks::{Ledger, Registration, check_options, check_roles};
-pub use executor::{Clock, Reactor, Round, Sleep, Standstill, Timers, WallClock, run};
+pub use arena::{Arena, ArenaSlot};
+pub use checks::{RegionLedger, Registration, check_options, check_roles};
+pub use executor::{Clock, Deadlock, Reactor, Round, Sleep, Timers, WallClock, run};
 pub use in_process::{Asking, InProcess, ServiceListener, connect, listen, publish, resolve};
 pub use ports::{Datagram, Port, Ports, Sends};
 pub use rendezvous::Rendezvous;

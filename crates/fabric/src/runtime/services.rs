@@ -1,6 +1,6 @@
 //! The name service of a process: who listens, who asks to be accepted, which addresses are published.
 
-use crate::queue_pair::{Address, Kind, QueuePair, QueuePairState};
+use crate::queue_pair::{Address, QueuePair, QueuePairState, QueuePairType};
 use crate::{ConnectError, RoleName};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::task::{Context, Poll, Waker};
@@ -71,7 +71,7 @@ impl<R> NameService<R> {
         owner: &RoleName,
         queue_pair: &impl QueuePair,
     ) -> Result<(), ConnectError> {
-        check_queue_pair(queue_pair, Kind::Ud, QueuePairState::Ready)?;
+        check_queue_pair(queue_pair, QueuePairType::Ud, QueuePairState::Ready)?;
         if self.published.contains_key(&service) {
             return Err(ConnectError::ServiceTaken { role: owner.clone(), service: service.1 });
         }
@@ -107,7 +107,7 @@ impl<R> NameService<R> {
 /// Refuses a queue pair that is not of this kind in this state.
 pub fn check_queue_pair(
     queue_pair: &impl QueuePair,
-    kind: Kind,
+    kind: QueuePairType,
     state: QueuePairState,
 ) -> Result<(), ConnectError> {
     let (is, of) = (queue_pair.state(), queue_pair.options().kind);
@@ -115,8 +115,8 @@ pub fn check_queue_pair(
         return Ok(());
     }
     let next_step = match kind {
-        Kind::Rc => "make a new one with `QueuePairOptions::rc`",
-        Kind::Ud => "make a new one with `QueuePairOptions::ud`",
+        QueuePairType::Rc => "make a new one with `QueuePairOptions::rc`",
+        QueuePairType::Ud => "make a new one with `QueuePairOptions::ud`",
     };
     Err(ConnectError::WrongQueuePair { kind: of, state: is, next_step })
 }

@@ -1,6 +1,6 @@
 //! Tasks and their wakers, on one thread.
 
-use super::arena::{Arena, Key};
+use super::arena::{Arena, ArenaSlot};
 use crate::LocalBoxFuture;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -14,12 +14,12 @@ use std::task::{Context, Wake, Waker};
 struct Woken {
     /// Whether there are any: cheaper to ask than the lock.
     any: AtomicBool,
-    tasks: Mutex<Vec<Key>>,
+    tasks: Mutex<Vec<ArenaSlot>>,
 }
 
 #[derive(Debug)]
 struct TaskWaker {
-    task: Key,
+    task: ArenaSlot,
     queued: AtomicBool,
     woken: Arc<Woken>,
 }
@@ -79,7 +79,7 @@ struct Task<S> {
 
 /// The task that runs now.
 struct Running {
-    task: Key,
+    task: ArenaSlot,
     waker: Waker,
 }
 
@@ -87,7 +87,7 @@ struct Running {
 #[derive(Debug)]
 pub enum Waiter {
     /// A task.
-    Task(Key),
+    Task(ArenaSlot),
     /// Somebody within one.
     Other(Waker),
 }
@@ -114,7 +114,7 @@ pub trait Host: 'static {
 pub struct Tasks<S> {
     all: RefCell<Arena<Task<S>>>,
     /// Tasks that can go on, first woken first; those in `woken` come after them.
-    ready: RefCell<VecDeque<Key>>,
+    ready: RefCell<VecDeque<ArenaSlot>>,
     woken: Arc<Woken>,
     running: RefCell<Option<Running>>,
 }
@@ -138,7 +138,7 @@ impl<S: Copy + Default> Tasks<S> {
             Arc::new(TaskWaker { task, queued: AtomicBool::new(queued), woken: self.woken.clone() })
         };
         // The key is known only once the task is there, so its waker comes after it.
-        let nobody = flag(Key::plain(0), true);
+        let nobody = flag(ArenaSlot::plain(0), true);
         let future = Some(future);
         let key = tasks.insert(Task { owner, future, flag: nobody, waker: None, state: S::default() });
         let flag = flag(key, false);
@@ -181,7 +181,7 @@ impl<S: Copy + Default> Tasks<S> {
     }
 
     /// The task that runs now.
-    pub fn running(&self) -> Option<Key> {
+    pub fn running(&self) -> Option<ArenaSlot> {
         self.running.borrow().as_ref().map(|running| running.task)
     }
 

@@ -8,7 +8,7 @@ use crate::output::{
 };
 use crate::progress::Progress;
 use clap::Args;
-use offpath::plan::advice::{self, Advice, Advised, Bench, Depth, Edit, Gain, RULES, SEEDS, Scope};
+use offpath::plan::advice::{self, Advice, Advised, Depth, Edit, Gain, RULES, SEEDS, Scope, TrialBench};
 use offpath::plan::check::{Fullest, Gap};
 use offpath::plan::{Changes, Design, Objective, Setting};
 use offpath::quantity::Time;
@@ -82,7 +82,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         text = edit.text();
     }
     let directory = options.design.parent().unwrap_or(Path::new("."));
-    let bench = Bench::new(&design.source.0, directory, &changes, &setting, Seed::new(options.seed));
+    let bench = TrialBench::new(&design.source.0, directory, &changes, &setting, Seed::new(options.seed));
     let progress = Progress::endless("measuring on the twin what each rule would change");
     let depth = if options.fix { Depth::Sure } else { Depth::Every };
     let advised = advice::advise(&bench, &text, depth).map_err(unplanned)?;
@@ -264,12 +264,12 @@ pub(super) fn headline(one: &Advice, objective: Objective, unit: Unit) -> String
             ),
         };
     }
-    for (rival, there) in &one.with_rivals {
+    for (variant, there) in &one.with_variants {
         let there = there.map_or_else(
             || "no plan".to_string(),
             |there| format!("{} by added-up demands", signed(there * 100.0, 1)),
         );
-        gain += &format!("; {there} under {rival}, which the evidence leaves open");
+        gain += &format!("; {there} under {variant}, which the evidence leaves open");
     }
     match &one.scope {
         Scope::Operation(name) => format!("`{name}` alone {gain}"),
@@ -295,8 +295,8 @@ fn measured(gain: &Gain, objective: Objective, unit: Unit) -> String {
 #[derive(Serialize)]
 pub struct GainReport {
     gain_percent: f64,
-    gain_percent_ci95_low: f64,
-    gain_percent_ci95_high: f64,
+    gain_ci95_low_percent: f64,
+    gain_ci95_high_percent: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     throughput_before_req_per_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -319,8 +319,8 @@ impl GainReport {
             |value: f64| matches!(objective, Objective::LeastHostCpu { .. }).then(|| round(value * 1e6));
         GainReport {
             gain_percent: round(gain.share.mean * 100.0),
-            gain_percent_ci95_low: round(gain.share.low * 100.0),
-            gain_percent_ci95_high: round(gain.share.high * 100.0),
+            gain_ci95_low_percent: round(gain.share.low * 100.0),
+            gain_ci95_high_percent: round(gain.share.high * 100.0),
             throughput_before_req_per_s: throughput(gain.before),
             throughput_after_req_per_s: throughput(gain.after),
             latency_before_us_p99: p99(gain.before),
@@ -379,9 +379,9 @@ impl AdviceReport {
                 may_lose: brings.may_lose(),
             }),
             gain_percent_by_overlay: one
-                .with_rivals
+                .with_variants
                 .iter()
-                .map(|(rival, gain)| (rival.clone(), gain.map(|gain| round(gain * 100.0))))
+                .map(|(variant, gain)| (variant.clone(), gain.map(|gain| round(gain * 100.0))))
                 .collect(),
             page: format!("docs/advice/{}.md", one.rule),
         }

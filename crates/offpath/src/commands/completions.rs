@@ -9,7 +9,7 @@ use clap_complete::env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Zsh};
 use offpath::apps::Shipped;
 use offpath::apps::system::{About, Kind, Registry};
 use offpath::evidence::shipped;
-use offpath::profile::{Category, Library, Number, Request, System};
+use offpath::profile::{Category, Library, Number, System, SystemRequest};
 use offpath::route::Router;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -101,7 +101,7 @@ fn candidates(command: &str, argument: &Arg) -> Option<ArgValueCompleter> {
             let twins = twins.map(|(name, help)| (format!("twin:{name}"), help));
             plain(["local", "verbs"]).into_iter().chain(twins).collect()
         }),
-        "plant" => names(|line| plain(line.system().into_iter().flat_map(|about| about.bugs).copied())),
+        "inject_bug" => names(|line| plain(line.system().into_iter().flat_map(|about| about.bugs).copied())),
         option if names_alternatives(command, option) => {
             names(|line| plain(line.system().into_iter().flat_map(About::labels)))
         }
@@ -183,8 +183,12 @@ impl Line {
     fn load(&self, device: &str) -> Option<System> {
         let testbed = value_of(&self.words, "--testbed");
         let mode = value_of(&self.words, "--mode");
-        let request =
-            Request { device, testbed: testbed.as_deref(), mode: mode.as_deref(), ..Request::default() };
+        let request = SystemRequest {
+            device,
+            testbed: testbed.as_deref(),
+            mode: mode.as_deref(),
+            ..SystemRequest::default()
+        };
         self.library.load(&request).ok()
     }
 

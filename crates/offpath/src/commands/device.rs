@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::failure::{Failure, nearest};
-use crate::output::{Entry, Format, OutputFile, SCHEMA_VERSION, emit, system_line};
+use crate::output::{Format, OutputFile, SCHEMA_VERSION, TableCell, emit, system_line};
 use crate::topology;
 use clap::{Args, Subcommand};
 use offpath::profile::{Category, Listed, Machine, Number, Provenance, System};
@@ -148,7 +148,7 @@ fn list(context: &Context) -> Result<String, Failure> {
         let rows = library
             .names(category)
             .into_iter()
-            .map(|listed| vec![Entry::Strong(listed.name), Entry::Text(listed.description)])
+            .map(|listed| vec![TableCell::Strong(listed.name), TableCell::Text(listed.description)])
             .collect();
         text += &screen.table(&["name", "description"], rows);
     }
@@ -355,12 +355,12 @@ fn shown(system: &System, context: &Context) -> String {
         text += &screen.heading(component);
         let numbers = system.numbers.iter().filter(|(name, _)| self::component(name) == component);
         let rows = numbers.map(|(name, number)| row(name, number)).collect();
-        text += &screen.table(&["number", "value", "interval", "known as", "source", "rows", "note"], rows);
+        text += &screen.table(&["number", "value", "interval", "provenance", "source", "rows", "note"], rows);
     }
     text
 }
 
-fn row(name: &str, number: &Number) -> Vec<Entry> {
+fn row(name: &str, number: &Number) -> Vec<TableCell> {
     let end = |end: Option<Quantity>| end.unwrap_or(number.value);
     let interval = match (number.low, number.high) {
         (None, None) => "-".to_string(),
@@ -368,12 +368,12 @@ fn row(name: &str, number: &Number) -> Vec<Entry> {
     };
     let or_dash = |text: String| if text.is_empty() { "-".to_string() } else { text };
     vec![
-        Entry::Strong(name.to_string()),
-        Entry::Number(number.value.to_string()),
-        Entry::Text(interval),
-        Entry::Text(provenance(number.provenance).to_string()),
-        Entry::Text(number.source.clone()),
-        Entry::Text(or_dash(number.rows.join(" "))),
-        Entry::Text(or_dash(number.note.clone())),
+        TableCell::Strong(name.to_string()),
+        TableCell::Number(number.value.to_string()),
+        TableCell::Text(interval),
+        TableCell::Text(provenance(number.provenance).to_string()),
+        TableCell::Text(number.source.clone()),
+        TableCell::Text(or_dash(number.rows.join(" "))),
+        TableCell::Text(or_dash(number.note.clone())),
     ]
 }

@@ -3,7 +3,7 @@
 use super::Context;
 use super::reproduce::{figure, known, refused, reproduced, rows};
 use crate::failure::Failure;
-use crate::output::{Entry, Format, SCHEMA_VERSION, fixed, round, signed};
+use crate::output::{Format, SCHEMA_VERSION, TableCell, fixed, round, signed};
 use crate::progress::Progress;
 use clap::Args;
 use offpath::evidence::{Bench, Inside, Line};
@@ -252,16 +252,17 @@ fn page(line: &Line, inside: &Inside, fitted: &[String], context: &Context) -> S
         }
         header.push("binds");
         let rows = places.iter().map(|place| {
-            let mut cells = vec![Entry::Text(place.place.clone()), Entry::Number(figure(place.value))];
+            let mut cells =
+                vec![TableCell::Text(place.place.clone()), TableCell::Number(figure(place.value))];
             if compared {
                 let against: Vec<String> = place.against.iter().map(|value| figure(*value)).collect();
-                cells.push(Entry::Number(place.own.map_or_else(|| "-".to_string(), figure)));
-                cells.push(Entry::Number(against.join(", ")));
+                cells.push(TableCell::Number(place.own.map_or_else(|| "-".to_string(), figure)));
+                cells.push(TableCell::Number(against.join(", ")));
             }
             if expected {
-                cells.push(Entry::Number(place.expected.map_or_else(|| "-".to_string(), figure)));
+                cells.push(TableCell::Number(place.expected.map_or_else(|| "-".to_string(), figure)));
             }
-            cells.push(Entry::Name(place.binding_station.clone().unwrap_or_else(|| "-".to_string())));
+            cells.push(TableCell::Name(place.binding_station.clone().unwrap_or_else(|| "-".to_string())));
             cells
         });
         text += &screen.table(&header, rows.collect());
@@ -274,19 +275,18 @@ fn page(line: &Line, inside: &Inside, fitted: &[String], context: &Context) -> S
         });
         let rows = inner.iter().map(|part| {
             vec![
-                Entry::Text(part.name.clone()),
-                Entry::Number(format!("{} {}", fixed(part.value, 1), part.unit)),
+                TableCell::Text(part.name.clone()),
+                TableCell::Number(format!("{} {}", fixed(part.value, 1), part.unit)),
             ]
         });
         text += &screen.table(&["part", ""], rows.collect());
     }
     if !line.moved_by.is_empty() {
         text += &screen.heading("Numbers whose interval moves it most");
-        let rows = line
-            .moved_by
-            .iter()
-            .take(6)
-            .map(|(name, change)| vec![Entry::Text(name.clone()), Entry::Number(signed(*change, 1))]);
+        let rows =
+            line.moved_by.iter().take(6).map(|(name, change)| {
+                vec![TableCell::Text(name.clone()), TableCell::Number(signed(*change, 1))]
+            });
         text += &screen.table(&["number", "change"], rows.collect());
     }
     let nearest = line

@@ -2,10 +2,14 @@
 
 use super::Context;
 use crate::failure::{Failure, NEGATIVE};
-use crate::output::{Entry, Format, OutputFile, SCHEMA_VERSION, Screen, fixed, round, signed, unwritable};
+use crate::output::{
+    Format, OutputFile, SCHEMA_VERSION, Screen, TableCell, fixed, round, signed, unwritable,
+};
 use crate::progress::Progress;
 use clap::Args;
-use offpath::evidence::fit::{Effort, FitError, Fitted, FittedParameter, FittedRow, Interval, LeftOut, fit};
+use offpath::evidence::fit::{
+    Effort, FitError, Fitted, FittedParameter, FittedRow, LeftOut, ParameterInterval, fit,
+};
 use offpath::evidence::{free_parameters, shipped, write};
 use offpath::profile::{Category, Library};
 use serde::Serialize;
@@ -111,7 +115,7 @@ fn texts(library: &Library, fitted: &Fitted) -> Result<Vec<Text>, Failure> {
         let category = Category::ALL.into_iter().find(|category| parts.get(1) == Some(&category.directory()));
         let (Some(category), Some(name)) = (category, parts.first()) else {
             return Err(Failure::input(
-                format!("evidence/fit.toml frees numbers of `{file}`, which is no profile"),
+                format!("evidence/fit.toml frees numbers of `{file}`, which is not a profile"),
                 "name a file as in `profiles/devices/NAME.toml`",
             ));
         };
@@ -129,7 +133,7 @@ fn difference(text: &Text) -> String {
     lines.map(|(before, after)| format!("- {before}\n+ {after}\n")).collect()
 }
 
-fn interval(one: &FittedParameter, interval: &Interval) -> String {
+fn interval(one: &FittedParameter, interval: &ParameterInterval) -> String {
     format!("{} to {}", one.parameter.written(interval.low), one.parameter.written(interval.high))
 }
 
@@ -168,13 +172,13 @@ fn shown(fitted: &Fitted, screen: &Screen) -> String {
             false => one.free.bounded_by.join(", "),
         };
         vec![
-            Entry::Strong(one.parameter.name()),
-            Entry::Number(one.parameter.written(one.value)),
-            Entry::Name(interval(one, &one.alone)),
-            Entry::Text(one.alone.rows.join(" ")),
-            Entry::Name(interval(one, &one.free)),
-            Entry::Text(one.free.rows.join(" ")),
-            Entry::Text(assumed),
+            TableCell::Strong(one.parameter.name()),
+            TableCell::Number(one.parameter.written(one.value)),
+            TableCell::Name(interval(one, &one.alone)),
+            TableCell::Text(one.alone.rows.join(" ")),
+            TableCell::Name(interval(one, &one.free)),
+            TableCell::Text(one.free.rows.join(" ")),
+            TableCell::Text(assumed),
         ]
     });
     let header = [
@@ -190,17 +194,17 @@ fn shown(fitted: &Fitted, screen: &Screen) -> String {
     text += &screen.heading("Rows");
     let rows = fitted.rows.iter().map(|row| {
         vec![
-            Entry::Strong(row.row.id.clone()),
-            Entry::Name(
+            TableCell::Strong(row.row.id.clone()),
+            TableCell::Name(
                 row.row.published.map_or_else(String::new, |claim| format!("{claim} {}", row.row.unit)),
             ),
-            Entry::Name(fixed(row.predicted, 3)),
-            Entry::Name(format!(
+            TableCell::Name(fixed(row.predicted, 3)),
+            TableCell::Name(format!(
                 "{}{}",
                 signed(100.0 * row.error, 1),
                 if row.within { "" } else { " outside" }
             )),
-            Entry::Text(left_out(row)),
+            TableCell::Text(left_out(row)),
         ]
     });
     text += &screen.table(&["row", "published", "fitted", "error", "left out"], rows.collect());
@@ -267,7 +271,7 @@ struct RowReport {
 }
 
 fn report(fitted: &Fitted, differing: &[&Text]) -> Report {
-    let ends = |one: &FittedParameter, interval: &Interval| IntervalReport {
+    let ends = |one: &FittedParameter, interval: &ParameterInterval| IntervalReport {
         low: one.parameter.written(interval.low),
         high: one.parameter.written(interval.high),
         rows: interval.rows.clone(),

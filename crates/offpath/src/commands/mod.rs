@@ -1,5 +1,6 @@
 //! The commands, each in a module of its own: add one by a variant of [`Command`] and an arm of [`run`].
 
+pub mod backend;
 pub mod check;
 pub mod completions;
 pub mod device;
@@ -15,7 +16,6 @@ pub mod service;
 pub mod sweep;
 pub mod systems;
 pub mod torture;
-pub mod world;
 
 use crate::failure::Failure;
 use crate::options::SystemOptions;
@@ -48,7 +48,7 @@ Exit codes:
 
 /// Size and plan SmartNIC offloads
 ///
-/// offpath knows what each path of an off-path SmartNIC costs, what binds it and how sure that is,
+/// offpath knows what each path of an off-path SmartNIC costs, what binds it, with confidence intervals,
 /// and finds the mix of offload alternatives that carries the most.
 #[derive(Parser, Debug)]
 #[command(name = "offpath", version, after_help = EXAMPLES, max_term_width = 100)]

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use offpath::apps::Shipped;
 use offpath::apps::system::{Registry, Template};
 use offpath::plan::{Changes, Design, Setting, prepare, shipped};
-use offpath::profile::{Number, Provenance, Request};
+use offpath::profile::{Number, Provenance, SystemRequest};
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -100,7 +100,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || !name.chars().all(fits) {
         return Err(Failure::input(
-            format!("`{name}` is no name for a design"),
+            format!("`{name}` is not a name for a design"),
             "use letters, digits, `-` and `_`; `--out` says where the file goes",
         ));
     }
@@ -169,7 +169,7 @@ fn device(options: &DeviceOptions, context: &Context) -> Result<ExitCode, Failur
             )
         }
         Some(base) => {
-            let system = library.load(&Request { device: &asked, ..Request::default() })?;
+            let system = library.load(&SystemRequest { device: &asked, ..SystemRequest::default() })?;
             let own = || system.numbers.values().filter(|number| number.file == asked);
             let origins: BTreeSet<&str> = own().map(|number| number.key.as_str()).collect();
             let is_carried = |number: &&Arc<Number>| number.provenance == Provenance::CarriedOver;

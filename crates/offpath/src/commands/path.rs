@@ -1,17 +1,19 @@
-//! `offpath path`: what one operation on a path costs, what binds it, and how sure that is.
+//! `offpath path`: what one operation on a path costs, what binds it, with confidence intervals.
 
 mod html;
 
 use super::Context;
-use crate::chart::{Scale, axis, sparkline};
+use crate::chart::{BarScale, axis, sparkline};
 use crate::failure::{Failure, unknown_path};
 use crate::options;
-use crate::output::{Entry, Format, OutputFile, SCHEMA_VERSION, Screen, percent, round, short, system_line};
+use crate::output::{
+    Format, OutputFile, SCHEMA_VERSION, Screen, TableCell, percent, round, short, system_line,
+};
 use clap::Args;
 use offpath::plan::known::{Known, known};
 use offpath::profile::System;
 use offpath::quantity::Bytes;
-use offpath::route::{Demand, Operation, Path, Posting, RouteError, Router, StationId, Verb};
+use offpath::route::{Demand, Path, PathOperation, Posting, RouteError, Router, StationId, Verb};
 use offpath::twin::Seed;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -26,13 +28,13 @@ Examples:
   offpath path bluefield2 --path soc-host --post batch:16 --set soc.pcie_mtu=512B --format json
   offpath path bluefield2 --path client-soc --html path.html           the same as a page with charts";
 
-/// Show what an operation on a path costs, what binds it, and how sure that is
+/// Show what an operation on a path costs, what binds it, with confidence intervals
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
     /// A device's name, or a .toml file that describes one
     device: String,
-    /// Requester and responder, and a copy engine where one moves the data, as in `client-soc` or
+    /// Requester and responder, and a DMA engine where one moves the data, as in `client-soc` or
     /// `soc-host-dma` [default: every path from or to the device]
     #[arg(long)]
     path: Option<String>,
@@ -86,7 +88,7 @@ struct Report {
     capacity_high_80_gbit_per_s: f64,
     binding_station: String,
     binding_station_meaning: &'static str,
-    contexts_held: Vec<HeldReport>,
+    slots_held: Vec<HeldReport>,
     demand: Vec<DemandReport>,
     pcie_packets: BTreeMap<String, u64>,
     links: Vec<LinkReport>,
@@ -175,7 +177,7 @@ struct Cost {
     binding: StationId,
 }
 
-fn cost(router: &Router, operation: &Operation) -> Result<Cost, RouteError> {
+fn cost(router: &Router, operation: &PathOperation) -> Result<Cost, RouteError> {
     let route = router.route(operation)?;
     let (per_second, binding) = capacity(&route.demand(router), router);
     Ok(Cost { latency_us: route.latency(router).as_us(), per_second, binding })
@@ -208,7 +210,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             "leave `--size` out",
         ));
     }
-    let operation = |path: Path| Operation::new(options.verb, path, size).posted(options.post);
+    let operation = |path: Path| PathOperation::new(options.verb, path, size).posted(options.post);
     let screen = &context.screen;
     let mut html = options.html.as_deref().map(OutputFile::create_page).transpose()?;
     let text = match &options.path {
@@ -261,7 +263,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn report(router: &Router, operation: &Operation, known: &Known) -> Result<Report, RouteError> {
+fn report(router: &Router, operation: &PathOperation, known: &Known) -> Result<Report, RouteError> {
     let system = router.system();
     let route = router.route(operation)?;
     let unloaded = route.unloaded(router);
@@ -273,7 +275,7 @@ fn report(router: &Router, operation: &Operation, known: &Known) -> Result<Repor
     let echo_latency_us = if operation.verb.is_message() {
         let Path { requester, responder, engine } = operation.path.clone();
         let reply = Path { requester: responder, responder: requester, engine };
-        let back = router.route(&Operation { path: reply, ..operation.clone() })?.latency(router);
+        let back = router.route(&PathOperation { path: reply, ..operation.clone() })?.latency(router);
         Some((unloaded.latency + back).as_us())
     } else {
         None
@@ -329,7 +331,7 @@ fn report(router: &Router, operation: &Operation, known: &Known) -> Result<Repor
         capacity_high_80_gbit_per_s: gbit_per_s(ends_mreq_per_s[1], payload),
         binding_station: name(binding),
         binding_station_meaning: router.stations()[binding.index()].meaning,
-        contexts_held: unloaded
+        slots_held: unloaded
             .held
             .iter()
             .map(|(station, time)| HeldReport { station: name(*station), time_ns: time.as_ns() })
@@ -391,7 +393,7 @@ fn demands(demand: &Demand, per_second: f64, router: &Router) -> Vec<DemandRepor
 
 /// What each number that is only known as a range does to the answer, one at a time; those that do
 /// nothing are left out.
-fn ranged(router: &Router, operation: &Operation) -> Result<Vec<RangedReport>, RouteError> {
+fn ranged(router: &Router, operation: &PathOperation) -> Result<Vec<RangedReport>, RouteError> {
     let system = router.system();
     let plain = cost(router, operation)?;
     let mut all = Vec::new();
@@ -429,11 +431,11 @@ fn sizes() -> impl Iterator<Item = Bytes> {
     std::iter::once(Bytes::ZERO).chain((0..=24).map(|power| Bytes::new(1 << power)))
 }
 
-fn curve(router: &Router, operation: &Operation) -> Result<Vec<PointReport>, RouteError> {
+fn curve(router: &Router, operation: &PathOperation) -> Result<Vec<PointReport>, RouteError> {
     let mut points = Vec::new();
     // An atomic always moves 8 bytes, so it has no curve.
     for payload in sizes().take_while(|_| !operation.verb.is_atomic()) {
-        let cost = match cost(router, &Operation { payload, ..operation.clone() }) {
+        let cost = match cost(router, &PathOperation { payload, ..operation.clone() }) {
             Ok(cost) => cost,
             // A datagram ends at the network's MTU.
             Err(RouteError::PayloadTooLarge { .. }) => break,
@@ -457,11 +459,11 @@ fn interval(low: f64, high: f64) -> String {
 
 fn one(report: &Report, system: &System, screen: &Screen) -> String {
     let mut text = format!(
-        "{} of {} on {}, posted {}: {}\n",
+        "{} of {} on {}, {}: {}\n",
         report.verb.to_uppercase(),
         Bytes::new(report.payload_bytes),
         report.path,
-        report.posting,
+        options::doorbells(&report.posting),
         system_line(system),
     );
     if let Some(note) = system.mode_note() {
@@ -469,34 +471,34 @@ fn one(report: &Report, system: &System, screen: &Screen) -> String {
     }
     let moved_by = |name: &Option<String>| name.clone().unwrap_or_else(|| "-".to_string());
     let mut summary = vec![vec![
-        Entry::Strong("unloaded latency".into()),
-        Entry::Number(format!("{} us", short(report.latency_us))),
-        Entry::Text(interval(report.latency_low_80_us, report.latency_high_80_us)),
-        Entry::Text(report.latency_basis.into()),
-        Entry::Text(moved_by(&report.latency_most_moved_by)),
+        TableCell::Strong("unloaded latency".into()),
+        TableCell::Number(format!("{} us", short(report.latency_us))),
+        TableCell::Text(interval(report.latency_low_80_us, report.latency_high_80_us)),
+        TableCell::Text(report.latency_basis.into()),
+        TableCell::Text(moved_by(&report.latency_most_moved_by)),
     ]];
     if let Some(echo) = report.echo_latency_us {
         summary.push(vec![
-            Entry::Text("echo, request and reply".into()),
-            Entry::Number(format!("{} us", short(echo))),
-            Entry::Text("-".into()),
-            Entry::Text("-".into()),
-            Entry::Text("-".into()),
+            TableCell::Text("echo, request and reply".into()),
+            TableCell::Number(format!("{} us", short(echo))),
+            TableCell::Text("-".into()),
+            TableCell::Text("-".into()),
+            TableCell::Text("-".into()),
         ]);
     }
     summary.push(vec![
-        Entry::Strong("capacity".into()),
-        Entry::Number(format!("{} Mreq/s", short(report.capacity_mreq_per_s))),
-        Entry::Text(interval(report.capacity_low_80_mreq_per_s, report.capacity_high_80_mreq_per_s)),
-        Entry::Text(report.capacity_basis.into()),
-        Entry::Text(moved_by(&report.capacity_most_moved_by)),
+        TableCell::Strong("capacity".into()),
+        TableCell::Number(format!("{} Mreq/s", short(report.capacity_mreq_per_s))),
+        TableCell::Text(interval(report.capacity_low_80_mreq_per_s, report.capacity_high_80_mreq_per_s)),
+        TableCell::Text(report.capacity_basis.into()),
+        TableCell::Text(moved_by(&report.capacity_most_moved_by)),
     ]);
     summary.push(vec![
-        Entry::Text("".into()),
-        Entry::Number(format!("{} Gbit/s", short(report.capacity_gbit_per_s))),
-        Entry::Text(interval(report.capacity_low_80_gbit_per_s, report.capacity_high_80_gbit_per_s)),
-        Entry::Text("".into()),
-        Entry::Text("".into()),
+        TableCell::Text("".into()),
+        TableCell::Number(format!("{} Gbit/s", short(report.capacity_gbit_per_s))),
+        TableCell::Text(interval(report.capacity_low_80_gbit_per_s, report.capacity_high_80_gbit_per_s)),
+        TableCell::Text("".into()),
+        TableCell::Text("".into()),
     ]);
     text += "\n";
     text += &screen.table(&["", "value", "80% interval", "basis", "most moved by"], summary);
@@ -508,14 +510,19 @@ fn one(report: &Report, system: &System, screen: &Screen) -> String {
     );
 
     text += &screen.heading("Latency, term by term");
-    let mut terms: Vec<Vec<Entry>> = report
+    let mut terms: Vec<Vec<TableCell>> = report
         .terms
         .iter()
-        .map(|term| vec![Entry::Text(term.label.clone()), Entry::Number(format!("{:.1}", term.time_ns))])
+        .map(|term| {
+            vec![TableCell::Text(term.label.clone()), TableCell::Number(format!("{:.1}", term.time_ns))]
+        })
         .collect();
-    terms.push(vec![Entry::Strong("sum".into()), Entry::Number(format!("{:.1}", report.latency_us * 1e3))]);
+    terms.push(vec![
+        TableCell::Strong("sum".into()),
+        TableCell::Number(format!("{:.1}", report.latency_us * 1e3)),
+    ]);
     text += &screen.table(&["term", "ns"], terms);
-    for held in &report.contexts_held {
+    for held in &report.slots_held {
         text += &format!("{} is held for {:.1} ns of it.\n", held.station, held.time_ns);
     }
 
@@ -525,10 +532,10 @@ fn one(report: &Report, system: &System, screen: &Screen) -> String {
         let mark = if binds { " (binds)" } else { "" };
         let label = format!("{}{mark}", demand.station);
         vec![
-            if binds { Entry::Strong(label) } else { Entry::Text(label) },
-            Entry::Number(demand.demand_text()),
-            Entry::Number(percent(demand.utilization_at_capacity, 1)),
-            Entry::Text(demand.meaning.to_string()),
+            if binds { TableCell::Strong(label) } else { TableCell::Text(label) },
+            TableCell::Number(demand.demand_text()),
+            TableCell::Number(percent(demand.utilization_at_capacity, 1)),
+            TableCell::Text(demand.meaning.to_string()),
         ]
     });
     text += &screen.table(&["station", "demand", "busy at capacity", "what it is"], rows.collect());
@@ -539,10 +546,10 @@ fn one(report: &Report, system: &System, screen: &Screen) -> String {
     text += &format!("PCIe, both directions: {}.\n\n", totals.join(", "));
     let rows = report.links.iter().map(|link| {
         vec![
-            Entry::Text(link.station.clone()),
-            Entry::Number(link.data_packets.to_string()),
-            Entry::Number(link.payload_bytes.to_string()),
-            Entry::Number(link.framed_bytes.to_string()),
+            TableCell::Text(link.station.clone()),
+            TableCell::Number(link.data_packets.to_string()),
+            TableCell::Number(link.payload_bytes.to_string()),
+            TableCell::Number(link.framed_bytes.to_string()),
         ]
     });
     text += &screen.table(&["link", "packets", "payload B", "with headers B"], rows.collect());
@@ -555,14 +562,14 @@ fn one(report: &Report, system: &System, screen: &Screen) -> String {
         text += &screen.heading("Numbers known as a range, one at a time");
         let rows = report.ranged_numbers.iter().map(|number| {
             vec![
-                Entry::Text(number.name.clone()),
-                Entry::Text(format!("{} to {}", number.low, number.high)),
-                Entry::Text(format!(
+                TableCell::Text(number.name.clone()),
+                TableCell::Text(format!("{} to {}", number.low, number.high)),
+                TableCell::Text(format!(
                     "{} to {}",
                     short(number.latency_at_low_us),
                     short(number.latency_at_high_us)
                 )),
-                Entry::Text(format!(
+                TableCell::Text(format!(
                     "{} to {}",
                     short(number.capacity_at_low_mreq_per_s),
                     short(number.capacity_at_high_mreq_per_s)
@@ -598,18 +605,18 @@ fn curves(points: &[PointReport]) -> String {
         "capacity  {}  {rate_low} to {rate_high} Gbit/s\n\
          latency   {}  {low} to {high} us, log scale\n\
          payload   {}\n",
-        sparkline(&rates, Scale::Linear, WIDTH),
-        sparkline(&latencies, Scale::Logarithmic, WIDTH),
+        sparkline(&rates, BarScale::Linear, WIDTH),
+        sparkline(&latencies, BarScale::Logarithmic, WIDTH),
         axis(&labels, WIDTH),
     )
 }
 
 fn all(reports: &[Report], options: &Options, system: &System, screen: &Screen) -> String {
     let mut text = format!(
-        "{} of {}, posted {}, on every path: {}\n\n",
+        "{} of {}, {}, on every path: {}\n\n",
         options.verb.name().to_uppercase(),
         options.payload(),
-        options::posting_name(options.post),
+        options::doorbells(&options::posting_name(options.post)),
         system_line(system),
     );
     let message = options.verb.is_message();
@@ -624,19 +631,20 @@ fn all(reports: &[Report], options: &Options, system: &System, screen: &Screen) 
     let titles: Vec<String> = own_links.iter().map(|link| format!("{link} packets")).collect();
     header.extend(titles.iter().map(String::as_str));
     let rows = reports.iter().map(|report| {
-        let mut row = vec![Entry::Strong(report.path.clone()), Entry::Number(short(report.latency_us))];
+        let mut row =
+            vec![TableCell::Strong(report.path.clone()), TableCell::Number(short(report.latency_us))];
         if let Some(echo) = report.echo_latency_us {
-            row.push(Entry::Number(short(echo)));
+            row.push(TableCell::Number(short(echo)));
         }
         row.extend([
-            Entry::Number(short(report.capacity_mreq_per_s)),
-            Entry::Name(interval(report.capacity_low_80_mreq_per_s, report.capacity_high_80_mreq_per_s)),
-            Entry::Text(report.capacity_basis.into()),
-            Entry::Number(short(report.capacity_gbit_per_s)),
-            Entry::Name(report.binding_station.clone()),
+            TableCell::Number(short(report.capacity_mreq_per_s)),
+            TableCell::Name(interval(report.capacity_low_80_mreq_per_s, report.capacity_high_80_mreq_per_s)),
+            TableCell::Text(report.capacity_basis.into()),
+            TableCell::Number(short(report.capacity_gbit_per_s)),
+            TableCell::Name(report.binding_station.clone()),
         ]);
         let packets = |link: &&str| report.pcie_packets.get(*link).copied().unwrap_or(0);
-        row.extend(own_links.iter().map(|link| Entry::Number(packets(link).to_string())));
+        row.extend(own_links.iter().map(|link| TableCell::Number(packets(link).to_string())));
         row
     });
     text += &screen.table(&header, rows.collect());

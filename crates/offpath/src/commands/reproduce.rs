@@ -4,12 +4,12 @@ mod html;
 
 use super::Context;
 use crate::failure::{Failure, nearest};
-use crate::output::{Entry, Format, OutputFile, SCHEMA_VERSION, Screen, round, short, signed};
+use crate::output::{Format, OutputFile, SCHEMA_VERSION, Screen, TableCell, round, short, signed};
 use crate::progress::Progress;
 use clap::Args;
 use offpath::evidence::{
-    Beside, Count, ExperimentError, Falsified, Kind, Line, Medians, Rival, Role, Row, Summary, Wrong,
-    falsified, figures, reproduce, residual, residuals, rivals, shipped, shipped_log, summary,
+    Beside, Count, ExperimentError, Falsified, Line, Medians, Row, RowRole, Summary, ValueKind, VariantScore,
+    Wrong, falsified, figures, reproduce, residual, residuals, shipped, shipped_log, summary, variants,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ Examples:
   offpath reproduce --all                 every row
   offpath reproduce W066 W072             these rows
   offpath reproduce --html report.html    the figures, published points over predicted curves
-  offpath reproduce --overlay one-pool   under a rival mechanism
+  offpath reproduce --overlay one-pool   under a variant of an open mechanism
   offpath reproduce --profiles my-profiles        with profiles of your own in place of the built-in ones
   offpath reproduce --format markdown     the page that stands in docs/validation.md";
 
@@ -51,9 +51,9 @@ pub struct Reproduced {
     pub lines: Vec<Line>,
     /// The score.
     pub summary: Summary,
-    /// The rival mechanisms; empty where one of them is in force.
-    pub rivals: Vec<Rival>,
-    /// The score with every fitted number wrong; empty where a rival is in force.
+    /// The variants of open mechanisms; empty where one of them is in force.
+    pub variants: Vec<VariantScore>,
+    /// The score with every fitted number wrong; empty where a variant is in force.
     pub falsified: Vec<Falsified>,
 }
 
@@ -196,7 +196,7 @@ struct FalsifiedReport {
 }
 
 #[derive(Serialize)]
-struct RivalReport {
+struct VariantReport {
     overlay: String,
     description: String,
     /// Measured predictions within their tolerance with it.
@@ -215,7 +215,7 @@ struct Report {
     /// The score with every fitted number wrong by a factor.
     falsified: Vec<FalsifiedReport>,
     rows: Vec<RowReport>,
-    rivals: Vec<RivalReport>,
+    variants: Vec<VariantReport>,
 }
 
 /// What an error leads to.
@@ -244,14 +244,14 @@ pub fn reproduced(context: &Context, only: &[String], threads: Option<u16>) -> R
     let library = system.library()?;
     let lines =
         reproduce(&library, &rows(), only, &system.overlay, self::threads(threads)).map_err(refused)?;
-    // A rival beside another one would say nothing about either.
+    // A variant beside another one would say nothing about either.
     let alone = system.overlay.is_empty() && only.is_empty();
     let wrong: &[Wrong] = if alone { &FALSIFIED } else { &[] };
     let threads = self::threads(threads);
-    let rivals = if alone { rivals(&library, &lines, threads).map_err(refused)? } else { Vec::new() };
+    let variants = if alone { variants(&library, &lines, threads).map_err(refused)? } else { Vec::new() };
     let falsified = wrong.iter().map(|wrong| falsified(&library, &lines, *wrong, threads));
     let falsified = falsified.filter_map(Result::transpose).collect::<Result<_, _>>().map_err(refused)?;
-    Ok(Reproduced { summary: summary(&lines), lines, rivals, falsified })
+    Ok(Reproduced { summary: summary(&lines), lines, variants, falsified })
 }
 
 /// By what fitted numbers are wrong in the null that knows the profiles and nothing of the fit.
@@ -269,7 +269,7 @@ pub fn known(names: &[String], rows: &[Row]) -> Result<(), Failure> {
             let near =
                 nearest(name, &ids).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
             return Err(Failure::input(
-                format!("`{name}` is no evidence row"),
+                format!("`{name}` is not evidence row"),
                 format!("{near}`offpath reproduce --all` lists them"),
             ));
         }
@@ -311,7 +311,7 @@ fn report(seen: &Reproduced, options: &Options) -> Report {
     let chosen = |line: &&Line| options.rows.is_empty() || options.rows.contains(&line.row.id);
     let s = &seen.summary;
     let whole = options.rows.is_empty();
-    let names = |moved: &[offpath::evidence::reproduce::Moved], predictions: bool| {
+    let names = |moved: &[offpath::evidence::reproduce::MovedRow], predictions: bool| {
         moved.iter().filter(|m| m.is_prediction == predictions).map(|m| m.id.clone()).collect()
     };
     Report {
@@ -358,17 +358,17 @@ fn report(seen: &Reproduced, options: &Options) -> Report {
             })
             .collect(),
         rows: seen.lines.iter().filter(chosen).map(row_report).collect(),
-        rivals: seen
-            .rivals
+        variants: seen
+            .variants
             .iter()
-            .map(|rival| RivalReport {
-                overlay: rival.overlay.clone(),
-                description: rival.description.clone(),
-                measured: count(rival.measured),
-                refuted_by: names(&rival.refuted_by, true),
-                favoured_by: names(&rival.favoured_by, true),
-                no_predictions_against: names(&rival.refuted_by, false),
-                no_predictions_for: names(&rival.favoured_by, false),
+            .map(|variant| VariantReport {
+                overlay: variant.overlay.clone(),
+                description: variant.description.clone(),
+                measured: count(variant.measured),
+                refuted_by: names(&variant.refuted_by, true),
+                favoured_by: names(&variant.favoured_by, true),
+                no_predictions_against: names(&variant.refuted_by, false),
+                no_predictions_for: names(&variant.favoured_by, false),
             })
             .collect(),
     }
@@ -436,10 +436,10 @@ fn standing(line: &Line) -> &'static str {
         return if *agrees { "same" } else { "differs" };
     }
     match (line.row.role, &line.verdict) {
-        (Role::Conflict, _) => "conflict",
-        (Role::NotModelled, _) => "not modelled",
-        (Role::Setting, _) => "setting",
-        (Role::Read, Some(verdict)) => {
+        (RowRole::Conflict, _) => "conflict",
+        (RowRole::NotModelled, _) => "not modelled",
+        (RowRole::Setting, _) => "setting",
+        (RowRole::Read, Some(verdict)) => {
             if verdict.within {
                 "same"
             } else {
@@ -455,7 +455,7 @@ fn standing(line: &Line) -> &'static str {
 const HEADER: [&str; 9] =
     ["row", "stands in", "published", "predicted", "interval", "error", "null error", "counts as", "is"];
 
-fn entries(line: &Line) -> Vec<Entry> {
+fn entries(line: &Line) -> Vec<TableCell> {
     let (row, verdict) = (&line.row, line.verdict.as_ref());
     let dash = || "-".to_string();
     let unit = |text: String| if row.unit.is_empty() { text } else { format!("{text} {}", row.unit) };
@@ -477,20 +477,23 @@ fn entries(line: &Line) -> Vec<Entry> {
         }
         _ => dash(),
     };
-    let name =
-        if standing(line) == "MISSES" { Entry::Strong(row.id.clone()) } else { Entry::Name(row.id.clone()) };
+    let name = if standing(line) == "MISSES" {
+        TableCell::Strong(row.id.clone())
+    } else {
+        TableCell::Name(row.id.clone())
+    };
     vec![
         name,
-        Entry::Text(row.source.clone()),
-        Entry::Text(published),
-        Entry::Text(predicted),
-        Entry::Text(interval),
-        Entry::Number(verdict.map_or_else(dash, |v| percent(v.error))),
-        Entry::Number(line.null_error().map_or_else(dash, percent)),
-        Entry::Name(
+        TableCell::Text(row.source.clone()),
+        TableCell::Text(published),
+        TableCell::Text(predicted),
+        TableCell::Text(interval),
+        TableCell::Number(verdict.map_or_else(dash, |v| percent(v.error))),
+        TableCell::Number(line.null_error().map_or_else(dash, percent)),
+        TableCell::Name(
             line.sort.map_or_else(|| row.role.name().replace('_', " "), |sort| sort.name().to_string()),
         ),
-        Entry::Name(standing(line).to_string()),
+        TableCell::Name(standing(line).to_string()),
     ]
 }
 
@@ -498,10 +501,12 @@ fn score(seen: &Reproduced, screen: &Screen) -> String {
     let s = &seen.summary;
     let row = |what: &str, count: Count, goal: &str| {
         vec![
-            Entry::Text(what.to_string()),
-            Entry::Number(format!("{} of {}", count.within, count.of)),
-            Entry::Number(count.percent().map_or_else(|| "-".to_string(), |share| format!("{share:.1}%"))),
-            Entry::Text(goal.to_string()),
+            TableCell::Text(what.to_string()),
+            TableCell::Number(format!("{} of {}", count.within, count.of)),
+            TableCell::Number(
+                count.percent().map_or_else(|| "-".to_string(), |share| format!("{share:.1}%")),
+            ),
+            TableCell::Text(goal.to_string()),
         ]
     };
     let having = |count: Count, of: usize| Count { within: count.within, of };
@@ -528,7 +533,7 @@ fn score(seen: &Reproduced, screen: &Screen) -> String {
         row("formulas, limits and counts, without headers", s.exact, "all"),
     ];
     if s.measured_here.of == 0 {
-        rows.retain(|row| !matches!(&row[0], Entry::Text(what) if what.contains("measured here")));
+        rows.retain(|row| !matches!(&row[0], TableCell::Text(what) if what.contains("measured here")));
     }
     let mut text = screen.table(&["rows", "within tolerance", "", "goal"], rows);
     text += &format!(
@@ -556,20 +561,20 @@ fn score(seen: &Reproduced, screen: &Screen) -> String {
 fn beside_table(errors: &Medians, screen: &Screen) -> String {
     let row = |name: &str, of: Beside| {
         let median = |value: f64| match of.rows {
-            0 => Entry::Number("-".to_string()),
-            _ => Entry::Number(format!("{:.1}%", 100.0 * value)),
+            0 => TableCell::Number("-".to_string()),
+            _ => TableCell::Number(format!("{:.1}%", 100.0 * value)),
         };
-        let number = |count: usize| Entry::Number(count.to_string());
+        let number = |count: usize| TableCell::Number(count.to_string());
         vec![
-            Entry::Text(name.to_string()),
+            TableCell::Text(name.to_string()),
             number(of.rows),
             median(of.model),
             median(of.other),
             number(of.nearer),
             number(of.further),
             number(of.alike),
-            Entry::Text(format!("{} : {}", of.covered, of.covered_other)),
-            Entry::Text(format!("{:.2} : {:.2}", 1.0 + of.reach, 1.0 + of.reach_other)),
+            TableCell::Text(format!("{} : {}", of.covered, of.covered_other)),
+            TableCell::Text(format!("{:.2} : {:.2}", 1.0 + of.reach, 1.0 + of.reach_other)),
         ]
     };
     let rows = vec![
@@ -603,19 +608,26 @@ fn wrong_table(seen: &Reproduced, screen: &Screen) -> String {
             Wrong::Alike(times) => format!("all times {}", short(times)),
             Wrong::Apart(times, draw) => format!("each times {} or its inverse (draw {draw})", short(times)),
         };
-        let of = |count: Count| Entry::Number(format!("{} of {}", count.within, count.of));
-        let error = Entry::Number(format!("{:.1}%", 100.0 * one.median_error));
-        vec![Entry::Text(by), of(one.measured), of(one.moved), of(one.moved_before), error, of(one.fitted)]
+        let of = |count: Count| TableCell::Number(format!("{} of {}", count.within, count.of));
+        let error = TableCell::Number(format!("{:.1}%", 100.0 * one.median_error));
+        vec![
+            TableCell::Text(by),
+            of(one.measured),
+            of(one.moved),
+            of(one.moved_before),
+            error,
+            of(one.fitted),
+        ]
     });
     let head =
         ["fitted numbers", "measured", "of those moved", "by the profiles", "median error", "fitted rows"];
     screen.table(&head, rows.collect())
 }
 
-fn rival_text(seen: &Reproduced, screen: &Screen) -> String {
+fn variant_text(seen: &Reproduced, screen: &Screen) -> String {
     let mut text = String::new();
-    for rival in &seen.rivals {
-        let list = |moved: &[offpath::evidence::reproduce::Moved], predictions: bool| {
+    for variant in &seen.variants {
+        let list = |moved: &[offpath::evidence::reproduce::MovedRow], predictions: bool| {
             let words: Vec<String> = moved
                 .iter()
                 .filter(|m| m.is_prediction == predictions)
@@ -637,15 +649,15 @@ fn rival_text(seen: &Reproduced, screen: &Screen) -> String {
             "{start}{} ({}): {} of {} measured predictions within tolerance with it, {} without. Against it: {}; for \
              it: {}. Of the rows that were fitted or decided between the two, which cannot speak for the one that \
              they chose, against it: {}; for it: {}.\n",
-            rival.overlay,
-            rival.description,
-            rival.measured.within,
-            rival.measured.of,
+            variant.overlay,
+            variant.description,
+            variant.measured.within,
+            variant.measured.of,
             seen.summary.measured.within,
-            list(&rival.refuted_by, true),
-            list(&rival.favoured_by, true),
-            list(&rival.refuted_by, false),
-            list(&rival.favoured_by, false),
+            list(&variant.refuted_by, true),
+            list(&variant.favoured_by, true),
+            list(&variant.refuted_by, false),
+            list(&variant.favoured_by, false),
         );
     }
     text
@@ -662,7 +674,7 @@ fn table(seen: &Reproduced, options: &Options, context: &Context) -> String {
             (true, false) => {
                 line.scored() == Some(false)
                     || standing(line) == "differs"
-                    || (line.row.kind == Kind::Formula && standing(line) == "MISSES")
+                    || (line.row.kind == ValueKind::Formula && standing(line) == "MISSES")
             }
         })
         .collect();
@@ -675,9 +687,9 @@ fn table(seen: &Reproduced, options: &Options, context: &Context) -> String {
         text += &screen.heading(if options.all { "Every row" } else { "Rows that miss" });
     }
     text += &screen.table(&HEADER, shown.iter().map(|line| entries(line)).collect());
-    if options.rows.is_empty() && !seen.rivals.is_empty() {
-        text += &screen.heading("Rival mechanisms");
-        text += &rival_text(seen, screen);
+    if options.rows.is_empty() && !seen.variants.is_empty() {
+        text += &screen.heading("Variants of open mechanisms");
+        text += &variant_text(seen, screen);
     }
     text += "\n`offpath explain ROW` shows the experiment behind a row.";
     text += if options.all || !options.rows.is_empty() { "\n" } else { " `--all` shows every row.\n" };
@@ -691,10 +703,10 @@ fn page(seen: &Reproduced, screen: &Screen) -> String {
         experiment behind a row, and [evidence.md](evidence.md) says how rows are judged, and which are not.\n\n"
         .to_string();
     text += &score(seen, screen);
-    text += &screen.heading("Rival mechanisms");
+    text += &screen.heading("Variants of open mechanisms");
     text += "Where the papers leave a mechanism open, both are variants of the profile. Rows that hold under one \
              alone:\n\n";
-    text += &rival_text(seen, screen);
+    text += &variant_text(seen, screen);
     text += &screen.heading("What mispredictions taught");
     let log = shipped_log().unwrap_or_else(|error| panic!("the built-in log is refused: {error}"));
     for entry in &log {
@@ -709,9 +721,13 @@ fn page(seen: &Reproduced, screen: &Screen) -> String {
     text += &screen.heading("What the rows say, and why some are not predicted");
     let rows = seen.lines.iter().map(|line| {
         vec![
-            Entry::Name(line.row.id.clone()),
-            Entry::Text(line.row.states.replace('|', " or ")),
-            Entry::Text(if line.row.reason.is_empty() { "-".to_string() } else { line.row.reason.clone() }),
+            TableCell::Name(line.row.id.clone()),
+            TableCell::Text(line.row.states.replace('|', " or ")),
+            TableCell::Text(if line.row.reason.is_empty() {
+                "-".to_string()
+            } else {
+                line.row.reason.clone()
+            }),
         ]
     });
     text += &screen.table(&["row", "states", "note"], rows.collect());

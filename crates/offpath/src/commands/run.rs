@@ -1,13 +1,13 @@
-//! `offpath run`: a system in a world of the user's choice.
+//! `offpath run`: a system in a backend of the user's choice.
 
 use super::Context;
+use super::backend::{BackendOptions, run_failed};
 use super::systems::{self, Named, refused};
-use super::world::{WorldOptions, run_failed};
 use crate::failure::{Failure, NEGATIVE};
-use crate::output::{Entry, Format, SCHEMA_VERSION, Screen, place, round, short};
+use crate::output::{Format, SCHEMA_VERSION, Screen, TableCell, place, round, short};
 use clap::{ArgMatches, Args, FromArgMatches};
 use offpath::apps::Shipped;
-use offpath::apps::system::{Block, Cell, Of, Page, Registry, Run, System, Visitor, WorldReport};
+use offpath::apps::system::{BackendReport, Block, Cell, Of, Page, Registry, Run, System, Visitor};
 use offpath::run::{Busiest, play};
 use serde::Serialize;
 use std::process::ExitCode;
@@ -30,7 +30,7 @@ Examples:
 
 docs/command-line.md says what the answers mean; docs/kv.md and lab/run how it runs without hardware.";
 
-/// Run a coded system: on the twin, in one process, or on real queue pairs
+/// Run an application: on the twin, in one process, or on real queue pairs
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 #[command(subcommand_value_name = "SYSTEM", subcommand_help_heading = "Systems")]
@@ -61,18 +61,18 @@ impl Visitor for Running<'_> {
 
     fn visit<S: System>(self) -> Result<ExitCode, Failure> {
         let Running { arguments, context } = self;
-        let options = WorldOptions::from_arg_matches(arguments).map_err(systems::unparsed)?;
+        let options = BackendOptions::from_arg_matches(arguments).map_err(systems::unparsed)?;
         let setting = options.setting();
         let run = S::Run::of(&systems::given(S::ABOUT, Of::Run, arguments), &setting).map_err(refused)?;
-        let (place, world) = options.open(context, &run.servers(), S::ABOUT.placed, None)?;
-        run.opened(&world, &setting);
+        let (place, backend) = options.open(context, &run.servers(), S::ABOUT.placed, None)?;
+        run.opened(&backend, &setting);
         let (gave, busy) = play(place, &run, setting.seed).map_err(run_failed)?;
         let said = run.said(gave, &setting).map_err(refused)?;
         let (busiest_stations, binding_station) = busiest(&busy);
         let answer = Answer {
             schema_version: SCHEMA_VERSION,
             system: S::ABOUT.name,
-            world,
+            backend,
             report: said.report,
             binding_station,
             busiest_stations,
@@ -91,7 +91,7 @@ struct Answer<R> {
     schema_version: u32,
     system: &'static str,
     #[serde(flatten)]
-    world: WorldReport,
+    backend: BackendReport,
     #[serde(flatten)]
     report: R,
     binding_station: Option<String>,
@@ -101,9 +101,9 @@ struct Answer<R> {
 /// A system's page, with the stations of the twin where it wants them.
 fn drawn<R>(page: &Page, answer: &Answer<R>, screen: &Screen) -> String {
     let entry = |cell: &Cell| match cell.clone() {
-        Cell::Name(text) => Entry::Name(text),
-        Cell::Strong(text) => Entry::Strong(text),
-        Cell::Number(text) => Entry::Number(text),
+        Cell::Name(text) => TableCell::Name(text),
+        Cell::Strong(text) => TableCell::Strong(text),
+        Cell::Number(text) => TableCell::Number(text),
     };
     let block = |block: &Block| match block {
         Block::Text(text) => text.clone(),
@@ -114,7 +114,7 @@ fn drawn<R>(page: &Page, answer: &Answer<R>, screen: &Screen) -> String {
         }
         Block::Stations => stations_page(&answer.busiest_stations, answer.binding_station.as_ref(), screen),
     };
-    let title = format!("{} on {}: {}\n", answer.system, answer.world.line, page.title);
+    let title = format!("{} on {}: {}\n", answer.system, answer.backend.line, page.title);
     std::iter::once(title).chain(page.blocks.iter().map(block)).collect()
 }
 
@@ -163,7 +163,7 @@ fn stations_page(busy: &[Busy], binding: Option<&String>, screen: &Screen) -> St
     });
     let rows = busy
         .iter()
-        .map(|busy| vec![Entry::Name(busy.place()), Entry::Number(percent(busy.utilization))])
+        .map(|busy| vec![TableCell::Name(busy.place()), TableCell::Number(percent(busy.utilization))])
         .collect();
     text += &screen.table(&["station", "busy"], rows);
     text

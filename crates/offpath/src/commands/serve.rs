@@ -1,8 +1,8 @@
 //! `offpath serve`: roles of a system that a run in another process uses.
 
 use super::Context;
+use super::backend::{BackendOptions, run_failed};
 use super::systems::{self, Named, refused};
-use super::world::{WorldOptions, run_failed};
 use crate::failure::Failure;
 use crate::output::emit;
 use clap::{ArgMatches, Args, FromArgMatches};
@@ -31,7 +31,7 @@ Examples:
 It serves until it is interrupted (SIGINT, SIGTERM), and then says what it did. Nobody is authenticated: serve on
 networks whose every user may read and write what is served.";
 
-/// Serve roles of a coded system to runs in other processes
+/// Serve roles of an application to runs in other processes
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 #[command(subcommand_value_name = "SYSTEM", subcommand_help_heading = "Systems")]
@@ -58,7 +58,7 @@ impl Visitor for Serving<'_> {
 
     fn visit<S: System>(self) -> Result<ExitCode, Failure> {
         let Serving { arguments, context } = self;
-        let options = WorldOptions::from_arg_matches(arguments).map_err(systems::unparsed)?;
+        let options = BackendOptions::from_arg_matches(arguments).map_err(systems::unparsed)?;
         let (setting, listen) = (options.setting(), systems::listens_at(arguments));
         let (given, stop) = (systems::given(S::ABOUT, Of::Serve, arguments), Stop::default());
         let served = S::Serve::of(&given, &setting, stop.clone()).map_err(refused)?;

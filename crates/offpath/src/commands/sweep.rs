@@ -3,14 +3,14 @@
 use super::Context;
 use crate::failure::{Failure, unknown_path};
 use crate::output::{
-    Entry, Format, OutputFile, SCHEMA_VERSION, percent, place, round, tell, tell_mode, unwritable,
+    Format, OutputFile, SCHEMA_VERSION, TableCell, percent, place, round, tell, tell_mode, unwritable,
 };
 use crate::progress::Progress;
 use crate::{options, output};
 use clap::Args;
 use offpath::profile::System;
 use offpath::quantity::{Bytes, Time};
-use offpath::route::{Kind, Operation, Posting, Router, StationId, Verb};
+use offpath::route::{PathOperation, Posting, Router, StationId, StationKind, Verb};
 use offpath::twin::{Arrivals, Load, LoadError, Seed, run as run_load};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ Examples:
   offpath sweep bluefield2 --verb read,write --path client-soc --size 0B,64B,4KiB --out sweep.csv
   offpath sweep bluefield2 --path client-soc --clients 1,2,4,8,11 --out sweep.csv --resume
 
-Each run is a closed loop: so many requests are always under way at each requester. Latencies of
+Each run is a closed loop: so many requests are always in flight at each requester. Latencies of
 messages are one way. The same seed gives the same bytes, however many threads are used.";
 
 /// Run every combination of verb, path, payload and clients on the twin
@@ -48,7 +48,7 @@ pub struct Options {
     /// Machines that send requests; for a path from the device itself there is one run instead
     #[arg(long, value_delimiter = ',', default_value = "1", value_parser = crate::options::whole::<u32>(1, 1_000_000))]
     clients: Vec<u32>,
-    /// Requests that each of them keeps under way
+    /// Requests that each of them keeps in flight
     #[arg(long, default_value_t = 32, value_parser = crate::options::whole::<u32>(1, 65_536))]
     in_flight: u32,
     /// How requests reach the NIC: `single`, or `batch:16` for 16 behind one doorbell
@@ -160,7 +160,7 @@ struct Report<'a> {
 /// A run to be done: everything that a row needs, checked.
 struct Job<'a> {
     system: &'a System,
-    operation: Operation,
+    operation: PathOperation,
     /// What is known before the run; the measured columns are empty.
     row: Row,
 }
@@ -318,7 +318,7 @@ fn jobs<'a>(options: &Options, (plain, others): &'a Systems) -> Result<Vec<Job<'
                     let key = (!machine.prefix.is_empty()).then(|| (machine.role.clone(), *clients));
                     let system = key.as_ref().map_or(plain, |key| &others[key]);
                     let router = &routers[&key];
-                    let operation = Operation::new(*verb, path, *payload).posted(options.post);
+                    let operation = PathOperation::new(*verb, path, *payload).posted(options.post);
                     let route = router.route(&operation)?;
                     let Some((per_second, binding)) = route.demand(router).capacity(router) else { continue };
                     let requesters = system.machine(&machine.role)?.count;
@@ -445,7 +445,7 @@ fn observe(job: &Job<'_>) -> Result<Row, Failure> {
     };
     let observed = run_load(&router, &load).map_err(|error| match error {
         LoadError::Stalled { .. } => Failure::negative(
-            format!("{} on {} with {} under way: {error}", row.verb, row.path, row.in_flight),
+            format!("{} on {} with {} in flight: {error}", row.verb, row.path, row.in_flight),
             "lower `--in-flight`",
         ),
         other => Failure::input(other.to_string(), "change `--in-flight` or `--size`"),
@@ -465,7 +465,7 @@ fn observe(job: &Job<'_>) -> Result<Row, Failure> {
         None => row.throughput_unknown_because = Some(TOO_WIDE.to_string()),
     }
     // A pool counts requests, not server time.
-    let is_pool = |station| matches!(router.kind(station), Kind::Pool { .. });
+    let is_pool = |station| matches!(router.kind(station), StationKind::Pool { .. });
     let name = |station: StationId| router.stations()[station.index()].name.clone();
     let binding = observed.usage.iter().find(|usage| name(usage.station) == row.binding_station);
     row.binding_station_utilization = match binding.filter(|usage| !is_pool(usage.station)) {
@@ -512,23 +512,24 @@ const HEADER: [&str; 13] = [
     "fullest",
 ];
 
-fn entries(row: &Row) -> Vec<Entry> {
-    let number = |value: f64| Entry::Number(crate::output::short(value));
-    let optional = |value: Option<f64>| Entry::Number(value.map_or("-".to_string(), crate::output::short));
+fn entries(row: &Row) -> Vec<TableCell> {
+    let number = |value: f64| TableCell::Number(crate::output::short(value));
+    let optional =
+        |value: Option<f64>| TableCell::Number(value.map_or("-".to_string(), crate::output::short));
     vec![
-        Entry::Name(row.verb.clone()),
-        Entry::Strong(row.path.clone()),
-        Entry::Number(Bytes::new(row.payload_bytes).to_string()),
-        Entry::Number(row.clients.to_string()),
+        TableCell::Name(row.verb.clone()),
+        TableCell::Strong(row.path.clone()),
+        TableCell::Number(Bytes::new(row.payload_bytes).to_string()),
+        TableCell::Number(row.clients.to_string()),
         number(row.unloaded_latency_us),
         optional(row.latency_us_p50),
         optional(row.latency_us_p99),
         optional(row.throughput_mreq_per_s),
         optional(row.throughput_gbit_per_s),
         number(row.capacity_mreq_per_s),
-        Entry::Name(row.binding_station.clone()),
-        Entry::Number(percent(row.binding_station_utilization, 0)),
-        Entry::Name(row.fullest().unwrap_or_else(|| "-".to_string())),
+        TableCell::Name(row.binding_station.clone()),
+        TableCell::Number(percent(row.binding_station_utilization, 0)),
+        TableCell::Name(row.fullest().unwrap_or_else(|| "-".to_string())),
     ]
 }
 
@@ -586,7 +587,7 @@ fn refuse_strangers(path: &FilePath, known: &BTreeMap<Key, Row>, jobs: &[Job<'_>
     }
     Err(Failure::input(
         format!(
-            "`{shown}` has a row that this sweep does not have: {} on {} of {}, {} clients, {} under way, seed {}",
+            "`{shown}` has a row that this sweep does not have: {} on {} of {}, {} clients, {} in flight, seed {}",
             row.verb,
             row.path,
             Bytes::new(row.payload_bytes),

@@ -1,6 +1,6 @@
 //! Systems on the command line: their options, as they declare them.
 
-use super::world::WorldOptions;
+use super::backend::BackendOptions;
 use crate::failure::{BAD_INPUT, Failure, NEGATIVE};
 use crate::options::own_address;
 use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -73,7 +73,7 @@ fn subcommand(about: &'static About, of: Of) -> Command {
         .help("Where other processes find this one")
         .required(true)
         .value_parser(own_address);
-    let command = WorldOptions::augment_args(Command::new(about.name))
+    let command = BackendOptions::augment_args(Command::new(about.name))
         .about(usage.documentation)
         .next_help_heading(about.group)
         .args(shared.into_iter().map(|option| argument(about, option)))
@@ -127,12 +127,12 @@ pub fn listens_at(arguments: &ArgMatches) -> SocketAddr {
     *arguments.get_one(LISTEN).expect("clap asks for it")
 }
 
-/// A system that is not coded.
+/// A system that is not implemented.
 pub fn unknown<R: Registry>(name: &str) -> Failure {
     let all: Vec<String> =
         R::all().iter().map(|about| format!("`{}`, the {}", about.name, about.what)).collect();
-    let help = format!("the coded systems are {}", all.join(", and "));
-    Failure::input(format!("there is no coded system `{name}`"), help)
+    let help = format!("the applications are {}", all.join(", and "));
+    Failure::input(format!("there is no application `{name}`"), help)
 }
 
 /// What a refusal of a system leads to.
@@ -181,7 +181,7 @@ mod tests {
             ("run echo --on local --placement A1", "the echo has no placement `A1`; it has on-host, on-card"),
             ("run echo --on local --questions 0", "whole number from 1 to 100000"),
             ("run echo --on local --question 64", "unit"),
-            ("run echo", "--on <WORLD>"),
+            ("run echo", "--on <BACKEND>"),
             ("run echo --help", "Questions, one after the other"),
         ] {
             let refused = parsed(line).map(|named| named.name).expect_err(line);
@@ -189,7 +189,7 @@ mod tests {
         }
         let strange = parsed("run eco --on local").expect("any name is read");
         let refused = format!("{:?}", run::of::<Ours>(&strange, &context).expect_err("there is none"));
-        assert!(refused.contains("there is no coded system `eco`"), "{refused}");
+        assert!(refused.contains("there is no application `eco`"), "{refused}");
         assert!(refused.contains("and `echo`, the echo of every question"), "{refused}");
     }
 }

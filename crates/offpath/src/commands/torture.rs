@@ -9,7 +9,7 @@ use clap::builder::PossibleValuesParser;
 use miette::Diagnostic;
 use offpath::apps::Shipped;
 use offpath::apps::system::{About, Registry, Visitor};
-use offpath::apps::torture::{Fault, Schedule, Tally};
+use offpath::apps::torture::{Schedule, SystemFault, Tally};
 use offpath::profile::System;
 use offpath::route::Router;
 use offpath::torture::{Case, TortureError, check_system};
@@ -25,13 +25,13 @@ Examples:
   offpath torture kv --seeds 10000                       crashes, partitions, loss against the store
   offpath torture replog --seeds 10000                   and against the replicated log
   offpath torture kv --first-seed 4711 --seeds 1         one seed again, exactly as it was
-  offpath torture kv --plant no-version-check            a mistake that must be found
+  offpath torture kv --inject-bug no-version-check            a bug that must be found
 
 Each seed draws a load and a schedule of faults. What was seen is judged: the store's histories by a
 linearizability checker, the log by what its replicas kept. A seed that fails is printed with the
 smallest schedule that still fails. The same seeds give the same answer on any number of threads.";
 
-/// Put a coded system under seeded faults on the twin, and judge what it kept
+/// Put an application under seeded faults on the twin, and check what it kept
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
@@ -46,9 +46,9 @@ pub struct Options {
     /// The device that the system runs on: a name, or a .toml file
     #[arg(long, default_value = "bluefield2")]
     device: String,
-    /// Plant a mistake, to see that it is found; a wrong name lists them
+    /// Inject a bug, to see that it is found; a wrong name lists them
     #[arg(long, value_name = "MISTAKE")]
-    plant: Option<String>,
+    inject_bug: Option<String>,
     /// Threads [default: one for each core]
     #[arg(long, value_parser = crate::options::whole::<u16>(1, 65_535))]
     threads: Option<u16>,
@@ -65,8 +65,8 @@ fn subjects() -> String {
 /// What an error leads to.
 fn refused(error: TortureError) -> Failure {
     let help = match &error {
-        TortureError::UnknownMistake { .. } => {
-            "leave `--plant` out to look for mistakes that nobody planted".into()
+        TortureError::UnknownBug { .. } => {
+            "leave `--inject-bug` out to look for bugs that nobody injected".into()
         }
         TortureError::Missing { .. } => "`offpath device show NAME` lists what a system has".into(),
         TortureError::Nowhere { reason, .. } => {
@@ -97,7 +97,7 @@ impl Visitor for Torture<'_> {
         let system = context.system.load(&library, &options.device, &[])?;
         check_system(S::ABOUT, &Router::new(&system)?).map_err(refused)?;
         // A wrong name is refused before anything runs.
-        Case::<S>::of(options.first_seed, options.plant.as_deref()).map_err(refused)?;
+        Case::<S>::of(options.first_seed, options.inject_bug.as_deref()).map_err(refused)?;
         let Some(end) = options.first_seed.checked_add(options.seeds) else {
             return Err(Failure::input(
                 format!("seeds from {} on are fewer than {}", options.first_seed, options.seeds),
@@ -133,12 +133,12 @@ struct Failed {
     shrunk: Schedule,
 }
 
-fn kind(fault: &Fault) -> &'static str {
+fn kind(fault: &SystemFault) -> &'static str {
     match fault {
-        Fault::Network { .. } => "network",
-        Fault::Partition { .. } => "partition",
-        Fault::Crash { .. } => "crash",
-        Fault::Slow { .. } => "slow_station",
+        SystemFault::Network { .. } => "network",
+        SystemFault::Partition { .. } => "partition",
+        SystemFault::Crash { .. } => "crash",
+        SystemFault::Slow { .. } => "slow_station",
     }
 }
 
@@ -165,7 +165,7 @@ fn play<S: offpath::apps::system::System>(
                         if seed >= end || seed > lowest.load(Ordering::Relaxed) {
                             return Ok(());
                         }
-                        let case = Case::<S>::of(seed, options.plant.as_deref()).map_err(refused)?;
+                        let case = Case::<S>::of(seed, options.inject_bug.as_deref()).map_err(refused)?;
                         let played = match case.play(&router, &case.schedule) {
                             Ok(tally) => Ok((tally, case.schedule)),
                             Err(broken) => {
@@ -219,8 +219,8 @@ fn page(about: &About, options: &Options, system: &System, verdict: &Verdict, sc
         system_line(system),
         options.first_seed
     );
-    if let Some(name) = &options.plant {
-        text += &format!("planted: {name}\n");
+    if let Some(name) = &options.inject_bug {
+        text += &format!("injected bug: {name}\n");
     }
     let faults: Vec<String> = verdict
         .faults
@@ -253,14 +253,15 @@ fn page(about: &About, options: &Options, system: &System, verdict: &Verdict, sc
             if !failed.shrunk.faults.is_empty() {
                 text += &screen.verbatim(&failed.shrunk.to_string());
             }
-            let plant = options.plant.as_ref().map(|name| format!(" --plant {name}")).unwrap_or_default();
+            let inject_bug =
+                options.inject_bug.as_ref().map(|name| format!(" --inject-bug {name}")).unwrap_or_default();
             let device = if options.device == "bluefield2" {
                 String::new()
             } else {
                 format!(" --device {}", options.device)
             };
             text += &format!(
-                "again: offpath torture {} --first-seed {} --seeds 1{device}{plant}\n",
+                "again: offpath torture {} --first-seed {} --seeds 1{device}{inject_bug}\n",
                 about.name, failed.seed
             );
         }
@@ -286,7 +287,7 @@ struct Report {
     testbed: String,
     mode: String,
     overlays: Vec<String>,
-    planted: Option<String>,
+    injected_bug: Option<String>,
     first_seed: u64,
     seeds_played: u64,
     operations: u64,
@@ -308,7 +309,7 @@ impl Report {
             testbed: system.testbed.clone(),
             mode: system.mode.to_string(),
             overlays: system.overlays.clone(),
-            planted: options.plant.clone(),
+            injected_bug: options.inject_bug.clone(),
             first_seed: options.first_seed,
             seeds_played: verdict.played,
             operations: verdict.tally.operations,

@@ -1,12 +1,12 @@
 //! Pages with pictures: one HTML file that needs nothing else, and the SVG drawings in it.
 //!
-//! A [`Page`] has sections, a section has [`Block`]s: text, tables, a [`Chart`], [`Spans`], a
+//! A [`Page`] has sections, a section has [`PageBlock`]s: text, tables, a [`Chart`], [`Spans`], a
 //! [`Topology`]. Everything is text written at run time. The same input gives the same bytes. The
 //! page can be read without a script, on paper, on a dark screen and without colour: every series
 //! has a dash pattern, a marker and a name of its own, and every number stands in a table as well.
 //!
 //! ```
-//! use offpath::report::{Axis, Block, Chart, Page, Published, Section, Series, Ticks};
+//! use offpath::report::{Axis, PageBlock, Chart, Page, PublishedMark, Section, Series, Ticks};
 //!
 //! let chart = Chart {
 //!     title: "Latency of a READ".into(),
@@ -14,9 +14,9 @@
 //!     x: Axis::log2("payload", Ticks::Bytes),
 //!     y: Axis::linear("latency (us)"),
 //!     series: vec![Series::line("client-soc", vec![(0.0, 1.9), (64.0, 2.1), (4096.0, 2.9)])],
-//!     marks: vec![Published::at(64.0, 2.0).labelled("row 7").of("client-soc")],
+//!     marks: vec![PublishedMark::at(64.0, 2.0).labelled("row 7").of("client-soc")],
 //! };
-//! let section = Section::new("read", "READ").with(Block::Chart(chart));
+//! let section = Section::new("read", "READ").with(PageBlock::Chart(chart));
 //! let page = Page { title: "A card".into(), subtitle: String::new(), sections: vec![section] };
 //! assert!(page.html().contains("row 7"));
 //! ```
@@ -28,14 +28,14 @@ mod spans;
 mod style;
 mod topology;
 
-pub use chart::{Axis, Chart, MOST_SERIES, Published, Scale, Series, SeriesKind, Ticks};
-pub use page::{Block, Fact, Page, Section, Table};
+pub use chart::{Axis, AxisScale, Chart, MOST_SERIES, PublishedMark, Series, SeriesKind, Ticks};
+pub use page::{Fact, Page, PageBlock, Section, Table};
 pub use spans::{Span, Spans};
-pub use topology::{Load, Topology};
+pub use topology::{StationLoad, Topology};
 
 /// A chart that stands beside published values: a figure of a paper, or a panel of one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Figure {
+pub struct PublishedChart {
     /// Its name on the page, as in `fig3-latency-read`; a link can lead to it.
     pub id: String,
     /// Where its published values come from, as in `wei2023 Fig 3`.
@@ -44,10 +44,10 @@ pub struct Figure {
     pub chart: Chart,
 }
 
-impl Figure {
+impl PublishedChart {
     /// A figure of a chart.
-    pub fn new(id: impl Into<String>, citation: impl Into<String>, chart: Chart) -> Figure {
-        Figure { id: id.into(), citation: citation.into(), chart }
+    pub fn new(id: impl Into<String>, citation: impl Into<String>, chart: Chart) -> PublishedChart {
+        PublishedChart { id: id.into(), citation: citation.into(), chart }
     }
 }
 

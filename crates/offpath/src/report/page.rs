@@ -1,6 +1,6 @@
 //! A page: sections of text, tables and drawings in one HTML file.
 
-use super::{Chart, Figure, Spans, Topology, escape, slug, style};
+use super::{Chart, PublishedChart, Spans, Topology, escape, slug, style};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -26,7 +26,7 @@ pub struct Section {
     /// Text below the heading; may be empty.
     pub prose: String,
     /// What it shows.
-    pub body: Vec<Block>,
+    pub body: Vec<PageBlock>,
 }
 
 impl Section {
@@ -42,7 +42,7 @@ impl Section {
     }
 
     /// With one more block.
-    pub fn with(mut self, block: Block) -> Section {
+    pub fn with(mut self, block: PageBlock) -> Section {
         self.body.push(block);
         self
     }
@@ -50,7 +50,7 @@ impl Section {
 
 /// What a section shows.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Block {
+pub enum PageBlock {
     /// A paragraph.
     Paragraph(String),
     /// Short remarks, one below the other.
@@ -62,7 +62,7 @@ pub enum Block {
     /// A chart with its numbers below.
     Chart(Chart),
     /// A chart that links can lead to, with the source of its published values.
-    Figure(Figure),
+    Figure(PublishedChart),
     /// Horizontal spans with their numbers below.
     Spans(Spans),
     /// A system's topology.
@@ -76,7 +76,7 @@ pub struct Fact {
     pub name: String,
     /// The answer with its unit.
     pub value: String,
-    /// How sure that is, or where it comes from.
+    /// Its confidence, or where it comes from.
     pub note: String,
 }
 
@@ -207,17 +207,17 @@ impl Page {
     }
 }
 
-impl Block {
+impl PageBlock {
     fn html(&self, section: &str, names: &mut Names) -> String {
         match self {
-            Block::Paragraph(text) => format!("<p>{}</p>\n", escape(text)),
-            Block::Notes(notes) => {
+            PageBlock::Paragraph(text) => format!("<p>{}</p>\n", escape(text)),
+            PageBlock::Notes(notes) => {
                 let items: Vec<String> =
                     notes.iter().map(|note| format!("<li>{}</li>\n", escape(note))).collect();
-                // An empty list is no valid HTML.
+                // An empty list is not valid HTML.
                 if items.is_empty() { String::new() } else { format!("<ul>\n{}</ul>\n", items.concat()) }
             }
-            Block::Facts(facts) => {
+            PageBlock::Facts(facts) => {
                 let fact = |fact: &Fact| {
                     format!(
                         "<div><dt>{}</dt><dd><strong>{}</strong> {}</dd></div>\n",
@@ -228,14 +228,14 @@ impl Block {
                 };
                 format!("<dl>\n{}</dl>\n", facts.iter().map(fact).collect::<String>())
             }
-            Block::Table(table) => table.html(),
-            Block::Chart(chart) => charted(chart, &names.give(&format!("{section}-{}", chart.title)), ""),
-            Block::Figure(figure) => charted(&figure.chart, &names.give(&figure.id), &figure.citation),
-            Block::Spans(spans) => {
+            PageBlock::Table(table) => table.html(),
+            PageBlock::Chart(chart) => charted(chart, &names.give(&format!("{section}-{}", chart.title)), ""),
+            PageBlock::Figure(figure) => charted(&figure.chart, &names.give(&figure.id), &figure.citation),
+            PageBlock::Spans(spans) => {
                 let id = names.give(&format!("{section}-{}", spans.title));
                 framed(&id, &spans.title, &spans.caption, &spans.svg(&id), &[spans.table()])
             }
-            Block::Topology(topology) => {
+            PageBlock::Topology(topology) => {
                 let id = names.give(&format!("{section}-topology"));
                 framed(&id, &topology.title, &topology.caption, &topology.svg, topology.table.as_slice())
             }

@@ -1,6 +1,6 @@
 //! Where the nodes of a machine stand in a picture.
 //!
-//! Places come from the graph alone, so a card of any shape can be drawn: the adapter stands left,
+//! Places come from the graph alone, so a card of any shape can be drawn: the NIC stands left,
 //! every node one column right of the node that the shortest way reaches it from, and a link that
 //! the shortest ways do not need joins nodes that have their places already.
 
@@ -9,10 +9,10 @@ use std::collections::VecDeque;
 
 /// A node of the picture.
 #[derive(Debug)]
-pub struct Node {
+pub struct PictureNode {
     /// Its name, then a few words about it a line.
     pub lines: Vec<String>,
-    /// Columns right of the adapter.
+    /// Columns right of the NIC.
     pub column: usize,
     /// Rows below the top.
     pub row: usize,
@@ -34,8 +34,8 @@ pub struct Edge<'a> {
 /// A machine with places for its nodes.
 #[derive(Debug)]
 pub struct Picture<'a> {
-    /// The nodes, the adapter first.
-    pub nodes: Vec<Node>,
+    /// The nodes, the NIC first.
+    pub nodes: Vec<PictureNode>,
     /// The links.
     pub edges: Vec<Edge<'a>>,
     /// Rows in all.
@@ -59,8 +59,8 @@ impl Picture<'_> {
 pub fn picture(machine: &Machine) -> Picture<'_> {
     let names: Vec<&str> = machine.nodes().collect();
     let index = |name: &str| names.iter().position(|own| *own == name);
-    let mut nodes: Vec<Node> =
-        names.iter().map(|name| Node { lines: describe(machine, name), column: 0, row: 0 }).collect();
+    let mut nodes: Vec<PictureNode> =
+        names.iter().map(|name| PictureNode { lines: describe(machine, name), column: 0, row: 0 }).collect();
     let mut edges: Vec<Edge<'_>> = Vec::new();
     let mut reached = vec![false; nodes.len()];
     let mut used = vec![false; machine.links.len()];
@@ -90,7 +90,7 @@ pub fn picture(machine: &Machine) -> Picture<'_> {
 }
 
 /// Puts a node at `row` and what hangs on it into the rows from there; returns the rows it takes.
-fn place(node: usize, row: usize, nodes: &mut [Node], edges: &[Edge<'_>]) -> usize {
+fn place(node: usize, row: usize, nodes: &mut [PictureNode], edges: &[Edge<'_>]) -> usize {
     nodes[node].row = row;
     let mut taken = 0;
     for edge in edges.iter().filter(|edge| edge.drawn && edge.from == node) {
@@ -104,9 +104,9 @@ fn describe(machine: &Machine, name: &str) -> Vec<String> {
     let mut lines = vec![name.to_string()];
     if name == machine.nic.name {
         lines.push(format!("port {}", machine.nic.port_rate));
-        lines.push(format!("{} contexts", machine.nic.contexts));
-        if machine.nic.reserved_contexts > 0 {
-            lines.push(format!("{} reserved", machine.nic.reserved_contexts));
+        lines.push(format!("{} in-flight slots", machine.nic.inflight_slots));
+        if machine.nic.reserved_inflight_slots > 0 {
+            lines.push(format!("{} reserved", machine.nic.reserved_inflight_slots));
         }
     }
     if let Some(switch) = machine.switches.iter().find(|switch| switch.name == name) {

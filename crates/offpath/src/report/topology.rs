@@ -20,14 +20,14 @@ const GAUGE: f64 = 56.0;
 
 /// How busy the stations of a system are.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Load {
+pub struct StationLoad {
     /// Share of its time that each station is busy, from 0 to 1, by the station's name.
     pub shares: BTreeMap<String, f64>,
     /// What binds: names of stations, each possibly followed by a remark in brackets.
     pub binding: Vec<String>,
 }
 
-impl Load {
+impl StationLoad {
     /// Whether a station binds.
     pub fn binds(&self, station: &str) -> bool {
         let named = |name: &String| name.split(" (").next() == Some(station);
@@ -69,7 +69,7 @@ pub struct Topology {
 
 impl Topology {
     /// A system, with a load where there is one. Machines that take no part in the load are left out.
-    pub fn new(system: &System, load: Option<&Load>) -> Topology {
+    pub fn new(system: &System, load: Option<&StationLoad>) -> Topology {
         let heading = heading(system);
         let caption = match load {
             None => String::new(),
@@ -176,11 +176,11 @@ fn heading(system: &System) -> String {
 }
 
 /// A link's directions: as drawn from left to right, and back.
-fn flows(picture: &Picture<'_>, edge: &Edge<'_>, load: Option<&Load>) -> (Flow, Flow) {
+fn flows(picture: &Picture<'_>, edge: &Edge<'_>, load: Option<&StationLoad>) -> (Flow, Flow) {
     let Some(load) = load.filter(|_| edge.link.pcie.is_some()) else { return (Flow::NONE, Flow::NONE) };
     let (down, up) =
         (load.flow(&format!("{}.down", edge.link.name)), load.flow(&format!("{}.up", edge.link.name)));
-    // `down` leads away from the adapter, the way a link is declared.
+    // `down` leads away from the NIC, the way a link is declared.
     if picture.nodes[edge.from].lines[0] == edge.link.from { (down, up) } else { (up, down) }
 }
 
@@ -200,7 +200,7 @@ fn words(edge: &Edge<'_>, (right, left): (Flow, Flow)) -> Words {
 }
 
 /// The stations of a load that stand in a node's box.
-fn rows(machine: &Machine, node: &str, load: Option<&Load>) -> Vec<Row> {
+fn rows(machine: &Machine, node: &str, load: Option<&StationLoad>) -> Vec<Row> {
     let Some(load) = load else { return Vec::new() };
     let engines = machine.engines.iter().filter(|engine| engine.endpoint == node);
     let owners: Vec<(&str, String)> = std::iter::once((node, String::new()))
@@ -217,7 +217,7 @@ fn rows(machine: &Machine, node: &str, load: Option<&Load>) -> Vec<Row> {
 }
 
 /// Whether a load reaches a machine.
-fn takes_part(machine: &Machine, load: &Load) -> bool {
+fn takes_part(machine: &Machine, load: &StationLoad) -> bool {
     let owners = || {
         let links = machine.links.iter().map(|link| link.name.as_str());
         let engines = machine.engines.iter().map(|engine| engine.name.as_str());
@@ -228,18 +228,22 @@ fn takes_part(machine: &Machine, load: &Load) -> bool {
     })
 }
 
-/// Busy stations that stand in no box and at no link, such as a regime of large transfers.
-fn elsewhere(system: &System, load: &Load) -> Vec<String> {
-    let stalls: BTreeSet<&str> =
-        system.machines.iter().flat_map(|machine| &machine.stalls).map(|stall| stall.name.as_str()).collect();
+/// Busy stations that stand in no box and at no link, such as a large-transfer limit.
+fn elsewhere(system: &System, load: &StationLoad) -> Vec<String> {
+    let large_transfer_limits: BTreeSet<&str> = system
+        .machines
+        .iter()
+        .flat_map(|machine| &machine.large_transfer_limits)
+        .map(|limit| limit.name.as_str())
+        .collect();
     load.busy()
-        .filter(|(station, _)| stalls.contains(station))
-        .map(|(station, flow)| format!("regime of large transfers {station}:{}", flow.words()))
+        .filter(|(station, _)| large_transfer_limits.contains(station))
+        .map(|(station, flow)| format!("large-transfer limit {station}:{}", flow.words()))
         .collect()
 }
 
 /// Draws every machine of the system, one below the other, joined to the network on the left.
-fn draw(system: &System, load: Option<&Load>, style: &str) -> String {
+fn draw(system: &System, load: Option<&StationLoad>, style: &str) -> String {
     let machines: Vec<&Machine> =
         system.machines.iter().filter(|machine| load.is_none_or(|load| takes_part(machine, load))).collect();
     let pictures: Vec<Picture<'_>> = machines.iter().map(|machine| picture(machine)).collect();

@@ -111,7 +111,7 @@ impl Shape {
         fabric: F,
         queue_pair: F::QueuePair,
         region: F::Region,
-        mut heard: F::Ticket,
+        mut heard: F::CompletionFuture,
         answered: Rc<Kept<u64>>,
     ) -> Result<(), String> {
         let mut question = vec![0; self.bytes as usize];
@@ -180,7 +180,7 @@ impl Code for Shape {
         if !matches!(asked.operation, "request" | "read") {
             return Err(format!("it has no `{}`", asked.operation));
         }
-        let shape = Shape::of(asked.alternative, asked.told.of("question"), asked.told.of("think"));
+        let shape = Shape::of(asked.alternative, asked.given.of("question"), asked.given.of("think"));
         Ok(Course::Straight(Shape { patience: PATIENCE, ..shape }))
     }
 

@@ -2,7 +2,7 @@
 
 use super::edit::Edit;
 use super::look::{Look, Site, call, collect, known, proposed, signature};
-use super::{Level, Proposal, Proposed, Rule};
+use super::{AdviceRule, Level, Proposal, Proposed};
 use crate::design::{Alternative, Runs, Step};
 use crate::estimate::Written;
 use offpath_profile::Endpoint;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use toml_edit::{InlineTable, Item, TableLike, value};
 
 /// Work that dedicated hardware of the card could do.
-pub const USE_ACCELERATOR: Rule = Rule {
+pub const USE_ACCELERATOR: AdviceRule = AdviceRule {
     name: "use-accelerator",
     looks_for: "computing that an accelerator of the card could do",
     source: "sun2023 §3.2, guideline 1",
@@ -21,7 +21,7 @@ pub const USE_ACCELERATOR: Rule = Rule {
 };
 
 /// Requests of the host itself, for which no client waits.
-pub const MOVE_BACKGROUND_WORK: Rule = Rule {
+pub const MOVE_BACKGROUND_WORK: AdviceRule = AdviceRule {
     name: "move-background-work",
     looks_for: "work that the host begins itself and that no client waits for",
     source: "sun2023 §3.2, guideline 2",
@@ -30,7 +30,7 @@ pub const MOVE_BACKGROUND_WORK: Rule = Rule {
 };
 
 /// Requests that one processor or memory of a machine serves where another could serve a share.
-pub const SHARD_ACROSS_ENDPOINTS: Rule = Rule {
+pub const SHARD_ACROSS_ENDPOINTS: AdviceRule = AdviceRule {
     name: "shard-across-endpoints",
     looks_for: "requests that only one endpoint of a machine serves",
     source: "sun2023 §3.2, guideline 3; wei2023 §4.1",
@@ -39,7 +39,7 @@ pub const SHARD_ACROSS_ENDPOINTS: Rule = Rule {
 };
 
 /// A cache on the card in front of the host's memory.
-pub const NO_NIC_SIDE_CACHE: Rule = Rule {
+pub const NO_NIC_SIDE_CACHE: AdviceRule = AdviceRule {
     name: "no-nic-side-cache",
     looks_for: "requests that pass the card's processor, which fetches from the host on a miss",
     source: "sun2023 §3.2, guideline 4",

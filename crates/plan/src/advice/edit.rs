@@ -5,7 +5,7 @@ use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, Tab
 /// Where a step stands: its alternative, the operation, and how many steps come before it, those
 /// that hold others counted before what they hold.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct StepRef {
     /// The alternative.
     pub alternative: String,
     /// The operation's key, as in `request` or `read`.
@@ -99,7 +99,7 @@ fn text_of<'t>(table: &'t dyn TableLike, key: &str) -> Option<&'t str> {
 }
 
 impl Edit {
-    /// The text of a design that was read without errors; `None` where it is no TOML.
+    /// The text of a design that was read without errors; `None` where it is not TOML.
     pub fn new(text: &str) -> Option<Edit> {
         text.parse().ok().map(Edit)
     }
@@ -116,7 +116,7 @@ impl Edit {
         tables.iter_mut().find(|one| text_of(*one, "name") == Some(&name))
     }
 
-    fn step(&mut self, at: &Place, change: impl FnOnce(StepMut<'_>)) -> Option<()> {
+    fn step(&mut self, at: &StepRef, change: impl FnOnce(StepMut<'_>)) -> Option<()> {
         let item = self.with_steps(&at.alternative)?.get_mut(&at.operation)?;
         let mut change = Some(change);
         let found = walk(item, &mut 0, &mut |index, step| {
@@ -132,14 +132,14 @@ impl Edit {
     }
 
     /// What the file writes for a key of a step.
-    pub fn raw(&self, at: &Place, key: &str) -> Option<String> {
+    pub fn raw(&self, at: &StepRef, key: &str) -> Option<String> {
         let mut found = None;
         self.clone().step(at, |mut step| found = text_of(step.keys(), key).map(str::to_string))?;
         found
     }
 
     /// Posts a step in batches, or alone where `batch` is 1.
-    pub fn batch(&mut self, at: &Place, batch: u32) -> Option<()> {
+    pub fn batch(&mut self, at: &StepRef, batch: u32) -> Option<()> {
         self.step(at, |mut step| {
             if batch > 1 {
                 step.keys().insert("batch", value(i64::from(batch)));
@@ -152,7 +152,7 @@ impl Edit {
 
     /// Splits a step's payload into `pieces` equal ones, one after another. `piece` is their size;
     /// a payload that the file writes by a parameter's name keeps it.
-    pub fn segment(&mut self, at: &Place, pieces: u64, piece: &str) -> Option<()> {
+    pub fn segment(&mut self, at: &StepRef, pieces: u64, piece: &str) -> Option<()> {
         let mut done = None;
         self.step(at, |mut step| {
             let mut inner = InlineTable::new();
@@ -182,7 +182,7 @@ impl Edit {
     }
 
     /// Lets a step take another path.
-    pub fn path(&mut self, at: &Place, path: &str) -> Option<()> {
+    pub fn path(&mut self, at: &StepRef, path: &str) -> Option<()> {
         self.step(at, |mut step| {
             for verb in VERBS {
                 if step.keys().contains_key(verb) {
@@ -289,7 +289,7 @@ impl Edit {
     }
 
     /// Replaces a list of steps by the lines of `steps`.
-    pub fn replace_steps(&mut self, at: &Place, steps: &[String]) -> Option<()> {
+    pub fn replace_steps(&mut self, at: &StepRef, steps: &[String]) -> Option<()> {
         let item = self.with_steps(&at.alternative)?.get_mut(&at.operation)?;
         let text = format!("[\n{}]", steps.iter().map(|step| format!("    {step},\n")).collect::<String>());
         *item = Item::Value(text.parse().ok()?);
@@ -298,7 +298,7 @@ impl Edit {
 
     /// Puts one case of a branch in its place, wherever `is` holds for the branch's other case; says
     /// whether it did.
-    pub fn keep_case(&mut self, at: &Place, case: &str) -> Option<()> {
+    pub fn keep_case(&mut self, at: &StepRef, case: &str) -> Option<()> {
         let item = self.with_steps(&at.alternative)?.get_mut(&at.operation)?;
         let list = item.as_array_mut()?;
         let mut count = 0;
@@ -359,8 +359,8 @@ request = [
 ]
 "#;
 
-    fn at(index: usize) -> Place {
-        Place { alternative: "a".into(), operation: "request".into(), index }
+    fn at(index: usize) -> StepRef {
+        StepRef { alternative: "a".into(), operation: "request".into(), index }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a rule sees: the steps of the mix, and what the system's topology says of their paths.
 
-use super::edit::{Edit, Place};
-use super::trial::Case;
+use super::edit::{Edit, StepRef};
+use super::trial::AdviceCase;
 use super::{Proposed, Rung, Scope};
 use crate::design::{Alternative, Design, Step};
 use crate::planner::{Ready, capacity_at};
@@ -29,16 +29,16 @@ pub struct Look<'l> {
 #[derive(Clone, Debug)]
 pub struct Site<'l> {
     /// Where the file has it.
-    pub at: Place,
+    pub at: StepRef,
     /// The step.
     pub step: &'l Step,
 }
 
 /// A verb on a path.
 #[derive(Clone, Debug)]
-pub struct Call<'l> {
+pub struct PathCall<'l> {
     /// Where the file has it.
-    pub at: Place,
+    pub at: StepRef,
     /// The verb.
     pub verb: Verb,
     /// The path.
@@ -56,7 +56,7 @@ const LEAST_SHARE: f64 = 1e-3;
 
 impl<'l> Look<'l> {
     /// A look at a case, `ready` being its compiled alternatives.
-    pub fn new(case: &'l Case, ready: &'l [Ready], scope: &'l Scope) -> Look<'l> {
+    pub fn new(case: &'l AdviceCase, ready: &'l [Ready], scope: &'l Scope) -> Look<'l> {
         let own = ready.iter().find(|one| one.alternative.device.is_none()).unwrap_or(&ready[0]);
         Look {
             design: &case.design,
@@ -85,8 +85,11 @@ impl<'l> Look<'l> {
             for step in steps {
                 collect(step, &mut |step| {
                     let index = sites.len() - start;
-                    let at =
-                        Place { alternative: alternative.name.clone(), operation: operation.clone(), index };
+                    let at = StepRef {
+                        alternative: alternative.name.clone(),
+                        operation: operation.clone(),
+                        index,
+                    };
                     sites.push(Site { at, step });
                 });
             }
@@ -95,13 +98,13 @@ impl<'l> Look<'l> {
     }
 
     /// The verbs of an alternative.
-    pub fn calls(&self, alternative: &'l Alternative) -> Vec<Call<'l>> {
+    pub fn calls(&self, alternative: &'l Alternative) -> Vec<PathCall<'l>> {
         let sites = self.steps(alternative).into_iter();
         sites.filter_map(|site| call(site.at, site.step, self.router)).collect()
     }
 
     /// The verbs of every alternative of the mix.
-    pub fn calls_of_mix(&self) -> Vec<Call<'l>> {
+    pub fn calls_of_mix(&self) -> Vec<PathCall<'l>> {
         self.mixed().into_iter().flat_map(|one| self.calls(one)).collect()
     }
 
@@ -156,7 +159,7 @@ impl<'l> Look<'l> {
         self.design.objects.get(object).map_or(0, |one| one.with_copies(one.spacing, one.copies, one.copied))
     }
 
-    /// The links that a path between two endpoints of one machine passes twice, once into the adapter
+    /// The links that a path between two endpoints of one machine passes twice, once into the NIC
     /// and once out of it; none where an engine copies.
     pub fn passed_twice(&self, path: &Path) -> Vec<&'l str> {
         let Some((machine, _)) = self.endpoint(&path.requester) else { return Vec::new() };
@@ -164,7 +167,7 @@ impl<'l> Look<'l> {
             return Vec::new();
         }
         let nic = &machine.nic.name;
-        let (Ok(into), Ok(out)) = (machine.way(&path.requester, nic), machine.way(nic, &path.responder))
+        let (Ok(into), Ok(out)) = (machine.hops(&path.requester, nic), machine.hops(nic, &path.responder))
         else {
             return Vec::new();
         };
@@ -183,20 +186,20 @@ impl<'l> Look<'l> {
         .collect()
     }
 
-    /// The payload above which a call is in a slower regime, with the regime's name.
-    pub fn slow_above(&self, call: &Call<'_>) -> Option<(Bytes, &'l str)> {
+    /// The payload above which a call is in a large-transfer limit, with the limit's name.
+    pub fn slow_above(&self, call: &PathCall<'_>) -> Option<(Bytes, &'l str)> {
         let apart = self.apart(&call.path.requester, &call.path.responder);
         let (machine, _) = self.endpoint(&call.path.responder)?;
         if let Some(name) = &call.path.engine {
             let engine = machine.engine(name).ok()?;
             return engine.slow_above.map(|above| (above, engine.name.as_str()));
         }
-        let stall = machine.stalls.iter().find(|stall| {
-            let from = if stall.requester == "*" { apart } else { stall.requester == call.path.requester };
-            from && stall.responder == call.path.responder
-                && stall.verbs.iter().any(|verb| verb == call.verb.name())
+        let limit = machine.large_transfer_limits.iter().find(|limit| {
+            let from = if limit.requester == "*" { apart } else { limit.requester == call.path.requester };
+            from && limit.responder == call.path.responder
+                && limit.verbs.iter().any(|verb| verb == call.verb.name())
         })?;
-        Some((stall.above, stall.name.as_str()))
+        Some((limit.above, limit.name.as_str()))
     }
 
     /// What an alternative alone is ranked by, less being better: unloaded latency, network bytes,
@@ -234,13 +237,13 @@ impl<'l> Look<'l> {
 }
 
 /// The call that a step is, where it is one.
-pub fn call<'l>(at: Place, step: &'l Step, router: &Router) -> Option<Call<'l>> {
+pub fn call<'l>(at: StepRef, step: &'l Step, router: &Router) -> Option<PathCall<'l>> {
     let Step::Verb { verb, path, bytes, object, batch, .. } = step else { return None };
     let path = router.path(path).ok()?;
-    Some(Call { at, verb: *verb, path, bytes: *bytes, object: object.as_deref(), batch: *batch })
+    Some(PathCall { at, verb: *verb, path, bytes: *bytes, object: object.as_deref(), batch: *batch })
 }
 
-/// Visits a step and what it holds, in the order of [`Place::index`].
+/// Visits a step and what it holds, in the order of [`StepRef::index`].
 pub fn collect<'l>(step: &'l Step, visit: &mut dyn FnMut(&'l Step)) {
     visit(step);
     let lists: Vec<&'l Vec<Step>> = match step {

@@ -1,12 +1,12 @@
 //! Rules that change the mix: what it leaves to the inner links, and which alternatives it combines.
 
-use super::look::{Call, Look, known, proposed, signature};
-use super::{Level, Proposal, Proposed, Rule, Rung};
+use super::look::{Look, PathCall, known, proposed, signature};
+use super::{AdviceRule, Level, Proposal, Proposed, Rung};
 use crate::design::{BEST, Runs};
 use offpath_route::{Path, Verb};
 
 /// Transfers inside the machine take from requests over the network what a link has to spare.
-pub const SPARE_INNER_LINK: Rule = Rule {
+pub const SPARE_INNER_LINK: AdviceRule = AdviceRule {
     name: "spare-inner-link",
     looks_for: "transfers that pass an inner link twice beside requests over the network",
     source: "wei2023 §4.1, the P - N rule",
@@ -15,7 +15,7 @@ pub const SPARE_INNER_LINK: Rule = Rule {
 };
 
 /// An alternative that the paths allow and that the design does not list.
-pub const ADD_ALTERNATIVE: Rule = Rule {
+pub const ADD_ALTERNATIVE: AdviceRule = AdviceRule {
     name: "add-alternative",
     looks_for: "alternatives that the card's paths allow and the design lacks",
     source: "wei2023 §4.2, step 1",
@@ -24,7 +24,7 @@ pub const ADD_ALTERNATIVE: Rule = Rule {
 };
 
 /// A combination that is filled in an order which wastes what binds.
-pub const RANK_ALTERNATIVES: Rule = Rule {
+pub const RANK_ALTERNATIVES: AdviceRule = AdviceRule {
     name: "rank-alternatives",
     looks_for: "mixes whose order of filling, or a dominated alternative, wastes what binds",
     source: "wei2023 §4.2, step 2",
@@ -33,7 +33,7 @@ pub const RANK_ALTERNATIVES: Rule = Rule {
 };
 
 /// One alternative, or a fixed combination, where the best mix carries more.
-pub const MIX_ALTERNATIVES: Rule = Rule {
+pub const MIX_ALTERNATIVES: AdviceRule = AdviceRule {
     name: "mix-alternatives",
     looks_for: "systems that run something else than the best mix of their alternatives",
     source: "wei2023 §4.2, step 3",
@@ -44,7 +44,7 @@ pub const MIX_ALTERNATIVES: Rule = Rule {
 fn spare_inner_link(look: &Look<'_>) -> Proposed {
     let calls = look.calls_of_mix();
     let network = calls.iter().any(|call| look.apart(&call.path.requester, &call.path.responder));
-    let twice = |call: &&Call<'_>| !look.passed_twice(&call.path).is_empty();
+    let twice = |call: &&PathCall<'_>| !look.passed_twice(&call.path).is_empty();
     let Some(first) = calls.iter().find(twice).filter(|_| network) else {
         return Proposed::Silent(
             "the mix has no transfer that passes a link twice beside network requests".into(),
@@ -53,9 +53,9 @@ fn spare_inner_link(look: &Look<'_>) -> Proposed {
     let links = look.passed_twice(&first.path).join(" and ");
     let mut changes = Vec::new();
     for alternative in look.mixed() {
-        let own: Vec<&Call<'_>> =
+        let own: Vec<&PathCall<'_>> =
             calls.iter().filter(twice).filter(|call| call.at.alternative == alternative.name).collect();
-        let movable = |call: &&&Call<'_>| matches!(call.verb, Verb::Read | Verb::Write);
+        let movable = |call: &&&PathCall<'_>| matches!(call.verb, Verb::Read | Verb::Write);
         let mut ladder: Vec<Rung> = Vec::new();
         for engine in own.iter().filter(movable).flat_map(|call| look.engines(&call.path)) {
             let name = engine.engine.clone().unwrap_or_default();

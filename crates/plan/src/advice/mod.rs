@@ -19,9 +19,9 @@ mod mixes;
 mod steps;
 mod trial;
 
-pub use edit::{Edit, Place};
+pub use edit::{Edit, StepRef};
 pub use look::{Look, Site};
-pub use trial::{Added, Bench, Case, Gain, SEEDS};
+pub use trial::{Added, AdviceCase, Gain, SEEDS, TrialBench};
 
 use crate::check::{self, Gap, Settled, settle};
 use crate::design::{Objective, Runs};
@@ -53,7 +53,7 @@ pub enum Level {
 
 /// A rule of advice.
 #[derive(Clone, Copy)]
-pub struct Rule {
+pub struct AdviceRule {
     /// Its stable name, which is also that of its page.
     pub name: &'static str,
     /// What it looks for, in a few words.
@@ -93,7 +93,7 @@ pub struct Rung {
 }
 
 /// Every rule, in the order of their sources.
-pub const RULES: [Rule; 13] = [
+pub const RULES: [AdviceRule; 13] = [
     steps::SPREAD_HOT_RANGE,
     steps::SEGMENT_LARGE_READS,
     steps::SEGMENT_TRANSFERS,
@@ -128,7 +128,7 @@ pub struct Advice {
     pub brings: Option<Brings>,
     /// Under each mechanism that the evidence leaves open, by its overlay, what added-up demands let expect of it as a
     /// share, where that is another gain than the base mechanism's; none where the design has no plan under it.
-    pub with_rivals: Vec<(String, Option<f64>)>,
+    pub with_variants: Vec<(String, Option<f64>)>,
 }
 
 /// Numbers that a remedy states with an interval.
@@ -213,7 +213,7 @@ const MOST_RUNGS: usize = 3;
 /// A way of a change that could be taken.
 struct Tried {
     remedy: String,
-    case: Case,
+    case: AdviceCase,
 }
 
 /// A change with the way that was chosen.
@@ -224,13 +224,13 @@ struct Chosen {
 }
 
 /// Finds the changes of a design that gain.
-pub fn advise(bench: &Bench<'_>, text: &str, depth: Depth) -> Result<Advised, miette::Report> {
+pub fn advise(bench: &TrialBench<'_>, text: &str, depth: Depth) -> Result<Advised, miette::Report> {
     advise_on(bench, text, depth, None)
 }
 
 /// [`advise`] where the design's best mix has been settled already.
 pub(crate) fn advise_on(
-    bench: &Bench<'_>,
+    bench: &TrialBench<'_>,
     text: &str,
     depth: Depth,
     planned: Option<&Settled>,
@@ -353,7 +353,7 @@ fn keep(reasons: &mut Vec<String>, reason: String) {
 
 /// Which requests are looked at, and for which changes. Operations are told apart where throughput is
 /// sought: the one that binds would hide what the others lose.
-fn scopes(case: &Case, ready: &[Ready]) -> Vec<(Scope, Vec<Level>)> {
+fn scopes(case: &AdviceCase, ready: &[Ready]) -> Vec<(Scope, Vec<Level>)> {
     let operations: Vec<&String> = ready
         .first()
         .map(|one| one.alternative.operations.iter().map(|(name, ..)| name).collect())
@@ -383,8 +383,8 @@ fn expected(objective: Objective, given: &Added, changed: &Added) -> f64 {
 /// Chooses among the ways of a change: by added-up demands, then by one run of each that is left.
 /// The smaller change is taken where a larger one brings less than half a percent more.
 fn choose(
-    bench: &Bench<'_>,
-    given: &Case,
+    bench: &TrialBench<'_>,
+    given: &AdviceCase,
     base: &Added,
     change: Proposal,
     scope: &Scope,
@@ -433,7 +433,7 @@ fn choose(
     if open.len() == 1 || most < LEAST_GAIN {
         return Ok(Ok(open.swap_remove(0).1));
     }
-    let jobs: Vec<(&Case, &Scope)> = open.iter().map(|(_, tried)| (&tried.case, scope)).collect();
+    let jobs: Vec<(&AdviceCase, &Scope)> = open.iter().map(|(_, tried)| (&tried.case, scope)).collect();
     let samples = bench.run(&jobs, 1)?;
     let score = |index: usize| {
         let value = samples[index][0].value(objective);
@@ -450,8 +450,8 @@ fn choose(
 
 /// Whether a change leaves every request as it was: nothing that it adds is taken. What has been settled is the best
 /// mix already, and by added-up demands another one of the same alternatives may only seem better.
-fn unchanged(given: &Case, changed: &Case) -> bool {
-    let steps = |case: &Case| -> Vec<(f64, String)> {
+fn unchanged(given: &AdviceCase, changed: &AdviceCase) -> bool {
+    let steps = |case: &AdviceCase| -> Vec<(f64, String)> {
         let find = |name: &str| case.design.alternatives.iter().find(|one| one.name == name);
         case.shares.iter().filter_map(|(name, share)| Some((*share, look::identity(find(name)?)))).collect()
     };
@@ -466,7 +466,7 @@ fn unchanged(given: &Case, changed: &Case) -> bool {
 }
 
 /// Which constraint of the design a change breaks.
-fn broken(case: &Case, base: &Added, changed: &Added) -> Option<String> {
+fn broken(case: &AdviceCase, base: &Added, changed: &Added) -> Option<String> {
     let design = &case.design;
     if let Some(bound) = design.latency_bound
         && changed.longest_s > bound.as_seconds()
@@ -484,20 +484,20 @@ fn broken(case: &Case, base: &Added, changed: &Added) -> Option<String> {
     let (needed, most) = (design.objective == Objective::MostThroughput)
         .then(|| check::crowded((changed.capacity, changed.latency_s), changed.most_in_flight))
         .flatten()?;
-    Some(format!("takes about {needed:.0} requests under way, and the twin runs {most}"))
+    Some(format!("takes about {needed:.0} requests in flight, and the twin runs {most}"))
 }
 
 /// The change that gains most, measured, with the changed design.
 fn best(
-    bench: &Bench<'_>,
-    current: &Case,
+    bench: &TrialBench<'_>,
+    current: &AdviceCase,
     chosen: Vec<Chosen>,
     (scope, depth): (&Scope, Depth),
     reasons: &mut BTreeMap<usize, Vec<String>>,
     left_out: &mut Vec<String>,
-) -> Result<Option<(Advice, Case)>, miette::Report> {
+) -> Result<Option<(Advice, AdviceCase)>, miette::Report> {
     // All runs are asked for at once, so that every core has work.
-    let jobs: Vec<(&Case, &Scope)> =
+    let jobs: Vec<(&AdviceCase, &Scope)> =
         chosen.iter().flat_map(|one| [(current, scope), (&one.tried.case, scope)]).collect();
     bench.run(&jobs, SEEDS)?;
     let mut gains: Vec<(Gain, Chosen)> = Vec::new();
@@ -518,7 +518,7 @@ fn best(
     gains[..as_good].sort_by_key(|(_, one)| one.rule);
     for (gain, one) in gains {
         if *scope != Scope::All {
-            let whole = |case: &Case| -> Result<Added, miette::Report> {
+            let whole = |case: &AdviceCase| -> Result<Added, miette::Report> {
                 let (_, ready) = bench.case(&case.text, Some(&case.shares))?;
                 trial::added(case, &ready, &Scope::All)
             };
@@ -545,7 +545,7 @@ fn best(
             keep(reasons.entry(one.rule).or_default(), reason);
             continue;
         }
-        let with_rivals = with_rivals(bench, current, &one.tried.case, (scope, RULES[one.rule].level))?;
+        let with_variants = with_variants(bench, current, &one.tried.case, (scope, RULES[one.rule].level))?;
         let found = Advice {
             rule: RULES[one.rule].name,
             why: one.why,
@@ -554,7 +554,7 @@ fn best(
             scope: scope.clone(),
             gain,
             brings,
-            with_rivals,
+            with_variants,
         };
         return Ok(Some((found, one.tried.case)));
     }
@@ -563,19 +563,19 @@ fn best(
 
 /// What a remedy is worth at the ends of the numbers that it states itself.
 fn brings(
-    bench: &Bench<'_>,
-    given: &Case,
-    changed: &Case,
+    bench: &TrialBench<'_>,
+    given: &AdviceCase,
+    changed: &AdviceCase,
     scope: &Scope,
 ) -> Result<Option<Brings>, miette::Report> {
     let known = |id: &str| given.design.estimates().iter().any(|one| &*one.id == id);
-    let added = |case: &Case| trial::added(case, &prepare(&case.design, bench.setting)?, scope);
+    let added = |case: &AdviceCase| trial::added(case, &prepare(&case.design, bench.setting)?, scope);
     let before = added(given)?;
     let mut found = Brings { numbers: Vec::new(), least: f64::INFINITY, most: f64::NEG_INFINITY };
     for one in changed.design.estimates().iter().filter(|one| one.low != one.high && !known(&one.id)) {
         for end in [one.low, one.high].into_iter().flatten() {
             let moved = [(one.id.to_string(), end)].into();
-            let case = Case { design: changed.design.with_estimates(&moved)?, ..changed.clone() };
+            let case = AdviceCase { design: changed.design.with_estimates(&moved)?, ..changed.clone() };
             let gain = expected(given.design.objective, &before, &added(&case)?);
             (found.least, found.most) = (found.least.min(gain), found.most.max(gain));
         }
@@ -589,36 +589,38 @@ const ANOTHER: f64 = 0.01;
 
 /// What a change gains under each mechanism that the evidence leaves open, where that is another gain than the base
 /// mechanism's, and none where the design or its change has no plan. Who may choose the mix chooses it again there.
-fn with_rivals(
-    bench: &Bench<'_>,
-    given: &Case,
-    changed: &Case,
+fn with_variants(
+    bench: &TrialBench<'_>,
+    given: &AdviceCase,
+    changed: &AdviceCase,
     (scope, level): (&Scope, Level),
 ) -> Result<Vec<(String, Option<f64>)>, miette::Report> {
     let gain = |setting: &Setting| -> Result<f64, miette::Report> {
-        let added = |case: &Case| -> Result<Added, miette::Report> {
+        let added = |case: &AdviceCase| -> Result<Added, miette::Report> {
             let ready = prepare(&case.design, setting)?;
             let folds: Vec<Fold> = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
             let shares = match level {
                 Level::Mix if case.design.runs == Runs::Best => shares_run(&case.design, &ready, &folds)?,
                 _ => case.shares.clone(),
             };
-            trial::added(&Case { shares, ..case.clone() }, &ready, scope)
+            trial::added(&AdviceCase { shares, ..case.clone() }, &ready, scope)
         };
         Ok(expected(given.design.objective, &added(given)?, &added(changed)?))
     };
     let base = gain(bench.setting)?;
     let mut found = Vec::new();
     let system = bench.setting.system(&given.design, &given.design.device)?;
-    for (rival, _) in system.rivals.iter().filter(|(rival, _)| !bench.setting.overlays.contains(rival)) {
-        let setting = Setting { mechanism: Some(rival.clone()), ..bench.setting.clone() };
+    for (variant, _) in
+        system.variants.iter().filter(|(variant, _)| !bench.setting.overlays.contains(variant))
+    {
+        let setting = Setting { mechanism: Some(variant.clone()), ..bench.setting.clone() };
         let there = match gain(&setting) {
             Ok(there) => Some(there),
             Err(error) if error.is::<PlanError>() => None,
             Err(error) => return Err(error),
         };
         if there.is_none_or(|there| (there - base).abs() > ANOTHER) {
-            found.push((rival.clone(), there));
+            found.push((variant.clone(), there));
         }
     }
     Ok(found)
@@ -666,7 +668,7 @@ mod tests {
             mechanism: None,
         };
         let changes = Changes::default();
-        let bench = Bench::new("design.toml", Path::new("."), &changes, &setting, Seed::new(1));
+        let bench = TrialBench::new("design.toml", Path::new("."), &changes, &setting, Seed::new(1));
         let case = |text: &str| bench.case(text, None).expect("it is carried").0;
         let own = case(TEXT);
         assert!(unchanged(&own, &case(&TEXT.replace("name = \"t\"", "name = \"u\""))));
@@ -675,7 +677,7 @@ mod tests {
 
     /// A load that one mechanism carries and the other does not: a gain there is none, and that is told.
     #[test]
-    fn a_rival_under_which_there_is_no_plan_is_told() {
+    fn a_variant_under_which_there_is_no_plan_is_told() {
         let text = "[design]\nname = \"t\"\ndevice = \"bluefield2\"\nobjective = \"least-host-cpu\"\n\
                     offered_load = \"155 M/s\"\nrank_by = \"throughput\"\n\
                     [[alternative]]\nname = \"host\"\nrequest = [{ read = \"client-host\", bytes = \"64 B\" }]\n\
@@ -684,9 +686,9 @@ mod tests {
         let library = Library::builtin();
         let setting = Setting { library, overlays, settings, testbed: None, mode: None, mechanism: None };
         let changes = Changes::default();
-        let bench = Bench::new("design.toml", Path::new("."), &changes, &setting, Seed::new(1));
+        let bench = TrialBench::new("design.toml", Path::new("."), &changes, &setting, Seed::new(1));
         let (case, _) = bench.case(text, None).expect("it is carried");
-        let told = with_rivals(&bench, &case, &case, (&Scope::All, Level::Mix)).expect("there is a base");
+        let told = with_variants(&bench, &case, &case, (&Scope::All, Level::Mix)).expect("there is a base");
         assert_eq!(told, [("one-pool".to_string(), None)]);
     }
 }

@@ -1,13 +1,13 @@
 //! Rules that change how steps are done: where their bytes lie, how many they move at once, and how
 //! they are posted.
 
-use super::look::{Call, Look, proposed};
-use super::{Level, Proposal, Proposed, Rule, Rung};
+use super::look::{Look, PathCall, proposed};
+use super::{AdviceRule, Level, Proposal, Proposed, Rung};
 use offpath_quantity::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Few banks serve a small or hot range where no cache answers.
-pub const SPREAD_HOT_RANGE: Rule = Rule {
+pub const SPREAD_HOT_RANGE: AdviceRule = AdviceRule {
     name: "spread-hot-range",
     looks_for: "accesses to few banks of a memory that no cache serves",
     source: "wei2023 §3.2, advice 1",
@@ -15,8 +15,8 @@ pub const SPREAD_HOT_RANGE: Rule = Rule {
     propose: spread_hot_range,
 };
 
-/// Large requests from another machine fall into a slower regime.
-pub const SEGMENT_LARGE_READS: Rule = Rule {
+/// Large requests from another machine fall into a large-transfer limit.
+pub const SEGMENT_LARGE_READS: AdviceRule = AdviceRule {
     name: "segment-large-reads",
     looks_for: "requests over the network above the payload from which a path is slower",
     source: "wei2023 §3.2, advice 2",
@@ -24,8 +24,8 @@ pub const SEGMENT_LARGE_READS: Rule = Rule {
     propose: |look| segment(look, true),
 };
 
-/// Large transfers inside a machine fall into a slower regime.
-pub const SEGMENT_TRANSFERS: Rule = Rule {
+/// Large transfers inside a machine fall into a large-transfer limit.
+pub const SEGMENT_TRANSFERS: AdviceRule = AdviceRule {
     name: "segment-transfers",
     looks_for: "transfers inside a machine above the payload from which a path or engine is slower",
     source: "wei2023 §3.3, advice 3",
@@ -34,7 +34,7 @@ pub const SEGMENT_TRANSFERS: Rule = Rule {
 };
 
 /// Requests posted one by one where a list costs less.
-pub const BATCH_DOORBELLS: Rule = Rule {
+pub const BATCH_DOORBELLS: AdviceRule = AdviceRule {
     name: "batch-doorbells",
     looks_for: "requests that a processor posts one by one and could post as a list for less",
     source: "wei2023 §3.3, advice 4",
@@ -43,7 +43,7 @@ pub const BATCH_DOORBELLS: Rule = Rule {
 };
 
 /// Lists that cost more than posting one by one.
-pub const UNBATCH_DOORBELLS: Rule = Rule {
+pub const UNBATCH_DOORBELLS: AdviceRule = AdviceRule {
     name: "unbatch-doorbells",
     looks_for: "doorbell batches that cost a processor more than posting one by one",
     source: "wei2023 §3.3, advice 4",
@@ -52,7 +52,7 @@ pub const UNBATCH_DOORBELLS: Rule = Rule {
 };
 
 fn spread_hot_range(look: &Look<'_>) -> Proposed {
-    let all: Vec<Call<'_>> = look.design.alternatives.iter().flat_map(|one| look.calls(one)).collect();
+    let all: Vec<PathCall<'_>> = look.design.alternatives.iter().flat_map(|one| look.calls(one)).collect();
     let mut reached: BTreeSet<(&str, String)> = BTreeSet::new();
     for call in look.calls_of_mix() {
         if let Some(object) = call.object {
@@ -131,7 +131,7 @@ fn segment(look: &Look<'_>, network: bool) -> Proposed {
         if look.apart(&call.path.requester, &call.path.responder) != network {
             continue;
         }
-        let Some((above, regime)) = look.slow_above(&call).filter(|(above, _)| call.bytes > *above) else {
+        let Some((above, limit)) = look.slow_above(&call).filter(|(above, _)| call.bytes > *above) else {
             continue;
         };
         let fewest = call.bytes.get().div_ceil(above.get().max(1)).next_power_of_two();
@@ -145,7 +145,7 @@ fn segment(look: &Look<'_>, network: bool) -> Proposed {
             look.held(remedy, |edit| edit.segment(&call.at, pieces, &piece.to_string()))
         });
         let why = format!(
-            "`{}` of `{}`: a {} of {} on `{}` is above {above}, from where `{regime}` is slower",
+            "`{}` of `{}`: a {} of {} on `{}` is above {above}, where the large-transfer limit `{limit}` begins",
             call.at.operation, call.at.alternative, call.verb, call.bytes, call.path
         );
         changes.push(Proposal { why, ladder: ladder.collect() });
@@ -157,9 +157,9 @@ fn segment(look: &Look<'_>, network: bool) -> Proposed {
 /// The calls of each alternative, operation and requester that `kept` lets through.
 fn by_requester<'l>(
     look: &Look<'l>,
-    kept: impl Fn(&Call<'l>) -> bool,
-) -> BTreeMap<(String, String, String), Vec<Call<'l>>> {
-    let mut groups: BTreeMap<(String, String, String), Vec<Call<'l>>> = BTreeMap::new();
+    kept: impl Fn(&PathCall<'l>) -> bool,
+) -> BTreeMap<(String, String, String), Vec<PathCall<'l>>> {
+    let mut groups: BTreeMap<(String, String, String), Vec<PathCall<'l>>> = BTreeMap::new();
     for call in look.calls_of_mix().into_iter().filter(|call| call.path.engine.is_none() && kept(call)) {
         let key = (call.at.alternative.clone(), call.at.operation.clone(), call.path.requester.clone());
         groups.entry(key).or_default().push(call);
@@ -167,7 +167,7 @@ fn by_requester<'l>(
     groups
 }
 
-fn batch_all(look: &Look<'_>, calls: &[Call<'_>], batch: u32, remedy: String) -> Option<Rung> {
+fn batch_all(look: &Look<'_>, calls: &[PathCall<'_>], batch: u32, remedy: String) -> Option<Rung> {
     look.held(remedy, |edit| calls.iter().try_for_each(|call| edit.batch(&call.at, batch)))
 }
 

@@ -3,7 +3,7 @@
 use super::Scope;
 use crate::check::{Counted, Moves, run_mix};
 use crate::design::{Changes, Design, Objective};
-use crate::observe::RunError;
+use crate::observe::ObserveError;
 use crate::planner::{Ready, Setting, prepare, shares_run};
 use crate::program::Fold;
 use crate::side_by_side::side_by_side;
@@ -16,7 +16,7 @@ use std::path::Path;
 
 /// Where a design comes from and how it is run.
 #[derive(Debug)]
-pub struct Bench<'b> {
+pub struct TrialBench<'b> {
     /// The file's name in messages.
     pub name: &'b str,
     /// From where its workload files are found.
@@ -40,7 +40,7 @@ pub(super) const REQUESTS: f64 = 8_000.0;
 
 /// A design with the mix that is looked at.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub struct AdviceCase {
     /// The file's text.
     pub text: String,
     /// The design.
@@ -62,7 +62,7 @@ pub struct Added {
     pub longest_s: f64,
     /// Host processor seconds a request.
     pub host_cpu_s: f64,
-    /// Most requests that a saturated run of it has under way.
+    /// Most requests that a saturated run of it has in flight.
     pub most_in_flight: u32,
 }
 
@@ -140,7 +140,7 @@ fn within(ready: &[Ready], scope: &Scope) -> Vec<Ready> {
 }
 
 /// Adds up what the mix of a case asks in a scope.
-pub fn added(case: &Case, ready: &[Ready], scope: &Scope) -> Result<Added, miette::Report> {
+pub fn added(case: &AdviceCase, ready: &[Ready], scope: &Scope) -> Result<Added, miette::Report> {
     let ready = within(ready, scope);
     let folds: Vec<Fold> = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
     let solution = solve::at_fixed(&case.design, &Part::all(&ready), &folds, &case.shares)?;
@@ -161,7 +161,7 @@ pub fn added(case: &Case, ready: &[Ready], scope: &Scope) -> Result<Added, miett
     Ok(sum)
 }
 
-impl<'b> Bench<'b> {
+impl<'b> TrialBench<'b> {
     /// A bench on which nothing was run yet.
     pub fn new(
         name: &'b str,
@@ -169,8 +169,8 @@ impl<'b> Bench<'b> {
         changes: &'b Changes,
         setting: &'b Setting,
         seed: Seed,
-    ) -> Bench<'b> {
-        Bench { name, directory, changes, setting, seed, samples: RefCell::default() }
+    ) -> TrialBench<'b> {
+        TrialBench { name, directory, changes, setting, seed, samples: RefCell::default() }
     }
 
     /// Reads a text and compiles it; `held` is the mix to look at, else the one that the design runs.
@@ -178,7 +178,7 @@ impl<'b> Bench<'b> {
         &self,
         text: &str,
         held: Option<&[(String, f64)]>,
-    ) -> Result<(Case, Vec<Ready>), miette::Report> {
+    ) -> Result<(AdviceCase, Vec<Ready>), miette::Report> {
         // Remedies change step lists, so what they gain shows in step lists alone.
         let changes = Changes { steps: true, ..self.changes.clone() };
         let design = Design::parse(text, self.name, self.directory, &changes)?;
@@ -190,13 +190,13 @@ impl<'b> Bench<'b> {
                 shares_run(&design, &ready, &folds)?
             }
         };
-        Ok((Case { text: text.to_string(), design, shares }, ready))
+        Ok((AdviceCase { text: text.to_string(), design, shares }, ready))
     }
 
     /// Runs cases side by side, `seeds` times each. A run depends on its seed alone, so the answer
     /// does not depend on the number of threads.
-    pub fn run(&self, jobs: &[(&Case, &Scope)], seeds: u64) -> Result<Vec<Vec<Sample>>, RunError> {
-        let mut open: Vec<(Key, &Case, &Scope, u64)> = Vec::new();
+    pub fn run(&self, jobs: &[(&AdviceCase, &Scope)], seeds: u64) -> Result<Vec<Vec<Sample>>, ObserveError> {
+        let mut open: Vec<(Key, &AdviceCase, &Scope, u64)> = Vec::new();
         for job in jobs {
             for seed in 0..seeds {
                 let key = key(job.0, job.1, seed);
@@ -223,7 +223,7 @@ impl<'b> Bench<'b> {
 
     /// Throughput of the runs of a case with all its requests, with the 95% interval of its mean; `None` where it
     /// was not run often enough to have one.
-    pub(super) fn carried(&self, case: &Case) -> Option<Interval> {
+    pub(super) fn carried(&self, case: &AdviceCase) -> Option<Interval> {
         let samples = self.samples.borrow();
         let key = |seed| key(case, &Scope::All, seed);
         let seen: Vec<f64> =
@@ -232,19 +232,24 @@ impl<'b> Bench<'b> {
     }
 
     /// What `changed` gains over `given`.
-    pub fn gain(&self, given: &Case, changed: &Case, scope: &Scope) -> Result<Option<Gain>, RunError> {
+    pub fn gain(
+        &self,
+        given: &AdviceCase,
+        changed: &AdviceCase,
+        scope: &Scope,
+    ) -> Result<Option<Gain>, ObserveError> {
         let runs = self.run(&[(given, scope), (changed, scope)], SEEDS)?;
         Ok(Gain::of(given.design.objective, &runs[0], &runs[1]))
     }
 }
 
-fn key(case: &Case, scope: &Scope, seed: u64) -> Key {
+fn key(case: &AdviceCase, scope: &Scope, seed: u64) -> Key {
     (case.text.clone(), format!("{:?}", case.shares), scope.clone(), seed)
 }
 
 /// One run of a case's mix, saturated where throughput is sought and else at the load.
-fn sample(case: &Case, scope: &Scope, seed: Seed, setting: &Setting) -> Result<Sample, RunError> {
-    let stopped = |error: miette::Report| RunError::World { reason: error.to_string() };
+fn sample(case: &AdviceCase, scope: &Scope, seed: Seed, setting: &Setting) -> Result<Sample, ObserveError> {
+    let stopped = |error: miette::Report| ObserveError::Backend { reason: error.to_string() };
     let ready = prepare(&case.design, setting).map_err(stopped)?;
     let added = added(case, &ready, scope).map_err(stopped)?;
     let ready = within(&ready, scope);

@@ -79,7 +79,7 @@ pub(super) enum Compared {
     Differs(Gap),
 }
 
-/// How many requests an open loop takes under way, by `unloaded` or by what was seen, and how many the twin
+/// How many requests an open loop takes in flight, by `unloaded` or by what was seen, and how many the twin
 /// runs, where these are too few: then requests wait for one that ends and for no station.
 pub(super) fn too_many(unloaded: f64, loaded: &Loaded) -> Option<(f64, u32)> {
     // Arrivals at random bunch, and a quarter more is room for that.
@@ -87,7 +87,7 @@ pub(super) fn too_many(unloaded: f64, loaded: &Loaded) -> Option<(f64, u32)> {
     (needed > f64::from(OPEN_LOOP_TASKS)).then_some((needed, OPEN_LOOP_TASKS))
 }
 
-/// How many requests a mix has under way when its stations are busy, and how many the twin runs, where these are
+/// How many requests a mix has in flight when its stations are busy, and how many the twin runs, where these are
 /// too few: then it shows less than the stations carry.
 pub(crate) fn crowded((rate, latency_s): (f64, f64), most: u32) -> Option<(f64, u32)> {
     let needed = rate * latency_s;
@@ -110,11 +110,11 @@ pub(super) fn blind(
     };
     if let Some((needed, most)) = crowded {
         let of = if moves.are_many() && load.is_none() { moves.of_each_request() } else { String::new() };
-        return Some(format!("it takes about {needed:.0} requests under way, and the twin runs {most}{of}"));
+        return Some(format!("it takes about {needed:.0} requests in flight, and the twin runs {most}{of}"));
     }
     if load.is_none() && moves.are_many() && loaded.in_flight == most && is_short(loaded, rate) {
         let of = moves.of_each_request();
-        return Some(format!("more requests under way might carry more, and the twin runs {most}{of}"));
+        return Some(format!("more requests in flight might carry more, and the twin runs {most}{of}"));
     }
     let Extremes { rarest, longest_s, .. } = extremes(ready, shares);
     // Where the longest window is too short a short one is run.
@@ -191,7 +191,7 @@ pub(super) fn compared(
     let Interval { mean, low, high, .. } = loaded.throughput;
     let told = match loaded.arrived_per_s {
         // Arrivals at random are more or fewer in a window than their rate says: what came has to end.
-        Some(arrived) if (mean / arrived - 1.0).abs() <= allowed => Told::Agrees,
+        Some(arrived) if (mean / arrived - 1.0).abs() <= allowed => Comparison::Agrees,
         Some(arrived) => told(arrived, 0.0, &loaded.throughput),
         None => told(planned_per_s, allowed, &loaded.throughput),
     };
@@ -201,31 +201,31 @@ pub(super) fn compared(
         return Compared::Differs(gap);
     }
     match told {
-        Told::Agrees => Compared::Agrees,
-        Told::Unclear => {
+        Comparison::Agrees => Compared::Agrees,
+        Comparison::Unclear => {
             let is_near = (mean / planned_per_s - 1.0).abs() <= allowed;
             Compared::Unclear((!is_near || high - low >= 0.2 * mean).then_some(gap))
         }
-        Told::Differs => Compared::Differs(gap),
+        Comparison::Differs => Compared::Differs(gap),
     }
 }
 
 /// What a window tells of a planned rate.
 #[derive(Debug, PartialEq)]
-enum Told {
+enum Comparison {
     Agrees,
     Unclear,
     Differs,
 }
 
-fn told(planned_per_s: f64, allowed: f64, carried: &Interval) -> Told {
+fn told(planned_per_s: f64, allowed: f64, carried: &Interval) -> Comparison {
     let Interval { mean, low, high, .. } = *carried;
     let is_near = (mean / planned_per_s - 1.0).abs() <= allowed;
     match is_near {
         // A mean that scatters by more than may differ is near by chance.
-        true if high - low <= 2.0 * allowed * planned_per_s => Told::Agrees,
-        false if !is_by_chance(planned_per_s, mean, (low, high)) => Told::Differs,
-        _ => Told::Unclear,
+        true if high - low <= 2.0 * allowed * planned_per_s => Comparison::Agrees,
+        false if !is_by_chance(planned_per_s, mean, (low, high)) => Comparison::Differs,
+        _ => Comparison::Unclear,
     }
 }
 
@@ -245,7 +245,7 @@ pub fn fullest(router: &Router, loaded: &Loaded) -> Option<Fullest> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Told, crowded, told};
+    use super::{Comparison, crowded, told};
     use offpath_twin::Interval;
 
     #[test]
@@ -258,15 +258,15 @@ mod tests {
     fn a_mean_that_is_near_by_chance_agrees_with_nothing() {
         let carried = |mean, half| Interval { mean, low: mean - half, high: mean + half };
         for (mean, half, says) in [
-            (100.0, 1.0, Told::Agrees),
-            (101.9, 1.9, Told::Agrees),
-            (100.0, 2.1, Told::Unclear),
-            (100.0, 60.0, Told::Unclear),
-            (95.0, 6.0, Told::Unclear),
-            (95.0, 3.3, Told::Unclear),
-            (95.0, 3.2, Told::Differs),
-            (95.0, 1.0, Told::Differs),
-            (105.0, 1.0, Told::Differs),
+            (100.0, 1.0, Comparison::Agrees),
+            (101.9, 1.9, Comparison::Agrees),
+            (100.0, 2.1, Comparison::Unclear),
+            (100.0, 60.0, Comparison::Unclear),
+            (95.0, 6.0, Comparison::Unclear),
+            (95.0, 3.3, Comparison::Unclear),
+            (95.0, 3.2, Comparison::Differs),
+            (95.0, 1.0, Comparison::Differs),
+            (105.0, 1.0, Comparison::Differs),
         ] {
             assert_eq!(told(100.0, 0.02, &carried(mean, half)), says, "{mean} by {half}");
         }

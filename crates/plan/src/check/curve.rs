@@ -3,7 +3,7 @@
 use super::compare::too_many;
 use super::run::{COUNTED, own, run_mix};
 use crate::design::Design;
-use crate::observe::{Arrivals, Loaded, RunError, load};
+use crate::observe::{Loaded, ObserveError, RequestArrivals, load};
 use crate::planner::{Plan, Ready, capacity_at};
 use crate::program::Fold;
 use offpath_quantity::Time;
@@ -11,7 +11,7 @@ use offpath_twin::{Interval, Seed, batch_means};
 
 /// A point of the curve of latency over throughput.
 #[derive(Clone, Debug)]
-pub struct Point {
+pub struct LoadPoint {
     /// Offered requests per second.
     pub offered_per_s: f64,
     /// What the twin shows.
@@ -19,14 +19,14 @@ pub struct Point {
 }
 
 /// Latency over offered load: the best mix at shares of what its stations carry, and at the load that was asked for,
-/// as far as the twin has as many requests under way as that takes. Beyond, they would wait for one that ends and for
+/// as far as the twin has as many requests in flight as that takes. Beyond, they would wait for one that ends and for
 /// no station.
 pub fn curve(
     design: &Design,
     ready: &[Ready],
     plan: &Plan,
     seed: Seed,
-) -> Result<Vec<Point>, miette::Report> {
+) -> Result<Vec<LoadPoint>, miette::Report> {
     let folds: Vec<Fold> = plan.alternatives.iter().map(|one| one.demand.clone()).collect();
     let most = match design.objective.load() {
         None => plan.optimal.rate.value,
@@ -41,7 +41,7 @@ pub fn curve(
             let sizes = (most, plan.optimal.latency_s);
             let loaded = run_mix(ready, &plan.optimal.shares, sizes, Some(offered), COUNTED, seed)?;
             let is_held = too_many(offered * plan.optimal.latency_s, &loaded).is_none();
-            Ok(is_held.then_some(Point { offered_per_s: offered, loaded }))
+            Ok(is_held.then_some(LoadPoint { offered_per_s: offered, loaded }))
         })
         .filter_map(Result::transpose)
         .collect()
@@ -56,7 +56,7 @@ const OF_CLIENTS: f64 = 200.0;
 
 const FEWEST_OF_CLIENTS: f64 = 20.0;
 
-/// Requests per second of so many clients with one request under way each, which run a mix in `shares`: the mean
+/// Requests per second of so many clients with one request in flight each, which run a mix in `shares`: the mean
 /// over four runs in which they begin at other moments, with its 95% interval by Student's t over them.
 /// `capacity` is what the stations carry, by which windows are sized.
 ///
@@ -70,7 +70,7 @@ pub fn of_clients(
     clients: u32,
     capacity: f64,
     seed: Seed,
-) -> Result<Interval, RunError> {
+) -> Result<Interval, ObserveError> {
     let slowest = ready.iter().map(|one| one.compiled.fold(&one.router).latency).fold(0.0, f64::max);
     // Where the clients are many, they wait for each other, and a round takes longer.
     let round = slowest.max(f64::from(clients) / capacity);
@@ -78,7 +78,7 @@ pub fn of_clients(
     let span = |times: f64| Time::from_ps((round * times * 1e12) as u64);
     let mut carried = Vec::new();
     for phase in 0..PHASES {
-        let arrivals = Arrivals::Closed(clients);
+        let arrivals = RequestArrivals::Closed(clients);
         let seed = seed.child("clients").index(phase);
         let loaded = load(ready, shares, arrivals, span(FEWEST_OF_CLIENTS), span(rounds), seed)?;
         carried.push(loaded.throughput.mean);
@@ -92,7 +92,7 @@ pub fn few_clients(
     ready: &[Ready],
     plan: &Plan,
     seed: Seed,
-) -> Result<Vec<(String, Vec<Interval>)>, RunError> {
+) -> Result<Vec<(String, Vec<Interval>)>, ObserveError> {
     let is_own = |name: &str| {
         design.alternatives.iter().any(|one| one.name == name && one.device.is_none() && one.mixed)
     };

@@ -7,19 +7,19 @@ mod tail;
 
 pub use compare::{Fullest, Gap, fullest};
 pub(crate) use compare::{crowded, differs, stretched};
-pub use curve::{Point, curve, few_clients, of_clients};
+pub use curve::{LoadPoint, curve, few_clients, of_clients};
 pub(crate) use run::{Counted, Moves, run_mix};
 
 use crate::confidence::{Doubt, Mechanism};
 use crate::design::{Design, Objective};
-use crate::observe::{Loaded, Observed, RunError, observe};
+use crate::observe::{IdleObservation, Loaded, ObserveError, observe};
 use crate::planner::{Plan, Ready, plan_doubted};
 use crate::program::Fold;
 use crate::side_by_side::side_by_side;
 use crate::solve::{self, Part, evaluate};
 use compare::{Compared, allowed, blind, compared};
 use offpath_capacity::{Constraint, Solution};
-use offpath_route::{Kind, Router};
+use offpath_route::{Router, StationKind};
 use offpath_twin::Seed;
 use run::{COUNTED, HELD};
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ const MOST_ROUNDS: u32 = 6;
 
 /// A plan with what the twin says of it.
 #[derive(Clone, Debug)]
-pub struct Checked {
+pub struct CheckedPlan {
     /// The plan, its slots held as long as the loaded twin holds them.
     pub plan: Plan,
     /// How it came to be.
@@ -81,7 +81,7 @@ pub struct Checked {
 }
 
 /// Observes every alternative on the idle twin.
-pub fn observe_all(ready: &[Ready], seed: Seed) -> Result<(Vec<Fold>, u64, f64), RunError> {
+pub fn observe_all(ready: &[Ready], seed: Seed) -> Result<(Vec<Fold>, u64, f64), ObserveError> {
     let mut folds = Vec::new();
     let (mut sampled, mut widest) = (0, 0.0f64);
     for (index, one) in ready.iter().enumerate() {
@@ -93,7 +93,7 @@ pub fn observe_all(ready: &[Ready], seed: Seed) -> Result<(Vec<Fold>, u64, f64),
     Ok((folds, sampled, widest))
 }
 
-fn observe_at(one: &Ready, index: usize, seed: Seed) -> Result<Observed, RunError> {
+fn observe_at(one: &Ready, index: usize, seed: Seed) -> Result<IdleObservation, ObserveError> {
     observe(one, seed.child("observe").index(index as u64))
 }
 
@@ -189,7 +189,7 @@ pub fn demands(
         true => Ok(observe_at(one, index, seed)?.fold),
         false => Ok(one.compiled.fold(&one.router)),
     });
-    let idle = idle.collect::<Result<Vec<_>, RunError>>()?;
+    let idle = idle.collect::<Result<Vec<_>, ObserveError>>()?;
     Ok(best_held(design, ready, &idle, Chosen::Added, Counted::requests(counted), seed)?.folds)
 }
 
@@ -244,7 +244,7 @@ fn hold(
             solve::mean_of(&shares, &parts, |index| folds[index].latency + folds[index].background);
         let sizes = (rate, latency_s);
         let load = load.or_else(|| solve::limited(&solution));
-        // A twin that runs fewer requests than the mix has under way shows nothing of it: neither what it carries nor
+        // A twin that runs fewer requests than the mix has in flight shows nothing of it: neither what it carries nor
         // for how long its slots are held.
         let is_blind = load.is_none() && crowded(sizes, Moves::of(ready, &shares).most_in_flight()).is_some();
         let loaded = run_mix(ready, &shares, sizes, load, counted, seed)?;
@@ -321,7 +321,7 @@ fn slots_of(one: &Ready, fold: &Fold) -> BTreeMap<String, f64> {
 }
 
 fn is_slot(router: &Router, station: &str) -> bool {
-    matches!(router.station(station).map(|id| router.kind(id)), Some(Kind::Contexts(_)))
+    matches!(router.station(station).map(|id| router.kind(id)), Some(StationKind::InflightSlots(_)))
 }
 
 /// Finds how long the alternatives of a settled design hold slots when nothing else is mixed in, and notes it
@@ -363,14 +363,14 @@ pub fn plan_and_check(
     settled: Settled,
     open: &[Mechanism],
     seed: Seed,
-) -> Result<Checked, miette::Report> {
+) -> Result<CheckedPlan, miette::Report> {
     // A figure that is not shown extends no interval.
     let shown = settled.gap.as_ref().is_none_or(|gap| gap.blind.is_none());
     let carried = settled.loaded.throughput.result().filter(|_| shown);
     let doubt = Doubt { shares: &settled.shares, carried };
     let doubt = (settled.gap.is_some() || !settled.has_settled()).then_some(&doubt);
     let plan = plan_doubted(design, ready, &settled.folds, Some(&settled.shares), open, doubt, seed)?;
-    Ok(Checked { plan, settled })
+    Ok(CheckedPlan { plan, settled })
 }
 
 /// How much longer a window is made that cannot tell a difference from scatter, one after the other.
@@ -394,7 +394,7 @@ fn holds_seen(
     let share = |name: &str| shares.iter().find(|(n, _)| n == name).map_or(0.0, |(_, s)| *s);
     let (mut factors, mut largest) = (Vec::new(), 0.0f64);
     for station in main.router.stations() {
-        let Kind::Contexts(contexts) = station.kind else { continue };
+        let StationKind::InflightSlots(inflight_slots) = station.kind else { continue };
         let expected: f64 = ready
             .iter()
             .zip(folds.iter())
@@ -403,7 +403,7 @@ fn holds_seen(
             })
             .sum();
         let busy = loaded.utilization.get(&station.name).copied().unwrap_or(0.0);
-        let seen = busy * (contexts * station.instances) as f64 / loaded.throughput.mean;
+        let seen = busy * (inflight_slots * station.instances) as f64 / loaded.throughput.mean;
         // Slots that are mostly idle bind nothing, however long their holds are.
         if expected > 0.0 && busy >= 0.5 {
             let factor = seen / expected;

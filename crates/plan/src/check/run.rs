@@ -2,7 +2,7 @@
 
 use super::SETTLED;
 use super::compare::{ALLOWED, crowded};
-use crate::observe::{Arrivals, Loaded, RunError, load};
+use crate::observe::{Loaded, ObserveError, RequestArrivals, load};
 use crate::planner::Ready;
 use crate::program::{Extremes, bursts};
 use offpath_quantity::Time;
@@ -54,7 +54,7 @@ const MOST_MOVES: f64 = 1_000.0;
 /// Virtual time beyond which a window does not grow, a million seconds: 64 bits of picoseconds hold 18 of them.
 const LONGEST_WINDOW: Time = Time::from_ps(1_000_000_000_000_000_000);
 
-/// Moves of a run before it is counted, which bound how many requests of many moves it has under way.
+/// Moves of a run before it is counted, which bound how many requests of many moves it has in flight.
 const MOST_WORK: f64 = 500_000.0;
 
 /// Requests that a closed loop gets at least, and an open loop is let settle by.
@@ -163,7 +163,7 @@ const SPREAD: f64 = 2_048.0;
 /// The least of them: in the first half they begin.
 const FEWEST_ROUNDS: f64 = 2.0;
 
-/// Requests that keep every station of a mix busy: six times what is under way unloaded where these are few, and
+/// Requests that keep every station of a mix busy: six times what is in flight unloaded where these are few, and
 /// twice where they are many. Few long transfers that share a link end together, and it is idle until all are
 /// answered; of many it is not.
 fn enough(rate: f64, latency_s: f64, most: u32) -> u32 {
@@ -179,7 +179,7 @@ pub(super) fn is_short(loaded: &Loaded, rate: f64) -> bool {
     loaded.throughput.mean < (1.0 - ALLOWED) * rate && fullest < 1.0 - ALLOWED / 2.0
 }
 
-/// Runs a mix at a load, or saturated: then with as many requests under way as fill a station, and counted
+/// Runs a mix at a load, or saturated: then with as many requests in flight as fill a station, and counted
 /// once their queues have settled.
 pub(crate) fn run_mix(
     ready: &[Ready],
@@ -188,7 +188,7 @@ pub(crate) fn run_mix(
     offered: Option<f64>,
     Counted { requests: counted, phase, longer }: Counted,
     seed: Seed,
-) -> Result<Loaded, RunError> {
+) -> Result<Loaded, ObserveError> {
     let (own, shares) = own(ready, named);
     let rate = offered.unwrap_or(capacity);
     // A large payload costs the twin an event a burst, and a request of many steps events for each, so fewer are
@@ -203,7 +203,7 @@ pub(crate) fn run_mix(
     let by_itself = |times: f64, fewest: f64| (times / (moves / MOVES).max(1.0)).max(fewest);
     let widest = all.most_counted();
     let told = (TIMES / rarest).max(by_itself(TIMES, FEWEST_TIMES) * longest_s * rate).min(widest);
-    // However long a run is that has fewer requests under way than the mix takes, it shows nothing of it; nor does one
+    // However long a run is that has fewer requests in flight than the mix takes, it shows nothing of it; nor does one
     // that is too short for what is rare or long, as long as it may be.
     let is_blind = offered.is_none() && crowded((capacity, latency_s), most).is_some()
         || widest * rarest < FEWEST_RARE
@@ -216,7 +216,7 @@ pub(crate) fn run_mix(
         let settling = (latency_s * by_itself(TIMES, FEWEST_TIMES)).max(longest_s * 2.0).min(counted / rate);
         let round = if offered.is_none() { f64::from(in_flight) / rate } else { latency_s };
         let warm_up = f64::from(in_flight) / rate * rounds + settling + phase * round.max(latency_s);
-        let arrivals = offered.map_or(Arrivals::Closed(in_flight), Arrivals::Poisson);
+        let arrivals = offered.map_or(RequestArrivals::Closed(in_flight), RequestArrivals::Poisson);
         load(&own, &shares, arrivals, Time::from_ps((warm_up * 1e12) as u64), window, seed.child("load"))
     };
     let mut in_flight = enough(rate, latency_s, most);

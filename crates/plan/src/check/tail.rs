@@ -3,7 +3,7 @@
 use super::SETTLED;
 use super::run::{COUNTED, run_mix};
 use crate::design::{Design, Objective};
-use crate::observe::RunError;
+use crate::observe::ObserveError;
 use crate::planner::{Ready, capacity_at};
 use crate::program::Fold;
 use crate::side_by_side::side_by_side;
@@ -59,10 +59,10 @@ pub(super) fn lowest_tail(
     let alone = solve::allowed(design, &parts, folds).into_iter();
     let alone = alone.filter(|index| base.alone[*index].total > offered);
     candidates.extend(alone.map(|index| vec![(ready[index].alternative.name.clone(), 1.0)]));
-    let measured = |candidates: Vec<Shares>| -> Result<Vec<(Time, Shares)>, RunError> {
+    let measured = |candidates: Vec<Shares>| -> Result<Vec<(Time, Shares)>, ObserveError> {
         let tails = side_by_side(candidates.len(), |index| {
             let loaded = run_mix(ready, &candidates[index], sizes, Some(offered), COUNTED, seed)?;
-            Ok::<_, RunError>(loaded.latencies.quantile(0.99).unwrap_or(Time::MAX))
+            Ok::<_, ObserveError>(loaded.latencies.quantile(0.99).unwrap_or(Time::MAX))
         });
         tails.into_iter().zip(candidates).map(|(tail, shares)| Ok((tail?, shares))).collect()
     };

@@ -1,9 +1,9 @@
-//! What a design tells a coded application.
+//! What a design tells an application.
 
 use super::resolve::{Named, Read, Resolver};
 use super::steps::Context;
 use super::{Code, MORE_HELP, ObjectAccess};
-use crate::coded::Application;
+use crate::implemented::Application;
 use offpath_apps::system::{About, Given, Key, KeyKind, Value};
 use offpath_quantity::{BitRate, Dimension};
 use serde::de::DeserializeOwned;
@@ -15,7 +15,7 @@ use toml::Spanned;
 const NAME: &str = "name";
 
 impl Resolver<'_> {
-    /// The coded application, with everything that it has to be told.
+    /// The application, with everything that it has to be told.
     pub(super) fn application(
         &self,
         objects: &BTreeMap<String, ObjectAccess>,
@@ -44,7 +44,7 @@ impl Resolver<'_> {
         let Some(system) = (self.file.changes.systems.find)(&name) else {
             let names: Vec<String> = known.iter().map(|about| format!("`{}`", about.name)).collect();
             return Err(self.error(
-                format!("`{name}` is no coded application"),
+                format!("`{name}` is not an application"),
                 format!("use {}, or leave [application] out and describe steps", names.join(" or ")),
                 given.span(),
             ));
@@ -59,7 +59,7 @@ impl Resolver<'_> {
                 at.span(),
             ));
         }
-        let (mut told, mut times) = (Given::default(), BTreeMap::new());
+        let (mut values_of, mut times) = (Given::default(), BTreeMap::new());
         for key in about.keys {
             let values = match raw.get(key.name) {
                 Some(given) => self.told_by(key, given, objects, &mut times)?,
@@ -68,9 +68,9 @@ impl Resolver<'_> {
             if let (true, Some(example)) = (values.is_empty(), key.needed) {
                 return Err(self.untold(about, key, example, given.span()));
             }
-            told.set(key.name, values);
+            values_of.set(key.name, values);
         }
-        Ok((Some(Application { system, told }), times))
+        Ok((Some(Application { system, given: values_of }), times))
     }
 
     fn untold(&self, about: &About, key: &Key, example: &str, at: Range<usize>) -> miette::Report {
@@ -85,7 +85,7 @@ impl Resolver<'_> {
         )
     }
 
-    /// A value that is no number.
+    /// A value that is not a number.
     fn plain<T: DeserializeOwned>(&self, given: &Spanned<toml::Value>) -> Result<T, miette::Report> {
         let read = given.get_ref().clone().try_into();
         read.map_err(|error: toml::de::Error| self.error(error.message(), MORE_HELP, given.span()))
@@ -150,7 +150,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// What the coded application calls an alternative.
+    /// What the application calls an alternative.
     pub(super) fn code(
         &self,
         given: Option<&Spanned<String>>,
@@ -163,7 +163,7 @@ impl Resolver<'_> {
             let names: Vec<String> =
                 known.iter().map(|about| format!("`name = \"{}\"`", about.name)).collect();
             return Err(self.error(
-                "`code` names an alternative of a coded application, and the design names none",
+                "`code` names an alternative of an application, and the design names none",
                 format!("add [application] with {}", names.join(" or ")),
                 given.span(),
             ));
@@ -172,7 +172,7 @@ impl Resolver<'_> {
         let Some(found) = known().find(|one| one.label == given.get_ref()) else {
             let labels: Vec<&str> = known().map(|one| one.label).collect();
             return Err(self.error(
-                format!("the coded {} has no alternative `{}`", application.title(), given.get_ref()),
+                format!("the implemented {} has no alternative `{}`", application.title(), given.get_ref()),
                 format!("use one of {}", labels.join(", ")),
                 given.span(),
             ));

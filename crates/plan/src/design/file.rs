@@ -139,7 +139,7 @@ pub(super) struct RawAlternative {
     pub(super) mixed: Option<bool>,
     #[serde(default)]
     pub(super) rows: Vec<String>,
-    /// What the coded application calls it.
+    /// What the application calls it.
     pub(super) code: Option<Spanned<String>>,
     /// Steps that follow the answer of every operation.
     pub(super) background: Option<Vec<Spanned<RawStep>>>,

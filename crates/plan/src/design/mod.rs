@@ -10,8 +10,8 @@ mod objects;
 mod resolve;
 mod steps;
 
-use crate::coded::{Application, Systems};
 use crate::estimate::{Estimate, Share, noun};
+use crate::implemented::{Application, Systems};
 use file::{Parsed, RawFile};
 use miette::{NamedSource, SourceSpan};
 use offpath_profile::System;
@@ -96,9 +96,9 @@ pub struct Object {
     pub copied: u64,
 }
 
-/// What a SoC's memory budget keeps near the adapter.
+/// What a SoC's memory budget keeps near the NIC.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cache {
+pub struct CacheBudget {
     /// The endpoint whose memory it is.
     pub at: String,
     /// Its size.
@@ -215,7 +215,7 @@ pub struct Alternative {
     pub rows: Vec<(String, Option<&'static str>)>,
     /// The steps by operation of the workload, with the operation's share.
     pub operations: Vec<(String, f64, Vec<Step>)>,
-    /// What it is called in the coded application, whose demands then take the place of the steps'.
+    /// What it is called in the application, whose demands then take the place of the steps'.
     pub code: Option<Code>,
     /// Where it stands in the file.
     pub span: Range<usize>,
@@ -255,7 +255,7 @@ impl Alternative {
     }
 }
 
-/// An alternative of a coded application.
+/// An alternative of an application.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Code {
     /// Its label there.
@@ -345,7 +345,7 @@ pub struct Design {
     pub scenario: Option<String>,
     /// The alternatives.
     pub alternatives: Vec<Alternative>,
-    /// The coded application that alternatives are observed from, where there is one.
+    /// The application that alternatives are observed from, where there is one.
     pub application: Option<Application>,
     /// Whether its parameters or its workload are others than the file's.
     pub is_varied: bool,
@@ -370,15 +370,15 @@ pub struct Design {
     pub sizes: BTreeSet<String>,
     /// A parameter to vary, with its values.
     pub sweep: Option<(String, Vec<f64>)>,
-    /// Numbers of clients for the closed-loop table, each with one request under way.
+    /// Numbers of clients for the closed-loop table, each with one request in flight.
     pub clients: Vec<u32>,
     /// Published ratios over those numbers of clients.
-    pub published: Vec<Published>,
+    pub published: Vec<PublishedRatio>,
     /// The text and name of the file, for errors found later.
     pub source: (String, String),
     /// The numbers that the file gives, in its order.
     estimates: Vec<Estimate>,
-    /// Those that the coded application is told.
+    /// Those that the application is told.
     told: BTreeSet<Arc<str>>,
     /// The file as it was read, from which it is resolved again with other numbers.
     file: Arc<Parsed>,
@@ -386,7 +386,7 @@ pub struct Design {
 
 /// A published ratio of throughputs over the client counts, to stand beside the twin's.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Published {
+pub struct PublishedRatio {
     /// The alternative or mix above the line.
     pub of: String,
     /// The one below it.
@@ -471,7 +471,7 @@ pub struct Changes {
     pub files: BTreeMap<String, String>,
     /// The mix that the system runs, as the file writes it.
     pub mix: Option<String>,
-    /// Whether to plan from the step lists where the design names a coded application.
+    /// Whether to plan from the step lists where the design names an application.
     pub steps: bool,
     /// The scenario to plan, where the design has several.
     pub scenario: Option<String>,
@@ -583,7 +583,7 @@ impl Design {
         &self.estimates
     }
 
-    /// The estimates that the coded application is told: where one of them moves, alternatives with code
+    /// The estimates that the application is told: where one of them moves, alternatives with code
     /// have to be observed again.
     pub fn told(&self) -> &BTreeSet<Arc<str>> {
         &self.told
@@ -785,7 +785,7 @@ mod tests {
         for (design, parameters, more, words) in [
             ("unit = \"0 B\"", "", "", "`unit` is 0 B"),
             ("network_baseline = \"chunk * 0\"", "", "", "`network_baseline` is 0 B"),
-            ("", "record = \"5 B\"", "", "`record` is no name for a parameter"),
+            ("", "record = \"5 B\"", "", "`record` is not a name for a parameter"),
             ("", "", "[clients]\ncounts = [1, 0]", "0 clients"),
             ("", "", "[clients]\ncounts = [70000]", "70000 clients"),
             ("", "", "[sweep]\nparameter = \"chunk\"\nvalues = [4]", "is a size, and this has no unit"),

@@ -101,7 +101,7 @@ impl Resolver<'_> {
             product.rests_on.extend(read.rests_on);
         }
         if with_unit != 1 && dimension != Dimension::Ratio {
-            // A number alone is no product: what it lacks is its unit.
+            // A number alone is not a product: what it lacks is its unit.
             if let (true, Err(error)) = (text.trim().parse::<f64>().is_ok(), Quantity::parse(text, dimension))
             {
                 let known: Vec<&str> = self.names.keys().map(String::as_str).collect();

@@ -120,7 +120,7 @@ impl Resolver<'_> {
     pub(super) fn unknown_object(&self, name: &Spanned<String>) -> miette::Report {
         let known: Vec<&str> = self.file.raw.object.keys().map(String::as_str).collect();
         self.error(
-            format!("`{}` is no object of this design", name.get_ref()),
+            format!("`{}` is not an object of this design", name.get_ref()),
             format!("describe it under [object.{}], or use one of: {}", name.get_ref(), known.join(", ")),
             name.span(),
         )

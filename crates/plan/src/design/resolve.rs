@@ -2,7 +2,7 @@
 
 use super::file::Parsed;
 use super::steps::{names, notes};
-use super::{Alternative, BEST, Changes, Design, GREEDY, NamedMix, Objective, Published, Rank, Runs};
+use super::{Alternative, BEST, Changes, Design, GREEDY, NamedMix, Objective, PublishedRatio, Rank, Runs};
 use crate::estimate::{Estimate, Share, Written, noun};
 use crate::interpret::MOST_TASKS;
 use offpath_quantity::{Dimension, OpRate, Quantity};
@@ -20,10 +20,10 @@ pub(super) struct Resolver<'t> {
     pub(super) moved: &'t BTreeMap<String, Quantity>,
     /// What parameters, and the workload's record, stand for.
     pub(super) names: BTreeMap<String, Named>,
-    /// Processor times of the coded application, which steps may name.
+    /// Processor times of the application, which steps may name.
     pub(super) times: BTreeMap<&'static str, Named>,
     pub(super) estimates: RefCell<BTreeMap<Arc<str>, Estimate>>,
-    /// Those that the coded application is told.
+    /// Those that the application is told.
     pub(super) told: RefCell<BTreeSet<Arc<str>>>,
     /// Whether a parameter has another value than the file's.
     pub(super) is_changed: bool,
@@ -102,7 +102,7 @@ impl Resolver<'_> {
             for name in &mix.fill {
                 if !alternatives.iter().any(|a| a.name == *name.get_ref()) {
                     return Err(self.error(
-                        format!("mix `{}` names `{}`, which is no alternative", mix.name, name.get_ref()),
+                        format!("mix `{}` names `{}`, which is not an alternative", mix.name, name.get_ref()),
                         format!("use one of {}", names(&alternatives)),
                         name.span(),
                     ));
@@ -123,7 +123,7 @@ impl Resolver<'_> {
             "host-cpu" => Rank::HostCpu,
             other => {
                 return Err(self.error(
-                    format!("`{other}` is nothing that greedy ranks by"),
+                    format!("`{other}` is not among what greedy ranks by"),
                     RANKS,
                     raw.rank_by.span(),
                 ));
@@ -326,7 +326,7 @@ impl Resolver<'_> {
             "lowest-p99" => Ok(Objective::LowestP99 { load: load()? }),
             other => Err(refuse(
                 goal_given(),
-                format!("`{other}` is no objective"),
+                format!("`{other}` is not an objective"),
                 OBJECTIVES,
                 raw.objective.span(),
             )),
@@ -359,7 +359,7 @@ impl Resolver<'_> {
             Some(_) => {
                 format!("`{name}` runs on another device, and the system's mix is of the design's own")
             }
-            None => format!("`{name}` is no mix and no alternative of this design"),
+            None => format!("`{name}` is neither a mix nor an alternative of this design"),
         };
         let help = format!("use `{BEST}`, `{GREEDY}`, {mixes}or one of {}", names(&own));
         Err(match given.as_ref().filter(|_| changes.mix.is_none()) {
@@ -372,7 +372,7 @@ impl Resolver<'_> {
         for (name, value) in &self.file.raw.parameters {
             if name == RECORD {
                 return Err(self.error(
-                    format!("`{RECORD}` is no name for a parameter: it stands for the workload's record"),
+                    format!("`{RECORD}` is not a name for a parameter: it stands for the workload's record"),
                     "call the parameter something else; `bytes = \"record\"` needs no parameter",
                     value.span(),
                 ));
@@ -393,7 +393,7 @@ impl Resolver<'_> {
                         "parameter `{name}` is {wanted}: {message}"
                     )
                 })?;
-                // What the file says already is no change.
+                // What the file says already is not a change.
                 self.is_changed |= given != written;
                 written = given;
             }
@@ -421,7 +421,7 @@ impl Resolver<'_> {
         let Some(named) = self.names.get(name).filter(|_| name != RECORD) else {
             let known: Vec<&str> = self.file.raw.parameters.keys().map(String::as_str).collect();
             return Err(self.error(
-                format!("`{name}` is no parameter of this design"),
+                format!("`{name}` is not a parameter of this design"),
                 format!("name one from [parameters]: {}", known.join(", ")),
                 sweep.parameter.span(),
             ));
@@ -470,13 +470,13 @@ impl Resolver<'_> {
         Ok(Some((name.clone(), values)))
     }
 
-    pub(super) fn published(&self, known: &[String]) -> Result<Vec<Published>, miette::Report> {
+    pub(super) fn published(&self, known: &[String]) -> Result<Vec<PublishedRatio>, miette::Report> {
         let given =
             self.file.raw.clients.as_ref().map(|clients| clients.published.as_slice()).unwrap_or_default();
         for name in given.iter().flat_map(|one| [&one.of, &one.over]) {
             if !known.contains(name.get_ref()) {
                 return Err(self.error(
-                    format!("`{}` is no alternative and no mix of this design", name.get_ref()),
+                    format!("`{}` is neither an alternative nor a mix of this design", name.get_ref()),
                     format!("use one of {}", known.join(", ")),
                     name.span(),
                 ));
@@ -484,7 +484,7 @@ impl Resolver<'_> {
         }
         Ok(given
             .iter()
-            .map(|one| Published {
+            .map(|one| PublishedRatio {
                 of: one.of.get_ref().clone(),
                 over: one.over.get_ref().clone(),
                 low: one.low,

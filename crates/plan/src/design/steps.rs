@@ -3,7 +3,7 @@
 use super::file::{RawStep, overrides_of};
 use super::resolve::{Read, Resolver};
 use super::{Alternative, BEST, GREEDY, LONG_COMPUTE, ObjectAccess, Signals, Step};
-use crate::coded::Application;
+use crate::implemented::Application;
 use crate::published::{Given, is_shipped_workload};
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{Carrier, VERBS, VerbRow};
@@ -89,7 +89,7 @@ impl Resolver<'_> {
                     .find(|a| a.name.get_ref() == like.get_ref() && a.like.is_none())
                     .ok_or_else(|| {
                         self.error(
-                            format!("`{}` is no alternative with steps of its own", like.get_ref()),
+                            format!("`{}` is not an alternative with steps of its own", like.get_ref()),
                             "name one that is described in full",
                             like.span(),
                         )
@@ -111,7 +111,7 @@ impl Resolver<'_> {
                     self.steps(steps, &context, &format!("{from}.request"))?,
                 ));
             } else if let Some(workload) = workload {
-                for operation in offpath_workload::Operation::ALL {
+                for operation in offpath_workload::ClientOperation::ALL {
                     let share = workload.mix.share(operation);
                     if share <= 0.0 {
                         continue;
@@ -183,7 +183,7 @@ impl Resolver<'_> {
         Ok(read)
     }
 
-    /// The rows that an alternative cites, each with why it is no evidence of it, where it is none.
+    /// The rows that an alternative cites, each with why it is not evidence of it, where it is none.
     pub(super) fn cited(&self, rows: &[String], alternative: &str) -> Vec<(String, Option<&'static str>)> {
         let raw = self.file.raw.workload.as_ref();
         let is_own_workload = raw.zip(self.file.workload.as_ref()).is_some_and(|(raw, workload)| {
@@ -486,7 +486,7 @@ pub(super) fn notes(alternatives: &[Alternative]) -> Vec<String> {
     let cited = alternatives.iter().flat_map(|one| one.rows.iter().map(move |row| (one, row)));
     let strange = cited.filter_map(|(one, (row, objection))| {
         let why = (*objection)?;
-        Some(format!("`rows` of `{}`: {row} {why}, so it is no evidence of this alternative", one.name))
+        Some(format!("`rows` of `{}`: {row} {why}, so it is not evidence of this alternative", one.name))
     });
     strange.chain(unlimited).chain(found.into_iter().map(note)).collect()
 }

@@ -1,19 +1,20 @@
 //! What the benches measure and tests run in small.
 
-use offpath_profile::{Library, Request};
+use offpath_profile::{Library, SystemRequest};
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{Operation, Router, Verb};
-use offpath_twin::{Arrivals, EventQueue, Generator, Load, Observed, Seed, run};
+use offpath_route::{PathOperation, Router, Verb};
+use offpath_twin::{Arrivals, EventQueue, Generator, Load, LoadObservation, Seed, run};
 use rand_core::RngCore;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A closed loop of 64 B READs with 512 in flight over `window`, with statistics on.
-pub fn closed_loop(window: Time) -> Observed {
-    let system = Library::builtin().load(&Request { device: "bluefield2", ..Request::default() }).unwrap();
+pub fn closed_loop(window: Time) -> LoadObservation {
+    let system =
+        Library::builtin().load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() }).unwrap();
     let router = Arc::new(Router::new(&system).unwrap());
     let path = router.path("client-soc").unwrap();
-    let route = router.route(&Operation::new(Verb::Read, path, Bytes::new(64))).unwrap();
+    let route = router.route(&PathOperation::new(Verb::Read, path, Bytes::new(64))).unwrap();
     let load = Load {
         mix: vec![(Arc::new(route), 1.0)],
         arrivals: Arrivals::Closed { in_flight: 512 },

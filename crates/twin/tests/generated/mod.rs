@@ -1,7 +1,7 @@
 //! Profiles that nobody has seen: generated from a seed, written as TOML and loaded as a user's files are.
 #![allow(dead_code, reason = "each test uses a part")]
 
-use offpath_profile::{Library, Request, System};
+use offpath_profile::{Library, System, SystemRequest};
 use offpath_route::{Path, Router};
 use offpath_twin::{Generator, Seed};
 use rand_core::RngCore;
@@ -73,7 +73,7 @@ fn memory(text: &mut String, draw: &mut Draw) {
     number(text, "bank_read_time", draw.within(1, 60), "ns");
     number(text, "bank_write_time", draw.within(1, 120), "ns");
     if draw.chance(40) {
-        number(text, "read_path_rate", draw.within(20, 200), "M/s");
+        number(text, "inbound_read_rate", draw.within(20, 200), "M/s");
     }
 }
 
@@ -82,14 +82,14 @@ fn verbs(text: &mut String, draw: &mut Draw, endpoint: &str) {
     for (key, most) in [
         ("post_latency", 400),
         ("post_time", 500),
-        ("list_time", 900),
-        ("listed_time", 400),
+        ("batch_fixed_time", 900),
+        ("batch_per_wqe_time", 400),
         ("poll_latency", 400),
         ("poll_time", 300),
         ("receive_latency", 2500),
         ("receive_time", 300),
-        ("write_context_time", 1500),
-        ("receive_context_time", 1500),
+        ("write_slot_time", 1500),
+        ("receive_slot_time", 1500),
     ] {
         let value = if draw.chance(15) { 0 } else { draw.within(1, most) };
         number(text, key, value, "ns");
@@ -116,7 +116,7 @@ fn nodes(text: &mut String, draw: &mut Draw, at: &str, socs: &[String]) {
         text.push_str("[gpu]\nkind = \"memory\"\n");
         memory(text, draw);
     }
-    // More than four that reserve contexts from each other are refused.
+    // More than four that reserve in-flight slots from each other are refused.
     if socs.len() < 3 && draw.chance(50) {
         for (name, node) in [("dpa", "dpa_lane"), ("dpa_memory", "dpa_memory_lane")] {
             let wire = draw.chance(60);
@@ -191,10 +191,10 @@ fn profile(draw: &mut Draw, reserve: &mut Draw, beside: &mut Draw) -> (String, S
     number(&mut text, "shared_packet_rate", draw.within(10, 300), "M/s");
     let reserved = if draw.chance(40) { 0 } else { draw.within(1, 60) };
     number(&mut text, "reserved_packet_rate", reserved, "M/s");
-    let contexts = draw.within(8, 300);
-    count(&mut text, "contexts", contexts);
-    let kept = if reserve.chance(50) { 0 } else { reserve.within(1, contexts) };
-    count(&mut text, "reserved_contexts", kept);
+    let inflight_slots = draw.within(8, 300);
+    count(&mut text, "inflight_slots", inflight_slots);
+    let kept = if reserve.chance(50) { 0 } else { reserve.within(1, inflight_slots) };
+    count(&mut text, "reserved_inflight_slots", kept);
     number(&mut text, "inline_limit", draw.one_of(&[0, 64, 220]), "B");
     number(&mut text, "work_request_bytes", draw.one_of(&[0, 64]), "B");
     number(&mut text, "completion_bytes", draw.one_of(&[0, 32, 64]), "B");
@@ -224,7 +224,7 @@ fn profile(draw: &mut Draw, reserve: &mut Draw, beside: &mut Draw) -> (String, S
         nodes(&mut text, beside, &slot, &socs);
     }
     if draw.chance(30) {
-        text += "[stall]\nkind = \"stall\"\nrequester = \"*\"\nresponder = \"host\"\nverbs = [\"read\", \"write\"]\n";
+        text += "[large_transfers]\nkind = \"large-transfer-limit\"\nrequester = \"*\"\nresponder = \"host\"\nverbs = [\"read\", \"write\"]\n";
         number(&mut text, "above", draw.within(1, 512), "KiB");
         number(&mut text, "rate", draw.within(10, 100), "Gbit/s");
     }
@@ -258,7 +258,7 @@ pub fn system(test: &str, seed: u64) -> (System, Draw) {
     let file = folder.join("device.toml");
     std::fs::write(&file, &device).unwrap();
     let file = file.to_str().unwrap();
-    let loaded = Library::builtin().load(&Request { device: file, ..Request::default() });
+    let loaded = Library::builtin().load(&SystemRequest { device: file, ..SystemRequest::default() });
     let system = loaded.unwrap_or_else(|error| panic!("profile {seed}: {error:?}\n{device}"));
     std::fs::remove_dir_all(&folder).unwrap();
     (system, draw)

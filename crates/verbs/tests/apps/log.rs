@@ -1,7 +1,7 @@
-//! The replicated log, by every alternative that needs no copy engine.
+//! The replicated log, by every alternative that needs no DMA engine.
 
 use crate::roles::{self, Address, Process, System, Temporary, Verdict, at_last, end, same, until_told};
-use offpath_apps::replog::{self, Alternative, Log, LogError, Options, Primary};
+use offpath_apps::replog::{self, Log, LogAlternative, LogConfig, LogError, Primary};
 use offpath_fabric::*;
 use offpath_quantity::Time;
 use offpath_verbs::{Verbs, VerbsFabric};
@@ -11,12 +11,12 @@ use std::cell::RefCell;
 use std::error::Error;
 use std::rc::Rc;
 
-/// Those that a world without copy engines serves.
-pub const ALTERNATIVES: [Alternative; 2] = [Alternative::CardPullsByRead, Alternative::HostWrites];
+/// Those that a backend without DMA engines serves.
+pub const ALTERNATIVES: [LogAlternative; 2] = [LogAlternative::CardPullsByRead, LogAlternative::HostWrites];
 
 /// Small segments and chunks, so that a short run has many of each.
-fn options(alternative: Alternative, chain: &[&str]) -> Options {
-    let mut options = Options::new(alternative, chain.iter().map(|name| RoleName::new(name, 0)).collect());
+fn options(alternative: LogAlternative, chain: &[&str]) -> LogConfig {
+    let mut options = LogConfig::new(alternative, chain.iter().map(|name| RoleName::new(name, 0)).collect());
     options.chunk_bytes = 16 * 1024;
     options.segment_bytes = 64 * 1024;
     // An emulated machine answers late.
@@ -25,14 +25,14 @@ fn options(alternative: Alternative, chain: &[&str]) -> Options {
 }
 
 /// What a role of the log does; `host` writes, compares and ends the others.
-pub async fn role(f: VerbsFabric, alternative: Alternative, others: &[RoleName]) -> Verdict {
+pub async fn role(f: VerbsFabric, alternative: LogAlternative, others: &[RoleName]) -> Verdict {
     let options = options(alternative, &["backup", "tail"]);
     match &*f.role().role {
         "host" => {
             let primary = open(&f, &options).await?;
             let mut entries = Entries::new(&f);
             entries.write(&primary, 40).await?;
-            let by = if alternative == Alternative::HostWrites { (0, 1) } else { (1, 0) };
+            let by = if alternative == LogAlternative::HostWrites { (0, 1) } else { (1, 0) };
             let (card, host) = primary.carried();
             same(
                 "whether chunks went by the card, and by the host",
@@ -51,7 +51,7 @@ pub async fn role(f: VerbsFabric, alternative: Alternative, others: &[RoleName])
     }
 }
 
-async fn open(f: &VerbsFabric, options: &Options) -> Result<Primary<VerbsFabric>, Box<dyn Error>> {
+async fn open(f: &VerbsFabric, options: &LogConfig) -> Result<Primary<VerbsFabric>, Box<dyn Error>> {
     let early = |error: &LogError| matches!(error, LogError::Connect(_));
     at_last(f, async || Primary::open(f, options).await, early).await
 }
@@ -67,7 +67,7 @@ async fn digest(f: &VerbsFabric) -> Result<u64, LogError> {
     Ok(sum)
 }
 
-async fn compare_and_end(f: &VerbsFabric, options: &Options, others: &[RoleName]) -> Verdict {
+async fn compare_and_end(f: &VerbsFabric, options: &LogConfig, others: &[RoleName]) -> Verdict {
     let own = digest(f).await?;
     for other in others {
         let last_word = end(f, other).await?;
@@ -125,8 +125,8 @@ impl Entries {
 }
 
 /// A primary whose card lacks the engine is refused.
-pub fn engine_is_refused(world: &Verbs) -> Verdict {
-    let options = options(Alternative::CardPullsByEngine, &["backup"]);
+pub fn engine_is_refused(backend: &Verbs) -> Verdict {
+    let options = options(LogAlternative::CardPullsByEngine, &["backup"]);
     let (of_card, of_backup) = (options.clone(), options.clone());
     let server = |role: &str, function: RoleFunction<VerbsFabric, Verdict>| Role {
         name: RoleName::new(role, 0),
@@ -147,19 +147,19 @@ pub fn engine_is_refused(world: &Verbs) -> Verdict {
             match Primary::open(&f, &options).await {
                 Err(LogError::NoEngine { engine, .. }) => same("the engine that is missing", &*engine, "dma"),
                 Err(other) => Err(format!("expected a refusal, got {other}").into()),
-                Ok(_) => Err("A2 was served without a copy engine".into()),
+                Ok(_) => Err("A2 was served without a DMA engine".into()),
             }
         }
     };
     roles::play(
-        world.clone(),
+        backend.clone(),
         vec![Role::new("host", 0, host), server("soc", card), server("backup", backup)],
     )
 }
 
 /// The last backup's process is killed while entries are on their way, and started again: it recovers its
 /// files, gets what it missed, and in the end every log holds the same bytes.
-pub fn killed_backup(world: &Verbs, alternative: Alternative) -> Verdict {
+pub fn killed_backup(backend: &Verbs, alternative: LogAlternative) -> Verdict {
     let system = System::Log(alternative);
     let names = system.roles();
     let files = Rc::new(Temporary::new(&format!("killed-{system}"))?);
@@ -181,12 +181,12 @@ pub fn killed_backup(world: &Verbs, alternative: Alternative) -> Verdict {
                 let victim = all.len() - 1 - round % 2;
                 let (entry, writer) = (entries.next(), primary.clone());
                 let written = entry.clone();
-                let under_way = f.spawn(async move { writer.write(&entry).await });
+                let in_flight = f.spawn(async move { writer.write(&entry).await });
                 f.sleep(Time::from_us(entries.random.next_u64() % 3000)).await;
                 others.borrow_mut()[victim - 1].kill()?;
                 f.sleep(Time::from_ms(50)).await;
                 others.borrow_mut()[victim - 1] = start(victim, &all, &files)?;
-                under_way.await??;
+                in_flight.await??;
                 entries.written.push(written);
             }
             entries.write(&primary, 4).await?;
@@ -195,8 +195,11 @@ pub fn killed_backup(world: &Verbs, alternative: Alternative) -> Verdict {
             compare_and_end(&f, &options, &system.roles()[1..]).await
         }
     };
-    let world = roles::reachable(world, all[0].address, &all[1..]).directory(&files.0);
-    roles::play(world, vec![Role::new("host", 0, move |f: VerbsFabric| roles::in_time(f.clone(), host(f)))])?;
+    let backend = roles::reachable(backend, all[0].address, &all[1..]).directory(&files.0);
+    roles::play(
+        backend,
+        vec![Role::new("host", 0, move |f: VerbsFabric| roles::in_time(f.clone(), host(f)))],
+    )?;
     let others = Rc::into_inner(others).map(RefCell::into_inner).unwrap_or_default();
     others.into_iter().try_for_each(Process::ended)
 }

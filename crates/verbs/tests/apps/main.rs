@@ -27,10 +27,10 @@ fn tell(name: &str, verdict: &Verdict) -> bool {
 }
 
 /// Everything that one machine can run, as far as its name holds `wanted`.
-fn all(world: &Verbs, wanted: &str) -> bool {
+fn all(backend: &Verbs, wanted: &str) -> bool {
     type Case = Box<dyn Fn(&Verbs) -> Verdict>;
     let mut cases: Vec<(String, Case)> = vec![
-        ("store: a copy engine is refused".into(), Box::new(store::engine_is_refused)),
+        ("store: a DMA engine is refused".into(), Box::new(store::engine_is_refused)),
         ("log-A2 is refused".into(), Box::new(log::engine_is_refused)),
     ];
     let stores = store::PLACEMENTS.map(System::Store);
@@ -46,34 +46,34 @@ fn all(world: &Verbs, wanted: &str) -> bool {
     cases.retain(|(name, _)| name.contains(wanted));
     // Else a name that no case has would pass.
     let any = !cases.is_empty();
-    any && cases.iter().map(|(name, case)| tell(name, &case(world))).filter(|good| !good).count() == 0
+    any && cases.iter().map(|(name, case)| tell(name, &case(backend))).filter(|good| !good).count() == 0
 }
 
 /// One process of a system, as its arguments say.
-fn role(world: &Verbs, arguments: &[String]) -> Verdict {
+fn role(backend: &Verbs, arguments: &[String]) -> Verdict {
     let [system, own, address, directory, peers @ ..] = arguments else {
         return Err("role wants SYSTEM ROLE:INSTANCE OWN-ADDRESS DIRECTORY ROLE:INSTANCE=ADDRESS...".into());
     };
     let peers = peers.iter().map(|peer| peer.parse()).collect::<Result<Vec<Address>, _>>()?;
     let own = Address { name: roles::name(own)?, address: address.parse()? };
-    roles::process(world, &system.parse()?, &own, directory.as_ref(), &peers)
+    roles::process(backend, &system.parse()?, &own, directory.as_ref(), &peers)
 }
 
 fn main() -> ExitCode {
-    let world = match device::opened("lab/run apps") {
-        Ok(world) => world,
+    let backend = match device::opened("lab/run apps") {
+        Ok(backend) => backend,
         Err(code) => return code,
     };
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let good = match &arguments[..] {
         [first, rest @ ..] if first == "role" => {
-            let verdict = role(&world, rest);
+            let verdict = role(&backend, rest);
             let name = rest.iter().take(2).cloned().collect::<Vec<_>>().join(" ");
             tell(&format!("{name} on {}", std::env::consts::ARCH), &verdict)
         }
         _ => {
-            println!("== store and log: device {}", world.device());
-            let good = all(&world, arguments.first().map_or("", String::as_str));
+            println!("== store and log: device {}", backend.device());
+            let good = all(&backend, arguments.first().map_or("", String::as_str));
             println!("apps: {}", if good { "passed" } else { "FAILED" });
             good
         }

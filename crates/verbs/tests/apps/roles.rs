@@ -2,7 +2,7 @@
 
 use crate::{log, store};
 use offpath_apps::kv::Placement;
-use offpath_apps::replog::Alternative;
+use offpath_apps::replog::LogAlternative;
 use offpath_fabric::*;
 use offpath_quantity::Time;
 use offpath_verbs::{Verbs, VerbsFabric, Waiting};
@@ -19,7 +19,7 @@ use std::task::Poll;
 pub type Verdict = Result<(), Box<dyn Error>>;
 
 /// How long a process waits for another to be there: a machine of another architecture boots for long.
-const MEETING: Time = Time::from_ms(180_000);
+const RENDEZVOUS: Time = Time::from_ms(180_000);
 /// How long a role may take.
 const LIMIT: Time = Time::from_ms(240_000);
 /// The port that a service hears of its end at.
@@ -30,7 +30,7 @@ const ASKING_PORT: u16 = 98;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum System {
     Store(Placement),
-    Log(Alternative),
+    Log(LogAlternative),
 }
 
 impl System {
@@ -39,7 +39,7 @@ impl System {
         let names: &[&str] = match self {
             System::Store(Placement::HostOneSided) => &["client", "host"],
             System::Store(_) => &["client", "host", "soc"],
-            System::Log(Alternative::HostWrites) => &["host", "backup", "tail"],
+            System::Log(LogAlternative::HostWrites) => &["host", "backup", "tail"],
             System::Log(_) => &["host", "soc", "backup", "tail"],
         };
         names.iter().map(|name| RoleName::new(name, 0)).collect()
@@ -80,7 +80,7 @@ impl FromStr for System {
         let all: Vec<System> = stores.into_iter().chain(logs).collect();
         let names: Vec<String> = all.iter().map(System::to_string).collect();
         let found = names.iter().position(|name| name == text);
-        found.map(|at| all[at]).ok_or_else(|| format!("`{text}` is no system; choose one of {names:?}"))
+        found.map(|at| all[at]).ok_or_else(|| format!("`{text}` is not a system; choose one of {names:?}"))
     }
 }
 
@@ -122,7 +122,9 @@ pub async fn at_last<T, E: Error + 'static>(
     loop {
         match attempt().await {
             Ok(done) => return Ok(done),
-            Err(error) if is_early(&error) && f.now() < began + MEETING => f.sleep(Time::from_ms(50)).await,
+            Err(error) if is_early(&error) && f.now() < began + RENDEZVOUS => {
+                f.sleep(Time::from_ms(50)).await
+            }
             Err(error) => return Err(error.into()),
         }
     }
@@ -188,8 +190,8 @@ pub async fn end(f: &VerbsFabric, name: &RoleName) -> Result<u64, Box<dyn Error>
 }
 
 /// Runs roles; gives the first failure.
-pub fn play(world: Verbs, roles: Vec<Role<VerbsFabric, Verdict>>) -> Verdict {
-    for outcome in world.run(roles)?.outcomes {
+pub fn play(backend: Verbs, roles: Vec<Role<VerbsFabric, Verdict>>) -> Verdict {
+    for outcome in backend.run(roles)?.outcomes {
         let name = outcome.name.to_string();
         outcome.end.finished().unwrap_or(Ok(())).map_err(|why| format!("{name}: {why}"))?;
     }
@@ -215,28 +217,30 @@ impl Drop for Temporary {
 }
 
 /// All roles of a system in this process.
-pub fn one_process(world: &Verbs, system: &System) -> Verdict {
+pub fn one_process(backend: &Verbs, system: &System) -> Verdict {
     let files = Temporary::new(&system.to_string())?;
     let roles = system.roles().iter().map(|name| system.function(name)).collect::<Result<_, _>>()?;
-    play(world.clone().directory(&files.0), roles)
+    play(backend.clone().directory(&files.0), roles)
 }
 
 /// One role of a system, the others by their addresses.
 pub fn process(
-    world: &Verbs,
+    backend: &Verbs,
     system: &System,
     own: &Address,
     directory: &Path,
     peers: &[Address],
 ) -> Verdict {
-    play(reachable(world, own.address, peers).directory(directory), vec![system.function(&own.name)?])
+    play(reachable(backend, own.address, peers).directory(directory), vec![system.function(&own.name)?])
 }
 
-/// The world where this process listens at `own`, and others at theirs. It sleeps when it has nothing to do,
+/// The backend where this process listens at `own`, and others at theirs. It sleeps when it has nothing to do,
 /// since several processes share few processors.
-pub fn reachable(world: &Verbs, own: SocketAddr, peers: &[Address]) -> Verbs {
-    let world = world.clone().listen_at(own).waiting(Waiting::Events);
-    peers.iter().fold(world, |world, peer| world.peer(&peer.name.role, peer.name.instance, peer.address))
+pub fn reachable(backend: &Verbs, own: SocketAddr, peers: &[Address]) -> Verbs {
+    let backend = backend.clone().listen_at(own).waiting(Waiting::Events);
+    peers
+        .iter()
+        .fold(backend, |backend, peer| backend.peer(&peer.name.role, peer.name.instance, peer.address))
 }
 
 /// A free address for each of some roles.
@@ -283,11 +287,11 @@ impl Drop for Process {
 }
 
 /// The using role here, each other one in a process of its own.
-pub fn processes(world: &Verbs, system: &System) -> Verdict {
+pub fn processes(backend: &Verbs, system: &System) -> Verdict {
     let files = Temporary::new(&system.to_string())?;
     let all = addresses(&system.roles())?;
     let started = (1..all.len()).map(|at| Process::start(system, at, &all, &files.0));
     let started = started.collect::<Result<Vec<_>, _>>()?;
-    process(world, system, &all[0], &files.0, &all[1..])?;
+    process(backend, system, &all[0], &files.0, &all[1..])?;
     started.into_iter().try_for_each(Process::ended)
 }

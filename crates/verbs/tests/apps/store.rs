@@ -1,11 +1,11 @@
-//! The key-value store, by every placement that needs no copy engine.
+//! The key-value store, by every placement that needs no DMA engine.
 
 use crate::roles::{self, Address, Process, System, Temporary, Verdict, at_last, end, same, until_told};
-use offpath_apps::kv::{self, Client, Fetch, Key, KvError, Options, Placement};
+use offpath_apps::kv::{self, Fetch, KvError, Placement, StoreClient, StoreConfig, StoreKey};
 use offpath_fabric::*;
 use offpath_quantity::Time;
 use offpath_verbs::{Verbs, VerbsFabric};
-use offpath_workload::{KeyChooser, Operation, OperationChooser, Workload};
+use offpath_workload::{ClientOperation, KeyChooser, OperationChooser, Workload};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng};
 use std::cell::RefCell;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::rc::Rc;
 
-/// Those that a world without copy engines serves.
+/// Those that a backend without DMA engines serves.
 pub const PLACEMENTS: [Placement; 4] =
     [Placement::HostOneSided, Placement::SplitOneSided, Placement::SocCacheRead, Placement::SocCacheSend];
 
@@ -38,8 +38,8 @@ fn operations() -> u64 {
     asked.and_then(|text| text.parse().ok()).unwrap_or(OPERATIONS)
 }
 
-fn options(placement: Placement) -> Options {
-    let mut options = Options::sized(2 * RECORDS, VALUE_BYTES).placed(placement);
+fn options(placement: Placement) -> StoreConfig {
+    let mut options = StoreConfig::sized(2 * RECORDS, VALUE_BYTES).placed(placement);
     options.preload = PRELOADED;
     options.warm = PRELOADED / 2;
     options.admit_after = 1;
@@ -72,14 +72,17 @@ pub async fn role(f: VerbsFabric, placement: Placement, others: &[RoleName]) -> 
     }
 }
 
-async fn connected(f: &VerbsFabric, options: &Options) -> Result<Client<VerbsFabric>, Box<dyn Error>> {
+async fn connected(
+    f: &VerbsFabric,
+    options: &StoreConfig,
+) -> Result<StoreClient<VerbsFabric>, Box<dyn Error>> {
     let early = |error: &KvError| matches!(error, KvError::Connect(_));
-    at_last(f, async || Client::connect(f, options).await, early).await
+    at_last(f, async || StoreClient::connect(f, options).await, early).await
 }
 
 /// A client, and a map that says what the store has to give.
 struct Compared {
-    client: Client<VerbsFabric>,
+    client: StoreClient<VerbsFabric>,
     model: BTreeMap<u64, Vec<u8>>,
     random: ChaCha8Rng,
 }
@@ -92,7 +95,7 @@ impl Compared {
     }
 
     async fn get(&mut self, key: u64) -> Verdict {
-        let got = self.client.get(Key::from_number(key)).await?;
+        let got = self.client.get(StoreKey::from_number(key)).await?;
         if got.as_ref() != self.model.get(&key) {
             return Err(format!("a get of key {key} gave another value than was put").into());
         }
@@ -100,13 +103,13 @@ impl Compared {
     }
 
     async fn put(&mut self, key: u64, value: Vec<u8>) -> Verdict {
-        self.client.put(Key::from_number(key), &value).await?;
+        self.client.put(StoreKey::from_number(key), &value).await?;
         self.model.insert(key, value);
         Ok(())
     }
 
     async fn delete(&mut self, key: u64) -> Verdict {
-        let was = self.client.delete(Key::from_number(key)).await?;
+        let was = self.client.delete(StoreKey::from_number(key)).await?;
         same("whether a deleted key was there", was, self.model.remove(&key).is_some())
     }
 
@@ -125,12 +128,15 @@ impl Compared {
         let mut writes = 0;
         for _ in 0..operations() {
             let operation = chooser.next(&mut self.random);
-            let key =
-                if operation == Operation::Insert { keys.insert() } else { keys.next(&mut self.random) };
-            if matches!(operation, Operation::Read | Operation::ReadModifyWrite) {
+            let key = if operation == ClientOperation::Insert {
+                keys.insert()
+            } else {
+                keys.next(&mut self.random)
+            };
+            if matches!(operation, ClientOperation::Read | ClientOperation::ReadModifyWrite) {
                 self.get(key).await?;
             }
-            if operation != Operation::Read {
+            if operation != ClientOperation::Read {
                 let value = self.value();
                 self.put(key, value).await?;
                 writes += 1;
@@ -141,7 +147,7 @@ impl Compared {
 }
 
 /// Random operations and then YCSB, each answer compared with a map. A read-modify-write counts as a write.
-async fn use_store(f: &VerbsFabric, options: &Options) -> Verdict {
+async fn use_store(f: &VerbsFabric, options: &StoreConfig) -> Verdict {
     let client = connected(f, options).await?;
     let model = (0..PRELOADED).map(|key| (key, kv::value_of(key, 0, VALUE_BYTES))).collect();
     let random = ChaCha8Rng::seed_from_u64(f.random_u64());
@@ -177,21 +183,21 @@ async fn use_store(f: &VerbsFabric, options: &Options) -> Verdict {
     Ok(())
 }
 
-/// A card that must fetch by a copy engine says that this world has none.
-pub fn engine_is_refused(world: &Verbs) -> Verdict {
+/// A card that must fetch by a DMA engine says that this backend has none.
+pub fn engine_is_refused(backend: &Verbs) -> Verdict {
     let card = |f: VerbsFabric| async move {
-        let options = Options { fetch: Fetch::Engine("dma".into()), ..options(Placement::SocLookup) };
+        let options = StoreConfig { fetch: Fetch::Engine("dma".into()), ..options(Placement::SocLookup) };
         match kv::soc(f, options).await {
-            Err(KvError::Unsupported(Unsupported { world, .. })) => same("who refuses", &*world, "verbs"),
+            Err(KvError::Unsupported(Unsupported { backend, .. })) => same("who refuses", &*backend, "verbs"),
             other => Err(format!("expected a refusal, got {other:?}").into()),
         }
     };
-    roles::play(world.clone(), vec![Role::new("soc", 0, card)])
+    roles::play(backend.clone(), vec![Role::new("soc", 0, card)])
 }
 
 /// The card's process is killed and started again while a client works: it builds its index from the host's
 /// records, and no value is lost.
-pub fn killed_card(world: &Verbs) -> Verdict {
+pub fn killed_card(backend: &Verbs) -> Verdict {
     let system = System::Store(Placement::SplitOneSided);
     let files = Temporary::new("killed-card")?;
     let all = roles::addresses(&system.roles())?;
@@ -224,9 +230,9 @@ pub fn killed_card(world: &Verbs) -> Verdict {
             Ok(())
         }
     };
-    let world = roles::reachable(world, all[0].address, &all[1..]);
+    let backend = roles::reachable(backend, all[0].address, &all[1..]);
     roles::play(
-        world,
+        backend,
         vec![Role::new("client", 0, move |f: VerbsFabric| roles::in_time(f.clone(), client(f)))],
     )?;
     host.ended()?;

@@ -1,4 +1,4 @@
-//! The verbs world against the fabric's contract, and what is its own: receives that connections share,
+//! The verbs backend against the fabric's contract, and what is its own: receives that connections share,
 //! roles in several processes, a process that is killed.
 //!
 //! Without an RDMA device it says that it was skipped; `lab/run conformance` runs it in a machine that has
@@ -21,7 +21,7 @@ fn passes(name: &str, make: Make<'_, Verbs>) -> bool {
     let report = run_each(make, |case, result| println!("{}", result.line(case)));
     let can = &report.capabilities;
     let missing = |case: &str| match case {
-        "standstill_is_reported" | "dma_copies" => true,
+        "deadlock_is_reported" | "dma_copies" => true,
         "ud_drops_without_receive" | "ud_loss" => !can.ud,
         _ => case.contains("atomic") && can.atomics == offpath_fabric::Atomics::None,
     };
@@ -40,12 +40,12 @@ fn passes(name: &str, make: Make<'_, Verbs>) -> bool {
 }
 
 fn main() -> ExitCode {
-    let world = match device::opened("lab/run conformance") {
-        Ok(world) => world,
+    let backend = match device::opened("lab/run conformance") {
+        Ok(backend) => backend,
         Err(code) => return code,
     };
-    let by_manager = match world.clone().connect_by(ConnectBy::ConnectionManager) {
-        Ok(world) => world,
+    let by_manager = match backend.clone().connect_by(ConnectBy::ConnectionManager) {
+        Ok(backend) => backend,
         Err(error) => {
             println!("no connection manager to test: {error}");
             return ExitCode::FAILURE;
@@ -60,39 +60,39 @@ fn main() -> ExitCode {
     let good = match arguments {
         [role @ ("server" | "client"), own, peer] => match (own.parse(), peer.parse()) {
             (Ok(own), Ok(peer)) => {
-                let world = if only_managed { &by_manager } else { &world };
-                own::tell(role, &own::one_process(world, role, own, peer))
+                let backend = if only_managed { &by_manager } else { &backend };
+                own::tell(role, &own::one_process(backend, role, own, peer))
             }
             _ => own::tell(role, &Err("an address is not IP:PORT".into())),
         },
         _ => {
-            println!("device {}", world.device());
+            println!("device {}", backend.device());
             let mut all = vec![];
-            for (world, managed) in [(&world, false), (&by_manager, true)] {
+            for (backend, managed) in [(&backend, false), (&by_manager, true)] {
                 if only_managed && !managed {
                     continue;
                 }
                 let by = if managed { "connections by rdma_cm, " } else { "" };
                 println!("== {by}cases of verbs alone");
                 all.extend([
-                    own::tell("shared_receive_queue", &own::shared_receive_queue(world)),
-                    own::tell("requests_by_hand", &own::requests_by_hand(world)),
-                    own::tell("two_processes", &own::two_processes(world, managed)),
-                    own::tell("a_killed_process", &own::a_killed_process(world, managed)),
+                    own::tell("shared_receive_queue", &own::shared_receive_queue(backend)),
+                    own::tell("requests_by_hand", &own::requests_by_hand(backend)),
+                    own::tell("two_processes", &own::two_processes(backend, managed)),
+                    own::tell("a_killed_process", &own::a_killed_process(backend, managed)),
                 ]);
                 if managed {
                     all.extend([
-                        own::tell("nobody_listens", &managed::nobody_listens(world)),
-                        own::tell("nobody_waits", &managed::nobody_waits(world)),
-                        own::tell("no_such_address", &managed::no_such_address(world)),
-                        own::tell("a_dialler_that_leaves", &managed::a_dialler_that_leaves(world)),
-                        own::tell("diallers_that_give_up", &managed::diallers_that_give_up(world)),
-                        own::tell("unequal_ways", &managed::unequal_ways(world)),
+                        own::tell("nobody_listens", &managed::nobody_listens(backend)),
+                        own::tell("nobody_waits", &managed::nobody_waits(backend)),
+                        own::tell("no_such_address", &managed::no_such_address(backend)),
+                        own::tell("a_dialler_that_leaves", &managed::a_dialler_that_leaves(backend)),
+                        own::tell("diallers_that_give_up", &managed::diallers_that_give_up(backend)),
+                        own::tell("unequal_ways", &managed::unequal_ways(backend)),
                     ]);
                 }
-                all.push(passes(&format!("{by}polling"), &|seed| world.clone().seed(seed)));
+                all.push(passes(&format!("{by}polling"), &|seed| backend.clone().seed(seed)));
                 all.push(passes(&format!("{by}events"), &|seed| {
-                    world.clone().seed(seed).waiting(Waiting::Events)
+                    backend.clone().seed(seed).waiting(Waiting::Events)
                 }));
             }
             all.into_iter().all(|good| good)

@@ -36,7 +36,7 @@ fn send(stream: &mut TcpStream, tag: u8, body: &[u8]) -> std::io::Result<()> {
 
 /// What a dialler learns from an acceptor that makes an answer of the dialler's own parameters.
 fn refused_by(
-    world: &Verbs,
+    backend: &Verbs,
     expected: &'static str,
     answer: impl FnOnce(&[u8]) -> std::io::Result<Vec<u8>> + Send + 'static,
 ) -> Verdict {
@@ -72,11 +72,11 @@ fn refused_by(
         // A call that waited would let that task run once before and once after; a busy machine, less often
         // than every 10 ms.
         if waited >= 100 && ticks < 5 {
-            return Err("the world stood still while it connected".into());
+            return Err("the backend stood still while it connected".into());
         }
         same("the queue pair's state", qp.state(), QueuePairState::Initialised)
     };
-    play(world.clone().peer("server", 0, peer), vec![Role::new("client", 0, dialler)])?;
+    play(backend.clone().peer("server", 0, peer), vec![Role::new("client", 0, dialler)])?;
     acceptor.join().map_err(|_| "the acceptor panicked")??;
     Ok(())
 }
@@ -92,24 +92,24 @@ async fn race<T>(first: impl Future<Output = T>, other: impl Future<Output = ()>
 }
 
 /// The peer's machine is there, but nobody listens at the port of the connection manager.
-pub fn nobody_listens(world: &Verbs) -> Verdict {
+pub fn nobody_listens(backend: &Verbs) -> Verdict {
     // Both ends are on this machine's device, so the dialler's parameters name where it is.
-    refused_by(world, "rejected the connection with reason 8 (nobody listens there)", |parameters| {
+    refused_by(backend, "rejected the connection with reason 8 (nobody listens there)", |parameters| {
         Ok([parameters, &1u16.to_le_bytes(), &[7; 16]].concat())
     })
 }
 
 /// The peer's address is one of the network that no machine has.
-pub fn no_such_address(world: &Verbs) -> Verdict {
-    refused_by(world, "was not resolved", |parameters| {
+pub fn no_such_address(backend: &Verbs) -> Verdict {
+    refused_by(backend, "was not resolved", |parameters| {
         let mut answer = [parameters, &4000u16.to_le_bytes(), &[7; 16]].concat();
         answer[GID + 15] = 77;
         Ok(answer)
     })
 }
 
-/// The acceptor no longer waits for the meeting whose token it gave.
-pub fn nobody_waits(world: &Verbs) -> Verdict {
+/// The acceptor no longer waits for the rendezvous whose token it gave.
+pub fn nobody_waits(backend: &Verbs) -> Verdict {
     let own = free()?;
     let done = Arc::new(AtomicBool::new(false));
     // Its first dialler leaves, so that its answer's token is forgotten while it waits for the next.
@@ -117,8 +117,8 @@ pub fn nobody_waits(world: &Verbs) -> Verdict {
         let host = scope.spawn({
             let done = done.clone();
             move || -> Result<(), String> {
-                let world = Verbs::open(None, 3).map_err(|error| error.to_string())?;
-                let world = world.connect_by(ConnectBy::ConnectionManager).map_err(|e| e.to_string())?;
+                let backend = Verbs::open(None, 3).map_err(|error| error.to_string())?;
+                let backend = backend.connect_by(ConnectBy::ConnectionManager).map_err(|e| e.to_string())?;
                 let server = |f: VerbsFabric| async move {
                     let qp = f.create_queue_pair(QueuePairOptions::rc())?;
                     same("who was accepted", f.listen("data")?.accept(&qp).await?.instance, 0)
@@ -135,11 +135,11 @@ pub fn nobody_waits(world: &Verbs) -> Verdict {
                     }
                 };
                 let roles = vec![Role::new("server", 0, server), Role::new("client", 0, keeper)];
-                play(world.listen_at(own), roles).map_err(|error| error.to_string())
+                play(backend.listen_at(own), roles).map_err(|error| error.to_string())
             }
         });
         let refused = refused_by(
-            world,
+            backend,
             "rejected the connection with reason 28 (nobody there waits for this connection)",
             move |parameters| {
                 let answer = answer_of(own, "data")?;
@@ -148,13 +148,13 @@ pub fn nobody_waits(world: &Verbs) -> Verdict {
             },
         );
         done.store(true, Ordering::Release);
-        let hosted = host.join().unwrap_or_else(|_| Err("the acceptor's world panicked".into()));
+        let hosted = host.join().unwrap_or_else(|_| Err("the acceptor's backend panicked".into()));
         refused.and_then(|()| Ok(hosted?))
     })
 }
 
 /// A dialler leaves after it got its answer, before it asks the connection manager: it is passed over.
-pub fn a_dialler_that_leaves(world: &Verbs) -> Verdict {
+pub fn a_dialler_that_leaves(backend: &Verbs) -> Verdict {
     let own = free()?;
     let left = Arc::new(AtomicBool::new(false));
     let leaver = std::thread::spawn({
@@ -183,12 +183,12 @@ pub fn a_dialler_that_leaves(world: &Verbs) -> Verdict {
         }
     };
     let roles = vec![Role::new("server", 0, acceptor), Role::new("client", 0, dialler)];
-    play(world.clone().listen_at(own), roles)?;
+    play(backend.clone().listen_at(own), roles)?;
     let answer = leaver.join().map_err(|_| "the leaver panicked")??;
     same("the length of the answer", answer, PARAMETERS + 2 + 16)
 }
 
-/// What a world answers a dialler, who then leaves.
+/// What a backend answers a dialler, who then leaves.
 fn answer_of(address: SocketAddr, service: &str) -> std::io::Result<Vec<u8>> {
     let mut stream = dial(address)?;
     let mut body = Vec::new();
@@ -206,7 +206,7 @@ fn answer_of(address: SocketAddr, service: &str) -> std::io::Result<Vec<u8>> {
     }
 }
 
-/// The stream to a world that is about to listen.
+/// The stream to a backend that is about to listen.
 fn dial(address: SocketAddr) -> std::io::Result<TcpStream> {
     let mut tries = 0;
     loop {
@@ -231,7 +231,7 @@ async fn send_word(f: &VerbsFabric, word: u64) -> Verdict {
 }
 
 /// Diallers give up at every stage of a connection: whoever comes after them is accepted.
-pub fn diallers_that_give_up(world: &Verbs) -> Verdict {
+pub fn diallers_that_give_up(backend: &Verbs) -> Verdict {
     let acceptor = |f: VerbsFabric| async move {
         let listener = f.listen("data")?;
         let region = f.register("host", 8, Access::ALL)?;
@@ -268,11 +268,11 @@ pub fn diallers_that_give_up(world: &Verbs) -> Verdict {
         same("whether one gave up", gave_up > 0, true)?;
         send_word(&f, 12).await
     };
-    play(world.clone(), vec![Role::new("server", 0, acceptor), Role::new("client", 0, dialler)])
+    play(backend.clone(), vec![Role::new("server", 0, acceptor), Role::new("client", 0, dialler)])
 }
 
 /// A process that exchanges its connections over TCP and one that makes them by the connection manager.
-pub fn unequal_ways(world: &Verbs) -> Verdict {
+pub fn unequal_ways(backend: &Verbs) -> Verdict {
     let (own, peer, _server) = server(false)?;
     let dialler = |f: VerbsFabric| async move {
         let qp = f.create_queue_pair(QueuePairOptions::rc())?;
@@ -281,5 +281,5 @@ pub fn unequal_ways(world: &Verbs) -> Verdict {
             other => Err(format!("connecting ended with {other:?}").into()),
         }
     };
-    play(world.clone().listen_at(own).peer("server", 0, peer), vec![Role::new("client", 0, dialler)])
+    play(backend.clone().listen_at(own).peer("server", 0, peer), vec![Role::new("client", 0, dialler)])
 }

@@ -1,4 +1,4 @@
-//! What only the verbs world has.
+//! What only the verbs backend has.
 
 use crate::device::PATIENT;
 use offpath_fabric::*;
@@ -24,7 +24,7 @@ pub fn same<T: PartialEq + std::fmt::Debug>(what: &str, is: T, expected: T) -> V
 }
 
 /// Runs roles of which none may take for ever.
-pub fn play(world: Verbs, roles: Vec<Role<VerbsFabric, Verdict>>) -> Verdict {
+pub fn play(backend: Verbs, roles: Vec<Role<VerbsFabric, Verdict>>) -> Verdict {
     let guard = |role: Role<VerbsFabric, Verdict>| {
         let function = role.function.clone();
         Role::new(&role.name.role, role.name.instance, move |f: VerbsFabric| {
@@ -35,7 +35,7 @@ pub fn play(world: Verbs, roles: Vec<Role<VerbsFabric, Verdict>>) -> Verdict {
             }
         })
     };
-    for outcome in world.run(roles.into_iter().map(guard).collect())?.outcomes {
+    for outcome in backend.run(roles.into_iter().map(guard).collect())?.outcomes {
         let name = outcome.name.to_string();
         outcome.end.finished().unwrap_or(Ok(())).map_err(|why| format!("{name}: {why}"))?;
     }
@@ -43,7 +43,7 @@ pub fn play(world: Verbs, roles: Vec<Role<VerbsFabric, Verdict>>) -> Verdict {
 }
 
 /// Two connections take their receives from one queue; each message says which connection it came on.
-pub fn shared_receive_queue(world: &Verbs) -> Verdict {
+pub fn shared_receive_queue(backend: &Verbs) -> Verdict {
     const EACH: u64 = 8;
     let client = |f: VerbsFabric| async move {
         let own = f.role().instance;
@@ -91,7 +91,7 @@ pub fn shared_receive_queue(world: &Verbs) -> Verdict {
         same("messages of each connection", next, [EACH; 2])
     };
     play(
-        world.clone(),
+        backend.clone(),
         vec![Role::new("client", 0, client), Role::new("client", 1, client), Role::new("server", 0, server)],
     )
 }
@@ -112,7 +112,7 @@ async fn take(
 }
 
 /// Requests by hand arrive, and end in order with their numbers, also after a failure and after closing.
-pub fn requests_by_hand(world: &Verbs) -> Verdict {
+pub fn requests_by_hand(backend: &Verbs) -> Verdict {
     let server = |f: VerbsFabric| async move {
         let region = f.register("host", 64, Access::ALL)?;
         let mut qp = f.create_direct(QueuePairOptions::rc())?;
@@ -140,9 +140,9 @@ pub fn requests_by_hand(world: &Verbs) -> Verdict {
         let mut qp = f.create_direct(QueuePairOptions { send_depth: 4, ..QueuePairOptions::rc() })?;
         qp.receive(1, &slice(64, RemoteRegion::BYTES as u64))?;
         f.connect(qp.queue_pair(), "server", 0, "data").await?;
-        let ticket = qp.queue_pair().post(WorkRequest::send(region.slice(0, 8))).err();
-        if !matches!(ticket, Some(PostError::Unsupported(_))) {
-            return Err("a ticket was given for a queue pair that is polled by hand".into());
+        let completion = qp.queue_pair().post(WorkRequest::send(region.slice(0, 8))).err();
+        if !matches!(completion, Some(PostError::Unsupported(_))) {
+            return Err("a completion was given for a queue pair that is polled by hand".into());
         }
         region.store(0, 4321)?;
         qp.add(2, &WorkRequest::send(slice(0, 8)).immediate(77))?;
@@ -179,7 +179,7 @@ pub fn requests_by_hand(world: &Verbs) -> Verdict {
         let closed = qp.ring().err();
         same("posting after closing", closed, Some((PostError::State { state: QueuePairState::Closed }, 0)))
     };
-    play(world.clone(), vec![Role::new("client", 0, client), Role::new("server", 0, server)])
+    play(backend.clone(), vec![Role::new("client", 0, client), Role::new("server", 0, server)])
 }
 
 async fn serve(f: VerbsFabric) -> Verdict {
@@ -257,12 +257,12 @@ async fn drive(f: VerbsFabric) -> Verdict {
 }
 
 /// One process of two: the one role, the other by its address.
-pub fn one_process(world: &Verbs, role: &str, own: SocketAddr, peer: SocketAddr) -> Verdict {
-    let world = world.clone().listen_at(own);
+pub fn one_process(backend: &Verbs, role: &str, own: SocketAddr, peer: SocketAddr) -> Verdict {
+    let backend = backend.clone().listen_at(own);
     if role == "server" {
-        play(world.peer("client", 0, peer), vec![Role::new("server", 0, serve)])
+        play(backend.peer("client", 0, peer), vec![Role::new("server", 0, serve)])
     } else {
-        play(world.peer("server", 0, peer), vec![Role::new("client", 0, drive)])
+        play(backend.peer("server", 0, peer), vec![Role::new("client", 0, drive)])
     }
 }
 
@@ -291,20 +291,20 @@ pub fn server(managed: bool) -> Result<(SocketAddr, SocketAddr, Server), Box<dyn
 }
 
 /// A client here and a server in another process, over RC, UD and datagrams.
-pub fn two_processes(world: &Verbs, managed: bool) -> Verdict {
+pub fn two_processes(backend: &Verbs, managed: bool) -> Verdict {
     let (own, peer, mut server) = server(managed)?;
-    one_process(world, "client", own, peer)?;
+    one_process(backend, "client", own, peer)?;
     same("whether the server ended well", server.0.wait()?.success(), true)
 }
 
 /// The server's process is killed while its client writes: the client learns it from its next request,
-/// and everything behind is flushed, however often the request may be sent again.
-pub fn a_killed_process(world: &Verbs, managed: bool) -> Verdict {
+/// and everything behind is flushed, however often the request may be retransmitted.
+pub fn a_killed_process(backend: &Verbs, managed: bool) -> Verdict {
     let retries = [1, QueuePairOptions::rc().retries];
-    retries.into_iter().try_for_each(|retries| a_process_killed(world, managed, retries))
+    retries.into_iter().try_for_each(|retries| a_process_killed(backend, managed, retries))
 }
 
-fn a_process_killed(world: &Verbs, managed: bool, retries: u8) -> Verdict {
+fn a_process_killed(backend: &Verbs, managed: bool, retries: u8) -> Verdict {
     let (own, peer, server) = server(managed)?;
     let server = std::rc::Rc::new(std::cell::RefCell::new(server));
     let client = move |f: VerbsFabric| {
@@ -336,5 +336,5 @@ fn a_process_killed(world: &Verbs, managed: bool, retries: u8) -> Verdict {
             same("a request posted afterwards", write()?.await.status, Status::Flushed)
         }
     };
-    play(world.clone().listen_at(own).peer("server", 0, peer), vec![Role::new("client", 0, client)])
+    play(backend.clone().listen_at(own).peer("server", 0, peer), vec![Role::new("client", 0, client)])
 }

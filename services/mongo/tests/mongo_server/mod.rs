@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use offpath_mongo::client::{Access, Client};
+use offpath_mongo::client::{MongoAccess, MongoClient};
 use std::io::Write;
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -84,7 +84,7 @@ impl Server {
     /// Waits until it answers; false where it ended.
     fn is_up(&mut self) -> bool {
         let began = Instant::now();
-        while let Err(error) = Client::connect(&self.address(), &Access::default()) {
+        while let Err(error) = MongoClient::connect(&self.address(), &MongoAccess::default()) {
             if self.child.try_wait().expect("a child of ours").is_some() {
                 return false;
             }
@@ -120,8 +120,8 @@ impl Server {
         format!("127.0.0.1:{}", self.port)
     }
 
-    pub fn client(&self) -> Client {
-        Client::connect(&self.address(), &Access::default()).expect("the server answers")
+    pub fn client(&self) -> MongoClient {
+        MongoClient::connect(&self.address(), &MongoAccess::default()).expect("the server answers")
     }
 }
 

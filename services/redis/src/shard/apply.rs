@@ -4,13 +4,13 @@
 //! over by MIGRATE, then the taker, the giver and all others are told the owner, in this order. A
 //! client is redirected meanwhile and loses nothing. What was interrupted is finished by the next run.
 
-use crate::client::{Client, ClientError};
+use crate::client::{ClientError, RedisClient};
 use crate::resp::Value;
 use crate::shard::ShardError;
-use crate::shard::client::Access;
-use crate::shard::plan::{Move, Plan, moves};
+use crate::shard::client::RedisAccess;
+use crate::shard::plan::{Move, SlotPlan, moves};
 use crate::shard::slots::{SLOTS, SlotSet};
-use crate::shard::topology::{self, Node};
+use crate::shard::topology::{self, ClusterNode};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -41,13 +41,13 @@ pub struct Done {
 }
 
 struct Cluster {
-    access: Access,
-    clients: Vec<Client>,
+    access: RedisAccess,
+    clients: Vec<RedisClient>,
     ids: Vec<String>,
 }
 
 /// How a run goes on: slots that are done, and slots in all.
-pub type Report<'a> = &'a mut dyn FnMut(usize, usize);
+pub type OnProgress<'a> = &'a mut dyn FnMut(usize, usize);
 
 fn refused(address: &str, reason: impl Into<String>) -> ShardError {
     ShardError::Refused { address: address.to_string(), reason: reason.into() }
@@ -56,7 +56,12 @@ fn refused(address: &str, reason: impl Into<String>) -> ShardError {
 /// Makes the servers of `plan` a cluster with its shares, or changes the cluster that they are.
 ///
 /// With `dry_run` nothing changes. Slots of masters that the plan does not name move to those it names.
-pub fn apply(plan: &Plan, access: &Access, dry_run: bool, report: Report<'_>) -> Result<Done, ShardError> {
+pub fn apply(
+    plan: &SlotPlan,
+    access: &RedisAccess,
+    dry_run: bool,
+    report: OnProgress<'_>,
+) -> Result<Done, ShardError> {
     let mut clients = Vec::new();
     for endpoint in &plan.endpoint {
         let mut client = access.connect(&endpoint.address)?;
@@ -68,11 +73,12 @@ pub fn apply(plan: &Plan, access: &Access, dry_run: bool, report: Report<'_>) ->
         }
         clients.push(client);
     }
-    let views: Vec<Vec<Node>> = clients.iter_mut().map(topology::nodes).collect::<Result<_, _>>()?;
+    let views: Vec<Vec<ClusterNode>> = clients.iter_mut().map(topology::nodes).collect::<Result<_, _>>()?;
     let fresh: Vec<bool> = views.iter().map(|nodes| nodes.len() == 1 && nodes[0].slots.is_empty()).collect();
     let mut done = Done::default();
-    let myself =
-        |nodes: &[Node]| nodes.iter().find(|node| node.myself).map(|node| (node.id.clone(), node.master));
+    let myself = |nodes: &[ClusterNode]| {
+        nodes.iter().find(|node| node.myself).map(|node| (node.id.clone(), node.master))
+    };
     let mut ids = Vec::new();
     for (endpoint, nodes) in plan.endpoint.iter().zip(&views) {
         match myself(nodes) {
@@ -189,7 +195,7 @@ impl Cluster {
             }
         }
         let ids = self.ids.clone();
-        self.wait("the meeting of all nodes", |nodes| {
+        self.wait("the joining of all nodes", |nodes| {
             ids.iter().all(|id| nodes.iter().any(|node| node.id == *id && !node.failed))
                 && chosen
                     .iter()
@@ -199,7 +205,7 @@ impl Cluster {
     }
 
     /// Waits until `agreed` holds for what every node says.
-    fn wait(&mut self, what: &str, agreed: impl Fn(&[Node]) -> bool) -> Result<(), ShardError> {
+    fn wait(&mut self, what: &str, agreed: impl Fn(&[ClusterNode]) -> bool) -> Result<(), ShardError> {
         let began = Instant::now();
         loop {
             let mut all = true;
@@ -242,7 +248,7 @@ impl Cluster {
     }
 
     /// Connects to masters that the plan does not name: they give slots, and have to be told owners.
-    fn add_others(&mut self, nodes: &[Node]) -> Result<(), ShardError> {
+    fn add_others(&mut self, nodes: &[ClusterNode]) -> Result<(), ShardError> {
         for node in nodes.iter().filter(|node| node.master && !node.failed) {
             if !self.ids.contains(&node.id) {
                 self.clients.push(self.access.connect(&node.address)?);
@@ -296,7 +302,7 @@ impl Cluster {
         self.set_slots(from, steps, "NODE", &taker, |refusal| refusal.contains("only with masters"))?;
         for index in 0..self.clients.len() {
             if index != to && index != from {
-                // Others hear of it from the taker too, so a replica that refuses is no harm.
+                // Others hear of it from the taker too, so a replica that refuses does no harm.
                 self.set_slots(index, steps, "NODE", &taker, |_| true)?;
             }
         }

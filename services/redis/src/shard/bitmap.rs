@@ -2,7 +2,7 @@
 //!
 //! Source: sun2023 §4.3. A lookup is one CRC16 and one bit, whatever the number of keys.
 
-use crate::client::Client;
+use crate::client::RedisClient;
 use crate::shard::ShardError;
 use crate::shard::slots::{SlotSet, slot};
 use crate::shard::topology;
@@ -33,7 +33,7 @@ impl Bitmap {
     }
 
     /// Asks a cluster of two masters. `host` says which of them is the host.
-    pub fn read(client: &mut Client, host: &str) -> Result<Bitmap, ShardError> {
+    pub fn read(client: &mut RedisClient, host: &str) -> Result<Bitmap, ShardError> {
         let nodes = topology::nodes(client)?;
         let masters: Vec<_> = nodes.iter().filter(|node| node.master && !node.slots.is_empty()).collect();
         let refused = |reason: String| ShardError::Refused { address: client.address().to_string(), reason };

@@ -1,6 +1,6 @@
 //! A client that finds the node of a key and follows redirections.
 
-use crate::client::{Client, ClientError};
+use crate::client::{ClientError, RedisClient};
 use crate::resp::Value;
 use crate::shard::ShardError;
 use crate::shard::slots::{SLOTS, slot};
@@ -14,7 +14,7 @@ const STEPS: u32 = 32;
 
 /// How to reach and enter every node.
 #[derive(Clone, Debug, Default)]
-pub struct Access {
+pub struct RedisAccess {
     /// The ACL user.
     pub user: Option<String>,
     /// The password.
@@ -24,10 +24,10 @@ pub struct Access {
 /// How long a node may take to answer.
 pub const SILENCE: Duration = Duration::from_secs(10);
 
-impl Access {
+impl RedisAccess {
     /// Connects to a node and shows the password.
-    pub fn connect(&self, address: &str) -> Result<Client, ClientError> {
-        let mut client = Client::connect(address, SILENCE)?;
+    pub fn connect(&self, address: &str) -> Result<RedisClient, ClientError> {
+        let mut client = RedisClient::connect(address, SILENCE)?;
         if let Some(password) = &self.password {
             client.login(self.user.as_deref(), password)?;
         }
@@ -38,19 +38,19 @@ impl Access {
 /// A client of a whole cluster.
 #[derive(Debug)]
 pub struct ClusterClient {
-    access: Access,
+    access: RedisAccess,
     seed: String,
     addresses: Vec<String>,
     /// For each slot the index of its address.
     owners: Vec<u16>,
-    open: BTreeMap<String, Client>,
+    open: BTreeMap<String, RedisClient>,
     /// Redirections that were followed.
     pub redirected: u64,
 }
 
 impl ClusterClient {
     /// Learns the cluster of the node at `seed`.
-    pub fn connect(seed: &str, access: Access) -> Result<ClusterClient, ShardError> {
+    pub fn connect(seed: &str, access: RedisAccess) -> Result<ClusterClient, ShardError> {
         let mut client = ClusterClient {
             access,
             seed: seed.to_string(),
@@ -89,7 +89,7 @@ impl ClusterClient {
         }
     }
 
-    fn node(&mut self, address: &str) -> Result<&mut Client, ClientError> {
+    fn node(&mut self, address: &str) -> Result<&mut RedisClient, ClientError> {
         if !self.open.contains_key(address) {
             let client = self.access.connect(address)?;
             self.open.insert(address.to_string(), client);

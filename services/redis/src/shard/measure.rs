@@ -1,9 +1,9 @@
 //! What an endpoint carries: by a short load of its own, or by the load that it already has.
 
-use crate::client::Client;
+use crate::client::RedisClient;
 use crate::resp::Value;
 use crate::shard::ShardError;
-use crate::shard::client::Access;
+use crate::shard::client::RedisAccess;
 use crate::shard::slots::slot;
 use crate::shard::topology;
 use std::thread;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Connections of a short load. A single-threaded server is busy with that many.
 const CONNECTIONS: usize = 4;
-/// Requests that each keeps under way.
+/// Requests that each keeps in flight.
 const PIPELINE: usize = 16;
 /// Bytes of a value.
 const VALUE: [u8; 64] = [b'v'; 64];
@@ -26,8 +26,8 @@ pub struct Measured {
 }
 
 /// Loads the server at `address` for `time` with SETs of 64 B from 4 connections with 16 requests
-/// under way each, on keys that are deleted again; with ECHO of 64 B where it owns no slot to write to.
-pub fn load(address: &str, access: &Access, time: Duration) -> Result<Measured, ShardError> {
+/// in flight each, on keys that are deleted again; with ECHO of 64 B where it owns no slot to write to.
+pub fn load(address: &str, access: &RedisAccess, time: Duration) -> Result<Measured, ShardError> {
     let mut client = access.connect(address)?;
     let key = writable_key(&mut client)?;
     let began = Instant::now();
@@ -56,7 +56,7 @@ pub fn load(address: &str, access: &Access, time: Duration) -> Result<Measured, 
 
 fn work(
     address: &str,
-    access: &Access,
+    access: &RedisAccess,
     key: Option<String>,
     began: Instant,
     time: Duration,
@@ -86,7 +86,7 @@ fn work(
 }
 
 /// A hash tag whose keys the server itself holds, where there is one.
-fn writable_key(client: &mut Client) -> Result<Option<String>, ShardError> {
+fn writable_key(client: &mut RedisClient) -> Result<Option<String>, ShardError> {
     if client.info("cluster", "cluster_enabled")?.as_deref() != Some("1") {
         return Ok(Some("measured".to_string()));
     }
@@ -100,7 +100,7 @@ fn writable_key(client: &mut Client) -> Result<Option<String>, ShardError> {
 
 /// What a server carries by the work it does anyway: commands per second of its processor time over
 /// `time`. Commands run on one thread, so a second of that thread is what there is.
-pub fn observe(address: &str, access: &Access, time: Duration) -> Result<Measured, ShardError> {
+pub fn observe(address: &str, access: &RedisAccess, time: Duration) -> Result<Measured, ShardError> {
     let mut client = access.connect(address)?;
     let mut look = || -> Result<(f64, f64), ShardError> {
         let number = |text: Option<String>| text.and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);

@@ -32,7 +32,7 @@ pub enum ShardError {
         /// The line.
         line: String,
     },
-    /// A plan that is no plan.
+    /// A plan that is not a plan.
     #[error("{key} = {value}: {reason}")]
     Plan {
         /// Which key or option.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A server that holds a share of the slots.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Endpoint {
+pub struct RedisEndpoint {
     /// What people call it, such as `host` or `card`.
     pub name: String,
     /// `HOST:PORT`.
@@ -21,9 +21,9 @@ pub struct Endpoint {
 /// Endpoints with their shares, as a TOML file keeps them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub struct SlotPlan {
     /// The endpoints; slots of a cluster that is made anew are given in this order.
-    pub endpoint: Vec<Endpoint>,
+    pub endpoint: Vec<RedisEndpoint>,
 }
 
 fn refuse(key: impl Into<String>, value: impl ToString, reason: impl Into<String>) -> ShardError {
@@ -60,29 +60,29 @@ pub fn shares(capacities: &[f64]) -> Result<Vec<u16>, ShardError> {
     Ok(shares)
 }
 
-impl Plan {
+impl SlotPlan {
     /// A plan for endpoints (name, address, requests per second).
-    pub fn new(endpoints: &[(String, String, f64)]) -> Result<Plan, ShardError> {
+    pub fn new(endpoints: &[(String, String, f64)]) -> Result<SlotPlan, ShardError> {
         let capacities: Vec<f64> = endpoints.iter().map(|(_, _, capacity)| *capacity).collect();
         let shares = shares(&capacities)?;
         let endpoint = endpoints
             .iter()
             .zip(shares)
-            .map(|((name, address, capacity), slots)| Endpoint {
+            .map(|((name, address, capacity), slots)| RedisEndpoint {
                 name: name.clone(),
                 address: address.clone(),
                 requests_per_second: *capacity,
                 slots,
             })
             .collect();
-        let plan = Plan { endpoint };
+        let plan = SlotPlan { endpoint };
         plan.check()?;
         Ok(plan)
     }
 
     /// Parses a plan file and checks it.
-    pub fn parse(text: &str) -> Result<Plan, ShardError> {
-        let plan: Plan =
+    pub fn parse(text: &str) -> Result<SlotPlan, ShardError> {
+        let plan: SlotPlan =
             toml::from_str(text).map_err(|error| refuse("plan", "file", error.to_string().trim_end()))?;
         plan.check()?;
         Ok(plan)
@@ -182,8 +182,8 @@ mod tests {
     fn plans_survive_their_file_and_refuse_nonsense() {
         let endpoints = [("host", "h:1", 2e5), ("card", "c:2", 1e5)];
         let endpoints = endpoints.map(|(name, address, rate)| (name.to_string(), address.to_string(), rate));
-        let plan = Plan::new(&endpoints).unwrap();
-        assert_eq!(Plan::parse(&plan.text()).unwrap(), plan);
+        let plan = SlotPlan::new(&endpoints).unwrap();
+        assert_eq!(SlotPlan::parse(&plan.text()).unwrap(), plan);
         for (from, to, reason) in [
             ("slots = 5461", "slots = 5460", "sum to 16384"),
             ("c:2", "h:1", "named once"),
@@ -193,7 +193,7 @@ mod tests {
         ] {
             let text = plan.text().replace(from, to);
             assert_ne!(text, plan.text());
-            let error = Plan::parse(&text).unwrap_err().to_string();
+            let error = SlotPlan::parse(&text).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");
         }
     }

@@ -1,6 +1,6 @@
 //! What a server says of its cluster, from `CLUSTER NODES`.
 
-use crate::client::Client;
+use crate::client::RedisClient;
 use crate::shard::ShardError;
 use crate::shard::slots::{SLOTS, SlotSet};
 
@@ -20,7 +20,7 @@ pub struct Open {
 
 /// One node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct ClusterNode {
     /// Its id of 40 hexadecimal digits.
     pub id: String,
     /// `HOST:PORT` for clients.
@@ -38,7 +38,7 @@ pub struct Node {
 }
 
 /// Parses the answer to `CLUSTER NODES` of the server at `address`.
-pub fn parse(address: &str, text: &str) -> Result<Vec<Node>, ShardError> {
+pub fn parse(address: &str, text: &str) -> Result<Vec<ClusterNode>, ShardError> {
     let mut nodes = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty()) {
         let node = node(line).filter(|_| nodes.len() < NODES);
@@ -54,7 +54,7 @@ fn hexadecimal(text: &str) -> bool {
     text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-fn node(line: &str) -> Option<Node> {
+fn node(line: &str) -> Option<ClusterNode> {
     let mut words = line.split(' ');
     let id = words.next().filter(|id| hexadecimal(id))?.to_string();
     // `host:port@busport`, and a host name behind a comma.
@@ -88,7 +88,7 @@ fn node(line: &str) -> Option<Node> {
     }
     let has = |flag: &str| flags.contains(&flag);
     let myself = has("myself");
-    Some(Node {
+    Some(ClusterNode {
         id,
         address,
         myself,
@@ -105,7 +105,7 @@ fn node(line: &str) -> Option<Node> {
 
 /// Asks a server for its nodes. A node without a host, which is how a server that has met nobody shows
 /// itself, gets the address that was asked.
-pub fn nodes(client: &mut Client) -> Result<Vec<Node>, ShardError> {
+pub fn nodes(client: &mut RedisClient) -> Result<Vec<ClusterNode>, ShardError> {
     let text = client.text(&["CLUSTER", "NODES"])?;
     let mut nodes = parse(client.address(), &text)?;
     for node in &mut nodes {

@@ -3,7 +3,7 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use offpath_redis::client::Client;
+use offpath_redis::client::RedisClient;
 use offpath_redis::resp::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -163,7 +163,7 @@ impl Server {
     fn wait_until_up(&self) {
         wait_for(&format!("the start of {}: {}", self.address(), self.log()), SILENCE, || {
             // A password may be needed; any answer but one about loading will do.
-            Client::connect(&self.address(), SILENCE)
+            RedisClient::connect(&self.address(), SILENCE)
                 .and_then(|mut client| {
                     client.send(&[vec![b"PING".as_slice()]])?;
                     client.receive()
@@ -204,8 +204,8 @@ impl Server {
         assert!(Command::new("kill").args([name, &pid]).status().expect("kill runs").success());
     }
 
-    pub fn client(&self) -> Client {
-        Client::connect(&self.address(), SILENCE).expect("the server answers")
+    pub fn client(&self) -> RedisClient {
+        RedisClient::connect(&self.address(), SILENCE).expect("the server answers")
     }
 
     pub fn info(&self, section: &str, field: &str) -> String {
@@ -377,8 +377,8 @@ impl Relay {
         self.child.wait().expect("the relay ends").code()
     }
 
-    pub fn client(&self) -> Client {
-        Client::connect(&self.address(), SILENCE).expect("the relay answers")
+    pub fn client(&self) -> RedisClient {
+        RedisClient::connect(&self.address(), SILENCE).expect("the relay answers")
     }
 
     pub fn info(&self, section: &str, field: &str) -> String {
@@ -599,7 +599,7 @@ impl Draws {
 }
 
 /// One drawn write: several types and databases, transactions, small and large values.
-pub fn write(client: &mut Client, draws: &mut Draws) -> Result<(), offpath_redis::client::ClientError> {
+pub fn write(client: &mut RedisClient, draws: &mut Draws) -> Result<(), offpath_redis::client::ClientError> {
     let key = format!("k{}", draws.below(300));
     let value = format!("{:x}", draws.next()).repeat(1 + draws.below(8) as usize);
     let member = draws.below(20).to_string();

@@ -1,14 +1,14 @@
 //! The page of `offpath path --html`.
 
 use super::{Options, Report, cost, gbit_per_s, interval, sizes};
-use crate::options::posting_name;
+use crate::options::{doorbells, posting_name};
 use crate::output::{short, system_line};
 use offpath::profile::System;
 use offpath::quantity::Bytes;
 use offpath::report::{
-    Axis, Block, Chart, Fact, Load, Page, Section, Series, Span, Spans, Table, Ticks, Topology,
+    Axis, Chart, Fact, Page, PageBlock, Section, Series, Span, Spans, StationLoad, Table, Ticks, Topology,
 };
-use offpath::route::{Operation, RouteError, Router};
+use offpath::route::{PathOperation, RouteError, Router};
 
 /// Latency and throughput of an operation over payloads, with what uncertain numbers leave.
 struct Curves {
@@ -25,7 +25,7 @@ struct Ends {
 }
 
 /// Every payload's cost, then again with each uncertain number at either end of its range.
-fn curves(router: &Router, operation: &Operation) -> Result<Curves, RouteError> {
+fn curves(router: &Router, operation: &PathOperation) -> Result<Curves, RouteError> {
     let system = router.system();
     let mut payloads = Vec::new();
     let mut ends = Vec::new();
@@ -34,7 +34,7 @@ fn curves(router: &Router, operation: &Operation) -> Result<Curves, RouteError> 
         if operation.verb.is_atomic() && payload.get() != 8 {
             continue;
         }
-        match cost(router, &Operation { payload, ..operation.clone() }) {
+        match cost(router, &PathOperation { payload, ..operation.clone() }) {
             Ok(cost) => {
                 payloads.push((payload, cost.latency_us, cost.per_second));
                 ends.push(Ends {
@@ -53,7 +53,8 @@ fn curves(router: &Router, operation: &Operation) -> Result<Curves, RouteError> 
             let Ok(changed) = system.with(name, value) else { continue };
             let router = Router::new(&changed)?;
             for ((payload, _, _), ends) in payloads.iter().zip(&mut ends) {
-                let Ok(cost) = cost(&router, &Operation { payload: *payload, ..operation.clone() }) else {
+                let Ok(cost) = cost(&router, &PathOperation { payload: *payload, ..operation.clone() })
+                else {
                     continue;
                 };
                 ends.latency_us =
@@ -88,7 +89,7 @@ fn curves(router: &Router, operation: &Operation) -> Result<Curves, RouteError> 
 }
 
 /// The three charts over payloads.
-fn charts(verb: &str, all: Vec<Curves>) -> Vec<Block> {
+fn charts(verb: &str, all: Vec<Curves>) -> Vec<PageBlock> {
     let (mut latency, mut rate, mut bandwidth) = (Vec::new(), Vec::new(), Vec::new());
     for curves in all {
         latency.push(curves.latency);
@@ -97,7 +98,7 @@ fn charts(verb: &str, all: Vec<Curves>) -> Vec<Block> {
     }
     let chart = |title: String, caption: &str, y: Axis, series: Vec<Series>| {
         let x = Axis::log2("payload", Ticks::Bytes);
-        Block::Chart(Chart { title, caption: caption.to_string(), x, y, series, marks: Vec::new() })
+        PageBlock::Chart(Chart { title, caption: caption.to_string(), x, y, series, marks: Vec::new() })
     };
     vec![
         chart(
@@ -126,7 +127,7 @@ fn title(options: &Options, path: &str) -> String {
 }
 
 fn subtitle(options: &Options, system: &System) -> String {
-    format!("posted {}; {}", posting_name(options.post), system_line(system))
+    format!("{}; {}", doorbells(&posting_name(options.post)), system_line(system))
 }
 
 /// One path: latency term by term, curves, what binds, packets.
@@ -134,7 +135,7 @@ pub fn one(
     report: &Report,
     options: &Options,
     router: &Router,
-    operation: &Operation,
+    operation: &PathOperation,
 ) -> Result<Page, RouteError> {
     let system = router.system();
     let known = |basis: &str, low: f64, high: f64| format!("{basis}; 80% interval: {}", interval(low, high));
@@ -169,7 +170,7 @@ pub fn one(
     }
     let answer = Section::new("answer", "The answer")
         .saying(format!("The latency ends where {}.", report.latency_ends.trim_start_matches("one way: ")))
-        .with(Block::Facts(facts));
+        .with(PageBlock::Facts(facts));
 
     let terms = report.terms.iter().map(|term| (term.label.clone(), term.time_ns));
     let mut spans = Spans::sum(
@@ -179,11 +180,12 @@ pub fn one(
         |value| format!("{value:.1} ns"),
     );
     spans.text = "time".to_string();
-    let held = report.contexts_held.iter();
+    let held = report.slots_held.iter();
     let held =
         held.map(|held| format!("{} is held for {:.1} ns of it.", held.station, held.time_ns)).collect();
-    let terms =
-        Section::new("terms", "Latency, term by term").with(Block::Spans(spans)).with(Block::Notes(held));
+    let terms = Section::new("terms", "Latency, term by term")
+        .with(PageBlock::Spans(spans))
+        .with(PageBlock::Notes(held));
 
     let mut over = Section::new("payloads", "Over payloads");
     for chart in charts(&operation.verb.name().to_uppercase(), vec![curves(router, operation)?]) {
@@ -210,8 +212,8 @@ pub fn one(
             report.binding_station,
             report.binding_station_meaning
         ))
-        .with(Block::Topology(Topology::new(system, Some(&load))))
-        .with(Block::Table(demand));
+        .with(PageBlock::Topology(Topology::new(system, Some(&load))))
+        .with(PageBlock::Table(demand));
 
     let mut packets = Table::of(&["link", "#data packets", "#payload (B)", "#with headers (B)"]);
     for link in &report.links {
@@ -222,7 +224,7 @@ pub fn one(
             link.framed_bytes.to_string(),
         ]);
     }
-    let packets = Section::new("packets", "Data packets of one operation").with(Block::Table(packets));
+    let packets = Section::new("packets", "Data packets of one operation").with(PageBlock::Table(packets));
 
     let mut sections = vec![answer, terms, over, stations, packets];
     sections.extend(uncertain(report));
@@ -230,8 +232,8 @@ pub fn one(
     Ok(Page { title, subtitle, sections })
 }
 
-fn load(report: &Report) -> Load {
-    Load {
+fn load(report: &Report) -> StationLoad {
+    StationLoad {
         shares: report.demand.iter().map(|one| (one.station.clone(), one.utilization_at_capacity)).collect(),
         binding: vec![report.binding_station.clone()],
     }
@@ -273,7 +275,7 @@ fn uncertain(report: &Report) -> Option<Section> {
     Some(
         all.into_iter()
             .filter(|spans| !spans.rows.is_empty())
-            .fold(section, |section, spans| section.with(Block::Spans(spans))),
+            .fold(section, |section, spans| section.with(PageBlock::Spans(spans))),
     )
 }
 
@@ -282,7 +284,7 @@ pub fn all(
     reports: &[Report],
     options: &Options,
     router: &Router,
-    operations: &[Operation],
+    operations: &[PathOperation],
 ) -> Result<Page, RouteError> {
     let system = router.system();
     let mut table = Table::of(&[
@@ -310,7 +312,7 @@ pub fn all(
         ]);
     }
     let answer =
-        Section::new("answer", format!("{} on every path", options.payload())).with(Block::Table(table));
+        Section::new("answer", format!("{} on every path", options.payload())).with(PageBlock::Table(table));
     let mut sections = vec![answer];
     // One chart for all paths would be a tangle: those of a requester stand side by side.
     let mut requesters: Vec<&str> = Vec::new();
@@ -326,6 +328,7 @@ pub fn all(
         let charts = charts(&options.verb.name().to_uppercase(), all);
         sections.push(charts.into_iter().fold(section, Section::with));
     }
-    sections.push(Section::new("system", "The system").with(Block::Topology(Topology::new(system, None))));
+    sections
+        .push(Section::new("system", "The system").with(PageBlock::Topology(Topology::new(system, None))));
     Ok(Page { title: title(options, "every path"), subtitle: subtitle(options, system), sections })
 }

@@ -2,8 +2,8 @@
 
 use super::page::Page;
 use crate::output::{percent as share_text, short};
-use offpath::plan::coded::Agreement;
 use offpath::plan::confidence::{Origin, guessed, moved_by_guesses};
+use offpath::plan::implemented::Agreement;
 use offpath::plan::residual::CARDS;
 use offpath::plan::study::Next;
 use offpath::plan::{Basis, Influence, Objective, Rest};
@@ -197,7 +197,7 @@ impl Page<'_> {
         };
         // How many draws each mechanism gets is a choice, so that a reader who leans to one sees what it says.
         let by_mechanism = sure.best_in_by_mechanism.map_or_else(String::new, |(base, open)| {
-            let rivals: Vec<&str> = self.study.variants.iter().map(|one| one.overlay.as_str()).collect();
+            let variants: Vec<&str> = self.study.variants.iter().map(|one| one.overlay.as_str()).collect();
             // Draws that chance alone tells apart say nothing of the mechanisms.
             if (base - open).abs() < BY_CHANCE {
                 return String::new();
@@ -206,7 +206,7 @@ impl Page<'_> {
                 " ({:.0}% of those of the base, {:.0}% of those under {})",
                 base * 100.0,
                 open * 100.0,
-                rivals.join(" and ")
+                variants.join(" and ")
             )
         });
         text += &format!(

@@ -6,11 +6,12 @@ use super::page::{Page, brings, network_saved, percent, shares_text};
 use crate::output::{fixed, short, signed, system_line};
 use offpath::plan::Mix;
 use offpath::plan::Objective;
-use offpath::plan::check::Point;
+use offpath::plan::check::LoadPoint;
 use offpath::plan::study::Solved;
 use offpath::quantity::Time;
 use offpath::report::{
-    Axis, Block, Chart, Fact, Load, Page as Html, Section, Series, Span, Spans, Table, Ticks, Topology,
+    Axis, Chart, Fact, Page as Html, PageBlock, Section, Series, Span, Spans, StationLoad, Table, Ticks,
+    Topology,
 };
 
 /// The plan as a page with charts, latency over load among them.
@@ -128,7 +129,7 @@ fn answer(page: &Page<'_>) -> Section {
     ));
     facts.push(Fact::new(
         "best in",
-        format!("{:.0}% of draws{}{}", sure.best_in * 100.0, page.best_by(), page.rival_set()),
+        format!("{:.0}% of draws{}{}", sure.best_in * 100.0, page.best_by(), page.variant_set()),
         match sure.carried_in < 1.0 {
             true => format!(
                 "of those that carry it, {:.0}% of {} joint draws",
@@ -144,10 +145,10 @@ fn answer(page: &Page<'_>) -> Section {
     }
     let answer = Section::new("answer", "The answer")
         .saying(format!("Goal: {}{}.", page.goal(), page.constraints()))
-        .with(Block::Facts(facts));
+        .with(PageBlock::Facts(facts));
     match page.notes() {
         notes if notes.is_empty() => answer,
-        notes => answer.with(Block::Notes(notes)),
+        notes => answer.with(PageBlock::Notes(notes)),
     }
 }
 
@@ -172,7 +173,7 @@ fn advice(page: &Page<'_>) -> Option<Section> {
     }
     let said =
         "Changes to the design whose gain the twin measures; `offpath check DESIGN --fix` writes them.";
-    Some(Section::new("advice", "Advice").saying(said).with(Block::Table(table)))
+    Some(Section::new("advice", "Advice").saying(said).with(PageBlock::Table(table)))
 }
 
 fn alternatives(page: &Page<'_>) -> Section {
@@ -223,8 +224,8 @@ fn alternatives(page: &Page<'_>) -> Section {
         marks: Vec::new(),
     };
     Section::new("alternatives", "Alternatives, each alone")
-        .with(Block::Chart(chart))
-        .with(Block::Table(table))
+        .with(PageBlock::Chart(chart))
+        .with(PageBlock::Table(table))
 }
 
 fn mixes(page: &Page<'_>) -> Section {
@@ -271,13 +272,16 @@ fn mixes(page: &Page<'_>) -> Section {
             fixed(saved, 0)
         ));
     }
-    Section::new("mix", "Mix").with(Block::Chart(chart)).with(Block::Table(table)).with(Block::Notes(notes))
+    Section::new("mix", "Mix")
+        .with(PageBlock::Chart(chart))
+        .with(PageBlock::Table(table))
+        .with(PageBlock::Notes(notes))
 }
 
-fn load_curve(page: &Page<'_>, curve: &[Point]) -> Option<Section> {
+fn load_curve(page: &Page<'_>, curve: &[LoadPoint]) -> Option<Section> {
     let unit = page.unit();
     let line = |name: &str, share: f64| {
-        let at = |point: &Point| {
+        let at = |point: &LoadPoint| {
             let latency = point.loaded.latencies.quantile(share)?.as_us();
             Some((unit.of_rate(point.loaded.throughput.result()?), latency))
         };
@@ -293,7 +297,7 @@ fn load_curve(page: &Page<'_>, curve: &[Point]) -> Option<Section> {
         series: vec![line("p99", 0.99), line("p50", 0.5)],
         marks: Vec::new(),
     };
-    (!curve.is_empty()).then(|| Section::new("load", "Latency over load").with(Block::Chart(chart)))
+    (!curve.is_empty()).then(|| Section::new("load", "Latency over load").with(PageBlock::Chart(chart)))
 }
 
 fn stations(page: &Page<'_>) -> Section {
@@ -301,7 +305,7 @@ fn stations(page: &Page<'_>) -> Section {
     // A run that confirms nothing carried another load than the mix's.
     let shown = page.busiest().is_some();
     let fullest = page.study.checked.settled.loaded.fullest.iter().filter(|_| shown);
-    let load = Load {
+    let load = StationLoad {
         shares: fullest.map(|(n, (_, s))| (n.clone(), *s)).collect(),
         binding: page.bounds().map(|bound| bound.name.clone()).collect(),
     };
@@ -322,10 +326,10 @@ fn stations(page: &Page<'_>) -> Section {
             true => "How busy the loaded twin keeps each station under the best mix.",
             false => "The twin confirms nothing here, so how busy stations are is not shown.",
         })
-        .with(Block::Topology(Topology::new(&page.study.system, Some(&load))))
-        .with(Block::Notes(notes));
+        .with(PageBlock::Topology(Topology::new(&page.study.system, Some(&load))))
+        .with(PageBlock::Notes(notes));
     if together {
-        section = section.with(Block::Paragraph("Only more of all of them together helps.".into()));
+        section = section.with(PageBlock::Paragraph("Only more of all of them together helps.".into()));
     }
     section
 }
@@ -362,7 +366,7 @@ fn confidence(page: &Page<'_>) -> Section {
         .collect();
     let mut section = Section::new("confidence", "Confidence");
     if !rows.is_empty() {
-        section = section.with(Block::Spans(Spans {
+        section = section.with(PageBlock::Spans(Spans {
             title: "Numbers that move the best mix".into(),
             caption: "One number at a time, at either end of its range; the stroke is the plan. A dark span \
                       changes which alternatives to mix. The heaviest are planned again there; of the others what \
@@ -375,7 +379,7 @@ fn confidence(page: &Page<'_>) -> Section {
     }
     // The lines of the terminal, a remark each.
     let remarks = page.confidence();
-    section.with(Block::Notes(remarks.lines().map(str::to_string).collect()))
+    section.with(PageBlock::Notes(remarks.lines().map(str::to_string).collect()))
 }
 
 fn by_parameter(page: &Page<'_>) -> Option<Section> {
@@ -409,7 +413,7 @@ fn by_parameter(page: &Page<'_>) -> Option<Section> {
         table.row(vec![value, mix]);
     }
     let section = Section::new("parameter", format!("By {}", sweep.parameter));
-    Some(section.with(Block::Chart(chart)).with(Block::Table(table)))
+    Some(section.with(PageBlock::Chart(chart)).with(PageBlock::Table(table)))
 }
 
 fn few_clients(page: &Page<'_>) -> Option<Section> {
@@ -436,7 +440,7 @@ fn few_clients(page: &Page<'_>) -> Option<Section> {
         series,
         marks: Vec::new(),
     };
-    let mut section = Section::new("clients", "Few clients").with(Block::Chart(chart));
+    let mut section = Section::new("clients", "Few clients").with(PageBlock::Chart(chart));
     let ratios = page.client_ratios();
     if !ratios.is_empty() {
         let mut table =
@@ -450,7 +454,7 @@ fn few_clients(page: &Page<'_>) -> Option<Section> {
                 format!("{:.2}", one.saturated),
             ]);
         }
-        section = section.with(Block::Table(table));
+        section = section.with(PageBlock::Table(table));
     }
     Some(section)
 }

@@ -31,7 +31,7 @@ Examples:
   offpath plan designs/kv-ycsb-c.toml --workload my/workloadb --curve
   offpath plan designs/kv-ycsb-c.toml --html plan.html                  the same as a page with charts";
 
-/// Find the best combination of a design's offload alternatives, what binds it, and how sure that is
+/// Find the best combination of a design's offload alternatives, what binds it, with confidence intervals
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
@@ -71,7 +71,7 @@ pub struct WhatIf {
     /// Plan this scenario alone [default: each of the design's]
     #[arg(long, value_name = "NAME")]
     scenario: Option<String>,
-    /// Plan from the step lists where the design names a coded application
+    /// Plan from the step lists where the design names an application
     #[arg(long)]
     steps: bool,
 }

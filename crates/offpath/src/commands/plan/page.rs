@@ -2,7 +2,7 @@
 
 use super::super::check::{gap_text, headline};
 use super::confidence::gb;
-use crate::output::{Entry, Screen, fixed, round, short, signed, system_line};
+use crate::output::{Screen, TableCell, fixed, round, short, signed, system_line};
 use offpath::plan::advice::RULES;
 use offpath::plan::check::Gap;
 use offpath::plan::confidence::estimate;
@@ -257,9 +257,9 @@ impl Page<'_> {
             Some(_) => "; NOT CONFIRMED by the twin",
         };
         let settled = if self.study.checked.settled.has_settled() { "" } else { "; NOT SETTLED" };
-        let rival = self.rival_set();
+        let variant = self.variant_set();
         let mut text = format!(
-            "answer: {}: {} {}{range}{tail}; basis: {}{}; the card's best set in {:.0}% of draws{rival}{confirmed}{settled}\n",
+            "answer: {}: {} {}{range}{tail}; basis: {}{}; the card's best set in {:.0}% of draws{variant}{confirmed}{settled}\n",
             shares_text(&plan.optimal.shares),
             short(unit.of_rate(plan.optimal.rate.value)),
             unit.name(),
@@ -314,29 +314,29 @@ impl Page<'_> {
         text
     }
 
-    pub(super) fn row(&self, one: &Alone) -> Vec<Entry> {
+    pub(super) fn row(&self, one: &Alone) -> Vec<TableCell> {
         let name = match &one.device {
             Some(device) => format!("{} ({device})", one.name),
             None => one.name.clone(),
         };
         vec![
-            Entry::Text(name),
-            Entry::Number(short(self.unit().of_rate(one.rate.value))),
-            Entry::Text(self.range(&one.rate)),
-            Entry::Number(short(one.latency_s.value * 1e6)),
-            Entry::Text(one.binding.clone()),
-            Entry::Text(one.reason.clone()),
-            Entry::Text(one.basis.name().to_string()),
+            TableCell::Text(name),
+            TableCell::Number(short(self.unit().of_rate(one.rate.value))),
+            TableCell::Text(self.range(&one.rate)),
+            TableCell::Number(short(one.latency_s.value * 1e6)),
+            TableCell::Text(one.binding.clone()),
+            TableCell::Text(one.reason.clone()),
+            TableCell::Text(one.basis.name().to_string()),
         ]
     }
 
-    pub(super) fn mix_row(&self, mix: &Mix) -> Vec<Entry> {
+    pub(super) fn mix_row(&self, mix: &Mix) -> Vec<TableCell> {
         vec![
-            Entry::Strong(mix.name.clone()),
-            Entry::Number(short(self.unit().of_rate(mix.rate.value))),
-            Entry::Text(self.range(&mix.rate)),
-            Entry::Number(short(mix.latency_s * 1e6)),
-            Entry::Text(shares_text(&mix.shares)),
+            TableCell::Strong(mix.name.clone()),
+            TableCell::Number(short(self.unit().of_rate(mix.rate.value))),
+            TableCell::Text(self.range(&mix.rate)),
+            TableCell::Number(short(mix.latency_s * 1e6)),
+            TableCell::Text(shares_text(&mix.shares)),
         ]
     }
 
@@ -428,7 +428,7 @@ impl Page<'_> {
 
     /// The set of alternatives that is the best in more draws than the recommended one, where there is one: a reader who
     /// takes the best set of most draws takes that.
-    pub(super) fn rival_set(&self) -> String {
+    pub(super) fn variant_set(&self) -> String {
         let plan = self.plan();
         let more =
             plan.recommendation.best_sets.first().filter(|(set, _)| *set != plan.optimal.composition());
@@ -574,7 +574,7 @@ impl Page<'_> {
             text += &format!("{}: {gain}: {}\n", one.rule, one.remedy);
         }
         let (file, arguments) = (&self.study.design.source.0, &self.arguments);
-        // What was found for another design than the file's is no change of the file.
+        // What was found for another design than the file's is not a change of the file.
         match arguments.is_empty() {
             true if !found.iter().all(|one| one.may_lose()) => {
                 text + &format!(

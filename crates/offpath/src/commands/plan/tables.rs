@@ -1,8 +1,8 @@
 //! Tables of a plan: a varied parameter, few clients, latency over load.
 
 use super::page::{Page, network_saved, shares_text};
-use crate::chart::{Scale, sparkline};
-use crate::output::{Entry, Screen, fixed, round, short};
+use crate::chart::{BarScale, sparkline};
+use crate::output::{Screen, TableCell, fixed, round, short};
 use offpath::plan::study::Sweep;
 use offpath::quantity::Time;
 use serde::Serialize;
@@ -19,16 +19,17 @@ impl Page<'_> {
         if self.study.design.network_baseline.is_some() {
             header.push("network saved");
         }
-        let rate = |rate: f64| Entry::Number(short(unit.of_rate(rate)));
+        let rate = |rate: f64| TableCell::Number(short(unit.of_rate(rate)));
         let rows = solved()
             .map(|(value, row)| {
-                let mut cells = vec![Entry::Text(self.study.design.parameter_text(&sweep.parameter, *value))];
+                let mut cells =
+                    vec![TableCell::Text(self.study.design.parameter_text(&sweep.parameter, *value))];
                 cells.extend(row.alternatives.iter().map(|(_, alone, _)| rate(*alone)));
                 cells.extend(row.mixes.iter().map(|(_, mix)| rate(*mix)));
-                cells.extend([rate(row.greedy), rate(row.rate), Entry::Text(shares_text(&row.shares))]);
+                cells.extend([rate(row.greedy), rate(row.rate), TableCell::Text(shares_text(&row.shares))]);
                 cells.extend(
                     network_saved(&self.study.design, row.network_bytes)
-                        .map(|saved| Entry::Number(format!("{}%", fixed(saved, 0)))),
+                        .map(|saved| TableCell::Number(format!("{}%", fixed(saved, 0)))),
                 );
                 cells
             })
@@ -70,8 +71,8 @@ impl Page<'_> {
             .clients
             .iter()
             .map(|(name, runs)| {
-                let mut cells = vec![Entry::Text(name.clone())];
-                cells.extend(runs.iter().map(|carried| Entry::Number(self.carried_text(*carried))));
+                let mut cells = vec![TableCell::Text(name.clone())];
+                cells.extend(runs.iter().map(|carried| TableCell::Number(self.carried_text(*carried))));
                 cells
             })
             .collect();
@@ -144,15 +145,15 @@ impl Page<'_> {
             .map(|point| {
                 let quantile = |share| short(point.loaded.latencies.quantile(share).map_or(0.0, Time::as_us));
                 vec![
-                    Entry::Number(short(unit.of_rate(point.offered_per_s))),
-                    Entry::Number(self.carried_text(point.loaded.throughput)),
-                    Entry::Number(quantile(0.5)),
-                    Entry::Number(quantile(0.99)),
+                    TableCell::Number(short(unit.of_rate(point.offered_per_s))),
+                    TableCell::Number(self.carried_text(point.loaded.throughput)),
+                    TableCell::Number(quantile(0.5)),
+                    TableCell::Number(quantile(0.99)),
                 ]
             })
             .collect();
         let mut text = screen.table(&["offered", unit.name(), "p50 us", "p99 us"], rows);
-        text += &format!("p99 over load  {}\n", sparkline(&p99, Scale::Linear, 3));
+        text += &format!("p99 over load  {}\n", sparkline(&p99, BarScale::Linear, 3));
         text
     }
 }

@@ -1,12 +1,14 @@
 //! The page of `offpath reproduce --html`.
 
-use super::{HEADER, Reproduced, entries, figure as shown, rival_text};
-use crate::output::{Entry, Screen};
-use offpath::evidence::figure::Scale as EvidenceScale;
-use offpath::evidence::{Count, Figure as EvidenceFigure, Line, Role, shipped_log};
-use offpath::report::{Axis, Block, Chart, Fact, Figure, Page, Published, Section, Series, Table, Ticks};
+use super::{HEADER, Reproduced, entries, figure as shown, variant_text};
+use crate::output::{Screen, TableCell};
+use offpath::evidence::figure::FigureScale as EvidenceScale;
+use offpath::evidence::{Count, Figure as EvidenceFigure, Line, RowRole, shipped_log};
+use offpath::report::{
+    Axis, Chart, Fact, Page, PageBlock, PublishedChart, PublishedMark, Section, Series, Table, Ticks,
+};
 
-/// The whole report: the score, the figures by part, rivals, what mispredictions taught, every row.
+/// The whole report: the score, the figures by part, variants, what mispredictions taught, every row.
 pub fn page(seen: &Reproduced, figures: &[EvidenceFigure], overlays: &[String], screen: &Screen) -> Page {
     let mut sections = vec![score(seen)];
     let mut groups: Vec<&str> = Vec::new();
@@ -18,17 +20,19 @@ pub fn page(seen: &Reproduced, figures: &[EvidenceFigure], overlays: &[String], 
     for group in groups {
         let mut section = Section::new(group, group);
         for one in figures.iter().filter(|one| one.group == group) {
-            section = section.with(Block::Figure(drawn(one)));
+            section = section.with(PageBlock::Figure(drawn(one)));
         }
         sections.push(section);
     }
-    if !seen.rivals.is_empty() {
-        let notes =
-            rival_text(seen, screen).lines().map(|line| line.trim_start_matches("- ").to_string()).collect();
+    if !seen.variants.is_empty() {
+        let notes = variant_text(seen, screen)
+            .lines()
+            .map(|line| line.trim_start_matches("- ").to_string())
+            .collect();
         sections.push(
-            Section::new("rivals", "Rival mechanisms")
+            Section::new("variants", "Variants of open mechanisms")
                 .saying("Rows that hold under one of two mechanisms alone.")
-                .with(Block::Notes(notes)),
+                .with(PageBlock::Notes(notes)),
         );
     }
     let log = shipped_log().unwrap_or_else(|error| panic!("the built-in log is refused: {error}"));
@@ -39,8 +43,8 @@ pub fn page(seen: &Reproduced, figures: &[EvidenceFigure], overlays: &[String], 
             format!("{} ({state}). {} {}", entry.rows.join(", "), entry.missed, entry.taught)
         })
         .collect();
-    sections.push(Section::new("log", "What mispredictions taught").with(Block::Notes(notes)));
-    sections.push(Section::new("rows", "Every row").with(Block::Table(rows(&seen.lines))));
+    sections.push(Section::new("log", "What mispredictions taught").with(PageBlock::Notes(notes)));
+    sections.push(Section::new("rows", "Every row").with(PageBlock::Table(rows(&seen.lines))));
     let with = if overlays.is_empty() { String::new() } else { format!(", with {}", overlays.join(", ")) };
     Page {
         title: "Published measurements and predictions".to_string(),
@@ -65,7 +69,7 @@ fn score(seen: &Reproduced) -> Section {
              Bands hold 80% of the joint draws of the profile's numbers. A ratio stands over the predicted series \
              that it is a ratio to.",
         )
-        .with(Block::Facts(vec![
+        .with(PageBlock::Facts(vec![
             fact("predicted numbers within tolerance", s.measured, "that were measured"),
             fact("inside their 80% interval", s.covered, "of the same"),
             fact("predicted orders and bounds", s.orders, "that hold"),
@@ -90,11 +94,11 @@ fn score(seen: &Reproduced) -> Section {
 }
 
 /// The label of an axis with its unit.
-fn labelled(axis: &offpath::evidence::figure::Axis) -> String {
+fn labelled(axis: &offpath::evidence::figure::FigureAxis) -> String {
     if axis.unit.is_empty() { axis.label.clone() } else { format!("{} ({})", axis.label, axis.unit) }
 }
 
-fn drawn(one: &EvidenceFigure) -> Figure {
+fn drawn(one: &EvidenceFigure) -> PublishedChart {
     let categories = one.x.scale == EvidenceScale::Category;
     let x = match one.x.scale {
         EvidenceScale::Category => {
@@ -138,11 +142,11 @@ fn drawn(one: &EvidenceFigure) -> Figure {
             let at = one.series.iter().position(|series| series.name == mark.series).unwrap_or(0);
             let x = if categories { at as f64 } else { mark.x };
             let point = if mark.low == mark.high {
-                Published::at(x, mark.low)
+                PublishedMark::at(x, mark.low)
             } else {
-                Published::between(x, mark.low, mark.high)
+                PublishedMark::between(x, mark.low, mark.high)
             };
-            let conflict = if mark.role == Role::Conflict { ", conflict" } else { "" };
+            let conflict = if mark.role == RowRole::Conflict { ", conflict" } else { "" };
             let point = point.labelled(format!("{}{conflict}", mark.row)).of(if categories {
                 "predicted"
             } else {
@@ -158,7 +162,7 @@ fn drawn(one: &EvidenceFigure) -> Figure {
         .collect();
     let caption =
         if over.is_empty() { one.caption.clone() } else { format!("{} {}.", one.caption, over.join(", ")) };
-    Figure::new(
+    PublishedChart::new(
         one.id.clone(),
         one.source.clone(),
         Chart { title: one.title.clone(), caption, x, y, series, marks },
@@ -177,7 +181,10 @@ fn rows(lines: &[Line]) -> Table {
         let mut cells: Vec<String> = entries(line)
             .into_iter()
             .map(|entry| match entry {
-                Entry::Text(text) | Entry::Name(text) | Entry::Strong(text) | Entry::Number(text) => text,
+                TableCell::Text(text)
+                | TableCell::Name(text)
+                | TableCell::Strong(text)
+                | TableCell::Number(text) => text,
             })
             .collect();
         let place = line.verdict.as_ref().filter(|verdict| verdict.from != verdict.to);

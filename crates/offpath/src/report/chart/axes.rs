@@ -2,11 +2,11 @@
 
 use super::super::text_width;
 use super::drawing::{INSET, ZERO};
-use super::{Axis, Chart, Scale, Ticks};
+use super::{Axis, AxisScale, Chart, Ticks};
 
 /// An axis with its values' places.
 pub(super) struct Placed {
-    pub(super) scale: Scale,
+    pub(super) scale: AxisScale,
     pub(super) low: f64,
     pub(super) high: f64,
     pub(super) from: f64,
@@ -27,8 +27,8 @@ impl Placed {
             from + (value - low) / span * (self.to - from)
         };
         match &self.scale {
-            Scale::Linear => Some(along(self.low, self.high, value, self.from)),
-            Scale::Log2 | Scale::Log10 => {
+            AxisScale::Linear => Some(along(self.low, self.high, value, self.from)),
+            AxisScale::Log2 | AxisScale::Log10 => {
                 let toward = (self.to - self.from).signum();
                 if value == 0.0 && self.zero {
                     return Some(self.from + toward * INSET);
@@ -36,7 +36,7 @@ impl Placed {
                 let from = if self.zero { self.from + toward * ZERO } else { self.from };
                 drawable(value, true).then(|| along(self.low.ln(), self.high.ln(), value.ln(), from))
             }
-            Scale::Categories(names) => {
+            AxisScale::Categories(names) => {
                 let slot = (self.to - self.from) / names.len().max(1) as f64;
                 let named = value > -0.5 && value < names.len() as f64 - 0.5;
                 named.then_some(self.from + (value + 0.5) * slot)
@@ -45,7 +45,7 @@ impl Placed {
     }
 
     pub(super) fn logarithmic(&self) -> bool {
-        matches!(self.scale, Scale::Log2 | Scale::Log10)
+        matches!(self.scale, AxisScale::Log2 | AxisScale::Log10)
     }
 }
 
@@ -73,30 +73,30 @@ pub(super) fn shown(value: f64, digits: i32) -> f64 {
 
 pub(super) fn x_axis(chart: &Chart, left: f64, right: f64) -> Placed {
     let scale = chart.x.scale.clone();
-    let logarithmic = matches!(scale, Scale::Log2 | Scale::Log10);
+    let logarithmic = matches!(scale, AxisScale::Log2 | AxisScale::Log10);
     let zero = logarithmic && chart.xs().any(|x| x == 0.0);
     let (low, high) = ends(chart.xs(), logarithmic).unwrap_or((1.0, 1.0));
     let (low, high) = match scale {
         // An axis that starts near 0 starts at 0.
-        Scale::Linear if low >= 0.0 && low < 0.5 * high => (0.0, high),
+        AxisScale::Linear if low >= 0.0 && low < 0.5 * high => (0.0, high),
         _ => (low, high),
     };
-    let inset = if matches!(scale, Scale::Categories(_)) { 0.0 } else { INSET };
+    let inset = if matches!(scale, AxisScale::Categories(_)) { 0.0 } else { INSET };
     Placed { scale, low, high, from: left + INSET, to: right - inset, zero, step: None }
 }
 
 pub(super) fn y_axis(chart: &Chart, bottom: f64, top: f64) -> Placed {
     let scale = match &chart.y.scale {
         // Heights are numbers.
-        Scale::Categories(_) => Scale::Linear,
+        AxisScale::Categories(_) => AxisScale::Linear,
         other => other.clone(),
     };
-    let logarithmic = matches!(scale, Scale::Log2 | Scale::Log10);
+    let logarithmic = matches!(scale, AxisScale::Log2 | AxisScale::Log10);
     let zero = logarithmic && chart.ys().any(|y| y == 0.0);
     let (low, high) = ends(chart.ys(), logarithmic).unwrap_or((1.0, 10.0));
     let mut even = None;
     let (low, high) = match scale {
-        Scale::Linear => {
+        AxisScale::Linear => {
             let (low, high) = (low.min(0.0), high.max(0.0));
             let high = if high > low { high } else { low + 1.0 };
             let step = step(high - low, 5.0);
@@ -105,7 +105,7 @@ pub(super) fn y_axis(chart: &Chart, bottom: f64, top: f64) -> Placed {
             let room = if chart.y.ticks == Ticks::Percent { -1e-9 } else { 0.02 * (high - low) };
             ((low / step).floor() * step, ((high + room) / step).ceil() * step)
         }
-        Scale::Log2 => (2f64.powf(low.log2().floor()), 2f64.powf((high * 1.01).log2().ceil())),
+        AxisScale::Log2 => (2f64.powf(low.log2().floor()), 2f64.powf((high * 1.01).log2().ceil())),
         _ => {
             let nice = |value: f64, up: bool| {
                 let power = 10f64.powf(value.log10().floor());
@@ -125,7 +125,7 @@ pub(super) fn y_axis(chart: &Chart, bottom: f64, top: f64) -> Placed {
 /// Places and labels along the x axis, few enough that none covers another.
 pub(super) fn x_ticks(chart: &Chart, axis: &Placed) -> Vec<(f64, String)> {
     let label = |value: f64| Some((axis.place(value)?, chart.x.value(value)));
-    if let Scale::Categories(names) = &axis.scale {
+    if let AxisScale::Categories(names) = &axis.scale {
         return (0..names.len()).filter_map(|at| label(at as f64)).collect();
     }
     if !chart.x.at.is_empty() {
@@ -184,13 +184,13 @@ pub(super) fn tick_values(axis: &Placed, of: &Axis, most: f64, coarse: usize) ->
         return if low == high { vec![low] } else { vec![low, high] };
     }
     match axis.scale {
-        Scale::Log2 => {
+        AxisScale::Log2 => {
             let every = [1, 2, 3, 4, 6, 8, 10, 20][coarse];
             let (first, last) = (low.log2().ceil() as i32, high.log2().floor() as i32);
             // Multiples, so that equal axes have equal ticks.
             (first..=last).filter(|power| power % every == 0).map(|power| 2f64.powi(power)).collect()
         }
-        Scale::Log10 => {
+        AxisScale::Log10 => {
             let steps: &[f64] = match coarse {
                 0 if high / low < 30.0 => &[1.0, 2.0, 5.0],
                 _ => &[1.0],
@@ -221,11 +221,11 @@ pub(super) fn tick_values(axis: &Placed, of: &Axis, most: f64, coarse: usize) ->
 /// Places of the ticks without labels.
 pub(super) fn minor(axis: &Placed) -> Vec<f64> {
     let values: Vec<f64> = match axis.scale {
-        Scale::Log2 if axis.low < axis.high => {
+        AxisScale::Log2 if axis.low < axis.high => {
             let (first, last) = (axis.low.log2().ceil() as i32, axis.high.log2().floor() as i32);
             (first..=last).map(|power| 2f64.powi(power)).collect()
         }
-        Scale::Log10 if axis.low < axis.high => {
+        AxisScale::Log10 if axis.low < axis.high => {
             let powers = axis.low.log10().floor() as i32..=axis.high.log10().ceil() as i32;
             powers.flat_map(|power| (1..10).map(move |step| f64::from(step) * 10f64.powi(power))).collect()
         }

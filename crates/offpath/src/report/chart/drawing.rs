@@ -3,7 +3,7 @@
 use super::super::style::SERIES_COLOURS;
 use super::super::{cut, escape, px, text_width};
 use super::axes::{Placed, minor, shown, x_axis, x_ticks, y_axis, y_ticks};
-use super::{Chart, Published, Scale, Series, SeriesKind, Ticks};
+use super::{AxisScale, Chart, PublishedMark, Series, SeriesKind, Ticks};
 use std::fmt::Write;
 
 /// Dashes of the lines, in the order of the series.
@@ -133,7 +133,7 @@ impl<'c> Drawing<'c> {
         let width = WIDTH.max(left + 420.0 + right_room);
         let right = width - right_room;
         let left = match &chart.x.scale {
-            Scale::Categories(names) => {
+            AxisScale::Categories(names) => {
                 let slot = (right - left - INSET) / names.len().max(1) as f64;
                 // The first of the turned names reaches out to the left.
                 let turned = widest_name(names) * TURN.to_radians().cos() - slot / 2.0 - INSET;
@@ -160,7 +160,7 @@ impl<'c> Drawing<'c> {
 
     /// The room for bars around an x: a category's, or the distance between two values.
     pub(super) fn slot(&self) -> f64 {
-        if let Scale::Categories(names) = &self.x.scale {
+        if let AxisScale::Categories(names) = &self.x.scale {
             return (self.x.to - self.x.from) / names.len().max(1) as f64;
         }
         let mut places: Vec<f64> = self.chart.xs().filter_map(|x| self.x.place(x)).collect();
@@ -235,7 +235,7 @@ impl<'c> Drawing<'c> {
         );
         let ticks = x_ticks(self.chart, &self.x);
         let mut low = bottom + 18.0;
-        if let Scale::Categories(names) = &self.x.scale {
+        if let AxisScale::Categories(names) = &self.x.scale {
             if let Some(lines) = wrapped_all(names, self.slot) {
                 for ((place, _), lines) in ticks.iter().zip(&lines) {
                     for (nth, line) in lines.iter().enumerate() {
@@ -654,7 +654,7 @@ impl<'c> Drawing<'c> {
     }
 
     /// What hovering over a published value says.
-    pub(super) fn said(&self, mark: &Published) -> String {
+    pub(super) fn said(&self, mark: &PublishedMark) -> String {
         let chart = self.chart;
         let mut parts = Vec::new();
         if !mark.label.is_empty() {
@@ -672,7 +672,7 @@ impl<'c> Drawing<'c> {
     pub(super) fn key(&mut self, below: f64) -> f64 {
         let chart = self.chart;
         let banded = |kind| chart.drawn().iter().any(|series| series.kind == kind && series.band.is_some());
-        let any = |test: &dyn Fn(&Published) -> bool| chart.marks.iter().any(test);
+        let any = |test: &dyn Fn(&PublishedMark) -> bool| chart.marks.iter().any(test);
         let mut items: Vec<(&str, &str)> = Vec::new();
         if any(&|mark| mark.y.is_some()) {
             items.push(("point", "published"));

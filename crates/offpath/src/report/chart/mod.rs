@@ -15,7 +15,7 @@ use drawing::{DASHES, Drawing, MARKERS};
 
 /// How a value becomes a place on an axis.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Scale {
+pub enum AxisScale {
     /// Evenly, from 0 where no value is below.
     Linear,
     /// By powers of two. The value 0 has a place of its own before the others.
@@ -58,7 +58,7 @@ pub struct Axis {
     /// What it shows, with the unit where the ticks have none, as in `latency (us)`.
     pub label: String,
     /// How values become places.
-    pub scale: Scale,
+    pub scale: AxisScale,
     /// How values are written.
     pub ticks: Ticks,
     /// Values to be labelled; empty leaves the choice to the drawing.
@@ -68,23 +68,28 @@ pub struct Axis {
 impl Axis {
     /// An even axis.
     pub fn linear(label: impl Into<String>) -> Axis {
-        Axis { label: label.into(), scale: Scale::Linear, ticks: Ticks::Number, at: Vec::new() }
+        Axis { label: label.into(), scale: AxisScale::Linear, ticks: Ticks::Number, at: Vec::new() }
     }
 
     /// An axis by powers of two.
     pub fn log2(label: impl Into<String>, ticks: Ticks) -> Axis {
-        Axis { label: label.into(), scale: Scale::Log2, ticks, at: Vec::new() }
+        Axis { label: label.into(), scale: AxisScale::Log2, ticks, at: Vec::new() }
     }
 
     /// An axis by powers of ten.
     pub fn log10(label: impl Into<String>) -> Axis {
-        Axis { label: label.into(), scale: Scale::Log10, ticks: Ticks::Number, at: Vec::new() }
+        Axis { label: label.into(), scale: AxisScale::Log10, ticks: Ticks::Number, at: Vec::new() }
     }
 
     /// An axis with a place for each name.
     pub fn categories<N: Into<String>>(label: impl Into<String>, names: impl IntoIterator<Item = N>) -> Axis {
         let names = names.into_iter().map(Into::into).collect();
-        Axis { label: label.into(), scale: Scale::Categories(names), ticks: Ticks::Number, at: Vec::new() }
+        Axis {
+            label: label.into(),
+            scale: AxisScale::Categories(names),
+            ticks: Ticks::Number,
+            at: Vec::new(),
+        }
     }
 
     /// With values written in another form.
@@ -96,7 +101,7 @@ impl Axis {
     /// A value as text: a category's name, or the number in the axis' form.
     fn value(&self, value: f64) -> String {
         match &self.scale {
-            Scale::Categories(names) => {
+            AxisScale::Categories(names) => {
                 let named =
                     names.get(value.max(0.0) as usize).filter(|_| value.fract() == 0.0 && value >= 0.0);
                 named.cloned().unwrap_or_else(|| number(value))
@@ -151,7 +156,7 @@ impl Series {
 
 /// A published value beside the predicted ones.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Published {
+pub struct PublishedMark {
     /// Where it was measured.
     pub x: f64,
     /// What was measured; absent where only a range is published.
@@ -166,37 +171,37 @@ pub struct Published {
     pub within: bool,
 }
 
-impl Published {
+impl PublishedMark {
     /// A value.
-    pub fn at(x: f64, y: f64) -> Published {
-        Published { x, y: Some(y), range: None, label: String::new(), series: None, within: true }
+    pub fn at(x: f64, y: f64) -> PublishedMark {
+        PublishedMark { x, y: Some(y), range: None, label: String::new(), series: None, within: true }
     }
 
     /// A range without a value.
-    pub fn between(x: f64, low: f64, high: f64) -> Published {
-        Published { y: None, range: Some((low, high)), ..Published::at(x, low) }
+    pub fn between(x: f64, low: f64, high: f64) -> PublishedMark {
+        PublishedMark { y: None, range: Some((low, high)), ..PublishedMark::at(x, low) }
     }
 
     /// With a range around the value.
-    pub fn ranged(mut self, low: f64, high: f64) -> Published {
+    pub fn ranged(mut self, low: f64, high: f64) -> PublishedMark {
         self.range = Some((low, high));
         self
     }
 
     /// With a short name.
-    pub fn labelled(mut self, label: impl Into<String>) -> Published {
+    pub fn labelled(mut self, label: impl Into<String>) -> PublishedMark {
         self.label = label.into();
         self
     }
 
     /// Of the series with this name.
-    pub fn of(mut self, series: impl Into<String>) -> Published {
+    pub fn of(mut self, series: impl Into<String>) -> PublishedMark {
         self.series = Some(series.into());
         self
     }
 
     /// One that the prediction misses.
-    pub fn missed(mut self) -> Published {
+    pub fn missed(mut self) -> PublishedMark {
         self.within = false;
         self
     }
@@ -216,7 +221,7 @@ pub struct Chart {
     /// What is drawn, in this order; at most [`MOST_SERIES`], the others stand in the table alone.
     pub series: Vec<Series>,
     /// Published values.
-    pub marks: Vec<Published>,
+    pub marks: Vec<PublishedMark>,
 }
 
 /// Series that can be told apart without colour: each has another pair of dash and marker.

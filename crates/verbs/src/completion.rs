@@ -1,4 +1,4 @@
-//! Tickets of the verbs world: places in one pool, so that posting allocates nothing.
+//! Completions of the verbs backend: places in one pool, so that posting allocates nothing.
 
 use crate::Core;
 use offpath_fabric::{Completion, Opcode, Status};
@@ -40,16 +40,16 @@ impl Pool {
 }
 
 /// The pool of a run.
-pub(crate) struct Tickets(RefCell<Pool>);
+pub(crate) struct CompletionTable(RefCell<Pool>);
 
-impl Tickets {
-    pub fn new() -> Tickets {
-        Tickets(RefCell::new(Pool { entries: Vec::new(), free: NONE }))
+impl CompletionTable {
+    pub fn new() -> CompletionTable {
+        CompletionTable(RefCell::new(Pool { entries: Vec::new(), free: NONE }))
     }
 
-    /// Both ends of a ticket.
+    /// Both ends of a completion.
     #[inline(always)]
-    pub fn make(&self, core: &Rc<Core>) -> (Completer, VerbsTicket) {
+    pub fn make(&self, core: &Rc<Core>) -> (Completer, VerbsCompletion) {
         let pool = &mut *self.0.borrow_mut();
         let place = pool.free;
         let place = match pool.entries.get_mut(place as usize) {
@@ -65,10 +65,10 @@ impl Tickets {
                 pool.entries.len() as u32 - 1
             }
         };
-        (Completer(place), VerbsTicket { core: core.clone(), place })
+        (Completer(place), VerbsCompletion { core: core.clone(), place })
     }
 
-    /// Ends a ticket; its task is woken.
+    /// Ends a completion; its task is woken.
     #[inline(always)]
     pub fn end(&self, Completer(place): Completer, opcode: Opcode, status: Status, bytes: u64) {
         self.put(place, Entry::Ended { opcode, status, bytes });
@@ -94,7 +94,7 @@ impl Tickets {
             Entry::Waiting(waker) => {
                 let waker = waker.take();
                 *entry = ended;
-                // Waking may run foreign code, which may look at tickets.
+                // Waking may run foreign code, which may look at completions.
                 drop(pool);
                 waker.into_iter().for_each(Waker::wake);
             }
@@ -107,7 +107,7 @@ impl Tickets {
         matches!(self.0.borrow().entries.get(place as usize), Some(Entry::Waiting(_)))
     }
 
-    /// What a ticket has, where it ended.
+    /// What a completion has, where it ended.
     #[inline(always)]
     fn take(&self, place: u32) -> Option<Completion> {
         let mut pool = self.0.borrow_mut();
@@ -145,58 +145,58 @@ impl Tickets {
     }
 }
 
-/// The end that resolves a ticket. Dropped without use, the ticket stays pending for ever.
+/// The end that resolves a completion. Dropped without use, the completion stays pending for ever.
 pub(crate) struct Completer(u32);
 
-/// The completion of a request of the verbs world, as a future. It must not be polled again once it
+/// The completion of a request of the verbs backend, as a future. It must not be polled again once it
 /// resolved.
-#[must_use = "a dropped ticket abandons the result of the operation"]
-pub struct VerbsTicket {
+#[must_use = "a dropped completion abandons the result of the operation"]
+pub struct VerbsCompletion {
     core: Rc<Core>,
     place: u32,
 }
 
-impl std::fmt::Debug for VerbsTicket {
+impl std::fmt::Debug for VerbsCompletion {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("VerbsTicket").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("VerbsCompletion").field("place", &self.place).finish_non_exhaustive()
     }
 }
 
-impl Future for VerbsTicket {
+impl Future for VerbsCompletion {
     type Output = Completion;
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Completion> {
-        let VerbsTicket { core, place } = &mut *self;
+        let VerbsCompletion { core, place } = &mut *self;
         if *place == NONE {
             return Poll::Pending;
         }
         // The device may be done already, and looking costs less than a round of the executor.
         // A waker that polls at once would find the engine in use, and is told later.
-        if core.tickets.is_waiting(*place)
+        if core.completions.is_waiting(*place)
             && core.looks.may_look()
             && let Ok(mut engine) = core.engine.try_borrow_mut()
         {
             engine.turn(core.timers.clock());
         }
-        match core.tickets.take(*place) {
+        match core.completions.take(*place) {
             Some(completion) => {
                 *place = NONE;
                 Poll::Ready(completion)
             }
             None => {
-                core.tickets.wait(*place, context.waker());
+                core.completions.wait(*place, context.waker());
                 Poll::Pending
             }
         }
     }
 }
 
-impl Drop for VerbsTicket {
+impl Drop for VerbsCompletion {
     #[inline(always)]
     fn drop(&mut self) {
         if self.place != NONE {
-            self.core.tickets.abandon(self.place);
+            self.core.completions.abandon(self.place);
         }
     }
 }

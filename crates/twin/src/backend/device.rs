@@ -1,4 +1,4 @@
-//! The adapters: queue pairs, their operations on the engine, copies by the card's engines.
+//! The NICs: queue pairs, their operations on the engine, copies by the card's engines.
 //!
 //! The engine tells the moments at which an operation touches memory as soon as it knows them. Those
 //! of one queue pair are put into posting order here, so that the responder executes in order
@@ -6,9 +6,9 @@
 
 use super::memory::{self, Payload, TwinRegion};
 use super::subject::{Subject, Tagged};
-use super::{Core, Deed, LONGEST, Label, Planned, TwinFabric};
-use crate::engine::{Failure, Handle, Marks, Retransmission, Start};
-use offpath_fabric::runtime::{Arena, Key, check_options};
+use super::{Core, LONGEST, Label, ObservedStep, Planned, TwinFabric};
+use crate::engine::{Handle, Marks, OperationFailure, Retransmission, Start};
+use offpath_fabric::runtime::{Arena, ArenaSlot, check_options};
 use offpath_fabric::*;
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{LONGEST_MESSAGE, Mark, Moves, Posting, Verb};
@@ -25,7 +25,7 @@ struct Op {
     request: Request,
     label: Option<Label>,
     posting: Posting,
-    access: offpath_route::Access,
+    access: offpath_route::AddressSpread,
     ends: Option<(usize, usize)>,
     /// When posting begins.
     post_at: Time,
@@ -67,7 +67,7 @@ impl Op {
     }
 
     fn is_datagram(&self) -> bool {
-        matches!(self.request.operation, Operation::Send { to: Some(_), .. })
+        matches!(self.request.operation, WorkKind::Send { to: Some(_), .. })
     }
 }
 
@@ -78,7 +78,7 @@ struct Receive {
 
 /// A receive that a message took.
 struct Landed {
-    key: Key,
+    key: ArenaSlot,
     completer: Completer,
     completion: Completion,
     ready: bool,
@@ -91,7 +91,7 @@ struct Pair {
     peer: Option<u32>,
     instances: Arc<[u32]>,
     /// Requests without a completion yet, in posting order.
-    sends: VecDeque<Key>,
+    sends: VecDeque<ArenaSlot>,
     /// How many of them, from the first on, were started.
     started: usize,
     /// How many of them, from the first on, have their effect.
@@ -140,14 +140,14 @@ const READ_MARKS: Marks = Marks::of(&[Mark::SourceStart, Mark::SourceEnd]);
 const WRITE_MARKS: Marks = Marks::of(&[Mark::SourceEnd, Mark::TargetStart, Mark::TargetEnd]);
 const SEND_MARKS: Marks = Marks::of(&[Mark::SourceEnd, Mark::Delivered, Mark::Acknowledged]);
 
-fn verb_of(operation: &Operation<TwinRegion>, kind: Kind) -> Verb {
+fn verb_of(operation: &WorkKind<TwinRegion>, kind: QueuePairType) -> Verb {
     match operation {
-        Operation::Read { .. } => Verb::Read,
-        Operation::Write { .. } => Verb::Write,
-        Operation::Send { .. } if kind == Kind::Ud => Verb::SendDatagram,
-        Operation::Send { .. } => Verb::Send,
-        Operation::CompareAndSwap { .. } => Verb::CompareAndSwap,
-        Operation::FetchAndAdd { .. } => Verb::FetchAndAdd,
+        WorkKind::Read { .. } => Verb::Read,
+        WorkKind::Write { .. } => Verb::Write,
+        WorkKind::Send { .. } if kind == QueuePairType::Ud => Verb::SendDatagram,
+        WorkKind::Send { .. } => Verb::Send,
+        WorkKind::CompareAndSwap { .. } => Verb::CompareAndSwap,
+        WorkKind::FetchAndAdd { .. } => Verb::FetchAndAdd,
     }
 }
 
@@ -159,8 +159,8 @@ fn local_is_good(role: usize, slice: &Slice<TwinRegion>, right: Access) -> bool 
             && slice.region.check(slice.offset, slice.length).is_ok())
 }
 
-fn returns_data(operation: &Operation<TwinRegion>) -> bool {
-    !matches!(operation, Operation::Write { .. } | Operation::Send { .. })
+fn returns_data(operation: &WorkKind<TwinRegion>) -> bool {
+    !matches!(operation, WorkKind::Write { .. } | WorkKind::Send { .. })
 }
 
 fn payload_of(slice: &Slice<TwinRegion>, at: Time) -> Payload {
@@ -212,7 +212,7 @@ impl Device {
                     () if op.parked.is_some() => "waits for a receive of its peer",
                     () if op.handle.is_none() => "waits for earlier work to return",
                     () if op.over => "waits for its turn",
-                    () => "is under way",
+                    () => "is in flight",
                 };
                 let opcode = op.request.operation.opcode();
                 all.push(format!("{opcode:?} on queue pair {} {why}", index + 1));
@@ -243,7 +243,7 @@ impl Device {
     }
 
     /// Hands a request to the engine.
-    fn begin(&mut self, core: &Core, number: u32, key: Key) {
+    fn begin(&mut self, core: &Core, number: u32, key: ArenaSlot) {
         let Some(pair) = self.look(number) else { return };
         let (kind, peer, instances) = (pair.options.kind, pair.peer, pair.instances.clone());
         let (options, signal_all) = (pair.options, pair.options.signal_all);
@@ -258,7 +258,7 @@ impl Device {
             return;
         }
         let responder = match (kind, operation) {
-            (Kind::Ud, Operation::Send { to: Some(to), .. }) => {
+            (QueuePairType::Ud, WorkKind::Send { to: Some(to), .. }) => {
                 let role = to.endpoint.0 as usize;
                 op.instances = core.instances(op.role, role.min(core.roles.len() - 1));
                 Some(role)
@@ -299,20 +299,20 @@ impl Device {
             }
         };
         // What lies inside the work request was read by the processor that posted it.
-        let carries = matches!(operation, Operation::Write { .. } | Operation::Send { .. });
+        let carries = matches!(operation, WorkKind::Write { .. } | WorkKind::Send { .. });
         if carries && op.payload.is_none() && local.length <= core.places[place].inline_limit.get() {
             op.payload = Some(payload_of(local, core.now()));
         }
         core.observer.add_route(op.label, &planned, core);
         core.observer.did(op.label, || {
             let (remote, immediate) = match operation {
-                Operation::Read { remote, .. }
-                | Operation::CompareAndSwap { remote, .. }
-                | Operation::FetchAndAdd { remote, .. } => (Some(remote), None),
-                Operation::Write { remote, immediate, .. } => (Some(remote), *immediate),
-                Operation::Send { immediate, .. } => (None, *immediate),
+                WorkKind::Read { remote, .. }
+                | WorkKind::CompareAndSwap { remote, .. }
+                | WorkKind::FetchAndAdd { remote, .. } => (Some(remote), None),
+                WorkKind::Write { remote, immediate, .. } => (Some(remote), *immediate),
+                WorkKind::Send { immediate, .. } => (None, *immediate),
             };
-            deed(&planned, (op.posting, op.access), signaled, immediate.is_some(), remote)
+            observed_step(&planned, (op.posting, op.access), signaled, immediate.is_some(), remote)
         });
         if signaled && verb.is_message() {
             core.observer.add_time(op.label, core.places[place].cpu, core.places[place].verbs.poll_time);
@@ -323,7 +323,7 @@ impl Device {
             Moves::ToRequester => READ_MARKS,
             Moves::ToResponder => WRITE_MARKS,
         };
-        let start = Start { at: op.post_at, sent_again: false, marks, retransmission: Some(answer) };
+        let start = Start { at: op.post_at, retransmitted: false, marks, retransmission: Some(answer) };
         let tag = key.tag(Subject::Operation);
         let handle =
             core.engine.borrow_mut().start_as(tag, planned.route.clone(), op.instances.clone(), start);
@@ -332,9 +332,9 @@ impl Device {
     }
 
     /// The peer is gone: all retries are waited for, then the queue pair fails.
-    fn no_answer(&mut self, core: &Core, key: Key, options: QueuePairOptions) {
+    fn no_answer(&mut self, core: &Core, key: ArenaSlot, options: QueuePairOptions) {
         let Some(op) = self.ops.get_mut(key) else { return };
-        if options.kind == Kind::Ud {
+        if options.kind == QueuePairType::Ud {
             // Nobody learns that a datagram went nowhere.
             op.over = true;
             op.failure = None;
@@ -355,7 +355,7 @@ impl Device {
     }
 
     /// The responder refuses: the requester learns it by the next packet back.
-    fn refuse(&mut self, core: &Core, key: Key, status: Status) {
+    fn refuse(&mut self, core: &Core, key: ArenaSlot, status: Status) {
         let Some(op) = self.ops.get_mut(key) else { return };
         op.failure = Some(status);
         op.stop_reading();
@@ -368,10 +368,10 @@ impl Device {
     }
 
     /// The engine tells a moment of an operation.
-    pub(super) fn marked(&mut self, core: &Core, key: Key, mark: Mark, at: Time) {
+    pub(super) fn marked(&mut self, core: &Core, key: ArenaSlot, mark: Mark, at: Time) {
         let Some(op) = self.ops.get_mut(key) else { return };
         let number = op.pair;
-        let reads = matches!(op.request.operation, Operation::Read { .. });
+        let reads = matches!(op.request.operation, WorkKind::Read { .. });
         let atomic = !reads && returns_data(&op.request.operation);
         match mark {
             Mark::SourceStart if reads => {
@@ -437,9 +437,9 @@ impl Device {
 
     /// A READ comes to its first byte: from now on what it passes over is kept as it was when it did. How long it takes is
     /// known with its last burst alone, and what is wrong with it is told then.
-    fn begin_reading(&mut self, core: &Core, key: Key) {
+    fn begin_reading(&mut self, core: &Core, key: ArenaSlot) {
         let Some(op) = self.ops.get(key).filter(|op| op.source.is_none()) else { return };
-        let Operation::Read { remote, .. } = &op.request.operation else { return };
+        let WorkKind::Read { remote, .. } = &op.request.operation else { return };
         let length = op.request.operation.local().length;
         let peer = self.look(op.pair).and_then(|pair| pair.peer).and_then(|peer| self.look(peer));
         let Some(there) = peer.filter(|peer| peer.state == QueuePairState::Ready && length > 0) else {
@@ -452,7 +452,7 @@ impl Device {
     }
 
     /// The effect of the first request that has none yet; false where it is not to be had now.
-    fn effect(&mut self, core: &Core, number: u32, key: Key) -> bool {
+    fn effect(&mut self, core: &Core, number: u32, key: ArenaSlot) -> bool {
         let now = core.now();
         let pair = self.pair(number).expect("a queue pair is looked at before its requests are");
         let (options, until, peer) = (pair.options, pair.effects_until, pair.peer);
@@ -474,12 +474,12 @@ impl Device {
         };
         let outcome = match &op.request.operation {
             // What may be read was asked when the first byte was; what is gone since is refused all the same.
-            Operation::Read { remote, .. } => place(remote, length, Access::REMOTE_READ).map(|found| {
+            WorkKind::Read { remote, .. } => place(remote, length, Access::REMOTE_READ).map(|found| {
                 if op.source.is_none() {
                     op.source = found.map(begun);
                 }
             }),
-            Operation::Write { remote, immediate, .. } => {
+            WorkKind::Write { remote, immediate, .. } => {
                 let immediate = *immediate;
                 if immediate.is_some() && !has_receive {
                     return self.not_ready(core, number, key);
@@ -504,24 +504,24 @@ impl Device {
                     Err(status) => Err(status),
                 }
             }
-            Operation::Send { immediate, .. } => {
+            WorkKind::Send { immediate, .. } => {
                 let immediate = *immediate;
                 if !has_receive {
                     return self.not_ready(core, number, key);
                 }
                 self.fill_receive(core, peer, key, immediate)
             }
-            Operation::CompareAndSwap { .. } | Operation::FetchAndAdd { .. } if end > now => {
+            WorkKind::CompareAndSwap { .. } | WorkKind::FetchAndAdd { .. } if end > now => {
                 core.engine.borrow_mut().timer(key.tag(Subject::Effect), end);
                 return false;
             }
-            Operation::CompareAndSwap { remote, compare, swap, .. } => {
+            WorkKind::CompareAndSwap { remote, compare, swap, .. } => {
                 let change = |word| if word == *compare { *swap } else { word };
                 place(remote, 8, Access::REMOTE_ATOMIC)
                     .and_then(|found| update(found, change))
                     .map(|old| op.payload = Some(old))
             }
-            Operation::FetchAndAdd { remote, add, .. } => place(remote, 8, Access::REMOTE_ATOMIC)
+            WorkKind::FetchAndAdd { remote, add, .. } => place(remote, 8, Access::REMOTE_ATOMIC)
                 .and_then(|found| update(found, |word| word.wrapping_add(*add)))
                 .map(|old| op.payload = Some(old)),
         };
@@ -539,8 +539,8 @@ impl Device {
         true
     }
 
-    /// The peer has no receive posted for a message: it waits, or is sent again, or fails.
-    fn not_ready(&mut self, core: &Core, number: u32, key: Key) -> bool {
+    /// The peer has no receive posted for a message: it waits, or is retransmitted, or fails.
+    fn not_ready(&mut self, core: &Core, number: u32, key: ArenaSlot) -> bool {
         let now = core.now();
         let Some(options) = self.look(number).map(|pair| pair.options) else { return false };
         let Some(op) = self.ops.get_mut(key) else { return false };
@@ -559,7 +559,7 @@ impl Device {
     }
 
     /// Sends a message again that found no receive.
-    fn send_again(&mut self, core: &Core, number: u32, key: Key, at: Time) {
+    fn send_again(&mut self, core: &Core, number: u32, key: ArenaSlot, at: Time) {
         let Some(options) = self.look(number).map(|pair| pair.options) else { return };
         let Some(op) = self.ops.get_mut(key) else { return };
         let Some(planned) = op.planned.clone() else { return };
@@ -569,8 +569,8 @@ impl Device {
         op.acknowledged = None;
         let answer = retransmission(core, &options);
         let marks =
-            if matches!(op.request.operation, Operation::Send { .. }) { SEND_MARKS } else { WRITE_MARKS };
-        let start = Start { at, sent_again: true, marks, retransmission: Some(answer) };
+            if matches!(op.request.operation, WorkKind::Send { .. }) { SEND_MARKS } else { WRITE_MARKS };
+        let start = Start { at, retransmitted: true, marks, retransmission: Some(answer) };
         let mut engine = core.engine.borrow_mut();
         if let Some(handle) = op.handle.take() {
             engine.kill(handle);
@@ -591,7 +591,7 @@ impl Device {
     }
 
     /// Takes the next receive for a message.
-    fn land(&mut self, peer: u32, key: Key, completion: Completion) {
+    fn land(&mut self, peer: u32, key: ArenaSlot, completion: Completion) {
         let Some(there) = self.pair(peer) else { return };
         if let Some(Receive { completer, .. }) = there.receives.pop_front() {
             there.landed.push_back(Landed { key, completer, completion, ready: false });
@@ -603,7 +603,7 @@ impl Device {
         &mut self,
         core: &Core,
         peer: u32,
-        key: Key,
+        key: ArenaSlot,
         immediate: Option<u32>,
     ) -> Result<(), Status> {
         let Some(op) = self.ops.get_mut(key) else { return Err(Status::RemoteOperation) };
@@ -637,10 +637,10 @@ impl Device {
         Err(at_requester)
     }
 
-    /// A datagram reaches its receiver's adapter, or will: it takes a receive, or is dropped.
-    fn deliver_datagram(&mut self, core: &Core, key: Key) {
+    /// A datagram reaches its receiver's NIC, or will: it takes a receive, or is dropped.
+    fn deliver_datagram(&mut self, core: &Core, key: ArenaSlot) {
         let Some(op) = self.ops.get(key) else { return };
-        let Operation::Send { to: Some(to), local, immediate } = &op.request.operation else { return };
+        let WorkKind::Send { to: Some(to), local, immediate } = &op.request.operation else { return };
         let (to, length, immediate, at) = (*to, local.length, *immediate, op.end);
         if op.receiving.is_some() || op.failure.is_some() {
             return;
@@ -648,7 +648,7 @@ impl Device {
         let source = address(op.role, op.pair);
         let there = self.look(to.queue_pair).filter(|pair| {
             pair.state == QueuePairState::Ready
-                && pair.options.kind == Kind::Ud
+                && pair.options.kind == QueuePairType::Ud
                 && address(pair.role, to.queue_pair) == to
         });
         let Some(there) = there else { return };
@@ -679,7 +679,7 @@ impl Device {
     }
 
     /// A message's handler may run: its receive completes when those before it did.
-    fn received(&mut self, core: &Core, key: Key) {
+    fn received(&mut self, core: &Core, key: ArenaSlot) {
         let Some(op) = self.ops.get_mut(key) else { return };
         if let Some(number) = op.receiving.take()
             && let Some(pair) = self.pair(number)
@@ -699,9 +699,9 @@ impl Device {
     }
 
     /// The sender of a message learns of its success when the message has landed and the answer is here.
-    fn acknowledge(&mut self, core: &Core, key: Key) {
+    fn acknowledge(&mut self, core: &Core, key: ArenaSlot) {
         let Some(op) = self.ops.get_mut(key) else { return };
-        if !matches!(op.request.operation, Operation::Send { .. }) || op.polled || op.finished {
+        if !matches!(op.request.operation, WorkKind::Send { .. }) || op.polled || op.finished {
             return;
         }
         let datagram = op.is_datagram();
@@ -715,12 +715,12 @@ impl Device {
     }
 
     /// The engine is done with an operation.
-    pub(super) fn done(&mut self, core: &Core, key: Key) {
+    pub(super) fn done(&mut self, core: &Core, key: ArenaSlot) {
         let now = core.now();
         let Some(op) = self.ops.get_mut(key) else { return };
         op.over = true;
         op.handle = None;
-        if matches!(op.request.operation, Operation::Send { .. }) {
+        if matches!(op.request.operation, WorkKind::Send { .. }) {
             if op.receiving.is_some() {
                 if op.end <= now {
                     return self.received(core, key);
@@ -739,9 +739,9 @@ impl Device {
     }
 
     /// Ends a one-sided request that came back and whose effect stands.
-    fn return_or_wait(&mut self, core: &Core, key: Key) {
+    fn return_or_wait(&mut self, core: &Core, key: ArenaSlot) {
         let Some(op) = self.ops.get_mut(key) else { return };
-        if !op.over || !op.applied || op.finished || matches!(op.request.operation, Operation::Send { .. }) {
+        if !op.over || !op.applied || op.finished || matches!(op.request.operation, WorkKind::Send { .. }) {
             return;
         }
         let reads = returns_data(&op.request.operation);
@@ -764,7 +764,7 @@ impl Device {
     }
 
     /// A fault copied a datagram: the copy takes a receive of its own, or is dropped.
-    pub(super) fn duplicated(&mut self, core: &Core, key: Key, at: Time) {
+    pub(super) fn duplicated(&mut self, core: &Core, key: ArenaSlot, at: Time) {
         let Some(op) = self.ops.get(key) else { return };
         let copy = Op {
             pair: op.pair,
@@ -799,7 +799,7 @@ impl Device {
     }
 
     /// A timer about an operation.
-    pub(super) fn timer(&mut self, core: &Core, subject: Subject, key: Key) {
+    pub(super) fn timer(&mut self, core: &Core, subject: Subject, key: ArenaSlot) {
         let now = core.now();
         let Some(op) = self.ops.get_mut(key) else { return };
         let number = op.pair;
@@ -849,19 +849,19 @@ impl Device {
     }
 
     /// The engine gave an operation up.
-    pub(super) fn failed(&mut self, core: &Core, key: Key, why: Failure) {
+    pub(super) fn failed(&mut self, core: &Core, key: ArenaSlot, why: OperationFailure) {
         let Some(op) = self.ops.get_mut(key) else { return };
         op.over = true;
         op.handle = None;
         op.stop_reading();
         match why {
-            Failure::RetryExceeded => {
+            OperationFailure::RetryExceeded => {
                 op.failure = Some(Status::RetryExceeded);
                 op.finished = true;
                 let number = op.pair;
                 self.settle(core, number);
             }
-            Failure::Lost | Failure::Corrupted => self.release(key),
+            OperationFailure::Lost | OperationFailure::Corrupted => self.release(key),
         }
     }
 
@@ -905,7 +905,7 @@ impl Device {
     }
 
     /// Forgets an operation that nobody can learn of any more.
-    fn release(&mut self, key: Key) {
+    fn release(&mut self, key: ArenaSlot) {
         let over =
             |op: &Op| op.over && op.completer.is_none() && op.receiving.is_none() && op.source.is_none();
         if self.ops.get(key).is_some_and(over) {
@@ -985,7 +985,7 @@ impl Device {
         self.look_again(core, peer);
     }
 
-    pub(super) fn copy_marked(&mut self, key: Key, mark: Mark, at: Time) {
+    pub(super) fn copy_marked(&mut self, key: ArenaSlot, mark: Mark, at: Time) {
         let Some(copy) = self.copies.get_mut(key) else { return };
         match mark {
             Mark::SourceStart => {
@@ -997,7 +997,7 @@ impl Device {
         }
     }
 
-    pub(super) fn copy_done(&mut self, core: &Core, key: Key) {
+    pub(super) fn copy_done(&mut self, core: &Core, key: ArenaSlot) {
         let Some(copy) = self.copies.remove(key) else { return };
         let bytes = if copy.status == Status::Success { copy.length } else { 0 };
         if let (Some((from, offset)), Some((to, to_offset))) = (&copy.from, &copy.to) {
@@ -1014,18 +1014,18 @@ impl Device {
 }
 
 /// What an observer is told of an operation that begins.
-fn deed(
+fn observed_step(
     planned: &Planned,
-    (posting, access): (Posting, offpath_route::Access),
+    (posting, access): (Posting, offpath_route::AddressSpread),
     signaled: bool,
     immediate: bool,
     remote: Option<&RemoteAddress>,
-) -> Deed {
+) -> ObservedStep {
     let route = &planned.route;
     let (verb, path, payload) = (route.verb, route.path.clone(), route.payload);
-    let operation = offpath_route::Operation { verb, path, payload, posting, access };
+    let operation = offpath_route::PathOperation { verb, path, payload, posting, access };
     let region = remote.map(|remote| Bytes::new(remote.region.length));
-    Deed::Operation { operation, signaled, immediate, region }
+    ObservedStep::Operation { operation, signaled, immediate, region }
 }
 
 fn retransmission(core: &Core, options: &QueuePairOptions) -> Retransmission {
@@ -1048,7 +1048,7 @@ fn update(place: Option<(TwinRegion, u64)>, change: impl FnOnce(u64) -> u64) -> 
 }
 
 fn address(role: usize, number: u32) -> Address {
-    Address { endpoint: Endpoint(role as u32), queue_pair: number, queue_key: number, path: [0; 20] }
+    Address { endpoint: EndpointId(role as u32), queue_pair: number, queue_key: number, path: [0; 20] }
 }
 
 pub(super) fn create(fabric: &TwinFabric, options: QueuePairOptions) -> Result<TwinQueuePair, Unsupported> {
@@ -1061,7 +1061,8 @@ pub(super) fn create(fabric: &TwinFabric, options: QueuePairOptions) -> Result<T
         ..options
     };
     let mut device = core.device.borrow_mut();
-    let state = if options.kind == Kind::Ud { QueuePairState::Ready } else { QueuePairState::Initialised };
+    let state =
+        if options.kind == QueuePairType::Ud { QueuePairState::Ready } else { QueuePairState::Initialised };
     device.pairs.push(Some(Box::new(Pair {
         role,
         options,
@@ -1083,7 +1084,7 @@ pub(super) fn create(fabric: &TwinFabric, options: QueuePairOptions) -> Result<T
     Ok(TwinQueuePair {
         handle,
         label: fabric.label,
-        access: offpath_route::Access::UNIFORM,
+        access: offpath_route::AddressSpread::UNIFORM,
         ends: None,
         doorbell: 1,
     })
@@ -1118,7 +1119,7 @@ pub(super) fn copy(
     from: MemoryAt<TwinRegion>,
     to: MemoryAt<TwinRegion>,
     length: u64,
-) -> Result<Ticket, Unsupported> {
+) -> Result<CompletionFuture, Unsupported> {
     let (core, role) = (&fabric.core, fabric.role);
     let (verb, remote) = match (&from, &to) {
         (MemoryAt::Remote(remote), MemoryAt::Local { .. }) => (Verb::Read, *remote),
@@ -1159,7 +1160,7 @@ pub(super) fn copy(
         engine: Some(engine.to_string()),
         payload: if status == Status::Success { length } else { 0 },
         posting: Posting::Single,
-        access: offpath_route::Access::UNIFORM,
+        access: offpath_route::AddressSpread::UNIFORM,
         signaled: true,
     });
     let planned = planned.map_err(|why| TwinFabric::unsupported(&why.to_string(), "use READ or WRITE"))?;
@@ -1167,9 +1168,9 @@ pub(super) fn copy(
         (source, target) = (None, None);
     }
     core.observer.add_route(fabric.label, &planned, core);
-    let plain = (Posting::Single, offpath_route::Access::UNIFORM);
-    core.observer.did(fabric.label, || deed(&planned, plain, true, false, Some(&remote)));
-    let (completer, ticket) = ticket();
+    let plain = (Posting::Single, offpath_route::AddressSpread::UNIFORM);
+    core.observer.did(fabric.label, || observed_step(&planned, plain, true, false, Some(&remote)));
+    let (completer, completion) = completion_future();
     let copy = Copy {
         role,
         from: source,
@@ -1185,14 +1186,14 @@ pub(super) fn copy(
     let mut device = core.device.borrow_mut();
     let key = device.copies.insert(copy);
     let at = core.executor.charge(core.now(), planned.post_time);
-    let start = Start { at, sent_again: false, marks: READ_MARKS, retransmission: None };
+    let start = Start { at, retransmitted: false, marks: READ_MARKS, retransmission: None };
     let instances = core.instances(role, there);
     let tag = key.tag(Subject::Copy);
     let handle = core.engine.borrow_mut().start_as(tag, planned.route.clone(), instances, start);
     if let Some(copy) = device.copies.get_mut(key) {
         copy.handle = Some(handle);
     }
-    Ok(ticket)
+    Ok(completion)
 }
 
 struct PairHandle {
@@ -1213,7 +1214,7 @@ impl Drop for PairHandle {
 pub struct TwinQueuePair {
     handle: Rc<PairHandle>,
     label: Option<Label>,
-    access: offpath_route::Access,
+    access: offpath_route::AddressSpread,
     /// The places between which payloads move, where they are not those of the two roles.
     ends: Option<(usize, usize)>,
     /// Requests behind the doorbell of each request posted alone.
@@ -1228,7 +1229,7 @@ impl TwinQueuePair {
 
     /// A handle to the same queue pair whose requests spread over the responder's memory as `access`
     /// says, which decides about memory banks. Without it they are spread over the whole memory.
-    pub fn accessing(&self, access: offpath_route::Access) -> TwinQueuePair {
+    pub fn accessing(&self, access: offpath_route::AddressSpread) -> TwinQueuePair {
         TwinQueuePair { access, ..self.clone() }
     }
 
@@ -1254,7 +1255,7 @@ impl TwinQueuePair {
         let QueuePairOptions { kind, inline_max, .. } = self.handle.options;
         let core = &self.handle.core;
         request.check(kind, self.message_max(), inline_max)?;
-        if let Operation::Send { to: Some(to), .. } = &request.operation {
+        if let WorkKind::Send { to: Some(to), .. } = &request.operation {
             let there = to.endpoint.0 as usize;
             if there < core.roles.len() && !core.is_joined(self.handle.role, there) {
                 let feature = "a message between two roles at one endpoint";
@@ -1275,7 +1276,7 @@ impl TwinQueuePair {
     fn post_all(
         &self,
         requests: impl ExactSizeIterator<Item = (Request, Option<Payload>)>,
-        mut give: impl FnMut(Ticket),
+        mut give: impl FnMut(CompletionFuture),
     ) -> Result<(), PostError> {
         let PairHandle { core, role, number, .. } = &*self.handle;
         let count = requests.len();
@@ -1301,8 +1302,8 @@ impl TwinQueuePair {
         };
         let post_at = core.executor.charge(core.now(), time);
         for (request, payload) in requests {
-            let (completer, ticket) = ticket();
-            give(ticket);
+            let (completer, completion) = completion_future();
+            give(completion);
             let key = device.ops.insert(Op {
                 pair: *number,
                 role: *role,
@@ -1346,23 +1347,23 @@ impl TwinQueuePair {
 
 impl QueuePair for TwinQueuePair {
     type Region = TwinRegion;
-    type Ticket = Ticket;
+    type CompletionFuture = CompletionFuture;
 
-    fn batch(&self, requests: Vec<Request>) -> Result<Vec<Ticket>, PostError> {
+    fn batch(&self, requests: Vec<Request>) -> Result<Vec<CompletionFuture>, PostError> {
         let inlines = requests.iter().map(|request| self.check(request)).collect::<Result<Vec<_>, _>>()?;
-        let mut tickets = Vec::with_capacity(requests.len());
-        self.post_all(requests.into_iter().zip(inlines), |ticket| tickets.push(ticket))?;
-        Ok(tickets)
+        let mut completions = Vec::with_capacity(requests.len());
+        self.post_all(requests.into_iter().zip(inlines), |completion| completions.push(completion))?;
+        Ok(completions)
     }
 
-    fn post(&self, request: Request) -> Result<Ticket, PostError> {
+    fn post(&self, request: Request) -> Result<CompletionFuture, PostError> {
         let inline = self.check(&request)?;
         let mut posted = None;
-        self.post_all(std::iter::once((request, inline)), |ticket| posted = Some(ticket))?;
+        self.post_all(std::iter::once((request, inline)), |completion| posted = Some(completion))?;
         posted.ok_or(PostError::State { state: self.state() })
     }
 
-    fn receive(&self, into: Slice<TwinRegion>) -> Result<Ticket, PostError> {
+    fn receive(&self, into: Slice<TwinRegion>) -> Result<CompletionFuture, PostError> {
         let core = &self.handle.core;
         let mut device = core.device.borrow_mut();
         let state = device.state(self.handle.number);
@@ -1372,14 +1373,14 @@ impl QueuePair for TwinQueuePair {
         if pair.receives.len() + pair.landed.len() >= depth as usize {
             return Err(PostError::ReceiveQueueFull { depth });
         }
-        let (completer, ticket) = ticket();
+        let (completer, completion) = completion_future();
         pair.receives.push_back(Receive { into, completer });
         let peer = pair.peer;
         if state == QueuePairState::Error {
             device.flush(core, self.handle.number);
         }
         device.resume_parked(core, peer);
-        Ok(ticket)
+        Ok(completion)
     }
 
     fn options(&self) -> QueuePairOptions {
@@ -1396,8 +1397,8 @@ impl QueuePair for TwinQueuePair {
 
     fn message_max(&self) -> u64 {
         match self.handle.options.kind {
-            Kind::Rc => LONGEST_MESSAGE.get(),
-            Kind::Ud => self.handle.core.mtu.get(),
+            QueuePairType::Rc => LONGEST_MESSAGE.get(),
+            QueuePairType::Ud => self.handle.core.mtu.get(),
         }
     }
 

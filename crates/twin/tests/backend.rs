@@ -4,9 +4,9 @@ use offpath_conformance::run_all;
 use offpath_fabric::*;
 use offpath_profile::{Library, System};
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{Operation as Routed, Posting, Router, Verb};
-use offpath_twin::world::{Crash, Crashing, Observer, SlowStation};
-use offpath_twin::{Crossing, Faults, Retransmission, Rule, TwinFabric, TwinWorld};
+use offpath_route::{PathOperation as Routed, Posting, Router, Verb};
+use offpath_twin::backend::{Crash, Crashing, Observer, SlowStation};
+use offpath_twin::{Crossing, FaultRule, Faults, Retransmission, TwinBackend, TwinFabric};
 use std::cell::RefCell;
 use std::error::Error;
 use std::rc::Rc;
@@ -14,17 +14,17 @@ use std::rc::Rc;
 type Outcome = Result<(), Box<dyn Error>>;
 
 fn system() -> System {
-    let request = offpath_profile::Request { device: "bluefield2", ..Default::default() };
+    let request = offpath_profile::SystemRequest { device: "bluefield2", ..Default::default() };
     Library::builtin().load(&request).expect("a shipped profile loads")
 }
 
-fn world(seed: u64) -> TwinWorld {
-    TwinWorld::new(&system(), seed).expect("a shipped profile has routes")
+fn backend(seed: u64) -> TwinBackend {
+    TwinBackend::new(&system(), seed).expect("a shipped profile has routes")
 }
 
 /// Runs roles that must all end well.
-fn play(world: TwinWorld, roles: Vec<Role<TwinFabric, Outcome>>) -> Time {
-    let run = world.run(roles).expect("the run ends");
+fn play(backend: TwinBackend, roles: Vec<Role<TwinFabric, Outcome>>) -> Time {
+    let run = backend.run(roles).expect("the run ends");
     for outcome in run.outcomes {
         if let Some(Err(why)) = outcome.end.finished() {
             panic!("{}: {why}", outcome.name);
@@ -35,17 +35,17 @@ fn play(world: TwinWorld, roles: Vec<Role<TwinFabric, Outcome>>) -> Time {
 
 #[test]
 fn conformance_over_the_network() {
-    let make = |seed| world(seed).with_placement("client", "client").with_placement("server", "host");
+    let make = |seed| backend(seed).with_placement("client", "client").with_placement("server", "host");
     let report = run_all(&make);
     println!("{report}");
     assert!(report.failed().is_empty(), "{report}");
-    // No copy engine reaches the client.
+    // No DMA engine reaches the client.
     assert_eq!(report.skipped(), ["dma_copies"], "{report}");
 }
 
 #[test]
 fn conformance_within_the_card() {
-    let make = |seed| world(seed).with_placement("client", "soc").with_placement("server", "host");
+    let make = |seed| backend(seed).with_placement("client", "soc").with_placement("server", "host");
     let report = run_all(&make);
     println!("{report}");
     assert!(report.failed().is_empty(), "{report}");
@@ -123,8 +123,8 @@ fn unloaded(router: &Router, verb: Verb, path: &str, payload: u64, posting: Post
 #[test]
 fn an_idle_one_sided_verb_takes_its_unloaded_latency() {
     for (client, server) in [("client", "host"), ("client", "soc"), ("soc", "host"), ("host", "soc")] {
-        let world = world(1);
-        let router = world.router().clone();
+        let backend = backend(1);
+        let router = backend.router().clone();
         let roles = lending(
             1 << 21,
             server,
@@ -143,13 +143,13 @@ fn an_idle_one_sided_verb_takes_its_unloaded_latency() {
                             f.sleep(Time::from_ms(1)).await;
                             let local = region.slice(0, payload);
                             let before = f.now();
-                            let ticket = match verb {
+                            let completion = match verb {
                                 Verb::Read => queue_pair.read(local, remote.at(0))?,
                                 Verb::Write => queue_pair.write(local, remote.at(0))?,
                                 Verb::FetchAndAdd => queue_pair.fetch_and_add(local, remote.at(0), 1)?,
                                 _ => queue_pair.compare_and_swap(local, remote.at(0), 0, 1)?,
                             };
-                            ticket.await.success()?;
+                            completion.await.success()?;
                             let expected = unloaded(&router, verb, &path, payload, Posting::Single);
                             assert_eq!(f.now() - before, expected, "{verb} {payload} on {path}");
                         }
@@ -159,7 +159,7 @@ fn an_idle_one_sided_verb_takes_its_unloaded_latency() {
             },
             QueuePairOptions::rc(),
         );
-        play(world, roles);
+        play(backend, roles);
     }
 }
 
@@ -170,8 +170,8 @@ fn an_idle_message_takes_its_unloaded_latency() {
             [(Verb::Send, QueuePairOptions::rc()), (Verb::SendDatagram, QueuePairOptions::ud())]
         {
             for payload in [0u64, 64, 1024] {
-                let world = world(1);
-                let router = world.router().clone();
+                let backend = backend(1);
+                let router = backend.router().clone();
                 let times: Rc<RefCell<[Time; 2]>> = Rc::default();
                 let (sent, received) = (times.clone(), times.clone());
                 let sender = Role::new(client, 0, move |f: TwinFabric| {
@@ -180,7 +180,7 @@ fn an_idle_message_takes_its_unloaded_latency() {
                         let region = f.register(client, 4096, Access::ALL)?;
                         let queue_pair = f.create_queue_pair(options)?;
                         let local = region.slice(0, payload);
-                        if options.kind == Kind::Rc {
+                        if options.kind == QueuePairType::Rc {
                             f.connect(&queue_pair, server, 0, "test").await?;
                             f.sleep(Time::from_ms(1)).await;
                             sent.borrow_mut()[0] = f.now();
@@ -199,19 +199,19 @@ fn an_idle_message_takes_its_unloaded_latency() {
                     async move {
                         let region = f.register(server, 4096, Access::ALL)?;
                         let queue_pair = f.create_queue_pair(options)?;
-                        let ticket = queue_pair.receive(region.all())?;
-                        if options.kind == Kind::Rc {
+                        let completion = queue_pair.receive(region.all())?;
+                        if options.kind == QueuePairType::Rc {
                             f.listen("test")?.accept(&queue_pair).await?;
                         } else {
                             f.publish("test", &queue_pair)?;
                         }
-                        ticket.await.success()?;
+                        completion.await.success()?;
                         received.borrow_mut()[1] = f.now();
                         Ok(())
                     }
                 });
                 println!("{verb} {payload} {client}-{server}");
-                play(world, vec![sender, receiver]);
+                play(backend, vec![sender, receiver]);
                 let [from, to] = *times.borrow();
                 let expected =
                     unloaded(&router, verb, &format!("{client}-{server}"), payload, Posting::Single);
@@ -223,8 +223,8 @@ fn an_idle_message_takes_its_unloaded_latency() {
 
 #[test]
 fn an_idle_batch_and_copy_take_their_unloaded_latency() {
-    let world = world(1);
-    let router = world.router().clone();
+    let backend = backend(1);
+    let router = backend.router().clone();
     let roles = lending(
         1 << 20,
         "host",
@@ -254,7 +254,7 @@ fn an_idle_batch_and_copy_take_their_unloaded_latency() {
         },
         QueuePairOptions::rc(),
     );
-    play(world, roles);
+    play(backend, roles);
 }
 
 /// A client that reads a versioned record which a server's WRITEs and stores change: the version stands
@@ -299,7 +299,7 @@ fn a_torn_read_happens_and_versions_detect_it() {
             Ok(())
         }
     });
-    play(world(1), vec![client, server.in_background()]);
+    play(backend(1), vec![client, server.in_background()]);
     let (whole, torn) = *torn.borrow();
     assert!(whole > 50 && torn > 5, "{whole} whole, {torn} torn");
 }
@@ -339,7 +339,7 @@ fn a_read_sees_its_last_bytes_as_they_are_when_it_comes_to_them() {
             Ok(())
         }
     });
-    play(world(1), vec![client, server.in_background()]);
+    play(backend(1), vec![client, server.in_background()]);
 }
 
 /// A card whose SoC is hidden has nobody who runs its engines.
@@ -347,7 +347,7 @@ fn a_read_sees_its_last_bytes_as_they_are_when_it_comes_to_them() {
 fn a_card_in_nic_mode_offers_no_engine() {
     let engines = |mode: &'static str| -> Vec<String> {
         let request =
-            offpath_profile::Request { device: "bluefield2", mode: Some(mode), ..Default::default() };
+            offpath_profile::SystemRequest { device: "bluefield2", mode: Some(mode), ..Default::default() };
         let system = Library::builtin().load(&request).expect("a shipped profile loads");
         let found = Rc::new(RefCell::new(Vec::new()));
         let seen = found.clone();
@@ -358,15 +358,15 @@ fn a_card_in_nic_mode_offers_no_engine() {
                 Ok(())
             }
         });
-        play(TwinWorld::new(&system, 1).expect("it has routes"), vec![host]);
+        play(TwinBackend::new(&system, 1).expect("it has routes"), vec![host]);
         found.take()
     };
     assert_eq!(engines("separated-host"), ["dma"]);
     assert!(engines("nic").is_empty());
 }
 
-fn dropping(probability: f64, from: Time, until: Time) -> Vec<Rule> {
-    vec![Rule { from, until, between: None, probability, crossing: Crossing::Drop }]
+fn dropping(probability: f64, from: Time, until: Time) -> Vec<FaultRule> {
+    vec![FaultRule { from, until, between: None, probability, crossing: Crossing::Drop }]
 }
 
 const EVER: Time = Time::MAX;
@@ -382,9 +382,9 @@ fn a_connection_answers_loss_by_sending_again() {
             let region = f.register("client", 64, Access::ALL)?;
             let began = f.now();
             for count in 0..500 {
-                let ticket = queue_pair.fetch_and_add(region.slice(0, 8), remote.at(0), 1)?;
+                let completion = queue_pair.fetch_and_add(region.slice(0, 8), remote.at(0), 1)?;
                 queue_pair.write(region.slice(0, 8), remote.at(8))?.await.success()?;
-                ticket.await.success()?;
+                completion.await.success()?;
                 // An answer that is lost must not make the addition happen twice.
                 assert_eq!(region.load(0)?, count);
                 queue_pair.read(region.slice(16, 8), remote.at(8))?.await.success()?;
@@ -396,7 +396,7 @@ fn a_connection_answers_loss_by_sending_again() {
         },
         options,
     );
-    play(world(3).with_faults(dropping(0.1, Time::ZERO, EVER)), roles);
+    play(backend(3).with_faults(dropping(0.1, Time::ZERO, EVER)), roles);
 }
 
 #[test]
@@ -423,7 +423,7 @@ fn spent_retries_fail_the_connection() {
     );
     let retransmission = Retransmission { timeout: Time::from_us(10), retries: 4 };
     let partition = Faults::partition(Time::from_ms(1), EVER, [(0, 0), (1, 0)]);
-    play(world(1).with_retransmission(retransmission).with_faults(vec![partition]), roles);
+    play(backend(1).with_retransmission(retransmission).with_faults(vec![partition]), roles);
 }
 
 #[test]
@@ -444,12 +444,12 @@ fn a_partition_that_heals_only_delays() {
         options,
     );
     let partition = Faults::partition(Time::from_ms(1), Time::from_us(1300), [(0, 0), (1, 0)]);
-    play(world(1).with_faults(vec![partition]), roles);
+    play(backend(1).with_faults(vec![partition]), roles);
 }
 
 #[test]
-fn datagrams_are_lost_and_doubled_in_silence() {
-    let count = |rules: Vec<Rule>| {
+fn datagrams_are_lost_and_duplicated_in_silence() {
+    let count = |rules: Vec<FaultRule>| {
         let received = Rc::new(RefCell::new(0));
         let counted = received.clone();
         let client = Role::new("client", 0, |f: TwinFabric| async move {
@@ -470,7 +470,7 @@ fn datagrams_are_lost_and_doubled_in_silence() {
                 }
             }
         });
-        play(world(1).with_faults(rules), vec![client, server.in_background()]);
+        play(backend(1).with_faults(rules), vec![client, server.in_background()]);
         *received.borrow()
     };
     assert_eq!(count(Vec::new()), 200);
@@ -500,12 +500,12 @@ fn files_that_are_full_keep_what_they_have() {
         assert_eq!((bytes[99], bytes[100], bytes[399], bytes[999]), (0, 2, 2, 5));
         Ok(())
     });
-    play(world(1).with_file_capacity("host", Bytes::new(1000)), vec![host]);
+    play(backend(1).with_file_capacity("host", Bytes::new(1000)), vec![host]);
 }
 
-/// A message that finds no receive is sent again as often as its sender allows, each time after the delay.
+/// A message that finds no receive is retransmitted as often as its sender allows, each time after the delay.
 #[test]
-fn a_message_is_sent_again_as_often_as_is_allowed() {
+fn a_message_is_retransmitted_as_often_as_is_allowed() {
     let failed_after = |retries: u8| {
         let delay = Time::from_us(50);
         let options = QueuePairOptions {
@@ -529,7 +529,7 @@ fn a_message_is_sent_again_as_often_as_is_allowed() {
             f.sleep(Time::from_ms(2)).await;
             Ok(())
         });
-        play(world(1), vec![client, server]);
+        play(backend(1), vec![client, server]);
     };
     for retries in [1, 2, 4, 6] {
         failed_after(retries);
@@ -547,14 +547,14 @@ fn regions_have_addresses_of_their_own() {
         assert!(apart >= 64, "they lie {apart} B apart");
         Ok(())
     });
-    play(world(1), vec![host]);
+    play(backend(1), vec![host]);
 }
 
 /// A file that was lent to another role is of no use once the role that opened it is gone: nothing of it may be read
 /// or changed behind the back of what it left.
 #[test]
 fn a_file_is_refused_once_its_role_ended() {
-    let lent: Rc<RefCell<Option<offpath_twin::world::TwinFile>>> = Rc::default();
+    let lent: Rc<RefCell<Option<offpath_twin::backend::TwinFile>>> = Rc::default();
     let (lends, uses) = (lent.clone(), lent.clone());
     let owner = Role::new("host", 0, move |f: TwinFabric| {
         let lends = lends.clone();
@@ -586,7 +586,7 @@ fn a_file_is_refused_once_its_role_ended() {
             Ok(())
         }
     });
-    play(world(1), vec![owner, user]);
+    play(backend(1), vec![owner, user]);
 }
 
 #[test]
@@ -643,7 +643,7 @@ fn a_crash_loses_memory_and_unsynced_files_and_keeps_synced_ones() {
             at: Time::from_ms(1),
             restart_after: Some(Time::from_us(500)),
         };
-        play(world(seed).with_crash(crash), vec![client, server.in_background()]);
+        play(backend(seed).with_crash(crash), vec![client, server.in_background()]);
         let lives = lives.take();
         assert_eq!(lives.len(), 2);
         assert_eq!(lives[0], (0, Vec::new()));
@@ -673,7 +673,7 @@ fn a_crash_without_restart_is_an_outcome() {
     });
     let crash =
         Crash { what: Crashing::Machine("client".into(), 0), at: Time::from_us(500), restart_after: None };
-    let run = world(1).with_crash(crash).run(vec![sleeper, other]).expect("the run ends");
+    let run = backend(1).with_crash(crash).run(vec![sleeper, other]).expect("the run ends");
     assert!(matches!(run.outcomes[0].end, RoleEnd::Crashed));
     assert_eq!(run.elapsed, Time::from_ms(1));
 }
@@ -728,12 +728,12 @@ fn log_of(seed: u64) -> String {
         from: Time::from_us(100),
         until: Time::from_us(300),
     };
-    let world = world(seed)
+    let backend = backend(seed)
         .with_observer(&observer)
         .with_faults(dropping(0.05, Time::ZERO, EVER))
         .with_slow_station(slow)
         .with_crash(crash);
-    play(world, vec![client(0), client(1), server.in_background()]);
+    play(backend, vec![client(0), client(1), server.in_background()]);
     observer.trace()
 }
 
@@ -751,7 +751,7 @@ fn the_same_seed_gives_the_same_bytes_on_any_thread() {
 }
 
 #[test]
-fn a_standstill_names_who_waits_for_what() {
+fn a_deadlock_names_who_waits_for_what() {
     let observer = Observer::new();
     let roles = lending(
         64,
@@ -759,7 +759,7 @@ fn a_standstill_names_who_waits_for_what() {
         "client",
         |f, queue_pair, _| async move {
             let region = f.register("client", 64, Access::ALL)?;
-            // The time limit ends long before; its abandoned timers must not stamp the standstill.
+            // The time limit ends long before; its abandoned timers must not stamp the deadlock.
             f.timeout(Time::from_ms(1), async {
                 f.timeout(Time::from_ms(500), std::future::pending::<()>()).await
             })
@@ -769,16 +769,16 @@ fn a_standstill_names_who_waits_for_what() {
         },
         QueuePairOptions::rc(),
     );
-    let end = world(1).with_observer(&observer).run(roles);
+    let end = backend(1).with_observer(&observer).run(roles);
     let Err(RunError::Deadlock { at, waiting }) = end else { panic!("{:?}", end.map(|_| ())) };
     assert_eq!(waiting, [RoleName::new("client", 0), RoleName::new("host", 0)]);
     assert!(at < Time::from_ms(2), "{at}");
-    assert_eq!(observer.standstill(), ["client[0]: Send on queue pair 2 waits for a receive of its peer"]);
+    assert_eq!(observer.deadlock(), ["client[0]: Send on queue pair 2 waits for a receive of its peer"]);
 }
 
 #[test]
 fn unknown_roles_are_refused_with_the_known_ones() {
-    let end = world(1).run(vec![Role::new("server", 0, |_: TwinFabric| async { Outcome::Ok(()) })]);
+    let end = backend(1).run(vec![Role::new("server", 0, |_: TwinFabric| async { Outcome::Ok(()) })]);
     let Err(RunError::BadRoles { reason }) = end else { panic!("it ran") };
     assert!(
         reason.contains("`server`") && reason.contains("`client`, ") && reason.contains("`soc`"),
@@ -789,8 +789,8 @@ fn unknown_roles_are_refused_with_the_known_ones() {
 #[test]
 fn recorded_demand_is_the_routes_demand_and_computing() {
     let observer = Observer::new();
-    let world = world(1).with_observer(&observer);
-    let router = world.router().clone();
+    let backend = backend(1).with_observer(&observer);
+    let router = backend.router().clone();
     let seen = observer.clone();
     let roles = lending(
         1 << 20,
@@ -814,7 +814,7 @@ fn recorded_demand_is_the_routes_demand_and_computing() {
         },
         QueuePairOptions::rc(),
     );
-    play(world, roles);
+    play(backend, roles);
     let recorded = &observer.recorded()[&4];
     assert_eq!((recorded.requests, recorded.operations), (10, 10));
     let path = router.path("client-soc").expect("the path exists");
@@ -831,15 +831,15 @@ fn recorded_demand_is_the_routes_demand_and_computing() {
     assert!(recorded.relative_half_width() < 0.05);
     let last = observer.last();
     assert_eq!(last.at, last.at.max(Time::from_us(20)));
-    let contexts = router.station("nic.contexts").expect("the adapter has contexts");
-    let hold = last.mean_hold(&Default::default(), contexts).expect("READs hold contexts");
-    assert_eq!(hold, demand.time[&contexts]);
+    let inflight_slots = router.station("nic.inflight_slots").expect("the NIC has in-flight slots");
+    let hold = last.mean_hold(&Default::default(), inflight_slots).expect("READs hold in-flight slots");
+    assert_eq!(hold, demand.time[&inflight_slots]);
 }
 
 #[test]
 fn one_task_posts_one_after_the_other() {
-    let world = world(1);
-    let post = world.router().system().machines.iter().flat_map(|m| &m.endpoints);
+    let backend = backend(1);
+    let post = backend.router().system().machines.iter().flat_map(|m| &m.endpoints);
     let post =
         post.clone().find(|e| e.name == "client").expect("there are clients").processor.verbs.post_time;
     let roles = lending(
@@ -858,7 +858,7 @@ fn one_task_posts_one_after_the_other() {
         },
         QueuePairOptions::rc(),
     );
-    play(world, roles);
+    play(backend, roles);
 }
 
 #[test]
@@ -883,5 +883,8 @@ fn a_full_socket_drops_what_comes_later() {
         assert_eq!(got, (0..WAITING).collect::<Vec<_>>(), "the first stay, in order");
         Ok(())
     });
-    play(world(1).with_placement("client", "client").with_placement("server", "host"), vec![client, server]);
+    play(
+        backend(1).with_placement("client", "client").with_placement("server", "host"),
+        vec![client, server],
+    );
 }

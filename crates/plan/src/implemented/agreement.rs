@@ -49,16 +49,16 @@ pub fn agreement(design: &Design, ready: &[Ready], plan: &Plan) -> Result<Option
         let name = &one.alternative.name;
         let Some(listed) = design.alternatives.iter().find(|listed| listed.name == *name) else { continue };
         let listed = compile(design, listed, &one.router)?.fold(&one.router);
-        let coded = one.compiled.fold(&one.router);
+        let implemented = one.compiled.fold(&one.router);
         for station in one.router.stations() {
             let of = |fold: &Fold| fold.seconds.get(&station.name).copied().unwrap_or(0.0);
-            let difference = (of(&coded) - of(&listed)).abs() * alone.rate.value;
+            let difference = (of(&implemented) - of(&listed)).abs() * alone.rate.value;
             let share = difference / station.servers().max(1) as f64;
             if share > busy.0 || busy.1.is_empty() {
                 busy = (share, station.name.clone(), name.clone());
             }
         }
-        let share = (listed.latency / coded.latency - 1.0).abs();
+        let share = (listed.latency / implemented.latency - 1.0).abs();
         if share > latency.0 || latency.1.is_empty() {
             latency = (share, name.clone());
         }

@@ -1,21 +1,21 @@
-//! The worlds that a system is run in, as the command line names them.
+//! The backends that a system is run in, as the command line names them.
 
 use super::Context;
 use super::systems::refused;
 use crate::failure::Failure;
 use crate::output::{SCHEMA_VERSION, system_line, tell, tell_mode};
 use clap::{Args, ValueEnum};
-use offpath::apps::system::{Backend, Refusal, Setting, WorldReport, role_name, role_text};
+use offpath::apps::system::{BackendKind, BackendReport, Refusal, Setting, role_name, role_text};
 use offpath::fabric::{RoleName, RunError};
 use offpath::quantity::Time;
 use offpath::route::Router;
-use offpath::run::Place;
+use offpath::run::OpenedBackend;
 use offpath::verbs::{Verbs, VerbsError, Waiting};
 use std::net::SocketAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// A world by name.
+/// A backend by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum On {
     /// The twin of a device.
@@ -34,7 +34,7 @@ impl FromStr for On {
             None if text == "verbs" => Ok(On::Verbs(None)),
             Some(("twin", device)) if !device.is_empty() => Ok(On::Twin(device.to_string())),
             Some(("verbs", device)) if !device.is_empty() => Ok(On::Verbs(Some(device.to_string()))),
-            _ => Err("there are the worlds `twin:DEVICE` (as in `twin:bluefield2`), `local`, `verbs` and \
+            _ => Err("there are the backends `twin:DEVICE` (as in `twin:bluefield2`), `local`, `verbs` and \
                       `verbs:DEVICE` (as in `verbs:mlx5_0`)"
                 .to_string()),
         }
@@ -56,7 +56,7 @@ impl FromStr for Peer {
             None => (None, text),
         };
         let address = address.parse().map_err(|_| {
-            format!("`{address}` is no address; write IP:PORT, as in `10.0.0.1:7000`, or ROLE=IP:PORT")
+            format!("`{address}` is not an address; write IP:PORT, as in `10.0.0.1:7000`, or ROLE=IP:PORT")
         })?;
         Ok(Peer { role, address })
     }
@@ -71,12 +71,12 @@ enum Wait {
     Events,
 }
 
-/// In which world, and who else is there.
+/// In which backend, and who else is there.
 #[derive(Args, Debug)]
-#[command(next_help_heading = "World")]
-pub struct WorldOptions {
-    /// The world: twin:DEVICE, local, or verbs:DEVICE
-    #[arg(long, value_name = "WORLD")]
+#[command(next_help_heading = "Backend")]
+pub struct BackendOptions {
+    /// The backend: twin:DEVICE, local, or verbs:DEVICE
+    #[arg(long, value_name = "BACKEND")]
     on: On,
     /// What is drawn; the same seed draws the same
     #[arg(long, default_value_t = 1, value_parser = crate::options::whole::<u64>(0, u64::MAX))]
@@ -94,13 +94,13 @@ pub struct WorldOptions {
     wait: Option<Wait>,
 }
 
-impl WorldOptions {
+impl BackendOptions {
     /// Whether other processes run the other roles.
     fn connects(&self) -> bool {
         !self.connect.is_empty()
     }
 
-    /// Refuses what the world cannot do.
+    /// Refuses what the backend cannot do.
     fn check(&self, context: &Context, across: bool) -> Result<(), Failure> {
         let system = &context.system;
         let changes = [
@@ -116,7 +116,7 @@ impl WorldOptions {
             ));
         }
         if self.wait.is_some() && !matches!(self.on, On::Verbs(_)) {
-            let why = "says how a process on verbs waits, and this world is another";
+            let why = "says how a process on verbs waits, and this backend is another";
             return Err(refused(Refusal::unread("--wait", why)));
         }
         let apart = if across || self.connects() { "several processes" } else { return Ok(()) };
@@ -127,24 +127,24 @@ impl WorldOptions {
                 "leave `--connect` out, or run `--on verbs:DEVICE`",
             )),
             On::Local => Err(Failure::input(
-                format!("the local world has no network, so its roles cannot be in {apart}"),
+                format!("the local backend has no network, so its roles cannot be in {apart}"),
                 "leave `--connect` out to run all roles in one process, or take `--on verbs:DEVICE`",
             )),
         }
     }
 
-    /// Whether the world is the twin.
+    /// Whether the backend is the twin.
     fn is_twin(&self) -> bool {
         matches!(self.on, On::Twin(_))
     }
 
-    /// What a system is told of the world before it is opened.
+    /// What a system is told of the backend before it is opened.
     pub fn setting(&self) -> Setting<'static> {
         Setting {
             backend: match self.on {
-                On::Local => Backend::Local,
-                On::Twin(_) => Backend::Twin,
-                On::Verbs(_) => Backend::Verbs,
+                On::Local => BackendKind::Local,
+                On::Twin(_) => BackendKind::Twin,
+                On::Verbs(_) => BackendKind::Verbs,
             },
             connects: self.connects(),
             patience: self.patience,
@@ -154,7 +154,7 @@ impl WorldOptions {
         }
     }
 
-    /// Opens the world. `needed` are the roles that run elsewhere where `--connect` names them,
+    /// Opens the backend. `needed` are the roles that run elsewhere where `--connect` names them,
     /// `placed` those that the twin runs on processors of other names; `listen` is where this process is found, where others look for it.
     pub fn open(
         &self,
@@ -162,15 +162,15 @@ impl WorldOptions {
         needed: &[RoleName],
         placed: &[(&str, &str)],
         listen: Option<SocketAddr>,
-    ) -> Result<(Place, WorldReport), Failure> {
+    ) -> Result<(OpenedBackend, BackendReport), Failure> {
         self.check(context, listen.is_some())?;
-        let mut report = WorldReport {
-            world: "local",
+        let mut report = BackendReport {
+            backend: "local",
             line: "one process without a network".to_string(),
-            ..WorldReport::default()
+            ..BackendReport::default()
         };
         match &self.on {
-            On::Local => Ok((Place::Local, report)),
+            On::Local => Ok((OpenedBackend::Local, report)),
             On::Twin(device) => {
                 let system = context.system.load(&context.system.library()?, device, &[])?;
                 tell_mode(&system);
@@ -179,33 +179,33 @@ impl WorldOptions {
                     system.role_endpoint(&name.role)?;
                 }
                 let router = Arc::new(Router::new(&system)?);
-                report.world = "twin";
+                report.backend = "twin";
                 report.device = Some(system.device.clone());
                 report.testbed = Some(system.testbed.clone());
                 report.mode = Some(system.mode.to_string());
                 report.overlays = system.overlays.clone();
                 report.line = format!("the twin of {}", system_line(&system));
-                Ok((Place::Twin(router), report))
+                Ok((OpenedBackend::Twin(router), report))
             }
             On::Verbs(device) => {
                 let peers = self.peers(needed)?;
-                let mut world = Verbs::open(device.as_deref(), self.seed).map_err(device_refused)?;
-                report.world = "verbs";
-                report.device = Some(world.device().to_string());
-                report.line = format!("queue pairs of {}", world.device());
+                let mut backend = Verbs::open(device.as_deref(), self.seed).map_err(device_refused)?;
+                report.backend = "verbs";
+                report.device = Some(backend.device().to_string());
+                report.line = format!("queue pairs of {}", backend.device());
                 if let Some(address) = listen {
-                    world = world.listen_at(address);
+                    backend = backend.listen_at(address);
                 }
                 if let Some(patience) = self.patience {
-                    world = world.acknowledgement_floor(patience);
+                    backend = backend.acknowledgement_floor(patience);
                 }
                 if self.wait == Some(Wait::Events) {
-                    world = world.waiting(Waiting::Events);
+                    backend = backend.waiting(Waiting::Events);
                 }
                 for (name, address) in peers {
-                    world = world.peer(&name.role, name.instance, address);
+                    backend = backend.peer(&name.role, name.instance, address);
                 }
-                Ok((Place::Verbs(Box::new(world)), report))
+                Ok((OpenedBackend::Verbs(Box::new(backend)), report))
             }
         }
     }
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn worlds_and_peers_are_read() {
+    fn backends_and_peers_are_read() {
         assert_eq!("twin:bluefield2".parse(), Ok(On::Twin("bluefield2".into())));
         assert_eq!("verbs".parse(), Ok(On::Verbs(None)));
         assert_eq!("verbs:rxe0".parse(), Ok(On::Verbs(Some("rxe0".into()))));

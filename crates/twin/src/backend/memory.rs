@@ -1,8 +1,8 @@
 //! Regions: sparse bytes with their recent past, so that every line is seen as of its own time.
 
 use super::{Core, TwinFabric};
-use offpath_fabric::runtime::{Ledger, Registration};
-use offpath_fabric::{Access, Memory, Region, RegionError, RemoteAddress, RemoteRegion, Status};
+use offpath_fabric::runtime::{RegionLedger, Registration};
+use offpath_fabric::{Access, Region, RegionError, RemoteAddress, RemoteRegion, RoleMemory, Status};
 use offpath_quantity::Time;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -386,7 +386,7 @@ pub(super) struct Regions {
     /// By key, from 1 on.
     by_key: Vec<Weak<Inner>>,
     /// Bytes in use, by endpoint and machine instance.
-    used: Ledger<(usize, u32)>,
+    used: RegionLedger<(usize, u32)>,
 }
 
 impl Regions {
@@ -451,7 +451,7 @@ pub(super) fn register(
     let own = &core.places[state.place];
     let place = (state.place, state.instance);
     let mut regions = core.regions.borrow_mut();
-    let memories = [Memory { name: own.name.clone(), capacity: own.capacity }];
+    let memories = [RoleMemory { name: own.name.clone(), capacity: own.capacity }];
     regions.used.left(&place, &state.name, &memories, (memory, length))?;
     regions.used.take(place, length);
     let key = regions.by_key.len() as u32 + 1;

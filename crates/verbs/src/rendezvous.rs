@@ -47,7 +47,7 @@ const ENDED: u8 = 8;
 const UNKNOWN: u8 = 9;
 const OTHERWISE: u8 = 10;
 
-/// The longest frame. A longer one is no frame of ours, and its stream is dropped.
+/// The longest frame. A longer one is not a frame of ours, and its stream is dropped.
 const FRAME_MAX: usize = 1024;
 /// The longest name of a role or service, in bytes.
 pub(crate) const NAME_MAX: usize = 48;
@@ -59,22 +59,22 @@ const DATAGRAM_MAX: usize = 1472 - DATAGRAM_NAMES;
 const DIAL_AGAIN: Time = Time::from_ms(2);
 
 /// Someone who wants to be accepted, by the stream that it dialled.
-pub struct Request {
+pub struct Dialler {
     from: RoleName,
     parameters: Parameters,
     stream: Stream,
 }
 
 /// The sockets at which the processes of a run meet.
-pub(crate) struct Meeting {
+pub(crate) struct RendezvousSockets {
     pub local: SocketAddr,
     listener: TcpListener,
     datagrams: UdpSocket,
 }
 
-impl Meeting {
+impl RendezvousSockets {
     /// Binds both sockets at `address`; with port 0, at a port that is free for both.
-    pub fn new(address: SocketAddr) -> io::Result<Meeting> {
+    pub fn new(address: SocketAddr) -> io::Result<RendezvousSockets> {
         let mut tries = 0;
         loop {
             let listener = TcpListener::bind(address)?;
@@ -88,7 +88,7 @@ impl Meeting {
             };
             listener.set_nonblocking(true)?;
             datagrams.set_nonblocking(true)?;
-            return Ok(Meeting { local, listener, datagrams });
+            return Ok(RendezvousSockets { local, listener, datagrams });
         }
     }
 }
@@ -222,7 +222,7 @@ pub(crate) fn serve(core: &Rc<Core>) {
         Owner::Backend,
         Box::pin(async move {
             loop {
-                match own.meeting.listener.accept() {
+                match own.sockets.listener.accept() {
                     Ok((stream, _)) => {
                         let Ok(stream) = Stream::new(&own, stream) else { continue };
                         let core = own.clone();
@@ -230,7 +230,7 @@ pub(crate) fn serve(core: &Rc<Core>) {
                         let task = async move { drop(answer(core, stream).await) };
                         own.tasks.spawn(Owner::Backend, Box::pin(task));
                     }
-                    Err(_) => own.looks.descriptor(own.meeting.listener.as_raw_fd(), libc::POLLIN).await,
+                    Err(_) => own.looks.descriptor(own.sockets.listener.as_raw_fd(), libc::POLLIN).await,
                 }
             }
         }),
@@ -241,10 +241,10 @@ pub(crate) fn serve(core: &Rc<Core>) {
         Box::pin(async move {
             let mut datagram = [0; 2048];
             loop {
-                match own.meeting.datagrams.recv_from(&mut datagram) {
+                match own.sockets.datagrams.recv_from(&mut datagram) {
                     Ok((length, _)) => own.deliver(&datagram[..length]),
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                        own.looks.descriptor(own.meeting.datagrams.as_raw_fd(), libc::POLLIN).await;
+                        own.looks.descriptor(own.sockets.datagrams.as_raw_fd(), libc::POLLIN).await;
                     }
                     // An earlier datagram found nobody, which UDP does not promise to tell.
                     Err(_) => {}
@@ -284,7 +284,7 @@ async fn answer(core: Rc<Core>, stream: Stream) -> io::Result<()> {
             if reader.array() != Some([u8::from(core.manager.is_some())]) {
                 return stream.send(OTHERWISE, &[]).await;
             }
-            let request = Request { from, parameters, stream };
+            let request = Dialler { from, parameters, stream };
             core.rendezvous.services.borrow_mut().ask((role, service), request);
             Ok(())
         }
@@ -317,7 +317,7 @@ fn check_name(peer: &RoleName, service: &str) -> Result<(), ConnectError> {
     Err(ConnectError::Failed { peer: peer.clone(), service: service.into(), reason })
 }
 
-/// A service of the verbs world that is listened for.
+/// A service of the verbs backend that is listened for.
 pub struct VerbsListener {
     core: Rc<Core>,
     service: Service,
@@ -356,21 +356,21 @@ impl Listener for VerbsListener {
     async fn accept(&self, queue_pair: &VerbsQueuePair) -> Result<RoleName, ConnectError> {
         loop {
             let next = poll_fn(|context| {
-                check_queue_pair(queue_pair, Kind::Rc, QueuePairState::Initialised)?;
+                check_queue_pair(queue_pair, QueuePairType::Rc, QueuePairState::Initialised)?;
                 let mut services = self.core.rendezvous.services.borrow_mut();
                 match services.next_request(&self.service) {
                     Some(request) => Poll::Ready(Ok(request)),
                     None => services.wait(context),
                 }
             });
-            let Request { from, parameters: peer, stream } = next.await?;
+            let Dialler { from, parameters: peer, stream } = next.await?;
             let Some(own) = self.core.own_parameters(self.service.0, queue_pair) else { continue };
             let failed = |reason: String| ConnectError::Failed {
                 peer: from.clone(),
                 service: self.service.1.clone(),
                 reason,
             };
-            let check = || check_queue_pair(queue_pair, Kind::Rc, QueuePairState::Initialised);
+            let check = || check_queue_pair(queue_pair, QueuePairType::Rc, QueuePairState::Initialised);
             let (core, at) = (&self.core, queue_pair.at());
             // A peer that gave up meanwhile is passed over.
             if let Some(manager) = &core.manager {
@@ -436,8 +436,8 @@ enum Once<T> {
 
 fn address_of(fabric: &VerbsFabric, peer: &RoleName) -> Result<SocketAddr, ConnectError> {
     let core = &fabric.core;
-    let own = core.rendezvous.number_of(peer).map(|_| core.meeting.local);
-    own.or_else(|| core.world.peers.get(peer).copied())
+    let own = core.rendezvous.number_of(peer).map(|_| core.sockets.local);
+    own.or_else(|| core.backend.peers.get(peer).copied())
         .ok_or_else(|| ConnectError::NoSuchRole { peer: peer.clone() })
 }
 
@@ -488,7 +488,7 @@ pub(crate) async fn connect(
     peer: RoleName,
     service: &str,
 ) -> Result<(), ConnectError> {
-    check_queue_pair(queue_pair, Kind::Rc, QueuePairState::Initialised)?;
+    check_queue_pair(queue_pair, QueuePairType::Rc, QueuePairState::Initialised)?;
     let limit = queue_pair.options().connect_timeout;
     let core = &fabric.core;
     let once = async |stream: Stream| {
@@ -573,13 +573,13 @@ pub(crate) async fn resolve(
     meet(fabric, &peer, service, limit, once).await
 }
 
-/// A datagram port of the verbs world.
+/// A datagram port of the verbs backend.
 pub type VerbsSocket = Port<VerbsFabric>;
 
 impl Sends for VerbsFabric {
-    type Asking = Request;
+    type Asking = Dialler;
 
-    fn at(&self) -> (&Rendezvous<Request>, usize) {
+    fn at(&self) -> (&Rendezvous<Dialler>, usize) {
         (&self.core.rendezvous, self.role)
     }
 
@@ -597,10 +597,10 @@ impl Sends for VerbsFabric {
         datagram.extend_from_slice(bytes);
         let core = &self.core;
         loop {
-            match core.meeting.datagrams.send_to(&datagram, address) {
+            match core.sockets.datagrams.send_to(&datagram, address) {
                 Ok(_) => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    core.looks.descriptor(core.meeting.datagrams.as_raw_fd(), libc::POLLOUT).await;
+                    core.looks.descriptor(core.sockets.datagrams.as_raw_fd(), libc::POLLOUT).await;
                 }
                 // An earlier datagram found nobody; this one has not been sent yet.
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}

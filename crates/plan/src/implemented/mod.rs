@@ -1,4 +1,4 @@
-//! Coded applications as alternatives: what their requests do on the idle twin, as steps.
+//! Applications as alternatives: what their requests do on the idle twin, as steps.
 //!
 //! A request of the application's own code is followed on the twin of the system that is planned for.
 //! What it did, in order, is a step list like any other: it is compiled, folded and run by the same
@@ -27,19 +27,19 @@ type Following = fn(&Asked<'_>, &Arc<Router>, &Range<usize>) -> Result<Steps, St
 
 /// A system whose code can be followed on the twin.
 #[derive(Clone, Copy)]
-pub struct Coded {
+pub struct Implementation {
     /// What it declares.
     pub about: &'static About,
     follow: Following,
 }
 
-impl PartialEq for Coded {
-    fn eq(&self, other: &Coded) -> bool {
+impl PartialEq for Implementation {
+    fn eq(&self, other: &Implementation) -> bool {
         self.about.name == other.about.name
     }
 }
 
-impl fmt::Debug for Coded {
+impl fmt::Debug for Implementation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.about.name)
     }
@@ -48,9 +48,9 @@ impl fmt::Debug for Coded {
 struct Find;
 
 impl Visitor for Find {
-    type Out = Coded;
-    fn visit<S: System>(self) -> Coded {
-        Coded { about: S::ABOUT, follow: follow::follow::<S> }
+    type Out = Implementation;
+    fn visit<S: System>(self) -> Implementation {
+        Implementation { about: S::ABOUT, follow: follow::follow::<S> }
     }
 }
 
@@ -60,7 +60,7 @@ pub struct Systems {
     /// What they declare.
     pub all: fn() -> Vec<&'static About>,
     /// One of them, by its name.
-    pub find: fn(&str) -> Option<Coded>,
+    pub find: fn(&str) -> Option<Implementation>,
 }
 
 impl Systems {
@@ -77,13 +77,13 @@ impl Default for Systems {
     }
 }
 
-/// The coded application of a design.
+/// The application of a design.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Application {
     /// Which system.
-    pub system: Coded,
+    pub system: Implementation,
     /// What the design tells it.
-    pub told: Given,
+    pub given: Given,
 }
 
 impl Application {
@@ -92,10 +92,10 @@ impl Application {
         self.system.about.title
     }
 
-    /// The copy engine that the card moves bytes by, where it is told one.
+    /// The DMA engine that the card moves bytes by, where it is told one.
     pub fn engine(&self) -> Option<&str> {
         let key = self.system.about.keys.iter().find(|key| key.kind == KeyKind::Engine)?;
-        self.told.text(key.name)
+        self.given.text(key.name)
     }
 }
 
@@ -187,13 +187,13 @@ pub fn observe(
         let asked = Asked {
             alternative: code.alternative,
             operation,
-            told: &application.told,
+            given: &application.given,
             hit_ratio: code.hit_ratio,
         };
         let seen = (application.system.follow)(&asked, router, &code.span).map_err(|reason| {
             design.refuse(
                 format!(
-                    "the coded {} cannot be `{}` on {}: {reason}",
+                    "the implemented {} cannot be `{}` on {}: {reason}",
                     application.title(),
                     alternative.name,
                     router.system().device

@@ -1,4 +1,4 @@
-//! Worlds, and the roles that they run.
+//! Backends, and the roles that they run.
 
 use crate::error::RunError;
 use crate::{Fabric, LocalBoxFuture};
@@ -93,7 +93,7 @@ pub struct Outcome<T> {
 pub struct Run<T> {
     /// The roles, in the order in which they were given.
     pub outcomes: Vec<Outcome<T>>,
-    /// How long it took, by the world's own clock.
+    /// How long it took, by the backend's own clock.
     pub elapsed: Time,
 }
 
@@ -108,11 +108,11 @@ pub enum Atomics {
     Global,
 }
 
-/// What a world supports. What it does not is refused with [`crate::Unsupported`].
+/// What a backend supports. What it does not is refused with [`crate::Unsupported`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// The world's name, as `local`.
-    pub world: String,
+    /// The backend's name, as `local`.
+    pub backend: String,
     /// Remote atomics.
     pub atomics: Atomics,
     /// UD queue pairs.
@@ -125,7 +125,7 @@ pub struct Capabilities {
     pub faults: bool,
     /// Time is virtual: the same seed gives the same run, to the picosecond.
     pub virtual_time: bool,
-    /// A standstill is reported as [`RunError::Deadlock`].
+    /// A deadlock is reported as [`RunError::Deadlock`].
     pub deadlock_detection: bool,
     /// The longest inline payload that a queue pair may ask for, in bytes.
     pub inline_max: u32,
@@ -134,7 +134,7 @@ pub struct Capabilities {
 }
 
 /// Something that runs roles.
-pub trait World {
+pub trait Backend {
     /// The context that it gives to them.
     type Fabric: Fabric;
 

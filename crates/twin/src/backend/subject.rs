@@ -1,7 +1,7 @@
 //! What the engine's occurrences are about, and how that and a key make a tag.
 
 use crate::engine::Tag;
-use offpath_fabric::runtime::Key;
+use offpath_fabric::runtime::ArenaSlot;
 
 /// What an occurrence of the engine is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(super) enum Subject {
     Operation,
     /// The moment at which an operation's effect is due.
     Effect,
-    /// The requester's adapter learns of a message's success.
+    /// The requester's NIC learns of a message's success.
     Acknowledged,
     /// The requester's program sees the completion of a message.
     Polled,
@@ -52,15 +52,15 @@ const SUBJECTS: [Subject; 12] = [
 pub(super) trait Tagged {
     fn tag(self, subject: Subject) -> Tag;
     /// What a tag stands for.
-    fn of(tag: Tag) -> (Subject, Key);
+    fn of(tag: Tag) -> (Subject, ArenaSlot);
 }
 
-impl Tagged for Key {
+impl Tagged for ArenaSlot {
     fn tag(self, subject: Subject) -> Tag {
         Tag((subject as u64) << 60 | self.to_bits())
     }
 
-    fn of(tag: Tag) -> (Subject, Key) {
-        (SUBJECTS[(tag.0 >> 60) as usize % SUBJECTS.len()], Key::of_bits(tag.0))
+    fn of(tag: Tag) -> (Subject, ArenaSlot) {
+        (SUBJECTS[(tag.0 >> 60) as usize % SUBJECTS.len()], ArenaSlot::of_bits(tag.0))
     }
 }

@@ -2,11 +2,11 @@
 
 use crate::design::{Signals, Step};
 use offpath_apps::system::{Asked, Code, Course, Follow, System};
-use offpath_fabric::{Role, World};
+use offpath_fabric::{Backend, Role};
 use offpath_quantity::Time;
 use offpath_route::{Posting, Router};
-use offpath_twin::world::{Deed, Label, Observer};
-use offpath_twin::{Seed, TwinFabric, TwinWorld};
+use offpath_twin::backend::{Label, ObservedStep, Observer};
+use offpath_twin::{Seed, TwinBackend, TwinFabric};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,16 +21,16 @@ pub(super) struct Steps {
 
 /// What one request did and how long it took.
 #[derive(Clone, Debug, PartialEq)]
-struct Seen {
-    deeds: Vec<Deed>,
+struct ObservedRequest {
+    observed_steps: Vec<ObservedStep>,
     latency: Time,
 }
 
 /// What a run tells.
 #[derive(Default)]
-struct Told {
+struct RunLog {
     began: Cell<Time>,
-    seen: RefCell<Vec<Seen>>,
+    seen: RefCell<Vec<ObservedRequest>>,
     refused: RefCell<Option<String>>,
 }
 
@@ -47,7 +47,7 @@ fn along<C: Code>(course: &Course<C>, router: &Arc<Router>, span: &Range<usize>)
     match course {
         Course::Straight(code) => {
             let seen = run(router, code)?;
-            let steps = steps(&seen.deeds, &code.objects(), span)?;
+            let steps = steps(&seen.observed_steps, &code.objects(), span)?;
             Ok(Steps { steps, latency_s: seen.latency.as_seconds() })
         }
         Course::Branch { probability, then, otherwise } => {
@@ -69,14 +69,14 @@ fn along<C: Code>(course: &Course<C>, router: &Arc<Router>, span: &Range<usize>)
 fn told_by(
     role: Role<TwinFabric, Result<(), String>>,
     label: Label,
-    told: &Rc<Told>,
+    run_log: &Rc<RunLog>,
 ) -> Role<TwinFabric, ()> {
-    let (told, function) = (told.clone(), role.function);
+    let (run_log, function) = (run_log.clone(), role.function);
     let labelled = Role::new(&role.name.role, role.name.instance, move |fabric: TwinFabric| {
-        let (told, running) = (told.clone(), function(fabric.labelled(label)));
+        let (run_log, running) = (run_log.clone(), function(fabric.labelled(label)));
         async move {
             if let Err(reason) = running.await {
-                told.refused.borrow_mut().get_or_insert(reason);
+                run_log.refused.borrow_mut().get_or_insert(reason);
             }
         }
     });
@@ -84,11 +84,11 @@ fn told_by(
 }
 
 /// Runs the roles of some code on the idle twin; gives what each followed request did, which has to be the same.
-fn run<C: Code>(router: &Arc<Router>, code: &C) -> Result<Seen, String> {
+fn run<C: Code>(router: &Arc<Router>, code: &C) -> Result<ObservedRequest, String> {
     let observer = Observer::new();
     let label = observer.begin(0);
-    let told: Rc<Told> = Rc::default();
-    let (of_begin, of_end) = (told.clone(), told.clone());
+    let run_log: Rc<RunLog> = Rc::default();
+    let (of_begin, of_end) = (run_log.clone(), run_log.clone());
     let (begins, ends) = (observer.clone(), observer.clone());
     let follow = Follow::new(
         move |now| {
@@ -96,19 +96,20 @@ fn run<C: Code>(router: &Arc<Router>, code: &C) -> Result<Seen, String> {
             begins.follow(label);
         },
         move |now| {
-            let seen = Seen { deeds: ends.deeds(), latency: now - of_end.began.get() };
+            let seen =
+                ObservedRequest { observed_steps: ends.observed_steps(), latency: now - of_end.began.get() };
             of_end.seen.borrow_mut().push(seen);
         },
     );
-    let roles = code.roles(&follow).into_iter().map(|role| told_by(role, label, &told)).collect();
-    let world = TwinWorld::on(router.clone(), Seed::new(1).child("coded").value());
-    let ran = world.with_observer(&observer).run(roles);
-    if let Some(reason) = told.refused.take() {
+    let roles = code.roles(&follow).into_iter().map(|role| told_by(role, label, &run_log)).collect();
+    let backend = TwinBackend::on(router.clone(), Seed::new(1).child("coded").value());
+    let ran = backend.with_observer(&observer).run(roles);
+    if let Some(reason) = run_log.refused.take() {
         return Err(reason);
     }
     ran.map_err(|error| error.to_string())?;
     // The first looks up what later ones know.
-    let mut all: Vec<Seen> = told.seen.take().into_iter().skip(1).collect();
+    let mut all: Vec<ObservedRequest> = run_log.seen.take().into_iter().skip(1).collect();
     let last = all.pop().ok_or("no request ended")?;
     match all.iter().all(|one| *one == last) {
         true => Ok(last),
@@ -117,12 +118,16 @@ fn run<C: Code>(router: &Arc<Router>, code: &C) -> Result<Seen, String> {
 }
 
 /// What a request did as a step list; `objects` by the length of the region that stands for them.
-fn steps(deeds: &[Deed], objects: &BTreeMap<u64, String>, span: &Range<usize>) -> Result<Vec<Step>, String> {
+fn steps(
+    observed_steps: &[ObservedStep],
+    objects: &BTreeMap<u64, String>,
+    span: &Range<usize>,
+) -> Result<Vec<Step>, String> {
     let mut steps = Vec::new();
-    for deed in deeds {
-        match deed {
-            Deed::Compute { time, .. } if *time == Time::ZERO => {}
-            Deed::Compute { endpoint, time } => {
+    for observed_step in observed_steps {
+        match observed_step {
+            ObservedStep::Compute { time, .. } if *time == Time::ZERO => {}
+            ObservedStep::Compute { endpoint, time } => {
                 steps.push(Step::Compute {
                     at: endpoint.clone(),
                     time: *time,
@@ -130,7 +135,7 @@ fn steps(deeds: &[Deed], objects: &BTreeMap<u64, String>, span: &Range<usize>) -
                     span: span.clone(),
                 });
             }
-            Deed::Operation { operation, signaled, immediate, region } => {
+            ObservedStep::Operation { operation, signaled, immediate, region } => {
                 let is_message = operation.verb.is_message();
                 if !signaled && !is_message {
                     let path = &operation.path;

@@ -1,12 +1,12 @@
-//! What coded applications demand, beside the step lists of the designs that name them.
+//! What applications demand, beside the step lists of the designs that name them.
 
 mod common;
 
 use common::*;
-use offpath_capacity::Objective;
-use offpath_plan::coded::{agreement, observe};
+use offpath_capacity::MixObjective;
 use offpath_plan::design::Step;
-use offpath_plan::observe::{Arrivals, load, observe as observe_on_twin};
+use offpath_plan::implemented::{agreement, observe};
+use offpath_plan::observe::{RequestArrivals, load, observe as observe_on_twin};
 use offpath_plan::solve::{activity, stations};
 use offpath_plan::study::{Ask, Study};
 use offpath_plan::{Changes, Design, Fold, Ready, plan, prepare};
@@ -86,10 +86,10 @@ fn held_to_steps(text: &str, changes: &Changes, allowed: Allowed<'_>) {
         let names: BTreeSet<&String> = code.seconds.keys().chain(steps.seconds.keys()).collect();
         for station in names {
             let of = |all: &BTreeMap<String, f64>| all.get(station).copied().unwrap_or(0.0);
-            let (coded, listed) = (of(&code.seconds), of(&steps.seconds));
+            let (implemented, listed) = (of(&code.seconds), of(&steps.seconds));
             assert!(
-                (coded - listed).abs() <= allowed(name, station, listed) + 1e-15,
-                "{} {name}: {station} gives {coded} s to the code and {listed} s to the steps",
+                (implemented - listed).abs() <= allowed(name, station, listed) + 1e-15,
+                "{} {name}: {station} gives {implemented} s to the code and {listed} s to the steps",
                 design.name
             );
         }
@@ -97,14 +97,14 @@ fn held_to_steps(text: &str, changes: &Changes, allowed: Allowed<'_>) {
 }
 
 #[test]
-fn the_coded_store_demands_what_its_step_lists_do() {
+fn the_implemented_store_demands_what_its_step_lists_do() {
     // The code moves records of 80 B where the lists write the 64 B of a value, so that what carries or
     // holds bytes differs by up to the 16 B of 64; time that bytes do not make is the same.
     held_to_steps(&store(), &Changes::default(), &|_, station, listed| {
         let by_bytes = ["memory", "up", "down", "transmit", "receive", "read", "write", "total"];
         let part = station.rsplit('.').next().unwrap_or_default();
         match part {
-            part if part.starts_with("contexts") => 0.002 * listed,
+            part if part.starts_with("inflight_slots") => 0.002 * listed,
             part if by_bytes.contains(&part) => 0.26 * listed,
             _ => 0.0,
         }
@@ -112,15 +112,15 @@ fn the_coded_store_demands_what_its_step_lists_do() {
 }
 
 #[test]
-fn the_coded_log_demands_its_step_lists_and_what_tells_of_chunks() {
+fn the_implemented_log_demands_its_step_lists_and_what_tells_of_chunks() {
     for ratio in [1.0, 0.5] {
         held_to_steps(&text("replication.toml"), &with_ratio(ratio), &|_, station, listed| {
             let part = station.rsplit('.').next().unwrap_or_default();
             match part {
                 // A notice and two acknowledgements: posted, taken and polled for by each processor.
                 "cpu" => 0.6e-6,
-                // The write is no longer answered before the chain has it, and a notice holds a context.
-                part if part.starts_with("contexts") => 3.5e-6,
+                // The write is no longer answered before the chain has it, and a notice holds an in-flight slot.
+                part if part.starts_with("inflight_slots") => 3.5e-6,
                 "banks" => 0.2e-6,
                 // Headers of 32 B, and messages of 24 B and none, beside 256 KiB.
                 _ => 0.002 * listed + 12e-9,
@@ -138,7 +138,7 @@ fn rates_of_code_and_step_lists_are_within_the_tolerance_of_measured_rows() {
             let rate = |one: &Ready| {
                 let mut problem = stations(&one.router, design.host_cpu_share);
                 problem.activities.push(activity(name, &one.compiled.fold(&one.router), &one.router));
-                let aim = Objective::Shares([(name.clone(), 1.0)].into());
+                let aim = MixObjective::Shares([(name.clone(), 1.0)].into());
                 problem.solve(&aim).expect("the stations bound it").total
             };
             near(&format!("{} {name}", design.name), rate(one), rate(&other), 0.05);
@@ -150,9 +150,9 @@ fn rates_of_code_and_step_lists_are_within_the_tolerance_of_measured_rows() {
 fn a_loaded_twin_carries_the_programs_of_code() {
     let (_, ready) = prepared(&text("replication.toml"), &Changes::default());
     for one in &ready {
-        // Many under way at once, each answered on the connection that it came by.
+        // Many in flight at once, each answered on the connection that it came by.
         let (warm_up, window) = (Time::from_us(1000), Time::from_us(5000));
-        let loaded = load(&[one], &[1.0], Arrivals::Closed(32), warm_up, window, Seed::new(7))
+        let loaded = load(&[one], &[1.0], RequestArrivals::Closed(32), warm_up, window, Seed::new(7))
             .expect("the twin runs it");
         assert_eq!(loaded.failed, 0);
         let fold = one.compiled.fold(&one.router);
@@ -161,7 +161,7 @@ fn a_loaded_twin_carries_the_programs_of_code() {
         let most = problem.alone("it").expect("the stations bound it").total;
         let share = loaded.throughput.mean / most;
         let name = &one.alternative.name;
-        // What was under way at the window's edges may count for it.
+        // What was in flight at the window's edges may count for it.
         let edges = 32.0 / (most * window.as_seconds());
         assert!((0.95..=1.0 + edges).contains(&share), "{name}: {share} of what its stations carry");
     }
@@ -216,12 +216,12 @@ fn refused(text: &str, device: Option<&str>) -> (String, String) {
 }
 
 #[test]
-fn what_cannot_be_coded_is_refused_in_the_applications_words() {
+fn what_cannot_be_implemented_is_refused_in_the_applications_words() {
     let log = text("replication.toml");
     let store = store();
     for (text, device, words) in [
-        (log.replace("engine = \"dma\"", "engine = \"warp\""), None, "no copy engine `warp`"),
-        (store.replace("engine = \"dma\"", "engine = \"warp\""), None, "a copy engine `warp`"),
+        (log.replace("engine = \"dma\"", "engine = \"warp\""), None, "no DMA engine `warp`"),
+        (store.replace("engine = \"dma\"", "engine = \"warp\""), None, "a DMA engine `warp`"),
         (log.replace("chain = [\"backup\"]", "chain = [\"attic\"]"), None, "attic"),
         (log.replace("code = \"A3\"", "code = \"A9\""), None, "no alternative `A9`"),
         (log.replace("chunk = \"chunk\"\n", ""), None, "does not say `chunk`"),
@@ -232,7 +232,7 @@ fn what_cannot_be_coded_is_refused_in_the_applications_words() {
             None,
             "nothing that `kv` is told",
         ),
-        (store.replace("index = \"index\" ", "index = \"attic\" #"), None, "`attic` is no object"),
+        (store.replace("index = \"index\" ", "index = \"attic\" #"), None, "`attic` is not an object"),
         (store.replace("fieldlength = 64", "fieldlength = 6000"), None, "longer than"),
     ] {
         let (message, help) = refused(&text, device);
@@ -281,16 +281,16 @@ fn code_runs_on_a_card_whose_processor_has_a_name_of_its_own() {
     };
     for text in [store(), text("replication.toml")] {
         let (there, here) = (own(&text), prepared(&text, &Changes::default()).1);
-        let mut coded = 0;
+        let mut implemented = 0;
         for (one, other) in there.iter().zip(&here).filter(|(one, _)| one.alternative.device.is_none()) {
             let named = |fold: &Fold| -> BTreeMap<String, f64> {
                 fold.seconds.iter().map(|(station, seconds)| (renamed(station), *seconds)).collect()
             };
             let (one_fold, other_fold) = (one.compiled.fold(&one.router), other.compiled.fold(&other.router));
             assert_eq!(named(&one_fold), named(&other_fold), "{}", one.alternative.name);
-            coded += usize::from(one.alternative.code.is_some());
+            implemented += usize::from(one.alternative.code.is_some());
         }
-        assert!(coded >= 3, "{coded} alternatives have code");
+        assert!(implemented >= 3, "{implemented} alternatives have code");
     }
 }
 

@@ -1,8 +1,8 @@
-//! The twin as a world: applications in virtual time on the stations of a system.
+//! The twin as a backend: applications in virtual time on the stations of a system.
 //!
 //! A role runs at the endpoint of its name, or at what its name stands for in the system
 //! ([`System::role_endpoint`]): role `client` instance 2 on the third client machine, `host`, `soc` and so on on
-//! the server; [`TwinWorld::with_placement`] puts a role of another name somewhere.
+//! the server; [`TwinBackend::with_placement`] puts a role of another name somewhere.
 //! Its processor is the endpoint's, its one memory bears the endpoint's name. Several roles may share an
 //! endpoint; only datagrams run between them, since no path does.
 //!
@@ -13,21 +13,21 @@
 //! - A READ sees each 64 B line of its source as of the line's own time. A WRITE shows its lines one after
 //!   the other; one of more than a burst (16 KiB) shows its first when its last burst is booked. The result
 //!   of a READ lies in the local region when its completion does.
-//! - A WRITE or SEND takes its payload at posting where the work request holds it, else when the adapter
+//! - A WRITE or SEND takes its payload at posting where the work request holds it, else when the NIC
 //!   reads it, so a buffer that is changed too early is seen.
-//! - A fenced request starts when the program has seen what it waits for, a poll later than an adapter
+//! - A fenced request starts when the program has seen what it waits for, a poll later than a NIC
 //!   would start it.
-//! - Requests behind a message that found no receive are held back, and not sent again with it.
+//! - Requests behind a message that found no receive are held back, and not retransmitted with it.
 //! - Connecting and resolving take the network's delay each way; faults do not touch them.
 //! - Files take no virtual time (see [`TwinFile`]).
 //!
 //! ```
-//! use offpath_fabric::{Fabric, QueuePair, QueuePairOptions, Region, Role, World, Access, Listener};
-//! use offpath_profile::{Library, Request};
-//! use offpath_twin::{TwinFabric, TwinWorld};
+//! use offpath_fabric::{Fabric, QueuePair, QueuePairOptions, Region, Role, Backend, Access, Listener};
+//! use offpath_profile::{Library, SystemRequest};
+//! use offpath_twin::{TwinFabric, TwinBackend};
 //!
-//! let system = Library::builtin().load(&Request { device: "bluefield2", ..Request::default() }).unwrap();
-//! let world = TwinWorld::new(&system, 1).unwrap();
+//! let system = Library::builtin().load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() }).unwrap();
+//! let backend = TwinBackend::new(&system, 1).unwrap();
 //! let client = Role::new("client", 0, |fabric: TwinFabric| async move {
 //!     let queue_pair = fabric.create_queue_pair(QueuePairOptions::rc()).unwrap();
 //!     fabric.connect(&queue_pair, "soc", 0, "echo").await.unwrap();
@@ -41,19 +41,19 @@
 //!     fabric.listen("echo").unwrap().accept(&queue_pair).await.unwrap();
 //!     assert_eq!(message.await.success().unwrap().bytes, 64);
 //! });
-//! world.run(vec![client, soc]).unwrap();
+//! backend.run(vec![client, soc]).unwrap();
 //! ```
 
-use crate::engine::{Engine, Occurrence, Retransmission};
-use crate::fault::{Faults, Rule};
+use crate::engine::{EventEngine, Occurrence, Retransmission};
+use crate::fault::{FaultRule, Faults};
 use crate::seed::Seed;
 use offpath_fabric::runtime::{
-    self, Arena, Asking, Host, Key, Owner, Port, Rendezvous, Results, check_roles,
+    self, Arena, ArenaSlot, Asking, Host, Owner, Port, Rendezvous, Results, check_roles,
 };
 use offpath_fabric::*;
 use offpath_profile::{System, VerbCosts};
 use offpath_quantity::{Bytes, Frequency, Time};
-use offpath_route::{Mark, Operation as Routed, Path, Posting, Route, RouteError, Router};
+use offpath_route::{Mark, Path, PathOperation as Routed, Posting, Route, RouteError, Router};
 use offpath_route::{StationId, Verb, Visit};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ pub use device::TwinQueuePair;
 pub use files::{TwinFile, TwinFiles};
 pub use memory::TwinRegion;
 pub use network::{TwinListener, TwinSocket};
-pub use observe::{Deed, Label, Moments, Observer, Recorded};
+pub use observe::{Label, Moments, ObservedStep, Observer, Recorded};
 
 use device::Device;
 use executor::Executor;
@@ -82,9 +82,9 @@ use memory::Regions;
 use network::Flying;
 use subject::{Subject, Tagged};
 
-/// The longest payload that a queue pair may take inline, in bytes: what common adapters grant.
+/// The longest payload that a queue pair may take inline, in bytes: what common NICs grant.
 const INLINE_MAX: u32 = 1024;
-/// The deepest queue, as of common adapters.
+/// The deepest queue, as of common NICs.
 const DEPTH_MAX: u32 = 32_768;
 
 /// The longest single wait, about 3 days: longer ones are cut to it, so that sums of them stay within
@@ -131,11 +131,11 @@ pub struct SlowStation {
 
 /// A twin to be run; see the [module](self).
 #[derive(Clone)]
-pub struct TwinWorld {
+pub struct TwinBackend {
     router: Arc<Router>,
     seed: u64,
     placements: BTreeMap<String, String>,
-    rules: Vec<Rule>,
+    rules: Vec<FaultRule>,
     retransmission: Option<Retransmission>,
     slow: Vec<SlowStation>,
     crashes: Vec<Crash>,
@@ -143,16 +143,16 @@ pub struct TwinWorld {
     observer: Observer,
 }
 
-impl TwinWorld {
+impl TwinBackend {
     /// An idle twin of `system` whose randomness follows from `seed`. Refused where the profile's
     /// topology has no way between two nodes of a machine.
-    pub fn new(system: &System, seed: u64) -> Result<TwinWorld, RouteError> {
-        Ok(TwinWorld::on(Arc::new(Router::new(system)?), seed))
+    pub fn new(system: &System, seed: u64) -> Result<TwinBackend, RouteError> {
+        Ok(TwinBackend::on(Arc::new(Router::new(system)?), seed))
     }
 
     /// An idle twin of `router`'s system, for callers that have its routes already.
-    pub fn on(router: Arc<Router>, seed: u64) -> TwinWorld {
-        TwinWorld {
+    pub fn on(router: Arc<Router>, seed: u64) -> TwinBackend {
+        TwinBackend {
             router,
             seed,
             placements: BTreeMap::new(),
@@ -165,49 +165,49 @@ impl TwinWorld {
         }
     }
 
-    /// The same world with every instance of `role` at `endpoint`, or where [`System::role_endpoint`] has a role
+    /// The same backend with every instance of `role` at `endpoint`, or where [`System::role_endpoint`] has a role
     /// of that name. An endpoint that does not exist is refused by the run.
-    pub fn with_placement(mut self, role: &str, endpoint: &str) -> TwinWorld {
+    pub fn with_placement(mut self, role: &str, endpoint: &str) -> TwinBackend {
         self.placements.insert(role.into(), endpoint.into());
         self
     }
 
-    /// The same world with faults of the network; the first rule that strikes decides.
-    pub fn with_faults(mut self, rules: Vec<Rule>) -> TwinWorld {
+    /// The same backend with faults of the network; the first rule that strikes decides.
+    pub fn with_faults(mut self, rules: Vec<FaultRule>) -> TwinBackend {
         self.rules.extend(rules);
         self
     }
 
-    /// The same world with one answer to losses for every connection, whatever its queue pair says; at
+    /// The same backend with one answer to losses for every connection, whatever its queue pair says; at
     /// most 7 retries, as a queue pair takes.
-    pub fn with_retransmission(self, retransmission: Retransmission) -> TwinWorld {
+    pub fn with_retransmission(self, retransmission: Retransmission) -> TwinBackend {
         let timeout = retransmission.timeout.min(LONGEST);
         let retries = retransmission.retries.min(7);
-        TwinWorld { retransmission: Some(Retransmission { timeout, retries }), ..self }
+        TwinBackend { retransmission: Some(Retransmission { timeout, retries }), ..self }
     }
 
-    /// The same world with a slow station. A station that does not exist is refused by the run.
-    pub fn with_slow_station(mut self, slow: SlowStation) -> TwinWorld {
+    /// The same backend with a slow station. A station that does not exist is refused by the run.
+    pub fn with_slow_station(mut self, slow: SlowStation) -> TwinBackend {
         self.slow.push(slow);
         self
     }
 
-    /// The same world with a crash. One of a role that is not in the run is refused by the run.
-    pub fn with_crash(mut self, crash: Crash) -> TwinWorld {
+    /// The same backend with a crash. One of a role that is not in the run is refused by the run.
+    pub fn with_crash(mut self, crash: Crash) -> TwinBackend {
         self.crashes.push(crash);
         self
     }
 
-    /// The same world where the files of each instance of `role` have `capacity` bytes together. A write
+    /// The same backend where the files of each instance of `role` have `capacity` bytes together. A write
     /// beyond writes what fits and is refused with [`FileError::Full`].
-    pub fn with_file_capacity(mut self, role: &str, capacity: Bytes) -> TwinWorld {
+    pub fn with_file_capacity(mut self, role: &str, capacity: Bytes) -> TwinBackend {
         self.file_capacities.insert(role.into(), capacity);
         self
     }
 
-    /// The same world looked at by `observer`.
-    pub fn with_observer(self, observer: &Observer) -> TwinWorld {
-        TwinWorld { observer: observer.clone(), ..self }
+    /// The same backend looked at by `observer`.
+    pub fn with_observer(self, observer: &Observer) -> TwinBackend {
+        TwinBackend { observer: observer.clone(), ..self }
     }
 
     /// The system's routes and stations.
@@ -217,7 +217,7 @@ impl TwinWorld {
 
     fn supports(&self, dma: bool) -> Capabilities {
         Capabilities {
-            world: "twin".into(),
+            backend: "twin".into(),
             atomics: Atomics::Global,
             ud: true,
             dma,
@@ -238,7 +238,7 @@ impl TwinWorld {
     }
 }
 
-/// An endpoint, with what the world needs of it.
+/// An endpoint, with what the backend needs of it.
 pub(crate) struct Place {
     name: String,
     machine: usize,
@@ -279,7 +279,7 @@ fn places(router: &Router) -> Vec<Place> {
     own.into_iter().chain(apart).flatten().collect()
 }
 
-/// A role of the run, as the world sees it.
+/// A role of the run, as the backend sees it.
 pub(crate) struct RoleState {
     name: RoleName,
     main: bool,
@@ -306,7 +306,7 @@ pub(crate) struct Plan {
     engine: Option<String>,
     payload: u64,
     posting: Posting,
-    access: offpath_route::Access,
+    access: offpath_route::AddressSpread,
     signaled: bool,
 }
 
@@ -314,7 +314,7 @@ pub(crate) struct Plan {
 pub(crate) struct Planned {
     route: Arc<Route>,
     asks: OnceCell<observe::Asks>,
-    /// Processor time of posting to a copy engine.
+    /// Processor time of posting to a DMA engine.
     post_time: Time,
 }
 
@@ -348,7 +348,7 @@ pub(crate) struct Core {
     capabilities: Vec<Capabilities>,
     places: Vec<Place>,
     roles: Vec<RoleState>,
-    engine: RefCell<Engine>,
+    engine: RefCell<EventEngine>,
     /// The engine's time, readable while the engine is in use.
     clock: Cell<Time>,
     executor: Executor,
@@ -464,7 +464,7 @@ impl Core {
         self.end_role(role);
     }
 
-    /// Takes from the world whatever belongs to a role.
+    /// Takes from the backend whatever belongs to a role.
     fn end_role(self: &Rc<Core>, role: usize) {
         self.roles[role].ended.set(true);
         // Tasks may hold handles whose drop reaches the other cells.
@@ -527,7 +527,7 @@ impl Core {
 
     fn schedule_at(&self, entry: Scheduled, at: Time) {
         let mut schedule = self.schedule.borrow_mut();
-        let tag = Key::plain(schedule.len()).tag(Subject::Scheduled);
+        let tag = ArenaSlot::plain(schedule.len()).tag(Subject::Scheduled);
         schedule.push(entry);
         self.engine.borrow_mut().timer(tag, at);
     }
@@ -538,12 +538,12 @@ impl Core {
 
     fn dispatch(self: &Rc<Core>, occurrence: Occurrence, start: &dyn Fn(usize)) {
         match occurrence {
-            Occurrence::Marked { tag, mark, at } => match Key::of(tag) {
+            Occurrence::Marked { tag, mark, at } => match ArenaSlot::of(tag) {
                 (Subject::Operation, key) => self.device.borrow_mut().marked(self, key, mark, at),
                 (Subject::Copy, key) => self.device.borrow_mut().copy_marked(key, mark, at),
                 _ => {}
             },
-            Occurrence::Done { tag } => match Key::of(tag) {
+            Occurrence::Done { tag } => match ArenaSlot::of(tag) {
                 (Subject::Operation, key) => self.device.borrow_mut().done(self, key),
                 (Subject::Copy, key) => self.device.borrow_mut().copy_done(self, key),
                 (Subject::Sleep, key) => {
@@ -553,15 +553,15 @@ impl Core {
                 }
                 (_, key) => self.datagram_arrived(key),
             },
-            Occurrence::Failed { tag, why } => match Key::of(tag) {
+            Occurrence::Failed { tag, why } => match ArenaSlot::of(tag) {
                 (Subject::Operation, key) => self.device.borrow_mut().failed(self, key, why),
                 (_, key) => self.datagram_lost(key),
             },
-            Occurrence::Duplicated { tag, at } => match Key::of(tag) {
+            Occurrence::Duplicated { tag, at } => match ArenaSlot::of(tag) {
                 (Subject::Operation, key) => self.device.borrow_mut().duplicated(self, key, at),
                 (_, key) => self.datagram_duplicated(key, at),
             },
-            Occurrence::Timer { tag } => match Key::of(tag) {
+            Occurrence::Timer { tag } => match ArenaSlot::of(tag) {
                 (Subject::Sleep, key) => {
                     if !self.executor.is_awaited(key) {
                         return;
@@ -673,13 +673,13 @@ impl TwinFabric {
     }
 
     fn unsupported(feature: &str, next_step: &str) -> Unsupported {
-        Unsupported { world: "twin".into(), feature: feature.into(), next_step: next_step.into() }
+        Unsupported { backend: "twin".into(), feature: feature.into(), next_step: next_step.into() }
     }
 }
 
 impl Fabric for TwinFabric {
     type Region = TwinRegion;
-    type Ticket = Ticket;
+    type CompletionFuture = CompletionFuture;
     type QueuePair = TwinQueuePair;
     type Listener = TwinListener;
     type Socket = TwinSocket;
@@ -731,9 +731,9 @@ impl Fabric for TwinFabric {
         }
     }
 
-    fn memories(&self) -> Vec<Memory> {
+    fn memories(&self) -> Vec<RoleMemory> {
         let place = &self.core.places[self.state().place];
-        vec![Memory { name: place.name.clone(), capacity: place.capacity }]
+        vec![RoleMemory { name: place.name.clone(), capacity: place.capacity }]
     }
 
     fn register(&self, memory: &str, length: u64, access: Access) -> Result<TwinRegion, RegionError> {
@@ -782,7 +782,7 @@ impl Fabric for TwinFabric {
         from: MemoryAt<TwinRegion>,
         to: MemoryAt<TwinRegion>,
         length: u64,
-    ) -> Result<Ticket, Unsupported> {
+    ) -> Result<CompletionFuture, Unsupported> {
         let known = self.dma_engines();
         if !known.iter().any(|name| name == engine) {
             let feature = format!("a DMA engine `{engine}` at `{}` (engines: {known:?})", self.endpoint());
@@ -804,7 +804,7 @@ fn bad_roles(reason: String) -> RunError {
     RunError::BadRoles { reason }
 }
 
-impl TwinWorld {
+impl TwinBackend {
     /// The roles with their endpoints, or what is wrong with them.
     fn place_roles<T>(
         &self,
@@ -892,7 +892,7 @@ impl TwinWorld {
     }
 }
 
-impl World for TwinWorld {
+impl Backend for TwinBackend {
     type Fabric = TwinFabric;
 
     /// What roles that were placed can all do; without a placement, what some role can.
@@ -911,7 +911,7 @@ impl World for TwinWorld {
         let places = places(&self.router);
         let states = self.place_roles(&roles, &places)?;
         let seed = Seed::new(self.seed);
-        let mut engine = Engine::new(self.router.clone(), seed);
+        let mut engine = EventEngine::new(self.router.clone(), seed);
         if !self.rules.is_empty() {
             engine.inject(Faults::new(self.rules.clone(), seed));
         }
@@ -952,14 +952,14 @@ impl World for TwinWorld {
         let elapsed = if ended { core.now() } else { core.moved_at.get() };
         let waiting: Vec<usize> =
             (0..core.roles.len()).filter(|role| !core.roles[*role].ended.get()).collect();
-        let mut standstill = Vec::new();
+        let mut deadlock = Vec::new();
         if !ended {
             for role in &waiting {
                 let all = core.device.borrow().waits(*role);
-                standstill.extend(all.iter().map(|wait| format!("{}: {wait}", core.roles[*role].name)));
+                deadlock.extend(all.iter().map(|wait| format!("{}: {wait}", core.roles[*role].name)));
             }
         }
-        core.observer.ended(core.snapshot(), standstill);
+        core.observer.ended(core.snapshot(), deadlock);
         for index in waiting.iter().copied() {
             core.end_role(index);
         }

@@ -3,7 +3,7 @@
 use super::{Core, Planned};
 use crate::window::Snapshot;
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{Demand, Operation, StationId};
+use offpath_route::{Demand, PathOperation, StationId};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -29,11 +29,11 @@ impl Label {
 
 /// One thing that a followed request did.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Deed {
-    /// An operation was handed to its adapter, or to an engine.
+pub enum ObservedStep {
+    /// An operation was handed to its NIC, or to an engine.
     Operation {
         /// The operation.
-        operation: Operation,
+        operation: PathOperation,
         /// Whether its requester polls for its completion.
         signaled: bool,
         /// Whether 32 bits go with it, which hand a WRITE to the responder's program.
@@ -226,9 +226,9 @@ struct Inner {
     spare: Vec<Box<Open>>,
     recorded: BTreeMap<u32, (u64, Asked<Moments>)>,
     last: Snapshot,
-    standstill: Vec<String>,
+    deadlock: Vec<String>,
     trace: String,
-    deeds: Vec<Deed>,
+    observed_steps: Vec<ObservedStep>,
 }
 
 impl Inner {
@@ -239,10 +239,10 @@ impl Inner {
     }
 }
 
-/// Looks at a run from outside: a handle that is given to [`super::TwinWorld::with_observer`] and read
+/// Looks at a run from outside: a handle that is given to [`super::TwinBackend::with_observer`] and read
 /// during the run, by roles, or after it. Clones are handles to the same observations.
 ///
-/// An operation is counted when it is handed to its adapter, with the route's demand, and a compute when
+/// An operation is counted when it is handed to its NIC, with the route's demand, and a compute when
 /// it starts; both count whole under the [`Label`] of the handle that they were started through.
 #[derive(Clone, Default)]
 pub struct Observer {
@@ -321,20 +321,20 @@ impl Observer {
 
     /// Notes what `label` does from here on, one thing after another; one label is followed at a time.
     pub fn follow(&self, label: Label) {
-        self.inner.borrow_mut().deeds.clear();
+        self.inner.borrow_mut().observed_steps.clear();
         self.followed.set(Some(label));
     }
 
     /// What the followed label did, in the order in which it was begun. It is followed no more.
-    pub fn deeds(&self) -> Vec<Deed> {
+    pub fn observed_steps(&self) -> Vec<ObservedStep> {
         self.followed.set(None);
-        std::mem::take(&mut self.inner.borrow_mut().deeds)
+        std::mem::take(&mut self.inner.borrow_mut().observed_steps)
     }
 
-    pub(super) fn did(&self, label: Option<Label>, deed: impl FnOnce() -> Deed) {
+    pub(super) fn did(&self, label: Option<Label>, observed_step: impl FnOnce() -> ObservedStep) {
         if label.is_some() && label == self.followed.get() {
-            let deed = deed();
-            self.inner.borrow_mut().deeds.push(deed);
+            let observed_step = observed_step();
+            self.inner.borrow_mut().observed_steps.push(observed_step);
         }
     }
 
@@ -344,8 +344,8 @@ impl Observer {
     }
 
     /// What each waiting role waited for where the run stood still, in words.
-    pub fn standstill(&self) -> Vec<String> {
-        self.inner.borrow().standstill.clone()
+    pub fn deadlock(&self) -> Vec<String> {
+        self.inner.borrow().deadlock.clone()
     }
 
     /// The lines written so far: picoseconds, role, event. Empty unless [`Observer::traced`].
@@ -387,8 +387,8 @@ impl Observer {
         }
     }
 
-    pub(super) fn ended(&self, last: Snapshot, standstill: Vec<String>) {
+    pub(super) fn ended(&self, last: Snapshot, deadlock: Vec<String>) {
         let mut inner = self.inner.borrow_mut();
-        (inner.last, inner.standstill) = (last, standstill);
+        (inner.last, inner.deadlock) = (last, deadlock);
     }
 }

@@ -1,10 +1,10 @@
 //! Tasks and sleeps in virtual time, on one thread.
 
 use super::subject::{Subject, Tagged};
-use super::{Core, Deed, LONGEST};
+use super::{Core, LONGEST, ObservedStep};
 use crate::{Marks, Start};
 use offpath_fabric::Work;
-use offpath_fabric::runtime::{Arena, Host, Key, Tasks, Waiter};
+use offpath_fabric::runtime::{Arena, ArenaSlot, Host, Tasks, Waiter};
 use offpath_quantity::Time;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -27,7 +27,7 @@ pub(super) struct Executor {
     tasks: Tasks<Time>,
     sleeps: RefCell<Arena<Waiter>>,
     /// Whose sleeps were due last, when, and how many of them ended at once.
-    due: Cell<(Option<Key>, Time, u32)>,
+    due: Cell<(Option<ArenaSlot>, Time, u32)>,
     /// Until when posting keeps the task busy that runs now.
     busy_until: Cell<Time>,
 }
@@ -53,7 +53,7 @@ impl Executor {
     }
 
     /// A sleep is over.
-    pub(super) fn wake(&self, key: Key) {
+    pub(super) fn wake(&self, key: ArenaSlot) {
         let waiter = self.sleeps.borrow_mut().remove(key);
         if let Some(waiter) = waiter {
             self.tasks.wake(waiter);
@@ -61,7 +61,7 @@ impl Executor {
     }
 
     /// Whether somebody still waits for this sleep.
-    pub(super) fn is_awaited(&self, key: Key) -> bool {
+    pub(super) fn is_awaited(&self, key: ArenaSlot) -> bool {
         self.sleeps.borrow().get(key).is_some()
     }
 }
@@ -101,7 +101,7 @@ enum Until {
 pub(super) struct Sleep {
     core: Rc<Core>,
     until: Until,
-    key: Option<Key>,
+    key: Option<ArenaSlot>,
 }
 
 impl Sleep {
@@ -145,7 +145,7 @@ impl Future for Sleep {
                 let key = executor.sleeps.borrow_mut().insert(executor.tasks.waiter(context.waker()));
                 let mut engine = core.engine.borrow_mut();
                 if (LATE_MIN..=LATE_MAX).contains(&at.saturating_sub(now)) {
-                    let nobody = |tag| !executor.is_awaited(Key::of(tag).1);
+                    let nobody = |tag| !executor.is_awaited(ArenaSlot::of(tag).1);
                     engine.limit(key.tag(Subject::Sleep), at, nobody);
                 } else {
                     engine.timer(key.tag(Subject::Sleep), at);
@@ -158,7 +158,7 @@ impl Future for Sleep {
                 let key = executor.sleeps.borrow_mut().insert(executor.tasks.waiter(context.waker()));
                 core.observer.add_route(*label, &planned, &core);
                 let at = executor.charge(now, planned.post_time);
-                let start = Start { at, sent_again: false, marks: Marks::of(&[]), retransmission: None };
+                let start = Start { at, retransmitted: false, marks: Marks::of(&[]), retransmission: None };
                 let instances = core.roles[*role].instances.clone();
                 let route = planned.route.clone();
                 core.engine.borrow_mut().start_as(key.tag(Subject::Sleep), route, instances, start);
@@ -176,7 +176,7 @@ impl Future for Sleep {
                 let key = executor.sleeps.borrow_mut().insert(executor.tasks.waiter(context.waker()));
                 let start = executor.charge(now, Time::ZERO);
                 core.observer.add_time(label, place.cpu, time);
-                core.observer.did(label, || Deed::Compute { endpoint: place.name.clone(), time });
+                core.observer.did(label, || ObservedStep::Compute { endpoint: place.name.clone(), time });
                 let instances = state.instances.clone();
                 let mut engine = core.engine.borrow_mut();
                 engine.compute_at(key.tag(Subject::Sleep), place.cpu, &instances, start, time, time);

@@ -4,7 +4,9 @@ use super::device::TwinQueuePair;
 use super::subject::{Subject, Tagged};
 use super::{Core, Plan, TwinFabric};
 use crate::engine::{Marks, Start};
-use offpath_fabric::runtime::{Asking, Datagram, InProcess, Key, Port, Rendezvous, Sends, ServiceListener};
+use offpath_fabric::runtime::{
+    ArenaSlot, Asking, Datagram, InProcess, Port, Rendezvous, Sends, ServiceListener,
+};
 use offpath_fabric::{DatagramError, PortAddress};
 use offpath_quantity::Time;
 use offpath_route::{Posting, Verb};
@@ -24,18 +26,18 @@ pub(super) struct Flying {
 
 impl Core {
     /// A datagram arrives.
-    pub(super) fn datagram_arrived(&self, key: Key) {
+    pub(super) fn datagram_arrived(&self, key: ArenaSlot) {
         let Some(Flying { to, from, bytes }) = self.flying.borrow_mut().remove(key) else { return };
         self.rendezvous.ports.borrow_mut().deliver(to.0, to.1, bytes, from);
     }
 
     /// A datagram is lost.
-    pub(super) fn datagram_lost(&self, key: Key) {
+    pub(super) fn datagram_lost(&self, key: ArenaSlot) {
         self.flying.borrow_mut().remove(key);
     }
 
     /// A fault copied a datagram; the copy arrives at `at`.
-    pub(super) fn datagram_duplicated(&self, key: Key, at: Time) {
+    pub(super) fn datagram_duplicated(&self, key: ArenaSlot, at: Time) {
         let mut flying = self.flying.borrow_mut();
         if let Some(copy) = flying.get(key).cloned() {
             let key = flying.insert(copy);
@@ -79,7 +81,7 @@ impl Sends for TwinFabric {
             engine: None,
             payload: bytes.len() as u64,
             posting: Posting::Single,
-            access: offpath_route::Access::UNIFORM,
+            access: offpath_route::AddressSpread::UNIFORM,
             signaled: true,
         });
         let planned = planned.map_err(|why| DatagramError::System { port, reason: why.to_string() })?;
@@ -87,7 +89,7 @@ impl Sends for TwinFabric {
         let at = core.executor.charge(now, core.places[here].verbs.post_time);
         // A mark is asked for only so that copies are told of.
         let marks = Marks::of(&[offpath_route::Mark::Delivered]);
-        let start = Start { at, sent_again: false, marks, retransmission: None };
+        let start = Start { at, retransmitted: false, marks, retransmission: None };
         let instances = core.instances(self.role, there);
         let tag = key.tag(Subject::Datagram);
         core.engine.borrow_mut().start_as(tag, planned.route.clone(), instances, start);
