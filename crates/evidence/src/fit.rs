@@ -436,7 +436,9 @@ impl<'a> Problem<'a> {
     }
 
     fn start(&self, seed: Seed) -> Vec<f64> {
-        let draw = |one: &Parameter| (seed.child(&one.name()).value() >> 11) as f64 / (1u64 << 53) as f64;
+        let draw = |one: &Parameter| {
+            (seed.child(&offpath_profile::first_name(&one.name())).value() >> 11) as f64 / (1u64 << 53) as f64
+        };
         self.snapped(&self.parameters.iter().map(draw).collect::<Vec<_>>())
     }
 

@@ -844,7 +844,8 @@ impl Wrong {
         match self {
             Wrong::Alike(times) => times,
             Wrong::Apart(times, draw) => {
-                let seed = Seed::new(draw).child("wrong").child(file).child(key);
+                let seed =
+                    Seed::new(draw).child("wrong").child(file).child(&offpath_profile::first_name(key));
                 if unit_of(seed.value()) < 0.5 { times } else { 1.0 / times }
             }
         }

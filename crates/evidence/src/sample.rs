@@ -34,7 +34,7 @@ pub(crate) fn drawn(own: &Bench, uncertain: &[Uncertain], open: &[String]) -> Ve
 
 /// A number from 0 to 1 of each of [`DRAWS`] equal strata, in an order that the name decides.
 fn strata(name: &str) -> Vec<f64> {
-    let seed = Seed::new(1).child("sample").child(name);
+    let seed = Seed::new(1).child("sample").child(&offpath_profile::first_name(name));
     strata_by(DRAWS, |index| unit_of(seed.index(index as u64).value()))
 }
 

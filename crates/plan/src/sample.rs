@@ -9,7 +9,7 @@ pub const DRAWS: usize = 256;
 /// A Latin hypercube: `DRAWS` numbers from 0 to 1, one from each of as many equal strata, in an order that
 /// the seed and the dimension's name decide. A dimension more or less moves no other's draws.
 pub fn strata(seed: Seed, name: &str) -> Vec<f64> {
-    let mut generator = seed.child("sample").child(name).generator();
+    let mut generator = seed.child("sample").child(&offpath_profile::first_name(name)).generator();
     strata_by(DRAWS, |_| unit(&mut generator))
 }
 

@@ -392,3 +392,149 @@ fn every_model_page_is_in_the_index() {
         assert!(linked.contains(&page), "docs/README.md does not link {}", page.display());
     }
 }
+
+/// The rows of a table of docs/vocabulary.md below a heading, by cells.
+fn vocabulary(heading: &str) -> Vec<Vec<String>> {
+    let page = read(Path::new("docs/vocabulary.md"));
+    let section =
+        page.split("\n## ").find_map(|section| section.strip_prefix(heading)).expect("it has the section");
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    rows.map(|row| row.trim_matches(['|', ' ']).split(" | ").map(|cell| cell.trim().to_string()).collect())
+        .collect()
+}
+
+/// What stands in backticks.
+fn quoted(cell: &str) -> Vec<String> {
+    cell.split('`').skip(1).step_by(2).map(str::to_string).collect()
+}
+
+/// A word in small letters.
+struct Word {
+    line: usize,
+    text: String,
+    /// Whether it goes on from the word before it: nothing but space, comment signs, `_`, `-` or a hump is between.
+    follows: bool,
+}
+
+/// The words of a text: names of code fall apart at humps and marks.
+fn words(text: &str) -> Vec<Word> {
+    let mut found: Vec<Word> = Vec::new();
+    let mut follows = false;
+    for (index, line) in text.lines().enumerate() {
+        let mut word = String::new();
+        let mut small = false;
+        for letter in line.chars().chain([' ']) {
+            let ends = !letter.is_alphanumeric() || (small && letter.is_uppercase());
+            if ends && !word.is_empty() {
+                found.push(Word { line: index + 1, text: std::mem::take(&mut word), follows });
+                follows = true;
+            }
+            follows &= letter.is_alphanumeric() || letter.is_whitespace() || "_-/!#*".contains(letter);
+            small = letter.is_lowercase() || letter.is_numeric();
+            word.extend(letter.to_lowercase().filter(|letter| letter.is_alphanumeric()));
+        }
+    }
+    found
+}
+
+#[test]
+fn words_of_code_and_prose_are_told_apart() {
+    let only = |text: &str| words(text).into_iter().map(|word| (word.text, word.follows)).collect::<Vec<_>>();
+    let as_they_are = |words: &[(&str, bool)]| {
+        words.iter().map(|(word, follows)| (word.to_string(), *follows)).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        only("TwinThing::two_words(B7)"),
+        as_they_are(&[("twin", false), ("thing", true), ("two", false), ("words", true), ("b7", false)])
+    );
+    assert_eq!(only("of two\n/// words"), as_they_are(&[("of", false), ("two", true), ("words", true)]));
+}
+
+/// One word for one thing: docs/vocabulary.md says which words gave way, and where they may stay.
+#[test]
+fn old_words_are_gone() {
+    let stays: Vec<(String, String)> = vocabulary("Where an old word stays")
+        .into_iter()
+        .map(|row| (quoted(&row[0]).concat(), quoted(&row[1]).concat()))
+        .collect();
+    let old: Vec<(String, Vec<String>)> = ["Words", "Keys"]
+        .into_iter()
+        .flat_map(vocabulary)
+        .flat_map(|row| quoted(&row[0]))
+        .map(|old| (old.clone(), words(&old).into_iter().map(|word| word.text).collect()))
+        .collect();
+    assert!(old.len() > 35, "the page has only {} old words", old.len());
+    let mut wrong = Vec::new();
+    let mut used = BTreeSet::new();
+    for file in files() {
+        let name = file.display().to_string();
+        let Ok(text) = std::fs::read_to_string(root().join(&file)) else { continue };
+        let all = words(&text);
+        for (old, parts) in &old {
+            let is_it = |at: &&[Word]| {
+                at.iter().map(|word| &word.text).eq(parts) && at[1..].iter().all(|word| word.follows)
+            };
+            for at in all.windows(parts.len()).filter(is_it) {
+                let mut excuses = stays
+                    .iter()
+                    .filter(|(word, path)| (word == "*" || word == old) && name.starts_with(path));
+                match excuses.next() {
+                    Some(excuse) => {
+                        used.insert(excuse);
+                    }
+                    None => wrong.push(format!("{name}:{}: `{old}`", at[0].line)),
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "docs/vocabulary.md says what to write instead:\n{}", wrong.join("\n"));
+    for (word, path) in stays.iter().filter(|(word, _)| word != "*") {
+        assert!(
+            used.contains(&(word.clone(), path.clone())),
+            "`{word}` does not stand in {path}: strike the row"
+        );
+    }
+}
+
+/// Names of public types that several modules may have, and why.
+const SHARED_NAMES: &[(&str, &str)] =
+    &[("Options", "what one command reads, named by its module: `sweep::Options`")];
+
+#[test]
+fn no_public_type_name_stands_for_two_things() {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for file in files() {
+        let parts: Vec<&str> = file.iter().filter_map(|part| part.to_str()).collect();
+        if !matches!(parts[..], ["crates" | "services", _, "src", ..])
+            || file.extension().is_none_or(|end| end != "rs")
+        {
+            continue;
+        }
+        let text = read(&file);
+        for (number, line) in text.lines().enumerate() {
+            let mut words = line.split_whitespace();
+            let declares = words.next() == Some("pub")
+                && matches!(words.next(), Some("struct" | "enum" | "trait" | "type" | "union"));
+            // A macro names what it declares elsewhere.
+            if let (true, Some(name)) = (declares, words.next().filter(|name| !name.starts_with('$'))) {
+                let end = name
+                    .find(|letter: char| !letter.is_alphanumeric() && letter != '_')
+                    .unwrap_or(name.len());
+                found.entry(name[..end].to_string()).or_default().push(format!(
+                    "{}:{}",
+                    file.display(),
+                    number + 1
+                ));
+            }
+        }
+    }
+    assert!(found.len() > 400, "only {} public types were found", found.len());
+    let twice = found
+        .iter()
+        .filter(|(name, at)| at.len() > 1 && SHARED_NAMES.iter().all(|(shared, _)| shared != name));
+    let twice: Vec<String> = twice.map(|(name, at)| format!("`{name}`: {}", at.join(", "))).collect();
+    assert!(twice.is_empty(), "one name for several public types:\n{}", twice.join("\n"));
+    for (name, _) in SHARED_NAMES {
+        assert!(found.get(*name).is_some_and(|at| at.len() > 1), "`{name}` is not shared: strike it");
+    }
+}

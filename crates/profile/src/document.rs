@@ -1,6 +1,7 @@
 //! One file: from text to tables whose keys, values and origins have been checked.
 
 use crate::error::{Place, ProfileError, Source, list, nearest, suggestion};
+use crate::renamed;
 use crate::schema::{Key, Kind, Word};
 use crate::{Category, Number, Problem, Provenance};
 use offpath_quantity::{Dimension, Quantity};
@@ -48,9 +49,9 @@ impl Category {
                             "\"switch\"",
                             "The node that the host's PCIe slot joins: `nic` or a switch.",
                         ),
-                        Word::optional(
+                        Word::several(
                             "variants",
-                            "\"overlay-a overlay-b\"",
+                            "[\"overlay-a\", \"overlay-b\"]",
                             "Overlays of mechanisms that the evidence leaves open; a plan says what each would give.",
                         ),
                     ]
@@ -169,6 +170,10 @@ pub(crate) struct Header {
 impl Header {
     pub(crate) fn word(&self, key: &str) -> Option<&str> {
         self.words.get(key).map(Words::first)
+    }
+    /// The names under `key`; none where the header has no such key.
+    pub(crate) fn names(&self, key: &str) -> &[String] {
+        self.words.get(key).map_or(&[], |words| &words.values)
     }
     pub(crate) fn span_of(&self, key: &str) -> Range<usize> {
         self.words.get(key).map_or_else(|| self.span.clone(), |words| words.span.clone())
@@ -544,14 +549,22 @@ impl Reader<'_> {
         Some(self.refuse(Problem::Missing { what, place }, help, self.span.clone()))
     }
 
-    fn unknown_key(&self, key: &Spanned<DeString<'_>>, known: &[&str]) -> ProfileError {
+    fn unknown_key(
+        &self,
+        key: &Spanned<DeString<'_>>,
+        known: &[&str],
+        renamed: Option<&str>,
+    ) -> ProfileError {
         self.refuse(
             Problem::Unknown {
                 what: "key".into(),
                 name: key.get_ref().to_string(),
                 place: format!("in `[{}]`", self.name),
             },
-            suggestion(key.get_ref(), known.iter().copied()),
+            match renamed {
+                Some(new) => format!("it is called `{new}` now"),
+                None => suggestion(key.get_ref(), known.iter().copied()),
+            },
             key.span(),
         )
     }
@@ -606,12 +619,16 @@ impl Reader<'_> {
             match kind.words().iter().find(|word| word.name == key.get_ref()) {
                 Some(word) => {
                     given.keys.push(word.name);
-                    let text = mistakes.keep(self.text(word.name, word.example, value));
+                    let read = if word.list { Self::texts } else { Self::text };
+                    let text = mistakes.keep(read(self, word.name, word.example, value));
                     words.extend(text.map(|text| (word.name, text)));
                 }
                 None => {
-                    given.misspelt.extend(nearest(key.get_ref(), &known));
-                    mistakes.add(self.unknown_key(key, &known));
+                    let renamed = renamed::word(key.get_ref());
+                    given
+                        .misspelt
+                        .extend(renamed.map_or_else(|| nearest(key.get_ref(), &known), |new| vec![new]));
+                    mistakes.add(self.unknown_key(key, &known, renamed));
                 }
             }
         }
@@ -650,7 +667,10 @@ impl Reader<'_> {
                     name: word.first().to_string(),
                     place: format!("for `[{}]`", self.name),
                 },
-                suggestion(word.first(), kinds()),
+                match renamed::word(word.first()) {
+                    Some(new) => format!("it is called `{new}` now"),
+                    None => suggestion(word.first(), kinds()),
+                },
                 word.span,
             ));
         };
@@ -675,22 +695,11 @@ impl Reader<'_> {
                 spans.insert(entry.name, value.span());
                 numbers.extend(mistakes.keep(self.number(entry, value)).map(|number| (entry.name, number)));
             } else if key.get_ref() != "kind" {
-                let renamed = kind.renamed(key.get_ref());
+                let renamed = renamed::key(kind, key.get_ref());
                 given
                     .misspelt
                     .extend(renamed.map_or_else(|| nearest(key.get_ref(), &known), |new| vec![new]));
-                mistakes.add(match renamed {
-                    Some(new) => self.refuse(
-                        Problem::Unknown {
-                            what: "key".into(),
-                            name: key.get_ref().to_string(),
-                            place: format!("in `[{}]`", self.name),
-                        },
-                        format!("it is called `{new}` now"),
-                        key.span(),
-                    ),
-                    None => self.unknown_key(key, &known),
-                });
+                mistakes.add(self.unknown_key(key, &known, renamed));
             }
         }
         let words_lacking = kind.words().iter().filter(|word| word.required && !given.has(word.name));
@@ -771,7 +780,7 @@ impl Reader<'_> {
         for (key, _) in in_order(table).into_iter().filter(|(key, _)| !KEYS.contains(&key.get_ref().as_ref()))
         {
             misspelt.extend(nearest(key.get_ref(), &KEYS));
-            mistakes.add(inner.unknown_key(key, &KEYS));
+            mistakes.add(inner.unknown_key(key, &KEYS, None));
         }
         let find = |part: &str| table.iter().find(|(key, _)| key.get_ref() == part).map(|(_, value)| value);
         let lacks = |part: &str, help: String| {

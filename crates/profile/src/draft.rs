@@ -129,8 +129,14 @@ fn carried(name: &str, base: &Document, is_own_file: bool) -> String {
             "description" => Some(format!("{name}, with what is known of {base_name}")),
             other => word(other).map(str::to_string),
         };
+        let names = header.map_or(&[][..], |header| header.names(entry.name));
+        let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
         let is_given = value.is_some();
-        let value = value.map_or_else(|| entry.example.to_string(), |value| quoted(&value));
+        let value = match value {
+            Some(_) if entry.list => format!("[{}]", names.join(", ")),
+            Some(value) => quoted(&value),
+            None => entry.example.to_string(),
+        };
         text += &header_line(entry, &value, is_given);
     }
     for table in base.tables.iter().filter(|table| Category::Device.holds(table.kind)) {

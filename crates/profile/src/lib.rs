@@ -24,6 +24,7 @@ mod error;
 mod library;
 mod model;
 mod overlay;
+mod renamed;
 mod schema;
 mod topology;
 
@@ -31,5 +32,6 @@ pub use document::{CONTROL_CHARACTER_HELP, control_character, control_character_
 pub use error::{Problem, ProfileError};
 pub use library::{Category, Library, Listed, SystemRequest, read_text};
 pub use model::*;
+pub use renamed::first_name;
 pub use schema::UnknownProvenance;
 pub use topology::{Direction, LinkHop};

@@ -188,7 +188,7 @@ impl Library {
             }
         };
         let mut system = assemble::assemble(self, &device, &testbed, request.mode)?;
-        for name in header.word("variants").unwrap_or_default().split_whitespace() {
+        for name in header.names("variants") {
             let variant =
                 self.open(Category::Overlay, name, Some((&device.source, header.span_of("variants"))))?;
             let description = variant.require(Category::Overlay)?.word("description").unwrap_or_default();
@@ -237,8 +237,7 @@ impl Library {
     /// The overlays that a device names as mechanisms which the evidence leaves open.
     pub fn variants_of(&self, device: &str) -> Result<Vec<String>, ProfileError> {
         let device = self.open(Category::Device, device, None)?;
-        let named = device.require(Category::Device)?.word("variants").unwrap_or_default();
-        Ok(named.split_whitespace().map(str::to_string).collect())
+        Ok(device.require(Category::Device)?.names("variants").to_vec())
     }
 
     /// Whether an overlay that is looked at on the card `first` says anything about `device`: not where it is a
@@ -303,13 +302,17 @@ impl Library {
             }
             _ => String::new(),
         };
+        let near = match crate::renamed::word(name) {
+            Some(new) => format!("it is called `{new}` now"),
+            None => suggestion(name, known),
+        };
         ProfileError::new(
             Problem::Unknown {
                 what: category.name().into(),
                 name: name.into(),
                 place: "in the library".into(),
             },
-            format!("{other}{}; a path that ends in `.toml` names a file{own}", suggestion(name, known)),
+            format!("{other}{near}; a path that ends in `.toml` names a file{own}"),
             asked,
         )
     }

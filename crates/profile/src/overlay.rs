@@ -2,6 +2,7 @@
 
 use crate::document::{Bare, Change, Changed, Document, check_range, read};
 use crate::error::{Place, ProfileError, Source, did_you_mean, list, nearest};
+use crate::renamed;
 use crate::schema::{Component, Key, Kind};
 use crate::{Category, Endpoint, Number, Problem, Processor, Provenance, ScaledNumber, System};
 use offpath_quantity::{Dimension, Quantity};
@@ -258,6 +259,9 @@ impl System {
                 place,
             ));
         }
+        if let Some(new) = renamed::number(name).filter(|new| self.key_of(new, None).is_ok()) {
+            return Err(ProfileError::new(unknown, format!("it is called `{new}` now"), place));
+        }
         let names: Vec<&str> = self.numbers.keys().map(String::as_str).collect();
         // A key without its component is the commonest slip: offer every component that has it.
         let whole: Vec<&str> =
@@ -352,11 +356,17 @@ pub(crate) fn apply(
             let keys: Vec<&str> =
                 system.numbers.keys().filter_map(|name| name.rsplit_once('.')).map(|(_, key)| key).collect();
             let meant = change.pattern.rsplit_once('.').map(|(before, key)| (before, nearest(key, &keys)));
+            let any = |pattern: &str| system.numbers.keys().any(|name| matches(pattern, name));
+            let now = renamed::number(&change.pattern).filter(|now| any(now));
             let near = match meant {
+                _ if now.is_some() => {
+                    now.map(|now| format!("it is called `{now}` now; ")).unwrap_or_default()
+                }
                 Some((before, near)) if !near.is_empty() => {
                     let patterns: Vec<String> = near.iter().map(|key| format!("{before}.{key}")).collect();
-                    let any = |pattern: &&String| system.numbers.keys().any(|name| matches(pattern, name));
-                    crate::error::question(patterns.iter().filter(any).map(String::as_str).collect())
+                    crate::error::question(
+                        patterns.iter().filter(|pattern| any(pattern)).map(String::as_str).collect(),
+                    )
                 }
                 _ => String::new(),
             };

@@ -288,14 +288,6 @@ impl Kind {
             Kind::Nic | Kind::Switch | Kind::Endpoint | Kind::Memory | Kind::Cache | Kind::Network => &[],
         }
     }
-
-    /// What a key was called before, so that an older file is told the new name.
-    pub(crate) fn renamed(self, old: &str) -> Option<&'static str> {
-        match (self, old) {
-            (Kind::Endpoint, "memory") => Some("capacity"),
-            _ => None,
-        }
-    }
 }
 
 /// A key that holds a name or a list of names.
@@ -313,6 +305,10 @@ impl Word {
     }
     pub(crate) const fn optional(name: &'static str, example: &'static str, doc: &'static str) -> Word {
         Word { name, example, list: false, required: false, doc }
+    }
+    /// Any number of names, none where the key is left out.
+    pub(crate) const fn several(name: &'static str, example: &'static str, doc: &'static str) -> Word {
+        Word { name, example, list: true, required: false, doc }
     }
 }
 

@@ -135,7 +135,7 @@ fn an_overlay_may_multiply_what_was_there() {
             ..SystemRequest::default()
         })
     };
-    let of = |lines: &str| load(lines, "variants = \"mine\"\n", &["nic.inflight_slots=100"]);
+    let of = |lines: &str| load(lines, "variants = [\"mine\"]\n", &["nic.inflight_slots=100"]);
     // Each line multiplies the number, whichever line comes first and whatever is set after it. As a mechanism of the
     // card it leaves the number the profile's or the user's.
     let lines = [
