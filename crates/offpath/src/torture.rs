@@ -18,7 +18,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use offpath_apps::system::{About, System};
+use offpath_apps::system::{About, AppSystem};
 use offpath_apps::torture::{PROCESSOR, Schedule, SystemFault, Tally, Trial, Trouble, shrink};
 use offpath_fabric::{Backend, RoleName};
 use offpath_profile::ProfileError;
@@ -74,7 +74,7 @@ pub struct Broken(String);
 
 /// What one seed draws for a system.
 #[derive(Clone, Debug)]
-pub struct Case<S: System> {
+pub struct Case<S: AppSystem> {
     /// The seed.
     pub seed: u64,
     /// Its faults.
@@ -82,7 +82,7 @@ pub struct Case<S: System> {
     trial: S::Trial,
 }
 
-impl<S: System> Case<S> {
+impl<S: AppSystem> Case<S> {
     /// The case of a seed, with a bug of [`About::bugs`] injected where one is named.
     pub fn of(seed: u64, bug: Option<&str>) -> Result<Case<S>, TortureError> {
         let position = |name: &str| {

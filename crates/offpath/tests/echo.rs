@@ -6,7 +6,7 @@ mod echo;
 use echo::{Answerers, Asker, Echo, Ours};
 use offpath::apps::Stop;
 use offpath::apps::system::{
-    BackendKind, Given, Of, Parts, Registry, Run, Serve, Setting, System, Visitor, role_text,
+    AppSystem, BackendKind, Given, Of, Parts, Registry, RunSetting, Serve, SystemRun, Visitor, role_text,
 };
 use offpath::apps::torture::{SystemFault, Tally};
 use offpath::fabric::local::{Local, LocalFabric};
@@ -117,11 +117,11 @@ fn a_design_is_held_to_what_it_declares() {
     assert!(error.contains("unknown field `question`"), "{error}");
 }
 
-fn setting(backend: BackendKind) -> Setting<'static> {
-    Setting { backend, connects: false, patience: None, seed: 3, plan_version: 2, tell: &|_| {} }
+fn setting(backend: BackendKind) -> RunSetting<'static> {
+    RunSetting { backend, connects: false, patience: None, seed: 3, plan_version: 2, tell: &|_| {} }
 }
 
-fn given<S: System>(of: Of, placement: &str) -> Given {
+fn given<S: AppSystem>(of: Of, placement: &str) -> Given {
     let mut given = Given::defaults(S::ABOUT, of);
     let option = S::ABOUT.options_of(of).find(|one| one.name == "placement").expect("it has one");
     given.set("placement", vec![S::ABOUT.read(option, placement).expect("it has this alternative")]);
@@ -134,7 +134,7 @@ struct Running(OpenedBackend, &'static str);
 impl Visitor for Running {
     type Out = (serde_json::Value, bool, usize);
 
-    fn visit<S: System>(self) -> (serde_json::Value, bool, usize) {
+    fn visit<S: AppSystem>(self) -> (serde_json::Value, bool, usize) {
         let Running(place, placement) = self;
         let setting = setting(if matches!(place, OpenedBackend::Local) {
             BackendKind::Local
@@ -149,7 +149,7 @@ impl Visitor for Running {
 }
 
 #[test]
-fn it_runs_on_the_local_world_and_on_the_twin() {
+fn it_runs_on_the_local_backend_and_on_the_twin() {
     for placement in ["on-host", "on-card"] {
         for place in [OpenedBackend::Local, OpenedBackend::Twin(router())] {
             let is_twin = matches!(place, OpenedBackend::Twin(_));

@@ -2,7 +2,7 @@
 
 use offpath::apps::kv::Kv;
 use offpath::apps::replog::Replog;
-use offpath::apps::system::System;
+use offpath::apps::system::AppSystem;
 use offpath::apps::torture::SystemFault;
 use offpath::profile::{Category, Library, SystemRequest};
 use offpath::route::Router;
@@ -15,7 +15,7 @@ fn router() -> Arc<Router> {
     Arc::new(Router::new(&system).expect("a shipped profile has routes"))
 }
 
-fn case<S: System>(seed: u64, bug: Option<&str>) -> Case<S> {
+fn case<S: AppSystem>(seed: u64, bug: Option<&str>) -> Case<S> {
     Case::of(seed, bug).expect("the bug is known")
 }
 
@@ -36,7 +36,7 @@ fn what_few_seeds_reach_holds_too() {
     }
 }
 
-fn holds<S: System>(least: u64) {
+fn holds<S: AppSystem>(least: u64) {
     let router = router();
     check_system(S::ABOUT, &router).expect("the shipped system has what it needs");
     let (mut operations, mut unacknowledged) = (0, 0);
@@ -62,7 +62,7 @@ fn nothing_that_the_log_acknowledged_is_lost_and_replicas_are_equal() {
     holds::<Replog>(30);
 }
 
-fn gives_the_same_twice<S: System>() {
+fn gives_the_same_twice<S: AppSystem>() {
     let router = router();
     for seed in [3, 5, 11, 17] {
         let case = case::<S>(seed, None);
@@ -77,7 +77,7 @@ fn a_seed_gives_the_same_twice() {
     gives_the_same_twice::<Replog>();
 }
 
-fn finds_every_bug<S: System>() {
+fn finds_every_bug<S: AppSystem>() {
     let router = router();
     let mut missed = Vec::new();
     for bug in S::ABOUT.bugs {
@@ -109,7 +109,7 @@ fn every_bug_injected_in_the_log_is_found() {
 }
 
 /// How many schedules of a system slow the card down; each is played on both cards alike.
-fn slowed<S: System>(own: &Arc<Router>, shipped: &Arc<Router>) -> usize {
+fn slowed<S: AppSystem>(own: &Arc<Router>, shipped: &Arc<Router>) -> usize {
     check_system(S::ABOUT, own).expect("it has what the subject needs");
     let slows_the_card = |seed: u64| {
         let case = case::<S>(seed, None);

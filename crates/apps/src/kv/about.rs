@@ -1,11 +1,13 @@
 //! What the store declares.
 
 use super::VALUE_BYTES_MAX;
-use crate::system::{About, Alternative, Bounds, Choice, Key, KeyKind, Kind, Of, Template, Usage};
+use crate::system::{
+    About, Bounds, Choice, CommandUsage, DeclaredAlternative, Key, KeyKind, Of, OptionKind, Template,
+};
 use offpath_quantity::Bytes;
 
-const fn alternative(label: &'static str) -> Alternative {
-    Alternative { label, in_designs: true }
+const fn alternative(label: &'static str) -> DeclaredAlternative {
+    DeclaredAlternative { label, in_designs: true }
 }
 
 /// What is said of the store. Its alternatives are in the order of [`super::Placement::ALL`].
@@ -49,24 +51,24 @@ pub const ABOUT: About = About {
         .needed("\"80 ns\""),
     ],
     options: &[
-        Choice::new("workload", Of::Both, Kind::Path, "A YCSB property file").called("FILE").needed(),
+        Choice::new("workload", Of::Both, OptionKind::Path, "A YCSB property file").called("FILE").needed(),
         Choice::new(
             "property",
             Of::Both,
-            Kind::Text,
+            OptionKind::Text,
             "Properties that count more than the file's, as KEY=VALUE; may be given several times",
         )
         .list(),
         Choice::new(
             "placement",
             Of::Both,
-            Kind::Alternative,
+            OptionKind::Alternative,
             "Where the index lies, and how clients get: A1, A2, A3, A4, A5-read or A5-send [default: A4]",
         ),
         Choice::new(
             "fetch",
             Of::Both,
-            Kind::Text,
+            OptionKind::Text,
             "How the card reaches the host's memory: `rdma`, or the name of a DMA engine [default: as the plan of \
              `--mix` has it on the twin, else rdma]",
         )
@@ -74,21 +76,21 @@ pub const ABOUT: About = About {
         Choice::new(
             "records",
             Of::Both,
-            Kind::Whole(1, u64::MAX),
+            OptionKind::Whole(1, u64::MAX),
             "Records that the store has room for [default: the workload's and all its inserts]",
         ),
-        Choice::new("key-bytes", Of::Both, Kind::Whole(0, 65_536), "Bytes of a key").called("BYTES").or("8"),
+        Choice::new("key-bytes", Of::Both, OptionKind::Whole(0, 65_536), "Bytes of a key").called("BYTES").or("8"),
         Choice::new(
             "cache",
             Of::Both,
-            Kind::Whole(0, u32::MAX as u64),
+            OptionKind::Whole(0, u32::MAX as u64),
             "Slots of the card's cache [default: a quarter of the records]",
         )
         .called("SLOTS"),
         Choice::new(
             "warm",
             Of::Both,
-            Kind::Whole(0, u64::MAX),
+            OptionKind::Whole(0, u64::MAX),
             "Records that the card has in its cache from the start",
         )
         .called("RECORDS")
@@ -96,7 +98,7 @@ pub const ABOUT: About = About {
         Choice::new(
             "mix",
             Of::Run,
-            Kind::Text,
+            OptionKind::Text,
             "How gets are spread: a file that `offpath plan --format json` wrote, for the shares of its best mix, or \
              `controller`, or `controller:FIRST,SECOND`",
         )
@@ -105,30 +107,30 @@ pub const ABOUT: About = About {
         Choice::new(
             "clients",
             Of::Run,
-            Kind::Whole(1, 4096),
+            OptionKind::Whole(1, 4096),
             "Clients; the twin spreads them over its client machines",
         )
         .or("1"),
         Choice::new(
             "sessions",
             Of::Run,
-            Kind::Whole(1, 65_536),
+            OptionKind::Whole(1, 65_536),
             "Sessions of each client, each with one operation at a time [default: the workload's threadcount]",
         ),
-        Choice::new("warm-up", Of::Run, Kind::Time, "Time under load before anything is measured")
+        Choice::new("warm-up", Of::Run, OptionKind::Time, "Time under load before anything is measured")
             .called("TIME")
             .or("0s"),
         Choice::new(
             "window",
             Of::Run,
-            Kind::SomeTime,
+            OptionKind::SomeTime,
             "Measure for this long, whatever the workload's operationcount",
         )
         .called("TIME"),
         Choice::new(
             "home",
             Of::Serve,
-            Kind::OneOf(&[
+            OptionKind::OneOf(&[
                 ("host", "The host, with the records"),
                 ("soc", "The card, with index and cache"),
             ]),
@@ -137,16 +139,16 @@ pub const ABOUT: About = About {
         Choice::new(
             "clients",
             Of::Serve,
-            Kind::Whole(1, 4096),
+            OptionKind::Whole(1, 4096),
             "Clients that the store has room for the inserts of",
         )
         .or("1"),
     ],
-    run: Usage {
+    run: CommandUsage {
         documentation: "YCSB against the key-value store, workloads A to D and F",
         examples: include_str!("examples.txt"),
     },
-    serve: Usage {
+    serve: CommandUsage {
         documentation: "The memory server of the key-value store, or one side of it",
         examples: "",
     },

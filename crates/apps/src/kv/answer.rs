@@ -1,14 +1,14 @@
 //! What a run of the store says.
 
 use super::{ClientReport, Clients, Placement};
-use crate::system::{Block, Cell, Page, Parts, Table};
+use crate::system::{Block, Cell, Parts, RunPage, RunTable};
 use offpath_quantity::Time;
 use offpath_quantity::figures::{ns, percent, round, short, us};
 use serde::Serialize;
 
 /// One kind of operation.
 #[derive(Clone, Debug, Serialize)]
-pub struct Kind {
+pub struct OperationReport {
     operation: &'static str,
     operations: u64,
     throughput_ops_per_s: f64,
@@ -42,7 +42,7 @@ pub struct Ran {
     seed: u64,
     operations: u64,
     throughput_ops_per_s: f64,
-    kinds: Vec<Kind>,
+    kinds: Vec<OperationReport>,
     gets: Vec<Gets>,
     retries: u64,
     failed: u64,
@@ -63,7 +63,7 @@ impl Ran {
         let seconds = report.window.as_seconds();
         let kinds = report.operations().filter_map(|(operation, operations)| {
             let latency = report.latency(operation)?;
-            Some(Kind {
+            Some(OperationReport {
                 operation: operation.name(),
                 operations,
                 throughput_ops_per_s: if seconds > 0.0 { round(operations as f64 / seconds) } else { 0.0 },
@@ -105,7 +105,7 @@ impl Ran {
     }
 
     /// The same for people.
-    pub(super) fn page(&self) -> Page {
+    pub(super) fn page(&self) -> RunPage {
         let number = |value: f64| Cell::Number(short(value));
         let plural = |count: u32, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let engine = match self.fetch.as_str() {
@@ -135,7 +135,7 @@ impl Ran {
             ]
         });
         let header = vec!["operation", "count", "per s", "mean us", "p50 us", "p99 us", "p99.9 us", "max us"];
-        blocks.push(Block::Table(Table { header, rows: rows.collect() }));
+        blocks.push(Block::Table(RunTable { header, rows: rows.collect() }));
         if !self.gets.is_empty() {
             let is_cached = self.gets.iter().any(|gets| gets.cache_hit_ratio.is_some());
             let rows = self.gets.iter().map(|gets| {
@@ -152,7 +152,7 @@ impl Ran {
             let mut header = vec!["placement", "gets", "share", "by", "cache hits"];
             header.truncate(if is_cached { 5 } else { 4 });
             blocks.push(Block::Heading("Gets by placement".to_string()));
-            blocks.push(Block::Table(Table { header, rows: rows.collect() }));
+            blocks.push(Block::Table(RunTable { header, rows: rows.collect() }));
         }
         blocks.push(Block::Stations);
         let (window, elapsed) = (short(self.window_us / 1e3), short(self.elapsed_us / 1e3));
@@ -166,7 +166,7 @@ impl Ran {
             self.wrong,
             simulated.unwrap_or_default()
         )));
-        Page { title, blocks }
+        RunPage { title, blocks }
     }
 }
 

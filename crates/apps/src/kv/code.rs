@@ -4,7 +4,7 @@
 //! and the design's objects say how the accesses of all records are spread.
 
 use super::{Fetch, Home, Placement, StoreClient, StoreConfig, StoreCosts, StoreKey, host, soc};
-use crate::system::{Asked, Code, Course, Follow, Given, PATIENCE, REQUESTS};
+use crate::system::{Asked, Course, Follow, FollowedCode, Given, PATIENCE, REQUESTS};
 use offpath_fabric::{Fabric, Role};
 use offpath_quantity::{Bytes, Time};
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ pub struct Request {
     objects: BTreeMap<u64, String>,
 }
 
-impl Code for Request {
+impl FollowedCode for Request {
     fn courses(asked: &Asked<'_>) -> Result<Course<Request>, String> {
         let placement =
             Placement::labelled(asked.alternative).expect("designs name declared alternatives alone");

@@ -1,7 +1,7 @@
 //! How the gets of a run are spread: by one placement, by a plan's best mix, or by a controller.
 
 use super::{ABOUT, Placement, Spread};
-use crate::system::{BackendReport, Refusal, Setting};
+use crate::system::{BackendReport, Refusal, RunSetting};
 use offpath_workload::Workload;
 use serde_json::Value;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn placement(name: &str) -> Result<Placement, String> {
 pub(super) fn spread(
     mix: Option<&str>,
     workload: &Workload,
-    setting: &Setting<'_>,
+    setting: &RunSetting<'_>,
 ) -> Result<(Spread, Option<Placement>), Refusal> {
     let Some(mix) = mix else { return Ok((Spread::One, None)) };
     let (first, second) = match mix.strip_prefix("controller") {
@@ -52,7 +52,7 @@ pub(super) fn spread(
 fn planned(
     file: &Path,
     workload: &Workload,
-    setting: &Setting<'_>,
+    setting: &RunSetting<'_>,
 ) -> Result<Vec<(Placement, f64)>, Refusal> {
     const HELP: &str = "name a file that `offpath plan DESIGN --format json` wrote, or `controller`";
     let refuse = |reason: String| Refusal::input(format!("the mix of `{}`: {reason}", file.display()), HELP);

@@ -42,10 +42,10 @@ pub use layout::{
     VALUE_BYTES_MAX,
 };
 pub use run::Clients;
-pub use serve::Servers;
+pub use serve::StoreServers;
 pub use server::{Served, host, serve, soc};
 
-use crate::system::{About, System};
+use crate::system::{About, AppSystem};
 use offpath_fabric::{ConnectError, PostError, RegionError, Status, Unsupported};
 use offpath_quantity::Time;
 use offpath_workload::{ClientOperation, Workload};
@@ -55,11 +55,11 @@ use std::fmt;
 #[derive(Clone, Copy, Debug)]
 pub enum Kv {}
 
-impl System for Kv {
+impl AppSystem for Kv {
     const ABOUT: &'static About = &ABOUT;
     type Code = code::Request;
     type Run = Clients;
-    type Serve = Servers;
+    type Serve = StoreServers;
     type Trial = torture::StoreScenario;
 }
 

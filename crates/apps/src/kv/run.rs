@@ -5,8 +5,8 @@ use super::{
     roles, shape,
 };
 use crate::system::{
-    About, Answered, BackendKind, BackendReport, Begun, Gave, Given, Parts, Refusal, Roles, Run, Said,
-    Setting,
+    About, Answered, BackendKind, BackendReport, Begun, Gave, Given, Parts, Refusal, Roles, RunSetting, Said,
+    SystemRun,
 };
 use offpath_fabric::{Fabric, RoleName};
 use offpath_quantity::Time;
@@ -71,10 +71,10 @@ impl Parts for Clients {
     }
 }
 
-impl Run for Clients {
+impl SystemRun for Clients {
     type Report = answer::Ran;
 
-    fn of(given: &Given, setting: &Setting<'_>) -> Result<Clients, Refusal> {
+    fn of(given: &Given, setting: &RunSetting<'_>) -> Result<Clients, Refusal> {
         let workload = shape::workload(given, setting)?;
         let given_mix = given.get::<String>("mix");
         let (spread, home) = mix::spread(given_mix.as_deref(), &workload, setting)?;
@@ -108,14 +108,14 @@ impl Run for Clients {
         self.options.placement.homes().into_iter().map(|home| RoleName::new(home.role(), 0)).collect()
     }
 
-    fn opened(&self, backend: &BackendReport, setting: &Setting<'_>) {
+    fn opened(&self, backend: &BackendReport, setting: &RunSetting<'_>) {
         if let Some((file, plan)) = &self.plan {
             let warnings = mix::other_system(plan, file, backend, self.options.warm);
             warnings.iter().for_each(|warning| (setting.tell)(warning));
         }
     }
 
-    fn said(&self, gave: Gave<Clients>, setting: &Setting<'_>) -> Result<Said<answer::Ran>, Refusal> {
+    fn said(&self, gave: Gave<Clients>, setting: &RunSetting<'_>) -> Result<Said<answer::Ran>, Refusal> {
         let mut all = ClientReport::default();
         // A client that waits for a server which failed tells less than the server.
         let (clients, servers): (Vec<_>, Vec<(RoleName, Answered<Clients>)>) =

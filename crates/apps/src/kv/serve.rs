@@ -2,7 +2,7 @@
 
 use super::{ABOUT, Home, KvError, Placement, Served, StoreConfig, serve, shape};
 use crate::Stop;
-use crate::system::{About, Gave, Given, Parts, Refusal, Roles, Serve, Setting, role_text};
+use crate::system::{About, Gave, Given, Parts, Refusal, Roles, RunSetting, Serve, role_text};
 use offpath_fabric::{ConnectError, Fabric, Role, RoleName};
 use offpath_quantity::Time;
 
@@ -11,7 +11,7 @@ const LOOK_EVERY: Time = Time::from_ms(20);
 
 /// Sides of the store's memory server, which run until they are asked to stop.
 #[derive(Clone, Debug)]
-pub struct Servers {
+pub struct StoreServers {
     /// The store's shape.
     pub options: StoreConfig,
     /// Which sides.
@@ -20,7 +20,7 @@ pub struct Servers {
     pub stop: Stop,
 }
 
-impl Parts for Servers {
+impl Parts for StoreServers {
     type Answer = Served;
     type Error = KvError;
 
@@ -28,7 +28,7 @@ impl Parts for Servers {
         &ABOUT
     }
 
-    fn roles<F: Fabric>(&self, _count_events: Option<fn(&F) -> u64>) -> Roles<F, Servers> {
+    fn roles<F: Fabric>(&self, _count_events: Option<fn(&F) -> u64>) -> Roles<F, StoreServers> {
         let of = |home: &Home| {
             let (home, options, stop) = (*home, self.options.clone(), self.stop.clone());
             Role::new(home.role(), 0, move |fabric: F| {
@@ -53,8 +53,8 @@ impl Parts for Servers {
     }
 }
 
-impl Serve for Servers {
-    fn of(given: &Given, setting: &Setting<'_>, stop: Stop) -> Result<Servers, Refusal> {
+impl Serve for StoreServers {
+    fn of(given: &Given, setting: &RunSetting<'_>, stop: Stop) -> Result<StoreServers, Refusal> {
         let workload = shape::workload(given, setting)?;
         let options = shape::options(given, &workload, Placement::SplitOneSided, setting)?;
         let homes = match given.get::<String>("home") {
@@ -62,7 +62,7 @@ impl Serve for Servers {
             Some(_) => vec![Home::Soc],
             None => options.placement.homes(),
         };
-        let servers = Servers { options, homes, stop };
+        let servers = StoreServers { options, homes, stop };
         if !servers.needs().is_empty() && !setting.connects {
             let help = "add `--connect host=IP:PORT`";
             return Err(Refusal::input("the card's side is served without its host", help));
@@ -79,7 +79,7 @@ impl Serve for Servers {
         if self.homes == [Home::Soc] { vec![RoleName::new(Home::Host.role(), 0)] } else { Vec::new() }
     }
 
-    fn said(&self, gave: Gave<Servers>) -> Vec<Result<String, Refusal>> {
+    fn said(&self, gave: Gave<StoreServers>) -> Vec<Result<String, Refusal>> {
         let line = |(name, answer): (RoleName, Result<Served, KvError>)| {
             let Served { connections, gets, changes } = answer.map_err(shape::failed)?;
             let name = role_text(&name);

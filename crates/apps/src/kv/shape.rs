@@ -1,13 +1,13 @@
 //! The shape of a store that a user asks for, and what its errors lead to.
 
 use super::{Fetch, Home, KvError, Placement, StoreConfig};
-use crate::system::{BackendKind, CONNECTION_HELP, Given, Refusal, Setting};
+use crate::system::{BackendKind, CONNECTION_HELP, Given, Refusal, RunSetting};
 use offpath_workload::{ClientOperation, Workload};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The workload.
-pub(super) fn workload(given: &Given, setting: &Setting<'_>) -> Result<Workload, Refusal> {
+pub(super) fn workload(given: &Given, setting: &RunSetting<'_>) -> Result<Workload, Refusal> {
     let mut overrides = BTreeMap::new();
     for property in given.all::<String>("property") {
         let Some((key, value)) = property.split_once('=') else {
@@ -36,7 +36,7 @@ pub(super) fn options(
     given: &Given,
     workload: &Workload,
     otherwise: Placement,
-    setting: &Setting<'_>,
+    setting: &RunSetting<'_>,
 ) -> Result<StoreConfig, Refusal> {
     let one = StoreConfig::of_workload(workload).map_err(failed)?;
     let inserts = workload.operation_count as f64 * workload.mix.share(ClientOperation::Insert);

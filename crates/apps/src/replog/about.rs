@@ -1,6 +1,8 @@
 //! What the log declares.
 
-use crate::system::{About, Alternative, Bounds, Choice, Key, KeyKind, Kind, Of, Template, Usage};
+use crate::system::{
+    About, Bounds, Choice, CommandUsage, DeclaredAlternative, Key, KeyKind, Of, OptionKind, Template,
+};
 use offpath_quantity::Bytes;
 
 /// The role of a second backup on the twin: no path runs between two machines of one kind, so it is on a
@@ -10,11 +12,11 @@ pub const TAIL: &str = "tail";
 /// The longest chunk of a design: the log names the length in 29 bits, and following its code needs one in memory.
 const LONGEST_CHUNK: u64 = 1 << 29;
 
-const fn alternative(label: &'static str, in_designs: bool) -> Alternative {
-    Alternative { label, in_designs }
+const fn alternative(label: &'static str, in_designs: bool) -> DeclaredAlternative {
+    DeclaredAlternative { label, in_designs }
 }
 
-/// What is said of the log. Its alternatives are in the order of [`super::Alternative::ALL`].
+/// What is said of the log. Its alternatives are in the order of [`super::DeclaredAlternative::ALL`].
 pub const ABOUT: About = About {
     name: "replog",
     title: "replicated log",
@@ -53,37 +55,37 @@ pub const ABOUT: About = About {
         Choice::new(
             "placement",
             Of::Both,
-            Kind::Alternative,
+            OptionKind::Alternative,
             "How chunks reach the first backup: A1, A2, A3 or A2+A3",
         )
         .or("A3"),
         Choice::new(
             "backups",
             Of::Both,
-            Kind::Whole(0, 16),
+            OptionKind::Whole(0, 16),
             "Backups in the chain; the twin has room for 2",
         )
         .or("1"),
-        Choice::new("chunk", Of::Both, Kind::Bytes, "Bytes of a chunk").called("BYTES").or("256KiB"),
+        Choice::new("chunk", Of::Both, OptionKind::Bytes, "Bytes of a chunk").called("BYTES").or("256KiB"),
         Choice::new(
             "slots",
             Of::Both,
-            Kind::Whole(0, u32::MAX as u64),
+            OptionKind::Whole(0, u32::MAX as u64),
             "Chunks in flight on each connection",
         )
         .or("8"),
         Choice::new(
             "card-share",
             Of::Both,
-            Kind::Whole(0, 100),
+            OptionKind::Whole(0, 100),
             "Of A2 and A3 together, how many of 100 chunks go by the card [default: as many as it has slots for]",
         )
         .called("PERCENT"),
-        Choice::new("engine", Of::Both, Kind::Text, "The DMA engine of A2 [default: dma]").called("NAME"),
+        Choice::new("engine", Of::Both, OptionKind::Text, "The DMA engine of A2 [default: dma]").called("NAME"),
         Choice::new(
             "compress",
             Of::Both,
-            Kind::OneOf(&[
+            OptionKind::OneOf(&[
                 ("off", "Nobody"),
                 ("card", "The card, where it carries a chunk"),
                 ("all", "Whoever carries a chunk to the backup"),
@@ -94,37 +96,37 @@ pub const ABOUT: About = About {
         Choice::new(
             "directory",
             Of::Both,
-            Kind::Path,
+            OptionKind::Path,
             "Where the files of each role lie, below a directory of its name [default: a temporary directory]",
         )
         .called("DIR"),
         Choice::new(
             "file-rate",
             Of::Both,
-            Kind::Rate,
+            OptionKind::Rate,
             "What one core of the twin appends to files; 0 charges nothing [default: 32Gbit/s]",
         )
         .called("RATE"),
         Choice::new(
             "compress-rate",
             Of::Both,
-            Kind::Rate,
+            OptionKind::Rate,
             "What one core of the twin compresses [default: 8Gbit/s]",
         )
         .called("RATE"),
-        Choice::new("bytes", Of::Run, Kind::Bytes, "Bytes of a write").or("8MiB"),
-        Choice::new("writes", Of::Run, Kind::Whole(0, u64::MAX), "Writes of each session").or("16"),
+        Choice::new("bytes", Of::Run, OptionKind::Bytes, "Bytes of a write").or("8MiB"),
+        Choice::new("writes", Of::Run, OptionKind::Whole(0, u64::MAX), "Writes of each session").or("16"),
         Choice::new(
             "sessions",
             Of::Run,
-            Kind::Whole(0, 4096),
+            OptionKind::Whole(0, 4096),
             "Sessions, each with one write in flight",
         )
         .or("1"),
         Choice::new(
             "compressible",
             Of::Run,
-            Kind::Whole(0, 100),
+            OptionKind::Whole(0, 100),
             "How many of 100 bytes can be compressed away",
         )
         .called("PERCENT")
@@ -132,17 +134,17 @@ pub const ABOUT: About = About {
         Choice::new(
             "role",
             Of::Serve,
-            Kind::Role,
+            OptionKind::Role,
             "The roles that are served: `backup`, `backup:1`, ..., `soc`; may be given several times",
         )
         .or("backup")
         .list(),
     ],
-    run: Usage {
+    run: CommandUsage {
         documentation: "Writes to the replicated log: throughput, latency, and where the host's time goes",
         examples: include_str!("examples.txt"),
     },
-    serve: Usage { documentation: "Backups of the replicated log, or its card", examples: "" },
+    serve: CommandUsage { documentation: "Backups of the replicated log, or its card", examples: "" },
     placed: &[(TAIL, "client")],
     promise: "nothing acknowledged is lost or reordered, and replicas are equal byte for byte",
     endpoints: &["client", "host", "soc", "backup"],

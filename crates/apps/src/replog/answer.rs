@@ -1,7 +1,7 @@
 //! What a load on the log says.
 
 use super::{Driven, Writer};
-use crate::system::{Block, Cell, Page, Table};
+use crate::system::{Block, Cell, RunPage, RunTable};
 use offpath_quantity::figures::{ns, round, short, us};
 use offpath_quantity::{BitRate, Bytes, Time};
 use serde::Serialize;
@@ -73,7 +73,7 @@ impl Wrote {
     }
 
     /// The same for people.
-    pub(super) fn page(&self) -> Page {
+    pub(super) fn page(&self) -> RunPage {
         let backups = match self.backups {
             1 => "1 backup".to_string(),
             count => format!("{count} backups"),
@@ -94,7 +94,7 @@ impl Wrote {
             let cells = |(what, value): &(&str, f64)| {
                 vec![Cell::Name((*what).to_string()), Cell::Number(short(*value))]
             };
-            Block::Table(Table { header: vec![title, "us"], rows: rows.iter().map(cells).collect() })
+            Block::Table(RunTable { header: vec![title, "us"], rows: rows.iter().map(cells).collect() })
         };
         let rate = short(self.throughput_gbit_per_s);
         let parts = &self.host_time_per_write;
@@ -132,6 +132,6 @@ impl Wrote {
                 if charged.is_some() { " simulated" } else { "" }
             )),
         ];
-        Page { title, blocks }
+        RunPage { title, blocks }
     }
 }

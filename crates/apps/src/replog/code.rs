@@ -2,7 +2,7 @@
 
 use super::{LogAlternative, LogConfig, LogCosts, Primary, backup, card};
 use crate::bytes::hash;
-use crate::system::{Asked, Code, Course, Follow, Given, PATIENCE, REQUESTS};
+use crate::system::{Asked, Course, Follow, FollowedCode, Given, PATIENCE, REQUESTS};
 use offpath_fabric::{Fabric, Role, RoleName};
 use offpath_quantity::{BitRate, Bytes, Time};
 use std::rc::Rc;
@@ -14,7 +14,7 @@ pub struct Writes {
     bytes: Rc<Vec<u8>>,
 }
 
-impl Code for Writes {
+impl FollowedCode for Writes {
     fn courses(asked: &Asked<'_>) -> Result<Course<Writes>, String> {
         let alternative =
             LogAlternative::labelled(asked.alternative).expect("designs name declared alternatives alone");

@@ -42,10 +42,10 @@ pub use log::{Log, entries};
 pub use primary::{HostTimeParts, Primary};
 pub use replica::{backup, card};
 pub use run::Writer;
-pub use serve::Servers;
+pub use serve::LogServers;
 pub use shape::{Charged, Shape};
 
-use crate::system::{About, System};
+use crate::system::{About, AppSystem};
 use offpath_fabric::{ConnectError, FileError, PostError, RegionError, RoleName, Status, Unsupported};
 use offpath_quantity::Time;
 use std::fmt;
@@ -54,11 +54,11 @@ use std::fmt;
 #[derive(Clone, Copy, Debug)]
 pub enum Replog {}
 
-impl System for Replog {
+impl AppSystem for Replog {
     const ABOUT: &'static About = &ABOUT;
     type Code = Writes;
     type Run = Writer;
-    type Serve = Servers;
+    type Serve = LogServers;
     type Trial = torture::LogScenario;
 }
 

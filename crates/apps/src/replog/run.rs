@@ -2,7 +2,7 @@
 
 use super::shape::{self, Shape};
 use super::{ABOUT, Driven, LogConfig, LogError, WriteLoad, answer, backup, card, drive};
-use crate::system::{About, Answered, Gave, Given, Parts, Refusal, Roles, Run, Said, Setting};
+use crate::system::{About, Answered, Gave, Given, Parts, Refusal, Roles, RunSetting, Said, SystemRun};
 use offpath_fabric::{Fabric, Role, RoleName};
 use offpath_quantity::Bytes;
 use std::cell::{Cell, RefCell};
@@ -65,10 +65,10 @@ impl Parts for Writer {
     }
 }
 
-impl Run for Writer {
+impl SystemRun for Writer {
     type Report = answer::Wrote;
 
-    fn of(given: &Given, setting: &Setting<'_>) -> Result<Writer, Refusal> {
+    fn of(given: &Given, setting: &RunSetting<'_>) -> Result<Writer, Refusal> {
         let shape = Shape::of(given, setting)?;
         let bytes = given.of::<Bytes>("bytes").get();
         if bytes == 0 {
@@ -98,7 +98,7 @@ impl Run for Writer {
         self.shape.followers()
     }
 
-    fn said(&self, gave: Gave<Writer>, setting: &Setting<'_>) -> Result<Said<answer::Wrote>, Refusal> {
+    fn said(&self, gave: Gave<Writer>, setting: &RunSetting<'_>) -> Result<Said<answer::Wrote>, Refusal> {
         // The primary that waits for a backup which failed tells less than the backup.
         let (primary, others): (Vec<_>, Vec<(RoleName, Answered<Writer>)>) =
             gave.answers.into_iter().partition(|(name, _)| name.role == "host");

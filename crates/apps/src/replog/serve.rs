@@ -4,7 +4,7 @@ use super::run::follow;
 use super::shape::{self, Shape};
 use super::{ABOUT, LogError};
 use crate::Stop;
-use crate::system::{About, Gave, Given, Parts, Refusal, Roles, Serve, Setting, role_text};
+use crate::system::{About, Gave, Given, Parts, Refusal, Roles, RunSetting, Serve, role_text};
 use offpath_fabric::{Fabric, Role, RoleName};
 use offpath_quantity::Time;
 use std::path::Path;
@@ -14,7 +14,7 @@ const LOOK_EVERY: Time = Time::from_ms(20);
 
 /// The card or backups of a log, which run until they are asked to stop.
 #[derive(Clone, Debug)]
-pub struct Servers {
+pub struct LogServers {
     /// The log.
     pub shape: Shape,
     /// Which roles.
@@ -23,7 +23,7 @@ pub struct Servers {
     pub stop: Stop,
 }
 
-impl Parts for Servers {
+impl Parts for LogServers {
     type Answer = ();
     type Error = LogError;
 
@@ -31,7 +31,7 @@ impl Parts for Servers {
         &ABOUT
     }
 
-    fn roles<F: Fabric>(&self, _count_events: Option<fn(&F) -> u64>) -> Roles<F, Servers> {
+    fn roles<F: Fabric>(&self, _count_events: Option<fn(&F) -> u64>) -> Roles<F, LogServers> {
         let of = |name: &RoleName| {
             let (options, stop) = (self.shape.options.clone(), self.stop.clone());
             let function = move |fabric: F| {
@@ -65,8 +65,8 @@ impl Parts for Servers {
     }
 }
 
-impl Serve for Servers {
-    fn of(given: &Given, setting: &Setting<'_>, stop: Stop) -> Result<Servers, Refusal> {
+impl Serve for LogServers {
+    fn of(given: &Given, setting: &RunSetting<'_>, stop: Stop) -> Result<LogServers, Refusal> {
         let shape = Shape::of(given, setting)?;
         let names = given.all::<RoleName>("role");
         let followers = shape.followers();
@@ -77,7 +77,7 @@ impl Serve for Servers {
                 format!("it has {}; `--backups` and `--placement` say so", known.join(", ")),
             ));
         }
-        let servers = Servers { shape, names, stop };
+        let servers = LogServers { shape, names, stop };
         if let (Some(missing), false) = (servers.needs().first(), setting.connects) {
             let name = role_text(missing);
             let help = format!("add `--connect {name}=IP:PORT`");
@@ -104,7 +104,7 @@ impl Serve for Servers {
         self.names.iter().filter_map(next).filter(elsewhere).collect()
     }
 
-    fn said(&self, gave: Gave<Servers>) -> Vec<Result<String, Refusal>> {
+    fn said(&self, gave: Gave<LogServers>) -> Vec<Result<String, Refusal>> {
         let failed = gave.answers.into_iter().filter_map(|(_, answer)| answer.err());
         failed.map(|error| Err(shape::failed(error))).collect()
     }

@@ -1,7 +1,7 @@
 //! The shape of a log that a user asks for, and what its errors lead to.
 
 use super::{LogAlternative, LogConfig, LogCosts, LogError, TAIL};
-use crate::system::{BackendKind, CONNECTION_HELP, Given, Refusal, Setting};
+use crate::system::{BackendKind, CONNECTION_HELP, Given, Refusal, RunSetting};
 use offpath_fabric::RoleName;
 use offpath_quantity::{BitRate, Bytes, Time};
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ impl Shape {
     }
 
     /// The log that is asked for, in a backend that can have it.
-    pub(super) fn of(given: &Given, setting: &Setting<'_>) -> Result<Shape, Refusal> {
+    pub(super) fn of(given: &Given, setting: &RunSetting<'_>) -> Result<Shape, Refusal> {
         let label = given.of::<String>("placement");
         let alternative = LogAlternative::labelled(&label).expect("the option reads declared labels alone");
         let backups: u32 = given.whole("backups");

@@ -1,6 +1,6 @@
 //! What a system declares of itself, as data: names, keys of a design, options of the command line.
 
-use super::values::{Kind, Value};
+use super::values::{GivenValue, OptionKind};
 use offpath_quantity::Dimension;
 
 /// What is said of a system, from which designs, the command line, help and completion follow.
@@ -15,15 +15,15 @@ pub struct About {
     /// The heading of its options, and in lower case what it is called for short, as `Store`.
     pub group: &'static str,
     /// Its alternatives.
-    pub alternatives: &'static [Alternative],
+    pub alternatives: &'static [DeclaredAlternative],
     /// Its keys in `[application]` of a design, in the order in which they are read.
     pub keys: &'static [Key],
     /// Its options on the command line, in the order in which help lists them.
     pub options: &'static [Choice],
     /// How help describes `offpath run`.
-    pub run: Usage,
+    pub run: CommandUsage,
     /// How help describes `offpath serve`.
-    pub serve: Usage,
+    pub serve: CommandUsage,
     /// The processors on which the twin runs roles that are called otherwise.
     pub placed: &'static [(&'static str, &'static str)],
     /// What it promises under faults.
@@ -40,7 +40,7 @@ pub struct About {
 
 /// An alternative of a system.
 #[derive(Clone, Copy, Debug)]
-pub struct Alternative {
+pub struct DeclaredAlternative {
     /// The label in designs, on the command line and in answers, as the papers have it.
     pub label: &'static str,
     /// Whether a design may name it; others are mixes of those that it may.
@@ -49,7 +49,7 @@ pub struct Alternative {
 
 /// How help describes a command on a system.
 #[derive(Clone, Copy, Debug)]
-pub struct Usage {
+pub struct CommandUsage {
     /// One line.
     pub documentation: &'static str,
     /// Examples and what else is to be known; empty where there are none.
@@ -165,7 +165,7 @@ pub struct Choice {
     /// What help calls its value; the name in capitals where it is empty.
     pub value: &'static str,
     /// What it reads.
-    pub kind: Kind,
+    pub kind: OptionKind,
     /// Which commands take it.
     pub of: Of,
     /// The value where none is given.
@@ -182,7 +182,7 @@ pub struct Choice {
 
 impl Choice {
     /// An option that may be left out.
-    pub const fn new(name: &'static str, of: Of, kind: Kind, documentation: &'static str) -> Choice {
+    pub const fn new(name: &'static str, of: Of, kind: OptionKind, documentation: &'static str) -> Choice {
         let (default, against) = (None, None);
         Choice {
             name,
@@ -248,9 +248,11 @@ impl About {
     }
 
     /// Reads the value of an option.
-    pub fn read(&self, option: &Choice, text: &str) -> Result<Value, String> {
+    pub fn read(&self, option: &Choice, text: &str) -> Result<GivenValue, String> {
         match option.kind {
-            Kind::Alternative => self.alternative(text).map(|label| Value::Text(label.to_string())),
+            OptionKind::Alternative => {
+                self.alternative(text).map(|label| GivenValue::Text(label.to_string()))
+            }
             kind => kind.read(text),
         }
     }

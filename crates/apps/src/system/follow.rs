@@ -63,7 +63,7 @@ impl Follow {
 }
 
 /// One thing that a request may do, set up to be followed.
-pub trait Code: Clone + 'static {
+pub trait FollowedCode: Clone + 'static {
     /// What requests of an alternative do; refused where it has no such operation.
     fn courses(asked: &Asked<'_>) -> Result<Course<Self>, String>;
 

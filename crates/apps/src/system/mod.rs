@@ -7,25 +7,25 @@ mod page;
 mod run;
 mod values;
 
-pub use declare::{About, Alternative, Bounds, Choice, Key, KeyKind, Of, Template, Usage};
-pub use follow::{Asked, Code, Course, Follow, PATIENCE, REQUESTS};
-pub use page::{Block, Cell, Page, Table};
+pub use declare::{About, Bounds, Choice, CommandUsage, DeclaredAlternative, Key, KeyKind, Of, Template};
+pub use follow::{Asked, Course, Follow, FollowedCode, PATIENCE, REQUESTS};
+pub use page::{Block, Cell, RunPage, RunTable};
 pub use run::{
-    Answered, BackendKind, BackendReport, Begun, CONNECTION_HELP, Gave, Parts, Refusal, Roles, Run, Said,
-    Serve, Setting,
+    Answered, BackendKind, BackendReport, Begun, CONNECTION_HELP, Gave, Parts, Refusal, Roles, RunSetting,
+    Said, Serve, SystemRun,
 };
-pub use values::{Given, Kept, Kind, Value, role_name, role_text};
+pub use values::{Given, GivenValue, Kept, OptionKind, role_name, role_text};
 
 use crate::torture::Trial;
 
 /// A system that is planned, run, served and put under faults by what it says here.
-pub trait System: 'static {
+pub trait AppSystem: 'static {
     /// What it declares.
     const ABOUT: &'static About;
     /// How a request of its code is followed.
-    type Code: Code;
+    type Code: FollowedCode;
     /// How its users run.
-    type Run: Run;
+    type Run: SystemRun;
     /// How its other roles are served.
     type Serve: Serve;
     /// How it is put under faults.
@@ -38,7 +38,7 @@ pub trait Visitor {
     type Out;
 
     /// Does it.
-    fn visit<S: System>(self) -> Self::Out;
+    fn visit<S: AppSystem>(self) -> Self::Out;
 }
 
 /// Systems by name; made by [`systems!`](crate::systems).
@@ -60,11 +60,11 @@ macro_rules! systems {
 
         impl $crate::system::Registry for $registry {
             fn all() -> Vec<&'static $crate::system::About> {
-                vec![$(<$system as $crate::system::System>::ABOUT),+]
+                vec![$(<$system as $crate::system::AppSystem>::ABOUT),+]
             }
 
             fn with<V: $crate::system::Visitor>(name: &str, visitor: V) -> Option<V::Out> {
-                $(if name == <$system as $crate::system::System>::ABOUT.name {
+                $(if name == <$system as $crate::system::AppSystem>::ABOUT.name {
                     return Some(visitor.visit::<$system>());
                 })+
                 None

@@ -2,7 +2,7 @@
 
 /// A page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Page {
+pub struct RunPage {
     /// What was run, behind the names of the system and its backend.
     pub title: String,
     /// What stands below.
@@ -17,14 +17,14 @@ pub enum Block {
     /// A heading.
     Heading(String),
     /// A table.
-    Table(Table),
+    Table(RunTable),
     /// Where the stations of the twin are shown that were busiest.
     Stations,
 }
 
 /// A table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Table {
+pub struct RunTable {
     /// The titles of its columns.
     pub header: Vec<&'static str>,
     /// Its rows.

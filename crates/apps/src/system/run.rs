@@ -1,7 +1,7 @@
 //! Running a system for its users, and serving its roles to runs in other processes.
 
 use super::declare::About;
-use super::page::Page;
+use super::page::RunPage;
 use super::values::Given;
 use crate::Stop;
 use miette::{MietteDiagnostic, Report};
@@ -53,7 +53,7 @@ pub enum BackendKind {
 
 /// What surrounds a run, before anything is opened.
 #[derive(Clone, Copy)]
-pub struct Setting<'a> {
+pub struct RunSetting<'a> {
     /// The kind of backend.
     pub backend: BackendKind,
     /// Whether other processes have other roles.
@@ -137,33 +137,33 @@ pub struct Said<R> {
     /// As data.
     pub report: R,
     /// For people.
-    pub page: Page,
+    pub page: RunPage,
     /// Whether the system did what it promises.
     pub holds: bool,
 }
 
 /// A run of a system for its users.
-pub trait Run: Parts + Sized {
+pub trait SystemRun: Parts + Sized {
     /// What it says, as data with units in its names.
     type Report: Serialize;
 
     /// The run that a user asks for.
-    fn of(given: &Given, setting: &Setting<'_>) -> Result<Self, Refusal>;
+    fn of(given: &Given, setting: &RunSetting<'_>) -> Result<Self, Refusal>;
 
     /// The roles that its users look for, which may be in other processes.
     fn servers(&self) -> Vec<RoleName>;
 
     /// Says what a user should know of this run in a backend.
-    fn opened(&self, _world: &BackendReport, _setting: &Setting<'_>) {}
+    fn opened(&self, _backend: &BackendReport, _setting: &RunSetting<'_>) {}
 
     /// What the run says once it ended.
-    fn said(&self, gave: Gave<Self>, setting: &Setting<'_>) -> Result<Said<Self::Report>, Refusal>;
+    fn said(&self, gave: Gave<Self>, setting: &RunSetting<'_>) -> Result<Said<Self::Report>, Refusal>;
 }
 
 /// Roles of a system that are served until they are asked to stop.
 pub trait Serve: Parts + Sized {
     /// The roles that a user asks for; they end once `stop` is asked.
-    fn of(given: &Given, setting: &Setting<'_>, stop: Stop) -> Result<Self, Refusal>;
+    fn of(given: &Given, setting: &RunSetting<'_>, stop: Stop) -> Result<Self, Refusal>;
 
     /// Their names.
     fn names(&self) -> Vec<RoleName>;

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 /// What an option reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum OptionKind {
     /// Any text.
     Text,
     /// The path of a file or folder.
@@ -34,7 +34,7 @@ pub enum Kind {
 
 /// A value that a user gave.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum GivenValue {
     /// A text, or a name.
     Text(String),
     /// A path.
@@ -61,35 +61,37 @@ where
     text.parse().map_err(|error: T::Err| error.to_string())
 }
 
-impl Kind {
+impl OptionKind {
     /// Reads a value; the error says what would be one. A name of an alternative is read by
     /// [`About::read`], which knows them.
-    pub fn read(self, text: &str) -> Result<Value, String> {
+    pub fn read(self, text: &str) -> Result<GivenValue, String> {
         match self {
-            Kind::Text | Kind::Alternative => Ok(Value::Text(text.to_string())),
-            Kind::Path => Ok(Value::Path(text.into())),
-            Kind::Whole(least, most) => {
+            OptionKind::Text | OptionKind::Alternative => Ok(GivenValue::Text(text.to_string())),
+            OptionKind::Path => Ok(GivenValue::Path(text.into())),
+            OptionKind::Whole(least, most) => {
                 let within =
                     if most == u64::MAX { format!("{least} on") } else { format!("{least} to {most}") };
                 let number = text.parse().ok().filter(|number| (least..=most).contains(number));
-                number.map(Value::Whole).ok_or_else(|| format!("it has to be a whole number from {within}"))
+                number
+                    .map(GivenValue::Whole)
+                    .ok_or_else(|| format!("it has to be a whole number from {within}"))
             }
-            Kind::Time => quantity(text).map(Value::Time),
-            Kind::SomeTime => match quantity(text)? {
+            OptionKind::Time => quantity(text).map(GivenValue::Time),
+            OptionKind::SomeTime => match quantity(text)? {
                 Time::ZERO => Err("it has to be longer than 0, as in `1 ms`".to_string()),
-                time => Ok(Value::Time(time)),
+                time => Ok(GivenValue::Time(time)),
             },
-            Kind::Bytes => quantity(text).map(Value::Bytes),
-            Kind::Rate if text == "0" => Ok(Value::Rate(BitRate::from_bits_per_second(0))),
-            Kind::Rate => quantity(text).map(Value::Rate),
-            Kind::OneOf(names) => {
+            OptionKind::Bytes => quantity(text).map(GivenValue::Bytes),
+            OptionKind::Rate if text == "0" => Ok(GivenValue::Rate(BitRate::from_bits_per_second(0))),
+            OptionKind::Rate => quantity(text).map(GivenValue::Rate),
+            OptionKind::OneOf(names) => {
                 let known = names.iter().find(|(name, _)| *name == text);
-                known.map(|(name, _)| Value::Text((*name).to_string())).ok_or_else(|| {
+                known.map(|(name, _)| GivenValue::Text((*name).to_string())).ok_or_else(|| {
                     let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
                     format!("use one of {}", names.join(", "))
                 })
             }
-            Kind::Role => role_name(text).map(Value::Role),
+            OptionKind::Role => role_name(text).map(GivenValue::Role),
         }
     }
 }
@@ -110,15 +112,15 @@ pub fn role_text(name: &RoleName) -> String {
 /// What a kind of value is kept as.
 pub trait Kept: Sized {
     /// The value, where it is of this kind.
-    fn of(value: &Value) -> Option<Self>;
+    fn of(value: &GivenValue) -> Option<Self>;
 }
 
 macro_rules! kept {
     ($($kind:ident $type:ty,)+) => {
         $(impl Kept for $type {
-            fn of(value: &Value) -> Option<$type> {
+            fn of(value: &GivenValue) -> Option<$type> {
                 match value {
-                    Value::$kind(own) => Some(own.clone()),
+                    GivenValue::$kind(own) => Some(own.clone()),
                     _ => None,
                 }
             }
@@ -129,7 +131,7 @@ kept! { Text String, Path PathBuf, Whole u64, Ratio f64, Time Time, Bytes Bytes,
 
 /// Values by name, as a system declares them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Given(BTreeMap<&'static str, Vec<Value>>);
+pub struct Given(BTreeMap<&'static str, Vec<GivenValue>>);
 
 impl Given {
     /// The defaults of a command's options.
@@ -145,7 +147,7 @@ impl Given {
     }
 
     /// Keeps what is given for a name; nothing for an empty list.
-    pub fn set(&mut self, name: &'static str, values: Vec<Value>) {
+    pub fn set(&mut self, name: &'static str, values: Vec<GivenValue>) {
         if !values.is_empty() {
             self.0.insert(name, values);
         }
@@ -171,7 +173,7 @@ impl Given {
     /// The last text that is given for a name.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.0.get(name)?.last()? {
-            Value::Text(text) => Some(text),
+            GivenValue::Text(text) => Some(text),
             _ => None,
         }
     }

@@ -5,7 +5,7 @@ use super::systems::refused;
 use crate::failure::Failure;
 use crate::output::{SCHEMA_VERSION, system_line, tell, tell_mode};
 use clap::{Args, ValueEnum};
-use offpath::apps::system::{BackendKind, BackendReport, Refusal, Setting, role_name, role_text};
+use offpath::apps::system::{BackendKind, BackendReport, Refusal, RunSetting, role_name, role_text};
 use offpath::fabric::{RoleName, RunError};
 use offpath::quantity::Time;
 use offpath::route::Router;
@@ -139,8 +139,8 @@ impl BackendOptions {
     }
 
     /// What a system is told of the backend before it is opened.
-    pub fn setting(&self) -> Setting<'static> {
-        Setting {
+    pub fn setting(&self) -> RunSetting<'static> {
+        RunSetting {
             backend: match self.on {
                 On::Local => BackendKind::Local,
                 On::Twin(_) => BackendKind::Twin,

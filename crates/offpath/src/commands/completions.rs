@@ -7,7 +7,7 @@ use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
 use clap_complete::env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Zsh};
 use offpath::apps::Shipped;
-use offpath::apps::system::{About, Kind, Registry};
+use offpath::apps::system::{About, OptionKind, Registry};
 use offpath::evidence::shipped;
 use offpath::profile::{Category, Library, Number, System, SystemRequest};
 use offpath::route::Router;
@@ -113,7 +113,7 @@ fn candidates(command: &str, argument: &Arg) -> Option<ArgValueCompleter> {
 fn names_alternatives(command: &str, option: &str) -> bool {
     let all = Shipped::all().into_iter().filter(|about| about.name == command);
     let mut options = all.flat_map(|about| about.options);
-    options.any(|own| own.name == option && own.kind == Kind::Alternative)
+    options.any(|own| own.name == option && own.kind == OptionKind::Alternative)
 }
 
 /// A candidate and what it stands for.

@@ -7,7 +7,9 @@ use crate::failure::{Failure, NEGATIVE};
 use crate::output::{Format, SCHEMA_VERSION, Screen, TableCell, place, round, short};
 use clap::{ArgMatches, Args, FromArgMatches};
 use offpath::apps::Shipped;
-use offpath::apps::system::{BackendReport, Block, Cell, Of, Page, Registry, Run, System, Visitor};
+use offpath::apps::system::{
+    AppSystem, BackendReport, Block, Cell, Of, Registry, RunPage, SystemRun, Visitor,
+};
 use offpath::run::{Busiest, play};
 use serde::Serialize;
 use std::process::ExitCode;
@@ -59,7 +61,7 @@ struct Running<'a> {
 impl Visitor for Running<'_> {
     type Out = Result<ExitCode, Failure>;
 
-    fn visit<S: System>(self) -> Result<ExitCode, Failure> {
+    fn visit<S: AppSystem>(self) -> Result<ExitCode, Failure> {
         let Running { arguments, context } = self;
         let options = BackendOptions::from_arg_matches(arguments).map_err(systems::unparsed)?;
         let setting = options.setting();
@@ -99,7 +101,7 @@ struct Answer<R> {
 }
 
 /// A system's page, with the stations of the twin where it wants them.
-fn drawn<R>(page: &Page, answer: &Answer<R>, screen: &Screen) -> String {
+fn drawn<R>(page: &RunPage, answer: &Answer<R>, screen: &Screen) -> String {
     let entry = |cell: &Cell| match cell.clone() {
         Cell::Name(text) => TableCell::Name(text),
         Cell::Strong(text) => TableCell::Strong(text),

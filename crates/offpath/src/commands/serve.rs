@@ -6,7 +6,7 @@ use super::systems::{self, Named, refused};
 use crate::failure::Failure;
 use crate::output::emit;
 use clap::{ArgMatches, Args, FromArgMatches};
-use offpath::apps::system::{Of, Registry, Serve, System, Visitor, role_text};
+use offpath::apps::system::{AppSystem, Of, Registry, Serve, Visitor, role_text};
 use offpath::apps::{Shipped, Stop};
 use offpath::fabric::RoleName;
 use offpath::run::play;
@@ -56,7 +56,7 @@ struct Serving<'a> {
 impl Visitor for Serving<'_> {
     type Out = Result<ExitCode, Failure>;
 
-    fn visit<S: System>(self) -> Result<ExitCode, Failure> {
+    fn visit<S: AppSystem>(self) -> Result<ExitCode, Failure> {
         let Serving { arguments, context } = self;
         let options = BackendOptions::from_arg_matches(arguments).map_err(systems::unparsed)?;
         let (setting, listen) = (options.setting(), systems::listens_at(arguments));

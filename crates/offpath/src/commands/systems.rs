@@ -7,7 +7,7 @@ use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, Typ
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueHint, value_parser};
 use offpath::apps::Shipped;
-use offpath::apps::system::{About, Choice, Given, Kind, Of, Refusal, Registry, Value};
+use offpath::apps::system::{About, Choice, Given, GivenValue, Of, OptionKind, Refusal, Registry};
 use std::ffi::OsString;
 use std::net::SocketAddr;
 
@@ -93,13 +93,13 @@ fn argument(about: &'static About, option: &'static Choice) -> Arg {
             value => value.to_string(),
         });
     let argument = match option.kind {
-        Kind::OneOf(names) => {
+        OptionKind::OneOf(names) => {
             let names = names.iter().map(|(name, what)| PossibleValue::new(*name).help(*what));
-            argument.value_parser(PossibleValuesParser::new(names).map(Value::Text))
+            argument.value_parser(PossibleValuesParser::new(names).map(GivenValue::Text))
         }
-        Kind::Path => {
-            argument.value_parser(PathBufValueParser::new().map(Value::Path)).value_hint(ValueHint::AnyPath)
-        }
+        OptionKind::Path => argument
+            .value_parser(PathBufValueParser::new().map(GivenValue::Path))
+            .value_hint(ValueHint::AnyPath),
         _ => argument.value_parser(move |text: &str| about.read(option, text)),
     };
     let argument = match option.default {
@@ -116,7 +116,7 @@ fn argument(about: &'static About, option: &'static Choice) -> Arg {
 pub fn given(about: &'static About, of: Of, arguments: &ArgMatches) -> Given {
     let mut given = Given::default();
     for option in about.options_of(of) {
-        let values = arguments.get_many::<Value>(option.name).into_iter().flatten();
+        let values = arguments.get_many::<GivenValue>(option.name).into_iter().flatten();
         given.set(option.name, values.cloned().collect());
     }
     given

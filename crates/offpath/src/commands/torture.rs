@@ -91,7 +91,7 @@ struct Torture<'a> {
 impl Visitor for Torture<'_> {
     type Out = Result<ExitCode, Failure>;
 
-    fn visit<S: offpath::apps::system::System>(self) -> Result<ExitCode, Failure> {
+    fn visit<S: offpath::apps::system::AppSystem>(self) -> Result<ExitCode, Failure> {
         let Torture { options, context } = self;
         let library = context.system.library()?;
         let system = context.system.load(&library, &options.device, &[])?;
@@ -142,7 +142,7 @@ fn kind(fault: &SystemFault) -> &'static str {
     }
 }
 
-fn play<S: offpath::apps::system::System>(
+fn play<S: offpath::apps::system::AppSystem>(
     options: &Options,
     system: &System,
     end: u64,

@@ -2,8 +2,9 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 use offpath_apps::system::{
-    About, Alternative, Asked, Block, Cell, Choice, Code, Course, Follow, Gave, Given, Key, KeyKind, Kind,
-    Of, PATIENCE, Page, Parts, REQUESTS, Refusal, Roles, Run, Said, Serve, Setting, System, Table, Usage,
+    About, AppSystem, Asked, Block, Cell, Choice, CommandUsage, Course, DeclaredAlternative, Follow,
+    FollowedCode, Gave, Given, Key, KeyKind, Of, OptionKind, PATIENCE, Parts, REQUESTS, Refusal, Roles,
+    RunPage, RunSetting, RunTable, Said, Serve, SystemRun,
 };
 use offpath_apps::torture::{Menu, Schedule, Tally, Trial, checksum, machine, processors};
 use offpath_apps::{Stop, hash, systems, value_of};
@@ -23,7 +24,7 @@ systems! {
 #[derive(Clone, Copy, Debug)]
 pub enum Echo {}
 
-impl System for Echo {
+impl AppSystem for Echo {
     const ABOUT: &'static About = &ABOUT;
     type Code = Shape;
     type Run = Asker;
@@ -38,20 +39,21 @@ pub const ABOUT: About = About {
     what: "echo of every question",
     group: "Echo",
     alternatives: &[
-        Alternative { label: "on-host", in_designs: true },
-        Alternative { label: "on-card", in_designs: true },
+        DeclaredAlternative { label: "on-host", in_designs: true },
+        DeclaredAlternative { label: "on-card", in_designs: true },
     ],
     keys: &[
         Key::new("question", KeyKind::Bytes, "a question").needed("\"64 B\""),
         Key::new("think", KeyKind::Time, "the server thinks").needed("\"1 us\""),
     ],
     options: &[
-        Choice::new("placement", Of::Both, Kind::Alternative, "Who answers").or("on-host"),
-        Choice::new("question", Of::Both, Kind::Bytes, "Bytes of a question").called("BYTES").or("64B"),
-        Choice::new("questions", Of::Run, Kind::Whole(1, 100_000), "Questions, one after the other").or("50"),
+        Choice::new("placement", Of::Both, OptionKind::Alternative, "Who answers").or("on-host"),
+        Choice::new("question", Of::Both, OptionKind::Bytes, "Bytes of a question").called("BYTES").or("64B"),
+        Choice::new("questions", Of::Run, OptionKind::Whole(1, 100_000), "Questions, one after the other")
+            .or("50"),
     ],
-    run: Usage { documentation: "Questions that come back", examples: "" },
-    serve: Usage { documentation: "Whoever answers", examples: "" },
+    run: CommandUsage { documentation: "Questions that come back", examples: "" },
+    serve: CommandUsage { documentation: "Whoever answers", examples: "" },
     placed: &[],
     promise: "every answer equals its question",
     endpoints: &["client", "host", "soc"],
@@ -175,7 +177,7 @@ fn words(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-impl Code for Shape {
+impl FollowedCode for Shape {
     fn courses(asked: &Asked<'_>) -> Result<Course<Shape>, String> {
         if !matches!(asked.operation, "request" | "read") {
             return Err(format!("it has no `{}`", asked.operation));
@@ -253,10 +255,10 @@ pub struct Report {
     elapsed_us: f64,
 }
 
-impl Run for Asker {
+impl SystemRun for Asker {
     type Report = Report;
 
-    fn of(given: &Given, setting: &Setting<'_>) -> Result<Asker, Refusal> {
+    fn of(given: &Given, setting: &RunSetting<'_>) -> Result<Asker, Refusal> {
         Ok(Asker { shape: Shape::given(given)?, questions: given.of("questions"), serves: !setting.connects })
     }
 
@@ -264,7 +266,7 @@ impl Run for Asker {
         vec![RoleName::new(self.shape.role, 0)]
     }
 
-    fn said(&self, gave: Gave<Asker>, _setting: &Setting<'_>) -> Result<Said<Report>, Refusal> {
+    fn said(&self, gave: Gave<Asker>, _setting: &RunSetting<'_>) -> Result<Said<Report>, Refusal> {
         let mut report =
             Report { placement: self.shape.label, answers: 0, wrong: 0, elapsed_us: us(gave.elapsed) };
         for (_, answer) in gave.answers {
@@ -273,10 +275,10 @@ impl Run for Asker {
             report.wrong += wrong;
         }
         let row = vec![Cell::Strong("questions".into()), Cell::Number(report.answers.to_string())];
-        let table = Table { header: vec!["what", "right"], rows: vec![row] };
+        let table = RunTable { header: vec!["what", "right"], rows: vec![row] };
         let text = format!("\n{} us\n", short(report.elapsed_us));
         let blocks = vec![Block::Table(table), Block::Stations, Block::Text(text)];
-        let page = Page { title: format!("{} answers", report.placement), blocks };
+        let page = RunPage { title: format!("{} answers", report.placement), blocks };
         Ok(Said { page, holds: report.wrong == 0, report })
     }
 }
@@ -310,7 +312,7 @@ impl Parts for Answerers {
 }
 
 impl Serve for Answerers {
-    fn of(given: &Given, _setting: &Setting<'_>, stop: Stop) -> Result<Answerers, Refusal> {
+    fn of(given: &Given, _setting: &RunSetting<'_>, stop: Stop) -> Result<Answerers, Refusal> {
         Ok(Answerers { shape: Shape::given(given)?, answered: Rc::default(), stop })
     }
 

@@ -4,7 +4,7 @@ use super::resolve::{Named, Read, Resolver};
 use super::steps::Context;
 use super::{Code, MORE_HELP, ObjectAccess};
 use crate::implemented::Application;
-use offpath_apps::system::{About, Given, Key, KeyKind, Value};
+use offpath_apps::system::{About, Given, GivenValue, Key, KeyKind};
 use offpath_quantity::{BitRate, Dimension};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ impl Resolver<'_> {
         given: &Spanned<toml::Value>,
         objects: &BTreeMap<String, ObjectAccess>,
         times: &mut BTreeMap<&'static str, Named>,
-    ) -> Result<Vec<Value>, miette::Report> {
+    ) -> Result<Vec<GivenValue>, miette::Report> {
         let id = format!("application.{}", key.name);
         let number = |value, shown: String, base: f64, read: &Read| {
             self.told.borrow_mut().extend(read.rests_on.iter().cloned());
@@ -112,17 +112,17 @@ impl Resolver<'_> {
         match key.kind {
             KeyKind::Time => {
                 let (time, read) = self.time(&id, given)?;
-                let values = number(Value::Time(time), time.to_string(), time.ps() as f64, &read)?;
+                let values = number(GivenValue::Time(time), time.to_string(), time.ps() as f64, &read)?;
                 times.insert(key.name, Named { dimension: Dimension::Time, read });
                 Ok(values)
             }
             KeyKind::Bytes => {
                 let (bytes, read) = self.bytes(&id, given)?;
-                number(Value::Bytes(bytes), bytes.to_string(), bytes.get() as f64, &read)
+                number(GivenValue::Bytes(bytes), bytes.to_string(), bytes.get() as f64, &read)
             }
             KeyKind::Ratio => {
                 let read = self.number(&id, given, Dimension::Ratio)?;
-                number(Value::Ratio(read.base), read.base.to_string(), read.base, &read)
+                number(GivenValue::Ratio(read.base), read.base.to_string(), read.base, &read)
             }
             KeyKind::Rate => {
                 let (rate, read) = self.rate(&id, given)?;
@@ -134,18 +134,18 @@ impl Resolver<'_> {
                     ));
                 }
                 let rate = BitRate::from_bits_per_second(rate);
-                number(Value::Rate(rate), rate.to_string(), rate.bits_per_second() as f64, &read)
+                number(GivenValue::Rate(rate), rate.to_string(), rate.bits_per_second() as f64, &read)
             }
             KeyKind::Object => {
                 let name: String = self.plain(given)?;
                 if !objects.contains_key(&name) {
                     return Err(self.unknown_object(&Spanned::new(given.span(), name)));
                 }
-                Ok(vec![Value::Text(name)])
+                Ok(vec![GivenValue::Text(name)])
             }
-            KeyKind::Engine => Ok(vec![Value::Text(self.plain(given)?)]),
+            KeyKind::Engine => Ok(vec![GivenValue::Text(self.plain(given)?)]),
             KeyKind::Endpoints => {
-                Ok(self.plain::<Vec<String>>(given)?.into_iter().map(Value::Text).collect())
+                Ok(self.plain::<Vec<String>>(given)?.into_iter().map(GivenValue::Text).collect())
             }
         }
     }

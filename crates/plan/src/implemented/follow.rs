@@ -1,7 +1,7 @@
 //! Following the code of a system on the idle twin.
 
 use crate::design::{Signals, Step};
-use offpath_apps::system::{Asked, Code, Course, Follow, System};
+use offpath_apps::system::{AppSystem, Asked, Course, Follow, FollowedCode};
 use offpath_fabric::{Backend, Role};
 use offpath_quantity::Time;
 use offpath_route::{Posting, Router};
@@ -35,7 +35,7 @@ struct RunLog {
 }
 
 /// The steps of a request of a system, all that stand at `span` of the design.
-pub(super) fn follow<S: System>(
+pub(super) fn follow<S: AppSystem>(
     asked: &Asked<'_>,
     router: &Arc<Router>,
     span: &Range<usize>,
@@ -43,7 +43,11 @@ pub(super) fn follow<S: System>(
     along(&S::Code::courses(asked)?, router, span)
 }
 
-fn along<C: Code>(course: &Course<C>, router: &Arc<Router>, span: &Range<usize>) -> Result<Steps, String> {
+fn along<C: FollowedCode>(
+    course: &Course<C>,
+    router: &Arc<Router>,
+    span: &Range<usize>,
+) -> Result<Steps, String> {
     match course {
         Course::Straight(code) => {
             let seen = run(router, code)?;
@@ -84,7 +88,7 @@ fn told_by(
 }
 
 /// Runs the roles of some code on the idle twin; gives what each followed request did, which has to be the same.
-fn run<C: Code>(router: &Arc<Router>, code: &C) -> Result<ObservedRequest, String> {
+fn run<C: FollowedCode>(router: &Arc<Router>, code: &C) -> Result<ObservedRequest, String> {
     let observer = Observer::new();
     let label = observer.begin(0);
     let run_log: Rc<RunLog> = Rc::default();

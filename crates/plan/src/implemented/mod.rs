@@ -14,7 +14,7 @@ use crate::design::{Alternative, Design, Step};
 use crate::estimate::Share;
 use follow::Steps;
 use offpath_apps::Shipped;
-use offpath_apps::system::{About, Asked, Given, KeyKind, Registry, System, Visitor};
+use offpath_apps::system::{About, AppSystem, Asked, Given, KeyKind, Registry, Visitor};
 use offpath_quantity::Quantity;
 use offpath_route::Router;
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ struct Find;
 
 impl Visitor for Find {
     type Out = Implementation;
-    fn visit<S: System>(self) -> Implementation {
+    fn visit<S: AppSystem>(self) -> Implementation {
         Implementation { about: S::ABOUT, follow: follow::follow::<S> }
     }
 }
