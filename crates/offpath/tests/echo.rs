@@ -101,7 +101,7 @@ fn a_design_is_held_to_what_it_declares() {
             ["nothing that `echo`", "leave it out"],
         ),
         ("code = \"on-card\"", "code = \"A1\"", ["echo has no alternative `A1`", "on-host, on-card"]),
-        ("name = \"echo\"\nq", "name = \"eco\"\nq", ["no application", "`kv` or `replog` or `echo`"]),
+        ("name = \"echo\"\nq", "name = \"eco\"\nq", ["is not an application", "`kv` or `replog` or `echo`"]),
         ("think = \"2 us\"\n", "thinks = \"2 us\"\n", ["unknown field `thinks`", "offpath new"]),
         ("think = \"2 us\"\n", "think = \"2 us\"\nname = 2\n", ["duplicate key", ""]),
         ("\"echo\"\nquestion", "2\nquestion", ["invalid type: integer `2`, expected a string", ""]),
