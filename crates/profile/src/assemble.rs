@@ -562,7 +562,7 @@ impl Plan<'_> {
             return Err(structure(
                 format!("no links lead from `nic` to the {} `{}`", lost.kind.name(), lost.name),
                 format!(
-                    "add a `link` or `wire` with `between = [\"{slot}\", \"{}\"]`; endpoints forward nothing, so hops \
+                    "add a `link` or `wire` with `between = [\"{slot}\", \"{}\"]`; endpoints forward nothing, so a route \
                      cannot lead through another one",
                     lost.name
                 ),
