@@ -1,6 +1,6 @@
 //! Complete systems, written once to the [fabric](offpath_fabric) and run in every backend.
 //!
-//! Each is a folder that says everything of itself by the trait [`System`](system::System): [`kv`] is a
+//! Each is a folder that says everything of itself by the trait [`AppSystem`](system::AppSystem): [`kv`] is a
 //! disaggregated key-value store, [`replog`] a replicated log. [`Shipped`] lists them, and planning, running,
 //! serving and [`torture`] find them there. No module knows its backend: where an optional part of a platform
 //! is missing, the alternative that needs it is refused by a named error and never emulated.

@@ -2,8 +2,8 @@
 //! card, without a router process: the driver's side knows where each document is.
 //!
 //! A [`map::Map`] gives each endpoint a part of the keys by its weight, by hashed slots or by ranges.
-//! [`router::Router`] is the library that programs use: point reads, inserts, updates, deletes, and
-//! short scans merged across shards, while [`router::Router::rebalance`] copies documents and then
+//! [`router::DocumentRouter`] is the library that programs use: point reads, inserts, updates, deletes, and
+//! short scans merged across shards, while [`router::DocumentRouter::rebalance`] copies documents and then
 //! switches. [`ycsb`] loads and runs YCSB property files through it.
 //!
 //! The client is a small one of its own, on [`bson`]: the official driver takes several times as long

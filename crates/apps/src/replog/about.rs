@@ -16,7 +16,7 @@ const fn alternative(label: &'static str, in_designs: bool) -> DeclaredAlternati
     DeclaredAlternative { label, in_designs }
 }
 
-/// What is said of the log. Its alternatives are in the order of [`super::DeclaredAlternative::ALL`].
+/// What is said of the log. Its alternatives are in the order of [`super::LogAlternative::ALL`].
 pub const ABOUT: About = About {
     name: "replog",
     title: "replicated log",
