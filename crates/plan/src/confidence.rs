@@ -196,6 +196,8 @@ pub(crate) struct Doubt<'a> {
     pub shares: &'a [(String, f64)],
     /// Requests per second that the twin carried, where it tells.
     pub carried: Option<f64>,
+    /// Whether slots bind the mix: how long they are held is seen on the twin, so more than planned may be right too.
+    pub above: bool,
 }
 
 /// The confidence of a plan, by the positions of its alternatives and mixes.
@@ -455,8 +457,10 @@ pub(crate) fn confidence(
         .collect();
     let mut optimal = mixes[0];
     if let Some(carried) = doubt.and_then(|doubt| doubt.carried).filter(|_| is_predicted) {
-        // The smaller figure is the safer one; what was carried above a capacity is none.
-        optimal = optimal.including(carried.min(optimal.value));
+        // The smaller figure is the safer one; what was carried above a capacity is none, and slots have one only as long
+        // as they are held for what was solved with.
+        let is_above = doubt.is_some_and(|doubt| doubt.above);
+        optimal = optimal.including(if is_above { carried } else { carried.min(optimal.value) });
     }
     let worth = match design.objective {
         Objective::MostThroughput => optimal,

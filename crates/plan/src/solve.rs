@@ -365,8 +365,8 @@ fn priced(mut taken: Solution, other: &Solution) -> Solution {
     taken
 }
 
-/// One alternative of a mix alone, where it carries as much as the mix does and is as quick: nobody would build two
-/// things for what one does.
+/// One alternative of a mix alone, where it carries as much as the mix does and is as quick, or as few as do: nobody
+/// would build two things for what one does.
 fn simplest(problem: &MixProblem, mix: Solution, gains: bool) -> Result<Solution, PlanError> {
     let taken = composition(&mix);
     if taken.len() < 2 {
@@ -380,7 +380,59 @@ fn simplest(problem: &MixProblem, mix: Solution, gains: bool) -> Result<Solution
             return Ok(priced(Solution { unique: false, ..alone }, &mix));
         }
     }
-    Ok(mix)
+    let mut kept = mix.clone();
+    while let Some(fewer) = without_one(problem, &kept, gains)?
+        .into_iter()
+        .filter(|fewer| fewer.total >= mix.total * (1.0 - WORTH_BUILDING))
+        .find(|fewer| latency_of(problem, fewer) <= slowest)
+    {
+        kept = priced(Solution { unique: false, ..fewer }, &mix);
+    }
+    Ok(kept)
+}
+
+/// The best mixes without one of the three or more alternatives that a mix takes, that of the smallest share first.
+fn without_one(problem: &MixProblem, mix: &Solution, gains: bool) -> Result<Vec<Solution>, PlanError> {
+    let taken = composition(mix);
+    if taken.len() < 3 {
+        return Ok(Vec::new());
+    }
+    let mut of_taken = problem.clone();
+    of_taken.activities.retain(|activity| taken.contains(&activity.name));
+    let named = shares(mix).into_iter().rev().filter(|(name, _)| taken.contains(name));
+    named
+        .map(|(name, _)| {
+            let mut fewer = of_taken.clone();
+            fewer.activities.retain(|activity| activity.name != name);
+            let most = if gains {
+                fewer.solve_with_gains(&Aim::Throughput)?
+            } else {
+                fewer.solve(&Aim::Throughput)?
+            };
+            quickest(&fewer, most, gains)
+        })
+        .collect()
+}
+
+/// The quickest mix of one alternative less that carries as much as the best one and is slower, where there is one.
+pub(crate) fn as_good_with_fewer(
+    design: &Design,
+    parts: &[Part<'_>],
+    folds: &[Fold],
+    optimal: &Solution,
+) -> Option<Solution> {
+    if optimal.unique || !matches!(design.objective, Objective::MostThroughput) {
+        return None;
+    }
+    let main = main_router(parts).ok()?;
+    let mut problem = stations(main, design.host_cpu_share);
+    for index in allowed(design, parts, folds) {
+        problem.activities.push(activity(&parts[index].alternative.name, &folds[index], main));
+    }
+    let fewer = without_one(&problem, optimal, false).ok()?.into_iter();
+    fewer
+        .filter(|fewer| fewer.total >= optimal.total * (1.0 - AS_GOOD))
+        .min_by(|a, b| latency_of(&problem, a).total_cmp(&latency_of(&problem, b)))
 }
 
 /// Mean unloaded latency of a mix, in seconds.
@@ -489,4 +541,37 @@ pub(crate) fn mean_of(shares: &[(String, f64)], parts: &[Part<'_>], value: impl 
         parts.iter().position(|one| one.alternative.name == name).expect("a mix names alternatives")
     };
     shares.iter().map(|(name, share)| share * value(index(name))).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of two things that carry all, and a third that is quicker by next to nothing, nobody builds three.
+    #[test]
+    fn a_third_alternative_that_brings_nothing_is_not_taken() {
+        let of = |name: &str, stations: &[(&str, f64)], latency: f64| {
+            let mut activity = Activity::new(name);
+            activity.demand.extend(stations.iter().map(|(station, s)| (station.to_string(), *s)));
+            activity.resources.insert(LATENCY.to_string(), latency);
+            activity
+        };
+        let chosen = |latency: f64| {
+            let problem = MixProblem {
+                stations: ["one", "two", "three"].map(|name| CapacityStation::new(name, 1.0)).into(),
+                activities: vec![
+                    of("a", &[("one", 1.0)], 1.0),
+                    of("b", &[("two", 1.0)], 1.0),
+                    of("c", &[("one", 0.5), ("two", 0.5), ("three", 2.0)], latency),
+                ],
+                ..MixProblem::default()
+            };
+            let most = problem.solve(&Aim::Throughput).expect("it is solved");
+            let quickest = quickest(&problem, most, false).expect("there is one");
+            assert_eq!(composition(&quickest), ["a", "b", "c"], "all carry as much");
+            composition(&simplest(&problem, quickest, false).expect("there is one"))
+        };
+        assert_eq!(chosen(0.97), ["a", "b"]);
+        assert_eq!(chosen(0.5), ["a", "b", "c"], "an eighth quicker is worth building");
+    }
 }

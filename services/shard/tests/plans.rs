@@ -26,7 +26,7 @@ fn a_plan_shares_all_slots() {
     assert!(code == 0 && answer.contains("soc"), "{message}");
     for (arguments, reason) in [
         (&["host=h:1"][..], "its rate is unknown"),
-        (&["host=h:1=x"], "no number"),
+        (&["host=h:1=x"], "not a number"),
         (&["host=h:1=0"], "above 0"),
         (&["host=h"], "rate is unknown"),
         (&["a=h:1=1", "b=h:1=1"], "named once"),

@@ -57,7 +57,7 @@ pub struct Fullest {
 /// times that only settle to 1% and spread.
 pub(super) const ALLOWED: f64 = 0.02;
 
-const ALLOWED_WITH_SLOTS: f64 = 0.05;
+pub(super) const ALLOWED_WITH_SLOTS: f64 = 0.05;
 
 /// Standard deviations that are taken for chance: of twenty plans that hold one lies outside of a 95% interval.
 const CHANCE: f64 = 3.0;
@@ -118,7 +118,8 @@ pub(super) fn blind(
     }
     let Extremes { rarest, longest_s, .. } = extremes(ready, shares);
     // Where the longest window is too short a short one is run.
-    let window = loaded.window.max(Time::from_ps((moves.most_counted() / rate * 1e12) as u64));
+    let window =
+        loaded.window.max(Time::from_ps((moves.most_counted(COUNTED.requests) / rate * 1e12) as u64));
     let taken = rarest * rate * window.as_seconds();
     if taken < FEWEST_RARE {
         return Some(format!(

@@ -17,11 +17,11 @@ use crate::planner::{Plan, Ready, plan_doubted};
 use crate::program::Fold;
 use crate::side_by_side::side_by_side;
 use crate::solve::{self, Part, evaluate};
-use compare::{Compared, allowed, blind, compared};
+use compare::{ALLOWED_WITH_SLOTS, Compared, allowed, blind, compared};
 use offpath_capacity::{Constraint, Solution};
 use offpath_route::{Router, StationKind};
 use offpath_twin::Seed;
-use run::{COUNTED, HELD};
+use run::{COUNTED, HELD, is_stretched, most_longer};
 use std::collections::BTreeMap;
 use tail::lowest_tail;
 
@@ -70,6 +70,9 @@ pub const SETTLED: f64 = 0.01;
 
 /// Rounds after which a solution that does not settle is given as it is, and said to be so.
 const MOST_ROUNDS: u32 = 6;
+
+/// The same where windows are long for what is rare or long.
+const MOST_STRETCHED_ROUNDS: u32 = 3;
 
 /// A plan with what the twin says of it.
 #[derive(Clone, Debug)]
@@ -143,15 +146,35 @@ pub fn settle_counting(
                 hold(design, ready, &idle, Chosen::Held(&shares), (load, Counted::requests(counted)), seed)?;
         }
     }
-    let blind = blind(ready, &held.shares, &held.loaded, held.sizes, load);
-    let mut compared = compared(ready, &held.solution, load, &held.loaded, blind.clone());
-    for more in LONGER {
+    let told = |held: &Held| {
+        let blind = blind(ready, &held.shares, &held.loaded, held.sizes, load);
+        compared(ready, &held.solution, load, &held.loaded, blind)
+    };
+    let mut compared = told(&held);
+    let sizes = (load.unwrap_or(held.sizes.0), held.sizes.1);
+    let most = most_longer(ready, &held.shares, sizes, counted);
+    for more in LONGER.into_iter().filter(|more| *more <= most) {
         if !matches!(compared, Compared::Unclear(_)) {
             break;
         }
         let counted = Counted { longer: more, ..Counted::requests(counted) };
         held.loaded = run_mix(ready, &held.shares, held.sizes, load, counted, seed)?;
-        compared = self::compared(ready, &held.solution, load, &held.loaded, blind.clone());
+        compared = told(&held);
+        // How long slots were held was seen in a window that did not tell: this one tells more of that too.
+        let (factors, moved) = holds_seen(ready, &held.folds, &held.shares, held.sizes.0, &held.loaded);
+        let is_told = match &compared {
+            Compared::Differs(gap) => gap.blind.is_some(),
+            Compared::Unclear(gap) => gap.is_none(),
+            Compared::Agrees => true,
+        };
+        if moved >= SETTLED && !is_told {
+            hold_again(ready, &idle, &mut held.folds, &held.shares, &factors);
+            let Held { folds, shares, first_rate, rounds, .. } = held;
+            let chosen = if shares.len() == 1 { Chosen::Held(&shares) } else { chosen };
+            let again = hold_from(design, ready, (&idle, folds), chosen, (load, counted), seed)?;
+            held = Held { first_rate, rounds: rounds + again.rounds, ..again };
+            compared = told(&held);
+        }
     }
     let gap = match compared {
         Compared::Differs(gap) => Some(gap),
@@ -215,10 +238,21 @@ fn hold(
     ready: &[Ready],
     idle: &[Fold],
     chosen: Chosen<'_>,
+    at: (Option<f64>, Counted),
+    seed: Seed,
+) -> Result<Held, miette::Report> {
+    hold_from(design, ready, (idle, idle.to_vec()), chosen, at, seed)
+}
+
+/// [`hold`] from demands that are known better than those on an idle twin.
+fn hold_from(
+    design: &Design,
+    ready: &[Ready],
+    (idle, mut folds): (&[Fold], Vec<Fold>),
+    chosen: Chosen<'_>,
     (load, counted): (Option<f64>, Counted),
     seed: Seed,
 ) -> Result<Held, miette::Report> {
-    let mut folds = idle.to_vec();
     let parts = Part::all(ready);
     let mut first_rate = None;
     for rounds in 1.. {
@@ -250,9 +284,12 @@ fn hold(
         let loaded = run_mix(ready, &shares, sizes, load, counted, seed)?;
         let (factors, moved) = match is_blind {
             true => (Vec::new(), 0.0),
-            false => holds_seen(ready, &folds, &shares, &loaded),
+            false => holds_seen(ready, &folds, &shares, rate, &loaded),
         };
-        if moved < SETTLED || rounds == MOST_ROUNDS {
+        // Long windows tell more at a time, and cost more.
+        let is_stretched = is_stretched(ready, &shares, (load.unwrap_or(rate), latency_s), counted.requests);
+        let most = if is_stretched { MOST_STRETCHED_ROUNDS } else { MOST_ROUNDS };
+        if moved < SETTLED || rounds >= most {
             return Ok(Held { folds, shares, solution, first_rate, rounds, moved, loaded, sizes, load });
         }
         hold_again(ready, idle, &mut folds, &shares, &factors);
@@ -367,7 +404,7 @@ pub fn plan_and_check(
     // A figure that is not shown extends no interval.
     let shown = settled.gap.as_ref().is_none_or(|gap| gap.blind.is_none());
     let carried = settled.loaded.throughput.result().filter(|_| shown);
-    let doubt = Doubt { shares: &settled.shares, carried };
+    let doubt = Doubt { shares: &settled.shares, carried, above: settled.allowed >= ALLOWED_WITH_SLOTS };
     let doubt = (settled.gap.is_some() || !settled.has_settled()).then_some(&doubt);
     let plan = plan_doubted(design, ready, &settled.folds, Some(&settled.shares), open, doubt, seed)?;
     Ok(CheckedPlan { plan, settled })
@@ -383,6 +420,7 @@ fn holds_seen(
     ready: &[Ready],
     folds: &[Fold],
     shares: &[(String, f64)],
+    rate: f64,
     loaded: &Loaded,
 ) -> (Vec<(String, f64)>, f64) {
     let Some(main) = ready.iter().find(|one| one.alternative.device.is_none()) else {
@@ -403,9 +441,10 @@ fn holds_seen(
             })
             .sum();
         let busy = loaded.utilization.get(&station.name).copied().unwrap_or(0.0);
-        let seen = busy * (inflight_slots * station.instances) as f64 / loaded.throughput.mean;
-        // Slots that are mostly idle bind nothing, however long their holds are.
-        if expected > 0.0 && busy >= 0.5 {
+        let slots = (inflight_slots * station.instances) as f64;
+        let seen = busy * slots / loaded.throughput.mean;
+        // Slots that are mostly idle bind nothing, however long their holds are, if they are solved to be.
+        if expected > 0.0 && busy.max(expected * rate / slots) >= 0.5 {
             let factor = seen / expected;
             if (factor - 1.0).abs() >= SETTLED {
                 largest = largest.max((factor - 1.0).abs());
@@ -453,5 +492,55 @@ fn hold_again(
                 *seconds *= factor;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::design::Changes;
+    use crate::planner::{Setting, prepare};
+    use offpath_profile::Library;
+    use std::path::Path;
+
+    /// A window of rare long requests may show holds that are far too long. The mix that is solved with them leaves the
+    /// slots idle on the twin, which says that they are not held for that long, and not that nothing is to be seen.
+    #[test]
+    fn slots_that_are_solved_to_bind_and_stay_idle_are_held_for_less() {
+        let text = "[design]\nname = \"d\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
+                    rank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\n\
+                    request = [{ read = \"client-host\", bytes = \"64 B\" }]\n";
+        let design =
+            Design::parse(text, "d.toml", Path::new("."), &Changes::default()).expect("it is in order");
+        let setting = Setting {
+            library: Library::builtin(),
+            overlays: vec![],
+            settings: vec![],
+            testbed: None,
+            mode: None,
+            mechanism: None,
+        };
+        let ready = prepare(&design, &setting).expect("it is prepared");
+        let fold = ready[0].compiled.fold(&ready[0].router);
+        let parts = Part::all(&ready);
+        let shares = vec![("a".to_string(), 1.0)];
+        let solved = |times: f64| {
+            let mut fold = fold.clone();
+            for (station, seconds) in &mut fold.seconds {
+                *seconds *= if is_slot(&ready[0].router, station) { times } else { 1.0 };
+            }
+            let most = solve::at_fixed(&design, &parts, &[fold.clone()], &shares).expect("it is solved");
+            (fold, most.total)
+        };
+        let (_, rate) = solved(1.0);
+        let sizes = (rate, fold.latency);
+        let loaded =
+            run_mix(&ready, &shares, sizes, Some(rate / 20.0), Counted::requests(400.0), Seed::new(1));
+        let loaded = loaded.expect("the twin runs it");
+        let busy = loaded.utilization.iter().filter(|(name, _)| is_slot(&ready[0].router, name));
+        assert!(busy.map(|(_, busy)| *busy).fold(0.0, f64::max) < 0.5, "the slots are mostly idle");
+        let (fold, rate) = solved(20.0);
+        let (factors, moved) = holds_seen(&ready, &[fold], &shares, rate, &loaded);
+        assert!(moved > 0.5 && factors.iter().any(|(_, factor)| *factor < 0.2), "{factors:?} {moved}");
     }
 }

@@ -127,9 +127,20 @@ impl Moves {
         Moves { payload: payload.min(mean).max(1.0), mean }
     }
 
+    /// Requests that a window holds at least.
+    fn fewest(&self) -> f64 {
+        (FEWEST * MOST_MOVES / self.mean).clamp(VERY_FEWEST, FEWEST)
+    }
+
+    /// How many times something is done, and at least `fewest`: one request of many moves passes by itself where
+    /// others pass in turn.
+    fn by_itself(&self, times: f64, fewest: f64) -> f64 {
+        (times / (self.mean / MOVES).max(1.0)).max(fewest)
+    }
+
     /// Most requests that a window is made to hold for what is rare or long.
-    pub(super) fn most_counted(&self) -> f64 {
-        COUNTED.requests * MOST_LONGER / self.payload.max(self.mean / MOVES)
+    pub(super) fn most_counted(&self, usually: f64) -> f64 {
+        usually * MOST_LONGER / self.payload.max(self.mean / MOVES)
     }
 
     /// Whether a closed loop gets fewer requests for how many they are.
@@ -179,6 +190,33 @@ pub(super) fn is_short(loaded: &Loaded, rate: f64) -> bool {
     loaded.throughput.mean < (1.0 - ALLOWED) * rate && fullest < 1.0 - ALLOWED / 2.0
 }
 
+/// How many times longer a mix's window may be made: what is rare or long may have made it long already.
+pub(super) fn most_longer(ready: &[Ready], named: &[(String, f64)], sizes: (f64, f64), counted: f64) -> f64 {
+    Moves::of(ready, named).most_counted(counted) / asked(ready, named, sizes, counted)
+}
+
+/// Requests that a window has to hold for a mix's rare cases and long requests, and as many as are counted usually.
+fn asked(ready: &[Ready], named: &[(String, f64)], (rate, _): (f64, f64), counted: f64) -> f64 {
+    let all = Moves::of(ready, named);
+    // A large payload costs the twin an event a burst, and a request of many steps events for each, so fewer are
+    // counted; their throughput varies less.
+    let (fewest, widest) = (all.fewest(), all.most_counted(counted));
+    let counted = (counted / all.payload.max(all.mean / MOVES)).max(fewest);
+    let Extremes { rarest, longest_s, .. } = extremes(ready, named);
+    let told = (TIMES / rarest).max(all.by_itself(TIMES, FEWEST_TIMES) * longest_s * rate);
+    counted.max(told.min(widest))
+}
+
+/// Whether a window of a mix is long for what is rare or long in it.
+pub(super) fn is_stretched(
+    ready: &[Ready],
+    named: &[(String, f64)],
+    sizes: (f64, f64),
+    counted: f64,
+) -> bool {
+    most_longer(ready, named, sizes, counted) < MOST_LONGER / 2.0
+}
+
 /// Runs a mix at a load, or saturated: then with as many requests in flight as fill a station, and counted
 /// once their queues have settled.
 pub(crate) fn run_mix(
@@ -191,36 +229,30 @@ pub(crate) fn run_mix(
 ) -> Result<Loaded, ObserveError> {
     let (own, shares) = own(ready, named);
     let rate = offered.unwrap_or(capacity);
-    // A large payload costs the twin an event a burst, and a request of many steps events for each, so fewer are
-    // counted; their throughput varies less.
     let all = Moves::of_each(&own, &shares);
-    let Moves { payload, mean: moves } = all;
     let most = all.most_in_flight();
-    let fewest = (FEWEST * MOST_MOVES / moves).clamp(VERY_FEWEST, FEWEST);
-    let counted = (counted / payload.max(moves / MOVES)).max(fewest);
     let Extremes { rarest, longest_s, .. } = extremes(ready, named);
-    // One request of many moves passes by itself where others pass in turn.
-    let by_itself = |times: f64, fewest: f64| (times / (moves / MOVES).max(1.0)).max(fewest);
-    let widest = all.most_counted();
-    let told = (TIMES / rarest).max(by_itself(TIMES, FEWEST_TIMES) * longest_s * rate).min(widest);
+    let widest = all.most_counted(counted);
     // However long a run is that has fewer requests in flight than the mix takes, it shows nothing of it; nor does one
     // that is too short for what is rare or long, as long as it may be.
     let is_blind = offered.is_none() && crowded((capacity, latency_s), most).is_some()
         || widest * rarest < FEWEST_RARE
         || widest < FEWEST_LONGEST * longest_s * rate;
-    let counted = if is_blind { fewest } else { counted.max(told) * longer };
+    let counted =
+        if is_blind { all.fewest() } else { asked(ready, named, (rate, latency_s), counted) * longer };
     // However rarely they come: time in which nothing happens costs nothing.
     let window = Time::from_ps((counted / rate * 1e12) as u64).min(LONGEST_WINDOW);
     let run = |in_flight: u32, rounds: f64| {
         // Queues that a closed loop fills at its start have to drain once before anything is counted.
-        let settling = (latency_s * by_itself(TIMES, FEWEST_TIMES)).max(longest_s * 2.0).min(counted / rate);
+        let settling =
+            (latency_s * all.by_itself(TIMES, FEWEST_TIMES)).max(longest_s * 2.0).min(counted / rate);
         let round = if offered.is_none() { f64::from(in_flight) / rate } else { latency_s };
         let warm_up = f64::from(in_flight) / rate * rounds + settling + phase * round.max(latency_s);
         let arrivals = offered.map_or(RequestArrivals::Closed(in_flight), RequestArrivals::Poisson);
         load(&own, &shares, arrivals, Time::from_ps((warm_up * 1e12) as u64), window, seed.child("load"))
     };
     let mut in_flight = enough(rate, latency_s, most);
-    let mut rounds = by_itself(ROUNDS, FEWEST_ROUNDS);
+    let mut rounds = all.by_itself(ROUNDS, FEWEST_ROUNDS);
     let mut loaded = run(in_flight, rounds)?;
     // Steps of very different length bunch requests: then more of them are needed to fill a station, and it
     // takes longer until they have spread.
