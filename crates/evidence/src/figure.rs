@@ -245,7 +245,7 @@ fn mark(raw: &RawMark, series: &[FigureSeries], lines: &[Line]) -> Result<Publis
     let line = lines
         .iter()
         .find(|line| line.row.id == raw.row)
-        .ok_or_else(|| refuse("is not evidence row".to_string()))?;
+        .ok_or_else(|| refuse("is not an evidence row".to_string()))?;
     let claim = line.row.published.ok_or_else(|| refuse("has no published value".to_string()))?;
     if series.iter().all(|one| one.name != raw.series) {
         return Err(refuse(format!("belongs to `{}`, which is not a series", raw.series)));

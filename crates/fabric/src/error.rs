@@ -16,6 +16,12 @@ pub struct Unsupported {
     pub next_step: String,
 }
 
+/// What engines there are, for a refusal of another.
+pub fn engines_there(engines: &[String]) -> String {
+    let named: Vec<String> = engines.iter().map(|name| format!("`{name}`")).collect();
+    if named.is_empty() { "there is none".to_string() } else { format!("there is {}", named.join(", ")) }
+}
+
 /// Bytes are too few for what they should hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{length} B are too few for a {what}: {needed} B are needed; check what the peer sent")]

@@ -73,6 +73,7 @@ pub use backend::{Atomics, Backend, Capabilities, Outcome, Role, RoleEnd, RoleFu
 pub use datagram::{PortAddress, Socket};
 pub use error::{
     ConnectError, DatagramError, DecodeError, FileError, PostError, RegionError, RunError, Unsupported,
+    engines_there,
 };
 pub use file::{File, FileMode, Files};
 pub use folder::{Base, Folder, FolderFile};

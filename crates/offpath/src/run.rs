@@ -58,7 +58,7 @@ pub struct Busiest {
     pub share: f64,
 }
 
-/// Runs roles in a backend, randomness following from `seed`: what they gave, and how busy each station of the twin was
+/// Runs roles on a backend, randomness following from `seed`: what they gave, and how busy each station of the twin was
 /// while it was measured, the busiest first.
 pub fn play<P: Parts>(
     place: OpenedBackend,

@@ -25,7 +25,7 @@ use offpath_profile::ProfileError;
 use offpath_quantity::Time;
 use offpath_route::Router;
 use offpath_twin::backend::{Crash, Crashing, SlowStation};
-use offpath_twin::{Crossing, FaultRule, Faults, Retransmission, TwinBackend};
+use offpath_twin::{Fault, FaultRule, Faults, Retransmission, TwinBackend};
 use std::sync::Arc;
 
 /// Why there is no trial, or no verdict.
@@ -168,14 +168,14 @@ fn suffering(router: &Arc<Router>, seed: u64, schedule: &Schedule) -> TwinBacken
     for fault in &schedule.faults {
         backend = match fault.clone() {
             SystemFault::Network { trouble, per_mille, from, until } => {
-                let crossing = match trouble {
-                    Trouble::Loss => Crossing::Drop,
-                    Trouble::Delay(by) => Crossing::Delay(by),
-                    Trouble::Duplication => Crossing::Duplicate,
-                    Trouble::Corruption => Crossing::Corrupt,
+                let fault = match trouble {
+                    Trouble::Loss => Fault::Drop,
+                    Trouble::Delay(by) => Fault::Delay(by),
+                    Trouble::Duplication => Fault::Duplicate,
+                    Trouble::Corruption => Fault::Corrupt,
                 };
                 let probability = f64::from(per_mille) / 1000.0;
-                backend.with_faults(vec![FaultRule { from, until, between: None, probability, crossing }])
+                backend.with_faults(vec![FaultRule { from, until, between: None, probability, fault }])
             }
             SystemFault::Partition { between: [(a, i), (b, j)], from, until } => {
                 let between = [(machine(&a), i), (machine(&b), j)];

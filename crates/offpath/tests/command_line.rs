@@ -254,6 +254,16 @@ fn a_check_says_measures_and_writes() {
     let before = fs::read_to_string(&file).expect("it is there");
     let said = answer(&["check", path, "--verbose"]).replace(path, "DESIGN");
     insta::assert_snapshot!("check", said);
+    // The pages of the rules say what this design gains.
+    for (rule, page) in [
+        ("batch-doorbells", include_str!("../../../docs/advice/batch-doorbells.md")),
+        ("spread-hot-range", include_str!("../../../docs/advice/spread-hot-range.md")),
+        ("segment-large-reads", include_str!("../../../docs/advice/segment-large-reads.md")),
+    ] {
+        let (_, gain) = said.split_once(&format!("{rule}: `")).expect("it is advised");
+        let gain = gain.split(' ').find(|word| word.starts_with('+')).expect("it gains");
+        assert!(page.contains(gain), "docs/advice/{rule}.md should say {gain}");
+    }
     assert_eq!(fs::read_to_string(&file).expect("it is there"), before, "nothing is written unasked");
     let report = json(&["check", path, "--fix"]);
     check(&report, &schema("check.json"), "check.json");
@@ -1236,8 +1246,10 @@ fn a_new_device_is_blank_or_carried_over_and_plans_as_a_guess() {
     assert!(same.code == 2 && same.stderr.contains("already"), "{}", same.stderr);
     let odd = offpath(&["new", "device", "odd", "--out", &at("odd.txt")]);
     assert!(odd.code == 2 && odd.stderr.contains(".toml"), "{}", odd.stderr);
-    let unread = offpath(&["new", "device", "odd", "--set", "nic.inflight_slots=1"]);
-    assert!(unread.code == 2 && unread.stderr.contains("--set has no effect"), "{}", unread.stderr);
+    for new in [&["new", "device", "odd"][..], &["new", "odd"]] {
+        let unread = offpath(&[new, &["--set", "nic.inflight_slots=1"]].concat());
+        assert!(unread.code == 2 && unread.stderr.contains("--set has no effect"), "{}", unread.stderr);
+    }
     answer(&["new", "--out", &at("design.toml"), "--", "device"]);
     assert_eq!(offpath(&["new", "device"]).code, 2);
     assert_eq!(offpath(&["new"]).code, 2);

@@ -393,6 +393,64 @@ fn every_model_page_is_in_the_index() {
     }
 }
 
+/// Names of types in quoted words of a text: those that begin with an uppercase letter and have a lowercase one.
+fn type_names(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut fenced = false;
+    for (number, line) in text.lines().enumerate() {
+        fenced ^= line.trim_start().starts_with("```");
+        // Every second part lies between backticks; what has a blank or is a label's value is no name of code.
+        for part in line.split('`').skip(1).step_by(2).filter(|part| !fenced && !part.contains([' ', '"'])) {
+            let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            for word in part.split(|c: char| !is_part(c)) {
+                let begins = word.starts_with(|c: char| c.is_ascii_uppercase());
+                if begins && word.chars().any(|c| c.is_ascii_lowercase()) {
+                    found.push((number + 1, word.to_string()));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// A page that names a type which the code calls otherwise leads nowhere.
+#[test]
+fn pages_name_types_that_exist() {
+    assert_eq!(
+        type_names("`Options::of(Rate)` `RC`, `A1`\n```\n`None`\n```\nno `the Words`"),
+        [(1, "Options".into()), (1, "Rate".into())]
+    );
+    // Names of files, and of others.
+    const OTHERS: &[&str] = &["Cargo"];
+    let mut known: BTreeSet<String> = OTHERS.iter().map(|name| name.to_string()).collect();
+    let sources = files().into_iter().filter(|file| file.extension().is_some_and(|end| end == "rs"));
+    for text in sources.map(|file| read(&file)) {
+        for line in text.lines() {
+            // A public type, or a variant of an enum, which stands alone on its line.
+            let declared = ["struct ", "enum ", "trait ", "type "]
+                .into_iter()
+                .find_map(|kind| line.trim_start().strip_prefix("pub ")?.strip_prefix(kind));
+            let is_variant = |rest: &&str| rest.starts_with(|c: char| c.is_ascii_uppercase());
+            let Some(rest) = declared.or(line.strip_prefix("    ").filter(is_variant)) else { continue };
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+            known.insert(rest[..end].to_string());
+        }
+    }
+    let is_page = |file: &PathBuf| {
+        file == Path::new("ARCHITECTURE.md")
+            || file.starts_with("docs") && file.extension().is_some_and(|end| end == "md")
+    };
+    let mut wrong = Vec::new();
+    for page in files().into_iter().filter(is_page) {
+        for (number, name) in type_names(&read(&page)) {
+            if !known.contains(&name) {
+                wrong.push(format!("{}:{number} names `{name}`, which no source declares", page.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// The rows of a table of docs/vocabulary.md below a heading, by cells.
 fn vocabulary(heading: &str) -> Vec<Vec<String>> {
     let page = read(Path::new("docs/vocabulary.md"));

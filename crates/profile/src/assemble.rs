@@ -476,8 +476,8 @@ impl Plan<'_> {
             let device = self.name_of(self.card, Category::Device);
             ProfileError::new(
                 Problem::Missing {
-                    what: "a verbs table".into(),
-                    place: format!("the endpoint `{}` with the device `{device}`", endpoint.name),
+                    what: format!("a verbs table for the endpoint `{}`", endpoint.name),
+                    place: format!("the device `{device}`"),
                 },
                 format!(
                     "add `[{0}_verbs]` with `kind = \"verbs\"` and `endpoint = \"{0}\"` to `{1}`",

@@ -955,7 +955,7 @@ pub(crate) fn read(key: &Key, name: &str, value: &Bare) -> Result<Quantity, (Pro
             "false" => Quantity::Ratio(0.0),
             _ => return Err(malformed(format!("`{text}` is neither `true` nor `false`"))),
         },
-        Bare::Flag(flag) => return Err(malformed(format!("`{flag}` is no {}", key.dimension))),
+        Bare::Flag(flag) => return Err(malformed(format!("expected {} and found `{flag}`", key.dimension))),
         Bare::Text(text) => {
             Quantity::parse(text, key.dimension).map_err(|error| malformed(error.to_string()))?
         }

@@ -120,7 +120,7 @@ declared! {
         links: Vec<Link>,
         /// DMA engines beside the NIC.
         engines: Vec<Engine>,
-        /// Slower large-transfer limits.
+        /// Limits of large transfers.
         large_transfer_limits: Vec<LargeTransferLimit>,
         /// Endpoints that the card has but its mode hides; empty except in `nic` mode.
         absent: Vec<String>,
@@ -149,9 +149,9 @@ declared! {
         shared_packet_rate: OpRate [OPERATIONS],
         /// Requests per second that the packet cores reserved for each endpoint process; 0 where none.
         reserved_packet_rate: OpRate [OPERATIONS_OR_NONE],
-        /// How many requests to one endpoint may wait for PCIe at once.
+        /// How many in-flight slots the requests of one endpoint may hold at once while they wait for PCIe.
         inflight_slots: u64 [MANY],
-        /// How many of them no other endpoint takes, so that several endpoints together have `inflight_slots` and this much
+        /// How many of one endpoint's slots no other endpoint takes, so that several endpoints together have `inflight_slots` and this much
         /// more for each after the first; 0 where all share one pool.
         reserved_inflight_slots: u64 [MANY_OR_NONE],
         /// The greatest payload that is posted inside the work request; a longer one of WRITE or SEND is fetched.

@@ -468,7 +468,7 @@ pub(crate) fn set(
 
 /// The text that a setting is read from.
 fn setting_source(setting: &str) -> Arc<Source> {
-    Arc::new(Source { name: "--set".into(), text: setting.to_string() })
+    Arc::new(Source { name: "set".into(), text: setting.to_string() })
 }
 
 /// Where the number of machines of a role was last said: in a setting, an overlay, or the testbed.

@@ -188,11 +188,11 @@ fn requests_and_settings_are_refused_with_the_nearest_names() {
     let cases = [
         (
             set("arm.pcie_mut=512B"),
-            &["--set:1:1", "no number `arm.pcie_mut`", "did you mean `arm.pcie_mtu`", "`arm.cores`"][..],
+            &["set:1:1", "no number `arm.pcie_mut`", "did you mean `arm.pcie_mtu`", "`arm.cores`"][..],
         ),
         (set("gpu.cores=8"), &["no number `gpu.cores`", "components:", "`arm`"]),
         (set("write_header=1B"), &["did you mean one of", "`lane_a.write_header`"]),
-        (set("arm.pcie_mtu=512"), &["--set:1:14", "`512` has no unit", "512 B"]),
+        (set("arm.pcie_mtu=512"), &["set:1:14", "`512` has no unit", "512 B"]),
         (set("arm.pcie_mtu=512 ns"), &["`ns` is not a unit of bytes"]),
         (set("arm.pcie_mtu=0B"), &["`arm.pcie_mtu` is 0 B", "a power of two from 128 B to 4096 B"]),
         (set("arm.pcie_mtu=100kB"), &["`arm.pcie_mtu` is 100000 B", "a power of two from 128 B to 4096 B"]),
@@ -214,7 +214,7 @@ fn requests_and_settings_are_refused_with_the_nearest_names() {
         (set("host.ddio=maybe"), &["neither `true` nor `false`"]),
         (
             set("client.count=1000"),
-            &["--set:1:1", "`client.count` is 1000", "at most client.available", "lower the count"],
+            &["set:1:1", "`client.count` is 1000", "at most client.available", "lower the count"],
         ),
         (
             SystemRequest { overlays: vec!["crowd"], ..base.clone() },

@@ -188,10 +188,7 @@ fn an_overlay_may_multiply_what_was_there() {
         (twice(shipped.low), twice(shipped.high))
     );
     for (line, says) in [
-        (
-            "\"nic.inflight_slots\" = { times = 1.5, of = \"nic.in-flight slot\" }",
-            "no number `nic.in-flight slot`",
-        ),
+        ("\"nic.inflight_slots\" = { times = 1.5, of = \"nic.slots\" }", "no number `nic.slots`"),
         ("\"nic.inflight_slots\" = { times = 1.5, of = \"nic.pass_time\" }", "`nic.pass_time` is a time"),
         ("\"nic.inflight_slots\" = { times = -1 }", "`times` is not a number of at least 0"),
         ("\"nic.inflight_slots\" = { of = \"nic.inflight_slots\" }", "`times` is not a number"),

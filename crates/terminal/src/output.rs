@@ -29,7 +29,7 @@ pub enum Format {
     Markdown,
 }
 
-/// When to use colour, which never says anything alone.
+/// When to use colour, which is never the only cue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Color {
     /// On a terminal, unless NO_COLOR is set
@@ -48,7 +48,7 @@ pub struct OutputOptions {
     /// The form of the answer
     #[arg(long, global = true, value_enum, default_value_t)]
     pub format: Format,
-    /// When to use colour; it never says anything alone
+    /// When to use colour; it is never the only cue
     #[arg(long, global = true, value_enum, default_value_t)]
     pub color: Color,
 }
@@ -71,6 +71,8 @@ pub const COLUMNS: usize = 100;
 const LEAST: usize = 20;
 /// Starts a line that is printed as it stands; it is taken away when the line is printed.
 const AS_IT_STANDS: char = '\u{1}';
+/// Before a sentence that continues the line above it.
+const CONTINUED: &str = "      ";
 
 /// The columns of the page that a stream shows: what COLUMNS says, else the terminal's; `None` in a pipe.
 pub fn columns(stream: &impl std::os::fd::AsFd) -> Option<usize> {
@@ -183,7 +185,8 @@ impl Screen {
     pub fn heading(&self, text: &str) -> String {
         match (self.format, self.color) {
             (Format::Markdown, _) => format!("\n## {text}\n\n"),
-            (_, true) => format!("\n\x1b[1m{text}\x1b[0m\n"),
+            // Wrapped before it is coloured, so that the escape sequences take no columns.
+            (_, true) => format!("\n\x1b[1m{}\x1b[0m\n", textwrap::fill(text, self.wrapping())),
             _ => format!("\n{text}\n"),
         }
     }
@@ -205,17 +208,33 @@ impl Screen {
             Format::Markdown => return paragraphs(text),
             Format::Json => return text.to_string(),
         }
-        let options = textwrap::Options::new(self.width)
-            .subsequent_indent("  ")
-            .break_words(false)
-            .word_splitter(textwrap::WordSplitter::NoHyphenation);
         let mut page = String::with_capacity(text.len());
         for line in text.lines() {
-            let whole = line.starts_with([' ', '|', AS_IT_STANDS]) || display_width(line) <= self.width;
-            page += &if whole { line.to_string() } else { textwrap::fill(line, &options) };
+            // A sentence that continues the line above it.
+            let continued = line.strip_prefix(CONTINUED);
+            let continued = continued.filter(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()));
+            let is_colored = line.contains('\x1b');
+            let whole = display_width(line) <= self.width || is_colored;
+            page += &match continued {
+                _ if whole => line.to_string(),
+                Some(rest) => {
+                    let options = self.wrapping().initial_indent(CONTINUED).subsequent_indent(CONTINUED);
+                    textwrap::fill(rest, options)
+                }
+                None if line.starts_with([' ', '|', AS_IT_STANDS]) => line.to_string(),
+                None => textwrap::fill(line, self.wrapping()),
+            };
             page.push('\n');
         }
         page
+    }
+
+    /// How sentences are wrapped: at words, lines after the first indented.
+    fn wrapping(&self) -> textwrap::Options<'static> {
+        textwrap::Options::new(self.width)
+            .subsequent_indent("  ")
+            .break_words(false)
+            .word_splitter(textwrap::WordSplitter::NoHyphenation)
     }
 
     /// Prints the answer, its sentences wrapped.
@@ -490,6 +509,22 @@ mod tests {
         assert_eq!((round(116.812_345_678), round(2.5e-8)), (116.812_346, 2.5e-8));
         assert_eq!((short(-1e-12), short(-0.0), short(-2.0)), ("0.00000".into(), "0".into(), "-2.00".into()));
         assert!(round(-1e-13).is_sign_positive());
+    }
+
+    #[test]
+    fn headings_and_sentences_that_continue_wrap_at_the_screen_with_colour_and_without() {
+        let heading = "The stations of the mix, with what a request asks of each of them";
+        let plain = screen(40);
+        let coloured = Screen { color: true, ..plain };
+        let without_color = |text: String| text.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
+        let expected = plain.prose(&plain.heading(heading));
+        assert_eq!(expected.lines().count(), 3, "{expected}");
+        assert_eq!(without_color(coloured.prose(&coloured.heading(heading))), expected);
+        let text = "twin: 12 M/s\n      validates the queueing model only; hardware accuracy rests on the evidence\n";
+        let page = plain.prose(text);
+        assert!(page.lines().all(|line| display_width(line) <= 40), "{page}");
+        assert!(page.lines().skip(1).all(|line| line.starts_with("      ")), "{page}");
+        assert_eq!(screen(100).prose(text), text);
     }
 
     #[test]

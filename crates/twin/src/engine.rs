@@ -62,7 +62,7 @@ pub enum Occurrence {
 /// Why an operation ended without success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OperationFailure {
-    /// A reliable connection sent it again as often as it may, and no answer came.
+    /// A reliable connection retransmitted it as often as it may, and no answer came.
     RetryExceeded,
     /// A datagram was lost; nobody is told in reality.
     Lost,
@@ -468,33 +468,33 @@ impl EventEngine {
         let Some(operation) = self.operations.get_mut(key) else { return false };
         let (source, target) = (operation.instances[from], operation.instances[to]);
         let unreachable = self.down.contains_key(&(to, target)) || self.down.contains_key(&(from, source));
-        let crossing = match &mut self.faults {
-            _ if unreachable => Crossing::Drop,
-            Some(faults) => faults.decide(Fault { from: (from, source), to: (to, target), at }),
-            None => Crossing::Deliver,
+        let fault = match &mut self.faults {
+            _ if unreachable => Fault::Drop,
+            Some(faults) => faults.decide(Crossing { from: (from, source), to: (to, target), at }),
+            None => Fault::Deliver,
         };
         let reliable = operation.route.is_reliable();
-        match crossing {
-            Crossing::Deliver => true,
-            Crossing::Delay(by) => {
+        match fault {
+            Fault::Deliver => true,
+            Fault::Delay(by) => {
                 operation.cursor.delay(by);
                 true
             }
             // A reliable receiver discards the copy; of a datagram the backend is told twice.
-            Crossing::Duplicate if reliable => true,
-            Crossing::Duplicate => {
+            Fault::Duplicate if reliable => true,
+            Fault::Duplicate => {
                 if operation.marks != Marks::NONE {
                     let at = at + operation.route.latency(&self.router);
                     self.pending.push_back(Occurrence::Duplicated { tag: operation.tag, at });
                 }
                 true
             }
-            Crossing::Drop | Crossing::Corrupt if reliable => {
+            Fault::Drop | Fault::Corrupt if reliable => {
                 self.retransmit(key, at);
                 false
             }
-            Crossing::Drop => self.fail(key, OperationFailure::Lost),
-            Crossing::Corrupt => self.fail(key, OperationFailure::Corrupted),
+            Fault::Drop => self.fail(key, OperationFailure::Lost),
+            Fault::Corrupt => self.fail(key, OperationFailure::Corrupted),
         }
     }
 

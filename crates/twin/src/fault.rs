@@ -5,7 +5,7 @@ use offpath_quantity::Time;
 
 /// A crossing that a fault may befall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct Crossing {
     /// The machine and instance that the message leaves.
     pub from: (usize, u32),
     /// The machine and instance that it should reach.
@@ -14,10 +14,10 @@ pub struct Fault {
     pub at: Time,
 }
 
-/// What becomes of a crossing.
+/// What befalls a crossing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crossing {
-    /// It arrives.
+pub enum Fault {
+    /// Nothing: it arrives.
     Deliver,
     /// It arrives later.
     Delay(Time),
@@ -41,7 +41,7 @@ pub struct FaultRule {
     /// How often, from 0 to 1.
     pub probability: f64,
     /// What happens then.
-    pub crossing: Crossing,
+    pub fault: Fault,
 }
 
 /// A seeded schedule of faults. The first rule that strikes decides.
@@ -59,22 +59,22 @@ impl Faults {
 
     /// A partition between two machines for a span of time.
     pub fn partition(from: Time, until: Time, between: [(usize, u32); 2]) -> FaultRule {
-        FaultRule { from, until, between: Some(between), probability: 1.0, crossing: Crossing::Drop }
+        FaultRule { from, until, between: Some(between), probability: 1.0, fault: Fault::Drop }
     }
 
-    pub(crate) fn decide(&mut self, fault: Fault) -> Crossing {
+    pub(crate) fn decide(&mut self, crossing: Crossing) -> Fault {
         for rule in &self.rules {
-            let between = rule
-                .between
-                .is_none_or(|[a, b]| (fault.from, fault.to) == (a, b) || (fault.from, fault.to) == (b, a));
-            if !between || fault.at < rule.from || fault.at >= rule.until {
+            let between = rule.between.is_none_or(|[a, b]| {
+                (crossing.from, crossing.to) == (a, b) || (crossing.from, crossing.to) == (b, a)
+            });
+            if !between || crossing.at < rule.from || crossing.at >= rule.until {
                 continue;
             }
             let unit = unit(&mut self.draws);
             if unit < rule.probability {
-                return rule.crossing;
+                return rule.fault;
             }
         }
-        Crossing::Deliver
+        Fault::Deliver
     }
 }

@@ -6,7 +6,7 @@ use offpath_profile::{Library, System};
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{PathOperation as Routed, Posting, Router, Verb};
 use offpath_twin::backend::{Crash, Crashing, Observer, SlowStation};
-use offpath_twin::{Crossing, FaultRule, Faults, Retransmission, TwinBackend, TwinFabric};
+use offpath_twin::{Fault, FaultRule, Faults, Retransmission, TwinBackend, TwinFabric};
 use std::cell::RefCell;
 use std::error::Error;
 use std::rc::Rc;
@@ -366,7 +366,7 @@ fn a_card_in_nic_mode_offers_no_engine() {
 }
 
 fn dropping(probability: f64, from: Time, until: Time) -> Vec<FaultRule> {
-    vec![FaultRule { from, until, between: None, probability, crossing: Crossing::Drop }]
+    vec![FaultRule { from, until, between: None, probability, fault: Fault::Drop }]
 }
 
 const EVER: Time = Time::MAX;
@@ -477,7 +477,7 @@ fn datagrams_are_lost_and_duplicated_in_silence() {
     let lost = count(dropping(0.5, Time::ZERO, EVER));
     assert!((60..140).contains(&lost), "{lost}");
     let mut rules = dropping(1.0, Time::ZERO, EVER);
-    rules[0].crossing = Crossing::Duplicate;
+    rules[0].fault = Fault::Duplicate;
     assert_eq!(count(rules), 400);
 }
 

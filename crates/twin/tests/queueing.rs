@@ -4,7 +4,7 @@ use offpath_profile::{Library, SystemRequest};
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{InflightSlots, MOST_GROUPS, PathOperation, Pick, Route, Router, Verb, Visit};
 use offpath_twin::{
-    Arrivals, Crossing, EventEngine, FaultRule, Faults, Load, Occurrence, OperationFailure, Retransmission,
+    Arrivals, EventEngine, Fault, FaultRule, Faults, Load, Occurrence, OperationFailure, Retransmission,
     Seed, Tag, batch_means, run,
 };
 use proptest::prelude::*;
@@ -59,8 +59,7 @@ fn poisson_arrivals_wait_as_in_m_d_1() {
 fn lossy(router: &Arc<Router>, until: Time, retransmission: Retransmission) -> (Occurrence, Time) {
     let mut engine = EventEngine::new(router.clone(), Seed::new(3));
     engine.set_retransmission(retransmission);
-    let rule =
-        FaultRule { from: Time::ZERO, until, between: None, probability: 1.0, crossing: Crossing::Drop };
+    let rule = FaultRule { from: Time::ZERO, until, between: None, probability: 1.0, fault: Fault::Drop };
     engine.inject(Faults::new(vec![rule], Seed::new(4)));
     let route = Arc::new(read(router, "client-soc"));
     engine.start(Tag(1), route, vec![0; router.system().machines.len()].into(), false);
@@ -96,7 +95,7 @@ fn losses_are_counted() {
         until: Time::from_ms(100),
         between: None,
         probability: 0.3,
-        crossing: Crossing::Drop,
+        fault: Fault::Drop,
     };
     let load = Load {
         mix: vec![(Arc::new(read(&router, "client-soc")), 1.0)],

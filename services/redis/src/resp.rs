@@ -62,7 +62,7 @@ pub enum RespError {
         found: u8,
     },
     /// A line that holds no number where there has to be one.
-    #[error("`{text}` is no {expected}")]
+    #[error("expected {expected} and found `{text}`")]
     Number {
         /// What the protocol has there.
         expected: &'static str,

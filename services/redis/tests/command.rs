@@ -30,7 +30,11 @@ fn a_relays_configuration_is_checked_with_its_files() {
     assert!(code == 2 && message.contains("lissen"), "{message}");
     let (code, _, message) = offpath(&["--check", "--master", "h:1", "--listen", "h:2", "--backlog", "1B"]);
     assert!(code == 2 && message.contains("limits.backlog = 1B"), "{message}");
-    assert_eq!(offpath(&["--master", "h:1"]).0, 2, "`--listen` is missing");
+    for (given, missing) in [(&[][..], "--master"), (&["--master", "h:1"], "--listen")] {
+        let (code, _, message) = offpath(given);
+        assert!(code == 2 && message.contains(&format!("`{missing} ")), "{message}");
+        assert!(message.contains("--config FILE"), "{message}");
+    }
     // A file may leave out what the command line gives.
     fs::write(&file, "[limits]\ngather = '1ms'\n").expect("the file is written");
     let (code, _, message) = check(&file);

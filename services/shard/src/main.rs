@@ -10,7 +10,7 @@ use offpath_terminal::options::SystemOptions;
 use offpath_terminal::output::{OutputOptions, Screen};
 use std::process::ExitCode;
 
-/// Share a Redis cluster's slots, or a MongoDB collection, over host and card
+/// Distribute a Redis Cluster's hash slots, or a MongoDB collection, across host and DPU
 #[derive(Parser, Debug)]
 #[command(name = "offpath-shard", version, after_help = redis::EXAMPLES, max_term_width = 100)]
 struct Cli {

@@ -31,7 +31,7 @@ Examples:
   offpath shard mongo rebalance map.toml host=2 card=1
   offpath shard mongo route map.toml user17 user18";
 
-/// Share a MongoDB collection over host and card
+/// Distribute a MongoDB collection across host and DPU
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {

@@ -28,7 +28,7 @@ Examples:
   offpath shard rebalance shards.toml --observe 5s
   offpath shard route user:17 user:18 --at 10.0.0.1:7000 --host 10.0.0.1:7000";
 
-/// Share a Redis cluster's slots over host and card
+/// Distribute a Redis Cluster's hash slots across host and DPU
 #[derive(Args, Debug)]
 pub struct Options {
     /// The ACL user
@@ -164,6 +164,17 @@ fn read(path: &PathBuf) -> Result<SlotPlan, Failure> {
 
 /// Runs the command.
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
+    // A device's numbers are a guide to a plan alone.
+    let command = match &options.command {
+        Command::Plan(plan) if plan.device.is_some() => None,
+        Command::Plan(_) => Some("shard plan` without `--device"),
+        Command::Apply(_) => Some("shard apply"),
+        Command::Status(_) => Some("shard status"),
+        Command::Rebalance(_) => Some("shard rebalance"),
+        Command::Route(_) => Some("shard route"),
+        Command::Mongo(_) => Some("shard mongo"),
+    };
+    command.map_or(Ok(()), |command| context.system.refuse(command, false))?;
     let password = match &options.password_file {
         None => None,
         Some(path) => {

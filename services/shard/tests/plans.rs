@@ -10,6 +10,22 @@ fn offpath(arguments: &[&str]) -> (i32, String, String) {
     (code, stdout, stderr)
 }
 
+/// What says which system is meant changes nothing where no system is asked about.
+#[test]
+fn options_of_a_system_are_refused_where_none_is_asked_about() {
+    for command in
+        [&["status", "h:1"][..], &["route", "key", "--at", "h:1"], &["mongo", "status", "map.toml"]]
+    {
+        for option in
+            ["--set=soc.cores=1", "--mode=nic", "--overlay=one-pool", "--testbed=sun", "--profiles=."]
+        {
+            let (code, _, message) = offpath(&[command, &[option]].concat());
+            let (name, _) = option.split_once('=').expect("it has a value");
+            assert!(code == 2 && message.contains(&format!("{name} has no effect")), "{message}");
+        }
+    }
+}
+
 #[test]
 fn a_plan_shares_all_slots() {
     let folder = tempfile::tempdir().expect("a temporary directory");
@@ -26,11 +42,12 @@ fn a_plan_shares_all_slots() {
     assert!(code == 0 && answer.contains("soc"), "{message}");
     for (arguments, reason) in [
         (&["host=h:1"][..], "its rate is unknown"),
-        (&["host=h:1=x"], "not a number"),
+        (&["host=h:1=x"], "is not a number"),
         (&["host=h:1=0"], "above 0"),
         (&["host=h"], "rate is unknown"),
         (&["a=h:1=1", "b=h:1=1"], "named once"),
         (&["a=h:1", "b=h:1=1", "--device", "bluefield2"], "no endpoint before"),
+        (&["host=h:1=1", "--set", "soc.cores=1"], "--set has no effect on `offpath shard plan` without"),
     ] {
         let (code, _, message) = offpath(&[&["plan"], arguments].concat());
         assert!(code == 2 && message.contains(reason), "{arguments:?}: {message}");

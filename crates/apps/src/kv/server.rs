@@ -8,7 +8,7 @@ use crate::outbox::{self, Outbox};
 use crate::pool::{KeyLocks, Pool};
 use offpath_fabric::{
     Access, Address, Fabric, Listener, MemoryAt, QueuePair, QueuePairOptions, Region, RemoteAddress,
-    RemoteRegion, Status, Unsupported, Work,
+    RemoteRegion, Status, Unsupported, Work, engines_there,
 };
 use offpath_quantity::Time;
 use std::cell::{Cell, RefCell};
@@ -260,7 +260,7 @@ async fn run_soc<F: Fabric>(fabric: F, options: StoreConfig, stop: Option<&Stop>
             if !engines.contains(name) {
                 return Err(KvError::Unsupported(Unsupported {
                     backend: fabric.capabilities().backend,
-                    feature: format!("a DMA engine `{name}` (engines: {engines:?})"),
+                    feature: format!("a DMA engine `{name}` ({})", engines_there(&engines)),
                     next_step: "let the card fetch by RDMA".into(),
                 }));
             }

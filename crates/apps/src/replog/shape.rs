@@ -34,7 +34,7 @@ impl Shape {
         needs_card.then(|| RoleName::new("soc", 0)).into_iter().chain(chain.iter().cloned()).collect()
     }
 
-    /// The log that is asked for, in a backend that can have it.
+    /// The log that is asked for, on a backend that can have it.
     pub(super) fn of(given: &Given, setting: &RunSetting<'_>) -> Result<Shape, Refusal> {
         let label = given.of::<String>("placement");
         let alternative = LogAlternative::labelled(&label).expect("the option reads declared labels alone");

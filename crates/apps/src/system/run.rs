@@ -153,7 +153,7 @@ pub trait SystemRun: Parts + Sized {
     /// The roles that its users look for, which may be in other processes.
     fn servers(&self) -> Vec<RoleName>;
 
-    /// Says what a user should know of this run in a backend.
+    /// Says what a user should know of this run on a backend.
     fn opened(&self, _backend: &BackendReport, _setting: &RunSetting<'_>) {}
 
     /// What the run says once it ended.

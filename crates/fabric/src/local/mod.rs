@@ -283,7 +283,7 @@ impl Fabric for LocalFabric {
     ) -> Result<CompletionFuture, Unsupported> {
         if !self.core.backend.dma_engines.iter().any(|name| name == engine) {
             return Err(LocalFabric::unsupported(
-                &format!("a DMA engine `{engine}` (engines: {:?})", self.core.backend.dma_engines),
+                &format!("a DMA engine `{engine}` ({})", engines_there(&self.core.backend.dma_engines)),
                 "use READ or WRITE, or name the engine with `Local::dma_engine`",
             ));
         }

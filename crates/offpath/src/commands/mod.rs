@@ -76,7 +76,7 @@ pub enum Command {
     /// Replicate a Redis or Valkey master to many replicas, at the cost of one
     #[command(disable_help_flag = true)]
     Relay(service::Options),
-    /// Share a Redis cluster's slots, or a MongoDB collection, over host and card
+    /// Distribute a Redis Cluster's hash slots, or a MongoDB collection, across host and DPU
     #[command(disable_help_flag = true)]
     Shard(service::Options),
     Run(run::Options),

@@ -104,6 +104,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             "use letters, digits, `-` and `_`; `--out` says where the file goes",
         ));
     }
+    context.system.refuse("new", true)?;
     let file = options.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.toml")));
     let template = template(&options.kind);
     let workload = template.workload.map(|(_, what)| (file.with_extension("workload"), what));
@@ -117,10 +118,10 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let files = Files::write(options, &template, name, card, &file, beside)?;
     let setting = Setting {
         library,
-        overlays: context.system.overlay.clone(),
-        settings: context.system.set.clone(),
-        testbed: context.system.testbed.clone(),
-        mode: context.system.mode.clone(),
+        overlays: Vec::new(),
+        settings: Vec::new(),
+        testbed: None,
+        mode: None,
         mechanism: None,
     };
     let planned = Design::load(&file, &Changes::default()).and_then(|design| prepare(&design, &setting));

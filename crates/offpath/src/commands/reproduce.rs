@@ -269,7 +269,7 @@ pub fn known(names: &[String], rows: &[Row]) -> Result<(), Failure> {
             let near =
                 nearest(name, &ids).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
             return Err(Failure::input(
-                format!("`{name}` is not evidence row"),
+                format!("`{name}` is not an evidence row"),
                 format!("{near}`offpath reproduce --all` lists them"),
             ));
         }

@@ -1,4 +1,4 @@
-//! `offpath run`: a system in a backend of the user's choice.
+//! `offpath run`: a system on a backend of the user's choice.
 
 use super::Context;
 use super::backend::{BackendOptions, run_failed};
@@ -66,9 +66,9 @@ impl Visitor for Running<'_> {
         let options = BackendOptions::from_arg_matches(arguments).map_err(systems::unparsed)?;
         let setting = options.setting();
         let run = S::Run::of(&systems::given(S::ABOUT, Of::Run, arguments), &setting).map_err(refused)?;
-        let (place, backend) = options.open(context, &run.servers(), S::ABOUT.placed, None)?;
+        let (opened, backend) = options.open(context, &run.servers(), S::ABOUT.placed, None)?;
         run.opened(&backend, &setting);
-        let (gave, busy) = play(place, &run, setting.seed).map_err(run_failed)?;
+        let (gave, busy) = play(opened, &run, setting.seed).map_err(run_failed)?;
         let said = run.said(gave, &setting).map_err(refused)?;
         let (busiest_stations, binding_station) = busiest(&busy);
         let answer = Answer {

@@ -47,7 +47,7 @@ pub struct Options {
     #[arg(long, default_value = "bluefield2")]
     device: String,
     /// Inject a bug, to see that it is found; a wrong name lists them
-    #[arg(long, value_name = "MISTAKE")]
+    #[arg(long, value_name = "BUG")]
     inject_bug: Option<String>,
     /// Threads [default: one for each core]
     #[arg(long, value_parser = crate::options::whole::<u16>(1, 65_535))]

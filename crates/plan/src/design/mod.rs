@@ -764,12 +764,16 @@ mod tests {
             (r#"{ load = "soc-soc", bytes = "1 B", to = 2 }"#, "a `load` step takes no `to`"),
             (r#"{ repeat = 3000000000, steps = [] }"#, "a repeat of 0 steps"),
             (
+                r#"{ repeat = 0, steps = [ { wait = "1 us" } ] }"#,
+                "`repeat` is 0; it has to be a whole number of 1 or more",
+            ),
+            (
                 r#"{ probability = "0.2 to 1.4", then = [], otherwise = [] }"#,
-                "a probability of 1.4 is outside 0 to 1",
+                "a probability of 1.4, the high end of its interval, is outside 0 to 1",
             ),
             (
                 r#"{ probability = "2 * likely", then = [], otherwise = [] }"#,
-                "a probability of 1.2 is outside 0 to 1",
+                "a probability of 1.2, the high end of its interval, is outside 0 to 1",
             ),
         ] {
             let likely = "likely = \"0.2 to 0.6\"";

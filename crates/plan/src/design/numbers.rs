@@ -3,6 +3,7 @@
 use super::LONGEST;
 use super::resolve::{Read, Resolver};
 use crate::estimate::{Estimate, Written, noun};
+use offpath_quantity::figures::round;
 use offpath_quantity::{Bytes, Dimension, Quantity, Time};
 use std::ops::Range;
 use std::sync::Arc;
@@ -218,15 +219,16 @@ impl Resolver<'_> {
         let known = read.rests_on.iter().filter_map(|id| estimates.get(id));
         let ends = known.filter(|one| self.moved.is_empty() && one.value.base() > 0.0).flat_map(|one| {
             let end = |end: Quantity| read.base * (end.base() / one.value.base());
-            one.low.map(end).into_iter().chain(one.high.map(end))
+            let low = one.low.map(end).map(|low| (low, ", the low end of its interval,"));
+            low.into_iter().chain(one.high.map(end).map(|high| (high, ", the high end of its interval,")))
         });
-        let Some(outside) = std::iter::once(read.base).chain(ends).find(|one| !(0.0..=1.0).contains(one))
-        else {
+        let value = std::iter::once((read.base, ""));
+        let Some((outside, end)) = value.chain(ends).find(|(one, _)| !(0.0..=1.0).contains(one)) else {
             drop(estimates);
             return Ok(read);
         };
         Err(self.error(
-            format!("a {key} of {outside} is outside 0 to 1"),
+            format!("a {key} of {}{end} is outside 0 to 1", round(outside)),
             "write a share from 0 to 1",
             given.span(),
         ))
@@ -247,8 +249,11 @@ impl Resolver<'_> {
         };
         let base = if self.moved.is_empty() { read.base } else { read.base.round().max(1.0) };
         if base.fract() != 0.0 || base < 1.0 || base > most as f64 {
+            // Without a bound of its own the length of the whole request is what bounds it.
+            let range =
+                if most == u64::MAX { "of 1 or more".to_string() } else { format!("from 1 to {most}") };
             return Err(self.error(
-                format!("`{key}` is {base}; it has to be a whole number from 1 to {most}"),
+                format!("`{key}` is {base}; it has to be a whole number {range}"),
                 format!("as in `{key} = 3`, or name a parameter that is such a number"),
                 given.span(),
             ));

@@ -422,7 +422,12 @@ impl Resolver<'_> {
             let known: Vec<&str> = self.file.raw.parameters.keys().map(String::as_str).collect();
             return Err(self.error(
                 format!("`{name}` is not a parameter of this design"),
-                format!("name one from [parameters]: {}", known.join(", ")),
+                match known.is_empty() {
+                    true => {
+                        "the design has no `[parameters]`; name one there and use it in a step".to_string()
+                    }
+                    false => format!("name one from [parameters]: {}", known.join(", ")),
+                },
                 sweep.parameter.span(),
             ));
         };

@@ -785,7 +785,8 @@ impl Fabric for TwinFabric {
     ) -> Result<CompletionFuture, Unsupported> {
         let known = self.dma_engines();
         if !known.iter().any(|name| name == engine) {
-            let feature = format!("a DMA engine `{engine}` at `{}` (engines: {known:?})", self.endpoint());
+            let feature =
+                format!("a DMA engine `{engine}` at `{}` ({})", self.endpoint(), engines_there(&known));
             return Err(TwinFabric::unsupported(&feature, "use READ or WRITE"));
         }
         device::copy(self, engine, from, to, length)

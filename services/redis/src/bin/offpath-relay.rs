@@ -32,10 +32,10 @@ struct Options {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The server to relay
-    #[arg(long, value_name = "HOST:PORT", required_unless_present = "config")]
+    #[arg(long, value_name = "HOST:PORT")]
     master: Option<String>,
     /// Where replicas connect
-    #[arg(long, value_name = "ADDRESS:PORT", required_unless_present = "config")]
+    #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<String>,
     /// A file with the password for the master
     #[arg(long, value_name = "FILE")]
@@ -66,12 +66,16 @@ struct Options {
 
 impl Options {
     fn config(&self) -> Result<Config, Failure> {
-        let mut config = match &self.config {
-            Some(path) => Config::load(path).map_err(|error| failure(error.into()))?,
-            None => Config::of(
-                self.master.as_deref().unwrap_or_default(),
-                self.listen.as_deref().unwrap_or_default(),
-            ),
+        let mut config = match (&self.config, &self.master, &self.listen) {
+            (Some(path), ..) => Config::load(path).map_err(|error| failure(error.into()))?,
+            (None, Some(master), Some(listen)) => Config::of(master, listen),
+            (None, master, _) => {
+                let missing = if master.is_none() { "--master HOST:PORT" } else { "--listen ADDRESS:PORT" };
+                return Err(Failure::input(
+                    format!("`{missing}` is not given, and no configuration file"),
+                    "give `--master` and `--listen`, or a file with both by `--config FILE`",
+                ));
+            }
         };
         if let Some(address) = &self.master {
             config.master.address.clone_from(address);
