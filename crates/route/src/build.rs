@@ -856,23 +856,11 @@ impl<'r> Build<'r> {
 
     /// The large-transfer limit that this operation falls into, as a hop.
     fn large_transfer_hop(&self, hops: &mut Vec<Hop>) {
-        let of = |place: Place<'r>| {
-            place.at.large_transfer_limits.iter().zip(&place.stations.large_transfer_limits)
-        };
-        for (limit, station) in of(self.from).chain(of(self.to)) {
-            let requester = if limit.requester == "*" {
-                self.remote()
-            } else {
-                limit.requester == self.from.endpoint.processor.name
-            };
-            if requester
-                && limit.responder == self.to.endpoint.memory.name
-                && limit.verbs.iter().any(|verb| verb == self.row.name)
-                && self.payload > limit.above
-            {
-                hops.push(self.line_hop(*station, Time::ZERO, limit.rate));
-                return;
-            }
+        let to = self.to;
+        let requester = (!self.remote()).then_some(self.from.endpoint.processor.name.as_str());
+        let mut limits = to.at.large_transfer_limits_of(requester, &to.endpoint.memory.name, self.row.name);
+        if let Some((index, limit)) = limits.find(|(_, limit)| self.payload > limit.above) {
+            hops.push(self.line_hop(to.stations.large_transfer_limits[index], Time::ZERO, limit.rate));
         }
     }
 
@@ -1189,6 +1177,16 @@ impl<'r> Build<'r> {
                     let is_inner = !is_away(source) && !is_away(target);
                     let reads = (is_away(source) || is_inner).then_some(read);
                     let writes = (is_away(target) || is_inner).then_some(write);
+                    // What moves both ways takes of the bandwidth of both directions together twice.
+                    let both = reads.is_some() && writes.is_some();
+                    let total = (
+                        total.0,
+                        if both {
+                            BitRate::from_bits_per_second(total.1.bits_per_second() / 2)
+                        } else {
+                            total.1
+                        },
+                    );
                     let lines: Vec<_> = [reads, writes, Some(total)].into_iter().flatten().collect();
                     self.carry(
                         Carried { source: Some(source), target: Some(target), ..one },
