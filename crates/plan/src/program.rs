@@ -7,7 +7,7 @@ use offpath_profile::EngineWork;
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{
     AddressSpread, Advance, Carrier, Cursor, LEAST_BURST, MOST_BURSTS, Mark, Path, PathOperation, Posting,
-    Route, RouteError, Router, StationKind, Stations, Verb, processor_of,
+    Route, RouteError, Router, StationKind, Stations, Transport, Verb, processor_of,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -461,7 +461,7 @@ impl Compiler<'_> {
         for frame in std::mem::take(&mut self.frames) {
             let asked_by = frame.from.as_ref().filter(|(_, from)| from.at == responder);
             let channel = match asked_by {
-                _ if call.operation.verb == Verb::SendDatagram => Channel::Datagram,
+                _ if call.operation.verb.row().transport == Transport::Datagram => Channel::Datagram,
                 Some(_) => Channel::Caller,
                 None if is_initiator => Channel::Back,
                 None => Channel::Call,

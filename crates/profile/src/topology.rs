@@ -46,6 +46,11 @@ impl Machine {
         beside.map(|endpoint| &endpoint.memory).chain(&self.memories)
     }
 
+    /// Whether a memory is a host's own.
+    pub fn is_of_host(&self, memory: &str) -> bool {
+        self.endpoints.iter().any(|one| one.processor.is_host && one.memory.name == memory)
+    }
+
     /// How a processor reaches a memory by its own loads and stores, where the profile says it.
     pub fn reach(&self, processor: &str, memory: &str) -> Option<&Reach> {
         self.reaches.iter().find(|reach| reach.processor == processor && reach.memory == memory)

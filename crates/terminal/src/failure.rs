@@ -127,7 +127,7 @@ impl From<RouteError> for Failure {
             RouteError::NoSuchVerb { .. } => "choose another `--verb`, or another path",
             RouteError::PayloadTooLarge { .. } => "choose a smaller `--size`",
             RouteError::ReservedBeyondSlots { .. } | RouteError::TooManyEndpoints { .. } => "",
-            _ => "`offpath path DEVICE` lists every path of a device",
+            _ => "`offpath path DEVICE --verb VERB` lists the paths of a device that carry a verb",
         };
         Failure::input(error.to_string(), help)
     }

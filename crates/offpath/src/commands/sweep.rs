@@ -205,10 +205,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
                         rows.iter().filter_map(|row| row.throughput_unknown_because.as_deref()).collect();
                     let reasons = reasons.iter().map(|reason| format!("\nNo throughput where {reason}.\n"));
                     let told = reasons.fold(table, |table, reason| table + &reason);
-                    match options.verb.iter().all(|verb| verb.is_published()) {
-                        true => told,
-                        false => told + UNPUBLISHED,
-                    }
+                    told + &unpublished(&options.verb)
                 }
             })?;
             (rows, 0)
@@ -488,9 +485,21 @@ fn observe(job: &Job<'_>) -> Result<Row, Failure> {
     Ok(row)
 }
 
-/// What a sweep of atomics has to say of itself.
-const UNPUBLISHED: &str = "\nNothing is published of atomics, so they are priced as READs of 8 B, and several on one \
-    word are not held up by each other: order only.\n";
+/// What a sweep of verbs that nothing published is about has to say of itself.
+fn unpublished(verbs: &[Verb]) -> String {
+    let unknown = verbs.iter().filter(|verb| !verb.is_published());
+    let (atomics, others): (Vec<&Verb>, Vec<&Verb>) = unknown.partition(|verb| verb.is_atomic());
+    let mut said = String::new();
+    if !atomics.is_empty() {
+        said += "\nNothing is published of atomics, so they are priced as READs of 8 B, and several on one word are not \
+                 held up by each other: order only.\n";
+    }
+    if !others.is_empty() {
+        let named: Vec<String> = others.iter().map(|verb| format!("`{verb}`")).collect();
+        said += &format!("\nNo published row is about {}: order only.\n", named.join(", "));
+    }
+    said
+}
 
 /// Why a row has no throughput.
 const TOO_WIDE: &str =
