@@ -1833,6 +1833,10 @@ fn paths_of_engines_and_processors_are_listed_as_what_they_are() {
         "path bluefield2 --path soc-host-dma --post batch:16",
         "`--post batch:16`: `read` on `soc-host-dma`",
     );
+    refused(
+        "sweep bluefield2 --path soc-host-dma --post batch:16",
+        "`read` on `soc-host-dma` rings no doorbell",
+    );
     refused(&format!("path {everything} --path client-dpa_memory"), "as in `client-host:dpa_memory`");
     refused(&format!("path {everything} --path client-arm-regex --verb transform"), "does not have");
     let one = wide_answer(&["path", "bluefield2", "--path", "soc-host-dma"]);

@@ -368,9 +368,17 @@ impl Router {
                 let mut engines: Vec<Option<String>> =
                     machine.engines.iter().map(|engine| Some(short(engine).to_string())).collect();
                 engines.insert(0, None);
-                let apart = machine.apart.iter().filter(|_| verb.row().carriers != [Carrier::Processor]);
-                for requester in machine.endpoints.iter().chain(apart) {
-                    for responder in machine.endpoints.iter().chain(&machine.apart) {
+                // To an engine a memory beside its processor is the same from whichever processor it is named.
+                let is_own = |endpoint: &Endpoint| {
+                    machine.endpoints.iter().any(|one| one.memory.name == endpoint.memory.name)
+                };
+                let is_processors = verb.row().carriers == [Carrier::Processor];
+                let further = |to: bool| {
+                    let apart = machine.apart.iter();
+                    apart.filter(move |end| if is_processors { to } else { !is_own(end) })
+                };
+                for requester in machine.endpoints.iter().chain(further(false)) {
+                    for responder in machine.endpoints.iter().chain(further(true)) {
                         let (requester, responder) = (requester.name.clone(), responder.name.clone());
                         paths.extend(engines.iter().map(|engine| Path {
                             requester: requester.clone(),
@@ -401,12 +409,14 @@ impl Router {
             }
         }
         // A memory at a node of its own, which no processor is named with.
-        let mut apart = self.system.machines.iter().flat_map(|machine| &machine.apart);
+        let mut apart: Vec<&Endpoint> =
+            self.system.machines.iter().flat_map(|machine| &machine.apart).collect();
+        apart.sort_by_key(|one| !one.processor.is_host);
         let is_meant = |one: &&Endpoint| {
             one.memory.name == name
                 || one.name.strip_prefix(processor_of(&one.name)) == Some(&format!(":{name}"))
         };
-        if let Some(meant) = apart.find(is_meant) {
+        if let Some(meant) = apart.into_iter().find(is_meant) {
             let with = |end: &String| if end == name { meant.name.clone() } else { end.clone() };
             let (requester, responder) = (with(&path.requester), with(&path.responder));
             let meant = Path { requester, responder, engine: path.engine.clone() };

@@ -4,7 +4,7 @@ mod html;
 
 use super::Context;
 use crate::chart::{BarScale, axis, sparkline};
-use crate::failure::{Failure, unknown_path};
+use crate::failure::{Failure, no_doorbell, unknown_path};
 use crate::options;
 use crate::output::{
     Format, OutputFile, SCHEMA_VERSION, Screen, TableCell, percent, round, short, system_line,
@@ -203,14 +203,6 @@ fn gbit_per_s(mreq_per_s: f64, payload: Bytes) -> f64 {
     round(mreq_per_s * payload.get() as f64 * 8.0 / 1e3)
 }
 
-fn no_batches(options: &Options, place: &str) -> Failure {
-    let (post, verb) = (options::posting_name(options.post), options.verb);
-    Failure::input(
-        format!("`--post {post}`: `{verb}` {place} rings no doorbell of a NIC, so there is none to share"),
-        "leave `--post` out",
-    )
-}
-
 /// How an operation begins, in words.
 fn posted(router: &Router, operation: &PathOperation) -> Result<String, RouteError> {
     Ok(match router.carrier(operation.verb, &operation.path)? {
@@ -251,7 +243,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             if options.post != Posting::Single
                 && router.carrier(options.verb, &operation.path)? != Carrier::Nic
             {
-                return Err(no_batches(options, &format!("on `{}`", operation.path)));
+                return Err(no_doorbell(options.post, options.verb, &format!("on `{}`", operation.path)));
             }
             let known = known(&router, std::slice::from_ref(&operation), Seed::new(SEED))?.remove(0);
             let report = report(&router, &operation, &known)?;
@@ -276,7 +268,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             let operations: Vec<PathOperation> =
                 of(options.verb).into_iter().filter(is_posted).map(operation).collect();
             if options.post != Posting::Single && !options.verb.row().carriers.contains(&Carrier::Nic) {
-                return Err(no_batches(options, "is what no NIC does"));
+                return Err(no_doorbell(options.post, options.verb, "is what no NIC does"));
             }
             if operations.is_empty() {
                 let has: Vec<&str> =

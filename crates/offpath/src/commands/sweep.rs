@@ -1,7 +1,7 @@
 //! `offpath sweep`: every combination of verb, path, payload and clients, run on the twin.
 
 use super::Context;
-use crate::failure::{Failure, unknown_path};
+use crate::failure::{Failure, no_doorbell, unknown_path};
 use crate::output::{
     Format, OutputFile, SCHEMA_VERSION, TableCell, percent, place, round, tell, tell_mode, unwritable,
 };
@@ -10,7 +10,7 @@ use crate::{options, output};
 use clap::Args;
 use offpath::profile::System;
 use offpath::quantity::{Bytes, Time};
-use offpath::route::{PathOperation, Posting, Router, StationId, StationKind, Verb};
+use offpath::route::{Carrier, PathOperation, Posting, Router, StationId, StationKind, Verb};
 use offpath::twin::{Arrivals, Load, LoadError, Seed, run as run_load};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -315,6 +315,9 @@ fn jobs<'a>(options: &Options, (plain, others): &'a Systems) -> Result<Vec<Job<'
                     let key = (!machine.prefix.is_empty()).then(|| (machine.role.clone(), *clients));
                     let system = key.as_ref().map_or(plain, |key| &others[key]);
                     let router = &routers[&key];
+                    if options.post != Posting::Single && router.carrier(*verb, &path)? != Carrier::Nic {
+                        return Err(no_doorbell(options.post, *verb, &format!("on `{path}`")));
+                    }
                     let operation = PathOperation::new(*verb, path, *payload).posted(options.post);
                     let route = router.route(&operation)?;
                     let Some((per_second, binding)) = route.demand(router).capacity(router) else { continue };
