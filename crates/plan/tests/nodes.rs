@@ -8,8 +8,8 @@ use offpath_plan::confidence::Basis;
 use offpath_plan::study::{Ask, Study};
 use offpath_plan::{Changes, Design, prepare};
 use offpath_profile::{Library, SystemRequest};
-use offpath_quantity::{Bytes, Time};
-use offpath_route::{AddressSpread, PathOperation, Router, Verb};
+use offpath_quantity::{Bytes, Quantity, Time};
+use offpath_route::{AddressSpread, PathOperation, Posting, Router, Verb};
 use offpath_twin::Seed;
 use std::path::Path;
 use std::sync::Arc;
@@ -243,4 +243,74 @@ fn an_engine_whose_memories_are_hidden_reaches_none_other() {
     assert!(has(None, "host:arm-grab"));
     assert!(!has(None, "host-grab"), "the host's memory is none of those named");
     assert!(!has(Some("nic"), "host-grab"));
+}
+
+/// Numbers that move no route, by the end of their names, and what they are for.
+const NOT_OF_ROUTES: [(&str, &str); 6] = [
+    (".frequency", "programs that compute in cycles, and advice that moves computing"),
+    (".write_latency", "when a byte is visible to others, which its operation does not wait for"),
+    ("arm.capacity", "what fits the memory, and the range of accesses that are told none"),
+    ("store.capacity", "the same"),
+    ("dpa_memory.capacity", "the same"),
+    ("dpa_memory.pcie_mtu", "TLPs, and no PCIe link leads to this memory"),
+];
+
+/// Every number that a profile declares is read by something.
+#[test]
+fn every_number_of_the_card_moves_the_cost_of_some_route() {
+    let system = router(&[]).system().clone();
+    let cost = |settings: &[&str]| {
+        let settings = settings.iter().map(ToString::to_string).collect();
+        let request = SystemRequest { device: CARD, settings, ..SystemRequest::default() };
+        let router = Router::new(&Library::builtin().load(&request).ok()?).ok()?;
+        let kinds: Vec<_> = router.stations().iter().map(|one| one.kind.clone()).collect();
+        let mut costs = Vec::new();
+        let remote = ["client-host", "client-arm", "client-store", "client-dpa"];
+        let back = ["host-client", "arm-client", "store-client", "dpa-client", "arm-host", "dpa-host:arm"];
+        let engines = ["arm-copy", "arm-host-copy", "arm-regex", "store-ssd"];
+        let own = ["dpa-dpa", "dpa-dpa:arm", "dpa-dpa:host"];
+        for path in [&remote[..], &back, &engines, &own].concat() {
+            let path = router.path(path).ok()?;
+            for verb in router.verbs(&path) {
+                for (bytes, posting, range) in [
+                    (100, Posting::Single, 64 << 30),
+                    (4096, Posting::Batch(4), 2 << 10),
+                    (3 << 20, Posting::Single, 2 << 20),
+                ] {
+                    let access = AddressSpread { range: Some(Bytes::new(range)), ..AddressSpread::UNIFORM };
+                    let operation = PathOperation::new(verb, path.clone(), Bytes::new(bytes));
+                    let Ok(route) = router.route(&operation.posted(posting).accessing(access)) else {
+                        continue;
+                    };
+                    let demand = route.demand(&router);
+                    costs.push((route.latency(&router), demand.time, demand.requests, demand.banks));
+                }
+            }
+        }
+        Some((kinds, costs))
+    };
+    let before = cost(&[]).expect("the card is in order");
+    let mut still = Vec::new();
+    // Other machines with the card have the same numbers under names of theirs.
+    for (name, number) in &system.numbers {
+        if !number.file.ends_with("everything.toml") || name.matches('.').count() > 1 {
+            continue;
+        }
+        let value = &number.value;
+        let others = [2.0, 0.5, 0.9]
+            .into_iter()
+            .filter_map(|by| Some(Quantity::from_base(value.base() * by, value.dimension())?.to_string()));
+        let others = others.chain(["true", "false", "10", "12"].map(str::to_string));
+        let moves = others
+            .map(|other| cost(&[&format!("{name}={other}")]))
+            .any(|cost| cost.is_some_and(|cost| cost != before));
+        if !moves {
+            still.push(name.clone());
+        }
+    }
+    let reason = |name: &String| NOT_OF_ROUTES.iter().any(|(end, _)| name.ends_with(end));
+    assert_eq!(still.iter().filter(|name| !reason(name)).collect::<Vec<_>>(), Vec::<&String>::new());
+    for (end, why) in NOT_OF_ROUTES {
+        assert!(still.iter().any(|name| name.ends_with(end)), "`{end}` moves a route, and is here for {why}");
+    }
 }
