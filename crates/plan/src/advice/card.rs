@@ -59,8 +59,10 @@ fn use_accelerator(look: &Look<'_>) -> Proposed {
         1 => "the mix's computing step".to_string(),
         steps => format!("the mix's {steps} computing steps"),
     };
-    let engines = look.router.system().machines.iter().flat_map(|machine| &machine.engines);
-    let engines = engines.filter(|engine| engine.work == EngineWork::Transform);
+    // The machine that carries the card has no prefix.
+    let own = look.router.system().machines.iter().filter(|machine| machine.prefix.is_empty());
+    let engines =
+        own.flat_map(|machine| &machine.engines).filter(|engine| engine.work == EngineWork::Transform);
     let named: Vec<String> = engines.map(|engine| format!("`{}`", engine.name)).collect();
     Proposed::Silent(match named.is_empty() {
         true => format!("profiles describe no accelerator that could do {steps}"),
