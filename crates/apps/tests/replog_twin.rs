@@ -5,6 +5,7 @@ mod common;
 
 use offpath_apps::replog::{self, Driven, LogAlternative, LogConfig, LogCosts, WriteLoad, drive};
 use offpath_fabric::{Backend, Fabric, Role, RoleName, Work};
+use offpath_profile::{Library, SystemRequest};
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{Demand, PathOperation as Routed, Router, Verb};
 use offpath_twin::backend::{Observer, Recorded};
@@ -269,4 +270,45 @@ fn a_busy_host_slows_the_host_more_than_the_card() {
     let [card, host] = [LogAlternative::CardPullsByEngine, LogAlternative::HostWrites]
         .map(|one| rate(one, 120) / rate(one, 0));
     assert!(card < 1.0 && host < card, "the card keeps {card:.2} of its throughput, the host {host:.2}");
+}
+
+/// An engine of the card that does not copy at all, and one that does not reach the host's memory.
+#[test]
+fn an_engine_that_cannot_pull_is_refused_and_not_tried_without_end() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let card = folder.path().join("card.toml");
+    let shipped = include_str!("../../../profiles/devices/bluefield2.toml");
+    let engine = |name: &str, rest: &str| {
+        let number = |key: &str, value: &str| {
+            format!("{key} = {{ value = {value}, source = \"invented\", provenance = \"datasheet\" }}\n")
+        };
+        let times = ["start_latency", "request_time", "post_time", "poll_latency"];
+        let rates = ["read_rate", "write_rate", "total_rate"];
+        let times: String = times.map(|key| number(key, "\"100 ns\"")).concat();
+        let rates: String = rates.map(|key| number(key, "\"50 Gbit/s\"")).concat();
+        format!("\n[{name}]\nkind = \"engine\"\nendpoint = \"soc\"\n{rest}\n{times}{rates}")
+    };
+    let share = "output_share = { value = 0.5, source = \"invented\", provenance = \"datasheet\" }";
+    let regex = engine("regex", &format!("work = \"transform\"\n{share}"));
+    let text = [shipped, &regex, &engine("inner", "reaches = [\"soc\"]")].concat();
+    std::fs::write(&card, text).expect("written");
+    let device = card.to_str().expect("a UTF-8 path");
+    let system = Library::builtin().load(&SystemRequest { device, ..SystemRequest::default() });
+    let router = Arc::new(Router::new(&system.expect("the card is in order")).expect("it has routes"));
+    for engine in ["regex", "inner"] {
+        let options = LogConfig { engine: engine.to_string(), ..options(LogAlternative::CardPullsByEngine) };
+        let mut roles = others(&options, |fabric| fabric);
+        roles.push(Role::new("host", 0, move |fabric: TwinFabric| {
+            let options = options.clone();
+            async move {
+                let load = WriteLoad { sessions: 1, writes: 2, bytes: CHUNK, compressible_percent: 0 };
+                let refused = drive(&fabric, &options, &load).await.expect_err("it cannot pull");
+                let why = refused.to_string();
+                assert!(why.contains(&format!("no DMA engine `{}`", options.engine)), "{why}");
+                assert!(fabric.now() < Time::from_ms(1_000), "{}", fabric.now());
+                None
+            }
+        }));
+        TwinBackend::on(router.clone(), 1).run(roles).expect("the run ends");
+    }
 }

@@ -1782,3 +1782,77 @@ fn intervals_of_another_card_are_said_to_be_borrowed() {
     assert!(said.contains("no published row is about mycard"), "{said}");
     assert!(!wide_answer(&["plan", STORE]).contains("no published row"));
 }
+
+/// What nothing published is about is named, and atomics only where there is one.
+#[test]
+fn what_nothing_published_is_about_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("own.toml");
+    let page = |step: &str| {
+        let text = format!(
+            "[design]\nname = \"own\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
+             rank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\nrequest = [{step}]\n"
+        );
+        fs::write(&file, text).expect("it is written");
+        let page = answer(&["plan", file.to_str().expect("a UTF-8 path")]);
+        page.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let copies = page("{ copy = \"soc-host-dma\", bytes = \"4 KiB\" }");
+    assert!(copies.contains("no published row is about `copy`: order only"), "{copies}");
+    assert!(!copies.contains("atomics: no published row"), "{copies}");
+    let atomics = page("{ fetch-and-add = \"client-soc\" }");
+    assert!(atomics.contains("atomics: no published row is about one"), "{atomics}");
+    assert!(!atomics.contains("no published row is about `"), "{atomics}");
+    let sweep = |verb: &str, path: &str| {
+        answer(&[
+            "sweep",
+            "bluefield2",
+            "--path",
+            path,
+            "--verb",
+            verb,
+            "--clients",
+            "1",
+            "--operations",
+            "1000",
+        ])
+    };
+    let copies = sweep("copy", "soc-host-dma");
+    assert!(copies.contains("No published row is about `copy`") && !copies.contains("atomics"), "{copies}");
+    assert!(sweep("fetch-and-add", "client-soc").contains("Nothing is published of atomics"));
+}
+
+/// Of a verb that no NIC carries every path is listed, or said that there is none; nothing is said of doorbells.
+#[test]
+fn paths_of_engines_and_processors_are_listed_as_what_they_are() {
+    let everything = concat!(env!("CARGO_MANIFEST_DIR"), "/../profile/tests/data/everything.toml");
+    let listed = |device: &str, verb: &str| {
+        let page = answer(&["path", device, "--verb", verb]);
+        assert!(!page.contains("doorbell"), "{page}");
+        page
+    };
+    assert!(listed("bluefield2", "copy").contains(" soc-dma "));
+    assert!(listed(everything, "load").contains(" dpa-dpa:arm "));
+    assert!(listed(everything, "transform").contains(" arm-regex "));
+    let refused = |arguments: &str, says: &str| {
+        let answer = offpath(&arguments.split(' ').collect::<Vec<_>>());
+        let said = answer.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(answer.code == 2 && said.contains(says), "{arguments}: {} {said}", answer.code);
+    };
+    refused("path bluefield2 --verb load", "`bluefield2` has no path that carries `load`");
+    refused("path bluefield2 --verb transform", "its paths carry read, write, send");
+    refused(
+        "path bluefield2 --path soc-host-dma --post batch:16",
+        "`--post batch:16`: `read` on `soc-host-dma`",
+    );
+    refused(
+        "sweep bluefield2 --path soc-host-dma --post batch:16",
+        "`read` on `soc-host-dma` rings no doorbell",
+    );
+    refused(&format!("path {everything} --path client-dpa_memory"), "as in `client-host:dpa_memory`");
+    refused(&format!("path {everything} --path client-arm-regex --verb transform"), "does not have");
+    let one = wide_answer(&["path", "bluefield2", "--path", "soc-host-dma"]);
+    assert!(!one.contains("doorbell") && one.contains("sees that the engine is done"), "{one}");
+    // The number of banks that a card may have costs nothing.
+    wide_answer(&["path", "bluefield2", "--path", "client-soc", "--set", "soc.banks=1000000"]);
+}

@@ -15,7 +15,7 @@ use offpath_fabric::{
     QueuePairOptions, Region, RemoteRegion, Role, Status, Unsupported, Work, WorkRequest,
 };
 use offpath_quantity::{Bytes, Time};
-use offpath_route::Verb;
+use offpath_route::{Transport, Verb};
 use offpath_twin::unit_of;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -463,7 +463,7 @@ impl RunState {
 }
 
 fn is_datagram(call: &Call) -> bool {
-    call.operation.verb == Verb::SendDatagram
+    call.operation.verb.row().transport == Transport::Datagram
 }
 
 fn programs(script: &[Compiled]) -> impl Iterator<Item = &Arc<Program>> {
@@ -1328,7 +1328,14 @@ impl<F: Hint> Task<F> {
                         WorkRequest::compare_and_swap(self.local.slice(0, 8), remote, 0, 0)
                     }
                     Verb::FetchAndAdd => WorkRequest::fetch_and_add(self.local.slice(0, 8), remote, 1),
-                    other => unreachable!("`{other}` is neither a message nor carried out by a NIC alone"),
+                    verb @ (Verb::Send
+                    | Verb::SendDatagram
+                    | Verb::Copy
+                    | Verb::Transform
+                    | Verb::Load
+                    | Verb::Store) => {
+                        unreachable!("`{verb}` is a message, or what no NIC carries out")
+                    }
                 };
                 self.agent.fabric.hinted(pair, call, label).post(request)?.await
             }
@@ -1367,7 +1374,7 @@ impl<F: Hint> Task<F> {
             self.outbox.write(slot, &place.to_bytes()).expect("a message has 8 bytes");
         }
         let local = self.outbox.slice(slot, length);
-        let (line, request) = if operation.verb == Verb::SendDatagram {
+        let (line, request) = if is_datagram(call) {
             let line = self.datagrams.clone().expect("a sender of datagrams has a queue pair");
             let service = if returns { service_of(place.task) } else { MESSAGE_SERVICE.to_string() };
             let to = self.agent.address(responder, first, service).await;
@@ -1393,7 +1400,14 @@ impl<F: Hint> Task<F> {
                     };
                     WorkRequest::write(local, region.at(0))
                 }
-                _ => WorkRequest::send(local),
+                Verb::Send | Verb::SendDatagram => WorkRequest::send(local),
+                verb @ (Verb::Read
+                | Verb::CompareAndSwap
+                | Verb::FetchAndAdd
+                | Verb::Copy
+                | Verb::Transform
+                | Verb::Load
+                | Verb::Store) => unreachable!("`{verb}` moves no request along"),
             };
             (line, request)
         };

@@ -3,10 +3,11 @@
 use crate::design::{Alternative, Design, DesignError, LONGEST, ObjectAccess, Signals, Step};
 use crate::estimate::Share;
 use miette::NamedSource;
+use offpath_profile::EngineWork;
 use offpath_quantity::{Bytes, Time};
 use offpath_route::{
     AddressSpread, Advance, Carrier, Cursor, LEAST_BURST, MOST_BURSTS, Mark, Path, PathOperation, Posting,
-    Route, RouteError, Router, StationKind, Stations, Verb, processor_of,
+    Route, RouteError, Router, StationKind, Stations, Transport, Verb, processor_of,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -108,9 +109,11 @@ impl Call {
     }
 
     /// Whether no other role takes part: a processor's own loads and stores, and what an engine does to one memory or
-    /// to memories apart from their processors.
+    /// to memories apart from their processors, or but copying.
     pub fn is_own(&self) -> bool {
-        self.requester() == self.responder() || self.is_apart() && self.operation.path.engine.is_some()
+        let copies = self.operation.verb.row().carriers.contains(&Carrier::Engine(EngineWork::Copy));
+        let is_of_engine = self.operation.path.engine.is_some();
+        self.requester() == self.responder() || is_of_engine && (self.is_apart() || !copies)
     }
 
     /// Whether the request goes on at the responder.
@@ -458,7 +461,7 @@ impl Compiler<'_> {
         for frame in std::mem::take(&mut self.frames) {
             let asked_by = frame.from.as_ref().filter(|(_, from)| from.at == responder);
             let channel = match asked_by {
-                _ if call.operation.verb == Verb::SendDatagram => Channel::Datagram,
+                _ if call.operation.verb.row().transport == Transport::Datagram => Channel::Datagram,
                 Some(_) => Channel::Caller,
                 None if is_initiator => Channel::Back,
                 None => Channel::Call,

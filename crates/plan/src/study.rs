@@ -18,6 +18,7 @@ use crate::side_by_side::side_by_side;
 use crate::solve::{self, Part, evaluate, mean_of};
 use offpath_profile::{Provenance, ScaledNumber, System};
 use offpath_quantity::Quantity;
+use offpath_route::{Path as RoutePath, Verb};
 use offpath_twin::{Interval, Seed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -185,8 +186,8 @@ pub struct Study {
     pub code: Option<Agreement>,
     /// Changes of the design that gain.
     pub advised: Advised,
-    /// Alternatives with a verb that nothing published is about.
-    pub without_evidence: Vec<String>,
+    /// The steps that nothing published is about, each with its alternative.
+    pub without_evidence: Vec<(String, Verb, RoutePath)>,
     /// What to measure next.
     pub next: Next,
     /// What the design asks of its system that its author may not have meant.
@@ -286,8 +287,11 @@ impl Study {
         notes.extend(unmeasured(&ready));
         notes.extend(system.mode_note().map(str::to_string));
         notes.extend(code.as_ref().and_then(Agreement::warning));
-        let unknown = ready.iter().filter(|one| !one.compiled.has_evidence());
-        let without_evidence = unknown.map(|one| one.alternative.name.clone()).collect();
+        let without_evidence = ready.iter().flat_map(|one| {
+            let unknown = one.compiled.routes().filter(|route| !route.is_published);
+            unknown.map(|route| (one.alternative.name.clone(), route.verb, route.path.clone()))
+        });
+        let without_evidence = without_evidence.collect();
         let numbers = ready.iter().flat_map(|one| one.router.system().numbers.values());
         let known = numbers.map(|one| ((one.file.clone(), one.key.clone()), one.provenance)).collect();
         Ok(Study {

@@ -16,10 +16,12 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 const CARD: &str = include_str!("../../profile/tests/data/invented.toml");
+const EVERYTHING: &str = include_str!("../../profile/tests/data/everything.toml");
 
 fn library() -> Setting {
     let mut library = Library::builtin();
     library.insert(Category::Device, "invented", CARD);
+    library.insert(Category::Device, "everything", EVERYTHING);
     Setting { library, overlays: vec![], settings: vec![], testbed: None, mode: None, mechanism: None }
 }
 
@@ -173,7 +175,7 @@ fn each_rule_fires_where_its_remedy_gains() {
     }
     insta::assert_snapshot!(table);
     let silent: Vec<&str> = RULES.iter().map(|rule| rule.name).filter(|name| !fired.contains(name)).collect();
-    assert_eq!(silent, ["use-accelerator"], "no profile describes an accelerator");
+    assert_eq!(silent, ["use-accelerator"], "no rule compares computing with what an engine does");
 }
 
 #[test]
@@ -442,4 +444,37 @@ fn what_other_cores_take_is_an_estimate_with_an_interval() {
         let (low, high) = added.rate.range_80;
         assert!(high / low > 2.0, "{:?} of\n{changed}", added.rate);
     }
+}
+
+/// Rules ask what carries a step: lists are of what a NIC posts, and an SSD or a processor's own loads have no other
+/// mover.
+#[test]
+fn rules_know_what_carries_a_step() {
+    let silent = |advised: &Advised, rule: &str| {
+        let found = advised.silent.iter().find(|one| one.rule == rule);
+        found.map(|one| one.reasons.join("; ")).unwrap_or_default()
+    };
+    let few_threads = "set = [\"dpa.cores=1\", \"dpa.threads_per_core=4\"]";
+    let load = r#"{ send-ud = "client-dpa", bytes = "16 B" }, { load = "dpa-dpa:arm", bytes = "64 B" },
+        { read = "dpa-host", bytes = "64 B" }, { send-ud = "dpa-client", bytes = "16 B" }"#;
+    let loads = advised(&one("everything", few_threads, load), Depth::Promising);
+    let batched = loads.advice.iter().find(|one| one.rule == "batch-doorbells");
+    let batched = batched.unwrap_or_else(|| panic!("{}", silent(&loads, "batch-doorbells")));
+    assert!(batched.gain.share.low > 0.2, "{batched:?}");
+    assert!(
+        !batched.diff.lines().any(|line| line.starts_with('+') && line.contains("load =")),
+        "{batched:?}"
+    );
+    let own = r#"{ send-ud = "client-dpa", bytes = "16 B" }, { load = "dpa-dpa", bytes = "64 B" },
+        { send-ud = "dpa-client", bytes = "16 B" }"#;
+    let why = silent(&advised(&one("everything", "", own), Depth::Promising), "shard-across-endpoints");
+    assert!(why.contains("`arm-arm` has no `load`"), "{why}");
+
+    let stored = r#"{ send = "client-store", bytes = "64 B" }, { read = "store-ssd", bytes = "4 KiB" },
+        { compute = "store", time = "2 us" }, { send = "store-client", bytes = "64 B" }"#;
+    let stored = advised(&one("everything", "", stored), Depth::Promising);
+    let why = silent(&stored, "add-alternative");
+    assert!(why.contains("every alternative that another mover"), "{why}");
+    let why = silent(&stored, "use-accelerator");
+    assert!(why.contains("the card has `regex`: write an alternative with `transform`"), "{why}");
 }

@@ -8,8 +8,8 @@ use offpath_plan::confidence::Basis;
 use offpath_plan::study::{Ask, Study};
 use offpath_plan::{Changes, Design, prepare};
 use offpath_profile::{Library, SystemRequest};
-use offpath_quantity::{Bytes, Time};
-use offpath_route::{AddressSpread, PathOperation, Router, Verb};
+use offpath_quantity::{Bytes, Quantity, Time};
+use offpath_route::{AddressSpread, PathOperation, Posting, Router, Verb};
 use offpath_twin::Seed;
 use std::path::Path;
 use std::sync::Arc;
@@ -48,10 +48,17 @@ fn a_design_over_every_kind_of_component_plans_and_says_what_binds() {
     assert_eq!(bound("near"), "dpa_memory.memory", "256 B over 200 Gbit/s, not the host's memory");
     assert_eq!(bound("stored"), "ssd.requests", "a request a microsecond");
     assert_eq!(bound("filtered"), "regex.total", "4 KiB in and 1 KiB out over 50 Gbit/s");
+    assert_eq!(bound("moved"), "regex.total", "the same bytes, wherever they go");
+    assert_eq!(bound("shuffled"), "copy.total", "4 KiB in and 4 KiB out over 200 Gbit/s");
     let rate = |name: &str| alone(plan, name).rate.value;
-    for (name, expected) in
-        [("dpa", 1.0 / 20.48e-9), ("near", 1.0 / 10.24e-9), ("stored", 1e6), ("filtered", 1.0 / 819.2e-9)]
-    {
+    for (name, expected) in [
+        ("dpa", 1.0 / 20.48e-9),
+        ("near", 1.0 / 10.24e-9),
+        ("stored", 1e6),
+        ("filtered", 1.0 / 819.2e-9),
+        ("moved", 1.0 / 819.2e-9),
+        ("shuffled", 1.0 / 327.68e-9),
+    ] {
         assert!((rate(name) / expected - 1.0).abs() < 0.01, "{name}: {} for {expected}", rate(name));
         // Nothing published speaks of loads, accelerators, storage, or of memories apart from their processor.
         assert_eq!(alone(plan, name).basis, Basis::OrderOnly, "{name}");
@@ -64,7 +71,7 @@ fn a_design_over_every_kind_of_component_plans_and_says_what_binds() {
 fn the_twin_carries_each_alternative_as_planned() {
     let design = Design::load(Path::new(DESIGN), &Changes::default()).expect("the design is in order");
     let ready = prepare(&design, &setting(&[], &[])).expect("its steps have routes");
-    assert_eq!(ready.len(), 5);
+    assert_eq!(ready.len(), 7);
     for one in ready {
         let name = one.alternative.name.clone();
         let one = [one];
@@ -105,20 +112,23 @@ fn engines_store_transform_and_copy_within_one_memory() {
     let path = router.path("store-ssd").expect("the second word is an engine");
     assert_eq!((path.responder.as_str(), path.engine.as_deref()), ("store", Some("ssd")));
     assert_eq!(path.to_string(), "store-ssd");
-    let within = latency(&router, Verb::Copy, "arm-copy", 4096, None);
-    let across = latency(&router, Verb::Copy, "arm-host-copy", 4096, None);
+    let within = latency(&router, Verb::Copy, "arm-copy", 64, None);
+    let across = latency(&router, Verb::Copy, "arm-host-copy", 64, None);
     assert!(within < across, "{within} {across}");
-    // The accelerator gives a quarter of what it takes: it writes a quarter of the bytes.
-    let demand = |bytes: u64, station: &str| {
-        let operation = PathOperation::new(
-            Verb::Transform,
-            router.path("arm-regex").expect("it is there"),
-            Bytes::new(bytes),
-        );
+    let demand = |verb: Verb, path: &str, station: &str| {
+        let path = router.path(path).expect("it is there");
+        let operation = PathOperation::new(verb, path, Bytes::new(4096));
         let demand = router.route(&operation).expect("it has a route").demand(&router);
         demand.time[&router.station(station).expect("it is there")]
     };
-    assert_eq!(demand(4096, "regex.write").ps() * 4, demand(4096, "regex.read").ps());
+    // The accelerator gives a quarter of what it takes: it writes a quarter of the bytes.
+    let of_regex = |station: &str| demand(Verb::Transform, "arm-regex", station).ps();
+    assert_eq!(of_regex("regex.write") * 4, of_regex("regex.read"));
+    // `total_rate` is that of both directions together, and within one memory every byte goes both ways.
+    for verb in [Verb::Copy, Verb::Read] {
+        let total = |path: &str| demand(verb, path, "copy.total").ps();
+        assert_eq!(total("arm-copy"), 2 * total("arm-host-copy"), "{verb}");
+    }
 }
 
 #[test]
@@ -174,5 +184,133 @@ fn a_payload_lies_in_another_memory_than_its_processors() {
             "lane_b.up" | "arm.memory" => assert!(own == Time::ZERO && apart > Time::ZERO, "{station}"),
             _ => assert!(apart < own, "{station}: the host's side carries requests and completions alone"),
         }
+    }
+}
+
+/// The invented card with more tables, in a mode.
+fn with_tables(tables: &str, mode: Option<&str>) -> Router {
+    let folder = tempfile::tempdir().expect("a folder");
+    let card = folder.path().join("card.toml");
+    let text = std::fs::read_to_string(CARD).expect("the card is there") + tables;
+    std::fs::write(&card, text).expect("it is written");
+    let device = card.to_str().expect("a UTF-8 path");
+    let request = SystemRequest { device, mode, ..SystemRequest::default() };
+    Router::new(&Library::builtin().load(&request).expect("the card is in order")).expect("it has routes")
+}
+
+/// A processor with a memory at a node of its own is the responder of a limit as any other is.
+#[test]
+fn a_large_transfer_limit_holds_for_a_processor_apart_from_its_memory() {
+    let router = with_tables(
+        r#"
+[large]
+kind = "large-transfer-limit"
+requester = "*"
+responder = "dpa"
+verbs = ["read"]
+above = { value = "9 MiB", source = "invented", provenance = "datasheet" }
+rate = { value = "10 Gbit/s", source = "invented", provenance = "datasheet" }
+"#,
+        None,
+    );
+    let limited = |path: &str, bytes: u64| {
+        let path = router.path(path).expect("the path is there");
+        let operation = PathOperation::new(Verb::Read, path, Bytes::new(bytes));
+        let demand = router.route(&operation).expect("it has a route").demand(&router);
+        demand.time.get(&router.station("large").expect("the limit is there")).copied()
+    };
+    let at_10_gbit_per_s = Some(Time::from_ps((16 << 20) * 8 * 100));
+    assert_eq!(limited("client-dpa", 16 << 20), at_10_gbit_per_s);
+    assert_eq!(limited("client-host:dpa_memory", 16 << 20), at_10_gbit_per_s, "the memory is the same");
+    assert_eq!(limited("client-dpa", 8 << 20), None);
+    assert_eq!(limited("client-arm", 16 << 20), None);
+}
+
+/// What a mode hides takes an engine with it whose every memory it is.
+#[test]
+fn an_engine_whose_memories_are_hidden_reaches_none_other() {
+    let number = |key: &str, value: &str| {
+        format!("{key} = {{ value = \"{value}\", source = \"invented\", provenance = \"datasheet\" }}\n")
+    };
+    let mut tables = "\n[grab]\nkind = \"engine\"\nendpoint = \"host\"\nreaches = [\"arm\"]\n".to_string();
+    for key in ["start_latency", "request_time", "post_time", "poll_latency"] {
+        tables += &number(key, "100 ns");
+    }
+    for key in ["read_rate", "write_rate", "total_rate"] {
+        tables += &number(key, "100 Gbit/s");
+    }
+    let has = |mode: Option<&str>, path: &str| with_tables(&tables, mode).path(path).is_ok();
+    assert!(has(None, "host:arm-grab"));
+    assert!(!has(None, "host-grab"), "the host's memory is none of those named");
+    assert!(!has(Some("nic"), "host-grab"));
+}
+
+/// Numbers that move no route, by the end of their names, and what they are for.
+const NOT_OF_ROUTES: [(&str, &str); 6] = [
+    (".frequency", "programs that compute in cycles, and advice that moves computing"),
+    (".write_latency", "when a byte is visible to others, which its operation does not wait for"),
+    ("arm.capacity", "what fits the memory, and the range of accesses that are told none"),
+    ("store.capacity", "the same"),
+    ("dpa_memory.capacity", "the same"),
+    ("dpa_memory.pcie_mtu", "TLPs, and no PCIe link leads to this memory"),
+];
+
+/// Every number that a profile declares is read by something.
+#[test]
+fn every_number_of_the_card_moves_the_cost_of_some_route() {
+    let system = router(&[]).system().clone();
+    let cost = |settings: &[&str]| {
+        let settings = settings.iter().map(ToString::to_string).collect();
+        let request = SystemRequest { device: CARD, settings, ..SystemRequest::default() };
+        let router = Router::new(&Library::builtin().load(&request).ok()?).ok()?;
+        let kinds: Vec<_> = router.stations().iter().map(|one| one.kind.clone()).collect();
+        let mut costs = Vec::new();
+        let remote = ["client-host", "client-arm", "client-store", "client-dpa"];
+        let back = ["host-client", "arm-client", "store-client", "dpa-client", "arm-host", "dpa-host:arm"];
+        let engines = ["arm-copy", "arm-host-copy", "arm-regex", "store-ssd"];
+        let own = ["dpa-dpa", "dpa-dpa:arm", "dpa-dpa:host"];
+        for path in [&remote[..], &back, &engines, &own].concat() {
+            let path = router.path(path).ok()?;
+            for verb in router.verbs(&path) {
+                for (bytes, posting, range) in [
+                    (100, Posting::Single, 64 << 30),
+                    (4096, Posting::Batch(4), 2 << 10),
+                    (3 << 20, Posting::Single, 2 << 20),
+                ] {
+                    let access = AddressSpread { range: Some(Bytes::new(range)), ..AddressSpread::UNIFORM };
+                    let operation = PathOperation::new(verb, path.clone(), Bytes::new(bytes));
+                    let Ok(route) = router.route(&operation.posted(posting).accessing(access)) else {
+                        continue;
+                    };
+                    let demand = route.demand(&router);
+                    costs.push((route.latency(&router), demand.time, demand.requests, demand.banks));
+                }
+            }
+        }
+        Some((kinds, costs))
+    };
+    let before = cost(&[]).expect("the card is in order");
+    let mut still = Vec::new();
+    // Other machines with the card have the same numbers under names of theirs.
+    for (name, number) in &system.numbers {
+        if !number.file.ends_with("everything.toml") || name.matches('.').count() > 1 {
+            continue;
+        }
+        let value = &number.value;
+        let others = [2.0, 0.5, 0.9]
+            .into_iter()
+            .filter_map(|by| Some(Quantity::from_base(value.base() * by, value.dimension())?.to_string()));
+        let others = others.chain(["true", "false", "10", "12"].map(str::to_string));
+        let moves = others
+            .map(|other| cost(&[&format!("{name}={other}")]))
+            .any(|cost| cost.is_some_and(|cost| cost != before));
+        if !moves {
+            still.push(name.clone());
+        }
+    }
+    let reason = |name: &String| NOT_OF_ROUTES.iter().any(|(end, _)| name.ends_with(end));
+    assert_eq!(still.iter().filter(|name| !reason(name)).collect::<Vec<_>>(), Vec::<&String>::new());
+    for (end, why) in NOT_OF_ROUTES {
+        assert!(still.iter().any(|name| name.ends_with(end)), "`{end}` moves a route, and is here for {why}");
     }
 }

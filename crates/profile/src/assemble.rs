@@ -255,9 +255,13 @@ impl Plan<'_> {
                 let name = self.full(&table.name);
                 let endpoint = self.full(self.meant(endpoint.first()));
                 let work = self.work_of(table)?;
-                let reaches = table.words("reaches").values;
-                let reaches = reaches.iter().filter(|memory| !hidden(memory));
-                let reaches = reaches.map(|memory| self.full(self.meant(memory))).collect();
+                let named = table.words("reaches").values;
+                let reaches = named.iter().filter(|memory| !hidden(memory));
+                let reaches: Vec<_> = reaches.map(|memory| self.full(self.meant(memory))).collect();
+                // None named means all of the machine: an engine whose memories are all hidden has nothing to do.
+                if reaches.is_empty() && !named.is_empty() {
+                    continue;
+                }
                 let mut engine = Engine { name: name.clone(), endpoint, work, reaches, ..Engine::blank() };
                 fill(&mut engine, &name, table, numbers);
                 machine.engines.push(engine);

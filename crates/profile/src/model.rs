@@ -217,8 +217,6 @@ declared! {
         latency: Time [DELAY],
         /// Bandwidth of all that it answers at once; absent where nothing is known to bind.
         bandwidth: Option<BitRate> [RATE],
-        /// Of the bytes that a NIC writes, how many of the newest lie in it; absent where none do.
-        nic_writes: Option<Bytes> [SIZE],
     }
 }
 

@@ -262,7 +262,11 @@ impl Kind {
                             "\"*\"",
                             "The requester's endpoint, or `*` for one on another machine.",
                         ),
-                        Word::one("responder", "\"soc\"", "The responder's endpoint."),
+                        Word::one(
+                            "responder",
+                            "\"soc\"",
+                            "The responder's processor: the limit is that of its own memory.",
+                        ),
                         Word {
                             name: "verbs",
                             example: "[\"read\", \"write\"]",

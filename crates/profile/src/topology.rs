@@ -1,7 +1,9 @@
 //! Looking things up in a system, and finding the hops between two nodes of a machine.
 
 use crate::error::suggestion;
-use crate::{Endpoint, Engine, Link, Machine, Memory, Problem, ProfileError, Reach, Switch, System};
+use crate::{
+    Endpoint, Engine, LargeTransferLimit, Link, Machine, Memory, Problem, ProfileError, Reach, Switch, System,
+};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Which way a link is passed.
@@ -44,9 +46,34 @@ impl Machine {
         beside.map(|endpoint| &endpoint.memory).chain(&self.memories)
     }
 
+    /// Whether a memory is a host's own.
+    pub fn is_of_host(&self, memory: &str) -> bool {
+        self.endpoints.iter().any(|one| one.processor.is_host && one.memory.name == memory)
+    }
+
     /// How a processor reaches a memory by its own loads and stores, where the profile says it.
     pub fn reach(&self, processor: &str, memory: &str) -> Option<&Reach> {
         self.reaches.iter().find(|reach| reach.processor == processor && reach.memory == memory)
+    }
+
+    /// The large-transfer limits that a verb on a memory of this machine falls into when its payload is long enough, each
+    /// with its position. `requester` is the processor that asks, where that is one of this machine. A limit names the
+    /// responder's processor and means the memory that is this processor's own.
+    pub fn large_transfer_limits_of<'m>(
+        &'m self,
+        requester: Option<&'m str>,
+        memory: &'m str,
+        verb: &'m str,
+    ) -> impl Iterator<Item = (usize, &'m LargeTransferLimit)> {
+        self.large_transfer_limits.iter().enumerate().filter(move |(_, limit)| {
+            let asks = match limit.requester.as_str() {
+                "*" => requester.is_none(),
+                named => requester == Some(named),
+            };
+            let own = self.endpoints.iter().find(|one| one.processor.name == limit.responder);
+            asks && own.is_some_and(|own| own.memory.name == memory)
+                && limit.verbs.iter().any(|one| one == verb)
+        })
     }
 
     /// The DMA engine of a name, which may be written with or without the machine's prefix.

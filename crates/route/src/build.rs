@@ -1,11 +1,13 @@
 //! From a system and an operation to a route.
 
-use crate::path::{Carrier, Moves, Path, Responder, RouteError, SlotHold, Transport, VERBS, Verb, VerbRow};
-use crate::station::{ENGINE_PARTS, Station, StationId, StationKind, groups, stations};
+use crate::path::{
+    Carrier, Moves, Path, Responder, RouteError, SlotHold, Transport, VERBS, Verb, VerbRow, processor_of,
+};
+use crate::station::{ENGINE_PARTS, Station, StationId, StationKind, groups, inbound_reads, stations};
 use crate::visit::{
     AddressSpread, Hop, InflightSlots, MOST_ENDPOINTS, MOST_GROUPS, Mark, Pick, Requests, Route, Train, Visit,
 };
-use offpath_profile::{Direction, Endpoint, Engine, EngineWork, Machine, Memory, Pcie, System};
+use offpath_profile::{Direction, Endpoint, Engine, EngineWork, Machine, Memory, Pcie, Reach, System};
 use offpath_quantity::{BitRate, Bytes, Time};
 use std::collections::BTreeMap;
 
@@ -356,6 +358,41 @@ impl Router {
         paths
     }
 
+    /// The paths that carry a verb, in the order of the profile. Of what no NIC carries these are all that there are;
+    /// of the others those of [`Router::paths`].
+    pub fn paths_of(&self, verb: Verb) -> Vec<Path> {
+        let mut paths = self.paths();
+        if !verb.row().carriers.contains(&Carrier::Nic) {
+            paths.clear();
+            for machine in &self.system.machines {
+                let mut engines: Vec<Option<String>> =
+                    machine.engines.iter().map(|engine| Some(short(engine).to_string())).collect();
+                engines.insert(0, None);
+                // To an engine a memory beside its processor is the same from whichever processor it is named.
+                let is_own = |endpoint: &Endpoint| {
+                    machine.endpoints.iter().any(|one| one.memory.name == endpoint.memory.name)
+                };
+                let is_processors = verb.row().carriers == [Carrier::Processor];
+                let further = |to: bool| {
+                    let apart = machine.apart.iter();
+                    apart.filter(move |end| if is_processors { to } else { !is_own(end) })
+                };
+                for requester in machine.endpoints.iter().chain(further(false)) {
+                    for responder in machine.endpoints.iter().chain(further(true)) {
+                        let (requester, responder) = (requester.name.clone(), responder.name.clone());
+                        paths.extend(engines.iter().map(|engine| Path {
+                            requester: requester.clone(),
+                            responder: responder.clone(),
+                            engine: engine.clone(),
+                        }));
+                    }
+                }
+            }
+        }
+        paths.retain(|path| self.carrier(verb, path).is_ok());
+        paths
+    }
+
     fn place(&self, path: &Path, name: &str) -> Result<Place<'_>, RouteError> {
         for (machine, at) in self.system.machines.iter().enumerate() {
             if let Some(endpoint) = at.endpoints.iter().chain(&at.apart).find(|one| one.name == name) {
@@ -370,6 +407,25 @@ impl Router {
                 let indexes = At { class: class as u8, memory: memory(&endpoint.memory), own };
                 return Ok(Place { machine, indexes, at, endpoint, stations });
             }
+        }
+        // A memory at a node of its own, which no processor is named with.
+        let mut apart: Vec<&Endpoint> =
+            self.system.machines.iter().flat_map(|machine| &machine.apart).collect();
+        apart.sort_by_key(|one| !one.processor.is_host);
+        let is_meant = |one: &&Endpoint| {
+            one.memory.name == name
+                || one.name.strip_prefix(processor_of(&one.name)) == Some(&format!(":{name}"))
+        };
+        if let Some(meant) = apart.into_iter().find(is_meant) {
+            let with = |end: &String| if end == name { meant.name.clone() } else { end.clone() };
+            let (requester, responder) = (with(&path.requester), with(&path.responder));
+            let meant = Path { requester, responder, engine: path.engine.clone() };
+            return Err(RouteError::NoHops {
+                path: path.to_string(),
+                reason: format!(
+                    "names the memory `{name}` without a processor: write it with one, as in `{meant}`"
+                ),
+            });
         }
         let known: Vec<&str> =
             self.system.machines.iter().flat_map(|m| m.endpoints.iter().map(|e| e.name.as_str())).collect();
@@ -399,11 +455,16 @@ impl Router {
                 known: if known.is_empty() { "none".to_string() } else { known.join(", ") },
             }
         })?;
+        let works = match engine.work {
+            EngineWork::Copy => "copies",
+            EngineWork::Transform => "transforms",
+            EngineWork::Store => "stores",
+        };
         if from.machine != to.machine {
             return Err(RouteError::NoHops {
                 path: path.to_string(),
                 reason: format!(
-                    "leaves the machine: `{}` is on another than `{}`, and `{name}` copies within one",
+                    "leaves the machine: `{}` is on another than `{}`, and `{name}` {works} within one",
                     path.responder, path.requester
                 ),
             });
@@ -418,7 +479,7 @@ impl Router {
         let processors = [from, to].map(|place| place.endpoint.processor.name.as_str());
         if engine.work != EngineWork::Store && !processors.contains(&engine.endpoint.as_str()) {
             return Err(no_hops(format!(
-                "does not touch `{}`, and `{name}` copies between it and other endpoints of its machine only",
+                "does not touch `{}`, and `{name}` {works} between it and other endpoints of its machine only",
                 engine.endpoint
             )));
         }
@@ -441,7 +502,11 @@ impl Router {
     }
 
     /// What would carry the operation out, where it can.
-    fn carrier(&self, verb: Verb, path: &Path) -> Result<Carrier, RouteError> {
+    ///
+    /// # Errors
+    ///
+    /// Where the path does not exist, or carries no such verb.
+    pub fn carrier(&self, verb: Verb, path: &Path) -> Result<Carrier, RouteError> {
         let (from, to) = self.places(path)?;
         let one_processor = path.engine.is_none()
             && from.machine == to.machine
@@ -460,6 +525,9 @@ impl Router {
             return Err(no_hops(
                 "joins a processor with itself; name two different ones, or `load` or `store`",
             ));
+        }
+        if carrier == Carrier::Processor {
+            reach(&from, &to, path)?;
         }
         if verb.row().carriers.contains(&carrier) {
             return Ok(carrier);
@@ -538,6 +606,17 @@ impl Router {
             is_published: verb.is_published() && is_published_place,
         })
     }
+}
+
+/// How the requester's processor reaches the responder's memory by itself.
+fn reach<'r>(from: &Place<'r>, to: &Place<'_>, path: &Path) -> Result<&'r Reach, RouteError> {
+    let (processor, memory) = (&from.endpoint.processor.name, &to.endpoint.memory.name);
+    from.at.reach(processor, memory).ok_or_else(|| RouteError::NoHops {
+        path: path.to_string(),
+        reason: format!(
+            "needs to know how `{processor}` reaches the memory `{memory}`: add a table of kind `reach` with `processor = \"{processor}\"` and `memory = \"{memory}\"` to the profile"
+        ),
+    })
 }
 
 /// An engine's name as paths write it: without its machine's prefix.
@@ -856,23 +935,11 @@ impl<'r> Build<'r> {
 
     /// The large-transfer limit that this operation falls into, as a hop.
     fn large_transfer_hop(&self, hops: &mut Vec<Hop>) {
-        let of = |place: Place<'r>| {
-            place.at.large_transfer_limits.iter().zip(&place.stations.large_transfer_limits)
-        };
-        for (limit, station) in of(self.from).chain(of(self.to)) {
-            let requester = if limit.requester == "*" {
-                self.remote()
-            } else {
-                limit.requester == self.from.endpoint.processor.name
-            };
-            if requester
-                && limit.responder == self.to.endpoint.memory.name
-                && limit.verbs.iter().any(|verb| verb == self.row.name)
-                && self.payload > limit.above
-            {
-                hops.push(self.line_hop(*station, Time::ZERO, limit.rate));
-                return;
-            }
+        let to = self.to;
+        let requester = (!self.remote()).then_some(self.from.endpoint.processor.name.as_str());
+        let mut limits = to.at.large_transfer_limits_of(requester, &to.endpoint.memory.name, self.row.name);
+        if let Some((index, limit)) = limits.find(|(_, limit)| self.payload > limit.above) {
+            hops.push(self.line_hop(to.stations.large_transfer_limits[index], Time::ZERO, limit.rate));
         }
     }
 
@@ -973,7 +1040,8 @@ impl<'r> Build<'r> {
         self.delay("request to memory", to.down().delay());
         if let (Some(rate), Some(station)) = (to.endpoint.memory.inbound_read_rate, to.memory().inbound_reads)
         {
-            self.serve("host inbound-read limit", station, Pick::Any, rate.interval(), Time::ZERO);
+            let label = inbound_reads(to.at.is_of_host(&to.endpoint.memory.name));
+            self.serve(label, station, Pick::Any, rate.interval(), Time::ZERO);
         }
         self.bank(to, false);
         if self.row.responder == Responder::Changes {
@@ -1099,14 +1167,7 @@ impl<'r> Build<'r> {
     /// way holds the first that fits it.
     fn touch(&mut self, path: &Path) -> Result<(), RouteError> {
         let (from, memory) = (self.from, &self.to.endpoint.memory);
-        let processor = &from.endpoint.processor.name;
-        let reach = from.at.reach(processor, &memory.name).ok_or_else(|| RouteError::NoHops {
-            path: path.to_string(),
-            reason: format!(
-                "needs to know how `{processor}` reaches the memory `{0}`: add a table of kind `reach` with `processor = \"{processor}\"` and `memory = \"{0}\"` to the profile",
-                memory.name
-            ),
-        })?;
+        let reach = reach(&from, &self.to, path)?;
         self.mark(Mark::Departs);
         self.mark(Mark::Arrives);
         let range = self.access.range.unwrap_or(memory.capacity).get().max(1) as f64;
@@ -1189,6 +1250,16 @@ impl<'r> Build<'r> {
                     let is_inner = !is_away(source) && !is_away(target);
                     let reads = (is_away(source) || is_inner).then_some(read);
                     let writes = (is_away(target) || is_inner).then_some(write);
+                    // What moves both ways takes of the bandwidth of both directions together twice.
+                    let both = reads.is_some() && writes.is_some();
+                    let total = (
+                        total.0,
+                        if both {
+                            BitRate::from_bits_per_second(total.1.bits_per_second() / 2)
+                        } else {
+                            total.1
+                        },
+                    );
                     let lines: Vec<_> = [reads, writes, Some(total)].into_iter().flatten().collect();
                     self.carry(
                         Carried { source: Some(source), target: Some(target), ..one },

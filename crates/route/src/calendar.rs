@@ -198,7 +198,7 @@ impl Calendar {
                 let part = |time: &Option<Time>| time.map(|t| (t.ps(), Line::default()));
                 State::Pool { shared: part(shared), reserved: reserved.iter().map(part).collect() }
             }
-            // The lines are made on the first visit: most readings of a route visit no bank.
+            // Lines are made up to the one that is visited: most readings of a route visit no bank, or the first.
             StationKind::Banks(n) => State::Banks { count: *n as usize, lines: Vec::new() },
         })
     }
@@ -247,9 +247,6 @@ impl Calendar {
                 line.reserve(now, at, *interval)
             }
             (State::Banks { count, lines }, Pick::Bank { reach, hottest }) => {
-                if lines.is_empty() {
-                    lines.resize(*count, Line::default());
-                }
                 let reach = u64::from(reach).clamp(1, *count as u64);
                 let rest = (1.0 - hottest).max(0.0);
                 let bank = if reach == 1 {
@@ -263,7 +260,12 @@ impl Calendar {
                         1 + ((((unit - hottest) / rest) * (reach - 1) as f64) as u64).min(reach - 2)
                     }
                 };
-                lines[bank as usize].reserve(now, at, occupancy)
+                // An idle reading of a route finds the first bank, however many there are.
+                let bank = bank as usize;
+                if lines.len() <= bank {
+                    lines.resize(bank + 1, Line::default());
+                }
+                lines[bank].reserve(now, at, occupancy)
             }
             (state, pick) => unreachable!("a route visits {state:?} by {pick:?}"),
         }

@@ -297,6 +297,6 @@ impl Cursor {
 impl Route {
     /// Whether a reliable connection carries it, which answers a loss by retransmitting.
     pub fn is_reliable(&self) -> bool {
-        self.verb != crate::Verb::SendDatagram
+        self.verb.row().transport == crate::Transport::Reliable
     }
 }

@@ -157,8 +157,8 @@ pub struct VerbRow {
     pub transport: Transport,
     /// The payload that it always has, whatever is asked for.
     pub own_payload: Option<Bytes>,
-    /// Whether a published measurement of an off-path card speaks of it through a NIC. Atomics are priced as READs of
-    /// 8 B, and nothing that is published holds that to a card.
+    /// Whether a published measurement of an off-path card speaks of it. None does of atomics, which are priced as READs
+    /// of 8 B, nor of what no NIC carries.
     pub is_published: bool,
 }
 

@@ -118,6 +118,11 @@ fn meanings(work: EngineWork) -> [&'static str; 4] {
     }
 }
 
+/// What the limit of a memory's inbound reads is called.
+pub(crate) fn inbound_reads(is_of_host: bool) -> &'static str {
+    if is_of_host { "host inbound-read limit" } else { "inbound-read limit" }
+}
+
 /// Every station of a system, machine by machine, in the order of the profile.
 pub(crate) fn stations(system: &System) -> Vec<Station> {
     let mut all = Vec::new();
@@ -196,7 +201,7 @@ pub(crate) fn stations(system: &System) -> Vec<Station> {
                 add(station(
                     format!("{}.inbound_reads", memory.name),
                     StationKind::Line,
-                    "host inbound-read limit",
+                    inbound_reads(m.is_of_host(&memory.name)),
                 ));
             }
         }

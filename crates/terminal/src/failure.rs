@@ -1,10 +1,11 @@
 //! Why a command ends without its answer, how that is shown, and the exit code that follows.
 
+use crate::options::posting_name;
 use crate::output::{COLUMNS, Color, allows_color, columns, tell};
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 use offpath_profile::{Problem, ProfileError};
 use offpath_quantity::ParseError;
-use offpath_route::{RouteError, Router};
+use offpath_route::{Posting, RouteError, Router, Verb};
 use std::fmt;
 use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
@@ -127,10 +128,19 @@ impl From<RouteError> for Failure {
             RouteError::NoSuchVerb { .. } => "choose another `--verb`, or another path",
             RouteError::PayloadTooLarge { .. } => "choose a smaller `--size`",
             RouteError::ReservedBeyondSlots { .. } | RouteError::TooManyEndpoints { .. } => "",
-            _ => "`offpath path DEVICE` lists every path of a device",
+            _ => "`offpath path DEVICE --verb VERB` lists the paths of a device that carry a verb",
         };
         Failure::input(error.to_string(), help)
     }
+}
+
+/// A doorbell batch of what rings no doorbell.
+pub fn no_doorbell(posting: Posting, verb: Verb, place: &str) -> Failure {
+    let post = posting_name(posting);
+    Failure::input(
+        format!("`--post {post}`: `{verb}` {place} rings no doorbell of a NIC, so there is none to share"),
+        "leave `--post` out",
+    )
 }
 
 /// A refused path, with the nearest of those that exist.

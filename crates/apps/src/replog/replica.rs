@@ -392,7 +392,7 @@ pub async fn card<F: Fabric>(fabric: F, options: LogConfig) -> Result<(), LogErr
     options.check()?;
     let by_engine =
         matches!(options.alternative, LogAlternative::CardPullsByEngine | LogAlternative::EngineAndHost);
-    let serves = !by_engine || fabric.dma_engines().contains(&options.engine);
+    let serves = Rc::new(Cell::new(!by_engine || fabric.dma_engines().contains(&options.engine)));
     let Some(first) = options.chain.first().cloned() else {
         return Err(LogError::Shape { what: "number of backups", value: 0, bound: "at least 1" });
     };
@@ -424,7 +424,7 @@ pub async fn card<F: Fabric>(fabric: F, options: LogConfig) -> Result<(), LogErr
 async fn accept_hosts<F: Fabric>(
     fabric: F,
     options: LogConfig,
-    serves: bool,
+    serves: Rc<Cell<bool>>,
     next: Rc<Downstream<F>>,
     digester: Option<Rc<Digester<F>>>,
 ) -> Result<(), LogError> {
@@ -456,8 +456,9 @@ async fn accept_hosts<F: Fabric>(
             alive: Cell::new(true),
             slot_bytes,
         });
+        let serves = serves.clone();
         fabric.spawn_task(Box::pin(async move {
-            let _ = host.serve(opening, receives, open_at, serves).await;
+            let _ = host.serve(opening, receives, open_at, &serves).await;
             host.alive.set(false);
             host.queue_pair.close();
         }));
@@ -485,7 +486,7 @@ impl<F: Fabric> Host<F> {
         opening: F::CompletionFuture,
         mut receives: Notices<F>,
         open_at: u64,
-        serves: bool,
+        serves: &Rc<Cell<bool>>,
     ) -> Result<(), LogError> {
         if opening.await.status != Status::Success {
             return Ok(());
@@ -497,7 +498,7 @@ impl<F: Fabric> Host<F> {
             *digester.host.borrow_mut() = Rc::downgrade(self);
             digester.store.digested()
         });
-        let hello = Hello { ring: no_region(), last, serves };
+        let hello = Hello { ring: no_region(), last, serves: serves.get() };
         let hello_at = open_at + OPEN_BYTES;
         self.region.write(hello_at, &hello.to_bytes())?;
         drop(self.queue_pair.send(self.region.slice(hello_at, HELLO_BYTES))?);
@@ -514,9 +515,11 @@ impl<F: Fabric> Host<F> {
             {
                 return Ok(());
             }
-            let own = self.clone();
+            let (own, serves) = (self.clone(), serves.clone());
             self.fabric.spawn_task(Box::pin(async move {
-                if own.carry(staging, sequence, epoch, slot, length).await.is_err() {
+                if let Err(error) = own.carry(staging, sequence, epoch, slot, length).await {
+                    // What the backend refuses now it refuses ever: the host is told so when it connects again.
+                    serves.set(serves.get() && !matches!(error, LogError::Unsupported(_)));
                     own.queue_pair.close();
                 }
             }));

@@ -4,7 +4,7 @@ mod html;
 
 use super::Context;
 use crate::chart::{BarScale, axis, sparkline};
-use crate::failure::{Failure, unknown_path};
+use crate::failure::{Failure, no_doorbell, unknown_path};
 use crate::options;
 use crate::output::{
     Format, OutputFile, SCHEMA_VERSION, Screen, TableCell, percent, round, short, system_line,
@@ -13,7 +13,9 @@ use clap::Args;
 use offpath::plan::known::{Known, known};
 use offpath::profile::System;
 use offpath::quantity::Bytes;
-use offpath::route::{Demand, Path, PathOperation, Posting, RouteError, Router, StationId, Verb};
+use offpath::route::{
+    Carrier, Demand, Path, PathOperation, Posting, RouteError, Router, StationId, VERBS, Verb,
+};
 use offpath::twin::Seed;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -70,6 +72,9 @@ struct Report {
     verb: String,
     payload_bytes: u64,
     posting: String,
+    /// The same in words.
+    #[serde(skip)]
+    posted: String,
     latency_ends: &'static str,
     latency_us: f64,
     latency_low_80_us: f64,
@@ -198,6 +203,24 @@ fn gbit_per_s(mreq_per_s: f64, payload: Bytes) -> f64 {
     round(mreq_per_s * payload.get() as f64 * 8.0 / 1e3)
 }
 
+/// How an operation begins, in words.
+fn posted(router: &Router, operation: &PathOperation) -> Result<String, RouteError> {
+    Ok(match router.carrier(operation.verb, &operation.path)? {
+        Carrier::Nic => options::doorbells(&options::posting_name(operation.posting)),
+        Carrier::Engine(_) => "posted to the engine".to_string(),
+        Carrier::Processor => "by the processor itself".to_string(),
+    })
+}
+
+/// The same of a verb on every path that carries it.
+fn all_posted(options: &Options) -> String {
+    match options.verb.row().carriers {
+        [Carrier::Processor] => "by the processor itself".to_string(),
+        [Carrier::Engine(_)] => "posted to an engine".to_string(),
+        _ => options::doorbells(&options::posting_name(options.post)),
+    }
+}
+
 /// Runs the command.
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let library = context.system.library()?;
@@ -217,6 +240,11 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         Some(name) => {
             let path = router.path(name).map_err(|error| unknown_path(&router, name, error))?;
             let operation = operation(path);
+            if options.post != Posting::Single
+                && router.carrier(options.verb, &operation.path)? != Carrier::Nic
+            {
+                return Err(no_doorbell(options.post, options.verb, &format!("on `{}`", operation.path)));
+            }
             let known = known(&router, std::slice::from_ref(&operation), Seed::new(SEED))?.remove(0);
             let report = report(&router, &operation, &known)?;
             if let Some(file) = html.take() {
@@ -228,15 +256,27 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
             }
         }
         None => {
-            let mut operations = Vec::new();
-            for path in router.paths().into_iter().filter(|path| touches_device(&system, path)) {
-                let operation = operation(path);
-                match router.route(&operation) {
-                    Ok(_) => operations.push(operation),
-                    // An engine has few verbs; its line is left out for others.
-                    Err(RouteError::NoSuchVerb { .. }) => {}
-                    Err(error) => return Err(error.into()),
-                }
+            let of = |verb: Verb| {
+                router
+                    .paths_of(verb)
+                    .into_iter()
+                    .filter(|path| touches_device(&system, path))
+                    .collect::<Vec<_>>()
+            };
+            // An engine rings no doorbell: a list of requests has no line of its.
+            let is_posted = |path: &Path| options.post == Posting::Single || path.engine.is_none();
+            let operations: Vec<PathOperation> =
+                of(options.verb).into_iter().filter(is_posted).map(operation).collect();
+            if options.post != Posting::Single && !options.verb.row().carriers.contains(&Carrier::Nic) {
+                return Err(no_doorbell(options.post, options.verb, "is what no NIC does"));
+            }
+            if operations.is_empty() {
+                let has: Vec<&str> =
+                    VERBS.iter().filter(|row| !of(row.verb).is_empty()).map(|row| row.name).collect();
+                return Err(Failure::input(
+                    format!("`{}` has no path that carries `{}`", system.device, options.verb),
+                    format!("its paths carry {}", has.join(", ")),
+                ));
             }
             let known = known(&router, &operations, Seed::new(SEED))?;
             let reports = operations.iter().zip(&known);
@@ -299,11 +339,15 @@ fn report(router: &Router, operation: &PathOperation, known: &Known) -> Result<R
         verb: operation.verb.to_string(),
         payload_bytes: payload.get(),
         posting: options::posting_name(operation.posting),
-        latency_ends: if route.ends_at_responder {
-            "one way: the responder's program starts to handle the message"
-        } else {
-            "the requester's program sees the completion"
+        latency_ends: match router.carrier(operation.verb, &operation.path)? {
+            Carrier::Nic if route.ends_at_responder => {
+                "one way: the responder's program starts to handle the message"
+            }
+            Carrier::Nic => "the requester's program sees the completion",
+            Carrier::Engine(_) => "the engine's program sees that the engine is done",
+            Carrier::Processor => "the requester's processor has moved the bytes",
         },
+        posted: posted(router, operation)?,
         latency_us,
         latency_low_80_us: ends_us[0],
         latency_high_80_us: ends_us[1],
@@ -463,7 +507,7 @@ fn one(report: &Report, system: &System, screen: &Screen) -> String {
         report.verb.to_uppercase(),
         Bytes::new(report.payload_bytes),
         report.path,
-        options::doorbells(&report.posting),
+        report.posted,
         system_line(system),
     );
     if let Some(note) = system.mode_note() {
@@ -616,7 +660,7 @@ fn all(reports: &[Report], options: &Options, system: &System, screen: &Screen) 
         "{} of {}, {}, on every path: {}\n\n",
         options.verb.name().to_uppercase(),
         options.payload(),
-        options::doorbells(&options::posting_name(options.post)),
+        all_posted(options),
         system_line(system),
     );
     let message = options.verb.is_message();

@@ -1,7 +1,7 @@
 //! `offpath sweep`: every combination of verb, path, payload and clients, run on the twin.
 
 use super::Context;
-use crate::failure::{Failure, unknown_path};
+use crate::failure::{Failure, no_doorbell, unknown_path};
 use crate::output::{
     Format, OutputFile, SCHEMA_VERSION, TableCell, percent, place, round, tell, tell_mode, unwritable,
 };
@@ -10,7 +10,7 @@ use crate::{options, output};
 use clap::Args;
 use offpath::profile::System;
 use offpath::quantity::{Bytes, Time};
-use offpath::route::{PathOperation, Posting, Router, StationId, StationKind, Verb};
+use offpath::route::{Carrier, PathOperation, Posting, Router, StationId, StationKind, Verb};
 use offpath::twin::{Arrivals, Load, LoadError, Seed, run as run_load};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -205,10 +205,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
                         rows.iter().filter_map(|row| row.throughput_unknown_because.as_deref()).collect();
                     let reasons = reasons.iter().map(|reason| format!("\nNo throughput where {reason}.\n"));
                     let told = reasons.fold(table, |table, reason| table + &reason);
-                    match options.verb.iter().all(|verb| verb.is_published()) {
-                        true => told,
-                        false => told + UNPUBLISHED,
-                    }
+                    told + &unpublished(&options.verb)
                 }
             })?;
             (rows, 0)
@@ -318,6 +315,9 @@ fn jobs<'a>(options: &Options, (plain, others): &'a Systems) -> Result<Vec<Job<'
                     let key = (!machine.prefix.is_empty()).then(|| (machine.role.clone(), *clients));
                     let system = key.as_ref().map_or(plain, |key| &others[key]);
                     let router = &routers[&key];
+                    if options.post != Posting::Single && router.carrier(*verb, &path)? != Carrier::Nic {
+                        return Err(no_doorbell(options.post, *verb, &format!("on `{path}`")));
+                    }
                     let operation = PathOperation::new(*verb, path, *payload).posted(options.post);
                     let route = router.route(&operation)?;
                     let Some((per_second, binding)) = route.demand(router).capacity(router) else { continue };
@@ -488,9 +488,21 @@ fn observe(job: &Job<'_>) -> Result<Row, Failure> {
     Ok(row)
 }
 
-/// What a sweep of atomics has to say of itself.
-const UNPUBLISHED: &str = "\nNothing is published of atomics, so they are priced as READs of 8 B, and several on one \
-    word are not held up by each other: order only.\n";
+/// What a sweep of verbs that nothing published is about has to say of itself.
+fn unpublished(verbs: &[Verb]) -> String {
+    let unknown = verbs.iter().filter(|verb| !verb.is_published());
+    let (atomics, others): (Vec<&Verb>, Vec<&Verb>) = unknown.partition(|verb| verb.is_atomic());
+    let mut said = String::new();
+    if !atomics.is_empty() {
+        said += "\nNothing is published of atomics, so they are priced as READs of 8 B, and several on one word are not \
+                 held up by each other: order only.\n";
+    }
+    if !others.is_empty() {
+        let named: Vec<String> = others.iter().map(|verb| format!("`{verb}`")).collect();
+        said += &format!("\nNo published row is about {}: order only.\n", named.join(", "));
+    }
+    said
+}
 
 /// Why a row has no throughput.
 const TOO_WIDE: &str =

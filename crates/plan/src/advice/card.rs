@@ -1,13 +1,13 @@
 //! Rules about what the card's own processors and memories are for.
 
 use super::edit::Edit;
-use super::look::{Look, Site, call, collect, known, proposed, signature};
+use super::look::{Look, PathCall, Site, call, collect, known, proposed, signature};
 use super::{AdviceRule, Level, Proposal, Proposed};
 use crate::design::{Alternative, Runs, Step};
 use crate::estimate::Written;
-use offpath_profile::Endpoint;
+use offpath_profile::{Endpoint, EngineWork};
 use offpath_quantity::{Dimension, Quantity};
-use offpath_route::{Path, Verb};
+use offpath_route::{Path, Router, Verb, processor_of};
 use std::collections::BTreeSet;
 use toml_edit::{InlineTable, Item, TableLike, value};
 
@@ -50,10 +50,27 @@ pub const NO_NIC_SIDE_CACHE: AdviceRule = AdviceRule {
 fn use_accelerator(look: &Look<'_>) -> Proposed {
     let sites = look.mixed().into_iter().flat_map(|one| look.steps(one));
     let computing = sites.filter(|site| matches!(site.step, Step::Compute { .. })).count();
-    Proposed::Silent(match computing {
-        0 => "the mix has no computing step that an accelerator could do".to_string(),
-        1 => "profiles describe no accelerator that could do the mix's computing step".to_string(),
-        steps => format!("profiles describe no accelerator that could do the mix's {steps} computing steps"),
+    let steps = match computing {
+        0 => {
+            return Proposed::Silent(
+                "the mix has no computing step that an accelerator could do".to_string(),
+            );
+        }
+        1 => "the mix's computing step".to_string(),
+        steps => format!("the mix's {steps} computing steps"),
+    };
+    // The machine that carries the card has no prefix.
+    let own = look.router.system().machines.iter().filter(|machine| machine.prefix.is_empty());
+    let engines =
+        own.flat_map(|machine| &machine.engines).filter(|engine| engine.work == EngineWork::Transform);
+    let named: Vec<String> = engines.map(|engine| format!("`{}`", engine.name)).collect();
+    Proposed::Silent(match named.is_empty() {
+        true => format!("profiles describe no accelerator that could do {steps}"),
+        false => format!(
+            "no rule compares a computing step with an engine that transforms, and the card has {}: write an alternative \
+             with `transform` for what it could do of {steps}",
+            named.join(" and ")
+        ),
     })
 }
 
@@ -210,9 +227,9 @@ fn moved_lines(
 }
 
 /// Lets a step's keys name another endpoint, whose computing takes as much longer as `slower` says.
-fn rename(step: &mut dyn TableLike, from: &str, to: &str, slower: &Slower) {
+fn rename(step: &mut dyn TableLike, router: &Router, from: &str, to: &str, slower: &Slower) {
     if let Some((verb, path)) = super::edit::path_of(step) {
-        step.insert(verb, value(renamed(&path, from, to)));
+        step.insert(verb, value(renamed(router, &path, from, to)));
     }
     if step.get("compute").and_then(Item::as_str) != Some(from) {
         return;
@@ -253,8 +270,30 @@ fn scaled_interval(item: &Item, dimension: Dimension, by: Span) -> Option<Inline
     Some(table)
 }
 
-fn renamed(path: &str, from: &str, to: &str) -> String {
-    path.split('-').map(|part| if part == from { to } else { part }).collect::<Vec<_>>().join("-")
+/// A path whose processor `from` is `to` instead; the memories that it names stay.
+fn renamed(router: &Router, path: &str, from: &str, to: &str) -> String {
+    router.path(path).map_or_else(|_| path.to_string(), |path| other_end(&path, from, to).to_string())
+}
+
+fn other_end(path: &Path, from: &str, to: &str) -> Path {
+    let end = |name: &str| match name.strip_prefix(processor_of(name)) {
+        // A processor's own memory is not apart from it.
+        Some(memory) if processor_of(name) == from && memory.strip_prefix(':') != Some(to) => {
+            format!("{to}{memory}")
+        }
+        Some(_) if processor_of(name) == from => to.to_string(),
+        _ => name.to_string(),
+    };
+    Path { requester: end(&path.requester), responder: end(&path.responder), engine: path.engine.clone() }
+}
+
+/// The first step of an alternative that `to` cannot do in the place of `from`.
+fn cannot<'l>(look: &Look<'l>, one: &'l Alternative, from: &str, to: &str) -> Option<String> {
+    let lacks = |call: &PathCall<'l>| {
+        let path = other_end(&call.path, from, to);
+        (!look.router.verbs(&path).contains(&call.verb)).then(|| format!("`{path}` has no `{}`", call.verb))
+    };
+    look.calls(one).iter().find_map(lacks)
 }
 
 /// The endpoints that an alternative touches, the one that begins its requests, and its objects.
@@ -324,7 +363,11 @@ fn shard_across_endpoints(look: &Look<'_>) -> Proposed {
             if served_by(look, &first).contains(&to.name) {
                 continue;
             }
-            if known.contains(&signature(one, &|path| renamed(path, from, &to.name), false)) {
+            if known.contains(&signature(one, &|path| renamed(look.router, path, from, &to.name), false)) {
+                continue;
+            }
+            if let Some(why) = cannot(look, one, from, &to.name) {
+                without_room.insert(format!("`{}` is not for `{}`: {why}", one.name, to.name));
                 continue;
             }
             let name = format!("{} on {}", one.name, to.name);
@@ -339,7 +382,7 @@ fn shard_across_endpoints(look: &Look<'_>) -> Proposed {
             let ladder = look.mixed_again(remedy, |edit| {
                 let slower = Slower::of(own, to);
                 edit.add_like(&one.name, &name, &format!("{}, served by {}", one.name, to.name), |step| {
-                    rename(step, from, &to.name, &slower);
+                    rename(step, look.router, from, &to.name, &slower);
                 })?;
                 slower.declare(edit);
                 Some(())
@@ -391,7 +434,7 @@ fn no_nic_side_cache(look: &Look<'_>) -> Proposed {
                     }
                     let slower = Slower::of(card, host);
                     edit.rewrite(&alternative.name, |step| {
-                        rename(step, &card.name, &host.name, &slower);
+                        rename(step, look.router, &card.name, &host.name, &slower);
                     })?;
                     slower.declare(edit);
                     Some(())

@@ -1,5 +1,6 @@
 //! Changes to a design's text that keep its comments and layout.
 
+use offpath_route::{Path, VERBS};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value, value};
 
 /// Where a step stands: its alternative, the operation, and how many steps come before it, those
@@ -20,8 +21,6 @@ pub struct Edit(DocumentMut);
 
 /// Keys whose lists hold steps, in the order in which a design resolves them.
 const LISTS: [&str; 7] = ["steps", "parallel", "hit", "miss", "then", "otherwise", "background"];
-/// Keys that name a path.
-const VERBS: [&str; 6] = ["read", "write", "send", "send-ud", "compare-and-swap", "fetch-and-add"];
 
 /// A step as the file writes it.
 enum StepMut<'d> {
@@ -182,15 +181,15 @@ impl Edit {
     }
 
     /// Lets a step take another path.
-    pub fn path(&mut self, at: &StepRef, path: &str) -> Option<()> {
+    pub fn path(&mut self, at: &StepRef, path: &Path) -> Option<()> {
         self.step(at, |mut step| {
-            for verb in VERBS {
-                if step.keys().contains_key(verb) {
-                    step.keys().insert(verb, value(path));
+            for row in &VERBS {
+                if step.keys().contains_key(row.name) {
+                    step.keys().insert(row.name, value(path.to_string()));
                 }
             }
             // An engine takes no doorbell batches.
-            if path.split('-').count() > 2 {
+            if path.engine.is_some() {
                 step.keys().remove("batch");
             }
             step.tidy();
@@ -340,7 +339,7 @@ fn rewrite_steps(table: &mut Table, rewrite: &mut dyn FnMut(&mut dyn TableLike))
 
 /// The path that a step's keys name, with its key.
 pub fn path_of(step: &dyn TableLike) -> Option<(&'static str, String)> {
-    VERBS.iter().find_map(|verb| Some((*verb, text_of(step, verb)?.to_string())))
+    VERBS.iter().find_map(|row| Some((row.name, text_of(step, row.name)?.to_string())))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::program::Fold;
 use crate::solve::host_seconds;
 use offpath_profile::{Endpoint, Machine};
 use offpath_quantity::Bytes;
-use offpath_route::{Path, Router, Verb};
+use offpath_route::{Path, Router, Verb, processor_of};
 use std::collections::BTreeSet;
 
 /// A design with the mix and the requests that are looked at.
@@ -176,30 +176,30 @@ impl<'l> Look<'l> {
         links.filter(|link| into.contains(link)).collect()
     }
 
-    /// The paths with an engine between the same endpoints.
+    /// The paths with an engine that copies between the same endpoints.
     pub fn engines(&self, path: &Path) -> Vec<Path> {
         let all = self.router.paths().into_iter();
         all.filter(|other| {
-            other.engine.is_some()
+            self.router.verbs(other).contains(&Verb::Copy)
                 && (&other.requester, &other.responder) == (&path.requester, &path.responder)
         })
         .collect()
     }
 
-    /// The payload above which a call is in a large-transfer limit, with the limit's name.
-    pub fn slow_above(&self, call: &PathCall<'_>) -> Option<(Bytes, &'l str)> {
+    /// The payload above which a call is slower, with what begins there.
+    pub fn slow_above(&self, call: &PathCall<'_>) -> Option<(Bytes, String)> {
         let apart = self.apart(&call.path.requester, &call.path.responder);
-        let (machine, _) = self.endpoint(&call.path.responder)?;
+        let (machine, to) = self.endpoint(&call.path.responder)?;
         if let Some(name) = &call.path.engine {
             let engine = machine.engine(name).ok()?;
-            return engine.slow_above.map(|above| (above, engine.name.as_str()));
+            return engine
+                .slow_above
+                .map(|above| (above, format!("the engine `{}` slows down", engine.name)));
         }
-        let limit = machine.large_transfer_limits.iter().find(|limit| {
-            let from = if limit.requester == "*" { apart } else { limit.requester == call.path.requester };
-            from && limit.responder == call.path.responder
-                && limit.verbs.iter().any(|verb| verb == call.verb.name())
-        })?;
-        Some((limit.above, limit.name.as_str()))
+        let requester = (!apart).then_some(processor_of(&call.path.requester));
+        let mut limits = machine.large_transfer_limits_of(requester, &to.memory.name, call.verb.name());
+        let (_, limit) = limits.next()?;
+        Some((limit.above, format!("the large-transfer limit `{}` begins", limit.name)))
     }
 
     /// What an alternative alone is ranked by, less being better: unloaded latency, network bytes,

@@ -64,7 +64,7 @@ fn spare_inner_link(look: &Look<'_>) -> Proposed {
             ladder.extend(look.held(remedy, |edit| {
                 own.iter().filter(movable).try_for_each(|call| {
                     let path = Path { engine: engine.engine.clone(), ..call.path.clone() };
-                    edit.path(&call.at, &path.to_string())
+                    edit.path(&call.at, &path)
                 })
             }));
         }
@@ -118,11 +118,10 @@ fn add_alternative(look: &Look<'_>) -> Proposed {
                 let Ok(path) = router.path(name) else { return name.to_string() };
                 let inner = router.machine_of(&path.requester) == router.machine_of(&path.responder);
                 let other = Path { engine: mover.clone(), ..path };
-                if inner && router.path(&other.to_string()).is_ok() {
-                    other.to_string()
-                } else {
-                    name.to_string()
-                }
+                // What an engine keeps, or makes, no other mover reaches.
+                let takes = router.verbs(&other);
+                let is_there = takes.contains(&Verb::Read) && takes.contains(&Verb::Write);
+                if inner && is_there { other.to_string() } else { name.to_string() }
             };
             if known.contains(&signature(one, &change, false)) {
                 continue;
@@ -138,7 +137,7 @@ fn add_alternative(look: &Look<'_>) -> Proposed {
                     for verb in ["read", "write"] {
                         let new = step.get(verb).and_then(toml_edit::Item::as_str).map(&change);
                         if let Some(new) = new {
-                            if new.split('-').count() > 2 {
+                            if router.path(&new).is_ok_and(|path| path.engine.is_some()) {
                                 step.remove("batch");
                             }
                             step.insert(verb, toml_edit::value(new));

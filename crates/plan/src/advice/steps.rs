@@ -4,6 +4,7 @@
 use super::look::{Look, PathCall, proposed};
 use super::{AdviceRule, Level, Proposal, Proposed, Rung};
 use offpath_quantity::Bytes;
+use offpath_route::{Carrier, Moves, Verb};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Few banks serve a small or hot range where no cache answers.
@@ -55,7 +56,9 @@ fn spread_hot_range(look: &Look<'_>) -> Proposed {
     let all: Vec<PathCall<'_>> = look.design.alternatives.iter().flat_map(|one| look.calls(one)).collect();
     let mut reached: BTreeSet<(&str, String)> = BTreeSet::new();
     for call in look.calls_of_mix() {
-        if let Some(object) = call.object {
+        // A processor's own loads and stores visit no banks.
+        let is_own = call.verb.row().carriers == [Carrier::Processor];
+        if let Some(object) = call.object.filter(|_| !is_own) {
             reached.insert((object, call.path.responder.clone()));
         }
     }
@@ -92,8 +95,8 @@ fn spread_hot_range(look: &Look<'_>) -> Proposed {
             changes.push(Proposal { why, ladder });
         }
         // Copies are for reading: a write would have to reach them all.
-        let written =
-            all.iter().any(|call| call.object == Some(name) && call.verb != offpath_route::Verb::Read);
+        let writes = |verb: Verb| verb.row().moves == Moves::ToResponder || verb.is_atomic();
+        let written = all.iter().any(|call| call.object == Some(name) && writes(call.verb));
         if object.hottest > 1.0 / reach as f64 && !written {
             let copied = object.copied.max(16).min(object.entries) as i64;
             let ladder = [2, 4, 8, 16].into_iter().filter_map(|factor| {
@@ -145,7 +148,7 @@ fn segment(look: &Look<'_>, network: bool) -> Proposed {
             look.held(remedy, |edit| edit.segment(&call.at, pieces, &piece.to_string()))
         });
         let why = format!(
-            "`{}` of `{}`: a {} of {} on `{}` is above {above}, where the large-transfer limit `{limit}` begins",
+            "`{}` of `{}`: a {} of {} on `{}` is above {above}, where {limit}",
             call.at.operation, call.at.alternative, call.verb, call.bytes, call.path
         );
         changes.push(Proposal { why, ladder: ladder.collect() });
@@ -160,7 +163,9 @@ fn by_requester<'l>(
     kept: impl Fn(&PathCall<'l>) -> bool,
 ) -> BTreeMap<(String, String, String), Vec<PathCall<'l>>> {
     let mut groups: BTreeMap<(String, String, String), Vec<PathCall<'l>>> = BTreeMap::new();
-    for call in look.calls_of_mix().into_iter().filter(|call| call.path.engine.is_none() && kept(call)) {
+    let is_posted =
+        |call: &PathCall<'_>| call.path.engine.is_none() && call.verb.row().carriers.contains(&Carrier::Nic);
+    for call in look.calls_of_mix().into_iter().filter(|call| is_posted(call) && kept(call)) {
         let key = (call.at.alternative.clone(), call.at.operation.clone(), call.path.requester.clone());
         groups.entry(key).or_default().push(call);
     }

@@ -5,7 +5,7 @@ use super::resolve::{Read, Resolver};
 use super::{Alternative, BEST, GREEDY, LONG_COMPUTE, ObjectAccess, Signals, Step};
 use crate::implemented::Application;
 use crate::published::{Given, is_shipped_workload};
-use offpath_quantity::{Bytes, Time};
+use offpath_quantity::Time;
 use offpath_route::{Carrier, VERBS, VerbRow};
 use offpath_workload::Workload;
 use std::collections::BTreeMap;
@@ -234,10 +234,10 @@ impl Resolver<'_> {
         self.foreign_keys(spanned)?;
         if let [(verb, path)] = &step.verbs[..] {
             let verb = *verb;
-            let (bytes, read) = match &step.bytes {
-                Some(bytes) => self.bytes(&format!("{id}.bytes"), bytes)?,
-                None if verb.is_atomic() => (Bytes::new(8), Read::default()),
-                None => {
+            let (bytes, read) = match (&step.bytes, verb.own_payload()) {
+                (Some(bytes), _) => self.bytes(&format!("{id}.bytes"), bytes)?,
+                (None, Some(own)) => (own, Read::default()),
+                (None, None) => {
                     return Err(self.error(
                         format!("`{verb}` on `{}` does not say how many bytes", path.get_ref()),
                         "add `bytes = \"64 B\"`",

@@ -1163,7 +1163,9 @@ pub(super) fn copy(
         access: offpath_route::AddressSpread::UNIFORM,
         signaled: true,
     });
-    let planned = planned.map_err(|why| TwinFabric::unsupported(&why.to_string(), "use READ or WRITE"))?;
+    let planned = planned.map_err(|why| {
+        TwinFabric::unsupported(&format!("this copy by `{engine}` ({why})"), "use READ or WRITE")
+    })?;
     if status != Status::Success {
         (source, target) = (None, None);
     }

@@ -51,7 +51,7 @@ use offpath_fabric::runtime::{
     self, Arena, ArenaSlot, Asking, Host, Owner, Port, Rendezvous, Results, check_roles,
 };
 use offpath_fabric::*;
-use offpath_profile::{System, VerbCosts};
+use offpath_profile::{EngineWork, System, VerbCosts};
 use offpath_quantity::{Bytes, Frequency, Time};
 use offpath_route::{Mark, Path, PathOperation as Routed, Posting, Route, RouteError, Router};
 use offpath_route::{StationId, Verb, Visit};
@@ -247,7 +247,22 @@ pub(crate) struct Place {
     capacity: Bytes,
     inline_limit: Bytes,
     verbs: VerbCosts,
-    engines: Vec<(String, Time)>,
+    engines: Vec<PlaceEngine>,
+}
+
+/// An engine of a place's machine.
+struct PlaceEngine {
+    name: String,
+    post_time: Time,
+    /// Whether it copies between this place and others.
+    copies: bool,
+}
+
+impl Place {
+    /// The engines that copy between this place and others of its machine.
+    fn copying(&self) -> impl Iterator<Item = &PlaceEngine> {
+        self.engines.iter().filter(|engine| engine.copies)
+    }
 }
 
 fn places(router: &Router) -> Vec<Place> {
@@ -266,10 +281,10 @@ fn places(router: &Router) -> Vec<Place> {
             engines: at
                 .engines
                 .iter()
-                .filter(|_| at.endpoints.len() > 1)
-                .map(|engine| {
-                    let name = engine.name.rsplit('.').next().unwrap_or(&engine.name).to_string();
-                    (name, engine.post_time)
+                .map(|engine| PlaceEngine {
+                    name: engine.name.rsplit('.').next().unwrap_or(&engine.name).to_string(),
+                    post_time: engine.post_time,
+                    copies: engine.work == EngineWork::Copy && at.endpoints.len() > 1,
                 })
                 .collect(),
         };
@@ -450,8 +465,8 @@ impl Core {
         if !plan.signaled && !plan.verb.is_message() {
             leave_out_completion(&mut route);
         }
-        let own = from.engines.iter().find(|(name, _)| Some(name) == plan.engine.as_ref());
-        let post_time = own.map_or(from.verbs.post_time, |(_, time)| *time);
+        let own = from.engines.iter().find(|engine| Some(&engine.name) == plan.engine.as_ref());
+        let post_time = own.map_or(from.verbs.post_time, |engine| engine.post_time);
         Ok(Planned { route: Arc::new(route), asks: OnceCell::new(), post_time })
     }
 
@@ -626,14 +641,18 @@ impl TwinFabric {
     ///
     /// Where the operation has no route, or its ends are on another machine.
     pub fn perform(&self, operation: &Routed) -> Result<impl Future<Output = ()> + 'static, Unsupported> {
-        let refused = |why: String| TwinFabric::unsupported(&why, "name a path within this role's machine");
-        self.router().route(operation).map_err(|why| refused(why.to_string()))?;
+        let refused = |why: String, next_step: &str| {
+            TwinFabric::unsupported(&format!("this `{}` ({why})", operation.verb), next_step)
+        };
+        let routed = self.router().route(operation);
+        routed.map_err(|why| refused(why.to_string(), "change its path or its verb"))?;
         let places = &self.core.places;
         let own = self.state().machine;
         let place = |name: &str| places.iter().position(|place| place.name == name && place.machine == own);
         let Path { requester, responder, engine } = &operation.path;
         let Some((from, to)) = place(requester).zip(place(responder)) else {
-            return Err(refused(format!("`{}` leaves the machine of `{}`", operation.path, self.endpoint())));
+            let why = format!("`{}` leaves the machine of `{}`", operation.path, self.endpoint());
+            return Err(refused(why, "name a path within this role's machine"));
         };
         let plan = Plan {
             verb: operation.verb,
@@ -773,7 +792,7 @@ impl Fabric for TwinFabric {
     }
 
     fn dma_engines(&self) -> Vec<String> {
-        self.core.places[self.state().place].engines.iter().map(|(name, _)| name.clone()).collect()
+        self.core.places[self.state().place].copying().map(|engine| engine.name.clone()).collect()
     }
 
     fn dma_copy(
@@ -899,9 +918,10 @@ impl Backend for TwinBackend {
     /// What roles that were placed can all do; without a placement, what some role can.
     fn capabilities(&self) -> Capabilities {
         let places = places(&self.router);
-        let has_engine = |name: &String| places.iter().any(|p| p.name == *name && !p.engines.is_empty());
+        let has_engine =
+            |name: &String| places.iter().any(|p| p.name == *name && p.copying().next().is_some());
         let dma = if self.placements.is_empty() {
-            places.iter().any(|place| !place.engines.is_empty())
+            places.iter().any(|place| place.copying().next().is_some())
         } else {
             self.placements.values().all(has_engine)
         };
@@ -917,7 +937,7 @@ impl Backend for TwinBackend {
             engine.inject(Faults::new(self.rules.clone(), seed));
         }
         let network = &self.router.system().network;
-        let has_engine = |role: &RoleState| !places[role.place].engines.is_empty();
+        let has_engine = |role: &RoleState| places[role.place].copying().next().is_some();
         let core = Rc::new(Core {
             seed: self.seed,
             mtu: network.mtu,

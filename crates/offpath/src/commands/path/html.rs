@@ -1,7 +1,6 @@
 //! The page of `offpath path --html`.
 
 use super::{Options, Report, cost, gbit_per_s, interval, sizes};
-use crate::options::{doorbells, posting_name};
 use crate::output::{short, system_line};
 use offpath::profile::System;
 use offpath::quantity::Bytes;
@@ -126,8 +125,8 @@ fn title(options: &Options, path: &str) -> String {
     format!("{} of {} on {path}", options.verb.name().to_uppercase(), options.payload())
 }
 
-fn subtitle(options: &Options, system: &System) -> String {
-    format!("{}; {}", doorbells(&posting_name(options.post)), system_line(system))
+fn subtitle(posted: &str, system: &System) -> String {
+    format!("{posted}; {}", system_line(system))
 }
 
 /// One path: latency term by term, curves, what binds, packets.
@@ -228,7 +227,7 @@ pub fn one(
 
     let mut sections = vec![answer, terms, over, stations, packets];
     sections.extend(uncertain(report));
-    let (title, subtitle) = (title(options, &report.path), subtitle(options, system));
+    let (title, subtitle) = (title(options, &report.path), subtitle(&report.posted, system));
     Ok(Page { title, subtitle, sections })
 }
 
@@ -330,5 +329,9 @@ pub fn all(
     }
     sections
         .push(Section::new("system", "The system").with(PageBlock::Topology(Topology::new(system, None))));
-    Ok(Page { title: title(options, "every path"), subtitle: subtitle(options, system), sections })
+    Ok(Page {
+        title: title(options, "every path"),
+        subtitle: subtitle(&super::all_posted(options), system),
+        sections,
+    })
 }

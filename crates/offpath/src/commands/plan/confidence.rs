@@ -9,7 +9,7 @@ use offpath::plan::study::Next;
 use offpath::plan::{Basis, Influence, Objective, Rest};
 use offpath::profile::Provenance;
 use offpath::quantity::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Twice the standard deviation of the difference of two shares of 128 draws each.
 pub(super) const BY_CHANCE: f64 = 0.125;
@@ -48,6 +48,10 @@ pub(super) fn rests_text(rests: &[Rest]) -> String {
     }
 }
 
+/// What is said of a mix that takes atomics.
+const ATOMICS: &str = "atomics: no published row is about one, and how those that meet on one word wait for each other \
+                       is not modelled: read rates and intervals as upper bounds";
+
 /// What guesses decide of a figure; where they decide most of it and it still hardly moves, by how little.
 pub(super) fn guesses_text(rests: &[Rest]) -> String {
     let (share, moved) = (guessed(rests), moved_by_guesses(rests));
@@ -70,11 +74,21 @@ pub(super) fn guesses_text(rests: &[Rest]) -> String {
 }
 
 impl Page<'_> {
-    /// Whether the best mix takes an alternative with an atomic.
-    pub(super) fn has_atomics(&self) -> bool {
+    /// What is said of the steps of the best mix that nothing published is about.
+    pub(super) fn unpublished(&self) -> Vec<String> {
         let taken =
             |name: &str| self.plan().optimal.shares.iter().any(|(own, share)| own == name && *share > 0.0);
-        self.study.without_evidence.iter().any(|name| taken(name))
+        let steps = self.study.without_evidence.iter().filter(|(name, ..)| taken(name));
+        let (atomics, others): (Vec<_>, Vec<_>) = steps.partition(|(_, verb, _)| verb.is_atomic());
+        // A verb that is published has a place that is not: an engine's own, or a memory apart.
+        let named = others.iter().map(|(_, verb, path)| match verb.is_published() {
+            true => format!("`{verb}` on `{path}`"),
+            false => format!("`{verb}`"),
+        });
+        let named: BTreeSet<String> = named.collect();
+        let named = Vec::from_iter(named).join(", ");
+        let others = (!named.is_empty()).then(|| format!("no published row is about {named}: order only"));
+        (!atomics.is_empty()).then(|| ATOMICS.to_string()).into_iter().chain(others).collect()
     }
 
     /// Which part of the mix rests on the user's estimates that no draw moves, in words; nothing where that is little.

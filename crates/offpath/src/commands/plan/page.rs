@@ -14,10 +14,6 @@ use offpath::twin::Interval;
 /// From which share of its time on a station's queue takes longer to settle than a window lasts.
 const NEAR: f64 = 0.95;
 
-/// What is said of a mix that takes atomics.
-const ATOMICS: &str = "atomics: no published row is about one, and how those that meet on one word wait for each other \
-                       is not modelled: read rates and intervals as upper bounds";
-
 /// What is said of few clients whose requests leave work behind.
 const HELD: &str = "a client's next request waits until the work in the background of its last one is over";
 
@@ -267,9 +263,7 @@ impl Page<'_> {
             self.whose().map_or_else(String::new, |whose| format!(" ({whose})")),
             plan.recommendation.best_in * 100.0
         );
-        if self.has_atomics() {
-            text += &format!("{ATOMICS}\n");
-        }
+        self.unpublished().iter().for_each(|said| text += &format!("{said}\n"));
         if let Some(load) = self.study.design.objective.load() {
             text += &format!(
                 "these very shares carry {} {} in {:.0}% of {} draws widened by past errors{}{}\n",
@@ -547,9 +541,8 @@ impl Page<'_> {
     /// What the design's author may not have meant, and what no figure says by itself.
     pub(super) fn notes(&self) -> Vec<String> {
         let study = self.study;
-        let atomics = self.has_atomics().then(|| ATOMICS.to_string());
         let said = study.design.warnings.iter().chain(&study.design.notes).chain(&study.notes).cloned();
-        atomics.into_iter().chain(said).collect()
+        self.unpublished().into_iter().chain(said).collect()
     }
 
     pub(super) fn has_background(&self) -> bool {
