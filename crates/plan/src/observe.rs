@@ -96,7 +96,7 @@ pub struct Loaded {
     pub utilization: BTreeMap<String, f64>,
     /// The busiest machine of its role at each station, counted from 0, and its share.
     pub fullest: BTreeMap<String, (u32, f64)>,
-    /// Mean time that a context was held, by station.
+    /// Mean time that a slot was held, by station.
     pub holds: BTreeMap<String, Time>,
     /// Mean demand of a request by alternative, with in-flight slots as an idle twin holds them.
     pub demands: BTreeMap<String, Fold>,

@@ -90,15 +90,6 @@ impl Mix {
     }
 }
 
-/// A mix of fewer alternatives than the best one that carries as much.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Fewer {
-    /// Shares by alternative, the largest first.
-    pub shares: Vec<(String, f64)>,
-    /// Mean unloaded latency in seconds.
-    pub latency_s: f64,
-}
-
 /// How sure the best mix is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recommendation {
@@ -156,9 +147,7 @@ pub struct Plan {
     pub greedy_order: Vec<String>,
     /// The best mix for the objective.
     pub optimal: Mix,
-    /// A mix of fewer alternatives that carries as much and is slower, where there is one.
-    pub fewer: Option<Fewer>,
-    /// The best mix's worth by the design's goal: requests per second, seconds of the host's processors a request, or
+    /// Its worth by the design's goal: requests per second, seconds of the host's processors a request, or
     /// seconds of mean unloaded latency.
     pub worth: Ranged,
     /// How sure that mix is.
@@ -463,10 +452,6 @@ pub(crate) fn plan_doubted(
         greedy: mix("greedy", &seen.greedy, sure.greedy),
         greedy_order: seen.order.clone(),
         optimal: mix("optimal", &seen.optimal, sure.optimal),
-        fewer: solve::as_good_with_fewer(design, &parts, folds, &seen.optimal).map(|fewer| {
-            let shares = solve::shares(&fewer);
-            Fewer { latency_s: solve::mean_of(&shares, &parts, |index| folds[index].latency), shares }
-        }),
         worth: sure.worth,
         recommendation: Recommendation {
             basis: sure.mix_basis,

@@ -1078,7 +1078,7 @@ fn reached_at(route: &Route, router: &Router) -> Time {
         match cursor.advance(route, &mut stations, &[], &mut || 0, &mut mark) {
             Advance::At(at) => stations.set_now(at),
             Advance::Cross { .. } => {}
-            Advance::Wait(_) => unreachable!("an operation alone finds a free context"),
+            Advance::Wait(_) => unreachable!("an operation alone finds a free in-flight slot"),
             // Without payload nothing is written, and its end is all there is.
             Advance::Done(at) => return reached.unwrap_or(at),
         }

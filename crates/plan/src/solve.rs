@@ -414,27 +414,6 @@ fn without_one(problem: &MixProblem, mix: &Solution, gains: bool) -> Result<Vec<
         .collect()
 }
 
-/// The quickest mix of one alternative less that carries as much as the best one and is slower, where there is one.
-pub(crate) fn as_good_with_fewer(
-    design: &Design,
-    parts: &[Part<'_>],
-    folds: &[Fold],
-    optimal: &Solution,
-) -> Option<Solution> {
-    if optimal.unique || !matches!(design.objective, Objective::MostThroughput) {
-        return None;
-    }
-    let main = main_router(parts).ok()?;
-    let mut problem = stations(main, design.host_cpu_share);
-    for index in allowed(design, parts, folds) {
-        problem.activities.push(activity(&parts[index].alternative.name, &folds[index], main));
-    }
-    let fewer = without_one(&problem, optimal, false).ok()?.into_iter();
-    fewer
-        .filter(|fewer| fewer.total >= optimal.total * (1.0 - AS_GOOD))
-        .min_by(|a, b| latency_of(&problem, a).total_cmp(&latency_of(&problem, b)))
-}
-
 /// Mean unloaded latency of a mix, in seconds.
 fn latency_of(problem: &MixProblem, solution: &Solution) -> f64 {
     let of = |name: &str| problem.activities.iter().find(|one| one.name == name);

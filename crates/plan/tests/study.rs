@@ -257,11 +257,8 @@ fn of_mixes_as_good_the_quicker_is_taken() {
     let is_as_good = other.rate.value >= best.rate.value * (1.0 - 1e-3);
     assert!(is_as_good, "{:?} {:?}", other.rate, best.rate);
     assert!(other.latency_s >= best.latency_s * 0.95, "{} {}", other.latency_s, best.latency_s);
-    // Whoever would rather build two things than three is told that they carry as much, and how much slower.
-    let fewer = plan.fewer.as_ref().expect("two of the three carry as much");
-    let names: Vec<&str> = fewer.shares.iter().map(|(name, _)| name.as_str()).collect();
-    assert!(names.len() == 2 && best.shares.len() == 3, "{names:?} {:?}", best.shares);
-    assert!(fewer.latency_s > best.latency_s * 1.05, "{} {}", fewer.latency_s, best.latency_s);
+    // Some of the third would be quicker by less than a twentieth, which nobody builds it for.
+    assert_eq!(plan.optimal.composition(), ["A2", "A3"]);
 }
 
 /// Some of each alternative would carry a little more than the first does, and be about as quick, which nobody builds

@@ -369,16 +369,7 @@ impl Page<'_> {
         }
         text += &self.taken();
         if !plan.optimal.unique {
-            text += "tie: other mixes are as good; this is the one with the least mean latency";
-            if let Some(fewer) = &plan.fewer {
-                text += &format!(
-                    "; {} carries as much, in {:.1} us instead of {:.1}",
-                    shares_text(&fewer.shares),
-                    fewer.latency_s * 1e6,
-                    plan.optimal.latency_s * 1e6
-                );
-            }
-            text += "\n";
+            text += "tie: other mixes are as good; this is the one with the least mean latency\n";
         }
         let at_load = self.study.design.objective != Objective::MostThroughput;
         if let Some((station, share)) = self.busiest().filter(|_| at_load) {
