@@ -67,14 +67,7 @@ fn design(text: &str) -> Result<Design, miette::Report> {
 #[test]
 fn it_is_planned_by_its_code() {
     let design = design(DESIGN).expect("the design is in order");
-    let setting = PlanSetting {
-        library: Library::builtin(),
-        overlays: vec![],
-        settings: vec![],
-        testbed: None,
-        mode: None,
-        mechanism: None,
-    };
+    let setting = PlanSetting::plain(Library::builtin());
     let ready = prepare(&design, &setting).expect("its code can be followed");
     let folds: Vec<_> = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
     for (one, fold) in ready.iter().zip(&folds) {

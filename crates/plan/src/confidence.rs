@@ -897,20 +897,8 @@ mod tests {
     /// An end that makes no system is looked for nearer to the value, and on its own side of it.
     #[test]
     fn a_refused_end_is_looked_for_nearer_to_the_value() {
-        let text = "[design]\nname = \"t\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
-                    rank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\n\
-                    request = [{ compute = \"host\", time = \"2 us\" }]\n";
-        let design = Design::parse(text, "t.toml", std::path::Path::new("."), &Default::default());
-        let setting = crate::planner::Setting {
-            library: offpath_profile::Library::builtin(),
-            overlays: vec![],
-            settings: vec![],
-            testbed: None,
-            mode: None,
-            mechanism: None,
-        };
-        let design = design.expect("it is in order");
-        let ready = crate::planner::prepare(&design, &setting).expect("it is prepared");
+        let (design, ready) =
+            crate::planner::of_steps(r#"{ compute = "host", time = "2 us" }"#).expect("it is in order");
         let folds: Vec<Fold> = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
         let factors = Base::new(&design, &ready, &folds).factors();
         let factor = factors.iter().find(|one| one.origin == Origin::Yours).expect("it is the user's");

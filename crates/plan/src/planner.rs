@@ -205,6 +205,18 @@ pub struct Setting {
 }
 
 impl Setting {
+    /// Systems as a design names them, with nothing changed.
+    pub fn plain(library: Library) -> Setting {
+        Setting {
+            library,
+            overlays: Vec::new(),
+            settings: Vec::new(),
+            mechanism: None,
+            testbed: None,
+            mode: None,
+        }
+    }
+
     /// Loads `device` for a design. Of overlays and settings, another device takes what speaks of numbers that both
     /// have: a testbed's or a client's. Its own numbers of the same name are others. A mechanism of the design's card
     /// is none of another that does not name it.
@@ -548,4 +560,16 @@ fn reason(constraint: &Constraint, router: &Router, fold: &Fold) -> String {
         }
         other => other.to_string(),
     }
+}
+
+/// A design of one alternative `a` with these steps, for tests.
+#[cfg(test)]
+pub(crate) fn of_steps(steps: &str) -> Result<(Design, Vec<Ready>), miette::Report> {
+    let text = format!(
+        "[design]\nname = \"t\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
+         rank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\nrequest = [ {steps} ]\n"
+    );
+    let design = Design::parse(&text, "t.toml", std::path::Path::new("."), &Default::default())?;
+    let ready = prepare(&design, &Setting::plain(Library::builtin()))?;
+    Ok((design, ready))
 }

@@ -1114,26 +1114,10 @@ fn fold_route(route: &Route, router: &Router) -> Fold {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::design::Changes;
-    use crate::planner::{Setting, prepare};
-    use offpath_profile::Library;
-    use std::path::Path;
+    use crate::planner::of_steps;
 
     fn compiled(steps: &str) -> Result<(Compiled, Arc<Router>), miette::Report> {
-        let text = format!(
-            "[design]\nname = \"t\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
-             rank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\nrequest = [ {steps} ]\n"
-        );
-        let design = Design::parse(&text, "t.toml", Path::new("."), &Changes::default())?;
-        let setting = Setting {
-            library: Library::builtin(),
-            overlays: vec![],
-            settings: vec![],
-            testbed: None,
-            mode: None,
-            mechanism: None,
-        };
-        let ready = prepare(&design, &setting)?.remove(0);
+        let ready = of_steps(steps)?.1.remove(0);
         Ok((ready.compiled, ready.router))
     }
 

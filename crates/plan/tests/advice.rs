@@ -22,7 +22,7 @@ fn library() -> Setting {
     let mut library = Library::builtin();
     library.insert(Category::Device, "invented", CARD);
     library.insert(Category::Device, "everything", EVERYTHING);
-    Setting { library, overlays: vec![], settings: vec![], testbed: None, mode: None, mechanism: None }
+    Setting::plain(library)
 }
 
 fn advised(text: &str, depth: Depth) -> Advised {
@@ -350,7 +350,7 @@ fn gains_are_measured_on_what_the_plan_was_confirmed_by() {
         assert!(settled.gap.is_none(), "{:?}\n{text}", settled.gap);
         let runs = &bench.run(&[(&case, &Scope::All)], SEEDS).expect("the twin runs it")[0];
         let mean = runs.iter().map(|run| run.throughput).sum::<f64>() / runs.len() as f64;
-        near(&text, mean, settled.rate, settled.allowed);
+        near(&text, mean, settled.rate, settled.allowed());
     }
 }
 

@@ -80,8 +80,7 @@ request = [ { fetch-and-add = "client-host" } ]
 "#;
 
 fn planned_on(library: Library, design: &str) -> Plan {
-    let setting =
-        Setting { library, overlays: vec![], settings: vec![], testbed: None, mode: None, mechanism: None };
+    let setting = Setting::plain(library);
     planned_with(&setting, design)
 }
 
@@ -113,8 +112,7 @@ fn a_mode_that_no_number_speaks_of_is_weak_at_best() {
     let bases = |mode: Option<&str>| {
         let library = card(&|_| Provenance::Datasheet);
         let mode = mode.map(str::to_string);
-        let setting =
-            Setting { library, overlays: vec![], settings: vec![], testbed: None, mode, mechanism: None };
+        let setting = Setting { mode, ..Setting::plain(library) };
         let plan = planned_with(&setting, DESIGN);
         [alone(&plan, "host").basis, alone(&plan, "arm").basis, plan.recommendation.basis]
     };
@@ -152,14 +150,7 @@ request = [ { write = "client-host", bytes = "1 MiB" } ]
 
 /// Rates of the card's alternatives where the number of a key stands at an end of its interval, everywhere.
 fn rates_at(guessed: &Library, key: &str, end: fn(&Number) -> Option<Quantity>) -> Vec<f64> {
-    let setting = |settings| Setting {
-        library: guessed.clone(),
-        overlays: vec![],
-        settings,
-        testbed: None,
-        mode: None,
-        mechanism: None,
-    };
+    let setting = |settings| Setting { settings, ..Setting::plain(guessed.clone()) };
     let system =
         guessed.load(&SystemRequest { device: "invented", ..SystemRequest::default() }).expect("in order");
     let of_key =
@@ -423,12 +414,8 @@ fn a_guessed_share_is_called_the_users_estimate() {
 #[test]
 fn a_setting_is_an_estimate_and_a_setting_to_the_same_value_is_none() {
     let setting = |settings: &[&str]| Setting {
-        library: card(&|_| Provenance::Datasheet),
-        overlays: vec![],
         settings: settings.iter().map(ToString::to_string).collect(),
-        testbed: None,
-        mode: None,
-        mechanism: None,
+        ..Setting::plain(card(&|_| Provenance::Datasheet))
     };
     let plain = planned_with(&setting(&[]), DESIGN);
     let same = planned_with(&setting(&["arm.cores=16"]), DESIGN);

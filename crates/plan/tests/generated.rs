@@ -453,7 +453,7 @@ fn studied(seed: u64, router: &Router) -> Result<(), String> {
     }
     let settled = &study.checked.settled;
     let carried = settled.loaded.throughput;
-    let is_told = settled.gap.is_some() || (carried.mean / settled.rate - 1.0).abs() <= settled.allowed;
+    let is_told = settled.gap.is_some() || (carried.mean / settled.rate - 1.0).abs() <= settled.allowed();
     if !is_told {
         return wrong(format!("the twin carries {carried:?} of {} without a word", settled.rate));
     }

@@ -58,8 +58,7 @@ request = [
 fn a_card_of_text_alone_is_planned_and_cross_checked() {
     let mut library = Library::builtin();
     library.insert(Category::Device, "invented", CARD);
-    let setting =
-        Setting { library, overlays: vec![], settings: vec![], testbed: None, mode: None, mechanism: None };
+    let setting = Setting::plain(library);
     let design =
         Design::parse(DESIGN, "invented.toml", Path::new("."), &Changes::default()).expect("in order");
     let ready = prepare(&design, &setting).expect("the card has these paths");

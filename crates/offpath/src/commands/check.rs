@@ -66,12 +66,11 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         eprintln!("warning: {warning}");
     }
     let setting = Setting {
-        library: context.system.library()?,
         overlays: context.system.overlay.clone(),
         settings: context.system.set.clone(),
         testbed: context.system.testbed.clone(),
         mode: context.system.mode.clone(),
-        mechanism: None,
+        ..Setting::plain(context.system.library()?)
     };
     // A mix from the command line is put into the text, so that a remedy may choose another.
     let mut text = design.source.1.clone();

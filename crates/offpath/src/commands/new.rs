@@ -116,14 +116,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let card = system.ok().and_then(|system| Some(system.role_endpoint("soc").ok()?.1.name.clone()));
     let card = card.as_deref().unwrap_or("soc");
     let files = Files::write(options, &template, name, card, &file, beside)?;
-    let setting = Setting {
-        library,
-        overlays: Vec::new(),
-        settings: Vec::new(),
-        testbed: None,
-        mode: None,
-        mechanism: None,
-    };
+    let setting = Setting::plain(library);
     let planned = Design::load(&file, &Changes::default()).and_then(|design| prepare(&design, &setting));
     // Most devices lack some path of the template; a file that does not plan would be no start.
     planned.map_err(|error| {
@@ -280,14 +273,7 @@ mod tests {
             let workload = file.with_extension("workload");
             let beside = template.workload.map(|_| workload.as_path());
             Files::write(&options, &template, "own", "soc", &file, beside).expect("a new file").keep();
-            let setting = Setting {
-                library: Library::builtin(),
-                overlays: vec![],
-                settings: vec![],
-                testbed: None,
-                mode: None,
-                mechanism: None,
-            };
+            let setting = Setting::plain(Library::builtin());
             let design = Design::load(&file, &Changes::default()).expect("a design");
             assert_eq!(prepare(&design, &setting).expect("it compiles").len(), design.alternatives.len());
             assert!(

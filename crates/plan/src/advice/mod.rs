@@ -659,14 +659,7 @@ mod tests {
     /// What changes no request of a mix that the design names is not measured, and what changes one is.
     #[test]
     fn a_change_of_what_no_request_does_is_none() {
-        let setting = Setting {
-            library: Library::builtin(),
-            overlays: vec![],
-            settings: vec![],
-            testbed: None,
-            mode: None,
-            mechanism: None,
-        };
+        let setting = Setting::plain(Library::builtin());
         let changes = Changes::default();
         let bench = TrialBench::new("design.toml", Path::new("."), &changes, &setting, Seed::new(1));
         let case = |text: &str| bench.case(text, None).expect("it is carried").0;
@@ -684,7 +677,7 @@ mod tests {
                     [[alternative]]\nname = \"soc\"\nrequest = [{ read = \"client-soc\", bytes = \"64 B\" }]\n";
         let (overlays, settings) = (vec![], vec![]);
         let library = Library::builtin();
-        let setting = Setting { library, overlays, settings, testbed: None, mode: None, mechanism: None };
+        let setting = Setting { overlays, settings, ..Setting::plain(library) };
         let changes = Changes::default();
         let bench = TrialBench::new("design.toml", Path::new("."), &changes, &setting, Seed::new(1));
         let (case, _) = bench.case(text, None).expect("it is carried");

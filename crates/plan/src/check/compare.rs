@@ -57,7 +57,7 @@ pub struct Fullest {
 /// times that only settle to 1% and spread.
 pub(super) const ALLOWED: f64 = 0.02;
 
-pub(super) const ALLOWED_WITH_SLOTS: f64 = 0.05;
+const ALLOWED_WITH_SLOTS: f64 = 0.05;
 
 /// Standard deviations that are taken for chance: of twenty plans that hold one lies outside of a 95% interval.
 const CHANCE: f64 = 3.0;
@@ -118,8 +118,7 @@ pub(super) fn blind(
     }
     let Extremes { rarest, longest_s, .. } = extremes(ready, shares);
     // Where the longest window is too short a short one is run.
-    let window =
-        loaded.window.max(Time::from_ps((moves.most_counted(COUNTED.requests) / rate * 1e12) as u64));
+    let window = loaded.window.max(Time::from_ps((moves.most_counted() / rate * 1e12) as u64));
     let taken = rarest * rate * window.as_seconds();
     if taken < FEWEST_RARE {
         return Some(format!(
@@ -142,7 +141,7 @@ pub(crate) fn differs(
 ) -> Option<Gap> {
     let router = own_router(ready)?;
     let planned_per_s = design.objective.load().unwrap_or(settled.rate);
-    let allowed = settled.allowed;
+    let allowed = settled.allowed();
     let fullest = fullest(router, &settled.loaded);
     let carried_95_per_s = (carried.low, carried.high);
     let gap =
@@ -169,14 +168,16 @@ pub(super) fn own_router(ready: &[Ready]) -> Option<&Router> {
     ready.iter().find(|one| one.alternative.device.is_none()).map(|one| &*one.router)
 }
 
-/// By how much a twin may carry less or more than what was solved.
-pub(super) fn allowed(ready: &[Ready], solution: &Solution) -> f64 {
+/// Whether in-flight slots bind what was solved.
+pub(super) fn slots_bind(ready: &[Ready], solution: &Solution) -> bool {
     let is_slot = |name: &str| own_router(ready).is_some_and(|router| is_slot(router, name));
-    let slots = solution
-        .binding
-        .iter()
-        .any(|bound| matches!(&bound.constraint, Constraint::Station(name) if is_slot(name)));
-    if slots { ALLOWED_WITH_SLOTS } else { ALLOWED }
+    let mut bounds = solution.binding.iter();
+    bounds.any(|bound| matches!(&bound.constraint, Constraint::Station(name) if is_slot(name)))
+}
+
+/// By how much a twin may carry less or more than what was solved.
+pub(super) fn allowed(slots_bind: bool) -> f64 {
+    if slots_bind { ALLOWED_WITH_SLOTS } else { ALLOWED }
 }
 
 pub(super) fn compared(
@@ -188,7 +189,7 @@ pub(super) fn compared(
 ) -> Compared {
     let Some(router) = own_router(ready) else { return Compared::Agrees };
     let planned_per_s = load.unwrap_or(solution.total);
-    let allowed = allowed(ready, solution);
+    let allowed = allowed(slots_bind(ready, solution));
     let Interval { mean, low, high, .. } = loaded.throughput;
     let told = match loaded.arrived_per_s {
         // Arrivals at random are more or fewer in a window than their rate says: what came has to end.

@@ -17,11 +17,11 @@ use crate::planner::{Plan, Ready, plan_doubted};
 use crate::program::Fold;
 use crate::side_by_side::side_by_side;
 use crate::solve::{self, Part, evaluate};
-use compare::{ALLOWED_WITH_SLOTS, Compared, allowed, blind, compared};
+use compare::{Compared, allowed, blind, compared, slots_bind};
 use offpath_capacity::{Constraint, Solution};
 use offpath_route::{Router, StationKind};
 use offpath_twin::Seed;
-use run::{COUNTED, HELD, is_stretched, most_longer};
+use run::{COUNTED, HELD, most_longer};
 use std::collections::BTreeMap;
 use tail::lowest_tail;
 
@@ -48,8 +48,8 @@ pub struct Settled {
     pub load: Option<f64>,
     /// Where the twin carries something else than the mix was solved for.
     pub gap: Option<Gap>,
-    /// By how much the twin may carry less or more, as a share of the rate.
-    pub allowed: f64,
+    /// Whether in-flight slots bind the mix.
+    pub slots_bind: bool,
     /// Requests sampled on the idle twin, over all alternatives.
     pub sampled: u64,
     /// The widest 95% interval of an observed demand, as a share of it.
@@ -63,6 +63,11 @@ impl Settled {
     pub fn has_settled(&self) -> bool {
         self.moved < SETTLED
     }
+
+    /// By how much the twin may carry less or more, as a share of the rate.
+    pub fn allowed(&self) -> f64 {
+        allowed(self.slots_bind)
+    }
 }
 
 /// The change of a hold from one round to the next below which a solution counts as settled.
@@ -70,9 +75,6 @@ pub const SETTLED: f64 = 0.01;
 
 /// Rounds after which a solution that does not settle is given as it is, and said to be so.
 const MOST_ROUNDS: u32 = 6;
-
-/// The same where windows are long for what is rare or long.
-const MOST_STRETCHED_ROUNDS: u32 = 3;
 
 /// A plan with what the twin says of it.
 #[derive(Clone, Debug)]
@@ -186,7 +188,7 @@ pub fn settle_counting(
         folds,
         shares,
         rate: solution.total,
-        allowed: allowed(ready, &solution),
+        slots_bind: slots_bind(ready, &solution),
         first_rate,
         rounds,
         moved,
@@ -278,18 +280,15 @@ fn hold_from(
             solve::mean_of(&shares, &parts, |index| folds[index].latency + folds[index].background);
         let sizes = (rate, latency_s);
         let load = load.or_else(|| solve::limited(&solution));
-        // A twin that runs fewer requests than the mix has in flight shows nothing of it: neither what it carries nor
-        // for how long its slots are held.
-        let is_blind = load.is_none() && crowded(sizes, Moves::of(ready, &shares).most_in_flight()).is_some();
         let loaded = run_mix(ready, &shares, sizes, load, counted, seed)?;
+        // A twin that runs fewer requests than the mix has in flight, or for too short a time for what is rare or long in
+        // it, shows nothing of it: neither what it carries nor for how long its slots are held.
+        let is_blind = blind(ready, &shares, &loaded, sizes, load).is_some();
         let (factors, moved) = match is_blind {
             true => (Vec::new(), 0.0),
             false => holds_seen(ready, &folds, &shares, rate, &loaded),
         };
-        // Long windows tell more at a time, and cost more.
-        let is_stretched = is_stretched(ready, &shares, (load.unwrap_or(rate), latency_s), counted.requests);
-        let most = if is_stretched { MOST_STRETCHED_ROUNDS } else { MOST_ROUNDS };
-        if moved < SETTLED || rounds >= most {
+        if moved < SETTLED || rounds == MOST_ROUNDS {
             return Ok(Held { folds, shares, solution, first_rate, rounds, moved, loaded, sizes, load });
         }
         hold_again(ready, idle, &mut folds, &shares, &factors);
@@ -404,7 +403,7 @@ pub fn plan_and_check(
     // A figure that is not shown extends no interval.
     let shown = settled.gap.as_ref().is_none_or(|gap| gap.blind.is_none());
     let carried = settled.loaded.throughput.result().filter(|_| shown);
-    let doubt = Doubt { shares: &settled.shares, carried, above: settled.allowed >= ALLOWED_WITH_SLOTS };
+    let doubt = Doubt { shares: &settled.shares, carried, above: settled.slots_bind };
     let doubt = (settled.gap.is_some() || !settled.has_settled()).then_some(&doubt);
     let plan = plan_doubted(design, ready, &settled.folds, Some(&settled.shares), open, doubt, seed)?;
     Ok(CheckedPlan { plan, settled })
@@ -443,7 +442,7 @@ fn holds_seen(
         let busy = loaded.utilization.get(&station.name).copied().unwrap_or(0.0);
         let slots = (inflight_slots * station.instances) as f64;
         let seen = busy * slots / loaded.throughput.mean;
-        // Slots that are mostly idle bind nothing, however long their holds are, if they are solved to be.
+        // Slots that are mostly idle, on the twin and as they were solved, bind nothing, however long they are held.
         if expected > 0.0 && busy.max(expected * rate / slots) >= 0.5 {
             let factor = seen / expected;
             if (factor - 1.0).abs() >= SETTLED {
@@ -498,29 +497,14 @@ fn hold_again(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::design::Changes;
-    use crate::planner::{Setting, prepare};
-    use offpath_profile::Library;
-    use std::path::Path;
+    use crate::planner::of_steps;
 
     /// A window of rare long requests may show holds that are far too long. The mix that is solved with them leaves the
     /// slots idle on the twin, which says that they are not held for that long, and not that nothing is to be seen.
     #[test]
     fn slots_that_are_solved_to_bind_and_stay_idle_are_held_for_less() {
-        let text = "[design]\nname = \"d\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
-                    rank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\n\
-                    request = [{ read = \"client-host\", bytes = \"64 B\" }]\n";
-        let design =
-            Design::parse(text, "d.toml", Path::new("."), &Changes::default()).expect("it is in order");
-        let setting = Setting {
-            library: Library::builtin(),
-            overlays: vec![],
-            settings: vec![],
-            testbed: None,
-            mode: None,
-            mechanism: None,
-        };
-        let ready = prepare(&design, &setting).expect("it is prepared");
+        let (design, ready) =
+            of_steps(r#"{ read = "client-host", bytes = "64 B" }"#).expect("it is in order");
         let fold = ready[0].compiled.fold(&ready[0].router);
         let parts = Part::all(&ready);
         let shares = vec![("a".to_string(), 1.0)];
@@ -542,5 +526,25 @@ mod tests {
         let (fold, rate) = solved(20.0);
         let (factors, moved) = holds_seen(&ready, &[fold], &shares, rate, &loaded);
         assert!(moved > 0.5 && factors.iter().any(|(_, factor)| *factor < 0.2), "{factors:?} {moved}");
+    }
+
+    /// What the twin carried of a mix that it does not confirm lies in the interval; more than stations have capacity for
+    /// is none, and slots have one only as long as they are held for what was solved with.
+    #[test]
+    fn an_interval_holds_what_the_twin_carried() {
+        let (design, ready) =
+            of_steps(r#"{ read = "client-host", bytes = "64 B" }"#).expect("it is in order");
+        let folds = [ready[0].compiled.fold(&ready[0].router)];
+        let shares = [("a".to_string(), 1.0)];
+        let high = |carried: Option<f64>, above: bool| {
+            let doubt = Doubt { shares: &shares, carried, above };
+            let plan = plan_doubted(&design, &ready, &folds, Some(&shares), &[], Some(&doubt), Seed::new(1));
+            let rate = plan.expect("it is planned").optimal.rate;
+            (rate.range_80.0, rate.range_80.1)
+        };
+        let (low, most) = high(None, true);
+        assert_eq!(high(Some(3.0 * most), true), (low, 3.0 * most));
+        assert_eq!(high(Some(3.0 * most), false), (low, most));
+        assert_eq!(high(Some(low / 3.0), false), (low / 3.0, most));
     }
 }

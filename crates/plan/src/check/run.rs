@@ -139,8 +139,8 @@ impl Moves {
     }
 
     /// Most requests that a window is made to hold for what is rare or long.
-    pub(super) fn most_counted(&self, usually: f64) -> f64 {
-        usually * MOST_LONGER / self.payload.max(self.mean / MOVES)
+    pub(super) fn most_counted(&self) -> f64 {
+        COUNTED.requests * MOST_LONGER / self.payload.max(self.mean / MOVES)
     }
 
     /// Whether a closed loop gets fewer requests for how many they are.
@@ -192,7 +192,7 @@ pub(super) fn is_short(loaded: &Loaded, rate: f64) -> bool {
 
 /// How many times longer a mix's window may be made: what is rare or long may have made it long already.
 pub(super) fn most_longer(ready: &[Ready], named: &[(String, f64)], sizes: (f64, f64), counted: f64) -> f64 {
-    Moves::of(ready, named).most_counted(counted) / asked(ready, named, sizes, counted)
+    Moves::of(ready, named).most_counted() / asked(ready, named, sizes, counted)
 }
 
 /// Requests that a window has to hold for a mix's rare cases and long requests, and as many as are counted usually.
@@ -200,21 +200,11 @@ fn asked(ready: &[Ready], named: &[(String, f64)], (rate, _): (f64, f64), counte
     let all = Moves::of(ready, named);
     // A large payload costs the twin an event a burst, and a request of many steps events for each, so fewer are
     // counted; their throughput varies less.
-    let (fewest, widest) = (all.fewest(), all.most_counted(counted));
+    let (fewest, widest) = (all.fewest(), all.most_counted());
     let counted = (counted / all.payload.max(all.mean / MOVES)).max(fewest);
     let Extremes { rarest, longest_s, .. } = extremes(ready, named);
     let told = (TIMES / rarest).max(all.by_itself(TIMES, FEWEST_TIMES) * longest_s * rate);
     counted.max(told.min(widest))
-}
-
-/// Whether a window of a mix is long for what is rare or long in it.
-pub(super) fn is_stretched(
-    ready: &[Ready],
-    named: &[(String, f64)],
-    sizes: (f64, f64),
-    counted: f64,
-) -> bool {
-    most_longer(ready, named, sizes, counted) < MOST_LONGER / 2.0
 }
 
 /// Runs a mix at a load, or saturated: then with as many requests in flight as fill a station, and counted
@@ -232,7 +222,7 @@ pub(crate) fn run_mix(
     let all = Moves::of_each(&own, &shares);
     let most = all.most_in_flight();
     let Extremes { rarest, longest_s, .. } = extremes(ready, named);
-    let widest = all.most_counted(counted);
+    let widest = all.most_counted();
     // However long a run is that has fewer requests in flight than the mix takes, it shows nothing of it; nor does one
     // that is too short for what is rare or long, as long as it may be.
     let is_blind = offered.is_none() && crowded((capacity, latency_s), most).is_some()
@@ -271,28 +261,12 @@ pub(crate) fn run_mix(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::design::{Changes, Design};
-    use crate::planner::{Setting, prepare};
-    use offpath_profile::Library;
-    use std::path::Path;
+    use crate::planner::of_steps;
 
     /// However few requests fit a window, one that does not tell is made longer by as much as it says.
     #[test]
     fn a_window_of_large_requests_grows() {
-        let text = "[design]\nname = \"d\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
-                    rank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\n\
-                    request = [{ read = \"client-soc\", bytes = \"16 MiB\" }]\n";
-        let design =
-            Design::parse(text, "d.toml", Path::new("."), &Changes::default()).expect("it is in order");
-        let setting = Setting {
-            library: Library::builtin(),
-            overlays: vec![],
-            settings: vec![],
-            testbed: None,
-            mode: None,
-            mechanism: None,
-        };
-        let ready = prepare(&design, &setting).expect("it is prepared");
+        let (_, ready) = of_steps(r#"{ read = "client-soc", bytes = "16 MiB" }"#).expect("it is in order");
         let window = |longer: f64| {
             let counted = Counted { longer, ..COUNTED };
             let loaded =

@@ -33,14 +33,7 @@ pub fn small(name: &str) -> String {
 
 pub fn setting(overlays: &[&str], settings: &[&str]) -> Setting {
     let own = |list: &[&str]| list.iter().map(ToString::to_string).collect();
-    Setting {
-        library: Library::builtin(),
-        overlays: own(overlays),
-        settings: own(settings),
-        testbed: None,
-        mode: None,
-        mechanism: None,
-    }
+    Setting { overlays: own(overlays), settings: own(settings), ..Setting::plain(Library::builtin()) }
 }
 
 pub fn folds(ready: &[Ready]) -> Vec<Fold> {

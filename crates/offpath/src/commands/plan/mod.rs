@@ -150,12 +150,11 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         tell(&format!("note: {note}"));
     }
     let setting = Setting {
-        library: context.system.library()?,
         overlays: context.system.overlay.clone(),
         settings: context.system.set.clone(),
         testbed: context.system.testbed.clone(),
         mode: context.system.mode.clone(),
-        mechanism: None,
+        ..Setting::plain(context.system.library()?)
     };
     if options.html.is_some() && !whole.scenarios.is_empty() {
         let first = &whole.scenarios[0];
