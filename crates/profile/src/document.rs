@@ -452,7 +452,7 @@ impl Shipped {
         let full = format!("{table}.{key}");
         let cites = |name: &String| {
             let about = |names: Option<&BTreeSet<String>>| names.is_some_and(|names| names.contains(name));
-            number.rows.iter().any(|row| about(self.rows.get(row)))
+            number.rows.iter().any(|row| about(self.rows.get(row)) || self.is_uncited(row))
                 || about(self.sources.get(&(key.to_string(), number.source.clone())))
         };
         // A component that the shipped profile lacks says nothing that its citations say.
@@ -470,7 +470,22 @@ impl Shipped {
         if number.rows.is_empty() {
             return others(self.sources.get(&(key.to_string(), number.source.clone())));
         }
-        number.rows.iter().all(|row| others(self.rows.get(row)))
+        number.rows.iter().all(|row| others(self.rows.get(row)) || self.is_uncited(row))
+    }
+
+    /// Whether a row bears a published row's name, as `W001` does, and stands behind no shipped number: it was
+    /// published about other devices than a user's own, so it is evidence for none of theirs.
+    fn is_uncited(&self, row: &str) -> bool {
+        let series = |row: &str| {
+            let at = row.find(|letter: char| letter.is_ascii_digit())?;
+            let (letters, digits) = row.split_at(at);
+            let is_name = !letters.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+            is_name.then(|| letters.to_string())
+        };
+        !self.rows.contains_key(row)
+            && series(row).is_some_and(|own| {
+                self.rows.keys().any(|cited| series(cited).is_some_and(|cited| cited == own))
+            })
     }
 }
 

@@ -462,11 +462,15 @@ fn a_copied_profile_carries_its_numbers_over() {
     assert_eq!(copied.numbers["pcie0.delay"].provenance, Provenance::Fitted);
     assert_eq!(copied.numbers["pcie1.write_header"].provenance, Provenance::Datasheet, "a standard's");
     assert_eq!(copied.numbers["soc.cores"].provenance, Provenance::CarriedOver, "row W021 is the original's");
-    // A row that no shipped profile cites is the author's own evidence.
-    let mine = copy.replace("rows = [\"W206\"]", "rows = [\"mine-1\"]");
-    library.insert(Category::Device, "mycard", &mine);
-    let system = library.load(&SystemRequest { device: "mycard", ..SystemRequest::default() }).unwrap();
-    assert_eq!(system.numbers["nic.shared_packet_rate"].provenance, Provenance::Fitted);
+    // A row that is not a published one is the author's own evidence; one that was published is not, whether
+    // a shipped number cites it or none does.
+    for (row, expected) in [("mine-1", Provenance::Fitted), ("W001", Provenance::CarriedOver)] {
+        let cites = copy.replace("rows = [\"W206\"]", &format!("rows = [\"{row}\"]"));
+        assert_ne!(cites, copy);
+        library.insert(Category::Device, "mycard", &cites);
+        let system = library.load(&SystemRequest { device: "mycard", ..SystemRequest::default() }).unwrap();
+        assert_eq!(system.numbers["nic.shared_packet_rate"].provenance, expected, "{row}");
+    }
 }
 
 /// What a user changes in a copy that keeps its name is no longer what its rows say.
@@ -488,6 +492,18 @@ fn an_edited_number_keeps_no_evidence_under_the_shipped_name() {
     let system = system.unwrap();
     assert_eq!(system.numbers["nic.inflight_slots"].provenance, Provenance::CarriedOver);
     assert_eq!(system.numbers["switch.pass_time"].provenance, shipped.numbers["switch.pass_time"].provenance);
+    // Nor does another published row, which no shipped number cites, with words of its own.
+    let line = edited.lines().find(|line| line.starts_with("inflight_slots = ")).expect("it was edited");
+    for (row, expected) in [("W001", Provenance::CarriedOver), ("mine-1", Provenance::Fitted)] {
+        let cites = format!(
+            "inflight_slots = {{ value = 145, low = 140, high = 150, source = \"my fit\", provenance = \"fitted\", \
+             rows = [\"{row}\"] }}"
+        );
+        let mut library = Library::builtin();
+        library.insert(Category::Device, "bluefield2", &edited.replace(line, &cites));
+        let system = library.load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() }).unwrap();
+        assert_eq!(system.numbers["nic.inflight_slots"].provenance, expected, "{row}");
+    }
     let (is, was) = (&system.numbers["nic.pass_time"], &shipped.numbers["nic.pass_time"]);
     assert_eq!((is.value, is.low, is.high, is.provenance), (was.value, was.low, was.high, was.provenance));
 }
