@@ -233,7 +233,7 @@ impl Setting {
             Some(mechanism) if concerns(mechanism)? => Some(mechanism),
             _ => None,
         };
-        Ok(self.library.load(&SystemRequest {
+        let loaded = self.library.load(&SystemRequest {
             device,
             testbed: self.testbed.as_deref().or(design.testbed.as_deref()),
             mode: if own { self.mode.as_deref().or(design.mode.as_deref()) } else { None },
@@ -241,6 +241,11 @@ impl Setting {
             settings: design.set.iter().chain(&self.settings).cloned().collect(),
             last,
             beside: (!own).then_some(design.device.as_str()),
+        });
+        let (name, text) = &design.source;
+        let places = design.set.iter().zip(&design.set_at);
+        Ok(loaded.map_err(|error| {
+            places.fold(error, |error, (setting, at)| error.standing_in(setting, name, text, at.clone()))
         })?)
     }
 }

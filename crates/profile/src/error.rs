@@ -113,6 +113,9 @@ pub enum Problem {
     },
 }
 
+/// The name of a text that is a setting of the command line and not a file.
+pub(crate) const SETTING: &str = "set";
+
 /// A refusal: the problem, where it stands, and the next step.
 ///
 /// It is a [`Diagnostic`], so miette prints it with the lines of the file around it.
@@ -167,6 +170,18 @@ impl ProfileError {
         let file = place.as_ref().map(|(source, ..)| source.name.clone()).unwrap_or_default();
         let problem = Problem::Several { file, count: parts.len(), first: parts[0].to_string() };
         Some(ProfileError(Box::new(Inner { problem, help: help.join("\n"), place, parts })))
+    }
+
+    /// The same refusal, where it is about `setting`: pointing to it at `at`, quotes included, in the file that holds it.
+    pub fn standing_in(self, setting: &str, file: &str, text: &str, at: Range<usize>) -> ProfileError {
+        let span = match &self.0.place {
+            Some((source, span, _)) if source.name == SETTING && source.text == setting => span,
+            _ => return self,
+        };
+        // A string with escapes is longer in the file than what it says.
+        let at = if at.len() == setting.len() + 2 { at.start + 1 + span.start..at.start + 1 + span.end } else { at };
+        let source = Arc::new(Source { name: file.into(), text: text.into() });
+        ProfileError::new(self.0.problem, self.0.help, Some((&source, at)))
     }
 
     /// Adds to the next step.

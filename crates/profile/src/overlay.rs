@@ -1,7 +1,7 @@
 //! Changing numbers of a loaded system: overlays, settings, and one number at a time.
 
 use crate::document::{Bare, Change, Changed, Document, check_range, read};
-use crate::error::{Place, ProfileError, Source, did_you_mean, list, nearest};
+use crate::error::{Place, ProfileError, SETTING, Source, did_you_mean, list, nearest};
 use crate::renamed;
 use crate::schema::{Component, Key, Kind};
 use crate::{Category, Endpoint, Number, Problem, Processor, Provenance, ScaledNumber, System};
@@ -468,7 +468,7 @@ pub(crate) fn set(
 
 /// The text that a setting is read from.
 fn setting_source(setting: &str) -> Arc<Source> {
-    Arc::new(Source { name: "set".into(), text: setting.to_string() })
+    Arc::new(Source { name: SETTING.into(), text: setting.to_string() })
 }
 
 /// Where the number of machines of a role was last said: in a setting, an overlay, or the testbed.

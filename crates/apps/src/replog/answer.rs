@@ -74,12 +74,13 @@ impl Wrote {
 
     /// The same for people.
     pub(super) fn page(&self) -> RunPage {
-        let backups = match self.backups {
-            1 => "1 backup".to_string(),
-            count => format!("{count} backups"),
+        let chain = match self.backups {
+            0 => "no backup in the chain, so nothing is replicated".to_string(),
+            1 => "1 backup in the chain".to_string(),
+            count => format!("{count} backups in the chain"),
         };
         let (chunk, write) = (Bytes::new(self.chunk_bytes.into()), Bytes::new(self.write_bytes));
-        let title = format!("{}, {backups} in the chain, chunks of {chunk}", self.placement);
+        let title = format!("{}, {chain}, chunks of {chunk}", self.placement);
         let mut text =
             format!("{} writes of {write}, {} at once; seed {}\n", self.writes, self.sessions, self.seed);
         let charged = self.file_gbit_per_s.zip(self.compress_gbit_per_s);

@@ -4,6 +4,7 @@ use super::Context;
 use super::backend::{BackendOptions, run_failed};
 use super::systems::{self, Named, refused};
 use crate::failure::{Failure, NEGATIVE};
+use crate::progress::Progress;
 use crate::output::{Format, SCHEMA_VERSION, Screen, TableCell, place, round, short};
 use clap::{ArgMatches, Args, FromArgMatches};
 use offpath::apps::Shipped;
@@ -68,7 +69,10 @@ impl Visitor for Running<'_> {
         let run = S::Run::of(&systems::given(S::ABOUT, Of::Run, arguments), &setting).map_err(refused)?;
         let (opened, backend) = options.open(context, &run.servers(), S::ABOUT.placed, None)?;
         run.opened(&backend, &setting);
-        let (gave, busy) = play(opened, &run, setting.seed).map_err(run_failed)?;
+        let progress = Progress::endless("running the system");
+        let played = play(opened, &run, setting.seed);
+        drop(progress);
+        let (gave, busy) = played.map_err(run_failed)?;
         let said = run.said(gave, &setting).map_err(refused)?;
         let (busiest_stations, binding_station) = busiest(&busy);
         let answer = Answer {

@@ -47,7 +47,7 @@ pub(super) struct RawDesign {
     pub(super) testbed: Option<String>,
     pub(super) mode: Option<String>,
     #[serde(default)]
-    pub(super) set: Vec<String>,
+    pub(super) set: Vec<Spanned<String>>,
     pub(super) objective: Spanned<String>,
     pub(super) offered_load: Option<Spanned<String>>,
     pub(super) rank_by: Spanned<String>,

@@ -322,6 +322,8 @@ pub struct Design {
     /// Numbers of the system that this design changes, as `--set` writes them: what of a machine its
     /// programs use.
     pub set: Vec<String>,
+    /// Where each of them stands in the file.
+    pub(crate) set_at: Vec<Range<usize>>,
     /// What the mix is chosen for.
     pub objective: Objective,
     /// By what greedy ranks.
