@@ -28,8 +28,8 @@ pub use judge::{Statistic, Verdict};
 pub use log::{LogEntry, shipped_log};
 use offpath_plan::shipped::ROWS;
 pub use reproduce::{
-    Beside, Count, Falsified, Line, Medians, Sort, Summary, VariantScore, Wrong, falsified, reproduce,
-    residuals, summary, variants,
+    Beside, Count, Falsified, Line, Medians, Sort, Summary, VariantScore, Wrong, falsified, missed,
+    reproduce, residuals, summary, variants,
 };
 pub use residual::{Metric, Residual, shipped_residuals};
 pub use row::{Claim, Row, RowError, RowRole, ValueKind, parse};

@@ -576,6 +576,16 @@ fn interval(unit: &str, drawn: &[f64], sizes: &[f64], most: f64) -> [f64; 4] {
     [0.1, 0.9, 0.025, 0.975].map(|share| printed(all.quantile(share)))
 }
 
+/// The rows about designs whose prediction is not within its tolerance, whatever they count as.
+pub fn missed(lines: &[Line]) -> Vec<String> {
+    let is_missed = |line: &&Line| {
+        line.row.experiment.as_ref().is_some_and(|one| one.plain.design.is_some())
+            && line.row.scored
+            && line.verdict.as_ref().is_some_and(|verdict| !verdict.within)
+    };
+    lines.iter().filter(is_missed).map(|line| line.row.id.clone()).collect()
+}
+
 /// The errors of the predictions of measured numbers. A threshold teaches none, as none widens its interval.
 pub fn residuals(lines: &[Line]) -> Vec<Residual> {
     let error = |line: &Line| {

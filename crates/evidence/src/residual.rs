@@ -132,11 +132,14 @@ pub fn spread(residuals: &[Residual], row: &Row, rows: &[Row]) -> Vec<f64> {
     sizes_of(left.map(|one| (Some(one.kind) == kind, one.log_error)))
 }
 
-/// The file of the errors, as `offpath reproduce --residuals` writes it.
-pub fn written(residuals: &[Residual]) -> String {
-    let mut text = "# Log-errors of the predictions of measured numbers: ln(predicted / published). `offpath reproduce\n\
-                    # --residuals evidence/residuals.toml` writes the file, and a test compares it.\n"
+/// The file of the errors and of the rows that are missed, as `offpath reproduce --residuals` writes it.
+pub fn written(residuals: &[Residual], missed: &[String]) -> String {
+    let mut text = "# Log-errors of the predictions of measured numbers: ln(predicted / published), and the rows about\n\
+                    # designs that are not met, whatever they count as. `offpath reproduce --residuals\n\
+                    # evidence/residuals.toml` writes the file, and a test compares it.\n"
         .to_string();
+    let quoted: Vec<String> = missed.iter().map(|row| format!("\"{row}\"")).collect();
+    let _ = writeln!(text, "missed = [{}]", quoted.join(", "));
     for one in residuals {
         let _ = write!(
             text,

@@ -7,8 +7,8 @@ use offpath_evidence::reproduce::{Count, median};
 use offpath_evidence::row::restated;
 use offpath_evidence::{
     Bench, Beside, Claim, Inside, Line, Measurement, Row, RowRole, Sort, ValueKind, Verdict, Wrong,
-    falsified, figures, reproduce, residual, residuals, shipped, shipped_log, shipped_residuals, summary,
-    variants,
+    falsified, figures, missed, reproduce, residual, residuals, shipped, shipped_log, shipped_residuals,
+    summary, variants,
 };
 use offpath_plan::residual::Widened;
 use offpath_profile::{Category, Library, SystemRequest};
@@ -179,7 +179,7 @@ fn predicted_rows_run_the_verbs_that_they_state() {
 
 #[test]
 fn residuals_are_what_the_bench_computes() {
-    let text = residual::written(&residuals(lines()));
+    let text = residual::written(&residuals(lines()), &missed(lines()));
     assert!(
         text == include_str!("../../../evidence/residuals.toml"),
         "run `offpath reproduce --residuals evidence/residuals.toml`; it would be\n{text}"

@@ -1,6 +1,6 @@
 //! Which published rows measured an alternative, so that no other row is taken for evidence of it.
 
-use crate::shipped;
+use crate::{residual, shipped};
 use offpath_workload::Workload;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -41,6 +41,21 @@ fn rows() -> &'static BTreeMap<String, Option<Experiment>> {
         });
         rows.map(|row| (row.id, row.experiment)).collect()
     })
+}
+
+/// The published rows about the shipped design of a name that this version of offpath does not meet, orders and
+/// measured numbers alike. Whoever reads a plan of it should know in what it is already known to err.
+///
+/// ```
+/// assert!(offpath_plan::published::missed_of("replication").contains(&"W245"));
+/// assert!(offpath_plan::published::missed_of("mine").is_empty());
+/// ```
+pub fn missed_of(design: &str) -> Vec<&'static str> {
+    let is_about = |row: &&str| {
+        let experiment = rows().get(*row).and_then(Option::as_ref);
+        experiment.is_some_and(|one| one.design.as_deref() == Some(design))
+    };
+    residual::missed().iter().map(String::as_str).filter(is_about).collect()
 }
 
 /// An alternative as a design file has it.

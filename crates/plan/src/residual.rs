@@ -38,6 +38,7 @@ impl FigureKind {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    missed: Vec<String>,
     residual: Vec<Error>,
 }
 
@@ -62,10 +63,19 @@ pub const FEWEST: usize = 8;
 
 /// The errors that this repository holds.
 pub fn shipped() -> &'static [Error] {
-    static ERRORS: OnceLock<Vec<Error>> = OnceLock::new();
-    ERRORS.get_or_init(|| {
+    &file().residual
+}
+
+/// The published rows about shipped designs that this version does not meet.
+pub(crate) fn missed() -> &'static [String] {
+    &file().missed
+}
+
+fn file() -> &'static File {
+    static FILE: OnceLock<File> = OnceLock::new();
+    FILE.get_or_init(|| {
         let text = include_str!("../../../evidence/residuals.toml");
-        toml::from_str::<File>(text).expect("the shipped errors are in order; a test reads them").residual
+        toml::from_str(text).expect("the shipped errors are in order; a test reads them")
     })
 }
 

@@ -179,7 +179,11 @@ impl ProfileError {
             _ => return self,
         };
         // A string with escapes is longer in the file than what it says.
-        let at = if at.len() == setting.len() + 2 { at.start + 1 + span.start..at.start + 1 + span.end } else { at };
+        let at = if at.len() == setting.len() + 2 {
+            at.start + 1 + span.start..at.start + 1 + span.end
+        } else {
+            at
+        };
         let source = Arc::new(Source { name: file.into(), text: text.into() });
         ProfileError::new(self.0.problem, self.0.help, Some((&source, at)))
     }

@@ -501,7 +501,8 @@ fn an_edited_number_keeps_no_evidence_under_the_shipped_name() {
         );
         let mut library = Library::builtin();
         library.insert(Category::Device, "bluefield2", &edited.replace(line, &cites));
-        let system = library.load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() }).unwrap();
+        let system =
+            library.load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() }).unwrap();
         assert_eq!(system.numbers["nic.inflight_slots"].provenance, expected, "{row}");
     }
     let (is, was) = (&system.numbers["nic.pass_time"], &shipped.numbers["nic.pass_time"]);

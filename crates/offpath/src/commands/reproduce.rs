@@ -9,7 +9,8 @@ use crate::progress::Progress;
 use clap::Args;
 use offpath::evidence::{
     Beside, Count, ExperimentError, Falsified, Line, Medians, Row, RowRole, Summary, ValueKind, VariantScore,
-    Wrong, falsified, figures, reproduce, residual, residuals, shipped, shipped_log, summary, variants,
+    Wrong, falsified, figures, missed, reproduce, residual, residuals, shipped, shipped_log, summary,
+    variants,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -295,7 +296,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         file.write(html::page(&seen, &figures, overlays, screen).html().as_bytes())?;
     }
     if let Some(file) = residuals_file {
-        file.write(residual::written(&residuals(&seen.lines)).as_bytes())?;
+        file.write(residual::written(&residuals(&seen.lines), &missed(&seen.lines)).as_bytes())?;
     }
     drop(progress);
     let text = match screen.format {

@@ -4,8 +4,8 @@ use super::Context;
 use super::backend::{BackendOptions, run_failed};
 use super::systems::{self, Named, refused};
 use crate::failure::{Failure, NEGATIVE};
-use crate::progress::Progress;
 use crate::output::{Format, SCHEMA_VERSION, Screen, TableCell, place, round, short};
+use crate::progress::Progress;
 use clap::{ArgMatches, Args, FromArgMatches};
 use offpath::apps::Shipped;
 use offpath::apps::system::{

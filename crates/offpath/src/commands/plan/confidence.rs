@@ -4,6 +4,7 @@ use super::page::Page;
 use crate::output::{percent as share_text, short};
 use offpath::plan::confidence::{Origin, guessed, moved_by_guesses};
 use offpath::plan::implemented::Agreement;
+use offpath::plan::published::missed_of;
 use offpath::plan::residual::CARDS;
 use offpath::plan::study::Next;
 use offpath::plan::{Basis, Influence, Objective, Rest};
@@ -278,6 +279,13 @@ impl Page<'_> {
         }
         if !self.study.variants.is_empty() {
             text += self.without_tails();
+        }
+        let missed = missed_of(&self.study.design.name);
+        if let Some(first) = missed.first() {
+            text += &format!(
+                "misses: {}, published about this design as it is shipped; `offpath explain {first}` says by how much\n",
+                missed.join(", ")
+            );
         }
         text += &format!("not modelled: {}\n", NOT_MODELLED.join(", "));
         text += &format!("next: {}\n", self.next_measurement());

@@ -7,6 +7,7 @@ use super::tables::Ratio;
 use crate::output::{SCHEMA_VERSION, round};
 use offpath::plan::check::Gap;
 use offpath::plan::confidence::guessed;
+use offpath::plan::published::missed_of;
 use offpath::plan::study::{Changed, Solved};
 use offpath::plan::{Mix, Objective, Ranged, Rest};
 use offpath::quantity::Time;
@@ -281,6 +282,7 @@ impl Page<'_> {
                     latency_us_p99: micros(point.loaded.latencies.quantile(0.99)),
                 })
                 .collect(),
+            missed_rows: missed_of(&study.design.name),
             not_modelled: NOT_MODELLED,
             next_measurement: self.next_measurement(),
             advice: study
@@ -411,6 +413,7 @@ pub(super) struct Report<'p> {
     clients: Vec<ClientsReport<'p>>,
     client_ratios: Vec<Ratio>,
     curve: Vec<CurveReport>,
+    missed_rows: Vec<&'static str>,
     not_modelled: [&'static str; 5],
     next_measurement: String,
     advice: Vec<AdviceReport>,
