@@ -80,6 +80,10 @@ fn advice_for_a_what_if_names_it() {
         &["check", file, "--fix", "--parameter", "size=256 KiB"],
         &["--parameter size=256 KiB", "leave `--fix` out"],
     );
+    refuses(
+        &["check", file, "--fix", "--set", "soc.cores=4", "--mode", "embedded-cpu"],
+        &["--set soc.cores=4 --mode embedded-cpu", "leave `--fix` out"],
+    );
     assert_eq!(fs::read_to_string(file).expect("it is there"), text);
 }
 
@@ -184,6 +188,17 @@ fn json_answers_follow_their_schemas() {
     ];
     for (file, arguments) in cases {
         check(&json(arguments), &schema(file), file);
+    }
+}
+
+/// A verb is a row of one table, and its name may stand in every answer that has verbs.
+#[test]
+fn schemas_know_every_verb() {
+    let names: Vec<&str> = offpath::route::VERBS.iter().map(|row| row.name).collect();
+    let path = schema("path.json");
+    let sweep = schema("sweep.json");
+    for verb in [&path["properties"]["verb"], &sweep["properties"]["rows"]["items"]["properties"]["verb"]] {
+        assert_eq!(verb["enum"], serde_json::json!(names));
     }
 }
 
@@ -1015,6 +1030,24 @@ fn two_sweeps_do_not_take_one_file() {
         let had = ended.iter().filter(|code| **code == Some(0)).count();
         assert_eq!(had, 1, "{ending}: {ended:?}");
     }
+}
+
+/// A file that grows belongs to the sweep that writes it, also where two resume it.
+#[test]
+fn a_sweep_that_is_written_is_resumed_by_no_other() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("rows.csv");
+    let path = file.to_str().expect("a UTF-8 path");
+    let out = [&SWEEP[..], &["--out", path]].concat();
+    assert_eq!(offpath(&out).code, 0);
+    let written = fs::read_to_string(&file).expect("the sweep writes its file");
+    let other = fs::File::open(&file).expect("it is there");
+    other.lock().expect("nobody has it");
+    let resume = [&out[..], &["--resume"]].concat();
+    refuses(&resume, &["another sweep writes", "wait until it has ended"]);
+    assert_eq!(fs::read_to_string(&file).expect("it is left alone"), written);
+    drop(other);
+    assert_eq!(offpath(&resume).code, 0);
 }
 
 #[test]

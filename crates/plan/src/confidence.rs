@@ -375,22 +375,36 @@ pub(crate) fn confidence(
     let rests_of = |figure: &dyn Fn(&Figures) -> f64, rows: &[String]| -> Vec<Rest> {
         rests(&factors, &ends, &together, figure(&point), figure, rows)
     };
-    let rests: Vec<Vec<Rest>> = ready
+    // What the design itself sets belongs to its system.
+    let of_design = |name: &str| {
+        design.set.iter().any(|set| set.split_once('=').is_some_and(|(own, _)| own.trim() == name))
+    };
+    let unset = Unset::look(&factors, |factor| !of_design(&factor.id), |moves| figures(&base, moves))?;
+    let basis_on = |rests: &[Rest], one: &Ready, figure: &dyn Fn(&Figures) -> f64, rows: &[String]| {
+        let is_unknown = !one.compiled.has_evidence();
+        let without = unset.as_ref().map(|unset| basis_of(&unset.rests(&factors, figure, rows), is_unknown));
+        basis_of(rests, is_unknown).max(without.unwrap_or(Basis::Fitted)).max(least_on(one.router.system()))
+    };
+    let measured: Vec<Vec<String>> = ready
         .iter()
-        .enumerate()
-        .map(|(index, one)| {
+        .map(|one| {
             let rows = one.alternative.rows.iter().filter(|(_, objection)| objection.is_none());
             // A row that follows from two names both.
-            let rows: Vec<String> = rows.flat_map(|(row, _)| row.split('/')).map(str::to_string).collect();
-            rests_of(&|seen: &Figures| seen.alone[index].solved, &rows)
+            rows.flat_map(|(row, _)| row.split('/')).map(str::to_string).collect()
         })
+        .collect();
+    let rests: Vec<Vec<Rest>> = measured
+        .iter()
+        .enumerate()
+        .map(|(index, rows)| rests_of(&|seen: &Figures| seen.alone[index].solved, rows))
         .collect();
     let doubted = |name: &str| doubt.is_some_and(|doubt| doubt.shares.iter().any(|(taken, _)| taken == name));
     let basis: Vec<Basis> = ready
         .iter()
-        .zip(&rests)
-        .map(|(one, rests)| {
-            let basis = basis_of(rests, !one.compiled.has_evidence()).max(least_on(one.router.system()));
+        .enumerate()
+        .map(|(index, one)| {
+            let figure = |seen: &Figures| seen.alone[index].solved;
+            let basis = basis_on(&rests[index], one, &figure, &measured[index]);
             if doubted(&one.alternative.name) { basis.max(Basis::Weak) } else { basis }
         })
         .collect();
@@ -399,8 +413,8 @@ pub(crate) fn confidence(
         .iter()
         .enumerate()
         .map(|(index, one)| {
-            let rests = rests_of(&|seen: &Figures| seen.latency[index], &[]);
-            basis_of(&rests, !one.compiled.has_evidence()).max(least_on(one.router.system()))
+            let figure = |seen: &Figures| seen.latency[index];
+            basis_on(&rests_of(&figure, &[]), one, &figure, &[])
         })
         .collect();
 
@@ -541,6 +555,13 @@ pub(crate) struct Ends<F> {
     high: Option<(Quantity, F)>,
 }
 
+impl<F> Ends<F> {
+    /// What was seen at the low and at the high end.
+    pub(crate) fn sides(&self) -> [Option<&(Quantity, F)>; 2] {
+        [self.low.as_ref(), self.high.as_ref()]
+    }
+}
+
 /// The step by which a number without an interval is moved, to see whether a figure rests on it.
 const STEP: f64 = 1.05;
 /// The same for a guess, and for what a design states without an interval: by as much as a number of another
@@ -603,6 +624,47 @@ fn looked_at(factor: &Factor) -> [Quantity; 2] {
         let value = if is_share { value.min(1.0) } else { value };
         Quantity::from_base(value, factor.value.dimension()).unwrap_or(factor.value)
     })
+}
+
+/// The figures with what is set for this once back at the values that it was set in place of, and with each other
+/// number moved from there.
+///
+/// A number that is set may bind beside what else is uncertain, which then seems to move little: what is set makes no
+/// figure better known than it is without.
+pub(crate) struct Unset<F> {
+    point: F,
+    ends: Vec<Ends<F>>,
+}
+
+impl<F: Send> Unset<F> {
+    /// Looks at `factors` without the numbers that `is_set` picks; `None` where there are none, or where the system is none
+    /// without.
+    pub(crate) fn look<'f, E: Send>(
+        factors: &'f [Factor],
+        is_set: impl Fn(&Factor) -> bool,
+        figures: impl Fn(&[(&'f Factor, Quantity)]) -> Result<Option<F>, E> + Sync,
+    ) -> Result<Option<Unset<F>>, E> {
+        let back = factors.iter().filter(|factor| is_set(factor));
+        let back: Vec<(&Factor, Quantity)> =
+            back.filter_map(|factor| Some((factor, factor.replaced?))).collect();
+        if back.is_empty() {
+            return Ok(None);
+        }
+        let Some(point) = figures(&back)? else { return Ok(None) };
+        let ends = side_by_side(factors.len(), |index| {
+            let factor = &factors[index];
+            if back.iter().any(|(set, _)| set.id == factor.id) {
+                return Ok(Ends { low: None, high: None });
+            }
+            ends_of(factor, |value| figures(&[&back[..], &[(factor, value)]].concat()))
+        });
+        Ok(Some(Unset { point, ends: ends.into_iter().collect::<Result<_, _>>()? }))
+    }
+
+    /// What a figure rests on there.
+    pub(crate) fn rests(&self, factors: &[Factor], figure: &dyn Fn(&F) -> f64, rows: &[String]) -> Vec<Rest> {
+        rests(factors, &self.ends, &[], figure(&self.point), figure, rows)
+    }
 }
 
 /// The name under which all of the user's numbers stand together.

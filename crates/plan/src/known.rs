@@ -1,6 +1,6 @@
 //! How well the cost of one operation is known, without a design around it.
 
-use crate::confidence::{Basis, Ends, Ranged, Rest, basis_of, ends_of, least_on, rests, together};
+use crate::confidence::{Basis, Ends, Ranged, Rest, Unset, basis_of, ends_of, least_on, rests, together};
 use crate::factor::{Factor, factors_of};
 use crate::residual::{FigureKind, Widened, sizes};
 use crate::sample::{DRAWS, between, strata};
@@ -25,6 +25,24 @@ pub struct Known {
     pub rate_basis: Basis,
     /// What it rests on, the heaviest first.
     pub rate_rests_on: Vec<Rest>,
+    /// What each number that is only known as a range does to either figure, one number at a time; those that move
+    /// neither are left out.
+    pub moved_by: Vec<MovedBy>,
+}
+
+/// The figures with one number at either end of its range; nearer, where the system is none with an end.
+#[derive(Clone, Debug)]
+pub struct MovedBy {
+    /// The names that the number has: machines that carry the same card share its numbers.
+    pub names: Vec<String>,
+    /// The least value.
+    pub low: Quantity,
+    /// The greatest value.
+    pub high: Quantity,
+    /// Seconds of unloaded latency with the least and with the greatest.
+    pub latency_s: [f64; 2],
+    /// Operations per second with the least and with the greatest.
+    pub rate: [f64; 2],
 }
 
 /// The cost of one operation on one system.
@@ -114,6 +132,7 @@ pub fn known(router: &Router, operations: &[PathOperation], seed: Seed) -> Resul
     .into_iter()
     .collect::<Result<_, _>>()?;
     let together = together(&factors, moved);
+    let unset = Unset::look(&factors, |_| true, |moves| Ok::<_, RouteError>(moved(moves)))?;
     let open: Vec<(&Factor, Vec<f64>)> = factors
         .iter()
         .filter(|factor| factor.is_open())
@@ -149,16 +168,41 @@ pub fn known(router: &Router, operations: &[PathOperation], seed: Seed) -> Resul
                     &[],
                 )
             };
+            let basis = |rests_on: &[Rest], figure: &dyn Fn(&Cost) -> f64| {
+                let without = unset
+                    .as_ref()
+                    .map(|unset| unset.rests(&factors, &|seen: &Vec<Cost>| figure(&seen[index]), &[]))
+                    .map_or(Basis::Fitted, |rests_on| basis_of(&rests_on, !has_evidence));
+                basis_of(rests_on, !has_evidence).max(without).max(least_on(router.system()))
+            };
             let rates: Vec<_> = draws.iter().map(|draw| (draw[index].rate, draw[index].most)).collect();
             let times: Vec<_> = draws.iter().map(|draw| (draw[index].latency_s, f64::INFINITY)).collect();
+            let moved_by = factors.iter().zip(&ends).filter(|(factor, _)| factor.is_open());
+            let moved_by = moved_by.filter_map(|(factor, ends)| {
+                let [(low, at_low), (high, at_high)] = ends.sides().map(|end| match end {
+                    Some((at, seen)) => (*at, seen[index]),
+                    None => (factor.value, value),
+                });
+                let moved = MovedBy {
+                    names: factor.names(0).to_vec(),
+                    low,
+                    high,
+                    latency_s: [at_low.latency_s, at_high.latency_s],
+                    rate: [at_low.rate, at_high.rate],
+                };
+                let is_moved = moved.latency_s != [value.latency_s; 2] || moved.rate != [value.rate; 2];
+                is_moved.then_some(moved)
+            });
+            let moved_by = moved_by.collect();
             let (rate_rests_on, latency_rests_on) = (on(&|cost| cost.rate), on(&|cost| cost.latency_s));
             Known {
                 latency_s: Ranged::of(value.latency_s, &Widened::new(times, &of_latencies)),
-                latency_basis: basis_of(&latency_rests_on, !has_evidence).max(least_on(router.system())),
+                latency_basis: basis(&latency_rests_on, &|cost| cost.latency_s),
                 latency_rests_on,
                 rate: Ranged::of(value.rate, &Widened::new(rates, &of_rates)),
-                rate_basis: basis_of(&rate_rests_on, !has_evidence).max(least_on(router.system())),
+                rate_basis: basis(&rate_rests_on, &|cost| cost.rate),
                 rate_rests_on,
+                moved_by,
             }
         })
         .collect())

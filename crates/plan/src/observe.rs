@@ -398,7 +398,7 @@ pub fn load(
                             let mut at = arrive.now();
                             loop {
                                 let unit = unit_of(arrive.random_u64());
-                                at += Time::from_ps((-(1.0 - unit).ln() / rate * 1e12).round() as u64);
+                                at += Time::from_seconds(-(1.0 - unit).ln() / rate);
                                 arrive.sleep_until(at).await;
                                 let mut driver = driver.borrow_mut();
                                 let Some(driver) = driver.as_mut() else { return };

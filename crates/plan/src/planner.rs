@@ -6,9 +6,10 @@ use crate::design::{Alternative, CacheUse, Design, Objective, Runs};
 use crate::implemented;
 use crate::program::{Compiled, Fold, compile};
 use crate::solve::{self, Part, evaluate, host_seconds, main_router};
+use crate::{published, shipped};
 use offpath_capacity::{Binding, CapacityError, Constraint, Solution};
 use offpath_profile::{Library, System, SystemRequest};
-use offpath_quantity::Quantity;
+use offpath_quantity::{Quantity, Time};
 use offpath_route::{Router, StationKind};
 use offpath_twin::Seed;
 use std::collections::BTreeMap;
@@ -251,26 +252,42 @@ impl Setting {
 }
 
 impl Setting {
-    /// Whether what is asked for beside the design makes its system another one: then no row measured it.
-    fn changes_system(&self, design: &Design) -> Result<bool, miette::Report> {
-        let plain = Setting {
-            overlays: Vec::new(),
-            settings: Vec::new(),
-            testbed: None,
-            mode: None,
-            library: self.library.clone(),
+    /// Whether the system is another one than the published rows about a design measured: than a shipped design's, on
+    /// the profiles as they are shipped; of a design of one's own, than without what is asked for beside it.
+    ///
+    /// # Errors
+    /// Where a profile is refused.
+    pub fn is_other_system(&self, design: &Design) -> Result<bool, miette::Report> {
+        let is_asked = !self.overlays.is_empty()
+            || !self.settings.is_empty()
+            || self.testbed.is_some()
+            || self.mode.is_some();
+        let plain = |library: &Library| Setting {
             mechanism: self.mechanism.clone(),
+            ..Setting::plain(library.clone())
         };
-        let given = [self.overlays.is_empty(), self.settings.is_empty()];
-        if given == [true; 2] && self.testbed.is_none() && self.mode.is_none() {
-            return Ok(false);
-        }
-        let (own, shipped) = (self.system(design, &design.device)?, plain.system(design, &design.device)?);
+        let measured = match shipped::design(&design.name) {
+            None if !is_asked => return Ok(false),
+            None => plain(&self.library).system(design, &design.device)?,
+            Some(text) => {
+                let measured = published::on_its_system(design, text);
+                let is_same = (&measured.device, &measured.testbed, &measured.mode, &measured.set)
+                    == (&design.device, &design.testbed, &design.mode, &design.set);
+                if is_same && !is_asked && self.library.is_builtin() {
+                    return Ok(false);
+                }
+                if measured.device != design.device {
+                    return Ok(true);
+                }
+                plain(&Library::builtin()).system(&measured, &measured.device)?
+            }
+        };
+        let own = self.system(design, &design.device)?;
         let values = |system: &System| -> Vec<(String, Quantity)> {
             system.numbers.iter().map(|(name, number)| (name.clone(), number.value)).collect()
         };
-        let is_same = values(&own) == values(&shipped) && own.scales == shipped.scales;
-        Ok(own.mode != shipped.mode || !is_same)
+        let is_same = values(&own) == values(&measured) && own.scales == measured.scales;
+        Ok(own.mode != measured.mode || !is_same)
     }
 }
 
@@ -323,7 +340,7 @@ fn prepare_by(design: &Design, setting: &Setting, follow: Follow<'_>) -> Result<
         let observed = follow(design, alternative, &router)?;
         ready.push(ready_as(design, alternative, observed, router)?);
     }
-    if setting.changes_system(design)? {
+    if setting.is_other_system(design)? {
         let rows = ready.iter_mut().flat_map(|one| &mut one.alternative.rows);
         rows.for_each(|(_, objection)| *objection = objection.or(Some(AS_SHIPPED)));
     }
@@ -551,9 +568,7 @@ fn reason(constraint: &Constraint, router: &Router, fold: &Fold) -> String {
         Constraint::Station(name) => {
             let Some(id) = router.station(name) else { return name.clone() };
             let station = &router.stations()[id.index()];
-            let time = offpath_quantity::Time::from_ps(
-                (fold.seconds.get(name).copied().unwrap_or(0.0) * 1e12) as u64,
-            );
+            let time = Time::from_seconds(fold.seconds.get(name).copied().unwrap_or(0.0));
             match station.kind {
                 StationKind::Line => format!("{time} a request"),
                 _ => format!("{time} a request, {} at once", station.servers()),

@@ -1,6 +1,6 @@
 //! Which published rows measured an alternative, so that no other row is taken for evidence of it.
 
-use crate::{residual, shipped};
+use crate::{Design, residual, shipped};
 use offpath_workload::Workload;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -43,19 +43,36 @@ fn rows() -> &'static BTreeMap<String, Option<Experiment>> {
     })
 }
 
-/// The published rows about the shipped design of a name that this version of offpath does not meet, orders and
-/// measured numbers alike. Whoever reads a plan of it should know in what it is already known to err.
-///
-/// ```
-/// assert!(offpath_plan::published::missed_of("replication").contains(&"W245"));
-/// assert!(offpath_plan::published::missed_of("mine").is_empty());
-/// ```
-pub fn missed_of(design: &str) -> Vec<&'static str> {
+/// The published rows about a shipped design that this version of offpath does not meet, orders and measured numbers
+/// alike; none for a design that differs from the shipped one of its name. Whoever reads a plan of it should know in what it is
+/// already known to err.
+pub fn missed_of(design: &Design) -> Vec<&'static str> {
+    let read = |text: &str| text.parse::<toml::Table>().unwrap_or_default();
+    let Some(shipped) = shipped::design(&design.name).map(read) else { return Vec::new() };
+    let own = read(&design.source.1);
+    let is_shipped = |name: &str| is_as_shipped(&own, &shipped, name);
+    if !design.alternatives.iter().all(|one| is_shipped(&one.name)) {
+        return Vec::new();
+    }
     let is_about = |row: &&str| {
         let experiment = rows().get(*row).and_then(Option::as_ref);
-        experiment.is_some_and(|one| one.design.as_deref() == Some(design))
+        experiment.is_some_and(|one| one.design.as_deref() == Some(&*design.name))
     };
     residual::missed().iter().map(String::as_str).filter(is_about).collect()
+}
+
+/// The design on the system that the shipped text of its name has it on.
+pub(crate) fn on_its_system(design: &Design, shipped: &str) -> Design {
+    let file = shipped.parse::<toml::Table>().unwrap_or_default();
+    let of_design = |key: &str| file.get("design").and_then(|table| table.get(key));
+    let word = |key: &str| of_design(key).and_then(toml::Value::as_str).map(str::to_string);
+    let set = of_design("set").and_then(toml::Value::as_array);
+    let mut design = design.clone();
+    design.device = word("device").unwrap_or_default();
+    (design.testbed, design.mode) = (word("testbed"), word("mode"));
+    design.set = set.into_iter().flatten().filter_map(|one| Some(one.as_str()?.to_string())).collect();
+    design.set_at = Vec::new();
+    design
 }
 
 /// An alternative as a design file has it.
@@ -148,6 +165,21 @@ mod tests {
         assert_eq!(of("A1", "W999"), Some("is published nowhere"));
         let redis = shipped::design("redis-replication");
         assert_eq!(objection(redis, "redis-replication", "relayed-3", "S134"), None);
+    }
+
+    #[test]
+    fn what_is_missed_is_said_of_the_shipped_design_alone() {
+        let missed = |text: &str| {
+            let design = Design::parse(text, "d.toml", std::path::Path::new("."), &crate::Changes::default());
+            missed_of(&design.expect("it is in order"))
+        };
+        let text = shipped::design("replication").expect("it is shipped");
+        assert!(missed(text).contains(&"W245") && !missed(text).contains(&"W268"), "{:?}", missed(text));
+        let other = text.replace("name = \"replication\"", "name = \"mine\"");
+        assert_eq!(missed(&other), Vec::<&str>::new());
+        let changed = text.replace("chunk = \"256 KiB\"", "chunk = \"64 KiB\"");
+        assert_ne!(changed, text);
+        assert_eq!(missed(&changed), Vec::<&str>::new());
     }
 
     #[test]

@@ -276,7 +276,7 @@ pub(crate) fn nothing(design: &Design, parts: &[Part<'_>], folds: &[Fold], among
             "`host_cpu_share` leaves {share} of the host's processors, and `{}`, which needs the least, takes {} of them \
              a request",
             parts[least].alternative.name,
-            Time::from_ps((host(least) * 1e12) as u64)
+            Time::from_seconds(host(least))
         ),
         _ => "the stations carry nothing of any".to_string(),
     };

@@ -172,6 +172,9 @@ pub struct Study {
     pub known: BTreeMap<(String, String), Provenance>,
     /// The plan, cross-checked.
     pub checked: CheckedPlan,
+    /// Whether the system is another one than the published rows about the design measured
+    /// ([`Setting::is_other_system`]).
+    pub is_other_system: bool,
     /// What overlays and settings changed, where there are any.
     pub changed: Option<Changed>,
     /// The plan under each open mechanism.
@@ -297,6 +300,7 @@ impl Study {
         Ok(Study {
             next: Next::of(&checked.plan, &system),
             without_evidence,
+            is_other_system: ask.setting.is_other_system(&design)?,
             notes,
             system,
             known,

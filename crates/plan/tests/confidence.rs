@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use offpath_plan::confidence::{Origin, Ranged, guessed};
-use offpath_plan::known::known;
+use offpath_plan::known::{MovedBy, known};
 use offpath_plan::{Basis, Changes, Design, Plan, Setting, plan, prepare, prepare_named};
 use offpath_profile::{Category, Library, Number, Provenance, SystemRequest};
 use offpath_quantity::{Bytes, Quantity};
@@ -104,6 +104,46 @@ fn a_card_of_guesses_is_good_for_an_order_alone() {
     assert!(alone(&known, "host").basis < Basis::OrderOnly, "{:?}", alone(&known, "host").rests_on);
     // Nothing published speaks of atomics, however well the card is described.
     assert_eq!(alone(&known, "atomic").basis, Basis::OrderOnly);
+}
+
+/// What a published row measured is the shipped design on the shipped system. Numbers that a user's own files change are
+/// changed as much as those of the command line, and the design's own device is part of it.
+#[test]
+fn a_row_is_about_the_system_that_is_shipped() {
+    let replication = text("replication.toml");
+    let is_other = |setting: &Setting, text: &str| {
+        setting.is_other_system(&parse(text, &Changes::default())).expect("the profiles are in order")
+    };
+    let mut two_clients = Library::builtin();
+    let rack = two_clients.source(Category::Testbed, "rack").expect("it is shipped").to_string();
+    two_clients.insert(
+        Category::Testbed,
+        "rack",
+        &rack.replace("count = { value = 11,", "count = { value = 2,"),
+    );
+    let mut same = Library::builtin();
+    same.insert(Category::Testbed, "rack", &rack);
+    let plain = Setting::plain(Library::builtin());
+    assert!(!is_other(&plain, &replication));
+    assert!(!is_other(&Setting::plain(same), &replication), "a copy is what it is a copy of");
+    assert!(is_other(&Setting::plain(two_clients.clone()), &replication));
+    assert!(is_other(&setting(&[], &["client.count=2"]), &replication));
+    assert!(!is_other(&setting(&[], &["client.count=11"]), &replication), "it is what it was");
+    let modes = Setting { mode: Some("embedded-cpu".into()), ..plain.clone() };
+    assert!(is_other(&modes, &replication));
+    let elsewhere = replication.replace("testbed = \"rack\"", "testbed = \"rack-cli\"");
+    assert!(is_other(&plain, &elsewhere), "the design says otherwise");
+    // A design of one's own is on its own system.
+    let own = replication.replace("name = \"replication\"", "name = \"mine\"");
+    assert!(
+        !is_other(&Setting::plain(two_clients.clone()), &own)
+            && is_other(&setting(&[], &["client.count=2"]), &own)
+    );
+    // Whoever lays files beside the shipped ones has no evidence that the command line would take away.
+    let design = parse(&replication, &Changes::default());
+    let ready = prepare(&design, &Setting::plain(two_clients)).expect("the numbers are in order");
+    let cited: Vec<_> = ready.iter().flat_map(|one| &one.alternative.rows).collect();
+    assert!(!cited.is_empty() && cited.iter().all(|(_, objection)| objection.is_some()), "{cited:?}");
 }
 
 /// Where the card's mode costs what no number says, nothing follows from the numbers.
@@ -647,4 +687,36 @@ fn a_threshold_beside_a_payload_makes_no_guess_seem_little() {
     let (beside, far) = (basis_and_guesses("9437185 B"), basis_and_guesses("16 MiB"));
     assert_eq!(beside.0, far.0, "the basis");
     assert!(beside.1 > 0.95 && far.1 > 0.95, "guesses decide {} and {}", beside.1, far.1);
+}
+
+/// What is set can bind beside a guess, which then seems to move little. It is as much a guess as before.
+#[test]
+fn what_is_set_hides_no_guess() {
+    let basis = |settings: &[&str]| {
+        let settings = settings.iter().map(ToString::to_string).collect();
+        let request = SystemRequest { device: "bluefield2", settings, ..SystemRequest::default() };
+        let router = Router::new(&Library::builtin().load(&request).expect("in range")).expect("routes");
+        let path = "host-client".parse().expect("a path");
+        let send = PathOperation::new(Verb::Send, path, Bytes::new(256));
+        known(&router, &[send], Seed::new(1)).expect("the path carries it").remove(0).rate_basis
+    };
+    assert_eq!(basis(&[]), Basis::Weak);
+    for set in ["nic.inline_limit=260B", "nic.inline_limit=316B", "nic.inline_limit=220B"] {
+        assert_eq!(basis(&[set]), Basis::Weak, "{set}");
+    }
+}
+
+/// A number that two machines share is moved at both at once, and the sum decides what moves a figure most.
+#[test]
+fn machines_with_the_same_card_share_its_numbers() {
+    let request = SystemRequest { device: "bluefield2", ..SystemRequest::default() };
+    let router = Router::new(&Library::builtin().load(&request).expect("it is shipped")).expect("routes");
+    let read = PathOperation::new(Verb::Read, "host-backup".parse().expect("a path"), Bytes::new(64));
+    let known = known(&router, &[read], Seed::new(1)).expect("the path carries it").remove(0);
+    let span = |one: &&MovedBy| (one.latency_s[1] - one.latency_s[0]).abs();
+    let most = known.moved_by.iter().max_by(|one, two| span(one).total_cmp(&span(two))).expect("some do");
+    assert_eq!(most.names, ["switch.pass_time", "backup.switch.pass_time"]);
+    let all: Vec<&String> = known.moved_by.iter().flat_map(|one| &one.names).collect();
+    let once: std::collections::BTreeSet<_> = all.iter().collect();
+    assert_eq!(all.len(), once.len(), "no number is there twice");
 }

@@ -248,6 +248,11 @@ impl Library {
     }
 
     /// Whether a profile asked for by this name is a user's own file.
+    /// Whether every profile is the shipped one: none was added, and none stands in another's place.
+    pub fn is_builtin(&self) -> bool {
+        self.own.is_empty()
+    }
+
     pub(crate) fn is_own(&self, category: Category, name: &str) -> bool {
         name.ends_with(".toml") || self.own.contains(&(category, name.to_string()))
     }
@@ -296,8 +301,7 @@ impl Library {
         });
         let own = match category {
             Category::Device => {
-                "; to describe one of your own, start from a printed one (`offpath device source NAME > \
-                 my-card.toml`) and name the file, as in `my-card.toml`"
+                "; `offpath new device my-card --base bluefield2` begins a description of one of your own"
                     .to_string()
             }
             _ => String::new(),

@@ -67,6 +67,16 @@ impl Time {
     pub fn as_seconds(self) -> f64 {
         self.0 as f64 / 1e12
     }
+    /// A time that was computed in seconds, to the nearest picosecond.
+    ///
+    /// ```
+    /// # use offpath_quantity::Time;
+    /// // In binary twice 73 ns is a little less than 146 ns.
+    /// assert_eq!(Time::from_seconds(2.0 * 73e-9).to_string(), "146 ns");
+    /// ```
+    pub fn from_seconds(seconds: f64) -> Time {
+        Time((seconds * 1e12).round() as u64)
+    }
     /// The sum, or `None` where it leaves the range.
     pub fn checked_add(self, other: Time) -> Option<Time> {
         self.0.checked_add(other.0).map(Time)

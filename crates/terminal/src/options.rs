@@ -39,6 +39,21 @@ impl SystemOptions {
         })
     }
 
+    /// What is changed in the system, as it is written on a command line.
+    pub fn arguments(&self) -> Vec<String> {
+        let several = |name: &'static str, values: &[String]| -> Vec<String> {
+            values.iter().flat_map(|value| [name.to_string(), value.clone()]).collect()
+        };
+        let one = |name: &'static str, value: &Option<String>| several(name, value.as_slice());
+        [
+            several("--set", &self.set),
+            several("--overlay", &self.overlay),
+            one("--testbed", &self.testbed),
+            one("--mode", &self.mode),
+        ]
+        .concat()
+    }
+
     /// Refuses what would change a system, for a command that asks about none. `profiles` says whether it
     /// reads profiles.
     pub fn refuse(&self, command: &str, profiles: bool) -> Result<(), Failure> {

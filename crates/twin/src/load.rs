@@ -276,7 +276,7 @@ impl<'l> Run<'l> {
                     self.start(engine, None, chosen);
                     if let Arrivals::Poisson { rate_per_s } = self.load.arrivals {
                         let gap = -(1.0 - unit(&mut self.gaps)).ln() / rate_per_s;
-                        engine.timer(ARRIVAL, now + Time::from_ps((gap * 1e12).round() as u64));
+                        engine.timer(ARRIVAL, now + Time::from_seconds(gap));
                     }
                 }
                 Occurrence::Marked { .. } | Occurrence::Duplicated { .. } => {}

@@ -1,7 +1,7 @@
 //! `offpath check`: what a design could do better, each remedy measured on the twin.
 
 use super::Context;
-use super::plan::{Unit, WhatIf, unplanned};
+use super::plan::{Unit, WhatIf, opened, unplanned};
 use crate::failure::{Failure, NEGATIVE};
 use crate::output::{
     Format, SCHEMA_VERSION, Screen, replace, round, short, signed, system_line, tell_mode, unwritable,
@@ -10,7 +10,7 @@ use crate::progress::Progress;
 use clap::Args;
 use offpath::plan::advice::{self, Advice, Advised, Depth, Edit, Gain, RULES, SEEDS, Scope, TrialBench};
 use offpath::plan::check::{Fullest, Gap};
-use offpath::plan::{Changes, Design, Objective, Setting};
+use offpath::plan::{Changes, Design, Objective};
 use offpath::quantity::Time;
 use offpath::twin::Seed;
 use serde::Serialize;
@@ -44,34 +44,25 @@ pub struct Options {
     #[arg(long)]
     verbose: bool,
     /// The seed of every draw; the same seed gives the same bytes
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::options::whole::<u64>(0, u64::MAX))]
     seed: u64,
 }
 
 /// Checks, prints, and writes the changes where that is asked for.
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
-    if options.fix && options.what_if.is_any() {
+    let otherwise = [options.what_if.arguments(), context.system.arguments()].concat();
+    if options.fix && !otherwise.is_empty() {
         return Err(Failure::input(
             format!(
-                "`--fix` writes what gains for the design of the file, and not with {}",
-                options.what_if.arguments().join(" ")
+                "`--fix` writes what gains for the design of the file on its own system, and not with {}",
+                otherwise.join(" ")
             ),
             "leave `--fix` out, or write the change into the file first",
         ));
     }
     let changes = options.what_if.changes();
     let given = Changes { mix: options.mix.clone(), ..changes.clone() };
-    let design = Design::load(&options.design, &given)?;
-    for warning in &design.warnings {
-        eprintln!("warning: {warning}");
-    }
-    let setting = Setting {
-        overlays: context.system.overlay.clone(),
-        settings: context.system.set.clone(),
-        testbed: context.system.testbed.clone(),
-        mode: context.system.mode.clone(),
-        ..Setting::plain(context.system.library()?)
-    };
+    let (design, setting) = opened(&options.design, &given, context)?;
     // A mix from the command line is put into the text, so that a remedy may choose another.
     let mut text = design.source.1.clone();
     if let Some(mix) = &options.mix
@@ -150,7 +141,10 @@ fn page(design: &Design, advised: &Advised, screen: &Screen, options: &Options, 
             gap_text(gap, &|rate| short(unit.of_rate(rate)), unit.name())
         );
     }
-    let mut text = format!("{mix}; gains are the twin's, over {SEEDS} pairs of runs with the same seeds\n");
+    let mut text = format!(
+        "{mix}; gains are the twin's, over {SEEDS} pairs of runs with the same seeds: their intervals are of these runs \
+         and not of the card, whose numbers `offpath plan {shown}` says how well are known\n"
+    );
     for (number, one) in advised.advice.iter().enumerate() {
         text += &screen.heading(&format!(
             "{}. {}: {}",
@@ -280,7 +274,7 @@ pub(super) fn headline(one: &Advice, objective: Objective, unit: Unit) -> String
 fn measured(gain: &Gain, objective: Objective, unit: Unit) -> String {
     let of = |value: f64| match objective {
         Objective::MostThroughput => unit.text(value),
-        _ => Time::from_ps((value * 1e12) as u64).to_string(),
+        _ => Time::from_seconds(value).to_string(),
     };
     let what = match objective {
         Objective::MostThroughput => "throughput",

@@ -10,9 +10,9 @@ use crate::output::{
     Format, OutputFile, SCHEMA_VERSION, Screen, TableCell, percent, round, short, system_line,
 };
 use clap::Args;
-use offpath::plan::known::{Known, known};
+use offpath::plan::known::{Known, MovedBy, known};
 use offpath::profile::System;
-use offpath::quantity::Bytes;
+use offpath::quantity::{Bytes, Time};
 use offpath::route::{
     Carrier, Demand, Path, PathOperation, Posting, RouteError, Router, StationId, VERBS, Verb,
 };
@@ -145,12 +145,21 @@ struct LinkReport {
 #[derive(Serialize)]
 struct RangedReport {
     name: String,
+    /// Its names on other machines with the same card.
+    same_number: Vec<String>,
     low: String,
     high: String,
     latency_at_low_us: f64,
     latency_at_high_us: f64,
     capacity_at_low_mreq_per_s: f64,
     capacity_at_high_mreq_per_s: f64,
+}
+
+impl RangedReport {
+    /// The number by every name that it has.
+    fn all_names(&self) -> String {
+        std::iter::once(&self.name).chain(&self.same_number).cloned().collect::<Vec<_>>().join(", ")
+    }
 }
 
 #[derive(Serialize)]
@@ -320,7 +329,7 @@ fn report(router: &Router, operation: &PathOperation, known: &Known) -> Result<R
     } else {
         None
     };
-    let ranged_numbers = ranged(router, operation)?;
+    let ranged_numbers: Vec<RangedReport> = known.moved_by.iter().map(ranged).collect();
     let ends_us = [known.latency_s.range_80.0, known.latency_s.range_80.1].map(|end| round(end * 1e6));
     let ends_mreq_per_s = [known.rate.range_80.0, known.rate.range_80.1].map(|end| round(end / 1e6));
     let most = |span: fn(&RangedReport) -> f64| {
@@ -435,39 +444,21 @@ fn demands(demand: &Demand, per_second: f64, router: &Router) -> Vec<DemandRepor
     all
 }
 
-/// What each number that is only known as a range does to the answer, one at a time; those that do
-/// nothing are left out.
-fn ranged(router: &Router, operation: &PathOperation) -> Result<Vec<RangedReport>, RouteError> {
-    let system = router.system();
-    let plain = cost(router, operation)?;
-    let mut all = Vec::new();
-    for (name, number) in &system.numbers {
-        if number.low.is_none() && number.high.is_none() {
-            continue;
-        }
-        let at = |end: Option<offpath::quantity::Quantity>| -> Result<Cost, RouteError> {
-            let value = end.unwrap_or(number.value);
-            // An end outside what loading accepts cannot be the card's value, so it moves nothing.
-            match system.with(name, value) {
-                Ok(changed) => cost(&Router::new(&changed)?, operation),
-                Err(_) => cost(router, operation),
-            }
-        };
-        let (low, high) = (at(number.low)?, at(number.high)?);
-        let moved = |end: &Cost| end.latency_us != plain.latency_us || end.per_second != plain.per_second;
-        if moved(&low) || moved(&high) {
-            all.push(RangedReport {
-                name: name.clone(),
-                low: number.low.unwrap_or(number.value).to_string(),
-                high: number.high.unwrap_or(number.value).to_string(),
-                latency_at_low_us: low.latency_us,
-                latency_at_high_us: high.latency_us,
-                capacity_at_low_mreq_per_s: round(low.per_second / 1e6),
-                capacity_at_high_mreq_per_s: round(high.per_second / 1e6),
-            });
-        }
+/// What a number that is only known as a range does to the answer.
+fn ranged(number: &MovedBy) -> RangedReport {
+    let [latency_at_low_us, latency_at_high_us] =
+        number.latency_s.map(|seconds| Time::from_seconds(seconds).as_us());
+    let [low, high] = number.rate.map(|per_second| round(per_second / 1e6));
+    RangedReport {
+        name: number.names[0].clone(),
+        same_number: number.names[1..].to_vec(),
+        low: number.low.to_string(),
+        high: number.high.to_string(),
+        latency_at_low_us,
+        latency_at_high_us,
+        capacity_at_low_mreq_per_s: low,
+        capacity_at_high_mreq_per_s: high,
     }
-    Ok(all)
 }
 
 /// The sizes of the curve: 0 B and the powers of two up to 16 MiB.
@@ -606,7 +597,7 @@ fn one(report: &Report, system: &System, screen: &Screen) -> String {
         text += &screen.heading("Numbers known as a range, one at a time");
         let rows = report.ranged_numbers.iter().map(|number| {
             vec![
-                TableCell::Text(number.name.clone()),
+                TableCell::Text(number.all_names()),
                 TableCell::Text(format!("{} to {}", number.low, number.high)),
                 TableCell::Text(format!(
                     "{} to {}",

@@ -14,7 +14,7 @@ use offpath::route::{Carrier, PathOperation, Posting, Router, StationId, Station
 use offpath::twin::{Arrivals, Load, LoadError, Seed, run as run_load};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::path::{Path as FilePath, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -173,6 +173,8 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let jobs = jobs(options, &systems)?;
     let (rows, kept) = match file {
         Some((path, Form::Csv)) => {
+            // Another sweep that grows the file would lose what this one adds, or this one what it adds.
+            let _held = if options.resume { hold(path)? } else { None };
             let known = if options.resume { read(path, &header(&jobs))? } else { BTreeMap::new() };
             refuse_strangers(path, &known, &jobs)?;
             refuse_stale(path, &known, &jobs)?;
@@ -264,6 +266,23 @@ fn claim(path: &FilePath) -> Result<(), Failure> {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(taken(path)),
         Err(error) => Err(unwritable(path, &error)),
+    }
+}
+
+/// A file that is there, locked until it is dropped; refused where another sweep has it.
+fn hold(path: &FilePath) -> Result<Option<File>, Failure> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unwritable(path, &error)),
+    };
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(Failure::input(
+            format!("another sweep writes `{}`", path.display()),
+            "wait until it has ended, then resume; or write to another file",
+        )),
+        // Where files have no locks, nothing is known of others.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(file)),
     }
 }
 
@@ -658,13 +677,16 @@ fn is_other_system(one: &Row, other: &Row) -> bool {
 struct Writer<'a> {
     path: &'a FilePath,
     rows: csv::Writer<File>,
+    /// The lock of the file, which is another one than before it was put in order.
+    _held: Option<File>,
 }
 
 fn open<'a>(path: &'a FilePath, known: &BTreeMap<Key, Row>) -> Result<Writer<'a>, Failure> {
     let known: Vec<Row> = known.values().cloned().collect();
     replace(path, &known)?;
     let file = File::options().append(true).open(path).map_err(|error| unwritable(path, &error))?;
-    Ok(Writer { path, rows: csv::WriterBuilder::new().has_headers(known.is_empty()).from_writer(file) })
+    let rows = csv::WriterBuilder::new().has_headers(known.is_empty()).from_writer(file);
+    Ok(Writer { path, rows, _held: hold(path)? })
 }
 
 /// Puts a file with these rows in the place of an earlier one, at once, so that no row is ever lost.

@@ -118,7 +118,7 @@ pub(super) fn blind(
     }
     let Extremes { rarest, longest_s, .. } = extremes(ready, shares);
     // Where the longest window is too short a short one is run.
-    let window = loaded.window.max(Time::from_ps((moves.most_counted() / rate * 1e12) as u64));
+    let window = loaded.window.max(Time::from_seconds(moves.most_counted() / rate));
     let taken = rarest * rate * window.as_seconds();
     if taken < FEWEST_RARE {
         return Some(format!(
@@ -126,7 +126,7 @@ pub(super) fn blind(
             1.0 / rarest
         ));
     }
-    let longest = Time::from_ps((longest_s * 1e12) as u64);
+    let longest = Time::from_seconds(longest_s);
     (window.as_seconds() < FEWEST_LONGEST * longest_s)
         .then(|| format!("a request may take {longest}, and its longest window is {window}"))
 }

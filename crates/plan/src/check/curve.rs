@@ -75,7 +75,7 @@ pub fn of_clients(
     // Where the clients are many, they wait for each other, and a round takes longer.
     let round = slowest.max(f64::from(clients) / capacity);
     let rounds = (OF_CLIENTS / f64::from(clients)).max(FEWEST_OF_CLIENTS);
-    let span = |times: f64| Time::from_ps((round * times * 1e12) as u64);
+    let span = |times: f64| Time::from_seconds(round * times);
     let mut carried = Vec::new();
     for phase in 0..PHASES {
         let arrivals = RequestArrivals::Closed(clients);

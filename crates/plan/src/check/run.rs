@@ -231,7 +231,7 @@ pub(crate) fn run_mix(
     let counted =
         if is_blind { all.fewest() } else { asked(ready, named, (rate, latency_s), counted) * longer };
     // However rarely they come: time in which nothing happens costs nothing.
-    let window = Time::from_ps((counted / rate * 1e12) as u64).min(LONGEST_WINDOW);
+    let window = Time::from_seconds(counted / rate).min(LONGEST_WINDOW);
     let run = |in_flight: u32, rounds: f64| {
         // Queues that a closed loop fills at its start have to drain once before anything is counted.
         let settling =
@@ -239,7 +239,7 @@ pub(crate) fn run_mix(
         let round = if offered.is_none() { f64::from(in_flight) / rate } else { latency_s };
         let warm_up = f64::from(in_flight) / rate * rounds + settling + phase * round.max(latency_s);
         let arrivals = offered.map_or(RequestArrivals::Closed(in_flight), RequestArrivals::Poisson);
-        load(&own, &shares, arrivals, Time::from_ps((warm_up * 1e12) as u64), window, seed.child("load"))
+        load(&own, &shares, arrivals, Time::from_seconds(warm_up), window, seed.child("load"))
     };
     let mut in_flight = enough(rate, latency_s, most);
     let mut rounds = all.by_itself(ROUNDS, FEWEST_ROUNDS);

@@ -1,89 +1,55 @@
 //! The page of `offpath path --html`.
 
-use super::{Options, Report, cost, gbit_per_s, interval, sizes};
+use super::{Options, Report, SEED, gbit_per_s, interval, sizes};
 use crate::output::{short, system_line};
+use offpath::plan::Ranged;
+use offpath::plan::known::{Known, known};
 use offpath::profile::System;
 use offpath::quantity::Bytes;
 use offpath::report::{
     Axis, Chart, Fact, Page, PageBlock, Section, Series, Span, Spans, StationLoad, Table, Ticks, Topology,
 };
 use offpath::route::{PathOperation, RouteError, Router};
+use offpath::twin::Seed;
 
-/// Latency and throughput of an operation over payloads, with what uncertain numbers leave.
+/// Latency and throughput of an operation over payloads, each with its 80% interval.
 struct Curves {
     latency: Series,
     rate: Series,
     bandwidth: Series,
 }
 
-/// Ends of what one number at an end of its range gives, at each payload.
-#[derive(Clone, Copy)]
-struct Ends {
-    latency_us: (f64, f64),
-    per_second: (f64, f64),
-}
-
-/// Every payload's cost, then again with each uncertain number at either end of its range.
+/// Every payload's cost and how well it is known.
 fn curves(router: &Router, operation: &PathOperation) -> Result<Curves, RouteError> {
-    let system = router.system();
-    let mut payloads = Vec::new();
-    let mut ends = Vec::new();
+    let mut operations = Vec::new();
     for payload in sizes() {
         // An atomic always moves 8 bytes, so it has no curve.
         if operation.verb.is_atomic() && payload.get() != 8 {
             continue;
         }
-        match cost(router, &PathOperation { payload, ..operation.clone() }) {
-            Ok(cost) => {
-                payloads.push((payload, cost.latency_us, cost.per_second));
-                ends.push(Ends {
-                    latency_us: (cost.latency_us, cost.latency_us),
-                    per_second: (cost.per_second, cost.per_second),
-                });
-            }
+        let sized = PathOperation { payload, ..operation.clone() };
+        match router.route(&sized) {
+            Ok(_) => operations.push(sized),
             // A datagram ends at the network's MTU.
             Err(RouteError::PayloadTooLarge { .. }) => break,
             Err(error) => return Err(error),
         }
     }
-    for (name, number) in &system.numbers {
-        for value in [number.low, number.high].into_iter().flatten() {
-            // An end outside what loading accepts cannot be the card's value, so it moves nothing.
-            let Ok(changed) = system.with(name, value) else { continue };
-            let router = Router::new(&changed)?;
-            for ((payload, _, _), ends) in payloads.iter().zip(&mut ends) {
-                let Ok(cost) = cost(&router, &PathOperation { payload: *payload, ..operation.clone() })
-                else {
-                    continue;
-                };
-                ends.latency_us =
-                    (ends.latency_us.0.min(cost.latency_us), ends.latency_us.1.max(cost.latency_us));
-                ends.per_second =
-                    (ends.per_second.0.min(cost.per_second), ends.per_second.1.max(cost.per_second));
-            }
-        }
-    }
+    let known = known(router, &operations, Seed::new(SEED))?;
     let name = operation.path.to_string();
-    let series = |value: &dyn Fn(f64, f64, Bytes) -> f64, range: &dyn Fn(&Ends, Bytes) -> (f64, f64)| {
-        let at = |payload: Bytes| payload.get() as f64;
-        let points = payloads.iter().map(|(p, latency, rate)| (at(*p), value(*latency, *rate, *p))).collect();
-        let band: Vec<(f64, f64, f64)> = payloads
-            .iter()
-            .zip(&ends)
-            .map(|((p, _, _), ends)| {
-                let (low, high) = range(ends, *p);
-                (at(*p), low, high)
-            })
-            .collect();
-        let line = Series::line(name.clone(), points);
-        if band.iter().any(|(_, low, high)| high > low) { line.with_band(band) } else { line }
+    let series = |figure: &dyn Fn(&Known) -> &Ranged, shown: &dyn Fn(f64, Bytes) -> f64| {
+        let each = || operations.iter().map(|one| one.payload).zip(&known);
+        let points = each().map(|(p, known)| (p.get() as f64, shown(figure(known).value, p))).collect();
+        let band = each().map(|(p, known)| {
+            let (low, high) = figure(known).range_80;
+            (p.get() as f64, shown(low, p), shown(high, p))
+        });
+        Series::line(name.clone(), points).with_band(band.collect())
     };
     Ok(Curves {
-        latency: series(&|latency, _, _| latency, &|ends, _| ends.latency_us),
-        rate: series(&|_, rate, _| rate / 1e6, &|ends, _| (ends.per_second.0 / 1e6, ends.per_second.1 / 1e6)),
-        bandwidth: series(&|_, rate, p| gbit_per_s(rate / 1e6, p), &|ends, p| {
-            (gbit_per_s(ends.per_second.0 / 1e6, p), gbit_per_s(ends.per_second.1 / 1e6, p))
-        }),
+        latency: series(&|known| &known.latency_s, &|seconds, _| seconds * 1e6),
+        rate: series(&|known| &known.rate, &|per_second, _| per_second / 1e6),
+        bandwidth: series(&|known| &known.rate, &|per_second, p| gbit_per_s(per_second / 1e6, p)),
     })
 }
 
@@ -102,19 +68,19 @@ fn charts(verb: &str, all: Vec<Curves>) -> Vec<PageBlock> {
     vec![
         chart(
             format!("Unloaded latency of a {verb} against payload"),
-            "One operation at a time.",
+            "One operation at a time, with its 80% interval.",
             Axis::log10("latency (us)"),
             latency,
         ),
         chart(
             format!("Capacity for a {verb} against payload, in requests"),
-            "As many operations at a time as the stations carry.",
+            "As many operations at a time as the stations carry, with the 80% interval.",
             Axis::linear("throughput (Mreq/s)"),
             rate,
         ),
         chart(
             format!("Capacity for a {verb} against payload, in payload bits"),
-            "",
+            "The same in bits, with the 80% interval.",
             Axis::linear("throughput (Gbit/s)"),
             bandwidth,
         ),
@@ -251,7 +217,7 @@ fn uncertain(report: &Report) -> Option<Section> {
             .map(|number| {
                 let (from, to) = range(number);
                 let text = format!("{} to {}", number.low, number.high);
-                Span { name: number.name.clone(), from, to, point: Some(value), text, strong: false }
+                Span { name: number.all_names(), from, to, point: Some(value), text, strong: false }
             })
             .collect();
         Spans {

@@ -280,7 +280,7 @@ impl Page<'_> {
         if !self.study.variants.is_empty() {
             text += self.without_tails();
         }
-        let missed = missed_of(&self.study.design.name);
+        let missed = missed_of(&self.study.design);
         if let Some(first) = missed.first() {
             text += &format!(
                 "misses: {}, published about this design as it is shipped; `offpath explain {first}` says by how much\n",

@@ -83,7 +83,7 @@ fn answer(page: &Page<'_>) -> Section {
             }
         }
         Objective::LeastHostCpu { .. } => {
-            let time = |mix: &Mix| Time::from_ps((mix.host_cpu_s * 1e12) as u64).to_string();
+            let time = |mix: &Mix| Time::from_seconds(mix.host_cpu_s).to_string();
             let note = format!("greedy: {}", time(&plan.greedy));
             facts.push(Fact::new("host processor time a request", time(optimal), note));
         }

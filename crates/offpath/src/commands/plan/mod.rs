@@ -19,7 +19,7 @@ use offpath::twin::Seed;
 use page::Page;
 pub(super) use page::Unit;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -96,11 +96,6 @@ impl WhatIf {
         }
     }
 
-    /// Whether the design is another than its file says.
-    pub fn is_any(&self) -> bool {
-        !self.arguments().is_empty()
-    }
-
     /// The same options for another command.
     pub fn arguments(&self) -> Vec<String> {
         let named = |name: &str, value: &Option<String>| {
@@ -123,14 +118,10 @@ impl WhatIf {
 /// The options of `plan` that other commands take too, as they are written on a command line.
 fn arguments(options: &Options, system: &SystemOptions) -> String {
     let mut all = options.what_if.arguments();
-    let mut add = |name: &str, values: &mut dyn Iterator<Item = String>| {
-        values.for_each(|value| all.extend([name.to_string(), value]));
-    };
-    add("--set", &mut system.set.iter().cloned());
-    add("--overlay", &mut system.overlay.iter().cloned());
-    add("--testbed", &mut system.testbed.iter().cloned());
-    add("--mode", &mut system.mode.iter().cloned());
-    add("--profiles", &mut system.profiles.iter().map(|folder| folder.display().to_string()));
+    all.extend(system.arguments());
+    if let Some(folder) = &system.profiles {
+        all.extend(["--profiles".to_string(), folder.display().to_string()]);
+    }
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+@".contains(c);
     let quoted = |one: &String| match one.chars().all(is_plain) {
         true => format!(" {one}"),
@@ -139,16 +130,12 @@ fn arguments(options: &Options, system: &SystemOptions) -> String {
     all.iter().map(quoted).collect()
 }
 
-/// Plans and prints: a design without scenarios once, else each scenario by itself.
-pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
-    let changes = options.what_if.changes();
-    let whole = Design::load(&options.design, &changes).map_err(Failure::from)?;
-    for warning in &whole.warnings {
-        tell(&format!("warning: {warning}"));
-    }
-    for note in &whole.notes {
-        tell(&format!("note: {note}"));
-    }
+/// A design and the setting that its systems are loaded by; what its author may not have meant is said.
+pub fn opened(file: &Path, changes: &Changes, context: &Context) -> Result<(Design, Setting), Failure> {
+    let design = Design::load(file, changes)?;
+    let warnings = design.warnings.iter().map(|warning| format!("warning: {warning}"));
+    let notes = design.notes.iter().map(|note| format!("note: {note}"));
+    warnings.chain(notes).for_each(|said| tell(&said));
     let setting = Setting {
         overlays: context.system.overlay.clone(),
         settings: context.system.set.clone(),
@@ -156,6 +143,13 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         mode: context.system.mode.clone(),
         ..Setting::plain(context.system.library()?)
     };
+    Ok((design, setting))
+}
+
+/// Plans and prints: a design without scenarios once, else each scenario by itself.
+pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
+    let changes = options.what_if.changes();
+    let (whole, setting) = opened(&options.design, &changes, context)?;
     if options.html.is_some() && !whole.scenarios.is_empty() {
         let first = &whole.scenarios[0];
         return Err(Failure::input(

@@ -104,7 +104,7 @@ impl Page<'_> {
             Objective::MostThroughput => {
                 format!("{} {}", short(self.unit().of_rate(worth)), self.unit().name())
             }
-            _ => Time::from_ps((worth * 1e12) as u64).to_string(),
+            _ => Time::from_seconds(worth).to_string(),
         }
     }
 

@@ -282,7 +282,7 @@ impl Page<'_> {
                     latency_us_p99: micros(point.loaded.latencies.quantile(0.99)),
                 })
                 .collect(),
-            missed_rows: missed_of(&study.design.name),
+            missed_rows: missed_of(&study.design),
             not_modelled: NOT_MODELLED,
             next_measurement: self.next_measurement(),
             advice: study

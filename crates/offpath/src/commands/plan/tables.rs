@@ -97,8 +97,7 @@ impl Page<'_> {
     /// plan gives where all stations that bind are full.
     pub(super) fn client_ratios(&self) -> Vec<Ratio> {
         // What is published speaks of the design and the system as they are shipped.
-        let is_changed = self.study.changed.as_ref().is_some_and(|changed| !changed.numbers.is_empty());
-        if self.study.design.is_varied || is_changed {
+        if self.study.design.is_varied || self.study.is_other_system {
             return Vec::new();
         }
         let runs = |name: &str| self.study.clients.iter().find(|(n, _)| n == name).map(|(_, runs)| runs);

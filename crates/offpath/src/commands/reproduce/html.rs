@@ -160,8 +160,13 @@ fn drawn(one: &EvidenceFigure) -> PublishedChart {
         .iter()
         .filter_map(|mark| mark.over.as_ref().map(|over| format!("{} is published over {over}", mark.row)))
         .collect();
-    let caption =
-        if over.is_empty() { one.caption.clone() } else { format!("{} {}.", one.caption, over.join(", ")) };
+    let mut caption = one.caption.clone();
+    if !over.is_empty() {
+        caption += &format!(" {}.", over.join(", "));
+    }
+    if one.series.iter().flat_map(|series| &series.places).any(|place| place.low != place.high) {
+        caption += " Bands and ranges hold 80% of the draws of the numbers, without past errors.";
+    }
     PublishedChart::new(
         one.id.clone(),
         one.source.clone(),

@@ -684,7 +684,7 @@ impl<'c> Drawing<'c> {
             items.push(("miss", "published, missed by the prediction"));
         }
         if banded(SeriesKind::Line) {
-            items.push(("band", "what uncertain numbers leave"));
+            items.push(("band", "80% band"));
         }
         if items.is_empty() {
             return below;
