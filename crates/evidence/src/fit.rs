@@ -488,7 +488,7 @@ impl<'a> Problem<'a> {
 
     fn outcome(&self, bench: &Bench, row: usize) -> Result<Measurement, FitError> {
         let row = self.rows[row];
-        let experiment = row.experiment.as_ref().expect("rows without an experiment are not read");
+        let experiment = row.fitted().expect("rows without an experiment are not read");
         Ok(bench
             .run(experiment)
             .map_err(|error| ExperimentError::Refused(format!("row {}: {error}", row.id)))?)

@@ -434,7 +434,7 @@ impl One<'_> {
             .max()
             .unwrap_or(1);
         let in_flight = in_flight * u32::try_from(requesters).unwrap_or(u32::MAX);
-        let span = |times: f64| Time::from_ps((latency_s * times * 1e12) as u64);
+        let span = |times: f64| Time::from_seconds(latency_s * times);
         let seen = run_load(
             router,
             &Load {
@@ -479,7 +479,7 @@ impl One<'_> {
             route.latency(&self.router).as_seconds().max(total / capacity)
         });
         let turn = slowest.fold(0.0, f64::max);
-        let span = |times: f64| Time::from_ps((turn * times * 1e12) as u64);
+        let span = |times: f64| Time::from_seconds(turn * times);
         let load = Load {
             mix,
             arrivals: Arrivals::Loops,

@@ -65,11 +65,9 @@ impl Line {
         if self.sort == Some(Sort::Measured) { self.lies() } else { None }
     }
 
-    /// Whether what is predicted is a place of the sweep: between two of them lies nothing that an error could move
-    /// it to.
+    /// Whether what is predicted is a place, by whose error no measured number is wrong ([`is_threshold`]).
     pub fn is_place(&self) -> bool {
-        let compare = self.row.experiment.as_ref().map(|experiment| experiment.compare);
-        matches!(compare, Some(Compare::From(_) | Compare::Until(_)))
+        is_threshold(&self.row)
     }
 
     /// [`Line::covered`] of a row of any sort. A bound is not a number that may lie in an interval.
@@ -145,8 +143,12 @@ impl Sort {
             RowRole::Conflict | RowRole::NotModelled | RowRole::Setting => None,
             RowRole::Read => Some(Sort::Read),
             _ if row.number.is_some() => Some(Sort::Read),
-            _ if matches!(row.kind, ValueKind::Formula | ValueKind::Config) => Some(Sort::Exact),
             _ if is_theoretical(row) => Some(Sort::Exact),
+            // A formula that the model runs on the real profile is no arithmetic.
+            RowRole::Predict if row.kind == ValueKind::Formula && row.no_prediction(restates).is_some() => {
+                Some(Sort::Restated)
+            }
+            _ if matches!(row.kind, ValueKind::Formula | ValueKind::Config) => Some(Sort::Exact),
             _ if !row.scored => None,
             RowRole::Fit => Some(Sort::Fitted),
             RowRole::Predict if row.decides.is_some() => Some(Sort::Fitted),

@@ -228,11 +228,18 @@ pub struct Row {
     pub scored: bool,
     /// What predicts it.
     pub experiment: Option<Experiment>,
+    /// The part of it that the fit reads, where that is less than the row is judged by; the reason says why.
+    pub read_by_fit: Option<Experiment>,
     /// For a `config` row, the profile's number and its value as published.
     pub number: Option<ProfileValue>,
 }
 
 impl Row {
+    /// The experiment that the fit reads.
+    pub fn fitted(&self) -> Option<&Experiment> {
+        self.read_by_fit.as_ref().or(self.experiment.as_ref())
+    }
+
     /// Why a row of role `predict` is not a prediction, where it is none: for what it `restates`, as [`restated`] finds
     /// that, or for what it says of itself.
     pub fn no_prediction(&self, restates: &[String]) -> Option<String> {
@@ -294,6 +301,7 @@ struct RawRow {
     measured_here: Option<String>,
     tolerance: Option<f64>,
     experiment: Option<toml::Table>,
+    read_by_fit: Option<toml::Table>,
     number: Option<ProfileValue>,
 }
 
@@ -385,7 +393,7 @@ pub fn restated(row: &Row, rows: &[Row]) -> Vec<String> {
             is_before = false;
             continue;
         }
-        let Some(theirs) = &other.experiment else { continue };
+        let Some(theirs) = other.fitted() else { continue };
         // One published number given twice is one, also where one place of a sweep repeats the sweep.
         let (part, whole) = (own.repeats(theirs), theirs.repeats(own));
         let is_copy = row.alike.contains(&other.id) && row.published == other.published && !whole;
@@ -406,6 +414,18 @@ pub fn restated(row: &Row, rows: &[Row]) -> Vec<String> {
 
 fn finish(raw: RawRow) -> Result<Row, String> {
     let published = raw.published.as_ref().map(PublishedValue::claim).transpose()?;
+    let read_by_fit = match (&raw.experiment, raw.read_by_fit) {
+        (Some(whole), Some(part)) if raw.role == RowRole::Fit && !raw.reason.is_empty() => {
+            let mut read = whole.clone();
+            read.extend(part);
+            Some(Experiment::parse(read)?)
+        }
+        (_, Some(_)) => {
+            let what = "`read_by_fit` is a part of the `experiment` of a row that is fitted, and `reason` says why no more is";
+            return Err(what.to_string());
+        }
+        (_, None) => None,
+    };
     let experiment = raw.experiment.map(Experiment::parse).transpose()?;
     let spans = raw.spans.as_deref().map(spanned).transpose()?;
     if raw.tolerance.is_some() && raw.reason.is_empty() {
@@ -458,6 +478,7 @@ fn finish(raw: RawRow) -> Result<Row, String> {
         tolerance: raw.tolerance,
         scored,
         experiment,
+        read_by_fit,
         number: raw.number,
     })
 }

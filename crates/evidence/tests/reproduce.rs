@@ -39,12 +39,12 @@ fn the_score_is_no_worse_than_it_was() {
     // Goals are 90% of fitted rows, 75% of measured numbers and 95% of orders; docs/validation.md has
     // the rows that miss. These are the shares that were reached.
     assert!(
-        summary.fitted.within >= 35 && summary.fitted.percent().is_some_and(|share| share >= 74.0),
+        summary.fitted.within >= 33 && summary.fitted.percent().is_some_and(|share| share >= 70.0),
         "{summary:?}"
     );
-    assert!(summary.measured.within >= 2 && summary.errors.model < 0.205, "{summary:?}");
+    assert!(summary.measured.within >= 2 && summary.errors.model < 0.236, "{summary:?}");
     // No row leaves the predictions unnoticed; of the orders that could fail none holds.
-    assert_eq!((summary.measured.of, summary.orders.of), (16, 5), "{summary:?}");
+    assert_eq!((summary.measured.of, summary.orders.of), (17, 5), "{summary:?}");
     assert_eq!(summary.exact.within, summary.exact.of, "{summary:?}");
     assert_eq!(summary.configured.within, summary.configured.of, "{summary:?}");
     assert!((summary.not_modelled as f64) < 0.1 * summary.of_scored_kinds as f64, "{summary:?}");
@@ -61,17 +61,17 @@ fn a_ratio_that_predicts_no_difference_does_not_pass() {
 #[test]
 fn intervals_cover_as_often_as_is_published() {
     let summary = summary(lines());
-    // Places of a sweep have no interval and count as missed, by which both goals, 75 to 90 and 90 to 98, are missed:
-    // this many of all are published. What was fitted is counted by the same rule.
-    assert_eq!((summary.covered.of, summary.covered_wide.of), (16, 16));
+    // Places have no interval and count as missed, by which both goals, 75 to 90 and 90 to 98, are missed: this many of
+    // all are published. What was fitted is counted by the same rule.
+    assert_eq!((summary.covered.of, summary.covered_wide.of), (17, 17));
     assert_eq!(summary.covered.of, summary.measured.of);
     assert_eq!(summary.covered_fitted.of, summary.fitted.of);
     assert!(summary.fitted_with_interval < summary.fitted.of, "no number moves some: {summary:?}");
     assert_eq!((summary.covered.within, summary.covered_wide.within), (11, 12), "{summary:?}");
-    // Of those that have one the 80% intervals hold their goal, and the 95% intervals miss theirs by one row.
+    // Of those that have one both hold their goals.
     let of_intervals = |count: Count| 100.0 * count.within as f64 / summary.with_interval as f64;
     assert!((75.0..=90.0).contains(&of_intervals(summary.covered)), "{summary:?}");
-    assert!(of_intervals(summary.covered_wide) > 85.0, "{summary:?}");
+    assert!((90.0..=98.0).contains(&of_intervals(summary.covered_wide)), "{summary:?}");
 }
 
 /// A median of thirteen errors says nothing beside one of twelve others.
@@ -857,4 +857,30 @@ fn the_models_pages_say_what_is_computed() {
     }
     assert!(stale.is_empty(), "{} cells:\n{}", stale.len(), stale.join("\n"));
     assert!(held >= 60 && squares == 2, "only {held} cells were compared, and {squares} sums");
+}
+
+/// What the fit reads of a row may be less than the row is judged by: a part that holds is no row that holds. A place is
+/// none of the measured numbers whose errors are compared, and a formula that repeats a fitted row is no arithmetic.
+#[test]
+fn a_row_is_judged_by_all_that_it_says() {
+    for (id, at) in [("W144", "READ and WRITE to 4 KiB"), ("W105", "payloads below 512 B")] {
+        let line = line(id);
+        assert!(line.row.read_by_fit.is_some() && line.sort == Some(Sort::Fitted), "{id}");
+        assert!(!line.verdict.as_ref().expect("it is run").within, "{id} is judged by {at}");
+        let (whole, part) =
+            (line.row.experiment.as_ref().expect("it has one"), line.row.fitted().expect("a part"));
+        assert!(part.plain.payload.len() < whole.plain.payload.len(), "{id}");
+    }
+    for id in ["W058", "W060"] {
+        assert!(!line(id).verdict.as_ref().expect("it is run").within, "{id} is about all below 512 B");
+    }
+    assert_eq!(
+        line("W184").sort,
+        Some(Sort::Measured),
+        "where a band ends does not follow from what is in it"
+    );
+    assert!(line("W234").is_place() && line("W184").is_place());
+    for id in ["W075", "W195"] {
+        assert_eq!(line(id).sort, Some(Sort::Restated), "{id}");
+    }
 }
