@@ -112,7 +112,7 @@ pub struct ClientTls {
 }
 
 /// Where replicas connect.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listen {
     /// `ADDRESS:PORT`; it may be left out of a file, and has to be set before [`Config::check`].
@@ -127,6 +127,26 @@ pub struct Listen {
     /// Whether `REPLICAOF HOST PORT` may point the relay at another master, as Sentinel does. Without a word on it,
     /// it may where there is a `spool.state_file` to remember it.
     pub follow_replicaof: Option<bool>,
+    /// Whether connections of other machines are refused where nobody is asked for a password.
+    #[serde(default = "yes")]
+    pub protected_mode: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Default for Listen {
+    fn default() -> Listen {
+        Listen {
+            address: String::new(),
+            announce_port: None,
+            announce_address: None,
+            tls: None,
+            follow_replicaof: None,
+            protected_mode: true,
+        }
+    }
 }
 
 /// TLS where others connect.
@@ -179,8 +199,10 @@ pub struct LimitsTable {
     pub replica_behind_soft: Option<String>,
     /// See `replica_behind_soft`.
     pub replica_behind_time: String,
-    /// Connections at a time.
+    /// Connections of users that are not replicas, and as many of those that have shown no password.
     pub connections: usize,
+    /// Replicas at a time.
+    pub replicas: usize,
     /// A peer that is silent for longer is taken for gone.
     pub timeout: String,
     /// How long a connection may take to show its credentials.
@@ -201,6 +223,7 @@ impl Default for LimitsTable {
             replica_behind_soft: None,
             replica_behind_time: "60s".into(),
             connections: 256,
+            replicas: 256,
             timeout: "60s".into(),
             handshake: "10s".into(),
             gather: "500us".into(),
@@ -449,13 +472,16 @@ impl Config {
         if !(1..=100_000).contains(&limits.connections) {
             return Err(refuse("limits.connections", limits.connections, "choose 1 to 100000"));
         }
+        if !(1..=100_000).contains(&limits.replicas) {
+            return Err(refuse("limits.replicas", limits.replicas, "choose 1 to 100000"));
+        }
         if let Some(replicas) = self.acknowledge.quorum()
-            && !(1..=limits.connections).contains(&replicas)
+            && !(1..=limits.replicas).contains(&replicas)
         {
             let reason = format!(
-                "choose 1 to {}, which is `limits.connections`; what no replica has is acknowledged by \
+                "choose 1 to {}, which is `limits.replicas`; what no replica has is acknowledged by \
                  `acknowledge = \"received\"` alone",
-                limits.connections
+                limits.replicas
             );
             return Err(refuse("acknowledge.replicas", replicas, reason));
         }

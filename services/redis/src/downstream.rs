@@ -1,7 +1,7 @@
 //! The side of replicas and operators: connections, credentials, and the few commands of a server
 //! that a replica, `redis-cli` or Sentinel sends.
 
-use crate::config::May;
+use crate::config::{Config, May};
 use crate::relay::{Relay, count};
 use crate::replica::{self, Introduction};
 use crate::resp::{self, Limits, RespError, write_bulk, write_error};
@@ -10,12 +10,14 @@ use crate::{info, log};
 use std::collections::BTreeSet;
 use std::future::{pending, poll_fn};
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
@@ -105,7 +107,7 @@ pub async fn listen(relay: Rc<Relay>, listener: TcpListener) {
         };
         match accepted {
             Ok((stream, peer)) => {
-                spawn_local(admit(relay.clone(), stream, peer.ip().to_string()));
+                spawn_local(admit(relay.clone(), stream, peer.ip()));
             }
             Err(error) => {
                 // The system has no more descriptors, or the peer is gone again.
@@ -116,17 +118,122 @@ pub async fn listen(relay: Rc<Relay>, listener: TcpListener) {
     }
 }
 
-async fn admit(relay: Rc<Relay>, stream: TcpStream, peer: String) {
+/// What a connection takes up.
+enum Place {
+    /// One of those that have shown no password, by when it was heard last.
+    Stranger(u64),
+    /// One of users.
+    Client,
+    /// One of replicas, which are counted by themselves.
+    Replica,
+}
+
+/// The place of a connection, which is free again when it ends, however it ends.
+struct ConnectionSlot {
+    relay: Rc<Relay>,
+    place: Place,
+    leave: Rc<Notify>,
+}
+
+impl Drop for ConnectionSlot {
+    fn drop(&mut self) {
+        self.free();
+    }
+}
+
+impl ConnectionSlot {
+    /// A place among strangers. Where there is none, the one that was silent for longest has to leave: who has a
+    /// password or wants to be a replica needs its place for a moment only.
+    fn take(relay: &Rc<Relay>) -> ConnectionSlot {
+        let most = relay.settings().config.limits.connections;
+        let mut slot =
+            ConnectionSlot { relay: relay.clone(), place: Place::Replica, leave: Rc::new(Notify::new()) };
+        {
+            let mut current = relay.current.borrow_mut();
+            if current.strangers.len() >= most
+                && let Some((_, longest)) = current.strangers.pop_first()
+            {
+                count(&relay.counters.refused, 1);
+                longest.notify_one();
+            }
+        }
+        slot.be_stranger();
+        slot
+    }
+
+    fn be_stranger(&mut self) {
+        count(&self.relay.numbers, 1);
+        let number = self.relay.numbers.get();
+        self.relay.current.borrow_mut().strangers.insert(number, self.leave.clone());
+        self.place = Place::Stranger(number);
+    }
+
+    /// Gives up the place for one of replicas.
+    fn free(&mut self) {
+        let mut current = self.relay.current.borrow_mut();
+        match std::mem::replace(&mut self.place, Place::Replica) {
+            // It may be gone already.
+            Place::Stranger(number) => {
+                current.strangers.remove(&number);
+            }
+            Place::Client => current.clients -= 1,
+            Place::Replica => {}
+        }
+    }
+
+    fn is_stranger(&self) -> bool {
+        matches!(self.place, Place::Stranger(_))
+    }
+
+    /// Notes that a stranger was heard.
+    fn heard(&mut self) {
+        if let Place::Stranger(number) = self.place
+            && self.relay.current.borrow_mut().strangers.remove(&number).is_some()
+        {
+            self.be_stranger();
+        }
+    }
+
+    /// Takes a place among users, if there is one.
+    fn be_client(&mut self) -> bool {
+        if !matches!(self.place, Place::Client) {
+            if self.relay.current.borrow().clients >= self.relay.settings().config.limits.connections {
+                return false;
+            }
+            self.free();
+            self.relay.current.borrow_mut().clients += 1;
+            self.place = Place::Client;
+        }
+        true
+    }
+}
+
+/// Whether a connection from this address is refused whatever it says, as Redis refuses it: nobody is asked for a
+/// password, and it is of another machine.
+fn is_denied(config: &Config, peer: IpAddr) -> bool {
+    let asks = !config.user.is_empty()
+        || config.listen.tls.as_ref().is_some_and(|tls| tls.client_authorities.is_some());
+    config.listen.protected_mode && !asks && !peer.to_canonical().is_loopback()
+}
+
+async fn admit(relay: Rc<Relay>, stream: TcpStream, peer: IpAddr) {
     count(&relay.counters.connections, 1);
-    if relay.current.borrow().open >= relay.settings().config.limits.connections {
+    if is_denied(&relay.settings().config, peer) {
         count(&relay.counters.refused, 1);
         // Best effort: it is closed in any case.
-        let _ = stream.try_write(b"-ERR max number of clients reached\r\n");
+        let _ = stream.try_write(
+            b"-DENIED The relay is in protected mode: it has no user and takes connections of its own machine alone. Add \
+            a [[user]] with a password to its configuration, or set `listen.protected_mode = false`\r\n",
+        );
         return;
     }
-    relay.current.borrow_mut().open += 1;
-    let ended = converse(&relay, stream, peer.clone()).await;
-    relay.current.borrow_mut().open -= 1;
+    let slot = ConnectionSlot::take(&relay);
+    let (peer, leave) = (peer.to_string(), slot.leave.clone());
+    // Also one that is being written to and does not read.
+    let ended = tokio::select! {
+        ended = converse(&relay, stream, peer.clone(), slot) => ended,
+        () = leave.notified() => Ok(()),
+    };
     if let Err(error) = ended
         && !matches!(
             error.kind(),
@@ -137,11 +244,17 @@ async fn admit(relay: Rc<Relay>, stream: TcpStream, peer: String) {
     }
 }
 
-async fn converse(relay: &Rc<Relay>, stream: TcpStream, peer: String) -> io::Result<()> {
+async fn converse(
+    relay: &Rc<Relay>,
+    stream: TcpStream,
+    peer: String,
+    slot: ConnectionSlot,
+) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let stream = match &relay.settings().acceptor {
+    let settings = relay.settings();
+    let stream = match &settings.acceptor {
         None => Stream::Plain(stream),
-        Some(acceptor) => match timeout(relay.settings().checked.handshake, acceptor.accept(stream)).await {
+        Some(acceptor) => match timeout(settings.checked.handshake, acceptor.accept(stream)).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {
                 count(&relay.counters.refused, 1);
@@ -156,6 +269,7 @@ async fn converse(relay: &Rc<Relay>, stream: TcpStream, peer: String) -> io::Res
     let connection = Connection { stream, input: Vec::new(), out: Vec::new(), sent: 0 };
     Session {
         relay: relay.clone(),
+        place: slot,
         connection,
         introduction: Introduction { address: peer, port: 0, mark: false, psync2: false, version: None },
         may: relay.settings().config.user.is_empty().then_some(May::Replicate),
@@ -186,6 +300,7 @@ enum Next {
 
 struct Session {
     relay: Rc<Relay>,
+    place: ConnectionSlot,
     connection: Connection,
     introduction: Introduction,
     may: Option<May>,
@@ -218,10 +333,12 @@ impl Session {
             match resp::request(&self.connection.input, limits) {
                 Ok(Some((request, taken))) => {
                     self.connection.input.drain(..taken);
+                    self.place.heard();
                     match self.command(&request) {
                         Next::Go => {}
                         Next::Close => return self.last_write().await,
                         Next::Replicate { asked } => {
+                            self.place.free();
                             // Replies to what came before go first.
                             self.connection.write().await?;
                             return replica::serve(&self.relay, self.connection, self.introduction, asked)
@@ -243,6 +360,10 @@ impl Session {
                 }
             }
             let idle = match self.may {
+                // One that nobody has vouched for shows that it is alive, as Sentinels do every second.
+                Some(_) if self.place.is_stranger() && self.channels.is_empty() => {
+                    self.relay.settings().checked.handshake
+                }
                 Some(_) => Duration::from_secs(3_600),
                 None => self.relay.settings().checked.handshake.saturating_sub(began.elapsed()),
             };
@@ -434,7 +555,10 @@ impl Session {
         if self.relay.settings().config.user.is_empty() {
             return self.error("ERR AUTH was called and the relay has no users; add a [[user]]");
         }
-        if self.login(name, password) { self.ok() } else { self.refuse() }
+        if !self.login(name, password) {
+            return self.refuse();
+        }
+        self.slot().unwrap_or_else(|| self.ok())
     }
 
     fn login(&mut self, name: &str, password: &str) -> bool {
@@ -451,6 +575,17 @@ impl Session {
             self.user = name.to_string();
         }
         found.is_some()
+    }
+
+    /// The place of a user, who may have to go for want of one.
+    fn slot(&mut self) -> Option<Next> {
+        // Who may be a replica goes on to a place of its own, or stays where it is.
+        if self.place.be_client() || self.may == Some(May::Replicate) {
+            return None;
+        }
+        count(&self.relay.counters.refused, 1);
+        self.error("ERR max number of clients reached");
+        Some(Next::Close)
     }
 
     fn refuse(&mut self) -> Next {
@@ -474,8 +609,13 @@ impl Session {
         loop {
             match rest {
                 [word, name, password, after @ ..] if word.eq_ignore_ascii_case("AUTH") => {
-                    if !self.relay.settings().config.user.is_empty() && !self.login(name, password) {
-                        return self.refuse();
+                    if !self.relay.settings().config.user.is_empty() {
+                        if !self.login(name, password) {
+                            return self.refuse();
+                        }
+                        if let Some(refused) = self.slot() {
+                            return refused;
+                        }
                     }
                     rest = after;
                 }

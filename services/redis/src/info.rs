@@ -27,7 +27,7 @@ pub fn text(relay: &Relay, sections: &[&str]) -> String {
         let _ = write!(
             text,
             "# Clients\r\nconnected_clients:{}\r\nmaxclients:{}\r\n\r\n",
-            relay.current.borrow().open,
+            relay.current.borrow().open(),
             relay.settings().config.limits.connections
         );
     }

@@ -120,7 +120,8 @@ pub fn text(relay: &Relay) -> String {
         "Bytes of the file that replicas can start from.",
         &one(current.spool.as_ref().map_or(0, |spool| spool.stage().1)),
     );
-    metric("connections", "gauge", "Open connections.", &one(current.open as u64));
+    let open = current.open() + current.replicas.len();
+    metric("connections", "gauge", "Open connections.", &one(open as u64));
     for (name, phase) in [("waiting", Phase::Waiting), ("loading", Phase::Loading), ("online", Phase::Online)]
     {
         let count = current.replicas.values().filter(|replica| replica.phase.get() == phase).count();

@@ -260,18 +260,26 @@ pub struct Current {
     pub asked_fsync_at: Option<u64>,
     /// When a replica left last.
     pub left: Option<Instant>,
-    /// Connections that are open.
-    pub open: usize,
+    /// Connections of users that are not replicas.
+    pub clients: usize,
+    /// Connections that have shown no password and are not replicas, by when they were heard; each is told to leave
+    /// where others need its place.
+    pub strangers: BTreeMap<u64, Rc<Notify>>,
     /// Whether the place where the relay began is one that a replica named.
     pub borrowed: bool,
     /// Whether such a place was none.
     pub misled: bool,
-    /// Replicas that left before they acknowledged a file, by the address and port that they announced: how often in a
-    /// row, and when last. Who announces no port is not a replica that could be told from others.
-    pub failures: BTreeMap<(String, u16), (u32, Instant)>,
+    /// How often in a row replicas left before they acknowledged a file, by the address and port that they announced.
+    /// Who announces no port is not a replica that could be told from others.
+    pub failures: BTreeMap<(String, u16), u32>,
 }
 
 impl Current {
+    /// Connections that are not replicas.
+    pub fn open(&self) -> usize {
+        self.clients + self.strangers.len()
+    }
+
     /// Replicas that were given something of the history. Those that still wait for it lose nothing when it
     /// starts again or is renamed: that is what they wait for.
     fn served(&self) -> impl Iterator<Item = &Rc<Replica>> {
@@ -380,7 +388,8 @@ impl Relay {
             asked_at: None,
             asked_fsync_at: None,
             left: None,
-            open: 0,
+            clients: 0,
+            strangers: BTreeMap::new(),
             borrowed: false,
             misled: false,
             failures: BTreeMap::new(),

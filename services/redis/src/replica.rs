@@ -20,10 +20,8 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 const AHEAD: Duration = Duration::from_secs(5);
 /// How long a replica that went back to disk may take nothing.
 const STALLED: Duration = Duration::from_secs(2);
-/// Files that a replica may fail to load before it has to pause.
+/// Files that a replica may fail to load before that is said.
 const FAILURES: u32 = 3;
-/// The pause.
-const PAUSE: Duration = Duration::from_secs(30);
 /// Bytes of a file that are read and sent at a time.
 const PIECE: u64 = 256 << 10;
 
@@ -75,6 +73,14 @@ pub async fn serve(
     introduction: Introduction,
     asked: Option<(ReplicationId, u64)>,
 ) -> io::Result<()> {
+    let most = relay.settings().config.limits.replicas;
+    if relay.current.borrow().replicas.len() >= most {
+        count(&relay.counters.refused, 1);
+        let reason =
+            format!("NOMASTERLINK the relay has {most} replicas, as many as its `limits.replicas` allows");
+        write_error(&mut connection.out, &reason);
+        return connection.write().await;
+    }
     count(&relay.numbers, 1);
     let replica = Rc::new(Replica {
         number: relay.numbers.get(),
@@ -257,18 +263,11 @@ impl Serving<'_> {
                 ));
             }
         }
-        let key = (self.replica.address.clone(), self.replica.port);
-        match self.relay.current.borrow().failures.get(&key) {
-            Some((failures, last)) if *failures >= FAILURES && last.elapsed() < PAUSE => Err(format!(
-                "this replica failed to load the master's file {format} {failures} times; {readers} load it, so see \
-                 the replica's log and its version; next try in {} s",
-                (PAUSE - last.elapsed()).as_secs() + 1
-            )),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
-    /// Notes that a replica left without having loaded its file.
+    /// Notes that a replica left without having loaded its file. That is said and nothing more: the address and the
+    /// port are what anybody may announce, and the file costs the master nothing.
     fn failed(&self, spool: &Spool) {
         if spool.stage().0 == Stage::Failed || *self.relay.ending.borrow() || self.replica.port == 0 {
             return;
@@ -278,9 +277,9 @@ impl Serving<'_> {
         if current.failures.len() > 1_000 {
             current.failures.clear();
         }
-        let entry = current.failures.entry(key).or_insert((0, Instant::now()));
-        *entry = (entry.0 + 1, Instant::now());
-        if entry.0 == FAILURES {
+        let failures = current.failures.entry(key).or_insert(0);
+        *failures += 1;
+        if *failures == FAILURES {
             let format = spool.format().map(|format| format.to_string()).unwrap_or_default();
             let readers = spool.format().map_or("its readers", |format| format.readers());
             log::line(&format!(

@@ -11,16 +11,16 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 Examples:
-  offpath relay --master 10.0.0.1:6379 --listen 0.0.0.0:6400
+  offpath relay --master 10.0.0.1:6379 --listen 0.0.0.0:6400 --password-file /etc/offpath/replicas
   offpath relay --config /etc/offpath/relay.toml
-  offpath relay --master 10.0.0.1:6379 --listen 0.0.0.0:6400 --state-file /var/lib/offpath/position
+  offpath relay --master 127.0.0.1:6379 --listen 127.0.0.1:6400 --state-file /var/lib/offpath/position
 
 Then, at each replica:
   redis-cli -p 6379 REPLICAOF RELAY_HOST 6400
 
 The relay is one replica to the master and the master to any number of replicas. It keeps no data. It
-ends at SIGTERM, once replicas have taken what is left. TLS and users are in the configuration file;
-docs/redis.md describes it.";
+ends at SIGTERM, once replicas have taken what is left. Without a password it takes connections of its
+own machine alone. TLS and users are in the configuration file; docs/redis.md describes it.";
 
 /// Replicate a Redis or Valkey master to many replicas, at the cost of one
 #[derive(Parser, Debug)]
