@@ -2,8 +2,9 @@
 //! that a replica, `redis-cli` or Sentinel sends.
 
 use crate::config::{Config, May};
+use crate::handshake::ReplicationId;
 use crate::relay::{Relay, count};
-use crate::replica::{self, Introduction};
+use crate::replica::{self, Introduction, Wanted};
 use crate::resp::{self, Limits, RespError, write_bulk, write_error};
 use crate::tls::Stream;
 use crate::{info, log};
@@ -271,7 +272,16 @@ async fn converse(
         relay: relay.clone(),
         place: slot,
         connection,
-        introduction: Introduction { address: peer, port: 0, mark: false, psync2: false, version: None },
+        introduction: Introduction {
+            address: peer,
+            port: 0,
+            mark: false,
+            psync2: false,
+            version: None,
+            is_old: false,
+            wanted: Wanted::Stream,
+            filter: None,
+        },
         may: relay.settings().config.user.is_empty().then_some(May::Replicate),
         user: "default".to_string(),
         attempts: 0,
@@ -291,7 +301,7 @@ enum Next {
     /// The end, once what is to be written has left.
     Close,
     /// The stream.
-    Replicate { asked: Option<(crate::handshake::ReplicationId, u64)> },
+    Replicate { asked: Option<(ReplicationId, u64)> },
     /// Another master, and the answer once it is remembered.
     Follow { master: String },
     /// The answer of WAIT, when as many replicas have all of the stream or the time is over.
@@ -337,6 +347,11 @@ impl Session {
                     match self.command(&request) {
                         Next::Go => {}
                         Next::Close => return self.last_write().await,
+                        Next::Replicate { .. } if self.introduction.wanted == Wanted::File => {
+                            self.connection.write().await?;
+                            return replica::serve_file(&self.relay, self.connection, self.introduction)
+                                .await;
+                        }
                         Next::Replicate { asked } => {
                             self.place.free();
                             // Replies to what came before go first.
@@ -465,7 +480,7 @@ impl Session {
                 Next::Close
             }
             (_, None) => self.error("NOAUTH Authentication required."),
-            ("PSYNC" | "REPLCONF" | "REPLICAOF" | "SLAVEOF" | "PUBLISH", Some(May::Observe)) => self.error(
+            ("PSYNC" | "SYNC" | "REPLCONF" | "REPLICAOF" | "SLAVEOF" | "PUBLISH", Some(May::Observe)) => self.error(
                 "NOPERM this user may observe only; give it `may = \"replicate\"` in the relay's configuration",
             ),
             ("PING", _) => match words.first() {
@@ -478,7 +493,10 @@ impl Session {
             ("ECHO", _) if words.len() == 1 => self.bulk(words[0]),
             ("REPLCONF", _) => self.replconf(&words),
             ("PSYNC", _) => self.psync(&words),
-            ("SYNC", _) => self.error("ERR the relay serves PSYNC alone; use a server of version 2.8 or later"),
+            ("SYNC", _) => {
+                self.introduction.is_old = true;
+                Next::Replicate { asked: None }
+            }
             ("INFO", _) => {
                 let text = info::text(&self.relay, &words);
                 self.bulk(&text)
@@ -636,9 +654,10 @@ impl Session {
         self.version3 = version3;
         let out = &mut self.connection.out;
         out.extend_from_slice(if version3 { b"%7\r\n" } else { b"*14\r\n" });
+        let version = info::redis_version(&self.relay);
         let pairs: [(&str, &str); 6] = [
             ("server", "redis"),
-            ("version", env!("CARGO_PKG_VERSION")),
+            ("version", &version),
             ("proto", if version3 { "3" } else { "2" }),
             ("id", "1"),
             ("mode", "standalone"),
@@ -686,6 +705,18 @@ impl Session {
                     _ => {}
                 },
                 "version" => self.introduction.version = Some(value.chars().take(32).collect()),
+                "rdb-only" => {
+                    self.introduction.wanted = if *value == "0" { Wanted::Stream } else { Wanted::File };
+                }
+                "rdb-filter-only" => {
+                    if let Some(other) = value.split(' ').find(|word| !matches!(*word, "" | "functions")) {
+                        let shown: String = other.chars().take(40).collect();
+                        return self.error(&format!(
+                            "ERR rdb-filter-only takes `functions` or nothing at the relay, and not `{shown}`"
+                        ));
+                    }
+                    self.introduction.filter = Some((*value).to_string());
+                }
                 // Acknowledgements before the stream say nothing.
                 "ack" => return Next::Go,
                 _ => {

@@ -7,6 +7,7 @@
 use crate::backlog::Backlog;
 use crate::config::{CheckedConfig, Config, ConfigError};
 use crate::handshake::ReplicationId;
+use crate::history::ServerIdentity;
 use crate::spool::{Spill, Spool, Stage};
 use crate::tls::{Acceptor, Connector, TlsError};
 use crate::{downstream, log, metrics, state, upstream};
@@ -122,6 +123,8 @@ pub struct Replica {
     pub address: String,
     /// The port that it announced.
     pub port: u16,
+    /// Whether it says how far it is; who asks by SYNC does not.
+    pub acknowledges: bool,
     /// The offset that it acknowledged last; 0 before the first acknowledgement of this connection.
     pub acknowledged: Cell<u64>,
     /// The offset that it has on disk, where it says one.
@@ -168,7 +171,7 @@ impl Replica {
 
     /// Whether it follows the stream of the current history, so that what it acknowledges counts.
     pub fn counts(&self) -> bool {
-        self.phase.get() == Phase::Online && self.dropped.get().is_none()
+        self.acknowledges && self.phase.get() == Phase::Online && self.dropped.get().is_none()
     }
 
     /// Ends its connection.
@@ -205,6 +208,8 @@ pub struct Counters {
     pub replica_full: Cell<u64>,
     /// Partial ones.
     pub replica_partial: Cell<u64>,
+    /// Files that the master wrote for one alone, as for a backup.
+    pub own_files: Cell<u64>,
     /// Replicas dropped because they were too slow.
     pub dropped_slow: Cell<u64>,
     /// Connections refused or cut off for bad credentials, too many of them, or no RESP.
@@ -222,6 +227,8 @@ pub fn count(counter: &Cell<u64>, more: u64) {
 pub struct Current {
     /// `HOST:PORT` of the master.
     pub master: String,
+    /// What the master says that it is, once it was asked.
+    pub identity: ServerIdentity,
     /// Whether REPLICAOF named it, and not the configuration.
     pub is_told: bool,
     /// Whether REPLICAOF named it since the relay's start, so that its history is meant whatever it is.
@@ -328,6 +335,8 @@ pub struct Relay {
     pub save: Notify,
     /// What is on disk of the state.
     kept: Mutex<state::State>,
+    /// Held by whoever receives a file of its own, so that the master writes one of these at a time.
+    pub own_file: Mutex<()>,
     /// Whether the relay is ending.
     pub ending: watch::Sender<bool>,
     /// Channels and messages that clients publish, as Sentinels do to find each other.
@@ -369,6 +378,7 @@ impl Relay {
         }
         let mut current = Current {
             master: config.master.address.clone(),
+            identity: ServerIdentity::default(),
             is_told: false,
             is_meant: false,
             resume_at: None,
@@ -427,6 +437,7 @@ impl Relay {
             fetch: Notify::new(),
             save: Notify::new(),
             kept: Mutex::default(),
+            own_file: Mutex::default(),
             ending: watch::Sender::new(false),
             messages: broadcast::Sender::new(MESSAGES),
             counters: Counters::default(),
@@ -534,6 +545,13 @@ impl Relay {
         SyncAnswer::Wait
     }
 
+    /// Whether the stream goes on from a file without a gap.
+    pub fn goes_on_from(&self, spool: &Spool) -> bool {
+        let current = self.current.borrow();
+        let next = spool.offset + 1;
+        Relay::same_history(&current, spool.id, next) && self.reaches(&current, next)
+    }
+
     /// Whether the stream from byte `from` can be given without a gap.
     fn reaches(&self, current: &Current, from: u64) -> bool {
         let spilled = current.spill.as_ref().is_some_and(|spill| spill.start() <= from);
@@ -615,7 +633,8 @@ impl Relay {
         let current = self.current.borrow();
         let published = current.backlog.published();
         for replica in current.replicas.values() {
-            if replica.phase.get() >= Phase::Loading
+            if replica.acknowledges
+                && replica.phase.get() >= Phase::Loading
                 && now - replica.heard.get() > self.settings().checked.timeout
             {
                 replica.drop_for("it was silent for longer than `limits.timeout`");
@@ -823,10 +842,16 @@ pub(crate) mod tests {
 
     /// A replica of a test in this phase.
     pub fn replica(relay: &Relay, number: u64, phase: Phase) -> Rc<Replica> {
+        replica_that(relay, number, phase, true)
+    }
+
+    /// One that says how far it is, or not.
+    pub fn replica_that(relay: &Relay, number: u64, phase: Phase, acknowledges: bool) -> Rc<Replica> {
         let replica = Rc::new(Replica {
             number,
             address: "127.0.0.1".into(),
             port: 1,
+            acknowledges,
             acknowledged: Cell::new(0),
             fsynced: Cell::new(None),
             lived: Cell::new(None),

@@ -7,13 +7,15 @@ use crate::payload::{Form, RdbFormat};
 use crate::relay::{LinkState, Phase, Relay, Replica, SyncAnswer, count};
 use crate::resp::{self, Limits, write_error};
 use crate::spool::{Spool, Stage};
+use crate::upstream;
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 /// How long a replica that is ahead of the relay waits before it gets a file instead.
@@ -33,6 +35,15 @@ enum Event {
     Sent,
 }
 
+/// What a replica is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The stream, behind a file where it is needed.
+    Stream,
+    /// A file of now, and the end.
+    File,
+}
+
 /// What a replica has said of itself.
 #[derive(Clone, Debug)]
 pub struct Introduction {
@@ -46,6 +57,12 @@ pub struct Introduction {
     pub psync2: bool,
     /// Its version, which Valkey says.
     pub version: Option<String>,
+    /// Whether it asked by SYNC, and so expects no line before the file and says nothing of how far it is.
+    pub is_old: bool,
+    /// What it is served.
+    pub wanted: Wanted,
+    /// The parts of the data that it wants in its file; all of them without a word on it.
+    pub filter: Option<String>,
 }
 
 /// Takes the replica off the list when its connection ends, however it ends.
@@ -81,11 +98,28 @@ pub async fn serve(
         write_error(&mut connection.out, &reason);
         return connection.write().await;
     }
+    let replica = introduced(relay, &introduction, asked);
+    relay.current.borrow_mut().replicas.insert(replica.number, replica.clone());
+    // The relay may follow nobody while there is nobody to follow for.
+    relay.tell_waiting();
+    let listed = Listed { relay, replica: replica.clone() };
+    let mut serving = Serving { relay, replica, introduction, loading: false, receiving: JoinSet::new() };
+    let ended = serving.run(&mut connection, asked).await;
+    drop(listed);
+    ended
+}
+
+fn introduced(
+    relay: &Relay,
+    introduction: &Introduction,
+    asked: Option<(ReplicationId, u64)>,
+) -> Rc<Replica> {
     count(&relay.numbers, 1);
-    let replica = Rc::new(Replica {
+    Rc::new(Replica {
         number: relay.numbers.get(),
         address: introduction.address.clone(),
         port: introduction.port,
+        acknowledges: !introduction.is_old,
         acknowledged: Cell::new(0),
         fsynced: Cell::new(None),
         lived: Cell::new(None),
@@ -98,15 +132,28 @@ pub async fn serve(
         behind_since: Cell::new(None),
         dropped: Cell::new(None),
         wake: Notify::new(),
-    });
-    relay.current.borrow_mut().replicas.insert(replica.number, replica.clone());
-    // The relay may follow nobody while there is nobody to follow for.
-    relay.tell_waiting();
-    let listed = Listed { relay, replica: replica.clone() };
-    let mut serving = Serving { relay, replica, introduction, loading: false };
-    let ended = serving.run(&mut connection, asked).await;
-    drop(listed);
-    ended
+    })
+}
+
+/// Serves who wants a file and nothing behind it, as a backup does: one that the master writes now, since the relay's
+/// own may be as old as its window. It is not a replica, so nothing is acknowledged or followed for it.
+pub async fn serve_file(
+    relay: &Rc<Relay>,
+    mut connection: Connection,
+    introduction: Introduction,
+) -> io::Result<()> {
+    let replica = introduced(relay, &introduction, None);
+    let mut serving = Serving { relay, replica, introduction, loading: false, receiving: JoinSet::new() };
+    let Some(spool) = serving.own_file(&mut connection).await? else { return Ok(()) };
+    serving.send_file(&mut connection, &spool).await?;
+    // What was sent would be lost with a connection that is closed before all that it said was read.
+    let closed = async {
+        while connection.read().await.is_ok_and(|count| count > 0) {
+            connection.input.clear();
+        }
+    };
+    let _ = timeout(STALLED, closed).await;
+    Ok(())
 }
 
 struct Serving<'a> {
@@ -115,6 +162,8 @@ struct Serving<'a> {
     introduction: Introduction,
     /// Whether a file was sent that the replica has not acknowledged.
     loading: bool,
+    /// What receives a file of its own; it ends with the replica, and costs the master no more then.
+    receiving: JoinSet<()>,
 }
 
 impl Serving<'_> {
@@ -123,7 +172,11 @@ impl Serving<'_> {
         connection: &mut Connection,
         asked: Option<(ReplicationId, u64)>,
     ) -> io::Result<()> {
-        let Some(answer) = self.decide(connection, asked).await? else { return Ok(()) };
+        let answer = match self.introduction.filter {
+            None => self.decide(connection, asked).await?,
+            Some(_) => self.decide_for_part(connection).await?,
+        };
+        let Some(answer) = answer else { return Ok(()) };
         let who = format!("{}:{}", self.replica.address, self.replica.port);
         match answer {
             SyncAnswer::Wait => return Ok(()),
@@ -163,6 +216,68 @@ impl Serving<'_> {
             }
         }
         self.follow(connection).await
+    }
+
+    /// Waits for a file that the master writes for this one alone, and shows meanwhile that the relay is alive.
+    async fn own_file(&mut self, connection: &mut Connection) -> io::Result<Option<Rc<Spool>>> {
+        let (give, mut taken) = oneshot::channel();
+        let (relay, filter) = (self.relay.clone(), self.introduction.filter.clone());
+        self.receiving.spawn_local(async move {
+            upstream::receive_file_alone(&relay, filter.as_deref(), give).await;
+        });
+        let mut ticks = interval(Duration::from_secs(1));
+        ticks.tick().await;
+        let spool = loop {
+            tokio::select! {
+                taken = &mut taken => break taken.unwrap_or_else(|_| Err("the relay is ending".to_string())),
+                _ = ticks.tick() => self.blank(connection).await?,
+                read = connection.read() => {
+                    if read? == 0 || connection.input.len() > Limits::CLIENT.bytes {
+                        return Ok(None);
+                    }
+                }
+            }
+        };
+        let who = &self.replica.address;
+        match spool {
+            Ok(spool) => {
+                count(&self.relay.counters.own_files, 1);
+                log::line(&format!("{who} gets a file of its own, of offset {}", spool.offset));
+                Ok(Some(spool))
+            }
+            Err(reason) => {
+                log::line(&format!("no file for {who}: {reason}"));
+                write_error(&mut connection.out, &format!("NOMASTERLINK {reason}"));
+                self.limited(connection).await.map(|()| None)
+            }
+        }
+    }
+
+    /// The stream behind a file with a part of the data, once the relay has that stream.
+    async fn decide_for_part(&mut self, connection: &mut Connection) -> io::Result<Option<SyncAnswer>> {
+        let mut changed = self.relay.changed.subscribe();
+        let mut ticks = interval(Duration::from_secs(1));
+        ticks.tick().await;
+        while self.relay.current.borrow().link != LinkState::Up {
+            tokio::select! {
+                _ = changed.changed() => {}
+                _ = ticks.tick() => self.blank(connection).await?,
+                read = connection.read() => {
+                    if read? == 0 || connection.input.len() > Limits::CLIENT.bytes {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+        let Some(spool) = self.own_file(connection).await? else { return Ok(None) };
+        if !self.relay.goes_on_from(&spool) {
+            // It comes back, as from a master that it lost.
+            return Ok(None);
+        }
+        self.replica.next.set(spool.offset + 1);
+        self.replica.heard.set(Instant::now());
+        self.replica.phase.set(Phase::Loading);
+        Ok(Some(SyncAnswer::Full(spool)))
     }
 
     async fn limited(&self, connection: &mut Connection) -> io::Result<()> {
@@ -290,14 +405,23 @@ impl Serving<'_> {
     }
 
     async fn send_file(&mut self, connection: &mut Connection, spool: &Spool) -> io::Result<()> {
-        let id = self.relay.current.borrow().id.unwrap_or(spool.id);
-        connection.out.extend_from_slice(format!("+FULLRESYNC {id} {}\r\n", spool.offset).as_bytes());
-        self.limited(connection).await?;
+        if !self.introduction.is_old {
+            let id = match self.introduction.wanted {
+                Wanted::Stream => self.relay.current.borrow().id.unwrap_or(spool.id),
+                Wanted::File => spool.id,
+            };
+            connection.out.extend_from_slice(format!("+FULLRESYNC {id} {}\r\n", spool.offset).as_bytes());
+            self.limited(connection).await?;
+        }
         let mut stage = spool.watch();
         let mark = match spool.form {
             Form::Mark(mark) if self.introduction.mark && spool.stage().0 == Stage::Receiving => Some(mark),
             _ => None,
         };
+        if self.introduction.is_old && mark.is_none() {
+            // It does not say when it has loaded.
+            self.loading = false;
+        }
         match (mark, spool.form) {
             (Some(mark), _) => {
                 connection.out.extend_from_slice(b"$EOF:");
@@ -400,7 +524,9 @@ impl Serving<'_> {
                     {
                         self.loaded();
                         let fsynced = if is(3, b"FACK") { offset(4) } else { None };
-                        self.relay.acknowledged(&self.replica, acknowledged, fsynced);
+                        if self.replica.acknowledges {
+                            self.relay.acknowledged(&self.replica, acknowledged, fsynced);
+                        }
                     }
                 }
                 Ok(None) => break,

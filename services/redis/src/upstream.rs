@@ -17,6 +17,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWrite};
+use tokio::sync::oneshot;
 use tokio::task::yield_now;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
@@ -146,18 +147,21 @@ fn close_unfinished(relay: &Relay) {
 }
 
 /// Connects to the master and introduces the relay.
-async fn open(relay: &Relay, address: &str) -> Result<MasterLink, LinkError> {
+async fn open(relay: &Relay, address: &str, purpose: &str) -> Result<MasterLink, LinkError> {
     let settings = relay.settings();
     let mut link =
         MasterLink::connect(address, settings.connector.as_ref(), settings.checked.timeout).await?;
     let announced = settings.config.listen.announce_address.as_deref();
-    link.introduce(&settings.config.master, relay.port.get(), announced).await?;
+    let name = format!("offpath-relay:{}{purpose}", relay.port.get());
+    link.introduce(&settings.config.master, relay.port.get(), announced, &name).await?;
     Ok(link)
 }
 
 async fn session(relay: &Rc<Relay>) -> Result<(), LinkError> {
     let address = relay.current.borrow().master.clone();
-    let mut link = open(relay, &address).await?;
+    let mut link = open(relay, &address, "").await?;
+    let identity = link.identity().await?;
+    relay.current.borrow_mut().identity = identity;
     let history = hold(relay, &mut link).await?;
     let from = choose_start(relay, history.as_ref());
     {
@@ -302,6 +306,18 @@ async fn receive_file(
     id: ReplicationId,
     offset: u64,
 ) -> Result<(), LinkError> {
+    let spool = begin_file(relay, link, id, offset).await?;
+    relay.current.borrow_mut().spool = Some(spool.clone());
+    relay.tell_waiting();
+    end_file(relay, link, &spool).await
+}
+
+async fn begin_file(
+    relay: &Relay,
+    link: &mut MasterLink,
+    id: ReplicationId,
+    offset: u64,
+) -> Result<Rc<Spool>, LinkError> {
     let form = loop {
         match payload::announcement(&link.input).map_err(HandshakeError::from)? {
             Some((form, taken)) => {
@@ -317,15 +333,16 @@ async fn receive_file(
     };
     count(&relay.counters.master_files, 1);
     let spool = Spool::create(&relay.settings().config.spool.directory, id, offset, form);
-    let spool = Rc::new(spool.map_err(|cause| no_room(relay, cause))?);
-    relay.current.borrow_mut().spool = Some(spool.clone());
-    relay.tell_waiting();
-    let received = receive_body(relay, link, &spool).await;
+    Ok(Rc::new(spool.map_err(|cause| no_room(relay, cause))?))
+}
+
+async fn end_file(relay: &Relay, link: &mut MasterLink, spool: &Spool) -> Result<(), LinkError> {
+    let received = receive_body(relay, link, spool).await;
     spool.end(if received.is_ok() { Stage::Complete } else { Stage::Failed });
     let (_, bytes) = spool.stage();
     if received.is_ok() {
         let format = spool.format().map(|format| format.to_string()).unwrap_or_default();
-        log::line(&format!("received the file {format} of offset {offset}, {bytes} B"));
+        log::line(&format!("received the file {format} of offset {}, {bytes} B", spool.offset));
     }
     received
 }
@@ -547,17 +564,52 @@ pub async fn fetch_files(relay: Rc<Relay>) {
 }
 
 async fn fetch(relay: &Relay) -> Result<(), LinkError> {
+    let (mut link, id, offset) = ask_for_file(relay, None).await?;
+    log::line(&format!("fetching a file at offset {offset} for replicas that cannot resume"));
+    receive_file(relay, &mut link, id, offset).await
+}
+
+/// Asks the master for a file beside the stream, of parts of the data where there is a filter.
+async fn ask_for_file(
+    relay: &Relay,
+    filter: Option<&str>,
+) -> Result<(MasterLink, ReplicationId, u64), LinkError> {
     let address = relay.current.borrow().master.clone();
-    let mut link = open(relay, &address).await?;
+    let mut link = open(relay, &address, ":file").await?;
     link.want_files_alone().await?;
+    if let Some(filter) = filter {
+        link.want_parts(filter).await?;
+    }
     match link.psync(None).await? {
-        Psync::Full { id, offset } => {
-            log::line(&format!("fetching a file at offset {offset} for replicas that cannot resume"));
-            receive_file(relay, &mut link, id, offset).await
-        }
+        Psync::Full { id, offset } => Ok((link, id, offset)),
         Psync::Continue { .. } => {
             let reply = "CONTINUE".to_string();
             Err(HandshakeError::Reply { step: "a request for a full synchronisation", reply }.into())
+        }
+    }
+}
+
+/// Receives a file for one alone, and gives it on as soon as it begins, or the reason why there is none.
+pub async fn receive_file_alone(
+    relay: &Relay,
+    filter: Option<&str>,
+    give: oneshot::Sender<Result<Rc<Spool>, String>>,
+) {
+    let _one = relay.own_file.lock().await;
+    let begun = async {
+        let (mut link, id, offset) = ask_for_file(relay, filter).await?;
+        let spool = begin_file(relay, &mut link, id, offset).await?;
+        Ok::<_, LinkError>((link, spool))
+    };
+    match begun.await {
+        Ok((mut link, spool)) => {
+            let _ = give.send(Ok(spool.clone()));
+            if let Err(error) = end_file(relay, &mut link, &spool).await {
+                log::line(&format!("a file for one alone broke off: {error}"));
+            }
+        }
+        Err(error) => {
+            let _ = give.send(Err(format!("the master gave no file: {error}{}", error.next_step())));
         }
     }
 }

@@ -1373,6 +1373,125 @@ fn without_a_password_other_machines_are_refused() {
     }
 }
 
+/// Loads a file of redis-cli in a server of its own.
+fn serve_file(program: &Path, folder: &Path, name: &str) -> Server {
+    Server::start(program, &["--dir", folder.to_str().unwrap(), "--dbfilename", name])
+}
+
+#[test]
+fn backups_are_of_now_and_hold_what_was_asked_for() {
+    let (Some(program), Some(cli)) = (redis(), tool("redis-cli", "redis-tools")) else { return };
+    let master = Server::start(&program, &[]);
+    load(&master, 1, 300);
+    let function = "#!lua name=here\nredis.register_function('one', function() return 1 end)";
+    master.client().ask(&["FUNCTION", "LOAD", function]).unwrap();
+    let relay = Relay::start(&master.address(), "");
+    let folder = tempfile::tempdir().unwrap();
+    let back_up = |option: &str, name: &str| {
+        let file = folder.path().join(name);
+        let output =
+            Command::new(&cli).args(["-p", &relay.port.to_string(), option]).arg(&file).output().unwrap();
+        assert!(output.status.success(), "{option}: {output:?}");
+        serve_file(&program, folder.path(), name)
+    };
+    // Nobody is followed for it.
+    assert_eq!(digest(&back_up("--rdb", "first")), digest(&master));
+    assert_eq!(master.number("replication", "connected_slaves"), 0);
+    // The file that replicas start from is older than what the master has by then.
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    settle(&master, &[&replica]);
+    load(&master, 2, 300);
+    assert_eq!(digest(&back_up("--rdb", "second")), digest(&master));
+    let functions = back_up("--functions-rdb", "functions");
+    assert_eq!(functions.client().number(&["DBSIZE"]).unwrap(), 0);
+    let listed = functions.client().ask(&["FUNCTION", "LIST"]).unwrap();
+    assert_eq!(listed.elements().map(<[Value]>::len), Some(1), "{listed:?}");
+    let refused = relay.client().ask(&["REPLCONF", "rdb-filter-only", "keys"]).unwrap_err().to_string();
+    assert!(refused.contains("not `keys`"), "{refused}");
+    // The replica has noticed nothing.
+    settle(&master, &[&replica]);
+    assert_eq!(relay.number("stats", "sync_full"), 1);
+}
+
+#[test]
+fn who_asks_by_sync_gets_the_stream_and_stands_for_nobody() {
+    let (Some(program), Some(cli)) = (redis(), tool("redis-cli", "redis-tools")) else { return };
+    let master = Server::start(&program, &["--repl-ping-replica-period", "1"]);
+    load(&master, 1, 100);
+    let relay = Relay::start(&master.address(), "[limits]\ntimeout = '2s'\n");
+    let folder = tempfile::tempdir().unwrap();
+    let said = folder.path().join("said");
+    let file = fs::File::create(&said).unwrap();
+    let mut child = Command::new(cli)
+        .args(["-p", &relay.port.to_string(), "--replica"])
+        .stdout(file.try_clone().unwrap())
+        .stderr(file)
+        .spawn()
+        .unwrap();
+    let said = || fs::read_to_string(&said).unwrap();
+    wait_for("the file", SILENCE, || said().contains("Logging commands from"));
+    // It is there for longer than one may be silent who says how far it is.
+    thread::sleep(Duration::from_secs(4));
+    let mut client = master.client();
+    client.ask(&["SET", "by-sync", "1"]).unwrap();
+    wait_for("the stream", SILENCE, || said().contains("by-sync"));
+    assert_eq!(client.number(&["WAIT", "1", "300"]).unwrap(), 0, "it says nothing of what it has");
+    assert!(relay.client().text(&["INFO", "replication"]).unwrap().contains("state=online"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!relay.log().contains("it was silent"), "{}", relay.log());
+}
+
+/// As a client does that captures changes: the file and the stream, and never a word.
+#[test]
+fn who_never_acknowledges_is_served_again_and_again() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    load(&master, 1, 100);
+    let relay = Relay::start(&master.address(), "");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    settle(&master, &[&replica]);
+    for round in 0..6 {
+        let (mut stream, answer) = play_replica(&relay, None);
+        assert!(answer.starts_with("+FULLRESYNC "), "{round}: {answer}");
+        let mut line = String::new();
+        while line.trim().is_empty() {
+            line.clear();
+            stream.read_line(&mut line).unwrap();
+        }
+        let length: u64 = line.trim().strip_prefix('$').unwrap().parse().unwrap();
+        std::io::copy(&mut (&mut stream).take(length), &mut std::io::sink()).unwrap();
+        master.client().ask(&["SET", "round", &format!("number-{round}")]).unwrap();
+        let mut found = String::new();
+        while !found.contains(&format!("number-{round}")) {
+            let mut line = Vec::new();
+            assert!(stream.read_until(b'\n', &mut line).unwrap() > 0, "the stream of round {round}: {found}");
+            found += &String::from_utf8_lossy(&line);
+        }
+    }
+}
+
+#[test]
+fn a_master_and_its_relay_say_who_the_other_is() {
+    let Some(program) = redis() else { return };
+    let valkey = valkey();
+    for program in [Some(program), valkey].into_iter().flatten() {
+        let master = Server::start(&program, &[]);
+        let relay = Relay::start(&master.address(), "");
+        let replica = Server::start(&program, &[]);
+        replica.follow(&relay.address());
+        settle(&master, &[&replica]);
+        let clients = master.client().text(&["CLIENT", "LIST", "TYPE", "replica"]).unwrap();
+        assert!(clients.contains(&format!("name=offpath-relay:{} ", relay.port)), "{clients}");
+        for field in ["redis_version", "valkey_version"] {
+            assert_eq!(relay.info("server", field), master.info("server", field), "{field}");
+        }
+        assert_eq!(relay.info("server", "relay_version"), env!("CARGO_PKG_VERSION"));
+    }
+}
+
 /// Plays a master that sends a file and `stream`, then ends the connection; with what it was asked for.
 fn play_ending_master(stream: &'static [u8]) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -1495,4 +1614,10 @@ fn operators_are_answered() {
         assert!(page.lines().any(|found| found == line), "{line} is missing: {page}");
     }
     assert!(page.contains(&format!("offpath_relay_master_offset {offset}\n")), "{page}");
+    let line = page.lines().find(|line| line.starts_with("offpath_relay_replica_phase")).unwrap_or_default();
+    let replica = format!("{{replica=\"127.0.0.1:{}\",connection=\"", replica.port);
+    assert!(
+        line.contains(&replica) && line.ends_with(",phase=\"online\",acknowledges=\"true\"} 1"),
+        "{page}"
+    );
 }
