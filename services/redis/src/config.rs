@@ -509,6 +509,33 @@ impl Config {
         })
     }
 
+    /// What a user may do; nobody where there are users and this is none of them.
+    pub fn may(&self, name: &str) -> Option<May> {
+        match self.user.iter().find(|user| user.name == name) {
+            Some(user) => Some(user.may),
+            None => self.user.is_empty().then_some(May::Replicate),
+        }
+    }
+
+    /// Takes what only holds from a start on from `running`, and names the keys that this would have changed.
+    pub fn keep_fixed(&mut self, running: &Config) -> Vec<&'static str> {
+        let mut kept = Vec::new();
+        fn keep<T: Clone + PartialEq>(key: &'static str, new: &mut T, old: &T, kept: &mut Vec<&'static str>) {
+            if *new != *old {
+                new.clone_from(old);
+                kept.push(key);
+            }
+        }
+        let Config { master, listen, limits, spool, metrics, .. } = self;
+        keep("master.address", &mut master.address, &running.master.address, &mut kept);
+        keep("listen.address", &mut listen.address, &running.listen.address, &mut kept);
+        keep("listen.announce_port", &mut listen.announce_port, &running.listen.announce_port, &mut kept);
+        keep("limits.backlog", &mut limits.backlog, &running.limits.backlog, &mut kept);
+        keep("spool.state_file", &mut spool.state_file, &running.spool.state_file, &mut kept);
+        keep("metrics.address", &mut metrics.address, &running.metrics.address, &mut kept);
+        kept
+    }
+
     /// Why REPLICAOF is refused, if it is.
     pub fn refuses_replicaof(&self) -> Option<&'static str> {
         match (self.listen.follow_replicaof, &self.spool.state_file) {

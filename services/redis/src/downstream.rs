@@ -275,6 +275,7 @@ async fn converse(
         introduction: Introduction {
             address: peer,
             port: 0,
+            user: "default".to_string(),
             mark: false,
             psync2: false,
             version: None,
@@ -283,7 +284,6 @@ async fn converse(
             filter: None,
         },
         may: relay.settings().config.user.is_empty().then_some(May::Replicate),
-        user: "default".to_string(),
         attempts: 0,
         name: String::new(),
         version3: false,
@@ -314,7 +314,6 @@ struct Session {
     connection: Connection,
     introduction: Introduction,
     may: Option<May>,
-    user: String,
     attempts: u32,
     name: String,
     version3: bool,
@@ -439,7 +438,7 @@ impl Session {
     }
 
     async fn follow(&mut self, master: String) {
-        log::line(&format!("REPLICAOF of {}: the master is {master} from here on", self.user));
+        log::line(&format!("REPLICAOF of {}: the master is {master} from here on", self.introduction.user));
         match self.relay.follow(master).await {
             Ok(()) => self.ok(),
             Err(error) => {
@@ -468,6 +467,10 @@ impl Session {
 
     fn command(&mut self, request: &[Vec<u8>]) -> Next {
         let Some(first) = request.first() else { return Next::Go };
+        if self.may.is_some() {
+            // The configuration may be another one by now.
+            self.may = self.relay.settings().config.may(&self.introduction.user);
+        }
         let name = String::from_utf8_lossy(first).to_ascii_uppercase();
         let words: Vec<String> =
             request[1..].iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
@@ -518,7 +521,7 @@ impl Session {
             ("SELECT", _) if words == ["0"] => self.ok(),
             ("CLIENT", _) => self.client(&words),
             ("ACL", _) if words.first().is_some_and(|word| word.eq_ignore_ascii_case("WHOAMI")) => {
-                let user = self.user.clone();
+                let user = self.introduction.user.clone();
                 self.bulk(&user)
             }
             ("CONFIG", _) => self.error(
@@ -590,7 +593,7 @@ impl Session {
         }
         if let Some(may) = found {
             self.may = Some(may);
-            self.user = name.to_string();
+            self.introduction.user = name.to_string();
         }
         found.is_some()
     }

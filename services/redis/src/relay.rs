@@ -5,7 +5,7 @@
 //! a place in the stream; the bytes themselves are kept once.
 
 use crate::backlog::Backlog;
-use crate::config::{CheckedConfig, Config, ConfigError};
+use crate::config::{CheckedConfig, Config, ConfigError, May};
 use crate::handshake::ReplicationId;
 use crate::history::ServerIdentity;
 use crate::spool::{Spill, Spool, Stage};
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Mutex, Notify, broadcast, watch};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
@@ -123,6 +123,8 @@ pub struct Replica {
     pub address: String,
     /// The port that it announced.
     pub port: u16,
+    /// The user that it is.
+    pub user: String,
     /// Whether it says how far it is; who asks by SYNC does not.
     pub acknowledges: bool,
     /// The offset that it acknowledged last; 0 before the first acknowledgement of this connection.
@@ -368,10 +370,7 @@ impl Relay {
     pub fn new(config: Config) -> Result<Rc<Relay>, RelayError> {
         let settings = Settings::of(config)?;
         let config = &settings.config;
-        crate::spool::nameless(&config.spool.directory).map_err(|cause| RelayError::Spool {
-            directory: config.spool.directory.display().to_string(),
-            cause,
-        })?;
+        check_directory(config)?;
         if let Some(path) = &config.spool.state_file {
             crate::spool::nameless(state::folder(path))
                 .map_err(|cause| RelayError::State { path: path.display().to_string(), cause })?;
@@ -450,6 +449,25 @@ impl Relay {
     /// What it was configured to be.
     pub fn settings(&self) -> Rc<Settings> {
         self.settings.borrow().clone()
+    }
+
+    /// Takes another configuration while it runs, and gives the keys that only hold from the next start on. One that is
+    /// refused changes nothing.
+    pub fn reload(&self, mut config: Config) -> Result<Vec<&'static str>, RelayError> {
+        let kept = config.keep_fixed(&self.settings().config);
+        let settings = Settings::of(config)?;
+        check_directory(&settings.config)?;
+        // Who is no longer allowed what it does goes; who has shown a password that was replaced stays, as in Redis.
+        for replica in self.current.borrow().replicas.values() {
+            if settings.config.may(&replica.user) != Some(May::Replicate) {
+                replica.drop_for("its user is no longer in the configuration, or may only observe");
+            }
+        }
+        self.settings.replace(Rc::new(settings));
+        // Nothing that was due by what held before is forgotten, and nobody waits by it.
+        self.tell_master();
+        self.tell_waiting();
+        Ok(kept)
     }
 
     /// Wakes replicas that wait for a change.
@@ -762,6 +780,13 @@ impl Relay {
     }
 }
 
+fn check_directory(config: &Config) -> Result<(), RelayError> {
+    let directory = &config.spool.directory;
+    crate::spool::nameless(directory)
+        .map_err(|cause| RelayError::Spool { directory: directory.display().to_string(), cause })?;
+    Ok(())
+}
+
 /// Keeps other relays from the state file for as long as what is returned lives. The file itself is replaced as a whole,
 /// so what is locked lies beside it.
 fn state_lock(path: &Path) -> Result<File, RelayError> {
@@ -792,12 +817,39 @@ async fn listen(address: &str) -> Result<TcpListener, RelayError> {
         .map_err(|cause| RelayError::Listen { address: address.to_string(), cause })
 }
 
-/// Runs a relay until SIGTERM or SIGINT; `ready` is told the address that replicas can use.
-pub fn run(config: Config, ready: impl FnOnce(SocketAddr)) -> Result<(), RelayError> {
+/// Reads the configuration again at each SIGHUP; one that cannot be read or is refused leaves the one of before.
+async fn reload_at(mut hangups: Signal, relay: Rc<Relay>, configure: impl Fn() -> Result<Config, String>) {
+    while hangups.recv().await.is_some() {
+        let reloaded = configure().and_then(|config| relay.reload(config).map_err(|error| error.to_string()));
+        log::line(&match reloaded {
+            Ok(kept) if kept.is_empty() => "SIGHUP: the configuration is the one of its file now".to_string(),
+            Ok(kept) => format!(
+                "SIGHUP: the configuration is the one of its file now, but for what takes a restart: {}",
+                kept.join(", ")
+            ),
+            Err(error) => {
+                format!("SIGHUP: the configuration is refused, and the one of before holds: {error}")
+            }
+        });
+    }
+}
+
+/// Runs a relay until SIGTERM or SIGINT; `configure` reads its configuration, again at each SIGHUP, and `ready` is told
+/// the address that replicas can use.
+pub fn run(
+    config: Config,
+    configure: impl Fn() -> Result<Config, String> + 'static,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), RelayError> {
+    let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(4).build()?;
+    // First of all, since without this SIGHUP ends the process.
+    let hangups = {
+        let _entered = runtime.enter();
+        signal(SignalKind::hangup())?
+    };
     // Before the position is read that another one may be writing.
     let _lock = config.spool.state_file.as_deref().map(state_lock).transpose()?;
     let relay = Relay::new(config)?;
-    let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(4).build()?;
     let local = LocalSet::new();
     local.block_on(&runtime, async move {
         let mut terminate = signal(SignalKind::terminate())?;
@@ -814,6 +866,7 @@ pub fn run(config: Config, ready: impl FnOnce(SocketAddr)) -> Result<(), RelayEr
         spawn_local(upstream::follow(relay.clone()));
         spawn_local(upstream::fetch_files(relay.clone()));
         spawn_local(relay.clone().every_second());
+        spawn_local(reload_at(hangups, relay.clone(), configure));
         log::line(&format!("replicas of {} connect to {bound}", relay.current.borrow().master));
         ready(bound);
         tokio::select! {
@@ -851,6 +904,7 @@ pub(crate) mod tests {
             number,
             address: "127.0.0.1".into(),
             port: 1,
+            user: "default".into(),
             acknowledges,
             acknowledged: Cell::new(0),
             fsynced: Cell::new(None),

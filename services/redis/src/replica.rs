@@ -51,6 +51,8 @@ pub struct Introduction {
     pub address: String,
     /// The port it listens on.
     pub port: u16,
+    /// The user that it is.
+    pub user: String,
     /// Whether it takes files that end with a mark.
     pub mark: bool,
     /// Whether it takes another name of the history.
@@ -119,6 +121,7 @@ fn introduced(
         number: relay.numbers.get(),
         address: introduction.address.clone(),
         port: introduction.port,
+        user: introduction.user.clone(),
         acknowledges: !introduction.is_old,
         acknowledged: Cell::new(0),
         fsynced: Cell::new(None),

@@ -1492,6 +1492,105 @@ fn a_master_and_its_relay_say_who_the_other_is() {
     }
 }
 
+/// Sends SIGHUP, and waits until the relay has said what came of it.
+fn hang_up(relay: &Relay, said: &str) {
+    let before = relay.log().matches(said).count();
+    assert!(Command::new("kill").args(["-HUP", &relay.pid().to_string()]).status().unwrap().success());
+    wait_for(said, SILENCE, || relay.log().matches(said).count() > before);
+}
+
+#[test]
+fn passwords_and_limits_are_read_again_at_sighup() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    load(&master, 1, 50);
+    let users = |users: &str| format!("[limits]\nconnections = 7\n{users}");
+    let user = |name: &str, password: &str| format!("[[user]]\nname = '{name}'\npassword = '{password}'\n");
+    let relay = Relay::start(&master.address(), &users(&user("default", "one")));
+    let file = relay.folder.path().join("relay.toml");
+    let head = fs::read_to_string(&file).unwrap().split("[limits]").next().unwrap().to_string();
+    let change = |text: &str| fs::write(&file, format!("{head}{text}")).unwrap();
+    let old = Server::start(&program, &["--masterauth", "one"]);
+    old.follow(&relay.address());
+    settle(&master, &[&old]);
+
+    // Both passwords hold while replicas are given the new one.
+    change(&users(&(user("default", "one") + &user("default", "two"))).replace('7', "9"));
+    hang_up(&relay, "the configuration is the one of its file now");
+    let new = Server::start(&program, &["--masterauth", "two"]);
+    new.follow(&relay.address());
+    settle(&master, &[&old, &new]);
+    change(&users(&user("default", "two")));
+    hang_up(&relay, "the configuration is the one of its file now");
+    assert!(relay.client().login(None, "one").unwrap_err().to_string().contains("WRONGPASS"));
+    let mut client = relay.client();
+    client.login(None, "two").unwrap();
+    assert_eq!(client.info("clients", "maxclients").unwrap().unwrap(), "7");
+    // Who has shown the old one stays, as in Redis.
+    load(&master, 2, 50);
+    settle(&master, &[&old, &new]);
+    assert!(!relay.log().contains(" left at offset"), "{}", relay.log());
+
+    change("[limits]\nconnections = 'many'\n");
+    hang_up(&relay, "the configuration is refused, and the one of before holds");
+    client = relay.client();
+    client.login(None, "two").unwrap();
+    let moved = head.replace(&relay.address(), "127.0.0.1:1") + &users(&user("default", "two"));
+    fs::write(&file, moved).unwrap();
+    hang_up(&relay, "but for what takes a restart: listen.address");
+
+    // A user that is gone takes its connections along.
+    change(&users(&user("other", "two")));
+    hang_up(&relay, "the configuration is the one of its file now");
+    assert!(client.text(&["PING"]).unwrap_err().to_string().contains("NOAUTH"));
+    wait_for("the end of its replicas", SILENCE, || {
+        relay.log().matches("its user is no longer in the configuration").count() == 2
+    });
+}
+
+#[test]
+fn certificates_are_read_again_at_sighup() {
+    let Some(openssl) = tool("openssl", "openssl") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let fingerprint = |certificate: &[u8]| {
+        let mut child = Command::new(&openssl)
+            .args(["x509", "-noout", "-fingerprint", "-sha256"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(certificate).unwrap();
+        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+    };
+    let renew = || {
+        certificates(&openssl, folder.path());
+        fingerprint(&fs::read(folder.path().join("server.pem")).unwrap())
+    };
+    let first = renew();
+    let port = free_port();
+    let at = folder.path().display();
+    let text = format!(
+        "[master]\naddress = '{}'\n[listen]\naddress = '127.0.0.1:{port}'\n[listen.tls]\ncertificate = '{at}/server.pem'\n\
+         key = '{at}/server.key'\n",
+        play_master(Vec::new())
+    );
+    let relay = Relay::of(tempfile::tempdir().unwrap(), port, &text);
+    let shown = || {
+        let address = relay.address();
+        let output = Command::new(&openssl)
+            .args(["s_client", "-connect", &address])
+            .stdin(std::process::Stdio::null())
+            .output()
+            .unwrap();
+        fingerprint(&output.stdout)
+    };
+    assert_eq!(shown(), first);
+    let second = renew();
+    assert_ne!(first, second);
+    hang_up(&relay, "the configuration is the one of its file now");
+    assert_eq!(shown(), second);
+}
+
 /// Plays a master that sends a file and `stream`, then ends the connection; with what it was asked for.
 fn play_ending_master(stream: &'static [u8]) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
