@@ -49,6 +49,17 @@ pub enum ClientError {
     },
 }
 
+impl ClientError {
+    /// Whether nobody listens at the address, or it is none; a server that hangs is there.
+    pub fn is_nobody_there(&self) -> bool {
+        let ClientError::Io { cause, .. } = self else { return false };
+        matches!(
+            cause.kind(),
+            io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound | io::ErrorKind::InvalidInput
+        )
+    }
+}
+
 /// A connection to one server.
 #[derive(Debug)]
 pub struct RedisClient {
