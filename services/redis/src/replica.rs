@@ -327,7 +327,7 @@ impl Serving<'_> {
                     self.replica.heard.set(Instant::now());
                     self.replica.phase.set(Phase::Loading);
                     let mut stage = spool.watch();
-                    while spool.format().is_none() && stage.borrow_and_update().0 == Stage::Receiving {
+                    while self.waits_for_format(&spool) && stage.borrow_and_update().0 == Stage::Receiving {
                         tokio::select! {
                             _ = stage.changed() => {}
                             _ = ticks.tick() => self.blank(connection).await?,
@@ -362,6 +362,12 @@ impl Serving<'_> {
     async fn blank(&self, connection: &mut Connection) -> io::Result<()> {
         connection.out.push(b'\n');
         self.limited(connection).await
+    }
+
+    /// Whether it has to be known who wrote the file before the replica hears of it. Only a relay that announces a version
+    /// gets one that not everybody loads, and the first bytes of a file may take their time.
+    fn waits_for_format(&self, spool: &Spool) -> bool {
+        self.relay.settings().config.master.announce_version.is_some() && spool.format().is_none()
     }
 
     /// Refuses a file that the replica is known not to load.
@@ -417,7 +423,25 @@ impl Serving<'_> {
             self.limited(connection).await?;
         }
         let mut stage = spool.watch();
-        let mark = match spool.form {
+        let mut ticks = interval(Duration::from_secs(1));
+        ticks.tick().await;
+        let form = loop {
+            let (now, _) = *stage.borrow_and_update();
+            match spool.form() {
+                _ if now == Stage::Failed => {
+                    self.replica.drop_for("the master did not finish its file");
+                    return self.cut();
+                }
+                Some(form) => break form,
+                None => tokio::select! {
+                    _ = stage.changed() => {}
+                    _ = ticks.tick() => self.blank(connection).await?,
+                    () = self.replica.wake.notified() => return self.cut(),
+                },
+            }
+            self.replica.heard.set(Instant::now());
+        };
+        let mark = match form {
             Form::Mark(mark) if self.introduction.mark && spool.stage().0 == Stage::Receiving => Some(mark),
             _ => None,
         };
@@ -425,7 +449,7 @@ impl Serving<'_> {
             // It does not say when it has loaded.
             self.loading = false;
         }
-        match (mark, spool.form) {
+        match (mark, form) {
             (Some(mark), _) => {
                 connection.out.extend_from_slice(b"$EOF:");
                 connection.out.extend_from_slice(&mark);
@@ -436,7 +460,6 @@ impl Serving<'_> {
             }
             (None, Form::Mark(_)) => {
                 // The length is known when the file is complete.
-                let mut ticks = interval(Duration::from_secs(1));
                 while stage.borrow_and_update().0 == Stage::Receiving {
                     tokio::select! {
                         _ = stage.changed() => {}

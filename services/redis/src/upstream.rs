@@ -5,7 +5,7 @@ use crate::framing::{Framer, FramingError};
 use crate::handshake::{HandshakeError, MasterLink, Psync, ReplicationId};
 use crate::history::History;
 use crate::log;
-use crate::payload::{self, Body, RdbFormat};
+use crate::payload::{self, Body, Form, RdbFormat};
 use crate::relay::{LinkState, Phase, Relay, count};
 use crate::spool::{Spool, Stage};
 use bytes::BufMut;
@@ -118,7 +118,8 @@ pub async fn follow(relay: Rc<Relay>) {
                 pause = pause.max(Duration::from_secs(1));
                 NO_ROOM
             }
-            _ => Duration::from_secs(2),
+            // As often as a replica of Redis tries.
+            _ => Duration::from_secs(1),
         };
         if longest < NO_ROOM && began.elapsed() > Duration::from_secs(5)
             || matches!(error, LinkError::Retargeted)
@@ -306,38 +307,25 @@ async fn receive_file(
     id: ReplicationId,
     offset: u64,
 ) -> Result<(), LinkError> {
-    let spool = begin_file(relay, link, id, offset).await?;
+    let spool = begin_file(relay, id, offset)?;
     relay.current.borrow_mut().spool = Some(spool.clone());
     relay.tell_waiting();
     end_file(relay, link, &spool).await
 }
 
-async fn begin_file(
-    relay: &Relay,
-    link: &mut MasterLink,
-    id: ReplicationId,
-    offset: u64,
-) -> Result<Rc<Spool>, LinkError> {
-    let form = loop {
-        match payload::announcement(&link.input).map_err(HandshakeError::from)? {
-            Some((form, taken)) => {
-                link.input.drain(..taken);
-                break form;
-            }
-            None => {
-                let blank = link.input.iter().take_while(|byte| **byte == b'\n').count();
-                link.input.drain(..blank);
-                link.more().await?;
-            }
-        }
-    };
+fn begin_file(relay: &Relay, id: ReplicationId, offset: u64) -> Result<Rc<Spool>, LinkError> {
     count(&relay.counters.master_files, 1);
-    let spool = Spool::create(&relay.settings().config.spool.directory, id, offset, form);
+    let spool = Spool::create(&relay.settings().config.spool.directory, id, offset);
     Ok(Rc::new(spool.map_err(|cause| no_room(relay, cause))?))
 }
 
 async fn end_file(relay: &Relay, link: &mut MasterLink, spool: &Spool) -> Result<(), LinkError> {
-    let received = receive_body(relay, link, spool).await;
+    let received = async {
+        let form = receive_announcement(link).await?;
+        spool.set_form(form);
+        receive_body(relay, link, spool, form).await
+    };
+    let received = received.await;
     spool.end(if received.is_ok() { Stage::Complete } else { Stage::Failed });
     let (_, bytes) = spool.stage();
     if received.is_ok() {
@@ -347,13 +335,34 @@ async fn end_file(relay: &Relay, link: &mut MasterLink, spool: &Spool) -> Result
     received
 }
 
+async fn receive_announcement(link: &mut MasterLink) -> Result<Form, LinkError> {
+    loop {
+        match payload::announcement(&link.input).map_err(HandshakeError::from)? {
+            Some((form, taken)) => {
+                link.input.drain(..taken);
+                return Ok(form);
+            }
+            None => {
+                let blank = link.input.iter().take_while(|byte| **byte == b'\n').count();
+                link.input.drain(..blank);
+                link.more().await?;
+            }
+        }
+    }
+}
+
 fn no_room(relay: &Relay, cause: io::Error) -> LinkError {
     count(&relay.counters.spool_failures, 1);
     LinkError::Spool { directory: relay.settings().config.spool.directory.display().to_string(), cause }
 }
 
-async fn receive_body(relay: &Relay, link: &mut MasterLink, spool: &Spool) -> Result<(), LinkError> {
-    let mut body = Body::new(spool.form);
+async fn receive_body(
+    relay: &Relay,
+    link: &mut MasterLink,
+    spool: &Spool,
+    form: Form,
+) -> Result<(), LinkError> {
+    let mut body = Body::new(form);
     let mut first = Vec::new();
     let mut buffer = vec![0; 256 << 10];
     let mut piece = std::mem::take(&mut link.input);
@@ -597,8 +606,8 @@ pub async fn receive_file_alone(
 ) {
     let _one = relay.own_file.lock().await;
     let begun = async {
-        let (mut link, id, offset) = ask_for_file(relay, filter).await?;
-        let spool = begin_file(relay, &mut link, id, offset).await?;
+        let (link, id, offset) = ask_for_file(relay, filter).await?;
+        let spool = begin_file(relay, id, offset)?;
         Ok::<_, LinkError>((link, spool))
     };
     match begun.await {

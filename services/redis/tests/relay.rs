@@ -1591,6 +1591,28 @@ fn certificates_are_read_again_at_sighup() {
     assert_eq!(shown(), second);
 }
 
+/// The first bytes of a master's file may come long after it has begun, and a replica knows of it by then, as directly.
+#[test]
+fn a_file_is_announced_before_its_first_byte() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &["--repl-diskless-sync", "yes"]);
+    for index in 0..40 {
+        master.client().ask(&["SET", &format!("k{index}"), "v"]).unwrap();
+    }
+    // A quarter of a second for each key, and what is written before is buffered.
+    master.client().ask(&["CONFIG", "SET", "rdb-key-save-delay", "250000"]).unwrap();
+    let relay = Relay::start(&master.address(), "");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    let state = || {
+        let role = replica.client().ask(&["ROLE"]).unwrap();
+        role.elements().and_then(|role| role.get(3)?.text()).unwrap_or_default()
+    };
+    wait_for("the announcement", Duration::from_secs(5), || state() == "sync");
+    assert_eq!(replica.client().number(&["DBSIZE"]).unwrap(), 0);
+    settle(&master, &[&replica]);
+}
+
 /// Plays a master that sends a file and `stream`, then ends the connection; with what it was asked for.
 fn play_ending_master(stream: &'static [u8]) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
