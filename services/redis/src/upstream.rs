@@ -197,7 +197,16 @@ async fn session(relay: &Rc<Relay>) -> Result<(), LinkError> {
     }
     let mut out = Outgoing { bytes: Vec::new(), sent: 0 };
     if let Psync::Full { id, offset } = answer {
-        receive_file(relay, &mut link, id, offset).await?;
+        tokio::select! {
+            received = receive_file(relay, &mut link, id, offset) => received?,
+            () = alone(relay) => {
+                // The master's child ends with the link.
+                if let Some(spool) = relay.current.borrow_mut().spool.take() {
+                    spool.end(Stage::Failed);
+                }
+                return Err(LinkError::Alone);
+            }
+        }
         // It starts the stream of a master that sent a file without a length. For that one moment the master takes the
         // relay for one that lives, as it does every replica that has just got its file.
         relay.replicated(&relay.current.borrow()).write(&mut out.bytes);
@@ -244,6 +253,17 @@ async fn hold(relay: &Relay, link: &mut MasterLink) -> Result<Option<History>, L
             _ = changed.changed() => {}
             () = sleep(HELD) => {}
         }
+    }
+}
+
+/// Waits until there is nobody left to follow the master for.
+async fn alone(relay: &Relay) {
+    let is_alone = || {
+        let settings = relay.settings();
+        settings.config.acknowledge.quorum().is_some() && relay.is_alone_for(settings.checked.linger)
+    };
+    while !is_alone() {
+        sleep(HELD).await;
     }
 }
 

@@ -1613,6 +1613,28 @@ fn a_file_is_announced_before_its_first_byte() {
     settle(&master, &[&replica]);
 }
 
+/// A file that nobody waits for any more costs the master a child and its memory.
+#[test]
+fn a_file_for_nobody_is_given_up() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &["--repl-diskless-sync", "no"]);
+    load(&master, 1, 300);
+    // So that the file takes a minute.
+    master.client().ask(&["CONFIG", "SET", "rdb-key-save-delay", "500000"]).unwrap();
+    let relay = Relay::start(&master.address(), "");
+    let mut replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    let is_writing = || master.info("persistence", "rdb_bgsave_in_progress") == "1";
+    wait_for("the file", SILENCE, is_writing);
+    replica.kill();
+    wait_for("the end of the file", Duration::from_secs(10), || !is_writing());
+    // Whoever comes next is served.
+    master.client().ask(&["CONFIG", "SET", "rdb-key-save-delay", "0"]).unwrap();
+    let next = Server::start(&program, &[]);
+    next.follow(&relay.address());
+    assert_same(&master, &[&next]);
+}
+
 /// Plays a master that sends a file and `stream`, then ends the connection; with what it was asked for.
 fn play_ending_master(stream: &'static [u8]) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
