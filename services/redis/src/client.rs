@@ -123,12 +123,24 @@ impl RedisClient {
                     0 => Err(io::ErrorKind::UnexpectedEof.into()),
                     count => Ok(count),
                 })
+                .map_err(|cause| self.unanswered(cause))
                 .map_err(|cause| ClientError::Io { address: self.address.clone(), cause })?;
             // A short read is most likely the end of the reply.
             if count < piece.len() {
                 wanted = 0;
             }
             self.input.extend_from_slice(&piece[..count]);
+        }
+    }
+
+    /// What a wait that ended without an answer is called.
+    fn unanswered(&self, cause: io::Error) -> io::Error {
+        match (cause.kind(), self.stream.read_timeout()) {
+            (io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut, Ok(Some(silence))) => io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("no answer within {} s", silence.as_secs_f64()),
+            ),
+            _ => cause,
         }
     }
 

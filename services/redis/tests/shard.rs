@@ -210,6 +210,7 @@ fn a_stalled_endpoint_is_waited_out() {
     first.join().unwrap();
     second.expect("it was stopped again").join().unwrap();
     assert!(waits.len() >= 2 && waits[0].contains(&servers[2].address()), "{waits:?}");
+    assert!(waits[0].contains("no answer within 10 s"), "{waits:?}");
     assert_eq!(done.joined, [servers[2].address()]);
     for (server, endpoint) in servers.iter().zip(&wanted.endpoint) {
         assert_eq!(slots_of(server), endpoint.slots);
