@@ -436,6 +436,13 @@ impl Serving<'_> {
                 None => tokio::select! {
                     _ = stage.changed() => {}
                     _ = ticks.tick() => self.blank(connection).await?,
+                    // One that is gone is one less to receive the file for.
+                    read = connection.read() => {
+                        if read? == 0 {
+                            return Err(io::ErrorKind::UnexpectedEof.into());
+                        }
+                        self.listen(connection)?;
+                    }
                     () = self.replica.wake.notified() => return self.cut(),
                 },
             }

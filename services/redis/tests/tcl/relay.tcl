@@ -30,6 +30,8 @@ proc relay_of {host port replica} {
     puts $config "master = { address = \"$master\" }"
     puts $config "listen = { address = \"127.0.0.1:$relay\" }"
     puts $config "spool = { directory = \"$name\" }"
+    # A test writes 100 MB while its replica is away and counts on the buffers that the master has for another one.
+    puts $config "limits = { backlog = \"256MiB\" }"
     close $config
     set pid [exec $::env(OFFPATH_RELAY) --config "$name/relay.toml" 2>> "$name/log" &]
     set file [open "$folder/$relay.pid" w]
@@ -57,6 +59,15 @@ proc end_relays {master} {
     }
 }
 
+# What a replica says of its master, with the port of the master for that of the relay.
+proc without_relays {info} {
+    foreach {key relay} [array get ::relay_ports] {
+        set master [lindex [split [lindex $key 0] :] end]
+        set info [string map [list "master_port:$relay\r" "master_port:$master\r"] $info]
+    }
+    return $info
+}
+
 rename ::redis::__dispatch__raw__ ::redis::__dispatch__unrelayed__
 proc ::redis::__dispatch__raw__ {id method argv} {
     if {[string tolower $method] in {replicaof slaveof} && [llength $argv] >= 2} {
@@ -66,11 +77,25 @@ proc ::redis::__dispatch__raw__ {id method argv} {
             set argv [lreplace $argv 0 1 127.0.0.1 [relay_of $host $port $::redis::addr($id)]]
         }
     }
+    if {[string tolower $method] eq "info" && $::redis::blocking($id) && !$::redis::deferred($id)} {
+        return [without_relays [::redis::__dispatch__unrelayed__ $id $method $argv]]
+    }
     ::redis::__dispatch__unrelayed__ $id $method $argv
 }
 
+rename restart_server restart_server_alone
+proc restart_server {args} {
+    # Its relays live through that.
+    set ::restarting 1
+    catch {uplevel 1 [list restart_server_alone {*}$args]} result options
+    set ::restarting 0
+    return -options $options $result
+}
+
+set ::restarting 0
 rename kill_server kill_server_alone
 proc kill_server {config} {
     kill_server_alone $config
+    if {$::restarting} return
     catch {end_relays "[dict get $config host]:[dict get $config port]"}
 }
