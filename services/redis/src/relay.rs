@@ -269,6 +269,8 @@ pub struct Current {
     pub asked_fsync_at: Option<u64>,
     /// When a replica left last.
     pub left: Option<Instant>,
+    /// Whether the master has said that it refuses writes without a replica.
+    pub needs_replicas: bool,
     /// Connections of users that are not replicas.
     pub clients: usize,
     /// Connections that have shown no password and are not replicas, by when they were heard; each is told to leave
@@ -397,6 +399,7 @@ impl Relay {
             asked_at: None,
             asked_fsync_at: None,
             left: None,
+            needs_replicas: false,
             clients: 0,
             strangers: BTreeMap::new(),
             borrowed: false,
@@ -493,10 +496,15 @@ impl Relay {
         self.save.notify_one();
     }
 
-    /// Whether the last replica has left so long ago.
-    pub fn is_alone_for(&self, time: Duration) -> bool {
+    /// Whether there is nobody left to follow the master for. One that refuses writes without a replica is left at once,
+    /// as it is by a replica that ends, and any other after `limits.linger`.
+    pub fn is_alone(&self) -> bool {
+        let settings = self.settings();
         let current = self.current.borrow();
-        current.replicas.is_empty() && current.left.is_none_or(|left| left.elapsed() >= time)
+        let linger = if current.needs_replicas { Duration::ZERO } else { settings.checked.linger };
+        settings.config.acknowledge.quorum().is_some()
+            && current.replicas.is_empty()
+            && current.left.is_none_or(|left| left.elapsed() >= linger)
     }
 
     /// The history goes on under another name, because a replica of the old master was promoted.

@@ -82,6 +82,8 @@ impl Drop for Listed<'_> {
         let reason = replica.dropped.get().unwrap_or("its connection ended");
         let next = replica.next.get().saturating_sub(1);
         log::line(&format!("replica {}:{} left at offset {next}: {reason}", replica.address, replica.port));
+        drop(current);
+        self.relay.acknowledge.notify_one();
     }
 }
 

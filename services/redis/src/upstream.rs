@@ -169,6 +169,7 @@ async fn session(relay: &Rc<Relay>) -> Result<(), LinkError> {
         let mut current = relay.current.borrow_mut();
         (current.acknowledged, current.told_at) = (0, Instant::now());
         (current.asked_at, current.asked_fsync_at) = (None, None);
+        current.needs_replicas = history.as_ref().is_some_and(|history| history.needs_replicas);
     }
     let answer = link.psync(from).await?;
     match answer {
@@ -258,11 +259,7 @@ async fn hold(relay: &Relay, link: &mut MasterLink) -> Result<Option<History>, L
 
 /// Waits until there is nobody left to follow the master for.
 async fn alone(relay: &Relay) {
-    let is_alone = || {
-        let settings = relay.settings();
-        settings.config.acknowledge.quorum().is_some() && relay.is_alone_for(settings.checked.linger)
-    };
-    while !is_alone() {
+    while !relay.is_alone() {
         sleep(HELD).await;
     }
 }
@@ -516,14 +513,20 @@ async fn stream(relay: &Rc<Relay>, mut link: MasterLink, mut out: Outgoing) -> R
                 take_in(relay, &mut framer, base)?;
                 gather(relay, relay.counters.stream_bytes_in.get() - before).await;
             }
-            () = relay.acknowledge.notified() => out.acknowledge(relay),
+            () = relay.acknowledge.notified() => {
+                // A replica that has left wakes the link too.
+                if relay.is_alone() {
+                    return Err(LinkError::Alone);
+                }
+                out.acknowledge(relay);
+            }
             _ = ticks.tick() => {
-                let settings = relay.settings();
-                match settings.config.acknowledge.quorum() {
+                if relay.is_alone() {
+                    return Err(LinkError::Alone);
+                }
+                if relay.settings().config.acknowledge.quorum().is_none() {
                     // Nobody's word is waited for.
-                    None => out.acknowledge(relay),
-                    Some(_) if relay.is_alone_for(settings.checked.linger) => return Err(LinkError::Alone),
-                    Some(_) => {}
+                    out.acknowledge(relay);
                 }
                 let silent = relay.current.borrow().heard.elapsed();
                 if silent > relay.settings().checked.timeout {

@@ -275,6 +275,25 @@ fn a_master_that_wants_replicas_refuses_writes_while_none_lives_behind_the_relay
     wait_until_writes_are(true, &master, &alone);
 }
 
+/// A replica that ends is gone for its master at once, whatever lag it allows, and so it is behind a relay.
+#[test]
+fn a_master_that_wants_replicas_is_left_with_the_last_of_them() {
+    let Some(program) = redis() else { return };
+    let strict = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "3600"];
+    let master = Server::start(&program, &strict);
+    let relay = Relay::start(&master.address(), "[limits]\nlinger = '3600s'\n");
+    let mut replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    wait_until_writes_are(true, &master, &relay);
+    replica.kill();
+    wait_until_writes_are(false, &master, &relay);
+    // And it comes back with the next one.
+    replica.restart();
+    replica.follow(&relay.address());
+    wait_until_writes_are(true, &master, &relay);
+    assert_same(&master, &[&replica]);
+}
+
 #[test]
 fn a_quorum_of_two_is_not_one() {
     let Some(program) = redis() else { return };
