@@ -121,7 +121,7 @@ impl Relay {
         let Some(wanted) = self.settings().config.acknowledge.quorum() else { return true };
         let current = self.current.borrow();
         let lives = |replica: &Replica| {
-            replica.phase.get() == Phase::Waiting
+            replica.acknowledges && replica.phase.get() == Phase::Waiting
                 || replica.lived.get().is_some_and(|lived| lived.elapsed() <= 2 * LIVES)
         };
         let replicas = current.replicas.values().filter(|replica| replica.dropped.get().is_none());
@@ -137,7 +137,7 @@ impl Relay {
 mod tests {
     use super::*;
     use crate::config::{Acknowledge, Config};
-    use crate::relay::tests::{replica, take};
+    use crate::relay::tests::{replica, replica_that, take};
     use std::rc::Rc;
 
     fn relay(acknowledge: Acknowledge) -> Rc<Relay> {
@@ -232,6 +232,20 @@ mod tests {
         assert_eq!(told(&relay), None);
         assert!(!relay.has_reason_to_follow(true));
         assert!(relay.has_reason_to_follow(false), "its connection is there");
+    }
+
+    #[test]
+    fn who_does_not_say_how_far_it_is_counts_for_nothing() {
+        let relay = relay(Acknowledge::replicas(1));
+        take(&relay, 100, 101);
+        for (number, phase) in [(1, Phase::Waiting), (2, Phase::Online)] {
+            let old = replica_that(&relay, number, phase, false);
+            old.acknowledged.set(100);
+            assert!(!old.counts());
+        }
+        assert_eq!((relay.replicas_with(0), relay.replicated(&relay.current.borrow()).offset), (0, 0));
+        assert!(!relay.has_reason_to_follow(true), "a master that wants replicas would take it for one");
+        assert!(relay.has_reason_to_follow(false));
     }
 
     #[test]

@@ -49,6 +49,17 @@ pub enum ClientError {
     },
 }
 
+impl ClientError {
+    /// Whether nobody listens at the address, or it is none; a server that hangs is there.
+    pub fn is_nobody_there(&self) -> bool {
+        let ClientError::Io { cause, .. } = self else { return false };
+        matches!(
+            cause.kind(),
+            io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound | io::ErrorKind::InvalidInput
+        )
+    }
+}
+
 /// A connection to one server.
 #[derive(Debug)]
 pub struct RedisClient {
@@ -112,12 +123,24 @@ impl RedisClient {
                     0 => Err(io::ErrorKind::UnexpectedEof.into()),
                     count => Ok(count),
                 })
+                .map_err(|cause| self.unanswered(cause))
                 .map_err(|cause| ClientError::Io { address: self.address.clone(), cause })?;
             // A short read is most likely the end of the reply.
             if count < piece.len() {
                 wanted = 0;
             }
             self.input.extend_from_slice(&piece[..count]);
+        }
+    }
+
+    /// What a wait that ended without an answer is called.
+    fn unanswered(&self, cause: io::Error) -> io::Error {
+        match (cause.kind(), self.stream.read_timeout()) {
+            (io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut, Ok(Some(silence))) => io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("no answer within {} s", silence.as_secs_f64()),
+            ),
+            _ => cause,
         }
     }
 

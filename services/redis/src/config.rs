@@ -112,7 +112,7 @@ pub struct ClientTls {
 }
 
 /// Where replicas connect.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listen {
     /// `ADDRESS:PORT`; it may be left out of a file, and has to be set before [`Config::check`].
@@ -127,6 +127,26 @@ pub struct Listen {
     /// Whether `REPLICAOF HOST PORT` may point the relay at another master, as Sentinel does. Without a word on it,
     /// it may where there is a `spool.state_file` to remember it.
     pub follow_replicaof: Option<bool>,
+    /// Whether connections of other machines are refused where nobody is asked for a password.
+    #[serde(default = "yes")]
+    pub protected_mode: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Default for Listen {
+    fn default() -> Listen {
+        Listen {
+            address: String::new(),
+            announce_port: None,
+            announce_address: None,
+            tls: None,
+            follow_replicaof: None,
+            protected_mode: true,
+        }
+    }
 }
 
 /// TLS where others connect.
@@ -179,8 +199,10 @@ pub struct LimitsTable {
     pub replica_behind_soft: Option<String>,
     /// See `replica_behind_soft`.
     pub replica_behind_time: String,
-    /// Connections at a time.
+    /// Connections of users that are not replicas, and as many of those that have shown no password.
     pub connections: usize,
+    /// Replicas at a time.
+    pub replicas: usize,
     /// A peer that is silent for longer is taken for gone.
     pub timeout: String,
     /// How long a connection may take to show its credentials.
@@ -201,6 +223,7 @@ impl Default for LimitsTable {
             replica_behind_soft: None,
             replica_behind_time: "60s".into(),
             connections: 256,
+            replicas: 256,
             timeout: "60s".into(),
             handshake: "10s".into(),
             gather: "500us".into(),
@@ -449,13 +472,16 @@ impl Config {
         if !(1..=100_000).contains(&limits.connections) {
             return Err(refuse("limits.connections", limits.connections, "choose 1 to 100000"));
         }
+        if !(1..=100_000).contains(&limits.replicas) {
+            return Err(refuse("limits.replicas", limits.replicas, "choose 1 to 100000"));
+        }
         if let Some(replicas) = self.acknowledge.quorum()
-            && !(1..=limits.connections).contains(&replicas)
+            && !(1..=limits.replicas).contains(&replicas)
         {
             let reason = format!(
-                "choose 1 to {}, which is `limits.connections`; what no replica has is acknowledged by \
+                "choose 1 to {}, which is `limits.replicas`; what no replica has is acknowledged by \
                  `acknowledge = \"received\"` alone",
-                limits.connections
+                limits.replicas
             );
             return Err(refuse("acknowledge.replicas", replicas, reason));
         }
@@ -481,6 +507,33 @@ impl Config {
             linger: duration("limits.linger", &limits.linger, Duration::ZERO, day)?,
             stream: bytes("spool.stream", &self.spool.stream, 0, 1 << 50)?,
         })
+    }
+
+    /// What a user may do; nobody where there are users and this is none of them.
+    pub fn may(&self, name: &str) -> Option<May> {
+        match self.user.iter().find(|user| user.name == name) {
+            Some(user) => Some(user.may),
+            None => self.user.is_empty().then_some(May::Replicate),
+        }
+    }
+
+    /// Takes what only holds from a start on from `running`, and names the keys that this would have changed.
+    pub fn keep_fixed(&mut self, running: &Config) -> Vec<&'static str> {
+        let mut kept = Vec::new();
+        fn keep<T: Clone + PartialEq>(key: &'static str, new: &mut T, old: &T, kept: &mut Vec<&'static str>) {
+            if *new != *old {
+                new.clone_from(old);
+                kept.push(key);
+            }
+        }
+        let Config { master, listen, limits, spool, metrics, .. } = self;
+        keep("master.address", &mut master.address, &running.master.address, &mut kept);
+        keep("listen.address", &mut listen.address, &running.listen.address, &mut kept);
+        keep("listen.announce_port", &mut listen.announce_port, &running.listen.announce_port, &mut kept);
+        keep("limits.backlog", &mut limits.backlog, &running.limits.backlog, &mut kept);
+        keep("spool.state_file", &mut spool.state_file, &running.spool.state_file, &mut kept);
+        keep("metrics.address", &mut metrics.address, &running.metrics.address, &mut kept);
+        kept
     }
 
     /// Why REPLICAOF is refused, if it is.

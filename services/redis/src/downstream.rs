@@ -1,21 +1,24 @@
 //! The side of replicas and operators: connections, credentials, and the few commands of a server
 //! that a replica, `redis-cli` or Sentinel sends.
 
-use crate::config::May;
+use crate::config::{Config, May};
+use crate::handshake::ReplicationId;
 use crate::relay::{Relay, count};
-use crate::replica::{self, Introduction};
+use crate::replica::{self, Introduction, Wanted};
 use crate::resp::{self, Limits, RespError, write_bulk, write_error};
 use crate::tls::Stream;
 use crate::{info, log};
 use std::collections::BTreeSet;
 use std::future::{pending, poll_fn};
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
@@ -105,7 +108,7 @@ pub async fn listen(relay: Rc<Relay>, listener: TcpListener) {
         };
         match accepted {
             Ok((stream, peer)) => {
-                spawn_local(admit(relay.clone(), stream, peer.ip().to_string()));
+                spawn_local(admit(relay.clone(), stream, peer.ip()));
             }
             Err(error) => {
                 // The system has no more descriptors, or the peer is gone again.
@@ -116,17 +119,122 @@ pub async fn listen(relay: Rc<Relay>, listener: TcpListener) {
     }
 }
 
-async fn admit(relay: Rc<Relay>, stream: TcpStream, peer: String) {
+/// What a connection takes up.
+enum Place {
+    /// One of those that have shown no password, by when it was heard last.
+    Stranger(u64),
+    /// One of users.
+    Client,
+    /// One of replicas, which are counted by themselves.
+    Replica,
+}
+
+/// The place of a connection, which is free again when it ends, however it ends.
+struct ConnectionSlot {
+    relay: Rc<Relay>,
+    place: Place,
+    leave: Rc<Notify>,
+}
+
+impl Drop for ConnectionSlot {
+    fn drop(&mut self) {
+        self.free();
+    }
+}
+
+impl ConnectionSlot {
+    /// A place among strangers. Where there is none, the one that was silent for longest has to leave: who has a
+    /// password or wants to be a replica needs its place for a moment only.
+    fn take(relay: &Rc<Relay>) -> ConnectionSlot {
+        let most = relay.settings().config.limits.connections;
+        let mut slot =
+            ConnectionSlot { relay: relay.clone(), place: Place::Replica, leave: Rc::new(Notify::new()) };
+        {
+            let mut current = relay.current.borrow_mut();
+            if current.strangers.len() >= most
+                && let Some((_, longest)) = current.strangers.pop_first()
+            {
+                count(&relay.counters.refused, 1);
+                longest.notify_one();
+            }
+        }
+        slot.be_stranger();
+        slot
+    }
+
+    fn be_stranger(&mut self) {
+        count(&self.relay.numbers, 1);
+        let number = self.relay.numbers.get();
+        self.relay.current.borrow_mut().strangers.insert(number, self.leave.clone());
+        self.place = Place::Stranger(number);
+    }
+
+    /// Gives up the place for one of replicas.
+    fn free(&mut self) {
+        let mut current = self.relay.current.borrow_mut();
+        match std::mem::replace(&mut self.place, Place::Replica) {
+            // It may be gone already.
+            Place::Stranger(number) => {
+                current.strangers.remove(&number);
+            }
+            Place::Client => current.clients -= 1,
+            Place::Replica => {}
+        }
+    }
+
+    fn is_stranger(&self) -> bool {
+        matches!(self.place, Place::Stranger(_))
+    }
+
+    /// Notes that a stranger was heard.
+    fn heard(&mut self) {
+        if let Place::Stranger(number) = self.place
+            && self.relay.current.borrow_mut().strangers.remove(&number).is_some()
+        {
+            self.be_stranger();
+        }
+    }
+
+    /// Takes a place among users, if there is one.
+    fn be_client(&mut self) -> bool {
+        if !matches!(self.place, Place::Client) {
+            if self.relay.current.borrow().clients >= self.relay.settings().config.limits.connections {
+                return false;
+            }
+            self.free();
+            self.relay.current.borrow_mut().clients += 1;
+            self.place = Place::Client;
+        }
+        true
+    }
+}
+
+/// Whether a connection from this address is refused whatever it says, as Redis refuses it: nobody is asked for a
+/// password, and it is of another machine.
+fn is_denied(config: &Config, peer: IpAddr) -> bool {
+    let asks = !config.user.is_empty()
+        || config.listen.tls.as_ref().is_some_and(|tls| tls.client_authorities.is_some());
+    config.listen.protected_mode && !asks && !peer.to_canonical().is_loopback()
+}
+
+async fn admit(relay: Rc<Relay>, stream: TcpStream, peer: IpAddr) {
     count(&relay.counters.connections, 1);
-    if relay.current.borrow().open >= relay.settings().config.limits.connections {
+    if is_denied(&relay.settings().config, peer) {
         count(&relay.counters.refused, 1);
         // Best effort: it is closed in any case.
-        let _ = stream.try_write(b"-ERR max number of clients reached\r\n");
+        let _ = stream.try_write(
+            b"-DENIED The relay is in protected mode: it has no user and takes connections of its own machine alone. Add \
+            a [[user]] with a password to its configuration, or set `listen.protected_mode = false`\r\n",
+        );
         return;
     }
-    relay.current.borrow_mut().open += 1;
-    let ended = converse(&relay, stream, peer.clone()).await;
-    relay.current.borrow_mut().open -= 1;
+    let slot = ConnectionSlot::take(&relay);
+    let (peer, leave) = (peer.to_string(), slot.leave.clone());
+    // Also one that is being written to and does not read.
+    let ended = tokio::select! {
+        ended = converse(&relay, stream, peer.clone(), slot) => ended,
+        () = leave.notified() => Ok(()),
+    };
     if let Err(error) = ended
         && !matches!(
             error.kind(),
@@ -137,11 +245,17 @@ async fn admit(relay: Rc<Relay>, stream: TcpStream, peer: String) {
     }
 }
 
-async fn converse(relay: &Rc<Relay>, stream: TcpStream, peer: String) -> io::Result<()> {
+async fn converse(
+    relay: &Rc<Relay>,
+    stream: TcpStream,
+    peer: String,
+    slot: ConnectionSlot,
+) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let stream = match &relay.settings().acceptor {
+    let settings = relay.settings();
+    let stream = match &settings.acceptor {
         None => Stream::Plain(stream),
-        Some(acceptor) => match timeout(relay.settings().checked.handshake, acceptor.accept(stream)).await {
+        Some(acceptor) => match timeout(settings.checked.handshake, acceptor.accept(stream)).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {
                 count(&relay.counters.refused, 1);
@@ -156,10 +270,20 @@ async fn converse(relay: &Rc<Relay>, stream: TcpStream, peer: String) -> io::Res
     let connection = Connection { stream, input: Vec::new(), out: Vec::new(), sent: 0 };
     Session {
         relay: relay.clone(),
+        place: slot,
         connection,
-        introduction: Introduction { address: peer, port: 0, mark: false, psync2: false, version: None },
+        introduction: Introduction {
+            address: peer,
+            port: 0,
+            user: "default".to_string(),
+            mark: false,
+            psync2: false,
+            version: None,
+            is_old: false,
+            wanted: Wanted::Stream,
+            filter: None,
+        },
         may: relay.settings().config.user.is_empty().then_some(May::Replicate),
-        user: "default".to_string(),
         attempts: 0,
         name: String::new(),
         version3: false,
@@ -177,7 +301,7 @@ enum Next {
     /// The end, once what is to be written has left.
     Close,
     /// The stream.
-    Replicate { asked: Option<(crate::handshake::ReplicationId, u64)> },
+    Replicate { asked: Option<(ReplicationId, u64)> },
     /// Another master, and the answer once it is remembered.
     Follow { master: String },
     /// The answer of WAIT, when as many replicas have all of the stream or the time is over.
@@ -186,10 +310,10 @@ enum Next {
 
 struct Session {
     relay: Rc<Relay>,
+    place: ConnectionSlot,
     connection: Connection,
     introduction: Introduction,
     may: Option<May>,
-    user: String,
     attempts: u32,
     name: String,
     version3: bool,
@@ -218,10 +342,17 @@ impl Session {
             match resp::request(&self.connection.input, limits) {
                 Ok(Some((request, taken))) => {
                     self.connection.input.drain(..taken);
+                    self.place.heard();
                     match self.command(&request) {
                         Next::Go => {}
                         Next::Close => return self.last_write().await,
+                        Next::Replicate { .. } if self.introduction.wanted == Wanted::File => {
+                            self.connection.write().await?;
+                            return replica::serve_file(&self.relay, self.connection, self.introduction)
+                                .await;
+                        }
                         Next::Replicate { asked } => {
+                            self.place.free();
                             // Replies to what came before go first.
                             self.connection.write().await?;
                             return replica::serve(&self.relay, self.connection, self.introduction, asked)
@@ -243,6 +374,10 @@ impl Session {
                 }
             }
             let idle = match self.may {
+                // One that nobody has vouched for shows that it is alive, as Sentinels do every second.
+                Some(_) if self.place.is_stranger() && self.channels.is_empty() => {
+                    self.relay.settings().checked.handshake
+                }
                 Some(_) => Duration::from_secs(3_600),
                 None => self.relay.settings().checked.handshake.saturating_sub(began.elapsed()),
             };
@@ -303,7 +438,7 @@ impl Session {
     }
 
     async fn follow(&mut self, master: String) {
-        log::line(&format!("REPLICAOF of {}: the master is {master} from here on", self.user));
+        log::line(&format!("REPLICAOF of {}: the master is {master} from here on", self.introduction.user));
         match self.relay.follow(master).await {
             Ok(()) => self.ok(),
             Err(error) => {
@@ -332,6 +467,10 @@ impl Session {
 
     fn command(&mut self, request: &[Vec<u8>]) -> Next {
         let Some(first) = request.first() else { return Next::Go };
+        if self.may.is_some() {
+            // The configuration may be another one by now.
+            self.may = self.relay.settings().config.may(&self.introduction.user);
+        }
         let name = String::from_utf8_lossy(first).to_ascii_uppercase();
         let words: Vec<String> =
             request[1..].iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
@@ -344,7 +483,7 @@ impl Session {
                 Next::Close
             }
             (_, None) => self.error("NOAUTH Authentication required."),
-            ("PSYNC" | "REPLCONF" | "REPLICAOF" | "SLAVEOF" | "PUBLISH", Some(May::Observe)) => self.error(
+            ("PSYNC" | "SYNC" | "REPLCONF" | "REPLICAOF" | "SLAVEOF" | "PUBLISH", Some(May::Observe)) => self.error(
                 "NOPERM this user may observe only; give it `may = \"replicate\"` in the relay's configuration",
             ),
             ("PING", _) => match words.first() {
@@ -357,7 +496,10 @@ impl Session {
             ("ECHO", _) if words.len() == 1 => self.bulk(words[0]),
             ("REPLCONF", _) => self.replconf(&words),
             ("PSYNC", _) => self.psync(&words),
-            ("SYNC", _) => self.error("ERR the relay serves PSYNC alone; use a server of version 2.8 or later"),
+            ("SYNC", _) => {
+                self.introduction.is_old = true;
+                Next::Replicate { asked: None }
+            }
             ("INFO", _) => {
                 let text = info::text(&self.relay, &words);
                 self.bulk(&text)
@@ -379,7 +521,7 @@ impl Session {
             ("SELECT", _) if words == ["0"] => self.ok(),
             ("CLIENT", _) => self.client(&words),
             ("ACL", _) if words.first().is_some_and(|word| word.eq_ignore_ascii_case("WHOAMI")) => {
-                let user = self.user.clone();
+                let user = self.introduction.user.clone();
                 self.bulk(&user)
             }
             ("CONFIG", _) => self.error(
@@ -434,7 +576,10 @@ impl Session {
         if self.relay.settings().config.user.is_empty() {
             return self.error("ERR AUTH was called and the relay has no users; add a [[user]]");
         }
-        if self.login(name, password) { self.ok() } else { self.refuse() }
+        if !self.login(name, password) {
+            return self.refuse();
+        }
+        self.slot().unwrap_or_else(|| self.ok())
     }
 
     fn login(&mut self, name: &str, password: &str) -> bool {
@@ -448,9 +593,20 @@ impl Session {
         }
         if let Some(may) = found {
             self.may = Some(may);
-            self.user = name.to_string();
+            self.introduction.user = name.to_string();
         }
         found.is_some()
+    }
+
+    /// The place of a user, who may have to go for want of one.
+    fn slot(&mut self) -> Option<Next> {
+        // Who may be a replica goes on to a place of its own, or stays where it is.
+        if self.place.be_client() || self.may == Some(May::Replicate) {
+            return None;
+        }
+        count(&self.relay.counters.refused, 1);
+        self.error("ERR max number of clients reached");
+        Some(Next::Close)
     }
 
     fn refuse(&mut self) -> Next {
@@ -474,8 +630,13 @@ impl Session {
         loop {
             match rest {
                 [word, name, password, after @ ..] if word.eq_ignore_ascii_case("AUTH") => {
-                    if !self.relay.settings().config.user.is_empty() && !self.login(name, password) {
-                        return self.refuse();
+                    if !self.relay.settings().config.user.is_empty() {
+                        if !self.login(name, password) {
+                            return self.refuse();
+                        }
+                        if let Some(refused) = self.slot() {
+                            return refused;
+                        }
                     }
                     rest = after;
                 }
@@ -496,9 +657,10 @@ impl Session {
         self.version3 = version3;
         let out = &mut self.connection.out;
         out.extend_from_slice(if version3 { b"%7\r\n" } else { b"*14\r\n" });
+        let version = info::redis_version(&self.relay);
         let pairs: [(&str, &str); 6] = [
             ("server", "redis"),
-            ("version", env!("CARGO_PKG_VERSION")),
+            ("version", &version),
             ("proto", if version3 { "3" } else { "2" }),
             ("id", "1"),
             ("mode", "standalone"),
@@ -546,6 +708,18 @@ impl Session {
                     _ => {}
                 },
                 "version" => self.introduction.version = Some(value.chars().take(32).collect()),
+                "rdb-only" => {
+                    self.introduction.wanted = if *value == "0" { Wanted::Stream } else { Wanted::File };
+                }
+                "rdb-filter-only" => {
+                    if let Some(other) = value.split(' ').find(|word| !matches!(*word, "" | "functions")) {
+                        let shown: String = other.chars().take(40).collect();
+                        return self.error(&format!(
+                            "ERR rdb-filter-only takes `functions` or nothing at the relay, and not `{shown}`"
+                        ));
+                    }
+                    self.introduction.filter = Some((*value).to_string());
+                }
                 // Acknowledgements before the stream say nothing.
                 "ack" => return Next::Go,
                 _ => {

@@ -4,7 +4,7 @@
 //! describes it: PING, AUTH, REPLCONF listening-port, ip-address, capa and version, then PSYNC.
 
 use crate::config::Master;
-use crate::history::History;
+use crate::history::{History, ServerIdentity};
 use crate::payload::PayloadError;
 use crate::resp::{self, Limits, RespError, Value};
 use crate::tls::{Connector, Stream};
@@ -216,12 +216,13 @@ impl MasterLink {
         self.reply().await
     }
 
-    /// Introduces the relay as a replica that listens on `port`.
+    /// Introduces the relay as a replica that listens on `port`, and the connection by a name.
     pub async fn introduce(
         &mut self,
         master: &Master,
         port: u16,
         address: Option<&str>,
+        name: &str,
     ) -> Result<(), HandshakeError> {
         let refused = |step, reply: &Value| match reply {
             Value::Error(text) => HandshakeError::Refused { step, reply: text.clone() },
@@ -242,6 +243,8 @@ impl MasterLink {
                 other => return Err(refused("AUTH", &other)),
             }
         }
+        // For CLIENT LIST; a user may lack the permission, and goes without a name.
+        self.ask(&[b"CLIENT", b"SETNAME", name.as_bytes()]).await?;
         let port = port.to_string();
         let mut steps: Vec<Vec<&[u8]>> = vec![vec![b"REPLCONF", b"listening-port", port.as_bytes()]];
         if let Some(address) = address {
@@ -266,6 +269,24 @@ impl MasterLink {
     pub async fn history(&mut self) -> Result<Option<History>, HandshakeError> {
         let answer = self.ask(&[b"INFO", b"replication"]).await?;
         Ok(answer.text().and_then(|text| History::parse(&text)))
+    }
+
+    /// Which server the master is; a user that may not ask is told nothing.
+    pub async fn identity(&mut self) -> Result<ServerIdentity, HandshakeError> {
+        let answer = self.ask(&[b"INFO", b"server"]).await?;
+        Ok(answer.text().map(|text| ServerIdentity::parse(&text)).unwrap_or_default())
+    }
+
+    /// Asks for files with parts of the data alone. A file with all of it would not be what was asked for.
+    pub async fn want_parts(&mut self, filter: &str) -> Result<(), HandshakeError> {
+        let step = "REPLCONF rdb-filter-only";
+        match self.ask(&[b"REPLCONF", b"rdb-filter-only", filter.as_bytes()]).await? {
+            Value::Simple(_) => Ok(()),
+            Value::Error(reply) => Err(HandshakeError::Refused { step, reply }),
+            other => {
+                Err(HandshakeError::Reply { step, reply: format!("{other:?}").chars().take(80).collect() })
+            }
+        }
     }
 
     /// Asks for files alone, so that the master neither counts this connection as a replica nor keeps the stream for

@@ -49,6 +49,29 @@ impl History {
     }
 }
 
+/// Which server a master is, by its answer to INFO server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerIdentity {
+    /// The version of Redis that it is, or is compatible with.
+    pub redis_version: Option<String>,
+    /// Its version, where it is Valkey.
+    pub valkey_version: Option<String>,
+}
+
+impl ServerIdentity {
+    /// Reads the text of INFO.
+    pub fn parse(text: &str) -> ServerIdentity {
+        let version = |name: &str| {
+            let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?.trim();
+            // It is passed on in INFO.
+            let is_version =
+                !value.is_empty() && value.len() <= 32 && value.bytes().all(|byte| byte.is_ascii_graphic());
+            is_version.then(|| value.to_string())
+        };
+        ServerIdentity { redis_version: version("redis_version"), valkey_version: version("valkey_version") }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +102,19 @@ mod tests {
         ] {
             assert_eq!(history.resumes(id, from), resumes, "{id} {from}");
         }
+    }
+
+    #[test]
+    fn an_identity_is_passed_on_where_it_is_one() {
+        let identity = |redis: Option<&str>, valkey: Option<&str>| ServerIdentity {
+            redis_version: redis.map(str::to_string),
+            valkey_version: valkey.map(str::to_string),
+        };
+        let text = "# Server\r\nredis_version:7.2.4\r\nvalkey_version:9.1.2\r\n";
+        assert_eq!(ServerIdentity::parse(text), identity(Some("7.2.4"), Some("9.1.2")));
+        assert_eq!(ServerIdentity::parse("redis_version:7.0.15\r\n"), identity(Some("7.0.15"), None));
+        let long = format!("redis_version:{}\r\nvalkey_version:9 1\r\n", "7".repeat(33));
+        assert_eq!(ServerIdentity::parse(&long), ServerIdentity::default());
     }
 
     #[test]

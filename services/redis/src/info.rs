@@ -27,7 +27,7 @@ pub fn text(relay: &Relay, sections: &[&str]) -> String {
         let _ = write!(
             text,
             "# Clients\r\nconnected_clients:{}\r\nmaxclients:{}\r\n\r\n",
-            relay.current.borrow().open,
+            relay.current.borrow().open(),
             relay.settings().config.limits.connections
         );
     }
@@ -40,13 +40,22 @@ pub fn text(relay: &Relay, sections: &[&str]) -> String {
     text
 }
 
+/// The version of the master that the relay serves, or the relay's own before it knows one.
+pub fn redis_version(relay: &Relay) -> String {
+    let identity = &relay.current.borrow().identity;
+    identity.redis_version.clone().unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_string())
+}
+
 // Writing to a string cannot fail, which is why results of `write!` are dropped here.
 fn server(relay: &Relay, text: &mut String) {
+    let valkey = relay.current.borrow().identity.valkey_version.clone();
+    let valkey = valkey.map_or(String::new(), |version| format!("valkey_version:{version}\r\n"));
     let _ = write!(
         text,
-        "# Server\r\nserver_name:offpath-relay\r\nredis_version:{}\r\nredis_mode:standalone\r\n\
-         process_id:{}\r\nrun_id:{}\r\ntcp_port:{}\r\nuptime_in_seconds:{}\r\n\r\n",
+        "# Server\r\nserver_name:offpath-relay\r\nrelay_version:{}\r\nredis_version:{}\r\n{valkey}\
+         redis_mode:standalone\r\nprocess_id:{}\r\nrun_id:{}\r\ntcp_port:{}\r\nuptime_in_seconds:{}\r\n\r\n",
         env!("CARGO_PKG_VERSION"),
+        redis_version(relay),
         std::process::id(),
         relay.run_id,
         relay.port.get(),

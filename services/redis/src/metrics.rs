@@ -120,26 +120,19 @@ pub fn text(relay: &Relay) -> String {
         "Bytes of the file that replicas can start from.",
         &one(current.spool.as_ref().map_or(0, |spool| spool.stage().1)),
     );
-    metric("connections", "gauge", "Open connections.", &one(current.open as u64));
+    let open = current.open() + current.replicas.len();
+    metric("connections", "gauge", "Open connections.", &one(open as u64));
     for (name, phase) in [("waiting", Phase::Waiting), ("loading", Phase::Loading), ("online", Phase::Online)]
     {
         let count = current.replicas.values().filter(|replica| replica.phase.get() == phase).count();
         metric(&format!("replicas_{name}"), "gauge", "Replicas in this phase.", &one(count as u64));
     }
+    let label = |replica: &crate::relay::Replica, more: &str| {
+        let (address, port, number) = (escaped(&replica.address), replica.port, replica.number);
+        format!("{{replica=\"{address}:{port}\",connection=\"{number}\"{more}}}")
+    };
     let labelled = |value: fn(&crate::relay::Replica, u64) -> u64| -> Vec<(String, u64)> {
-        current
-            .replicas
-            .values()
-            .map(|replica| {
-                let label = format!(
-                    "{{replica=\"{}:{}\",connection=\"{}\"}}",
-                    escaped(&replica.address),
-                    replica.port,
-                    replica.number
-                );
-                (label, value(replica, published))
-            })
-            .collect()
+        current.replicas.values().map(|replica| (label(replica, ""), value(replica, published))).collect()
     };
     metric(
         "replica_behind_bytes",
@@ -148,11 +141,27 @@ pub fn text(relay: &Relay) -> String {
         &labelled(|replica, published| published.saturating_sub(replica.next.get())),
     );
     metric(
+        "replica_silence_seconds",
+        "gauge",
+        "Seconds since the replica said anything.",
+        &labelled(|replica, _| replica.heard.get().elapsed().as_secs()),
+    );
+    metric(
         "replica_acknowledged_offset",
         "gauge",
         "Offset that the replica acknowledged.",
         &labelled(|replica, _| replica.acknowledged.get()),
     );
+    let replicas = current.replicas.values().map(|replica| {
+        let phase = match replica.phase.get() {
+            Phase::Waiting => "waiting",
+            Phase::Loading => "loading",
+            Phase::Online => "online",
+        };
+        let label = label(replica, &format!(",phase=\"{phase}\",acknowledges=\"{}\"", replica.acknowledges));
+        (label, 1)
+    });
+    metric("replica_phase", "gauge", "1 in the phase that the replica is in.", &replicas.collect::<Vec<_>>());
     for (name, help, value) in [
         (
             "stream_received_bytes_total",
@@ -172,6 +181,11 @@ pub fn text(relay: &Relay) -> String {
         ),
         ("master_partial_total", "Partial synchronisations with the master.", counters.master_partial.get()),
         ("replica_full_total", "Full synchronisations of replicas.", counters.replica_full.get()),
+        (
+            "own_files_total",
+            "Files that the master wrote for one alone, as for a backup.",
+            counters.own_files.get(),
+        ),
         ("replica_partial_total", "Partial synchronisations of replicas.", counters.replica_partial.get()),
         (
             "replicas_dropped_total",

@@ -5,8 +5,9 @@
 //! a place in the stream; the bytes themselves are kept once.
 
 use crate::backlog::Backlog;
-use crate::config::{CheckedConfig, Config, ConfigError};
+use crate::config::{CheckedConfig, Config, ConfigError, May};
 use crate::handshake::ReplicationId;
+use crate::history::ServerIdentity;
 use crate::spool::{Spill, Spool, Stage};
 use crate::tls::{Acceptor, Connector, TlsError};
 use crate::{downstream, log, metrics, state, upstream};
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Mutex, Notify, broadcast, watch};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
@@ -122,6 +123,10 @@ pub struct Replica {
     pub address: String,
     /// The port that it announced.
     pub port: u16,
+    /// The user that it is.
+    pub user: String,
+    /// Whether it says how far it is; who asks by SYNC does not.
+    pub acknowledges: bool,
     /// The offset that it acknowledged last; 0 before the first acknowledgement of this connection.
     pub acknowledged: Cell<u64>,
     /// The offset that it has on disk, where it says one.
@@ -168,7 +173,7 @@ impl Replica {
 
     /// Whether it follows the stream of the current history, so that what it acknowledges counts.
     pub fn counts(&self) -> bool {
-        self.phase.get() == Phase::Online && self.dropped.get().is_none()
+        self.acknowledges && self.phase.get() == Phase::Online && self.dropped.get().is_none()
     }
 
     /// Ends its connection.
@@ -205,6 +210,8 @@ pub struct Counters {
     pub replica_full: Cell<u64>,
     /// Partial ones.
     pub replica_partial: Cell<u64>,
+    /// Files that the master wrote for one alone, as for a backup.
+    pub own_files: Cell<u64>,
     /// Replicas dropped because they were too slow.
     pub dropped_slow: Cell<u64>,
     /// Connections refused or cut off for bad credentials, too many of them, or no RESP.
@@ -222,6 +229,8 @@ pub fn count(counter: &Cell<u64>, more: u64) {
 pub struct Current {
     /// `HOST:PORT` of the master.
     pub master: String,
+    /// What the master says that it is, once it was asked.
+    pub identity: ServerIdentity,
     /// Whether REPLICAOF named it, and not the configuration.
     pub is_told: bool,
     /// Whether REPLICAOF named it since the relay's start, so that its history is meant whatever it is.
@@ -260,18 +269,28 @@ pub struct Current {
     pub asked_fsync_at: Option<u64>,
     /// When a replica left last.
     pub left: Option<Instant>,
-    /// Connections that are open.
-    pub open: usize,
+    /// Whether the master has said that it refuses writes without a replica.
+    pub needs_replicas: bool,
+    /// Connections of users that are not replicas.
+    pub clients: usize,
+    /// Connections that have shown no password and are not replicas, by when they were heard; each is told to leave
+    /// where others need its place.
+    pub strangers: BTreeMap<u64, Rc<Notify>>,
     /// Whether the place where the relay began is one that a replica named.
     pub borrowed: bool,
     /// Whether such a place was none.
     pub misled: bool,
-    /// Replicas that left before they acknowledged a file, by the address and port that they announced: how often in a
-    /// row, and when last. Who announces no port is not a replica that could be told from others.
-    pub failures: BTreeMap<(String, u16), (u32, Instant)>,
+    /// How often in a row replicas left before they acknowledged a file, by the address and port that they announced.
+    /// Who announces no port is not a replica that could be told from others.
+    pub failures: BTreeMap<(String, u16), u32>,
 }
 
 impl Current {
+    /// Connections that are not replicas.
+    pub fn open(&self) -> usize {
+        self.clients + self.strangers.len()
+    }
+
     /// Replicas that were given something of the history. Those that still wait for it lose nothing when it
     /// starts again or is renamed: that is what they wait for.
     fn served(&self) -> impl Iterator<Item = &Rc<Replica>> {
@@ -320,6 +339,8 @@ pub struct Relay {
     pub save: Notify,
     /// What is on disk of the state.
     kept: Mutex<state::State>,
+    /// Held by whoever receives a file of its own, so that the master writes one of these at a time.
+    pub own_file: Mutex<()>,
     /// Whether the relay is ending.
     pub ending: watch::Sender<bool>,
     /// Channels and messages that clients publish, as Sentinels do to find each other.
@@ -351,16 +372,14 @@ impl Relay {
     pub fn new(config: Config) -> Result<Rc<Relay>, RelayError> {
         let settings = Settings::of(config)?;
         let config = &settings.config;
-        crate::spool::nameless(&config.spool.directory).map_err(|cause| RelayError::Spool {
-            directory: config.spool.directory.display().to_string(),
-            cause,
-        })?;
+        check_directory(config)?;
         if let Some(path) = &config.spool.state_file {
             crate::spool::nameless(state::folder(path))
                 .map_err(|cause| RelayError::State { path: path.display().to_string(), cause })?;
         }
         let mut current = Current {
             master: config.master.address.clone(),
+            identity: ServerIdentity::default(),
             is_told: false,
             is_meant: false,
             resume_at: None,
@@ -380,7 +399,9 @@ impl Relay {
             asked_at: None,
             asked_fsync_at: None,
             left: None,
-            open: 0,
+            needs_replicas: false,
+            clients: 0,
+            strangers: BTreeMap::new(),
             borrowed: false,
             misled: false,
             failures: BTreeMap::new(),
@@ -418,6 +439,7 @@ impl Relay {
             fetch: Notify::new(),
             save: Notify::new(),
             kept: Mutex::default(),
+            own_file: Mutex::default(),
             ending: watch::Sender::new(false),
             messages: broadcast::Sender::new(MESSAGES),
             counters: Counters::default(),
@@ -430,6 +452,25 @@ impl Relay {
     /// What it was configured to be.
     pub fn settings(&self) -> Rc<Settings> {
         self.settings.borrow().clone()
+    }
+
+    /// Takes another configuration while it runs, and gives the keys that only hold from the next start on. One that is
+    /// refused changes nothing.
+    pub fn reload(&self, mut config: Config) -> Result<Vec<&'static str>, RelayError> {
+        let kept = config.keep_fixed(&self.settings().config);
+        let settings = Settings::of(config)?;
+        check_directory(&settings.config)?;
+        // Who is no longer allowed what it does goes; who has shown a password that was replaced stays, as in Redis.
+        for replica in self.current.borrow().replicas.values() {
+            if settings.config.may(&replica.user) != Some(May::Replicate) {
+                replica.drop_for("its user is no longer in the configuration, or may only observe");
+            }
+        }
+        self.settings.replace(Rc::new(settings));
+        // Nothing that was due by what held before is forgotten, and nobody waits by it.
+        self.tell_master();
+        self.tell_waiting();
+        Ok(kept)
     }
 
     /// Wakes replicas that wait for a change.
@@ -455,10 +496,15 @@ impl Relay {
         self.save.notify_one();
     }
 
-    /// Whether the last replica has left so long ago.
-    pub fn is_alone_for(&self, time: Duration) -> bool {
+    /// Whether there is nobody left to follow the master for. One that refuses writes without a replica is left at once,
+    /// as it is by a replica that ends, and any other after `limits.linger`.
+    pub fn is_alone(&self) -> bool {
+        let settings = self.settings();
         let current = self.current.borrow();
-        current.replicas.is_empty() && current.left.is_none_or(|left| left.elapsed() >= time)
+        let linger = if current.needs_replicas { Duration::ZERO } else { settings.checked.linger };
+        settings.config.acknowledge.quorum().is_some()
+            && current.replicas.is_empty()
+            && current.left.is_none_or(|left| left.elapsed() >= linger)
     }
 
     /// The history goes on under another name, because a replica of the old master was promoted.
@@ -523,6 +569,13 @@ impl Relay {
             self.fetch.notify_one();
         }
         SyncAnswer::Wait
+    }
+
+    /// Whether the stream goes on from a file without a gap.
+    pub fn goes_on_from(&self, spool: &Spool) -> bool {
+        let current = self.current.borrow();
+        let next = spool.offset + 1;
+        Relay::same_history(&current, spool.id, next) && self.reaches(&current, next)
     }
 
     /// Whether the stream from byte `from` can be given without a gap.
@@ -606,7 +659,8 @@ impl Relay {
         let current = self.current.borrow();
         let published = current.backlog.published();
         for replica in current.replicas.values() {
-            if replica.phase.get() >= Phase::Loading
+            if replica.acknowledges
+                && replica.phase.get() >= Phase::Loading
                 && now - replica.heard.get() > self.settings().checked.timeout
             {
                 replica.drop_for("it was silent for longer than `limits.timeout`");
@@ -734,6 +788,13 @@ impl Relay {
     }
 }
 
+fn check_directory(config: &Config) -> Result<(), RelayError> {
+    let directory = &config.spool.directory;
+    crate::spool::nameless(directory)
+        .map_err(|cause| RelayError::Spool { directory: directory.display().to_string(), cause })?;
+    Ok(())
+}
+
 /// Keeps other relays from the state file for as long as what is returned lives. The file itself is replaced as a whole,
 /// so what is locked lies beside it.
 fn state_lock(path: &Path) -> Result<File, RelayError> {
@@ -764,12 +825,39 @@ async fn listen(address: &str) -> Result<TcpListener, RelayError> {
         .map_err(|cause| RelayError::Listen { address: address.to_string(), cause })
 }
 
-/// Runs a relay until SIGTERM or SIGINT; `ready` is told the address that replicas can use.
-pub fn run(config: Config, ready: impl FnOnce(SocketAddr)) -> Result<(), RelayError> {
+/// Reads the configuration again at each SIGHUP; one that cannot be read or is refused leaves the one of before.
+async fn reload_at(mut hangups: Signal, relay: Rc<Relay>, configure: impl Fn() -> Result<Config, String>) {
+    while hangups.recv().await.is_some() {
+        let reloaded = configure().and_then(|config| relay.reload(config).map_err(|error| error.to_string()));
+        log::line(&match reloaded {
+            Ok(kept) if kept.is_empty() => "SIGHUP: the configuration is the one of its file now".to_string(),
+            Ok(kept) => format!(
+                "SIGHUP: the configuration is the one of its file now, but for what takes a restart: {}",
+                kept.join(", ")
+            ),
+            Err(error) => {
+                format!("SIGHUP: the configuration is refused, and the one of before holds: {error}")
+            }
+        });
+    }
+}
+
+/// Runs a relay until SIGTERM or SIGINT; `configure` reads its configuration, again at each SIGHUP, and `ready` is told
+/// the address that replicas can use.
+pub fn run(
+    config: Config,
+    configure: impl Fn() -> Result<Config, String> + 'static,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), RelayError> {
+    let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(4).build()?;
+    // First of all, since without this SIGHUP ends the process.
+    let hangups = {
+        let _entered = runtime.enter();
+        signal(SignalKind::hangup())?
+    };
     // Before the position is read that another one may be writing.
     let _lock = config.spool.state_file.as_deref().map(state_lock).transpose()?;
     let relay = Relay::new(config)?;
-    let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(4).build()?;
     let local = LocalSet::new();
     local.block_on(&runtime, async move {
         let mut terminate = signal(SignalKind::terminate())?;
@@ -786,6 +874,7 @@ pub fn run(config: Config, ready: impl FnOnce(SocketAddr)) -> Result<(), RelayEr
         spawn_local(upstream::follow(relay.clone()));
         spawn_local(upstream::fetch_files(relay.clone()));
         spawn_local(relay.clone().every_second());
+        spawn_local(reload_at(hangups, relay.clone(), configure));
         log::line(&format!("replicas of {} connect to {bound}", relay.current.borrow().master));
         ready(bound);
         tokio::select! {
@@ -814,10 +903,17 @@ pub(crate) mod tests {
 
     /// A replica of a test in this phase.
     pub fn replica(relay: &Relay, number: u64, phase: Phase) -> Rc<Replica> {
+        replica_that(relay, number, phase, true)
+    }
+
+    /// One that says how far it is, or not.
+    pub fn replica_that(relay: &Relay, number: u64, phase: Phase, acknowledges: bool) -> Rc<Replica> {
         let replica = Rc::new(Replica {
             number,
             address: "127.0.0.1".into(),
             port: 1,
+            user: "default".into(),
+            acknowledges,
             acknowledged: Cell::new(0),
             fsynced: Cell::new(None),
             lived: Cell::new(None),

@@ -7,23 +7,23 @@ use crate::payload::{Form, RdbFormat};
 use crate::relay::{LinkState, Phase, Relay, Replica, SyncAnswer, count};
 use crate::resp::{self, Limits, write_error};
 use crate::spool::{Spool, Stage};
+use crate::upstream;
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 /// How long a replica that is ahead of the relay waits before it gets a file instead.
 const AHEAD: Duration = Duration::from_secs(5);
 /// How long a replica that went back to disk may take nothing.
 const STALLED: Duration = Duration::from_secs(2);
-/// Files that a replica may fail to load before it has to pause.
+/// Files that a replica may fail to load before that is said.
 const FAILURES: u32 = 3;
-/// The pause.
-const PAUSE: Duration = Duration::from_secs(30);
 /// Bytes of a file that are read and sent at a time.
 const PIECE: u64 = 256 << 10;
 
@@ -35,6 +35,15 @@ enum Event {
     Sent,
 }
 
+/// What a replica is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The stream, behind a file where it is needed.
+    Stream,
+    /// A file of now, and the end.
+    File,
+}
+
 /// What a replica has said of itself.
 #[derive(Clone, Debug)]
 pub struct Introduction {
@@ -42,12 +51,20 @@ pub struct Introduction {
     pub address: String,
     /// The port it listens on.
     pub port: u16,
+    /// The user that it is.
+    pub user: String,
     /// Whether it takes files that end with a mark.
     pub mark: bool,
     /// Whether it takes another name of the history.
     pub psync2: bool,
     /// Its version, which Valkey says.
     pub version: Option<String>,
+    /// Whether it asked by SYNC, and so expects no line before the file and says nothing of how far it is.
+    pub is_old: bool,
+    /// What it is served.
+    pub wanted: Wanted,
+    /// The parts of the data that it wants in its file; all of them without a word on it.
+    pub filter: Option<String>,
 }
 
 /// Takes the replica off the list when its connection ends, however it ends.
@@ -65,6 +82,8 @@ impl Drop for Listed<'_> {
         let reason = replica.dropped.get().unwrap_or("its connection ended");
         let next = replica.next.get().saturating_sub(1);
         log::line(&format!("replica {}:{} left at offset {next}: {reason}", replica.address, replica.port));
+        drop(current);
+        self.relay.acknowledge.notify_one();
     }
 }
 
@@ -75,11 +94,37 @@ pub async fn serve(
     introduction: Introduction,
     asked: Option<(ReplicationId, u64)>,
 ) -> io::Result<()> {
+    let most = relay.settings().config.limits.replicas;
+    if relay.current.borrow().replicas.len() >= most {
+        count(&relay.counters.refused, 1);
+        let reason =
+            format!("NOMASTERLINK the relay has {most} replicas, as many as its `limits.replicas` allows");
+        write_error(&mut connection.out, &reason);
+        return connection.write().await;
+    }
+    let replica = introduced(relay, &introduction, asked);
+    relay.current.borrow_mut().replicas.insert(replica.number, replica.clone());
+    // The relay may follow nobody while there is nobody to follow for.
+    relay.tell_waiting();
+    let listed = Listed { relay, replica: replica.clone() };
+    let mut serving = Serving { relay, replica, introduction, loading: false, receiving: JoinSet::new() };
+    let ended = serving.run(&mut connection, asked).await;
+    drop(listed);
+    ended
+}
+
+fn introduced(
+    relay: &Relay,
+    introduction: &Introduction,
+    asked: Option<(ReplicationId, u64)>,
+) -> Rc<Replica> {
     count(&relay.numbers, 1);
-    let replica = Rc::new(Replica {
+    Rc::new(Replica {
         number: relay.numbers.get(),
         address: introduction.address.clone(),
         port: introduction.port,
+        user: introduction.user.clone(),
+        acknowledges: !introduction.is_old,
         acknowledged: Cell::new(0),
         fsynced: Cell::new(None),
         lived: Cell::new(None),
@@ -92,15 +137,28 @@ pub async fn serve(
         behind_since: Cell::new(None),
         dropped: Cell::new(None),
         wake: Notify::new(),
-    });
-    relay.current.borrow_mut().replicas.insert(replica.number, replica.clone());
-    // The relay may follow nobody while there is nobody to follow for.
-    relay.tell_waiting();
-    let listed = Listed { relay, replica: replica.clone() };
-    let mut serving = Serving { relay, replica, introduction, loading: false };
-    let ended = serving.run(&mut connection, asked).await;
-    drop(listed);
-    ended
+    })
+}
+
+/// Serves who wants a file and nothing behind it, as a backup does: one that the master writes now, since the relay's
+/// own may be as old as its window. It is not a replica, so nothing is acknowledged or followed for it.
+pub async fn serve_file(
+    relay: &Rc<Relay>,
+    mut connection: Connection,
+    introduction: Introduction,
+) -> io::Result<()> {
+    let replica = introduced(relay, &introduction, None);
+    let mut serving = Serving { relay, replica, introduction, loading: false, receiving: JoinSet::new() };
+    let Some(spool) = serving.own_file(&mut connection).await? else { return Ok(()) };
+    serving.send_file(&mut connection, &spool).await?;
+    // What was sent would be lost with a connection that is closed before all that it said was read.
+    let closed = async {
+        while connection.read().await.is_ok_and(|count| count > 0) {
+            connection.input.clear();
+        }
+    };
+    let _ = timeout(STALLED, closed).await;
+    Ok(())
 }
 
 struct Serving<'a> {
@@ -109,6 +167,8 @@ struct Serving<'a> {
     introduction: Introduction,
     /// Whether a file was sent that the replica has not acknowledged.
     loading: bool,
+    /// What receives a file of its own; it ends with the replica, and costs the master no more then.
+    receiving: JoinSet<()>,
 }
 
 impl Serving<'_> {
@@ -117,7 +177,11 @@ impl Serving<'_> {
         connection: &mut Connection,
         asked: Option<(ReplicationId, u64)>,
     ) -> io::Result<()> {
-        let Some(answer) = self.decide(connection, asked).await? else { return Ok(()) };
+        let answer = match self.introduction.filter {
+            None => self.decide(connection, asked).await?,
+            Some(_) => self.decide_for_part(connection).await?,
+        };
+        let Some(answer) = answer else { return Ok(()) };
         let who = format!("{}:{}", self.replica.address, self.replica.port);
         match answer {
             SyncAnswer::Wait => return Ok(()),
@@ -157,6 +221,68 @@ impl Serving<'_> {
             }
         }
         self.follow(connection).await
+    }
+
+    /// Waits for a file that the master writes for this one alone, and shows meanwhile that the relay is alive.
+    async fn own_file(&mut self, connection: &mut Connection) -> io::Result<Option<Rc<Spool>>> {
+        let (give, mut taken) = oneshot::channel();
+        let (relay, filter) = (self.relay.clone(), self.introduction.filter.clone());
+        self.receiving.spawn_local(async move {
+            upstream::receive_file_alone(&relay, filter.as_deref(), give).await;
+        });
+        let mut ticks = interval(Duration::from_secs(1));
+        ticks.tick().await;
+        let spool = loop {
+            tokio::select! {
+                taken = &mut taken => break taken.unwrap_or_else(|_| Err("the relay is ending".to_string())),
+                _ = ticks.tick() => self.blank(connection).await?,
+                read = connection.read() => {
+                    if read? == 0 || connection.input.len() > Limits::CLIENT.bytes {
+                        return Ok(None);
+                    }
+                }
+            }
+        };
+        let who = &self.replica.address;
+        match spool {
+            Ok(spool) => {
+                count(&self.relay.counters.own_files, 1);
+                log::line(&format!("{who} gets a file of its own, of offset {}", spool.offset));
+                Ok(Some(spool))
+            }
+            Err(reason) => {
+                log::line(&format!("no file for {who}: {reason}"));
+                write_error(&mut connection.out, &format!("NOMASTERLINK {reason}"));
+                self.limited(connection).await.map(|()| None)
+            }
+        }
+    }
+
+    /// The stream behind a file with a part of the data, once the relay has that stream.
+    async fn decide_for_part(&mut self, connection: &mut Connection) -> io::Result<Option<SyncAnswer>> {
+        let mut changed = self.relay.changed.subscribe();
+        let mut ticks = interval(Duration::from_secs(1));
+        ticks.tick().await;
+        while self.relay.current.borrow().link != LinkState::Up {
+            tokio::select! {
+                _ = changed.changed() => {}
+                _ = ticks.tick() => self.blank(connection).await?,
+                read = connection.read() => {
+                    if read? == 0 || connection.input.len() > Limits::CLIENT.bytes {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+        let Some(spool) = self.own_file(connection).await? else { return Ok(None) };
+        if !self.relay.goes_on_from(&spool) {
+            // It comes back, as from a master that it lost.
+            return Ok(None);
+        }
+        self.replica.next.set(spool.offset + 1);
+        self.replica.heard.set(Instant::now());
+        self.replica.phase.set(Phase::Loading);
+        Ok(Some(SyncAnswer::Full(spool)))
     }
 
     async fn limited(&self, connection: &mut Connection) -> io::Result<()> {
@@ -203,7 +329,7 @@ impl Serving<'_> {
                     self.replica.heard.set(Instant::now());
                     self.replica.phase.set(Phase::Loading);
                     let mut stage = spool.watch();
-                    while spool.format().is_none() && stage.borrow_and_update().0 == Stage::Receiving {
+                    while self.waits_for_format(&spool) && stage.borrow_and_update().0 == Stage::Receiving {
                         tokio::select! {
                             _ = stage.changed() => {}
                             _ = ticks.tick() => self.blank(connection).await?,
@@ -240,6 +366,12 @@ impl Serving<'_> {
         self.limited(connection).await
     }
 
+    /// Whether it has to be known who wrote the file before the replica hears of it. Only a relay that announces a version
+    /// gets one that not everybody loads, and the first bytes of a file may take their time.
+    fn waits_for_format(&self, spool: &Spool) -> bool {
+        self.relay.settings().config.master.announce_version.is_some() && spool.format().is_none()
+    }
+
     /// Refuses a file that the replica is known not to load.
     fn can_load(&self, spool: &Spool) -> Result<(), String> {
         let Some(format) = spool.format() else { return Ok(()) };
@@ -257,18 +389,11 @@ impl Serving<'_> {
                 ));
             }
         }
-        let key = (self.replica.address.clone(), self.replica.port);
-        match self.relay.current.borrow().failures.get(&key) {
-            Some((failures, last)) if *failures >= FAILURES && last.elapsed() < PAUSE => Err(format!(
-                "this replica failed to load the master's file {format} {failures} times; {readers} load it, so see \
-                 the replica's log and its version; next try in {} s",
-                (PAUSE - last.elapsed()).as_secs() + 1
-            )),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
-    /// Notes that a replica left without having loaded its file.
+    /// Notes that a replica left without having loaded its file. That is said and nothing more: the address and the
+    /// port are what anybody may announce, and the file costs the master nothing.
     fn failed(&self, spool: &Spool) {
         if spool.stage().0 == Stage::Failed || *self.relay.ending.borrow() || self.replica.port == 0 {
             return;
@@ -278,9 +403,9 @@ impl Serving<'_> {
         if current.failures.len() > 1_000 {
             current.failures.clear();
         }
-        let entry = current.failures.entry(key).or_insert((0, Instant::now()));
-        *entry = (entry.0 + 1, Instant::now());
-        if entry.0 == FAILURES {
+        let failures = current.failures.entry(key).or_insert(0);
+        *failures += 1;
+        if *failures == FAILURES {
             let format = spool.format().map(|format| format.to_string()).unwrap_or_default();
             let readers = spool.format().map_or("its readers", |format| format.readers());
             log::line(&format!(
@@ -291,15 +416,49 @@ impl Serving<'_> {
     }
 
     async fn send_file(&mut self, connection: &mut Connection, spool: &Spool) -> io::Result<()> {
-        let id = self.relay.current.borrow().id.unwrap_or(spool.id);
-        connection.out.extend_from_slice(format!("+FULLRESYNC {id} {}\r\n", spool.offset).as_bytes());
-        self.limited(connection).await?;
+        if !self.introduction.is_old {
+            let id = match self.introduction.wanted {
+                Wanted::Stream => self.relay.current.borrow().id.unwrap_or(spool.id),
+                Wanted::File => spool.id,
+            };
+            connection.out.extend_from_slice(format!("+FULLRESYNC {id} {}\r\n", spool.offset).as_bytes());
+            self.limited(connection).await?;
+        }
         let mut stage = spool.watch();
-        let mark = match spool.form {
+        let mut ticks = interval(Duration::from_secs(1));
+        ticks.tick().await;
+        let form = loop {
+            let (now, _) = *stage.borrow_and_update();
+            match spool.form() {
+                _ if now == Stage::Failed => {
+                    self.replica.drop_for("the master did not finish its file");
+                    return self.cut();
+                }
+                Some(form) => break form,
+                None => tokio::select! {
+                    _ = stage.changed() => {}
+                    _ = ticks.tick() => self.blank(connection).await?,
+                    // One that is gone is one less to receive the file for.
+                    read = connection.read() => {
+                        if read? == 0 {
+                            return Err(io::ErrorKind::UnexpectedEof.into());
+                        }
+                        self.listen(connection)?;
+                    }
+                    () = self.replica.wake.notified() => return self.cut(),
+                },
+            }
+            self.replica.heard.set(Instant::now());
+        };
+        let mark = match form {
             Form::Mark(mark) if self.introduction.mark && spool.stage().0 == Stage::Receiving => Some(mark),
             _ => None,
         };
-        match (mark, spool.form) {
+        if self.introduction.is_old && mark.is_none() {
+            // It does not say when it has loaded.
+            self.loading = false;
+        }
+        match (mark, form) {
             (Some(mark), _) => {
                 connection.out.extend_from_slice(b"$EOF:");
                 connection.out.extend_from_slice(&mark);
@@ -310,7 +469,6 @@ impl Serving<'_> {
             }
             (None, Form::Mark(_)) => {
                 // The length is known when the file is complete.
-                let mut ticks = interval(Duration::from_secs(1));
                 while stage.borrow_and_update().0 == Stage::Receiving {
                     tokio::select! {
                         _ = stage.changed() => {}
@@ -401,7 +559,9 @@ impl Serving<'_> {
                     {
                         self.loaded();
                         let fsynced = if is(3, b"FACK") { offset(4) } else { None };
-                        self.relay.acknowledged(&self.replica, acknowledged, fsynced);
+                        if self.replica.acknowledges {
+                            self.relay.acknowledged(&self.replica, acknowledged, fsynced);
+                        }
                     }
                 }
                 Ok(None) => break,

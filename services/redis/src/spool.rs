@@ -52,8 +52,7 @@ pub struct Spool {
     pub id: ReplicationId,
     /// The offset that it stands for; the stream continues with the next byte.
     pub offset: u64,
-    /// How the master told its end.
-    pub form: Form,
+    form: Cell<Option<Form>>,
     format: RefCell<Option<RdbFormat>>,
     file: Arc<File>,
     written: Cell<u64>,
@@ -62,9 +61,10 @@ pub struct Spool {
 
 impl Spool {
     /// An empty file in `directory`.
-    pub fn create(directory: &Path, id: ReplicationId, offset: u64, form: Form) -> io::Result<Spool> {
+    pub fn create(directory: &Path, id: ReplicationId, offset: u64) -> io::Result<Spool> {
         let file = Arc::new(nameless(directory)?);
         let (stage, _) = watch::channel((Stage::Receiving, 0));
+        let form = Cell::new(None);
         Ok(Spool { id, offset, form, format: RefCell::new(None), file, written: Cell::new(0), stage })
     }
 
@@ -75,6 +75,17 @@ impl Spool {
         self.written.set(at + length);
         self.stage.send_modify(|(_, written)| *written = at + length);
         Ok(())
+    }
+
+    /// Notes how the master tells its end, once it has announced it.
+    pub fn set_form(&self, form: Form) {
+        self.form.set(Some(form));
+        self.stage.send_modify(|_| {});
+    }
+
+    /// How the master tells its end, once it has announced it.
+    pub fn form(&self) -> Option<Form> {
+        self.form.get()
     }
 
     /// Notes which server wrote the file.

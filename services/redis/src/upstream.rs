@@ -5,7 +5,7 @@ use crate::framing::{Framer, FramingError};
 use crate::handshake::{HandshakeError, MasterLink, Psync, ReplicationId};
 use crate::history::History;
 use crate::log;
-use crate::payload::{self, Body, RdbFormat};
+use crate::payload::{self, Body, Form, RdbFormat};
 use crate::relay::{LinkState, Phase, Relay, count};
 use crate::spool::{Spool, Stage};
 use bytes::BufMut;
@@ -17,6 +17,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWrite};
+use tokio::sync::oneshot;
 use tokio::task::yield_now;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
@@ -117,7 +118,8 @@ pub async fn follow(relay: Rc<Relay>) {
                 pause = pause.max(Duration::from_secs(1));
                 NO_ROOM
             }
-            _ => Duration::from_secs(2),
+            // As often as a replica of Redis tries.
+            _ => Duration::from_secs(1),
         };
         if longest < NO_ROOM && began.elapsed() > Duration::from_secs(5)
             || matches!(error, LinkError::Retargeted)
@@ -146,24 +148,28 @@ fn close_unfinished(relay: &Relay) {
 }
 
 /// Connects to the master and introduces the relay.
-async fn open(relay: &Relay, address: &str) -> Result<MasterLink, LinkError> {
+async fn open(relay: &Relay, address: &str, purpose: &str) -> Result<MasterLink, LinkError> {
     let settings = relay.settings();
     let mut link =
         MasterLink::connect(address, settings.connector.as_ref(), settings.checked.timeout).await?;
     let announced = settings.config.listen.announce_address.as_deref();
-    link.introduce(&settings.config.master, relay.port.get(), announced).await?;
+    let name = format!("offpath-relay:{}{purpose}", relay.port.get());
+    link.introduce(&settings.config.master, relay.port.get(), announced, &name).await?;
     Ok(link)
 }
 
 async fn session(relay: &Rc<Relay>) -> Result<(), LinkError> {
     let address = relay.current.borrow().master.clone();
-    let mut link = open(relay, &address).await?;
+    let mut link = open(relay, &address, "").await?;
+    let identity = link.identity().await?;
+    relay.current.borrow_mut().identity = identity;
     let history = hold(relay, &mut link).await?;
     let from = choose_start(relay, history.as_ref());
     {
         let mut current = relay.current.borrow_mut();
         (current.acknowledged, current.told_at) = (0, Instant::now());
         (current.asked_at, current.asked_fsync_at) = (None, None);
+        current.needs_replicas = history.as_ref().is_some_and(|history| history.needs_replicas);
     }
     let answer = link.psync(from).await?;
     match answer {
@@ -192,7 +198,16 @@ async fn session(relay: &Rc<Relay>) -> Result<(), LinkError> {
     }
     let mut out = Outgoing { bytes: Vec::new(), sent: 0 };
     if let Psync::Full { id, offset } = answer {
-        receive_file(relay, &mut link, id, offset).await?;
+        tokio::select! {
+            received = receive_file(relay, &mut link, id, offset) => received?,
+            () = alone(relay) => {
+                // The master's child ends with the link.
+                if let Some(spool) = relay.current.borrow_mut().spool.take() {
+                    spool.end(Stage::Failed);
+                }
+                return Err(LinkError::Alone);
+            }
+        }
         // It starts the stream of a master that sent a file without a length. For that one moment the master takes the
         // relay for one that lives, as it does every replica that has just got its file.
         relay.replicated(&relay.current.borrow()).write(&mut out.bytes);
@@ -239,6 +254,13 @@ async fn hold(relay: &Relay, link: &mut MasterLink) -> Result<Option<History>, L
             _ = changed.changed() => {}
             () = sleep(HELD) => {}
         }
+    }
+}
+
+/// Waits until there is nobody left to follow the master for.
+async fn alone(relay: &Relay) {
+    while !relay.is_alone() {
+        sleep(HELD).await;
     }
 }
 
@@ -302,11 +324,40 @@ async fn receive_file(
     id: ReplicationId,
     offset: u64,
 ) -> Result<(), LinkError> {
-    let form = loop {
+    let spool = begin_file(relay, id, offset)?;
+    relay.current.borrow_mut().spool = Some(spool.clone());
+    relay.tell_waiting();
+    end_file(relay, link, &spool).await
+}
+
+fn begin_file(relay: &Relay, id: ReplicationId, offset: u64) -> Result<Rc<Spool>, LinkError> {
+    count(&relay.counters.master_files, 1);
+    let spool = Spool::create(&relay.settings().config.spool.directory, id, offset);
+    Ok(Rc::new(spool.map_err(|cause| no_room(relay, cause))?))
+}
+
+async fn end_file(relay: &Relay, link: &mut MasterLink, spool: &Spool) -> Result<(), LinkError> {
+    let received = async {
+        let form = receive_announcement(link).await?;
+        spool.set_form(form);
+        receive_body(relay, link, spool, form).await
+    };
+    let received = received.await;
+    spool.end(if received.is_ok() { Stage::Complete } else { Stage::Failed });
+    let (_, bytes) = spool.stage();
+    if received.is_ok() {
+        let format = spool.format().map(|format| format.to_string()).unwrap_or_default();
+        log::line(&format!("received the file {format} of offset {}, {bytes} B", spool.offset));
+    }
+    received
+}
+
+async fn receive_announcement(link: &mut MasterLink) -> Result<Form, LinkError> {
+    loop {
         match payload::announcement(&link.input).map_err(HandshakeError::from)? {
             Some((form, taken)) => {
                 link.input.drain(..taken);
-                break form;
+                return Ok(form);
             }
             None => {
                 let blank = link.input.iter().take_while(|byte| **byte == b'\n').count();
@@ -314,20 +365,7 @@ async fn receive_file(
                 link.more().await?;
             }
         }
-    };
-    count(&relay.counters.master_files, 1);
-    let spool = Spool::create(&relay.settings().config.spool.directory, id, offset, form);
-    let spool = Rc::new(spool.map_err(|cause| no_room(relay, cause))?);
-    relay.current.borrow_mut().spool = Some(spool.clone());
-    relay.tell_waiting();
-    let received = receive_body(relay, link, &spool).await;
-    spool.end(if received.is_ok() { Stage::Complete } else { Stage::Failed });
-    let (_, bytes) = spool.stage();
-    if received.is_ok() {
-        let format = spool.format().map(|format| format.to_string()).unwrap_or_default();
-        log::line(&format!("received the file {format} of offset {offset}, {bytes} B"));
     }
-    received
 }
 
 fn no_room(relay: &Relay, cause: io::Error) -> LinkError {
@@ -335,8 +373,13 @@ fn no_room(relay: &Relay, cause: io::Error) -> LinkError {
     LinkError::Spool { directory: relay.settings().config.spool.directory.display().to_string(), cause }
 }
 
-async fn receive_body(relay: &Relay, link: &mut MasterLink, spool: &Spool) -> Result<(), LinkError> {
-    let mut body = Body::new(spool.form);
+async fn receive_body(
+    relay: &Relay,
+    link: &mut MasterLink,
+    spool: &Spool,
+    form: Form,
+) -> Result<(), LinkError> {
+    let mut body = Body::new(form);
     let mut first = Vec::new();
     let mut buffer = vec![0; 256 << 10];
     let mut piece = std::mem::take(&mut link.input);
@@ -470,14 +513,20 @@ async fn stream(relay: &Rc<Relay>, mut link: MasterLink, mut out: Outgoing) -> R
                 take_in(relay, &mut framer, base)?;
                 gather(relay, relay.counters.stream_bytes_in.get() - before).await;
             }
-            () = relay.acknowledge.notified() => out.acknowledge(relay),
+            () = relay.acknowledge.notified() => {
+                // A replica that has left wakes the link too.
+                if relay.is_alone() {
+                    return Err(LinkError::Alone);
+                }
+                out.acknowledge(relay);
+            }
             _ = ticks.tick() => {
-                let settings = relay.settings();
-                match settings.config.acknowledge.quorum() {
+                if relay.is_alone() {
+                    return Err(LinkError::Alone);
+                }
+                if relay.settings().config.acknowledge.quorum().is_none() {
                     // Nobody's word is waited for.
-                    None => out.acknowledge(relay),
-                    Some(_) if relay.is_alone_for(settings.checked.linger) => return Err(LinkError::Alone),
-                    Some(_) => {}
+                    out.acknowledge(relay);
                 }
                 let silent = relay.current.borrow().heard.elapsed();
                 if silent > relay.settings().checked.timeout {
@@ -547,17 +596,52 @@ pub async fn fetch_files(relay: Rc<Relay>) {
 }
 
 async fn fetch(relay: &Relay) -> Result<(), LinkError> {
+    let (mut link, id, offset) = ask_for_file(relay, None).await?;
+    log::line(&format!("fetching a file at offset {offset} for replicas that cannot resume"));
+    receive_file(relay, &mut link, id, offset).await
+}
+
+/// Asks the master for a file beside the stream, of parts of the data where there is a filter.
+async fn ask_for_file(
+    relay: &Relay,
+    filter: Option<&str>,
+) -> Result<(MasterLink, ReplicationId, u64), LinkError> {
     let address = relay.current.borrow().master.clone();
-    let mut link = open(relay, &address).await?;
+    let mut link = open(relay, &address, ":file").await?;
     link.want_files_alone().await?;
+    if let Some(filter) = filter {
+        link.want_parts(filter).await?;
+    }
     match link.psync(None).await? {
-        Psync::Full { id, offset } => {
-            log::line(&format!("fetching a file at offset {offset} for replicas that cannot resume"));
-            receive_file(relay, &mut link, id, offset).await
-        }
+        Psync::Full { id, offset } => Ok((link, id, offset)),
         Psync::Continue { .. } => {
             let reply = "CONTINUE".to_string();
             Err(HandshakeError::Reply { step: "a request for a full synchronisation", reply }.into())
+        }
+    }
+}
+
+/// Receives a file for one alone, and gives it on as soon as it begins, or the reason why there is none.
+pub async fn receive_file_alone(
+    relay: &Relay,
+    filter: Option<&str>,
+    give: oneshot::Sender<Result<Rc<Spool>, String>>,
+) {
+    let _one = relay.own_file.lock().await;
+    let begun = async {
+        let (link, id, offset) = ask_for_file(relay, filter).await?;
+        let spool = begin_file(relay, id, offset)?;
+        Ok::<_, LinkError>((link, spool))
+    };
+    match begun.await {
+        Ok((mut link, spool)) => {
+            let _ = give.send(Ok(spool.clone()));
+            if let Err(error) = end_file(relay, &mut link, &spool).await {
+                log::line(&format!("a file for one alone broke off: {error}"));
+            }
+        }
+        Err(error) => {
+            let _ = give.send(Err(format!("the master gave no file: {error}{}", error.next_step())));
         }
     }
 }

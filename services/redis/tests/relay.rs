@@ -275,6 +275,27 @@ fn a_master_that_wants_replicas_refuses_writes_while_none_lives_behind_the_relay
     wait_until_writes_are(true, &master, &alone);
 }
 
+/// A replica that ends is gone for its master at once, whatever lag it allows, and so it is behind a relay.
+#[test]
+fn a_master_that_wants_replicas_is_left_with_the_last_of_them() {
+    let Some(program) = redis() else { return };
+    let strict = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "3600"];
+    let master = Server::start(&program, &strict);
+    let relay = Relay::start(&master.address(), "[limits]\nlinger = '3600s'\n");
+    let mut replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    wait_until_writes_are(true, &master, &relay);
+    replica.kill();
+    // Long before the master takes the relay for gone by its silence, which is after 10 s here.
+    let refuses = || master.client().ask(&["SET", "probe", "2"]).is_err();
+    wait_for("the refusal", Duration::from_secs(5), refuses);
+    // And it comes back with the next one.
+    replica.restart();
+    replica.follow(&relay.address());
+    wait_until_writes_are(true, &master, &relay);
+    assert_same(&master, &[&replica]);
+}
+
 #[test]
 fn a_quorum_of_two_is_not_one() {
     let Some(program) = redis() else { return };
@@ -558,8 +579,8 @@ fn replicas_of_the_old_history_resume_at_a_relay_of_the_promoted_master() {
     wait_for("the first", SILENCE, || relay.number("stats", "sync_partial_ok") > 0);
     late.follow(&relay.address());
     assert_same(&new, &[&early, &late]);
-    let files = [&early, &late].map(|one| one.log().matches("Full resync from master").count());
-    assert_eq!((files, new.number("stats", "sync_full")), ([1, 1], 0), "{}", relay.log());
+    let files = [relay.number("stats", "sync_full"), new.number("stats", "sync_full")];
+    assert_eq!((files, relay.number("stats", "sync_partial_ok")), ([0, 0], 2), "{}", relay.log());
 }
 
 #[test]
@@ -1054,18 +1075,17 @@ fn a_valkey_master_serves_who_can_load_its_file() {
     assert_same(&master, &[&same]);
     wait_for("the file's name", SILENCE, || relay.log().contains("received the file REDIS"));
 
-    // A Redis that cannot load the file is told to pause, with the reason.
+    // A Redis that cannot load the file tries again and again, which the relay says.
     let other = Server::start(&redis, &[]);
     other.follow(&relay.address());
-    wait_for("the service or the refusal", Duration::from_secs(40), || {
+    wait_for("the service or the word on it", Duration::from_secs(40), || {
         other.info("replication", "master_link_status") == "up"
-            || other.log().contains("failed to load the master's file")
+            || relay.log().contains("times without loading the file REDIS")
     });
     if other.info("replication", "master_link_status") == "up" {
         assert_same(&master, &[&other]);
     } else {
         assert!(other.log().contains("Can't handle RDB format version"), "{}", other.log());
-        assert!(relay.log().contains("times without loading the file REDIS"), "{}", relay.log());
     }
     load(&master, 3, 100);
     assert_same(&master, &[&same]);
@@ -1135,21 +1155,11 @@ fn hostile_peers_are_cut_off() {
     assert!(answers[3].contains("NOAUTH"), "{answers:?}");
     assert_eq!(answers[4].matches("WRONGPASS").count(), 3, "{answers:?}");
 
-    // Half-open connections do not keep others out for longer than the handshake may take.
+    // Half-open connections keep nobody out: the one that was silent for longest has to leave.
     let half_open: Vec<TcpStream> = (0..8).map(|_| TcpStream::connect(relay.address()).unwrap()).collect();
-    let refused = {
-        let mut stream = TcpStream::connect(relay.address()).unwrap();
-        stream.set_read_timeout(Some(SILENCE)).unwrap();
-        let mut answer = String::new();
-        let _ = stream.read_to_string(&mut answer);
-        answer
-    };
-    assert!(refused.contains("max number of clients"), "{refused}");
-    wait_for("room for a client", SILENCE, || {
-        RedisClient::connect(&relay.address(), SILENCE)
-            .and_then(|mut client| client.login(None, "secret"))
-            .is_ok()
-    });
+    let mut client = relay.client();
+    client.login(None, "secret").unwrap();
+    assert!(client.text(&["INFO", "clients"]).unwrap().contains("maxclients:8"));
     drop(half_open);
     assert!(peak_memory(relay.pid()) < 64 << 20);
 }
@@ -1256,8 +1266,9 @@ fn a_file_that_only_valkey_loads_is_refused_to_all_others() {
     assert!(answer.starts_with("+FULLRESYNC "), "{answer}");
 }
 
+/// Anybody may announce an address and a port, so nobody pays for what another did under them.
 #[test]
-fn a_replica_has_to_pause_after_three_files_that_it_did_not_load() {
+fn files_that_were_not_loaded_are_said_and_lock_nobody_out() {
     let relay = Relay::start(&play_master([PLAYED, "REDIS0011"].concat().into_bytes()), "");
     let left = || relay.log().matches("127.0.0.1:7001 left at offset").count();
     let get_file = |loads: bool| {
@@ -1282,8 +1293,367 @@ fn a_replica_has_to_pause_after_three_files_that_it_did_not_load() {
     get_file(false);
     let said = "127.0.0.1:7001 left 3 times without loading the file REDIS";
     wait_for("the word on it", SILENCE, || relay.log().contains(said));
-    let (_, answer) = play_replica(&relay, None);
-    assert!(answer.starts_with("-NOMASTERLINK this replica failed to load"), "{answer}");
+    for _ in 0..5 {
+        get_file(false);
+    }
+    get_file(true);
+    assert_eq!(relay.log().matches("without loading").count(), 1, "{}", relay.log());
+}
+
+#[test]
+fn idle_connections_keep_out_no_replica_and_no_user() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    load(&master, 1, 50);
+    // Who is kept out here stays so.
+    let text = "[limits]\nconnections = 16\nhandshake = '3600s'\n[[user]]\nname = 'replicas'\npassword = 'secret'\n\
+                [[user]]\nname = 'watch'\npassword = 'seen'\nmay = 'observe'\n";
+    let relay = Relay::start(&master.address(), text);
+    // Users fill their places, and strangers come while others do.
+    let users: Vec<RedisClient> = (0..16)
+        .map(|_| {
+            let mut client = relay.client();
+            client.login(Some("watch"), "seen").unwrap();
+            client
+        })
+        .collect();
+    let refused = relay.client().login(Some("watch"), "seen").unwrap_err().to_string();
+    assert!(refused.contains("max number of clients"), "{refused}");
+    let stop = Arc::new(AtomicBool::new(false));
+    let (stopped, address) = (stop.clone(), relay.address());
+    let flood = thread::spawn(move || {
+        let mut open = std::collections::VecDeque::new();
+        let mut count = 0;
+        while !stopped.load(Ordering::SeqCst) {
+            if let Ok(stream) = TcpStream::connect(&address) {
+                open.push_back(stream);
+                count += 1;
+            }
+            if open.len() > 300 {
+                open.pop_front();
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
+        count
+    });
+    let replica = Server::start(&program, &["--masteruser", "replicas", "--masterauth", "secret"]);
+    replica.follow(&relay.address());
+    settle(&master, &[&replica]);
+    stop.store(true, Ordering::SeqCst);
+    assert!(flood.join().unwrap() > 16);
+    // Who has shown a password was not closed for strangers.
+    for mut client in users {
+        assert_eq!(client.text(&["PING"]).unwrap(), "PONG");
+    }
+}
+
+#[test]
+fn a_connection_that_only_is_there_is_closed_with_users_or_without() {
+    for users in ["", "[[user]]\nname = 'default'\npassword = 'secret'\n"] {
+        let relay = Relay::start(&play_master(Vec::new()), &format!("[limits]\nhandshake = '1s'\n{users}"));
+        let mut stream = TcpStream::connect(relay.address()).unwrap();
+        stream.set_read_timeout(Some(SILENCE)).unwrap();
+        assert_eq!(stream.read(&mut [0; 8]).unwrap(), 0, "it is closed");
+    }
+}
+
+/// An address of this machine that is not its loopback.
+fn own_address() -> Option<String> {
+    // Nothing is sent: the system only says which address it would use.
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    Some(socket.local_addr().ok()?.ip().to_string()).filter(|address| address != "127.0.0.1")
+}
+
+#[test]
+fn without_a_password_other_machines_are_refused() {
+    let Some(own) = own_address() else { return };
+    for (more, open) in [
+        ("", false),
+        ("protected_mode = false\n", true),
+        ("[[user]]\nname = 'default'\npassword = 'secret'\n", true),
+    ] {
+        let port = free_port();
+        let text = format!(
+            "[master]\naddress = '{}'\n[listen]\naddress = '0.0.0.0:{port}'\n{more}",
+            play_master(Vec::new())
+        );
+        let _relay = Relay::of(tempfile::tempdir().unwrap(), port, &text);
+        let ask = |host: &str| {
+            let mut stream = TcpStream::connect((host, port)).unwrap();
+            stream.set_read_timeout(Some(SILENCE)).unwrap();
+            let _ = stream.write_all(b"PING\r\n");
+            let mut answer = String::new();
+            let _ = BufReader::new(stream).read_line(&mut answer);
+            answer
+        };
+        let answer = ask(&own);
+        assert_eq!(answer.starts_with("-DENIED"), !open, "{more}: {answer}");
+        assert!(open || answer.contains("listen.protected_mode"), "{answer}");
+        assert!(!ask("127.0.0.1").starts_with("-DENIED"), "{more}");
+    }
+}
+
+/// Loads a file of redis-cli in a server of its own.
+fn serve_file(program: &Path, folder: &Path, name: &str) -> Server {
+    Server::start(program, &["--dir", folder.to_str().unwrap(), "--dbfilename", name])
+}
+
+#[test]
+fn backups_are_of_now_and_hold_what_was_asked_for() {
+    let (Some(program), Some(cli)) = (redis(), tool("redis-cli", "redis-tools")) else { return };
+    let master = Server::start(&program, &[]);
+    load(&master, 1, 300);
+    let function = "#!lua name=here\nredis.register_function('one', function() return 1 end)";
+    master.client().ask(&["FUNCTION", "LOAD", function]).unwrap();
+    let relay = Relay::start(&master.address(), "");
+    let folder = tempfile::tempdir().unwrap();
+    let back_up = |option: &str, name: &str| {
+        let file = folder.path().join(name);
+        let output =
+            Command::new(&cli).args(["-p", &relay.port.to_string(), option]).arg(&file).output().unwrap();
+        assert!(output.status.success(), "{option}: {output:?}");
+        serve_file(&program, folder.path(), name)
+    };
+    // Nobody is followed for it.
+    assert_eq!(digest(&back_up("--rdb", "first")), digest(&master));
+    assert_eq!(master.number("replication", "connected_slaves"), 0);
+    // The file that replicas start from is older than what the master has by then.
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    settle(&master, &[&replica]);
+    load(&master, 2, 300);
+    assert_eq!(digest(&back_up("--rdb", "second")), digest(&master));
+    let functions = back_up("--functions-rdb", "functions");
+    assert_eq!(functions.client().number(&["DBSIZE"]).unwrap(), 0);
+    let listed = functions.client().ask(&["FUNCTION", "LIST"]).unwrap();
+    assert_eq!(listed.elements().map(<[Value]>::len), Some(1), "{listed:?}");
+    let refused = relay.client().ask(&["REPLCONF", "rdb-filter-only", "keys"]).unwrap_err().to_string();
+    assert!(refused.contains("not `keys`"), "{refused}");
+    // The replica has noticed nothing.
+    settle(&master, &[&replica]);
+    assert_eq!(relay.number("stats", "sync_full"), 1);
+}
+
+#[test]
+fn who_asks_by_sync_gets_the_stream_and_stands_for_nobody() {
+    let (Some(program), Some(cli)) = (redis(), tool("redis-cli", "redis-tools")) else { return };
+    let master = Server::start(&program, &["--repl-ping-replica-period", "1"]);
+    load(&master, 1, 100);
+    let relay = Relay::start(&master.address(), "[limits]\ntimeout = '2s'\n");
+    let folder = tempfile::tempdir().unwrap();
+    let said = folder.path().join("said");
+    let file = fs::File::create(&said).unwrap();
+    let mut child = Command::new(cli)
+        .args(["-p", &relay.port.to_string(), "--replica"])
+        .stdout(file.try_clone().unwrap())
+        .stderr(file)
+        .spawn()
+        .unwrap();
+    let said = || fs::read_to_string(&said).unwrap();
+    wait_for("the file", SILENCE, || said().contains("Logging commands from"));
+    // It is there for longer than one may be silent who says how far it is.
+    thread::sleep(Duration::from_secs(4));
+    let mut client = master.client();
+    client.ask(&["SET", "by-sync", "1"]).unwrap();
+    wait_for("the stream", SILENCE, || said().contains("by-sync"));
+    assert_eq!(client.number(&["WAIT", "1", "300"]).unwrap(), 0, "it says nothing of what it has");
+    assert!(relay.client().text(&["INFO", "replication"]).unwrap().contains("state=online"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!relay.log().contains("it was silent"), "{}", relay.log());
+}
+
+/// As a client does that captures changes: the file and the stream, and never a word.
+#[test]
+fn who_never_acknowledges_is_served_again_and_again() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    load(&master, 1, 100);
+    let relay = Relay::start(&master.address(), "");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    settle(&master, &[&replica]);
+    for round in 0..6 {
+        let (mut stream, answer) = play_replica(&relay, None);
+        assert!(answer.starts_with("+FULLRESYNC "), "{round}: {answer}");
+        let mut line = String::new();
+        while line.trim().is_empty() {
+            line.clear();
+            stream.read_line(&mut line).unwrap();
+        }
+        let length: u64 = line.trim().strip_prefix('$').unwrap().parse().unwrap();
+        std::io::copy(&mut (&mut stream).take(length), &mut std::io::sink()).unwrap();
+        master.client().ask(&["SET", "round", &format!("number-{round}")]).unwrap();
+        let mut found = String::new();
+        while !found.contains(&format!("number-{round}")) {
+            let mut line = Vec::new();
+            assert!(stream.read_until(b'\n', &mut line).unwrap() > 0, "the stream of round {round}: {found}");
+            found += &String::from_utf8_lossy(&line);
+        }
+    }
+}
+
+#[test]
+fn a_master_and_its_relay_say_who_the_other_is() {
+    let Some(program) = redis() else { return };
+    let valkey = valkey();
+    for program in [Some(program), valkey].into_iter().flatten() {
+        let master = Server::start(&program, &[]);
+        let relay = Relay::start(&master.address(), "");
+        let replica = Server::start(&program, &[]);
+        replica.follow(&relay.address());
+        settle(&master, &[&replica]);
+        let clients = master.client().text(&["CLIENT", "LIST", "TYPE", "replica"]).unwrap();
+        assert!(clients.contains(&format!("name=offpath-relay:{} ", relay.port)), "{clients}");
+        for field in ["redis_version", "valkey_version"] {
+            assert_eq!(relay.info("server", field), master.info("server", field), "{field}");
+        }
+        assert_eq!(relay.info("server", "relay_version"), env!("CARGO_PKG_VERSION"));
+    }
+}
+
+/// Sends SIGHUP, and waits until the relay has said what came of it.
+fn hang_up(relay: &Relay, said: &str) {
+    let before = relay.log().matches(said).count();
+    assert!(Command::new("kill").args(["-HUP", &relay.pid().to_string()]).status().unwrap().success());
+    wait_for(said, SILENCE, || relay.log().matches(said).count() > before);
+}
+
+#[test]
+fn passwords_and_limits_are_read_again_at_sighup() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &[]);
+    load(&master, 1, 50);
+    let users = |users: &str| format!("[limits]\nconnections = 7\n{users}");
+    let user = |name: &str, password: &str| format!("[[user]]\nname = '{name}'\npassword = '{password}'\n");
+    let relay = Relay::start(&master.address(), &users(&user("default", "one")));
+    let file = relay.folder.path().join("relay.toml");
+    let head = fs::read_to_string(&file).unwrap().split("[limits]").next().unwrap().to_string();
+    let change = |text: &str| fs::write(&file, format!("{head}{text}")).unwrap();
+    let old = Server::start(&program, &["--masterauth", "one"]);
+    old.follow(&relay.address());
+    settle(&master, &[&old]);
+
+    // Both passwords hold while replicas are given the new one.
+    change(&users(&(user("default", "one") + &user("default", "two"))).replace('7', "9"));
+    hang_up(&relay, "the configuration is the one of its file now");
+    let new = Server::start(&program, &["--masterauth", "two"]);
+    new.follow(&relay.address());
+    settle(&master, &[&old, &new]);
+    change(&users(&user("default", "two")));
+    hang_up(&relay, "the configuration is the one of its file now");
+    assert!(relay.client().login(None, "one").unwrap_err().to_string().contains("WRONGPASS"));
+    let mut client = relay.client();
+    client.login(None, "two").unwrap();
+    assert_eq!(client.info("clients", "maxclients").unwrap().unwrap(), "7");
+    // Who has shown the old one stays, as in Redis.
+    load(&master, 2, 50);
+    settle(&master, &[&old, &new]);
+    assert!(!relay.log().contains(" left at offset"), "{}", relay.log());
+
+    change("[limits]\nconnections = 'many'\n");
+    hang_up(&relay, "the configuration is refused, and the one of before holds");
+    client = relay.client();
+    client.login(None, "two").unwrap();
+    let moved = head.replace(&relay.address(), "127.0.0.1:1") + &users(&user("default", "two"));
+    fs::write(&file, moved).unwrap();
+    hang_up(&relay, "but for what takes a restart: listen.address");
+
+    // A user that is gone takes its connections along.
+    change(&users(&user("other", "two")));
+    hang_up(&relay, "the configuration is the one of its file now");
+    assert!(client.text(&["PING"]).unwrap_err().to_string().contains("NOAUTH"));
+    wait_for("the end of its replicas", SILENCE, || {
+        relay.log().matches("its user is no longer in the configuration").count() == 2
+    });
+}
+
+#[test]
+fn certificates_are_read_again_at_sighup() {
+    let Some(openssl) = tool("openssl", "openssl") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let fingerprint = |certificate: &[u8]| {
+        let mut child = Command::new(&openssl)
+            .args(["x509", "-noout", "-fingerprint", "-sha256"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(certificate).unwrap();
+        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+    };
+    let renew = || {
+        certificates(&openssl, folder.path());
+        fingerprint(&fs::read(folder.path().join("server.pem")).unwrap())
+    };
+    let first = renew();
+    let port = free_port();
+    let at = folder.path().display();
+    let text = format!(
+        "[master]\naddress = '{}'\n[listen]\naddress = '127.0.0.1:{port}'\n[listen.tls]\ncertificate = '{at}/server.pem'\n\
+         key = '{at}/server.key'\n",
+        play_master(Vec::new())
+    );
+    let relay = Relay::of(tempfile::tempdir().unwrap(), port, &text);
+    let shown = || {
+        let address = relay.address();
+        let output = Command::new(&openssl)
+            .args(["s_client", "-connect", &address])
+            .stdin(std::process::Stdio::null())
+            .output()
+            .unwrap();
+        fingerprint(&output.stdout)
+    };
+    assert_eq!(shown(), first);
+    let second = renew();
+    assert_ne!(first, second);
+    hang_up(&relay, "the configuration is the one of its file now");
+    assert_eq!(shown(), second);
+}
+
+/// The first bytes of a master's file may come long after it has begun, and a replica knows of it by then, as directly.
+#[test]
+fn a_file_is_announced_before_its_first_byte() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &["--repl-diskless-sync", "yes"]);
+    for index in 0..40 {
+        master.client().ask(&["SET", &format!("k{index}"), "v"]).unwrap();
+    }
+    // A quarter of a second for each key, and what is written before is buffered.
+    master.client().ask(&["CONFIG", "SET", "rdb-key-save-delay", "250000"]).unwrap();
+    let relay = Relay::start(&master.address(), "");
+    let replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    let state = || {
+        let role = replica.client().ask(&["ROLE"]).unwrap();
+        role.elements().and_then(|role| role.get(3)?.text()).unwrap_or_default()
+    };
+    wait_for("the announcement", Duration::from_secs(5), || state() == "sync");
+    assert_eq!(replica.client().number(&["DBSIZE"]).unwrap(), 0);
+    settle(&master, &[&replica]);
+}
+
+/// A file that nobody waits for any more costs the master a child and its memory.
+#[test]
+fn a_file_for_nobody_is_given_up() {
+    let Some(program) = redis() else { return };
+    let master = Server::start(&program, &["--repl-diskless-sync", "no"]);
+    load(&master, 1, 300);
+    // So that the file takes a minute.
+    master.client().ask(&["CONFIG", "SET", "rdb-key-save-delay", "500000"]).unwrap();
+    let relay = Relay::start(&master.address(), "");
+    let mut replica = Server::start(&program, &[]);
+    replica.follow(&relay.address());
+    let is_writing = || master.info("persistence", "rdb_bgsave_in_progress") == "1";
+    wait_for("the file", SILENCE, is_writing);
+    replica.kill();
+    wait_for("the end of the file", Duration::from_secs(10), || !is_writing());
+    // Whoever comes next is served.
+    master.client().ask(&["CONFIG", "SET", "rdb-key-save-delay", "0"]).unwrap();
+    let next = Server::start(&program, &[]);
+    next.follow(&relay.address());
+    assert_same(&master, &[&next]);
 }
 
 /// Plays a master that sends a file and `stream`, then ends the connection; with what it was asked for.
@@ -1342,23 +1712,19 @@ fn what_came_from_the_master_is_counted() {
 
 #[test]
 fn whoever_finds_no_room_is_told_and_counted() {
-    let relay = Relay::start(&play_master(Vec::new()), "[limits]\nconnections = 1\n");
+    let text = "[limits]\nconnections = 1\n[[user]]\nname = 'watch'\npassword = 'seen'\nmay = 'observe'\n";
+    let relay = Relay::start(&play_master(Vec::new()), text);
     let mut only = relay.client();
-    // The relay's start was waited for by a connection of its own, which may still be open.
-    wait_for("room for one", SILENCE, || {
-        only = relay.client();
-        only.text(&["PING"]).is_ok()
-    });
+    only.login(Some("watch"), "seen").unwrap();
     let rejected = |client: &mut RedisClient| -> u64 {
         client.info("stats", "rejected_connections").unwrap().unwrap().parse().unwrap()
     };
     let before = rejected(&mut only);
     for _ in 0..5 {
-        let mut answer = String::new();
-        TcpStream::connect(relay.address()).unwrap().read_to_string(&mut answer).unwrap();
-        assert!(answer.contains("max number of clients"), "{answer}");
+        let refused = relay.client().login(Some("watch"), "seen").unwrap_err().to_string();
+        assert!(refused.contains("max number of clients"), "{refused}");
     }
-    assert_eq!(rejected(&mut only), before + 5);
+    wait_for("the count", SILENCE, || rejected(&mut only) >= before + 5);
 }
 
 #[test]
@@ -1412,4 +1778,10 @@ fn operators_are_answered() {
         assert!(page.lines().any(|found| found == line), "{line} is missing: {page}");
     }
     assert!(page.contains(&format!("offpath_relay_master_offset {offset}\n")), "{page}");
+    let line = page.lines().find(|line| line.starts_with("offpath_relay_replica_phase")).unwrap_or_default();
+    let replica = format!("{{replica=\"127.0.0.1:{}\",connection=\"", replica.port);
+    assert!(
+        line.contains(&replica) && line.ends_with(",phase=\"online\",acknowledges=\"true\"} 1"),
+        "{page}"
+    );
 }

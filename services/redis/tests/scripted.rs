@@ -149,6 +149,7 @@ impl Cluster {
         }
         match words {
             ["INFO", "cluster"] => bulk("# Cluster\r\ncluster_enabled:1\r\n"),
+            ["PING"] => "+PONG\r\n".into(),
             ["DBSIZE"] => ":0\r\n".into(),
             ["CLUSTER", "NODES"] => bulk(&self.description(asked)),
             ["CLUSTER", "INFO"] => bulk("cluster_state:ok\r\n"),

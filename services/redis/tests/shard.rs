@@ -4,7 +4,7 @@ mod servers;
 
 use offpath_redis::resp::Value;
 use offpath_redis::shard::ShardError;
-use offpath_redis::shard::apply::{Done, apply};
+use offpath_redis::shard::apply::{Done, apply, apply_through_stalls};
 use offpath_redis::shard::bitmap::{Bitmap, Side};
 use offpath_redis::shard::client::{ClusterClient, RedisAccess};
 use offpath_redis::shard::measure;
@@ -166,6 +166,75 @@ fn an_interrupted_move_is_finished() {
         let found = client.ask(key.as_bytes(), &[b"GET", key.as_bytes()]).unwrap();
         assert_eq!(found, Value::Bulk(b"v".to_vec()), "{key}");
     }
+}
+
+/// An endpoint that stands still, before a run and in the middle of one, is waited for, and the run goes on by itself.
+#[test]
+fn a_stalled_endpoint_is_waited_out() {
+    let Some(program) = redis() else { return };
+    let servers = servers(&program, 3);
+    let all: Vec<&Server> = servers.iter().collect();
+    carry_out(&plan(&all[..2], &[1.0, 1.0])).unwrap();
+    let mut client = ClusterClient::connect(&servers[0].address(), RedisAccess::default()).unwrap();
+    for index in 0..2_000 {
+        let key = format!("k{index}");
+        client.ask(key.as_bytes(), &[b"SET", key.as_bytes(), b"v"]).unwrap();
+    }
+    let go_on_after = |seconds: u64| {
+        let pid = servers[2].pid().to_string();
+        thread::spawn(move || {
+            thread::sleep(Duration::from_secs(seconds));
+            assert!(std::process::Command::new("kill").args(["-CONT", &pid]).status().unwrap().success());
+        })
+    };
+    servers[2].signal("-STOP");
+    // Longer than one answer is waited for.
+    let first = go_on_after(12);
+    let wanted = plan(&all, &[1.0, 1.0, 1.0]);
+    let mut second = None;
+    let mut waits = Vec::new();
+    let done = apply_through_stalls(
+        &wanted,
+        &RedisAccess::default(),
+        false,
+        Duration::from_secs(60),
+        &mut |at, _| {
+            if at >= 1_000 && second.is_none() {
+                servers[2].signal("-STOP");
+                second = Some(go_on_after(4));
+            }
+        },
+        &mut |error| waits.push(error.to_string()),
+    );
+    let done = done.unwrap_or_else(|error| panic!("{error}; waited for {waits:?}"));
+    first.join().unwrap();
+    second.expect("it was stopped again").join().unwrap();
+    assert!(waits.len() >= 2 && waits[0].contains(&servers[2].address()), "{waits:?}");
+    assert!(waits[0].contains("no answer within 10 s"), "{waits:?}");
+    assert_eq!(done.joined, [servers[2].address()]);
+    for (server, endpoint) in servers.iter().zip(&wanted.endpoint) {
+        assert_eq!(slots_of(server), endpoint.slots);
+    }
+    let sizes: Vec<i64> = servers.iter().map(|server| server.client().number(&["DBSIZE"]).unwrap()).collect();
+    assert_eq!(sizes.iter().sum::<i64>(), 2_000);
+    assert_eq!(done.moved_keys, sizes[2] as u64, "{done:?}");
+
+    servers[2].signal("-STOP");
+    let back = plan(&all, &[1.0, 1.0, 0.5]);
+    let late = apply_through_stalls(
+        &back,
+        &RedisAccess::default(),
+        false,
+        Duration::from_millis(100),
+        &mut |_, _| {},
+        &mut |_| {},
+    );
+    servers[2].signal("-CONT");
+    let late = late.unwrap_err().to_string();
+    assert!(
+        late.contains("nothing has moved for 0.1 s") && late.contains("goes on where it stopped"),
+        "{late}"
+    );
 }
 
 #[test]

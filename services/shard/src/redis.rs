@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
 use offpath_quantity::Time;
-use offpath_redis::shard::apply::{Done, apply};
+use offpath_redis::shard::apply::{Done, apply_through_stalls};
 use offpath_redis::shard::bitmap::Bitmap;
 use offpath_redis::shard::client::RedisAccess;
 use offpath_redis::shard::plan::SlotPlan;
@@ -77,6 +77,9 @@ struct PlanOptions {
 struct ApplyOptions {
     /// A file that `offpath shard plan --out` wrote
     plan: PathBuf,
+    /// Wait for endpoints that do not answer, until nothing has moved for this long
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    timeout: String,
     /// Say what would be done, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -98,6 +101,9 @@ struct RebalanceOptions {
     /// Load each endpoint for this long instead
     #[arg(long, value_name = "TIME")]
     measure: Option<String>,
+    /// Wait for endpoints that do not answer, until nothing has moved for this long
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    timeout: String,
     /// Say what would be done, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -189,7 +195,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
         Command::Plan(plan) => self::plan(plan, &access, context)?,
         Command::Apply(apply) => {
             let plan = read(&apply.plan)?;
-            let done = carry_out(&plan, &access, apply.dry_run)?;
+            let done = carry_out(&plan, &access, apply.dry_run, &apply.timeout)?;
             shown(&done, apply.dry_run, context)?
         }
         Command::Status(status) => {
@@ -305,12 +311,15 @@ fn plan_table(plan: &SlotPlan, context: &Context) -> Result<String, Failure> {
     Ok(context.screen.table(&["endpoint", "address", "requests/s", "slots", "share"], rows))
 }
 
-fn carry_out(plan: &SlotPlan, access: &RedisAccess, dry_run: bool) -> Result<Done, Failure> {
+fn carry_out(plan: &SlotPlan, access: &RedisAccess, dry_run: bool, timeout: &str) -> Result<Done, Failure> {
+    let longest = time("--timeout", timeout)?;
     let bar = if stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
-    let done = apply(plan, access, dry_run, &mut |at, all| {
+    let mut report = |at, all| {
         bar.set_length(all as u64);
         bar.set_position(at as u64);
-    });
+    };
+    let mut waiting = |error: &ShardError| bar.suspend(|| tell(&format!("waits up to {timeout}: {error}")));
+    let done = apply_through_stalls(plan, access, dry_run, longest, &mut report, &mut waiting);
     bar.finish_and_clear();
     done.map_err(refused)
 }
@@ -444,7 +453,7 @@ fn rebalance(options: &RebalanceOptions, access: &RedisAccess, context: &Context
         endpoints.push((endpoint.name.clone(), endpoint.address.clone(), measured.requests_per_second));
     }
     let plan = SlotPlan::new(&endpoints).map_err(refused)?;
-    let done = carry_out(&plan, access, options.dry_run)?;
+    let done = carry_out(&plan, access, options.dry_run, &options.timeout)?;
     if let Some(file) = out {
         file.write(plan.text().as_bytes())?;
     }

@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use miette::Diagnostic;
-use offpath_redis::config::{Acknowledge, Config, User};
+use offpath_redis::config::{Acknowledge, Config, ConfigError, User};
 use offpath_redis::relay::{self, RelayError};
 use offpath_terminal::failure::{BAD_INPUT, Failure};
 use offpath_terminal::output::{OutputOptions, tell};
@@ -11,19 +11,20 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 Examples:
-  offpath relay --master 10.0.0.1:6379 --listen 0.0.0.0:6400
+  offpath relay --master 10.0.0.1:6379 --listen 0.0.0.0:6400 --password-file /etc/offpath/replicas
   offpath relay --config /etc/offpath/relay.toml
-  offpath relay --master 10.0.0.1:6379 --listen 0.0.0.0:6400 --state-file /var/lib/offpath/position
+  offpath relay --master 127.0.0.1:6379 --listen 127.0.0.1:6400 --state-file /var/lib/offpath/position
 
 Then, at each replica:
   redis-cli -p 6379 REPLICAOF RELAY_HOST 6400
 
 The relay is one replica to the master and the master to any number of replicas. It keeps no data. It
-ends at SIGTERM, once replicas have taken what is left. TLS and users are in the configuration file;
-docs/redis.md describes it.";
+ends at SIGTERM, once replicas have taken what is left, and reads its file, passwords and certificates
+again at SIGHUP. Without a password it takes connections of its
+own machine alone. TLS and users are in the configuration file; docs/redis.md describes it.";
 
 /// Replicate a Redis or Valkey master to many replicas, at the cost of one
-#[derive(Parser, Debug)]
+#[derive(Clone, Parser, Debug)]
 #[command(name = "offpath-relay", version, after_help = EXAMPLES, max_term_width = 100)]
 struct Options {
     #[command(flatten)]
@@ -60,22 +61,27 @@ struct Options {
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<String>,
     /// Check the configuration with its files and end
-    #[arg(long)]
-    check: bool,
+    #[arg(long = "check")]
+    check_only: bool,
 }
 
 impl Options {
-    fn config(&self) -> Result<Config, Failure> {
-        let mut config = match (&self.config, &self.master, &self.listen) {
-            (Some(path), ..) => Config::load(path).map_err(|error| failure(error.into()))?,
-            (None, Some(master), Some(listen)) => Config::of(master, listen),
-            (None, master, _) => {
-                let missing = if master.is_none() { "--master HOST:PORT" } else { "--listen ADDRESS:PORT" };
-                return Err(Failure::input(
-                    format!("`{missing}` is not given, and no configuration file"),
-                    "give `--master` and `--listen`, or a file with both by `--config FILE`",
-                ));
-            }
+    fn check(&self) -> Result<(), Failure> {
+        let missing = match (&self.config, &self.master, &self.listen) {
+            (Some(_), ..) | (None, Some(_), Some(_)) => return Ok(()),
+            (None, None, _) => "--master HOST:PORT",
+            (None, Some(_), None) => "--listen ADDRESS:PORT",
+        };
+        Err(Failure::input(
+            format!("`{missing}` is not given, and no configuration file"),
+            "give `--master` and `--listen`, or a file with both by `--config FILE`",
+        ))
+    }
+
+    fn config(&self) -> Result<Config, ConfigError> {
+        let mut config = match &self.config {
+            Some(path) => Config::load(path)?,
+            None => Config::of("", ""),
         };
         if let Some(address) = &self.master {
             config.master.address.clone_from(address);
@@ -111,13 +117,16 @@ impl Options {
 
 /// Runs the relay until it is told to end.
 fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let config = options.config()?;
-    if options.check {
+    options.check()?;
+    let config = options.config().map_err(|error| failure(error.into()))?;
+    if options.check_only {
         relay::Relay::new(config).map_err(failure)?;
         tell("the configuration is in order");
         return Ok(ExitCode::SUCCESS);
     }
-    relay::run(config, |_| {}).map_err(failure)?;
+    let again = options.clone();
+    let configure = move || again.config().map_err(|error| error.to_string());
+    relay::run(config, configure, |_| {}).map_err(failure)?;
     Ok(ExitCode::SUCCESS)
 }
 

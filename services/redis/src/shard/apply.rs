@@ -22,6 +22,8 @@ const SLOTS_AT_A_TIME: usize = 16;
 const AGREEMENT: Duration = Duration::from_secs(60);
 /// How long one MIGRATE may take, in milliseconds.
 const MIGRATE: &str = "10000";
+/// How long is waited before what was interrupted is tried again.
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(200);
 /// Times that a MIGRATE is tried.
 const TRIES: u32 = 5;
 
@@ -62,6 +64,51 @@ pub fn apply(
     dry_run: bool,
     report: OnProgress<'_>,
 ) -> Result<Done, ShardError> {
+    let mut done = Done::default();
+    attempt(plan, access, dry_run, report, &mut done).map(|()| done)
+}
+
+/// The same through stalls: an endpoint that does not answer is waited for, and what was interrupted goes on, until
+/// nothing has moved for `longest`. `waiting` is told why, once for each time that nothing answers.
+pub fn apply_through_stalls(
+    plan: &SlotPlan,
+    access: &RedisAccess,
+    dry_run: bool,
+    longest: Duration,
+    report: OnProgress<'_>,
+    waiting: &mut dyn FnMut(&ShardError),
+) -> Result<Done, ShardError> {
+    let mut done = Done::default();
+    let mut stalled: Option<Instant> = None;
+    loop {
+        let before = done.clone();
+        let Err(error) = attempt(plan, access, dry_run, report, &mut done) else { return Ok(done) };
+        // Before anything was done, an address where nobody listens is more likely a wrong one.
+        let nobody = matches!(&error, ShardError::Client(error) if error.is_nobody_there());
+        if !error.may_pass() || nobody && stalled.is_none() && done == Done::default() {
+            return Err(error);
+        }
+        if before != done {
+            stalled = None;
+        }
+        let since = *stalled.get_or_insert_with(|| {
+            waiting(&error);
+            Instant::now()
+        });
+        if since.elapsed() >= longest {
+            return Err(ShardError::Stalled { cause: Box::new(error), seconds: longest.as_secs_f64() });
+        }
+        sleep(BETWEEN_ATTEMPTS);
+    }
+}
+
+fn attempt(
+    plan: &SlotPlan,
+    access: &RedisAccess,
+    dry_run: bool,
+    report: OnProgress<'_>,
+    done: &mut Done,
+) -> Result<(), ShardError> {
     let mut clients = Vec::new();
     for endpoint in &plan.endpoint {
         let mut client = access.connect(&endpoint.address)?;
@@ -75,7 +122,6 @@ pub fn apply(
     }
     let views: Vec<Vec<ClusterNode>> = clients.iter_mut().map(topology::nodes).collect::<Result<_, _>>()?;
     let fresh: Vec<bool> = views.iter().map(|nodes| nodes.len() == 1 && nodes[0].slots.is_empty()).collect();
-    let mut done = Done::default();
     let myself = |nodes: &[ClusterNode]| {
         nodes.iter().find(|node| node.myself).map(|node| (node.id.clone(), node.master))
     };
@@ -100,38 +146,43 @@ pub fn apply(
         }
         if let Some(seed) = seed
             && !fresh[index]
+            && !done.created
+            && !done.joined.contains(&endpoint.address)
             && !views[seed].iter().any(|node| node.id == ids[index])
         {
             let other = &plan.endpoint[seed].address;
             return Err(refused(&endpoint.address, format!("it belongs to another cluster than {other}")));
         }
     }
-    done.created = seed.is_none();
-    done.joined = plan
-        .endpoint
-        .iter()
-        .zip(&fresh)
-        .filter(|(_, fresh)| **fresh && seed.is_some())
-        .map(|(endpoint, _)| endpoint.address.clone())
-        .collect();
+    done.created |= seed.is_none();
+    if !done.created {
+        for (endpoint, fresh) in plan.endpoint.iter().zip(&fresh) {
+            if *fresh && !done.joined.contains(&endpoint.address) {
+                done.joined.push(endpoint.address.clone());
+            }
+        }
+    }
+    // CLUSTER MEET of nodes that know each other does no harm.
+    let joining: Vec<bool> =
+        plan.endpoint.iter().map(|endpoint| done.joined.contains(&endpoint.address)).collect();
     let mut cluster = Cluster { access: access.clone(), clients, ids };
     let wanted: Vec<u16> = plan.endpoint.iter().map(|endpoint| endpoint.slots).collect();
-    if seed.is_none() {
+    if done.created {
         if !dry_run {
-            cluster.create(&wanted)?;
+            cluster.create(&wanted, &fresh)?;
             cluster.agree()?;
         }
-        return Ok(done);
+        return Ok(());
     }
     let seed = seed.unwrap_or(0);
     if !dry_run {
-        cluster.join(seed, &fresh)?;
+        cluster.join(seed, &joining)?;
         // A node that has just joined takes no keys before it knows of every slot.
         cluster.agree()?;
     }
     cluster.add_others(&views[seed])?;
     if !dry_run {
-        done.finished = cluster.finish_open(&mut done.moved_keys)?;
+        cluster.finish_open(&mut done.finished, &mut done.moved_keys)?;
     }
     let nodes = topology::nodes(&mut cluster.clients[seed])?;
     let owned: Vec<SlotSet> = cluster
@@ -142,41 +193,47 @@ pub fn apply(
     let total: u32 = owned.iter().map(|set| u32::from(set.len())).sum();
     if total != u32::from(SLOTS) {
         let address = cluster.clients[seed].address().to_string();
-        return Err(refused(
-            &address,
-            format!("{total} of {SLOTS} slots have an owner that answers; repair the cluster first"),
-        ));
+        let reason = format!("{total} of {SLOTS} slots have an owner that answers; repair the cluster first");
+        return Err(ShardError::NotReady { address, reason });
     }
     let mut wanted = wanted;
     wanted.resize(owned.len(), 0);
     let steps = moves(&owned, &wanted);
-    done.moved_slots = steps.len();
-    if !dry_run {
+    if dry_run {
+        done.moved_slots = steps.len();
+    } else {
         let mut at = 0;
         for same_ends in steps.chunk_by(|a, b| (a.from, a.to) == (b.from, b.to)) {
             for batch in same_ends.chunks(SLOTS_AT_A_TIME) {
-                done.moved_keys += cluster.migrate(batch)?;
+                cluster.migrate(batch, &mut done.moved_keys)?;
                 at += batch.len();
+                done.moved_slots += batch.len();
                 report(at, steps.len());
             }
         }
         cluster.agree()?;
     }
-    Ok(done)
+    Ok(())
 }
 
 impl Cluster {
-    /// Gives fresh servers their slots and makes them meet.
-    fn create(&mut self, wanted: &[u16]) -> Result<(), ShardError> {
+    /// Gives servers their slots and makes them meet. Those that are not `fresh` have theirs of an attempt before.
+    fn create(&mut self, wanted: &[u16], fresh: &[bool]) -> Result<(), ShardError> {
         let mut first = 0;
         for (index, (client, count)) in self.clients.iter_mut().zip(wanted).enumerate() {
-            // Epochs that differ from the start spare the nodes a conflict to resolve.
-            client.ask(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()])?;
-            if *count > 0 {
-                let last = first + (count - 1);
-                client.ask(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()])?;
-                first += count;
+            let last = first + count.saturating_sub(1);
+            if fresh[index] {
+                // Epochs that differ from the start spare the nodes a conflict to resolve. It may have its own already.
+                let epoch = (index + 1).to_string();
+                match client.ask(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]) {
+                    Err(ClientError::Refused { reply, .. }) if reply.contains("already non-zero") => {}
+                    other => drop(other?),
+                }
+                if *count > 0 {
+                    client.ask(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()])?;
+                }
             }
+            first += count;
         }
         let all: Vec<bool> = (0..self.clients.len()).map(|index| index > 0).collect();
         self.join(0, &all)
@@ -259,16 +316,16 @@ impl Cluster {
     }
 
     /// Finishes moves that an earlier run began.
-    fn finish_open(&mut self, keys: &mut u64) -> Result<usize, ShardError> {
+    fn finish_open(&mut self, finished: &mut usize, keys: &mut u64) -> Result<(), ShardError> {
         let mut open: Vec<Move> = Vec::new();
         for index in 0..self.clients.len() {
             let nodes = topology::nodes(&mut self.clients[index])?;
             for slot in nodes.into_iter().filter(|node| node.myself).flat_map(|node| node.open) {
                 let Some(other) = self.ids.iter().position(|id| *id == slot.other) else {
-                    return Err(refused(
-                        self.clients[index].address(),
-                        format!("slot {} is on its way to or from a node that does not answer", slot.slot),
-                    ));
+                    let reason =
+                        format!("slot {} is on its way to or from a node that does not answer", slot.slot);
+                    let address = self.clients[index].address().to_string();
+                    return Err(ShardError::NotReady { address, reason });
                 };
                 let (from, to) = if slot.leaves { (index, other) } else { (other, index) };
                 let step = Move { slot: slot.slot, from, to };
@@ -278,23 +335,23 @@ impl Cluster {
             }
         }
         for step in &open {
-            *keys += self.migrate(&[*step])?;
+            self.migrate(&[*step], keys)?;
+            *finished += 1;
         }
-        Ok(open.len())
+        Ok(())
     }
 
-    /// Moves slots of one giver to one taker with their keys; the answer is how many keys went over.
-    fn migrate(&mut self, steps: &[Move]) -> Result<u64, ShardError> {
-        let Some(Move { from, to, .. }) = steps.first().copied() else { return Ok(0) };
+    /// Moves slots of one giver to one taker with their keys, which are counted.
+    fn migrate(&mut self, steps: &[Move], moved_keys: &mut u64) -> Result<(), ShardError> {
+        let Some(Move { from, to, .. }) = steps.first().copied() else { return Ok(()) };
         let (giver, taker) = (self.ids[from].clone(), self.ids[to].clone());
         // Where an interrupted run had told one side already, its word stands.
         let begun =
             |refusal: &str| refusal.contains("already the owner") || refusal.contains("not the owner");
         self.set_slots(to, steps, "IMPORTING", &giver, begun)?;
         self.set_slots(from, steps, "MIGRATING", &taker, begun)?;
-        let mut count = 0;
         for step in steps {
-            count += self.migrate_keys(*step)?;
+            self.migrate_keys(*step, moved_keys)?;
         }
         // The taker first: a slot that nobody owns for a moment would refuse its clients.
         self.set_slots(to, steps, "NODE", &taker, |_| false)?;
@@ -306,7 +363,7 @@ impl Cluster {
                 self.set_slots(index, steps, "NODE", &taker, |_| true)?;
             }
         }
-        Ok(count)
+        Ok(())
     }
 
     /// Tells node `index` the same of several slots at once; refusals that are `harmless` are passed
@@ -343,14 +400,14 @@ impl Cluster {
         }
     }
 
-    fn migrate_keys(&mut self, step: Move) -> Result<u64, ShardError> {
+    fn migrate_keys(&mut self, step: Move, moved_keys: &mut u64) -> Result<(), ShardError> {
         let slot = step.slot.to_string();
         let target = self.clients[step.to].address().to_string();
         let (host, port) = target.rsplit_once(':').unwrap_or((&target, "0"));
         let host = host.trim_matches(['[', ']']).to_string();
-        let giver = &mut self.clients[step.from];
-        let (mut count, mut failures) = (0, 0);
+        let mut failures = 0;
         loop {
+            let giver = &mut self.clients[step.from];
             let words = ["CLUSTER", "GETKEYSINSLOT", &slot, &KEYS.to_string()];
             let reply = giver.ask(&words)?;
             let keys: Vec<&[u8]> = match &reply {
@@ -364,7 +421,7 @@ impl Cluster {
                 other => return Err(giver.unexpected(&words, other).into()),
             };
             if keys.is_empty() {
-                return Ok(count);
+                return Ok(());
             }
             // A key that is still at the giver is the current one: the taker can only have a copy of a
             // MIGRATE whose answer was lost.
@@ -381,7 +438,7 @@ impl Cluster {
             words.extend(&keys);
             match giver.ask_bytes(&words) {
                 Ok(_) => {
-                    count += keys.len() as u64;
+                    *moved_keys += keys.len() as u64;
                     failures = 0;
                 }
                 Err(error) => {
@@ -389,6 +446,8 @@ impl Cluster {
                     if failures >= TRIES {
                         return Err(error.into());
                     }
+                    // A giver stands still while it waits for a taker that does not answer, so it is not asked to again.
+                    self.clients[step.to].ask(&["PING"])?;
                     sleep(Duration::from_millis(100));
                 }
             }

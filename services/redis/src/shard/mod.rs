@@ -50,6 +50,25 @@ pub enum ShardError {
         /// What is in the way, and a next step.
         reason: String,
     },
+    /// A cluster that is not whole at the moment.
+    #[error("{address}: {reason}")]
+    NotReady {
+        /// Which server.
+        address: String,
+        /// What is missing, and a next step.
+        reason: String,
+    },
+    /// What has not moved for longer than it was to be waited for.
+    #[error(
+        "{cause}; nothing has moved for {seconds} s, which is `--timeout`. Run it again once every endpoint answers: it \
+         goes on where it stopped"
+    )]
+    Stalled {
+        /// What was in the way last.
+        cause: Box<ShardError>,
+        /// For how long it was waited.
+        seconds: f64,
+    },
     /// Something that did not happen in time.
     #[error("{what} did not happen within {seconds} s; `offpath shard status` shows how far it is")]
     Late {
@@ -58,4 +77,20 @@ pub enum ShardError {
         /// For how long.
         seconds: u64,
     },
+}
+
+impl ShardError {
+    /// Whether it may pass by itself, as a server that is stopped, starts or loads does.
+    fn may_pass(&self) -> bool {
+        match self {
+            ShardError::Client(ClientError::Io { .. })
+            | ShardError::NotReady { .. }
+            | ShardError::Late { .. } => true,
+            ShardError::Client(ClientError::Refused { reply, .. }) => {
+                let passing = ["IOERR", "LOADING", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "BUSY"];
+                passing.iter().any(|word| reply.starts_with(word))
+            }
+            _ => false,
+        }
+    }
 }

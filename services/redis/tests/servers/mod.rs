@@ -310,14 +310,28 @@ impl Relay {
         relay.kill();
         let state = relay.folder.path().join("state");
         let _ = fs::remove_file(state);
-        let program = relay_program();
-        let log = fs::OpenOptions::new().append(true).open(relay.folder.path().join("log")).expect("a log");
-        let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" --config \"$1\"");
-        let config = relay.folder.path().join("relay.toml");
-        let shell = Command::new("sh").args(["-c", &limited, program]).arg(config).stderr(log).spawn();
-        relay.child = shell.expect("the relay starts");
-        relay.wait_until_up();
+        relay.restart_with_little_room(blocks);
         relay
+    }
+
+    /// Starts it again so that it may write files of so many blocks.
+    pub fn restart_with_little_room(&mut self, blocks: u32) {
+        self.kill();
+        let program = relay_program();
+        // The log is a file too, so a new one begins.
+        let log = self.folder.path().join("log");
+        fs::rename(&log, log.with_extension("before")).expect("the log is kept");
+        let log = fs::OpenOptions::new().create(true).append(true).open(log).expect("a log");
+        let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" --config \"$1\"");
+        let config = self.folder.path().join("relay.toml");
+        let shell = Command::new("sh").args(["-c", &limited, program]).arg(config).stderr(log).spawn();
+        self.child = shell.expect("the relay starts");
+        self.wait_until_up();
+    }
+
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([name, &pid]).status().expect("kill runs").success());
     }
 
     fn spawn(folder: &Path) -> Child {
@@ -435,6 +449,9 @@ impl Proxy {
                 let Ok(far) = TcpStream::connect(target) else { continue };
                 if refusing.load(Ordering::SeqCst) {
                     continue;
+                }
+                for end in [&near, &far] {
+                    end.set_nodelay(true).expect("a connection");
                 }
                 let mut open = open.lock().expect("no panic");
                 for (from, to) in [(&near, &far), (&far, &near)] {
