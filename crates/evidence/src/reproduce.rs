@@ -65,9 +65,16 @@ impl Line {
         if self.sort == Some(Sort::Measured) { self.lies() } else { None }
     }
 
-    /// Whether what is predicted is a place, by whose error no measured number is wrong ([`is_threshold`]).
+    /// Whether what is predicted is a place of the sweep: between two of them lies nothing that an error could move
+    /// it to.
     pub fn is_place(&self) -> bool {
-        is_threshold(&self.row)
+        let compare = self.row.experiment.as_ref().map(|experiment| experiment.compare);
+        matches!(compare, Some(Compare::From(_) | Compare::Until(_)))
+    }
+
+    /// Whether its error is one of a measured number: neither that of a place of a sweep nor of a break-even.
+    pub fn is_numeric(&self) -> bool {
+        self.sort == Some(Sort::Measured) && !is_threshold(&self.row)
     }
 
     /// [`Line::covered`] of a row of any sort. A bound is not a number that may lie in an interval.
@@ -596,11 +603,7 @@ pub fn residuals(lines: &[Line]) -> Vec<Residual> {
         let log_error = (1.0 + verdict.error).ln();
         log_error.is_finite().then(|| Residual { row: line.row.id.clone(), kind, log_error })
     };
-    lines
-        .iter()
-        .filter(|line| line.sort == Some(Sort::Measured) && !is_threshold(&line.row))
-        .filter_map(error)
-        .collect()
+    lines.iter().filter(|line| line.is_numeric()).filter_map(error).collect()
 }
 
 /// Whether a row's prediction follows from numbers with intervals: theoretical rows are exact, and
@@ -825,8 +828,7 @@ pub fn summary(lines: &[Line]) -> Summary {
             }
         }
     }
-    let numeric: Vec<&Line> =
-        lines.iter().filter(|line| line.sort == Some(Sort::Measured) && !line.is_place()).collect();
+    let numeric: Vec<&Line> = lines.iter().filter(|line| line.is_numeric()).collect();
     summary.errors = Medians::of(&numeric);
     summary.median_half_width = median(numeric.iter().filter_map(|line| line.reach()).collect());
     summary
@@ -936,7 +938,7 @@ pub fn falsified(
             moved.count(verdict.within);
             moved_before.count(before.within);
         }
-        if is_predicted && !line.is_place() {
+        if line.is_numeric() {
             errors.push(verdict.error.abs());
         }
     }

@@ -908,9 +908,9 @@ fn the_readme_has_the_score() {
     };
     says(format!("a factor of {} or more", after("reach a factor of ")));
     says(format!(
-        "The median error of the {} measured numbers that are no place of a sweep is {}.",
+        "The median error of the {} measured numbers that are no places is {};",
         after("Median error of the "),
-        after("are no place of a sweep: ")
+        after("are no places: ")
     ));
     let nearest = page.split_once("| median errors beside").expect("the table").1;
     let nearest = nearest.lines().find(|line| line.starts_with("| the nearest")).expect("its first line");

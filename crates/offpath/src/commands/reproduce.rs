@@ -540,7 +540,7 @@ fn score(seen: &Reproduced, screen: &Screen) -> String {
     text += &format!(
         "\n{} rows are not modelled ({share:.1}% of the scored kinds), {} contradict others, {} are settings of the \
          authors' experiments. Half of the 80% intervals reach a factor of {:.2} or more to either side.\n\nMedian \
-         error of the {} predicted measured numbers that are no place of a sweep: {:.1}%. Beside another model both \
+         error of the {} predicted measured numbers that are no places: {:.1}%. Beside another model both \
          medians are over the rows that both answer; alike is to half a percent. Inside and reach are of 80% intervals, \
          offpath's before the other's, which are made of its own errors on these rows as offpath's are.\n\n",
         s.not_modelled,
