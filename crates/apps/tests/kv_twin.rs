@@ -13,6 +13,7 @@ use offpath_quantity::{Bytes, Time};
 use offpath_route::{Demand, PathOperation as Routed, Router, Verb};
 use offpath_twin::backend::{Observer, Recorded};
 use offpath_twin::{TwinBackend, TwinFabric};
+use offpath_workload::ClientOperation;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -159,6 +160,37 @@ fn the_implemented_store_reaches_what_the_design_predicts() {
         assert_eq!((report.wrong, report.absent, report.failed), (0, 0, 0));
         assert_eq!(report.share(placement), 1.0);
     }
+}
+
+/// A card whose receive queue is full drops requests, and a session whose request was dropped waits as long as its
+/// patience. The operations that end then tell of the other sessions alone.
+#[test]
+fn sessions_without_an_answer_at_the_end_of_the_window_are_told() {
+    let router = common::router();
+    let window = Time::from_ms(2);
+    let run = |sessions: u32, patience: Time| {
+        let load = store::load(store::gets(), sessions, Spread::One, window);
+        let options = kv::StoreConfig { answer_timeout: patience, ..store::options(Placement::SocCacheSend) };
+        store::run(&router, &options, &load)
+    };
+    let mean = |report: &ClientReport| report.latency(ClientOperation::Read).expect("there were gets").mean;
+    for patience in [Time::from_ms(10), Time::from_us(1500)] {
+        let report = run(128, patience);
+        let unanswered = report.unanswered().expect("256 requests have room, 1408 come");
+        // Little's law: sessions over rate.
+        let true_mean = 128.0 * f64::from(CLIENTS) / report.per_second();
+        let said = unanswered.mean.expect("it is far from the measured mean").as_seconds();
+        println!("{patience}: {unanswered:?}, measured {}, {} retries", mean(&report), report.retries);
+        assert!((said / true_mean - 1.0).abs() < 0.02, "{patience}: {said} s, not {true_mean} s");
+        assert!(mean(&report).as_seconds() < 0.9 * true_mean, "{patience}: {}", mean(&report));
+        assert!((900..1408).contains(&unanswered.sessions), "{patience}: {unanswered:?}");
+        assert!(unanswered.oldest.times(10) > patience.min(window).times(9), "{patience}: {unanswered:?}");
+        // Those who ask again within the window count, though few of them are answered in it.
+        let asked_again = if patience < window { 900..1408 } else { 0..1 };
+        assert!(asked_again.contains(&report.retries), "{patience}: {} retries", report.retries);
+    }
+    let healthy = run(16, Time::from_ms(1));
+    assert_eq!((healthy.unanswered(), healthy.retries), (None, 0));
 }
 
 #[test]

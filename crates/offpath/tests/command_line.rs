@@ -117,6 +117,35 @@ fn a_run_that_measures_its_own_end_says_so() {
     assert_eq!(of(&["--sessions", "64", "--window", "5ms"]).stderr, "");
 }
 
+/// Requests that a full receive queue dropped are answered after the window: what did not end is told.
+#[test]
+fn a_run_tells_what_its_window_does_not_hold() {
+    let c = workload('c');
+    let run = |sessions| {
+        let fixed = ["run", "kv", "--on", "twin:bluefield2", "--workload", &c, "--placement", "A5-send"];
+        let load = ["--clients", "11", "--warm", "1000", "--cache", "10000", "--sessions", sessions];
+        let window = ["--warm-up", "300us", "--window", "1ms", "--patience", "5ms"];
+        [&fixed[..], &load, &window].concat()
+    };
+    let report = |sessions| {
+        let report = json(&run(sessions));
+        check(&report, &schema("run-kv.json"), "run-kv.json");
+        report
+    };
+    let page = |sessions| wide_answer(&run(sessions));
+    let (few, many) = (report("16"), report("128"));
+    assert!(few["unanswered"].is_null(), "{few}");
+    assert!(!page("16").contains("when the window ended"));
+    let unanswered = &many["unanswered"];
+    assert!(unanswered["sessions"].as_u64().is_some_and(|sessions| sessions > 900), "{many}");
+    let rate = many["throughput_ops_per_s"].as_f64().expect("a rate");
+    let mean_ns = unanswered["latency_ns_mean"].as_f64().expect("the measured mean is too low");
+    assert!((mean_ns / (128.0 * 11.0 / rate * 1e9) - 1.0).abs() < 0.03, "{many}");
+    let text = page("128");
+    assert!(text.contains("sessions had no answer when the window ended, the oldest for"), "{text}");
+    assert!(text.contains("lower bound: by Little's law the mean is"), "{text}");
+}
+
 #[test]
 fn a_scenario_that_is_refused_is_named() {
     let folder = tempfile::tempdir().expect("a folder");

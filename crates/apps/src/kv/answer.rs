@@ -48,9 +48,18 @@ pub struct Ran {
     failed: u64,
     absent: u64,
     wrong: u64,
+    unanswered: Option<UnansweredReport>,
     window_us: f64,
     elapsed_us: f64,
     events_per_operation: Option<f64>,
+}
+
+/// Sessions that had no answer when the window ended.
+#[derive(Clone, Debug, Serialize)]
+pub struct UnansweredReport {
+    sessions: u64,
+    oldest_us: f64,
+    latency_ns_mean: Option<f64>,
 }
 
 /// What a get travels by.
@@ -98,6 +107,11 @@ impl Ran {
             failed: report.failed,
             absent: report.absent,
             wrong: report.wrong,
+            unanswered: report.unanswered().map(|unanswered| UnansweredReport {
+                sessions: unanswered.sessions,
+                oldest_us: us(unanswered.oldest),
+                latency_ns_mean: unanswered.mean.map(ns),
+            }),
             window_us: us(report.window),
             elapsed_us: us(elapsed),
             events_per_operation: report.events_per_operation().map(round),
@@ -107,7 +121,7 @@ impl Ran {
     /// The same for people.
     pub(super) fn page(&self) -> RunPage {
         let number = |value: f64| Cell::Number(short(value));
-        let plural = |count: u32, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let plural = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let engine = match self.fetch.as_str() {
             "rdma" => String::new(),
             engine => format!("; the card fetches by {engine}"),
@@ -116,8 +130,8 @@ impl Ran {
         let mut blocks = vec![
             Block::Text(format!(
                 "{}, {} each{engine}; seed {}\n",
-                plural(self.clients, "client"),
-                plural(self.sessions_per_client, "session"),
+                plural(self.clients.into(), "client"),
+                plural(self.sessions_per_client.into(), "session"),
                 self.seed
             )),
             Block::Heading(format!("{} operations/s", rate(self.throughput_ops_per_s))),
@@ -136,6 +150,22 @@ impl Ran {
         });
         let header = vec!["operation", "count", "per s", "mean us", "p50 us", "p99 us", "p99.9 us", "max us"];
         blocks.push(Block::Table(RunTable { header, rows: rows.collect() }));
+        if let Some(unanswered) = &self.unanswered {
+            let UnansweredReport { sessions, oldest_us, latency_ns_mean } = unanswered;
+            let mut text = format!(
+                "\n{} had no answer when the window ended, the oldest for {} us.\n",
+                plural(*sessions, "session"),
+                short(*oldest_us)
+            );
+            if let Some(mean) = latency_ns_mean {
+                text += &format!(
+                    "The latencies are of operations that ended, and a lower bound: by Little's law the mean is {} us. \
+                     Take fewer sessions, or a window of many times `--patience`.\n",
+                    short(mean / 1e3)
+                );
+            }
+            blocks.push(Block::Text(text));
+        }
         if !self.gets.is_empty() {
             let is_cached = self.gets.iter().any(|gets| gets.cache_hit_ratio.is_some());
             let rows = self.gets.iter().map(|gets| {

@@ -8,6 +8,7 @@ use crate::outbox::{self, Outbox};
 use offpath_fabric::{
     Access, Address, Fabric, QueuePair, QueuePairOptions, Region, RemoteAddress, Slice, Status, Work,
 };
+use offpath_quantity::Time;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -77,6 +78,8 @@ pub struct StoreClient<F: Fabric> {
     sequence: u32,
     hot: Frequent,
     retries: u64,
+    /// When the last get read again.
+    retried_at: Vec<Time>,
     /// Gets that the card's cache served, to its clients' READ or by its own answer.
     cache_hits: Cell<u64>,
     /// What was read last, kept so that a get takes no memory for it.
@@ -180,6 +183,7 @@ impl<F: Fabric> StoreClient<F> {
             sequence: fabric.random_u64() as u32,
             hot: Frequent::default(),
             retries: 0,
+            retried_at: Vec::new(),
             cache_hits: Cell::new(0),
             scratch: RefCell::default(),
         };
@@ -195,6 +199,11 @@ impl<F: Fabric> StoreClient<F> {
     /// Gets that read again, since what they read had changed or did not come.
     pub fn retries(&self) -> u64 {
         self.retries
+    }
+
+    /// When the last get read again.
+    pub fn retried_at(&self) -> &[Time] {
+        &self.retried_at
     }
 
     /// Gets that the card's cache served, since the client was made: by A5-read a READ of it, by A5-send the card's
@@ -334,6 +343,7 @@ impl<F: Fabric> StoreClient<F> {
     }
 
     async fn attempt(&mut self, placement: Placement, key: StoreKey) -> Result<Option<Vec<u8>>, KvError> {
+        self.retried_at.clear();
         self.fabric.compute(Work::Time(self.options.costs.build)).await;
         for attempt in 0..self.options.attempts {
             if self.connected.is_none() {
@@ -353,9 +363,9 @@ impl<F: Fabric> StoreClient<F> {
                     return Ok(Some(value));
                 }
                 Ok(Look::Absent) => return Ok(None),
-                Ok(Look::Changed) => self.retries += 1,
+                Ok(Look::Changed) => self.count_retry(),
                 Err(KvError::Disconnected { .. }) if attempt + 1 < self.options.attempts => {
-                    self.retries += 1;
+                    self.count_retry();
                     self.connected = None;
                 }
                 Err(error) => {
@@ -365,6 +375,11 @@ impl<F: Fabric> StoreClient<F> {
             }
         }
         Err(KvError::Unanswered { key: key.0, attempts: self.options.attempts })
+    }
+
+    fn count_retry(&mut self) {
+        self.retries += 1;
+        self.retried_at.push(self.fabric.now());
     }
 
     /// Asks for copies of a key that many of this client's one-sided gets went to.

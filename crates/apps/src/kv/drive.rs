@@ -203,10 +203,33 @@ pub struct ClientReport {
     pub cache_hits: BTreeMap<Placement, u64>,
     /// Events that the backend needed for the operations of all clients; `None` where it counts none.
     pub events: Option<u64>,
+    /// How long the measured operations took together, in picoseconds.
+    took_ps: u128,
+    /// How long those and the ones below had been in flight when the window began.
+    before_ps: u128,
+    /// How long each operation that had no answer when the window ended had been in flight.
+    in_flight: Vec<Time>,
 }
 
+/// Operations that had no answer when the window ended, and by far more time than others need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    /// How many sessions waited for one.
+    pub sessions: u64,
+    /// How long the oldest had been in flight.
+    pub oldest: Time,
+    /// The mean latency by Little's law, where the latencies of the operations that ended lie so far below it that they
+    /// are a lower bound.
+    pub mean: Option<Time>,
+}
+
+/// By which share of the mean latency that Little's law gives the measured one may lie below it.
+const HIDDEN_MAX: f64 = 0.02;
+
 impl ClientReport {
-    fn record(&mut self, operation: ClientOperation, took: Time) {
+    fn record(&mut self, operation: ClientOperation, took: Time, before: Time) {
+        self.took_ps += u128::from(took.ps());
+        self.before_ps += u128::from(before.ps());
         let latencies = self.latencies.entry(operation).or_insert_with(|| {
             Histogram::new_with_bounds(1, 100_000_000_000_000, 3).expect("bounds within a u64")
         });
@@ -244,6 +267,21 @@ impl ClientReport {
             p999: at(0.999),
             max: Time::from_ps(all.max()),
         })
+    }
+
+    /// Operations that had no answer when the window ended, where they took much longer than those that ended. Every
+    /// busy session has one in flight then, which says nothing.
+    pub fn unanswered(&self) -> Option<Unanswered> {
+        let longest = self.latencies.values().map(Histogram::max).max().map(Time::from_ps)?;
+        let in_flight: u128 = self.in_flight.iter().map(|age| u128::from(age.ps())).sum();
+        // What the sessions spent on operations within the window, over the operations that ended in it.
+        let spent = (self.took_ps + in_flight).saturating_sub(self.before_ps);
+        let is_hidden = spent.saturating_sub(self.took_ps) as f64 > HIDDEN_MAX * spent as f64;
+        let mean = Time::from_ps((spent / u128::from(self.total())) as u64);
+        let above = |limit: Time| self.in_flight.iter().copied().filter(move |age| *age > limit);
+        let limit = if is_hidden { mean } else { longest.times(2) };
+        let oldest = above(limit).max()?;
+        Some(Unanswered { sessions: above(limit).count() as u64, oldest, mean: is_hidden.then_some(mean) })
     }
 
     /// The share of the gets that took `placement`, from 0 to 1.
@@ -287,6 +325,9 @@ impl ClientReport {
             *self.cache_hits.entry(*placement).or_default() += hits;
         }
         self.events = self.events.max(other.events);
+        self.took_ps += other.took_ps;
+        self.before_ps += other.before_ps;
+        self.in_flight.extend(&other.in_flight);
     }
 }
 
@@ -524,8 +565,18 @@ impl<F: Fabric> Own<F> {
                     }
                     other => other.ok(),
                 };
-                if now >= from && now < until {
-                    self.count(operation, now - began, client.retries() - retries, done);
+                if client.retries() > retries {
+                    let within = |at: &&Time| (from..until).contains(*at);
+                    self.report.borrow_mut().retries +=
+                        client.retried_at().iter().filter(within).count() as u64;
+                }
+                let before = from.saturating_sub(began);
+                if began < until && until <= now {
+                    let mut report = self.report.borrow_mut();
+                    report.in_flight.push(until - began);
+                    report.before_ps += u128::from(before.ps());
+                } else if now >= from && now < until {
+                    self.count(operation, now - began, before, done);
                 }
             }
             if now >= until {
@@ -568,15 +619,14 @@ impl<F: Fabric> Own<F> {
         Ok(seen)
     }
 
-    fn count(&self, operation: ClientOperation, took: Time, retries: u64, done: Option<Option<ObservedGet>>) {
+    fn count(&self, operation: ClientOperation, took: Time, before: Time, done: Option<Option<ObservedGet>>) {
         let mut report = self.report.borrow_mut();
         self.last_end.set(self.fabric.now());
-        report.retries += retries;
         let Some(seen) = done else {
             report.failed += 1;
             return;
         };
-        report.record(operation, took);
+        report.record(operation, took, before);
         if let Some(seen) = seen {
             report.absent += u64::from(seen.absent);
             report.wrong += u64::from(seen.wrong);

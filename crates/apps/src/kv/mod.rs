@@ -35,7 +35,9 @@ pub use about::ABOUT;
 pub use client::{StoreClient, StoreKey};
 pub use code::Request as FollowedRequest;
 pub use controller::Splitter;
-pub use drive::{ClientLoad, ClientReport, DriveError, DriveState, Latency, Spread, client, roles};
+pub use drive::{
+    ClientLoad, ClientReport, DriveError, DriveState, Latency, Spread, Unanswered, client, roles,
+};
 pub use layout::{
     BUCKET_BYTES, BUCKET_KEYS, Bucket, HEADER_BYTES, HOT_GROUPS, LAYOUT_VERSION, Layout, MAGIC, Pointer,
     RECORD_HEADER_BYTES, REQUEST_BYTES, ReplyStatus, RequestHead, RequestOpcode, StoreRecord,
