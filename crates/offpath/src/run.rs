@@ -16,7 +16,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use offpath_apps::system::{Answered, Gave, Parts};
+use offpath_apps::system::{Answered, Gave, MeasuredSpan, Parts};
 use offpath_fabric::local::Local;
 use offpath_fabric::{Backend, Fabric, Role, Run, RunError};
 use offpath_quantity::Time;
@@ -28,7 +28,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The role that looks at the twin's stations when the measurement begins.
+/// The role that looks at the twin's stations when the measurement begins and ends.
 const WATCH: &str = "watch";
 /// How often it looks whether that is so.
 const LOOK_EVERY: Time = Time::from_us(5);
@@ -102,16 +102,21 @@ fn on_twin<P: Parts>(
     let mut roles =
         parts.roles(Some((|fabric: &TwinFabric| fabric.snapshot().events) as fn(&TwinFabric) -> u64));
     let before: Rc<RefCell<Snapshot>> = Rc::default();
-    if let Some((begun, warm_up)) = parts.measured() {
-        let seen = before.clone();
+    let after: Rc<RefCell<Option<Snapshot>>> = Rc::default();
+    let measured = parts.measured();
+    if let Some(measured) = &measured {
+        let (measured, seen, ended) = (measured.clone(), before.clone(), after.clone());
         let watch = Role::new(WATCH, 0, move |fabric: TwinFabric| {
-            let (begun, seen) = (begun.clone(), seen.clone());
+            let (MeasuredSpan { begun, warm_up, at_end }, seen) = (measured.clone(), seen.clone());
+            let ended = ended.clone();
             async move {
                 while !begun() {
                     fabric.sleep(LOOK_EVERY).await;
                 }
                 fabric.sleep(warm_up).await;
                 seen.replace(fabric.snapshot());
+                // A timer of its own would be an event that the operations did not need.
+                at_end(Box::new(move || drop(ended.replace(Some(fabric.snapshot())))));
                 Ok(P::Answer::default())
             }
         });
@@ -121,7 +126,12 @@ fn on_twin<P: Parts>(
         TwinBackend::on(router.clone(), seed).with_placement(WATCH, "host").with_observer(&observer);
     let placed = parts.about().placed.iter();
     let backend = placed.fold(backend, |backend, (role, at)| backend.with_placement(role, at));
-    let run = backend.run(roles)?;
+    let run = backend.run(roles);
+    if let Some(measured) = measured {
+        // What was not done holds a fabric.
+        (measured.at_end)(Box::new(|| ()));
+    }
+    let run = run?;
     let of = |usage: Usage| {
         let station = &router.stations()[usage.station.index()];
         let (machine, share) = usage.fullest()?;
@@ -134,8 +144,9 @@ fn on_twin<P: Parts>(
             share,
         })
     };
-    let mut busy: Vec<_> =
-        observer.last().usage(&before.borrow(), router).into_iter().filter_map(of).collect();
+    // After the window the last operations end, outside of what was measured.
+    let last = after.take().unwrap_or_else(|| observer.last());
+    let mut busy: Vec<_> = last.usage(&before.borrow(), router).into_iter().filter_map(of).collect();
     busy.sort_by(|one, other| {
         other.share.total_cmp(&one.share).then_with(|| one.station.cmp(&other.station))
     });

@@ -117,7 +117,8 @@ fn a_run_that_measures_its_own_end_says_so() {
     assert_eq!(of(&["--sessions", "64", "--window", "5ms"]).stderr, "");
 }
 
-/// Requests that a full receive queue dropped are answered after the window: what did not end is told.
+/// Requests that a full receive queue dropped are answered after the window: what did not end is told, and how busy
+/// the stations were is of the window alone.
 #[test]
 fn a_run_tells_what_its_window_does_not_hold() {
     let c = workload('c');
@@ -144,6 +145,8 @@ fn a_run_tells_what_its_window_does_not_hold() {
     let text = page("128");
     assert!(text.contains("sessions had no answer when the window ended, the oldest for"), "{text}");
     assert!(text.contains("lower bound: by Little's law the mean is"), "{text}");
+    // The card's cores are full while it is measured, and idle while the others wait for their patience.
+    assert_eq!(many["binding_station"], "soc.cpu", "{many}");
 }
 
 #[test]

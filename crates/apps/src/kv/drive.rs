@@ -5,6 +5,7 @@ use super::server::{host, soc};
 use super::{Home, KvError, Placement, Splitter, StoreConfig};
 use crate::Stop;
 use crate::bytes::{REVISIONS, is_value_of, value_of};
+use crate::system::Act;
 use hdrhistogram::Histogram;
 use offpath_fabric::{Cancelled, Fabric, Role};
 use offpath_quantity::Time;
@@ -12,6 +13,7 @@ use offpath_workload::{ClientOperation, KeyChooser, OperationChooser, Workload};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::fmt;
 use std::rc::Rc;
 
 /// A session gives up after so many failures on end: its server is gone for good.
@@ -125,6 +127,30 @@ pub struct DriveState {
     pub stop: Stop,
     /// When the sessions of all clients were ready.
     began: Cell<Option<Time>>,
+    /// What is done once the measured window ends.
+    pub(super) at_end: Hook,
+}
+
+/// Something that is done once, at a moment that another part of the program sees.
+#[derive(Default)]
+pub(super) struct Hook(Cell<Option<Act>>);
+
+impl Hook {
+    pub(super) fn set(&self, act: Act) {
+        self.0.set(Some(act));
+    }
+
+    fn act(&self) {
+        if let Some(act) = self.0.take() {
+            act();
+        }
+    }
+}
+
+impl fmt::Debug for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hook")
+    }
 }
 
 impl DriveState {
@@ -137,6 +163,7 @@ impl DriveState {
             active: Cell::new(u32::MAX),
             stop: Stop::default(),
             began: Cell::new(None),
+            at_end: Hook::default(),
         })
     }
 }
@@ -581,6 +608,7 @@ impl<F: Fabric> Own<F> {
             }
             if now >= until {
                 if self.events_after.get().is_none() {
+                    shared.at_end.act();
                     self.events_after.set(self.events());
                 }
                 break;

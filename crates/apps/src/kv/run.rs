@@ -5,8 +5,8 @@ use super::{
     roles, shape,
 };
 use crate::system::{
-    About, Answered, BackendKind, BackendReport, Begun, Gave, Given, Parts, Refusal, Roles, RunSetting, Said,
-    SystemRun,
+    About, Answered, BackendKind, BackendReport, Gave, Given, MeasuredSpan, Parts, Refusal, Roles,
+    RunSetting, Said, SystemRun,
 };
 use offpath_fabric::{Fabric, RoleName};
 use offpath_quantity::Time;
@@ -57,10 +57,14 @@ impl Parts for Clients {
         roles
     }
 
-    fn measured(&self) -> Option<(Begun, Time)> {
-        let shared = self.shared.clone();
+    fn measured(&self) -> Option<MeasuredSpan> {
+        let (shared, ends) = (self.shared.clone(), self.shared.clone());
         let sessions = u64::from(shared.clients) * u64::from(self.load.sessions);
-        Some((Rc::new(move || shared.ready.get() >= sessions || shared.stop.is_asked()), self.load.warm_up))
+        Some(MeasuredSpan {
+            begun: Rc::new(move || shared.ready.get() >= sessions || shared.stop.is_asked()),
+            warm_up: self.load.warm_up,
+            at_end: Rc::new(move |act| ends.at_end.set(act)),
+        })
     }
 
     fn engine(&self) -> Option<&str> {

@@ -86,8 +86,19 @@ pub struct BackendReport {
     pub line: String,
 }
 
-/// Tells whether the measurement has begun.
-pub type Begun = Rc<dyn Fn() -> bool>;
+/// What is done once, at a moment of a run.
+pub type Act = Box<dyn FnOnce()>;
+
+/// Which part of a run is measured.
+#[derive(Clone)]
+pub struct MeasuredSpan {
+    /// Whether all that is measured is at work.
+    pub begun: Rc<dyn Fn() -> bool>,
+    /// How long it works before it counts.
+    pub warm_up: Time,
+    /// Takes what is to be done when the measured window ends. It is not done where the run ends first.
+    pub at_end: Rc<dyn Fn(Act)>,
+}
 
 /// The roles of some parts, each of which gives an answer or an error.
 pub type Roles<F, P> = Vec<Role<F, Answered<P>>>;
@@ -108,8 +119,8 @@ pub trait Parts {
     /// The roles. `count_events` reads the backend's counter of events where it has one.
     fn roles<F: Fabric>(&self, count_events: Option<fn(&F) -> u64>) -> Roles<F, Self>;
 
-    /// When the measurement begins, and how long after that it counts; `None` for the whole run.
-    fn measured(&self) -> Option<(Begun, Time)> {
+    /// Which part of the run is measured; `None` for the whole run.
+    fn measured(&self) -> Option<MeasuredSpan> {
         None
     }
 
