@@ -16,7 +16,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use offpath_apps::system::{Answered, Gave, MeasuredSpan, Parts};
+use offpath_apps::system::{Answered, Gave, LOCAL_ENGINE, MeasuredSpan, Parts};
 use offpath_fabric::local::Local;
 use offpath_fabric::{Backend, Fabric, Role, Run, RunError};
 use offpath_quantity::Time;
@@ -68,12 +68,9 @@ pub fn play<P: Parts>(
     match place {
         OpenedBackend::Twin(router) => on_twin(&router, parts, seed),
         OpenedBackend::Local => {
-            let mut backend = Local::new(seed);
+            let mut backend = Local::new(seed).dma_engine(LOCAL_ENGINE);
             if let Some(directory) = parts.directory() {
                 backend = backend.directory(directory);
-            }
-            if let Some(engine) = parts.engine() {
-                backend = backend.dma_engine(engine);
             }
             Ok((gave(backend.run(parts.roles(None))?), Vec::new()))
         }

@@ -1584,7 +1584,7 @@ fn a_run_says_that_a_plan_is_for_other_requests() {
     fs::write(&plan, system.to_string()).expect("it is written");
     assert_eq!(json(&store_on_twin(&c, &["--mix", file]))["fetch"], "dma");
     assert_eq!(json(&store_on_twin(&c, &["--mix", file, "--fetch", "rdma"]))["fetch"], "rdma");
-    assert!(answer(&store_on_twin(&c, &["--mix", file])).contains("the card fetches by dma"));
+    assert!(answer(&store_on_twin(&c, &["--mix", file])).contains("the card reaches the host by dma"));
     // Of a plan whose workload is workloadc but for one property.
     let write = |key: &str, value: &str| {
         let mut properties = std::collections::BTreeMap::from([
@@ -1704,6 +1704,7 @@ fn runs_that_cannot_be_are_refused_with_a_next_step() {
         (with(&c, on_twin(&["--mix", "no-plan.json"])), &["no-plan.json", "offpath plan"]),
         (with(&c, on_twin(&["--mix", "controller:A1"])), &["controller:A1", "A5-send"]),
         (with(&c, on_twin(&["--fetch", "engine"])), &["engine"]),
+        (with(&c, kv("local", &["--placement", "A2", "--fetch", "engine"])), &["`engine` (there is `dma`)"]),
         (with(&a, on_twin(&["--records", "10"])), &["preloaded", "--records"]),
         (with(&a, on_twin(&["--property", "fieldlength=6554"])), &["65540", "1 to 65535"]),
     ];
@@ -1724,6 +1725,11 @@ fn runs_that_cannot_be_are_refused_with_a_next_step() {
         (&["--writes", "0"], &["a write at least"]),
     ] {
         refuses(&[&log[..], more].concat(), words);
+    }
+    let log = ["run", "replog", "--on", "local", "--writes", "2", "--bytes", "64KiB"];
+    for placement in ["A2", "A2+A3"] {
+        let words = ["no DMA engine `warp-drive`, only `dma`", "leave `--engine` out"];
+        refuses(&[&log[..], &["--placement", placement, "--engine", "warp-drive"]].concat(), &words);
     }
     for command in ["run", "serve"] {
         refuses(&[command, "cache", "--on", "local"], &["`cache`", "`kv`", "`replog`"]);

@@ -1,7 +1,7 @@
 //! What a run of the store says.
 
-use super::{ClientReport, Clients, Placement};
-use crate::system::{Block, Cell, Parts, RunPage, RunTable};
+use super::{ClientReport, Clients, Fetch, Placement};
+use crate::system::{Block, Cell, RunPage, RunTable};
 use offpath_quantity::Time;
 use offpath_quantity::figures::{ns, percent, round, short, us};
 use serde::Serialize;
@@ -93,7 +93,10 @@ impl Ran {
         Ran {
             workload: parts.load.workload.file.clone(),
             placement: parts.options.placement.label(),
-            fetch: parts.engine().unwrap_or("rdma").to_string(),
+            fetch: match &parts.options.fetch {
+                Fetch::Rdma => "rdma".to_string(),
+                Fetch::Engine(name) => name.clone(),
+            },
             records: parts.load.workload.record_count,
             value_bytes: parts.options.layout.value_bytes,
             clients: parts.shared.clients,
@@ -124,7 +127,7 @@ impl Ran {
         let plural = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let engine = match self.fetch.as_str() {
             "rdma" => String::new(),
-            engine => format!("; the card fetches by {engine}"),
+            engine => format!("; the card reaches the host by {engine}"),
         };
         let title = format!("{}, {} records of {} B", self.workload, self.records, self.value_bytes);
         let mut blocks = vec![

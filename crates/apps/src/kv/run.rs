@@ -66,13 +66,6 @@ impl Parts for Clients {
             at_end: Rc::new(move |act| ends.at_end.set(act)),
         })
     }
-
-    fn engine(&self) -> Option<&str> {
-        match &self.options.fetch {
-            Fetch::Engine(name) => Some(name),
-            Fetch::Rdma => None,
-        }
-    }
 }
 
 impl SystemRun for Clients {

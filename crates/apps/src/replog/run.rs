@@ -59,10 +59,6 @@ impl Parts for Writer {
     fn directory(&self) -> Option<&Path> {
         self.shape.directory.as_deref()
     }
-
-    fn engine(&self) -> Option<&str> {
-        Some(&self.shape.options.engine)
-    }
 }
 
 impl SystemRun for Writer {

@@ -59,10 +59,6 @@ impl Parts for LogServers {
     fn directory(&self) -> Option<&Path> {
         self.shape.directory.as_deref()
     }
-
-    fn engine(&self) -> Option<&str> {
-        Some(&self.shape.options.engine)
-    }
 }
 
 impl Serve for LogServers {

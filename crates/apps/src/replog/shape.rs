@@ -1,7 +1,7 @@
 //! The shape of a log that a user asks for, and what its errors lead to.
 
 use super::{LogAlternative, LogConfig, LogCosts, LogError, TAIL};
-use crate::system::{BackendKind, CONNECTION_HELP, Given, Refusal, RunSetting};
+use crate::system::{BackendKind, CONNECTION_HELP, Given, LOCAL_ENGINE, Refusal, RunSetting};
 use offpath_fabric::RoleName;
 use offpath_quantity::{BitRate, Bytes, Time};
 use std::path::PathBuf;
@@ -48,6 +48,12 @@ impl Shape {
         }
         check(given, alternative, is_twin)?;
         let engine = given.get("engine").unwrap_or_else(|| "dma".to_string());
+        if setting.backend == BackendKind::Local && engine != LOCAL_ENGINE {
+            return Err(Refusal::input(
+                format!("the local backend has no DMA engine `{engine}`, only `{LOCAL_ENGINE}`"),
+                "leave `--engine` out",
+            ));
+        }
         if needs_engine(alternative) && backups > 0 && setting.backend == BackendKind::Verbs {
             return Err(Refusal::input(
                 format!("verbs have no DMA engine `{engine}`, which {alternative} needs"),

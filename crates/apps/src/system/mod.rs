@@ -11,8 +11,8 @@ pub use declare::{About, Bounds, Choice, CommandUsage, DeclaredAlternative, Key,
 pub use follow::{Asked, Course, Follow, FollowedCode, PATIENCE, REQUESTS};
 pub use page::{Block, Cell, RunPage, RunTable};
 pub use run::{
-    Act, Answered, BackendKind, BackendReport, CONNECTION_HELP, Gave, MeasuredSpan, Parts, Refusal, Roles,
-    RunSetting, Said, Serve, SystemRun,
+    Act, Answered, BackendKind, BackendReport, CONNECTION_HELP, Gave, LOCAL_ENGINE, MeasuredSpan, Parts,
+    Refusal, Roles, RunSetting, Said, Serve, SystemRun,
 };
 pub use values::{Given, GivenValue, Kept, OptionKind, role_name, role_text};
 

@@ -68,6 +68,9 @@ pub struct RunSetting<'a> {
     pub tell: &'a dyn Fn(&str),
 }
 
+/// The only DMA engine of the local backend, where a system is run there; it has the name of the shipped cards'.
+pub const LOCAL_ENGINE: &str = "dma";
+
 /// A backend as an answer names it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct BackendReport {
@@ -126,11 +129,6 @@ pub trait Parts {
 
     /// Where files lie; `None` for a temporary directory. The twin's files are its own.
     fn directory(&self) -> Option<&Path> {
-        None
-    }
-
-    /// The DMA engine of the local backend.
-    fn engine(&self) -> Option<&str> {
         None
     }
 }
