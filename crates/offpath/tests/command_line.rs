@@ -1742,6 +1742,36 @@ fn runs_that_cannot_be_are_refused_with_a_next_step() {
     refuses(&[&serve("verbs", "127.0.0.1:7000")[..], &["--role", "soc"]].concat(), &["soc", "backup"]);
 }
 
+/// What a workload says that a run does not do is told, and the run goes on.
+#[test]
+fn what_a_run_leaves_of_its_workload_is_told() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("mine");
+    let text =
+        "recordcount=100\noperationcount=50\nreadproportion=1\ntarget=1000\nmaxexecutiontime=5\nzorkmid=1\n";
+    std::fs::write(&file, text).expect("it is written");
+    let file = file.to_str().expect("UTF-8");
+    let said = |more: &[&str]| {
+        let run = offpath(&[&["run", "kv", "--on", "twin:bluefield2", "--workload", file], more].concat());
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        run.stderr
+    };
+    let all = said(&[]);
+    let lines = [
+        "warning: `target=1000` of the workload has no effect: the run is a closed loop",
+        "`--clients` and `--sessions` set the load",
+        "warning: `maxexecutiontime=5` of the workload has no effect",
+        "`--window` says how long is measured",
+    ];
+    for line in lines {
+        assert!(all.contains(line), "{line}: {all}");
+    }
+    assert_eq!(all.matches("warning: ").count(), 2, "{all}");
+    let set = ["target=0", "maxexecutiontime=0", "updateproportion=0"];
+    let set: Vec<&str> = set.into_iter().flat_map(|property| ["--property", property]).collect();
+    assert!(!said(&set).contains("warning: "));
+}
+
 #[test]
 fn a_full_store_ends_the_run_with_a_negative_answer() {
     // Room for the 1000 records and half as many more, and 4000 inserts.

@@ -10,6 +10,7 @@ use crate::system::{
 };
 use offpath_fabric::{Fabric, RoleName};
 use offpath_quantity::Time;
+use offpath_workload::Workload;
 use serde_json::Value;
 use std::path::Path;
 use std::rc::Rc;
@@ -73,6 +74,7 @@ impl SystemRun for Clients {
 
     fn of(given: &Given, setting: &RunSetting<'_>) -> Result<Clients, Refusal> {
         let workload = shape::workload(given, setting)?;
+        tell_unread(&workload, setting);
         let given_mix = given.get::<String>("mix");
         let (spread, home) = mix::spread(given_mix.as_deref(), &workload, setting)?;
         let home = home.unwrap_or(Placement::SplitOneSided);
@@ -140,6 +142,23 @@ impl SystemRun for Clients {
         }
         let report = answer::Ran::of(self, &all, gave.elapsed, setting.seed);
         Ok(Said { page: report.page(), holds: all.wrong == 0, report })
+    }
+}
+
+/// Says which loads of a workload file are not offered.
+fn tell_unread(workload: &Workload, setting: &RunSetting<'_>) {
+    let instead = [
+        ("target", "`--clients` and `--sessions` set the load"),
+        ("maxexecutiontime", "`--window` says how long is measured"),
+    ];
+    for (key, instead) in instead {
+        let is_limit = |(name, value): &(&str, &str)| *name == key && value.trim() != "0";
+        if let Some((_, value)) = workload.properties().find(is_limit) {
+            (setting.tell)(&format!(
+                "warning: `{key}={value}` of the workload has no effect: the run is a closed loop, in which a session \
+                 begins its next operation as soon as the last one ends; {instead}"
+            ));
+        }
     }
 }
 
