@@ -1762,6 +1762,8 @@ fn what_a_run_leaves_of_its_workload_is_told() {
         "`--clients` and `--sessions` set the load",
         "warning: `maxexecutiontime=5` of the workload has no effect",
         "`--window` says how long is measured",
+        "`updateproportion` is not written, and YCSB's default is 0.05",
+        "write updateproportion=0 for none",
     ];
     for line in lines {
         assert!(all.contains(line), "{line}: {all}");

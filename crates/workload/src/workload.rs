@@ -238,7 +238,7 @@ const MOST_RECORDS: u64 = 1_000_000_000_000_000;
 const MOST_32_BIT: u64 = i32::MAX as u64;
 
 /// Why a line of a workload file draws a warning.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum WarningKind {
     /// YCSB knows no such key and would ignore it in silence.
     UnknownKey {
@@ -250,16 +250,21 @@ pub enum WarningKind {
         /// The line it stood on before, from 1.
         first_line: usize,
     },
+    /// The key is not written, while other proportions are, and its default is not 0.
+    DefaultProportion {
+        /// The share of all operations that it comes to, from 0 to 1.
+        share: f64,
+    },
 }
 
 /// Something in a workload file that is probably a mistake but has a meaning.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Warning {
     /// The file.
     pub file: String,
-    /// The line, from 1.
+    /// The line, from 1; 0 where the key is not written.
     pub line: usize,
-    /// The key on it.
+    /// The key.
     pub key: String,
     /// What is wrong.
     pub kind: WarningKind,
@@ -270,7 +275,7 @@ impl Warning {
     pub fn nearest_key(&self) -> Option<&'static str> {
         match self.kind {
             WarningKind::UnknownKey { nearest } => nearest,
-            WarningKind::Repeated { .. } => None,
+            WarningKind::Repeated { .. } | WarningKind::DefaultProportion { .. } => None,
         }
     }
 }
@@ -288,8 +293,25 @@ impl std::fmt::Display for Warning {
             WarningKind::Repeated { first_line } => {
                 write!(formatter, "{file}:{line}: `{key}` replaces its value of line {first_line}")
             }
+            WarningKind::DefaultProportion { share } => write!(
+                formatter,
+                "{file}: `{key}` is not written, and YCSB's default is {}, which makes it {:.1}% of the operations; write \
+                 {key}=0 for none",
+                default_of(key),
+                share * 100.0
+            ),
         }
     }
+}
+
+/// The key of an operation's proportion.
+fn proportion_key(operation: ClientOperation) -> String {
+    format!("{}proportion", operation.name())
+}
+
+/// What YCSB takes where a key is absent; empty where it has no default.
+fn default_of(key: &str) -> &'static str {
+    KEYS.iter().find(|known| known.name == key).and_then(|known| known.default).unwrap_or_default()
 }
 
 /// Why a workload file cannot be used.
@@ -662,7 +684,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn workload(&self, warnings: Vec<Warning>) -> Result<Workload, WorkloadError> {
+    fn workload(&self, mut warnings: Vec<Warning>) -> Result<Workload, WorkloadError> {
         if !CORE_WORKLOADS.contains(&self.value("workload")) {
             return Err(self.bad(
                 "workload",
@@ -685,11 +707,15 @@ impl Reader<'_> {
         } else {
             record_count - insert_start
         };
+        let mix = self.mix()?;
+        // Overrides may have written what the file leaves out.
+        warnings.retain(|warning| !matches!(warning.kind, WarningKind::DefaultProportion { .. }));
+        warnings.extend(self.default_proportions(&mix));
         let workload = Workload {
             file: self.text.name().to_owned(),
             record_count,
             operation_count: self.integer("operationcount", 0, MOST_RECORDS)?,
-            mix: self.mix()?,
+            mix,
             request_distribution: self.request_distribution(insert_count)?,
             field_count: self.integer("fieldcount", 1, MOST_32_BIT)?,
             field_length_bytes: self.integer("fieldlength", 0, MOST_32_BIT)?,
@@ -780,6 +806,25 @@ impl Reader<'_> {
         Ok(mix)
     }
 
+    /// Operations that nobody wrote, beside others that somebody did.
+    fn default_proportions(&self, mix: &OperationMix) -> Vec<Warning> {
+        let is_written =
+            |operation: &ClientOperation| self.properties.contains_key(&proportion_key(*operation));
+        if !ClientOperation::ALL.iter().any(is_written) {
+            return Vec::new();
+        }
+        let absent = ClientOperation::ALL.into_iter().filter(|operation| !is_written(operation));
+        absent
+            .filter(|operation| mix.share(*operation) > 0.0)
+            .map(|operation| Warning {
+                file: self.text.name().to_owned(),
+                line: 0,
+                key: proportion_key(operation),
+                kind: WarningKind::DefaultProportion { share: mix.share(operation) },
+            })
+            .collect()
+    }
+
     fn request_distribution(&self, insert_count: u64) -> Result<RequestDistribution, WorkloadError> {
         let (data, operations) = ("hotspotdatafraction", "hotspotopnfraction");
         let data_fraction = self.number(data, 0.0..=1.0, "from 0 to 1")?;
@@ -815,8 +860,7 @@ impl Reader<'_> {
     }
 
     fn value(&self, key: &str) -> &str {
-        let default = || KEYS.iter().find(|known| known.name == key).and_then(|known| known.default);
-        self.properties.get(key).map_or_else(|| default().unwrap_or_default(), |property| &property.value)
+        self.properties.get(key).map_or_else(|| default_of(key), |property| &property.value)
     }
 
     fn bad(&self, key: &'static str, bound: &str, next_step: &str) -> WorkloadError {

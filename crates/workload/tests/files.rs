@@ -151,6 +151,31 @@ fn unknown_and_repeated_keys_warn() {
     assert_eq!(workload.record_count, 20);
 }
 
+/// Who writes `readproportion=1` alone has 4.8% updates, by YCSB's defaults.
+#[test]
+fn a_proportion_by_default_beside_written_ones_warns() {
+    let messages = |text: &str| -> Vec<String> {
+        let workload = Workload::parse(&format!("recordcount=10\n{text}"), "mine").unwrap();
+        workload.warnings().iter().map(Warning::to_string).collect()
+    };
+    let by_default = |key: &str, default: &str, share: &str| {
+        format!(
+            "mine: `{key}` is not written, and YCSB's default is {default}, which makes it {share} of the operations; \
+             write {key}=0 for none"
+        )
+    };
+    assert_eq!(messages("readproportion=1"), [by_default("updateproportion", "0.05", "4.8%")]);
+    assert_eq!(messages("updateproportion=1"), [by_default("readproportion", "0.95", "48.7%")]);
+    assert_eq!(messages("readproportion=1\nupdateproportion=0"), [""; 0]);
+    // Whoever writes no mix asks for YCSB's.
+    assert_eq!(messages(""), [""; 0]);
+    let alone = Workload::parse("recordcount=10\nreadproportion=1", "mine").unwrap();
+    let written = BTreeMap::from([("updateproportion".to_owned(), "0".to_owned())]);
+    assert_eq!(alone.with_overrides(written).unwrap().warnings(), []);
+    let other = BTreeMap::from([("recordcount".to_owned(), "20".to_owned())]);
+    assert_eq!(alone.with_overrides(other).unwrap().warnings(), alone.warnings());
+}
+
 #[test]
 fn bad_values_name_file_line_key_value_bound_and_next_step() {
     for (text, message, help) in [
