@@ -121,6 +121,7 @@ impl Wrote {
                     ("compression", parts.compression_us),
                 ],
             ),
+            Block::Text(format!("{}\n", overlap(self.sessions))),
             Block::Text(format!(
                 "\n{} chunks by the card, {} by the host\n",
                 self.chunks_by_card, self.chunks_by_host
@@ -134,5 +135,15 @@ impl Wrote {
             )),
         ];
         RunPage { title, blocks }
+    }
+}
+
+/// How the parts of a write's time go together with its latency.
+fn overlap(sessions: u32) -> &'static str {
+    match sessions {
+        1 => "Parts of a write overlap, so they may add up to more than its latency.",
+        _ => {
+            "Parts of a write overlap, and its latency also holds the wait for the writes before it: they do not add up."
+        }
     }
 }
