@@ -20,7 +20,7 @@ pub(super) fn workload(given: &Given, setting: &RunSetting<'_>) -> Result<Worklo
     let workload = Workload::load(&file).and_then(|file| file.with_overrides(overrides));
     let workload = workload.map_err(|error| Refusal { is_input: true, report: error.into() })?;
     for warning in workload.warnings() {
-        (setting.tell)(&warning.to_string());
+        (setting.tell)(&format!("warning: {warning}"));
     }
     Ok(workload)
 }
