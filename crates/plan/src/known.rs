@@ -183,8 +183,11 @@ pub fn known(router: &Router, operations: &[PathOperation], seed: Seed) -> Resul
                     Some((at, seen)) => (*at, seen[index]),
                     None => (factor.value, value),
                 });
+                // The card's own before those of the same card elsewhere, whose machine stands in front.
+                let mut names = factor.names(0).to_vec();
+                names.sort_by_key(String::len);
                 let moved = MovedBy {
-                    names: factor.names(0).to_vec(),
+                    names,
                     low,
                     high,
                     latency_s: [at_low.latency_s, at_high.latency_s],

@@ -247,12 +247,16 @@ impl Library {
         Ok(first == device || !names(first)? || names(device)?)
     }
 
-    /// Whether a profile asked for by this name is a user's own file.
     /// Whether every profile is the shipped one: none was added, and none stands in another's place.
     pub fn is_builtin(&self) -> bool {
-        self.own.is_empty()
+        let shipped = Library::builtin().sources;
+        let is_shipped = |(key, source): (_, &Arc<Source>)| {
+            shipped.get(key).is_some_and(|shipped| shipped.text == source.text)
+        };
+        self.sources.len() == shipped.len() && self.sources.iter().all(is_shipped)
     }
 
+    /// Whether a profile asked for by this name is a user's own file.
     pub(crate) fn is_own(&self, category: Category, name: &str) -> bool {
         name.ends_with(".toml") || self.own.contains(&(category, name.to_string()))
     }
