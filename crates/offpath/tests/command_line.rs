@@ -554,7 +554,10 @@ fn slips_are_refused_with_their_reason() {
         (vec!["plan".into(), LOG.into(), "--workload".into(), c.clone()], &["--workload", "no workload"]),
         (vec!["plan".into(), design.clone(), "--workload".into(), directory.clone()], &["is not a file"]),
         (words("path bluefield2 --verb fetch-and-add --size 64B"), &["`--size 64 B`", "moves 8 B"]),
-        (words("path bluefield3"), &["did you mean `bluefield2`?", "offpath device source NAME"]),
+        (
+            words("path bluefield3"),
+            &["did you mean `bluefield2`?", "offpath new device my-card --base bluefield2"],
+        ),
         (words("device show rack"), &["`rack` is a testbed"]),
         (words("device source bluefeild2"), &["did you mean `bluefield2`?"]),
         (vec!["path".into(), design.clone()], &["is a design", "offpath plan"]),

@@ -142,8 +142,8 @@ fn page(design: &Design, advised: &Advised, screen: &Screen, options: &Options, 
         );
     }
     let mut text = format!(
-        "{mix}; gains are the twin's, over {SEEDS} pairs of runs with the same seeds: their intervals are of these runs \
-         and not of the card, whose numbers `offpath plan {shown}` says how well are known\n"
+        "{mix}; gains are the twin's, over {SEEDS} pairs of runs with the same seeds: their intervals are of these runs, \
+         not of the card, of which `offpath plan` says how well it is known\n"
     );
     for (number, one) in advised.advice.iter().enumerate() {
         text += &screen.heading(&format!(

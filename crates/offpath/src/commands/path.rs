@@ -155,13 +155,6 @@ struct RangedReport {
     capacity_at_high_mreq_per_s: f64,
 }
 
-impl RangedReport {
-    /// The number by every name that it has.
-    fn all_names(&self) -> String {
-        std::iter::once(&self.name).chain(&self.same_number).cloned().collect::<Vec<_>>().join(", ")
-    }
-}
-
 #[derive(Serialize)]
 struct PointReport {
     payload_bytes: u64,
@@ -597,7 +590,7 @@ fn one(report: &Report, system: &System, screen: &Screen) -> String {
         text += &screen.heading("Numbers known as a range, one at a time");
         let rows = report.ranged_numbers.iter().map(|number| {
             vec![
-                TableCell::Text(number.all_names()),
+                TableCell::Text(number.name.clone()),
                 TableCell::Text(format!("{} to {}", number.low, number.high)),
                 TableCell::Text(format!(
                     "{} to {}",

@@ -217,7 +217,7 @@ fn uncertain(report: &Report) -> Option<Section> {
             .map(|number| {
                 let (from, to) = range(number);
                 let text = format!("{} to {}", number.low, number.high);
-                Span { name: number.all_names(), from, to, point: Some(value), text, strong: false }
+                Span { name: number.name.clone(), from, to, point: Some(value), text, strong: false }
             })
             .collect();
         Spans {
