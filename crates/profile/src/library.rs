@@ -305,8 +305,10 @@ impl Library {
         });
         let own = match category {
             Category::Device => {
-                "; `offpath new device my-card --base bluefield2` begins a description of one of your own"
-                    .to_string()
+                let base = known.clone().next().unwrap_or("DEVICE");
+                format!(
+                    "; `offpath new device my-card --base {base}` begins a description of one of your own"
+                )
             }
             _ => String::new(),
         };
