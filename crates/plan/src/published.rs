@@ -47,7 +47,7 @@ fn rows() -> &'static BTreeMap<String, Option<Experiment>> {
 /// alike; none for a design that differs from the shipped one of its name. Whoever reads a plan of it should know in what it is
 /// already known to err.
 pub fn missed_of(design: &Design) -> Vec<&'static str> {
-    let read = |text: &str| text.parse::<toml::Table>().unwrap_or_default();
+    let read = |text: &str| text.parse::<toml::Table>().expect("a design that was read is TOML");
     let Some(shipped) = shipped::design(&design.name).map(read) else { return Vec::new() };
     let own = read(&design.source.1);
     let is_shipped = |name: &str| is_as_shipped(&own, &shipped, name);
@@ -63,12 +63,12 @@ pub fn missed_of(design: &Design) -> Vec<&'static str> {
 
 /// The design on the system that the shipped text of its name has it on.
 pub(crate) fn on_its_system(design: &Design, shipped: &str) -> Design {
-    let file = shipped.parse::<toml::Table>().unwrap_or_default();
-    let of_design = |key: &str| file.get("design").and_then(|table| table.get(key));
+    let file: toml::Table = shipped.parse().expect("a shipped design is TOML");
+    let of_design = |key: &str| file["design"].get(key);
     let word = |key: &str| of_design(key).and_then(toml::Value::as_str).map(str::to_string);
     let set = of_design("set").and_then(toml::Value::as_array);
     let mut design = design.clone();
-    design.device = word("device").unwrap_or_default();
+    design.device = word("device").expect("a shipped design names its device");
     (design.testbed, design.mode) = (word("testbed"), word("mode"));
     design.set = set.into_iter().flatten().filter_map(|one| Some(one.as_str()?.to_string())).collect();
     design.set_at = Vec::new();

@@ -67,7 +67,8 @@ impl Time {
     pub fn as_seconds(self) -> f64 {
         self.0 as f64 / 1e12
     }
-    /// A time that was computed in seconds, to the nearest picosecond.
+    /// A time that was computed in seconds, to the nearest picosecond; none where it is below 0 or no number, and the
+    /// greatest where it is out of range.
     ///
     /// ```
     /// # use offpath_quantity::Time;

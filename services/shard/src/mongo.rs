@@ -168,7 +168,7 @@ fn workload(path: &PathBuf, properties: &[String]) -> Result<Workload, Failure> 
     }
     let workload = Workload::load(path).and_then(|file| file.with_overrides(overrides)).map_err(refuse)?;
     for warning in workload.warnings() {
-        tell(&warning.to_string());
+        tell(&format!("warning: {warning}"));
     }
     Ok(workload)
 }
