@@ -208,7 +208,7 @@ fn requests_and_settings_are_refused_with_the_nearest_names() {
         (SystemRequest { device: "rack", ..base.clone() }, &["`rack` is a testbed", "known: `bluefield2`"]),
         (
             SystemRequest { device: "bluefield3", ..base.clone() },
-            &["did you mean `bluefield2`?", "`offpath device source NAME > my-card.toml`"],
+            &["did you mean `bluefield2`?", "`offpath new device my-card --base bluefield2`"],
         ),
         (set("arm.pcie_mtu"), &["no `=`", "soc.pcie_mtu=512B"]),
         (set("host.ddio=maybe"), &["neither `true` nor `false`"]),
