@@ -225,7 +225,7 @@ fn a_server_of_another_layout_is_refused() {
     });
     let run = Local::new(1).clock(LocalClock::Manual).run(vec![host, client]).expect("the run ends");
     let end = run.outcomes.into_iter().nth(1).and_then(|outcome| outcome.end.finished());
-    assert_eq!(end, Some(Err(KvError::LayoutVersion { server: 9, client: 1 })));
+    assert_eq!(end, Some(Err(KvError::LayoutVersion { server: 9, client: kv::LAYOUT_VERSION })));
 }
 
 #[test]

@@ -596,6 +596,8 @@ fn slips_are_refused_with_their_reason() {
         (kv(&["--placement", "A1", "--fetch", "rdma"]), &["`--fetch`", "does not use it"]),
         // A file that does not end.
         (words("plan /dev/zero"), &["/dev/zero", "16 MiB"]),
+        (words("run kv --on local --workload /dev/zero"), &["/dev/zero", "1 MiB"]),
+        (kv(&["--mix", "/dev/zero"]), &["/dev/zero", "not JSON"]),
         (
             words("serve replog --on local --listen localhost:7000"),
             &["localhost:7000", "names are not looked up"],
@@ -1579,6 +1581,17 @@ fn a_run_says_that_a_plan_is_for_other_requests() {
     assert!(!warned.contains("testbed rack, other"), "{warned}");
     let warm = offpath(&store_on_twin(&c, &["--mix", file, "--warm", "1000"])).stderr;
     assert!(!warm.contains("80% of requests"), "{warm}");
+    // A cache that answers less than the plan counts on, and one that answers more.
+    let cached = serde_json::json!({
+        "schema_version": 2, "workload_properties": {}, "device": "bluefield2", "cache_hit_ratio": 0.9,
+        "optimal": { "shares": { "A5-read": 1 } },
+    });
+    fs::write(&plan, cached.to_string()).expect("it is written");
+    let hits =
+        |slots| offpath(&store_on_twin(&c, &["--mix", file, "--cache", slots, "--warm", "1000"])).stderr;
+    let small = hits("16");
+    assert!(small.contains("plan.json` counts on 90.0%") && small.contains("--cache SLOTS"), "{small}");
+    assert_eq!(hits("1000"), "");
     // The DMA engine is a part of what the shares are best for.
     let system = serde_json::json!({
         "schema_version": 2, "workload_properties": {}, "device": "bluefield2", "fetch_engine": "dma",
@@ -1739,7 +1752,7 @@ fn runs_that_cannot_be_are_refused_with_a_next_step() {
     }
     refuses(&["run", "kv", "--on", "local"], &["--workload"]);
     let serve = |on: &'static str, listen: &'static str| ["serve", "replog", "--on", on, "--listen", listen];
-    refuses(&serve("local", "127.0.0.1:7000"), &["local", "verbs:DEVICE"]);
+    refuses(&serve("local", "127.0.0.1:7000"), &["local", "serve `--on verbs:DEVICE`", "`offpath run`"]);
     refuses(&serve("twin:bluefield2", "127.0.0.1:7000"), &["twin", "verbs:DEVICE"]);
     refuses(&serve("verbs:none", "here"), &["here"]);
     refuses(&[&serve("verbs", "127.0.0.1:7000")[..], &["--role", "soc"]].concat(), &["soc", "backup"]);

@@ -345,7 +345,7 @@ fn shipped() -> &'static Shipped {
 /// The longest text that is read as a profile or a design.
 const MOST_TEXT: u64 = 16 << 20;
 
-/// Reads a text that somebody wrote: of at most 16 MiB, since a device file or a named pipe need not end.
+/// Reads a text of a user: of at most 16 MiB, since a device file or a named pipe need not end.
 ///
 /// Errors: those of the file, no UTF-8, and [`std::io::ErrorKind::FileTooLarge`].
 pub fn read_text(path: &Path) -> std::io::Result<String> {

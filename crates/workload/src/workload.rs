@@ -1,6 +1,7 @@
 //! The workload file: its keys, defaults, checks and errors.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -458,13 +459,28 @@ pub struct Workload {
     text: Arc<NamedSource<String>>,
 }
 
+/// The longest workload file: a device file or a named pipe need not end.
+const MOST_BYTES: u64 = 1 << 20;
+
+fn read_at_most(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > MOST_BYTES {
+        true => Err(std::io::Error::new(
+            std::io::ErrorKind::FileTooLarge,
+            "it is longer than 1 MiB, which no workload is",
+        )),
+        false => Ok(bytes),
+    }
+}
+
 impl Workload {
-    /// Reads a workload file. Bytes are Latin-1, as Java takes them.
+    /// Reads a workload file, of at most 1 MiB. Bytes are Latin-1, as Java takes them.
     ///
     /// Errors: [`WorkloadError::Unreadable`], and those of [`Workload::parse`].
     pub fn load(path: impl AsRef<Path>) -> Result<Workload, WorkloadError> {
         let file = path.as_ref().display().to_string();
-        let bytes = std::fs::read(path.as_ref())
+        let bytes = read_at_most(path.as_ref())
             .map_err(|source| WorkloadError::Unreadable { file: file.as_str().into(), source })?;
         let text: String = bytes.into_iter().map(char::from).collect();
         Workload::parse(&text, &file)

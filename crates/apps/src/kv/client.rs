@@ -428,8 +428,8 @@ impl<F: Fabric> StoreClient<F> {
         let Some(host) = &connected.host else { return Ok(Look::Changed) };
         let layout = self.options.layout;
         let length = layout.record_bytes();
-        if let (true, true, Some(soc)) = (in_cache, pointer.cached, &connected.soc) {
-            let from = soc.greeting.cache.at(layout.cache_offset(key));
+        if let (true, Some(way), Some(soc)) = (in_cache, pointer.cached, &connected.soc) {
+            let from = soc.greeting.cache.at(layout.cache_offset(layout.cache_set(key), way));
             self.read(soc, self.record_at(), length, from).await?;
             if let Look::Found(value) = self.check(key, pointer).await? {
                 self.cache_hits.set(self.cache_hits.get() + 1);

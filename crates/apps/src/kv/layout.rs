@@ -6,11 +6,14 @@ use crate::bytes::hash;
 /// The first bytes of every store.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"offpthkv");
 /// The layout that this code reads and writes.
-pub const LAYOUT_VERSION: u32 = 1;
+pub const LAYOUT_VERSION: u32 = 2;
 /// A bucket of the index, the size of a cache line.
 pub const BUCKET_BYTES: u64 = 64;
 /// Keys of a bucket.
 pub const BUCKET_KEYS: usize = 3;
+/// Most slots of one set of the cache: a pointer tells them apart by 4 bits. With 16 the hottest records that fit
+/// are nearly all there, where one slot for each hash would leave out those that meet a hotter one.
+pub const CACHE_WAYS: u32 = 16;
 /// The header of a store, the first line of its index region.
 pub const HEADER_BYTES: u64 = 64;
 /// What stands before a record's value.
@@ -138,10 +141,25 @@ impl Layout {
         self.slots + u64::from(group - 1) * u64::from(self.copies) + u64::from(copy)
     }
 
-    /// Where the only cache slot of a key begins in the cache.
-    pub fn cache_offset(&self, key: u64) -> u64 {
+    /// The cache slots of one set; those that no whole set is left for stay empty.
+    pub fn cache_ways(&self) -> u32 {
+        self.cache_slots.min(CACHE_WAYS)
+    }
+
+    /// The sets of the cache; 0 without one.
+    pub fn cache_sets(&self) -> u64 {
+        u64::from(self.cache_slots.checked_div(self.cache_ways()).unwrap_or(0))
+    }
+
+    /// The set whose slots a key may have.
+    pub fn cache_set(&self, key: u64) -> u64 {
         // Other bits than the bucket's, so that neighbours in a bucket do not meet in the cache.
-        below(hash(key).rotate_left(32), u64::from(self.cache_slots)) * self.record_bytes()
+        below(hash(key).rotate_left(32), self.cache_sets())
+    }
+
+    /// Where slot `way` of set `set` begins in the cache.
+    pub fn cache_offset(&self, set: u64, way: u8) -> u64 {
+        (set * u64::from(self.cache_ways()) + u64::from(way)) * self.record_bytes()
     }
 }
 
@@ -158,17 +176,19 @@ pub struct Pointer {
     pub version: u16,
     /// The group of its copies; 0 for none.
     pub group: u8,
-    /// Whether the cache has it too.
-    pub cached: bool,
+    /// The slot of its set of the cache that has it too.
+    pub cached: Option<u8>,
 }
 
 const USED: u64 = 1 << 56;
 const CACHED: u64 = 1 << 57;
+const WAY: u32 = 58;
 
 impl Pointer {
     /// The word; never 0, which stands for no entry.
     pub fn to_word(self) -> u64 {
-        let flags = USED | if self.cached { CACHED } else { 0 };
+        let cached = self.cached.map_or(0, |way| CACHED | u64::from(way) << WAY);
+        let flags = USED | cached;
         u64::from(self.slot) | u64::from(self.version) << 32 | u64::from(self.group) << 48 | flags
     }
 
@@ -178,7 +198,7 @@ impl Pointer {
             slot: word as u32,
             version: (word >> 32) as u16,
             group: (word >> 48) as u8,
-            cached: word & CACHED != 0,
+            cached: (word & CACHED != 0).then_some((word >> WAY) as u8 % CACHE_WAYS as u8),
         })
     }
 }
@@ -403,8 +423,11 @@ mod tests {
             wrong[at] ^= 1;
             assert!(Layout::from_bytes(&wrong).is_err(), "byte {at}");
         }
-        let other = Layout { version: 2, ..layout() }.to_bytes();
-        assert_eq!(Layout::from_bytes(&other), Err(KvError::LayoutVersion { server: 2, client: 1 }));
+        let other = Layout { version: LAYOUT_VERSION + 1, ..layout() }.to_bytes();
+        assert_eq!(
+            Layout::from_bytes(&other),
+            Err(KvError::LayoutVersion { server: LAYOUT_VERSION + 1, client: LAYOUT_VERSION })
+        );
     }
 
     #[test]
@@ -422,7 +445,7 @@ mod tests {
 
     #[test]
     fn pointers_and_requests_are_read_back() {
-        for cached in [false, true] {
+        for cached in [None, Some(0), Some(CACHE_WAYS as u8 - 1)] {
             let pointer = Pointer { slot: u32::MAX, version: 0xabcd, group: 255, cached };
             assert_eq!(Pointer::from_word(pointer.to_word()), Some(pointer));
         }

@@ -1,10 +1,18 @@
 //! How the gets of a run are spread: by one placement, by a plan's best mix, or by a controller.
 
-use super::{ABOUT, Placement, Spread};
+use super::{ABOUT, ClientReport, Placement, Spread};
 use crate::system::{BackendReport, Refusal, RunSetting};
 use offpath_workload::Workload;
 use serde_json::Value;
+use std::io::Read;
 use std::path::Path;
+
+/// Hits that may be missing, of all gets that look into the cache: its sets leave out a hundredth of them where it is
+/// as large as the store, which shifts a rate by less than windows do.
+const HITS_TOLERANCE: f64 = 0.02;
+
+/// The longest plan that is read.
+const PLAN_BYTES_MAX: u64 = 16 << 20;
 
 /// The placement that a user names.
 fn placement(name: &str) -> Result<Placement, String> {
@@ -121,7 +129,10 @@ fn strange(plan: &Value, file: &Path, workload: &Workload) -> Result<Option<Stri
 
 /// A plan that a file holds.
 pub(super) fn read_plan(file: &Path) -> Result<Value, String> {
-    let text = std::fs::read_to_string(file).map_err(|error| format!("it cannot be read: {error}"))?;
+    let mut text = String::new();
+    // A device file or a named pipe need not end; what is cut off is no JSON.
+    let read = std::fs::File::open(file).and_then(|file| file.take(PLAN_BYTES_MAX).read_to_string(&mut text));
+    read.map_err(|error| format!("it cannot be read: {error}"))?;
     serde_json::from_str(&text).map_err(|error| format!("it is not JSON: {error}"))
 }
 
@@ -164,4 +175,23 @@ pub(super) fn other_system(plan: &Value, file: &str, backend: &BackendReport, wa
         ));
     }
     warnings
+}
+
+/// What to say where the card's cache answered a smaller share of the gets than the plan counts on.
+pub(super) fn fewer_hits(plan: &Value, file: &str, ran: &ClientReport) -> Option<String> {
+    let planned = plan["cache_hit_ratio"].as_f64()?;
+    let looked = ran.gets.iter().filter(|(placement, _)| placement.looks_into_the_cache());
+    let gets: u64 = looked.map(|(_, gets)| gets).sum();
+    let hits: u64 = ran.cache_hits.values().sum();
+    let seen = hits as f64 / gets as f64;
+    // NaN, where no get looked, is not less.
+    (planned - seen > HITS_TOLERANCE).then(|| {
+        format!(
+            "warning: the card's cache answered {:.1}% of the gets that looked into it, and `{file}` counts on {:.1}%: the rate \
+             is less than planned for that reason alone. Give the cache the plan's size by `--cache SLOTS`, and \
+             fill it by `--warm RECORDS` or a longer `--warm-up`",
+            seen * 100.0,
+            planned * 100.0
+        )
+    })
 }

@@ -140,6 +140,11 @@ impl SystemRun for Clients {
                 all.window
             ));
         }
+        if let Some((file, plan)) = &self.plan
+            && let Some(warning) = mix::fewer_hits(plan, file, &all)
+        {
+            (setting.tell)(&warning);
+        }
         let report = answer::Ran::of(self, &all, gave.elapsed, setting.seed);
         Ok(Said { page: report.page(), holds: all.wrong == 0, report })
     }

@@ -119,12 +119,13 @@ impl<F: Fabric> Values<F> {
     }
 }
 
-/// Who wants into a cache slot, and how well the one inside does.
-#[derive(Clone, Copy, Default)]
+/// Who wants into a set of the cache, and how well those inside do.
+#[derive(Clone, Debug, Default)]
 struct Contest {
     candidate: u64,
     misses: u32,
-    hits: u32,
+    /// By slot, for as many slots as were ever taken.
+    hits: Vec<u32>,
 }
 
 /// What one role of the memory server has.
@@ -391,10 +392,8 @@ impl<F: Fabric> Node<F> {
                     None => {}
                 }
                 newest.insert(record.key, (slot, record.version));
-                if record.key < self.options.warm.min(self.options.preload)
-                    && let Some(cache) = &self.cache
-                {
-                    cache.write(layout.cache_offset(record.key), bytes)?;
+                if record.key < self.options.warm.min(self.options.preload) {
+                    self.warm(record.key, bytes)?;
                 }
             }
             first += count;
@@ -402,10 +401,10 @@ impl<F: Fabric> Node<F> {
         {
             let mut index = index.borrow_mut();
             for (key, (slot, version)) in newest {
-                let cached = self.cached_record(key, version)?.is_some();
                 self.first_version.set(self.first_version.get().max(version.wrapping_add(1)));
-                index.insert(key, Pointer { slot, version, group: 0, cached })?;
+                index.insert(key, Pointer { slot, version, group: 0, cached: None })?;
             }
+            self.find_cached(&index)?;
             free.retain(|slot| u64::from(*slot) < used_upto);
             free.extend(&losers);
             index.set_free(free, used_upto);
@@ -423,31 +422,65 @@ impl<F: Fabric> Node<F> {
         self.values.write(self.layout().slot_offset(slot.into()), &[0; RECORD_HEADER_BYTES as usize]).await
     }
 
-    /// The cached record of `key`, where the cache has this version of it.
-    fn cached_record(&self, key: u64, version: u16) -> Result<Option<StoreRecord>, KvError> {
-        let Some(cache) = &self.cache else { return Ok(None) };
-        let mut bytes = vec![0; self.layout().record_bytes() as usize];
-        cache.read(self.layout().cache_offset(key), &mut bytes)?;
-        let any = self.options.injects(StoreBug::StaleCache);
-        Ok(StoreRecord::from_bytes(&bytes)
-            .filter(|record| record.key == key && (any || record.version == version)))
+    /// Writes a record to the next slot of its set that was never taken, where one is left.
+    fn warm(&self, key: u64, record: &[u8]) -> Result<(), KvError> {
+        let Some(cache) = &self.cache else { return Ok(()) };
+        let layout = self.layout();
+        let set = layout.cache_set(key);
+        let mut contests = self.contests.borrow_mut();
+        let taken = &mut contests.entry(set).or_default().hits;
+        if taken.len() < layout.cache_ways() as usize {
+            cache.write(layout.cache_offset(set, taken.len() as u8), record)?;
+            taken.push(0);
+        }
+        Ok(())
     }
 
-    /// Puts a record into the cache in place of what lies there.
-    fn cache_record(&self, index: &Index<F::Region>, record: &StoreRecord) -> Result<bool, KvError> {
-        let Some(cache) = &self.cache else { return Ok(false) };
+    /// Tells the index which records the cache has.
+    fn find_cached(&self, index: &Index<F::Region>) -> Result<(), KvError> {
+        let Some(cache) = &self.cache else { return Ok(()) };
         let layout = self.layout();
-        let offset = layout.cache_offset(record.key);
+        let mut bytes = vec![0; layout.record_bytes() as usize];
+        for (&set, contest) in self.contests.borrow().iter() {
+            for way in 0..contest.hits.len() as u8 {
+                cache.read(layout.cache_offset(set, way), &mut bytes)?;
+                if let Some(record) = StoreRecord::from_bytes(&bytes)
+                    && let Some((at, pointer)) = index.find(record.key)?
+                    && pointer.version == record.version
+                {
+                    index.set(at, Pointer { cached: Some(way), ..pointer })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The record in the cache that a pointer names, where it is still of this key and version.
+    fn cached_record(&self, key: u64, pointer: Pointer) -> Result<Option<StoreRecord>, KvError> {
+        let (Some(cache), Some(way)) = (&self.cache, pointer.cached) else { return Ok(None) };
+        let layout = self.layout();
+        let mut bytes = vec![0; layout.record_bytes() as usize];
+        cache.read(layout.cache_offset(layout.cache_set(key), way), &mut bytes)?;
+        let any = self.options.injects(StoreBug::StaleCache);
+        Ok(StoreRecord::from_bytes(&bytes)
+            .filter(|record| record.key == key && (any || record.version == pointer.version)))
+    }
+
+    /// Puts a record into a slot of its set of the cache, in place of what lies there.
+    fn cache_record(&self, index: &Index<F::Region>, record: &StoreRecord, way: u8) -> Result<(), KvError> {
+        let Some(cache) = &self.cache else { return Ok(()) };
+        let layout = self.layout();
+        let offset = layout.cache_offset(layout.cache_set(record.key), way);
         let mut bytes = vec![0; layout.record_bytes() as usize];
         cache.read(offset, &mut bytes)?;
         if let Some(old) = StoreRecord::from_bytes(&bytes)
             && old.key != record.key
             && let Some((at, pointer)) = index.find(old.key)?
+            && pointer.cached == Some(way)
         {
-            index.set(at, Pointer { cached: false, ..pointer })?;
+            index.set(at, Pointer { cached: None, ..pointer })?;
         }
-        cache.write(offset, &record.to_bytes(layout))?;
-        Ok(true)
+        Ok(cache.write(offset, &record.to_bytes(layout))?)
     }
 
     fn find(&self, key: u64) -> Result<Option<Pointer>, KvError> {
@@ -490,10 +523,10 @@ impl<F: Fabric> Node<F> {
             self.write_copies(group, &bytes).await?;
         }
         // The cached flag may have changed meanwhile, the slot and group cannot: the key is locked.
-        let cached = index.borrow().find(key)?.is_some_and(|(_, old)| old.cached);
+        let cached = index.borrow().find(key)?.and_then(|(_, old)| old.cached);
         let stale = self.options.injects(StoreBug::StaleCache);
-        if cached && !stale {
-            self.cache_record(&index.borrow(), &record)?;
+        if let Some(way) = cached.filter(|_| !stale) {
+            self.cache_record(&index.borrow(), &record, way)?;
         }
         let pointer = Pointer { slot, version, group, cached };
         match found {
@@ -559,7 +592,7 @@ impl<F: Fabric> Node<F> {
         let layout = self.layout();
         let bytes = self.values.read(layout.slot_offset(old.slot.into()), layout.record_bytes()).await?;
         self.write_copies(group, &bytes).await?;
-        let cached = index.borrow().find(key)?.is_some_and(|(_, pointer)| pointer.cached);
+        let cached = index.borrow().find(key)?.and_then(|(_, pointer)| pointer.cached);
         index.borrow().set(at, Pointer { group, cached, ..old })?;
         Ok(ReplyStatus::Done)
     }
@@ -609,44 +642,58 @@ impl<F: Fabric> Node<F> {
         self.fabric.compute(Work::Time(self.options.costs.card_lookup)).await;
         let Ok(found) = self.find(key) else { return Err(ReplyStatus::Failed) };
         let Some(pointer) = found else { return Err(ReplyStatus::Absent) };
-        if pointer.cached
-            && let Ok(Some(record)) = self.cached_record(key, pointer.version)
+        if let Some(way) = pointer.cached
+            && let Ok(Some(record)) = self.cached_record(key, pointer)
         {
             let mut contests = self.contests.borrow_mut();
-            let contest = contests.entry(self.layout().cache_offset(key)).or_default();
-            contest.hits = contest.hits.saturating_add(1);
+            let contest = contests.entry(self.layout().cache_set(key)).or_default();
+            if let Some(hits) = contest.hits.get_mut(usize::from(way)) {
+                *hits = hits.saturating_add(1);
+            }
             return Ok(Ok(record));
         }
         self.missed(key, pointer);
         Ok(Err(pointer))
     }
 
-    /// Counts a miss; a key that misses often enough takes the place of one that is hit less.
+    /// Counts a miss; a key that misses often enough takes a slot of its set: one that was never taken, else that
+    /// of the record which is hit least, where that is hit less.
     fn missed(self: &Rc<Self>, key: u64, pointer: Pointer) {
         if self.cache.is_none() {
             return;
         }
         let mut contests = self.contests.borrow_mut();
-        let contest = contests.entry(self.layout().cache_offset(key)).or_default();
-        contest.hits = contest.hits.saturating_sub(1);
+        let contest = contests.entry(self.layout().cache_set(key)).or_default();
+        let taken = contest.hits.len();
+        let (mut way, mut least) = (taken, 0);
+        if taken >= self.layout().cache_ways() as usize
+            && let Some((coldest, hits)) = contest.hits.iter_mut().enumerate().min_by_key(|(_, hits)| **hits)
+        {
+            *hits = hits.saturating_sub(1);
+            (way, least) = (coldest, *hits);
+        }
         if contest.candidate != key && contest.misses > 0 {
             contest.misses -= 1;
             return;
         }
         contest.candidate = key;
         contest.misses += 1;
-        if contest.misses < self.options.admit_after.max(contest.hits) {
+        if contest.misses < self.options.admit_after.max(least) {
             return;
         }
-        *contest = Contest::default();
+        contest.misses = 0;
+        match contest.hits.get_mut(way) {
+            Some(hits) => *hits = 0,
+            None => contest.hits.push(0),
+        }
         let node = self.clone();
         self.fabric.spawn_task(Box::pin(async move {
             // A record that cannot be brought in now is brought in after its next misses.
-            let _ = node.admit(key, pointer).await;
+            let _ = node.admit(key, pointer, way as u8).await;
         }));
     }
 
-    async fn admit(&self, key: u64, pointer: Pointer) -> Result<(), KvError> {
+    async fn admit(&self, key: u64, pointer: Pointer, way: u8) -> Result<(), KvError> {
         let Some(index) = &self.index else { return Ok(()) };
         let layout = self.layout();
         let bytes = self.values.read(layout.slot_offset(pointer.slot.into()), layout.record_bytes()).await?;
@@ -656,9 +703,10 @@ impl<F: Fabric> Node<F> {
         if let Some((at, current)) = index.find(key)?
             && (current.slot, current.version) == (pointer.slot, pointer.version)
             && (record.key, record.version) == (key, pointer.version)
-            && self.cache_record(&index, &record)?
         {
-            index.set(at, Pointer { cached: true, ..current })?;
+            let way = current.cached.unwrap_or(way);
+            self.cache_record(&index, &record, way)?;
+            index.set(at, Pointer { cached: Some(way), ..current })?;
         }
         Ok(())
     }
@@ -948,7 +996,7 @@ mod tests {
                 node.rebuild().await.expect("it is built");
                 for key in 0..4 {
                     let pointer = node.find(key).expect("it is read").expect("it is there");
-                    assert_eq!(pointer.cached, key < expected, "key {key} of {warm} and {preload}");
+                    assert_eq!(pointer.cached.is_some(), key < expected, "key {key} of {warm} and {preload}");
                 }
             });
         }
@@ -981,7 +1029,7 @@ mod tests {
                 true
             }
             Err(pointer) => {
-                assert!(!pointer.cached);
+                assert_eq!(pointer.cached, None);
                 false
             }
         }
@@ -1002,10 +1050,11 @@ mod tests {
             node.rebuild().await.expect("it is built");
             // Three misses bring it in, not two.
             assert_eq!(hits_of(&node, &[1, 1, 1, 1]).await, [false, false, false, true]);
-            assert!(node.find(1).expect("it is read").expect("it is there").cached);
+            assert_eq!(node.find(1).expect("it is read").expect("it is there").cached, Some(0));
             // It has been hit once; another key needs three misses, of which the first takes that hit.
             assert_eq!(hits_of(&node, &[2, 2, 2, 2, 1]).await, [false, false, false, true, false]);
-            assert!(!node.find(1).expect("it is read").expect("it is there").cached, "one slot, one record");
+            let displaced = node.find(1).expect("it is read").expect("it is there");
+            assert_eq!(displaced.cached, None, "one slot, one record");
             // Key 1 missed once just now; a miss of key 3 makes up for it, so that key 3 begins anew.
             assert_eq!(hits_of(&node, &[3, 3, 3, 2]).await, [false, false, false, true]);
             assert_eq!(hits_of(&node, &[3, 3]).await, [false, true]);
@@ -1025,18 +1074,51 @@ mod tests {
     }
 
     #[test]
+    fn of_a_full_set_the_record_that_is_hit_least_makes_way() {
+        run(|fabric| async move {
+            let mut options = options();
+            options.layout.cache_slots = 2;
+            let node = server(fabric, options, &[record(1, 1, 1), record(2, 1, 2), record(3, 1, 3)]);
+            node.rebuild().await.expect("it is built");
+            assert_eq!(hits_of(&node, &[1, 1, 1, 2, 2, 2]).await, [false; 6]);
+            assert_eq!(hits_of(&node, &[1, 1, 1, 1, 2]).await, [true; 5]);
+            assert_eq!(hits_of(&node, &[3, 3, 3, 3]).await, [false, false, false, true]);
+            let cached = |key| node.find(key).expect("it is read").expect("it is there").cached;
+            assert_eq!([1, 2, 3].map(cached), [Some(0), None, Some(1)]);
+        });
+    }
+
+    #[test]
+    fn a_cache_as_large_as_the_store_has_nearly_every_record() {
+        run(|fabric| async move {
+            const RECORDS: u64 = 4000;
+            let mut options = StoreConfig { warm: RECORDS, preload: RECORDS, ..options() };
+            options.layout = Layout { cache_slots: RECORDS as u32, ..StoreConfig::sized(RECORDS, 8).layout };
+            let records: Vec<StoreRecord> = (0..RECORDS).map(|key| record(key, 0, key as u8)).collect();
+            let node = server(fabric, options, &records);
+            node.rebuild().await.expect("it is built");
+            let cached =
+                |key: &u64| node.find(*key).expect("it is read").expect("it is there").cached.is_some();
+            // A set of 16 slots is wanted by 16 records on average: one in ten is left over (Poisson). With one
+            // slot for each hash it would be more than one in three.
+            let share = (0..RECORDS).filter(cached).count() as f64 / RECORDS as f64;
+            assert!((0.88..0.92).contains(&share), "{share}");
+        });
+    }
+
+    #[test]
     fn a_record_that_changed_on_its_way_into_the_cache_stays_out() {
         run(|fabric| async move {
             let node = server(fabric, options(), &[record(1, 1, 1)]);
             node.rebuild().await.expect("it is built");
             let old = node.find(1).expect("it is read").expect("it is there");
             node.put(1, &[9; 8]).await.expect("it is put");
-            node.admit(1, old).await.expect("it is looked at");
+            node.admit(1, old, 0).await.expect("it is looked at");
             let now = node.find(1).expect("it is read").expect("it is there");
-            assert!(!now.cached && now.version != old.version);
-            assert_eq!(node.cached_record(1, now.version).expect("it is read"), None);
-            node.admit(1, now).await.expect("it is brought in");
-            let cached = node.cached_record(1, now.version).expect("it is read").expect("it is there");
+            assert!(now.cached.is_none() && now.version != old.version);
+            node.admit(1, now, 0).await.expect("it is brought in");
+            let now = node.find(1).expect("it is read").expect("it is there");
+            let cached = node.cached_record(1, now).expect("it is read").expect("it is there");
             assert_eq!(cached.value, [9; 8]);
         });
     }

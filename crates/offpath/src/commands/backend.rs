@@ -119,18 +119,17 @@ impl BackendOptions {
             let why = "says how a process on verbs waits, and this backend is another";
             return Err(refused(Refusal::unread("--wait", why)));
         }
-        let apart = if across || self.connects() { "several processes" } else { return Ok(()) };
-        match &self.on {
-            On::Verbs(_) => Ok(()),
-            On::Twin(_) => Err(Failure::input(
-                format!("the twin simulates all roles in one process, not in {apart}"),
-                "leave `--connect` out, or run `--on verbs:DEVICE`",
-            )),
-            On::Local => Err(Failure::input(
-                format!("the local backend has no network, so its roles cannot be in {apart}"),
-                "leave `--connect` out to run all roles in one process, or take `--on verbs:DEVICE`",
-            )),
-        }
+        let why = match &self.on {
+            _ if !across && !self.connects() => return Ok(()),
+            On::Verbs(_) => return Ok(()),
+            On::Twin(_) => "the twin simulates all roles in one process, not in several",
+            On::Local => "the local backend has no network, so its roles cannot be in several processes",
+        };
+        let help = match across {
+            true => "serve `--on verbs:DEVICE`; `offpath run` has all roles in one process",
+            false => "leave `--connect` out to run all roles in one process, or take `--on verbs:DEVICE`",
+        };
+        Err(Failure::input(why, help))
     }
 
     /// Whether the backend is the twin.
