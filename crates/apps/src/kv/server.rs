@@ -4,6 +4,7 @@ use super::index::Index;
 use super::layout::*;
 use super::{Fetch, Home, KvError, SPARE_SLOTS, StoreBug, StoreConfig, value_of};
 use crate::Stop;
+use crate::bytes::hash;
 use crate::outbox::{self, Outbox};
 use crate::pool::{KeyLocks, Pool};
 use offpath_fabric::{
@@ -122,8 +123,8 @@ impl<F: Fabric> Values<F> {
 /// Who wants into a set of the cache, and how well those inside do.
 #[derive(Clone, Debug, Default)]
 struct Contest {
-    candidate: u64,
-    misses: u32,
+    /// By slot: of the keys whose hash prefers it, the one that missed more than the others, and how often.
+    candidates: [(u64, u32); CACHE_WAYS as usize],
     /// By slot, for as many slots as were ever taken.
     hits: Vec<u32>,
 }
@@ -672,16 +673,19 @@ impl<F: Fabric> Node<F> {
             *hits = hits.saturating_sub(1);
             (way, least) = (coldest, *hits);
         }
-        if contest.candidate != key && contest.misses > 0 {
-            contest.misses -= 1;
+        // One candidate for the whole set would need more misses than all of its other keys together.
+        let preferred = hash(key) % u64::from(self.layout().cache_ways());
+        let (candidate, misses) = &mut contest.candidates[preferred as usize];
+        if *candidate != key && *misses > 0 {
+            *misses -= 1;
             return;
         }
-        contest.candidate = key;
-        contest.misses += 1;
-        if contest.misses < self.options.admit_after.max(least) {
+        *candidate = key;
+        *misses += 1;
+        if *misses < self.options.admit_after.max(least) {
             return;
         }
-        contest.misses = 0;
+        *misses = 0;
         match contest.hits.get_mut(way) {
             Some(hits) => *hits = 0,
             None => contest.hits.push(0),
@@ -1085,6 +1089,23 @@ mod tests {
             assert_eq!(hits_of(&node, &[3, 3, 3, 3]).await, [false, false, false, true]);
             let cached = |key| node.find(key).expect("it is read").expect("it is there").cached;
             assert_eq!([1, 2, 3].map(cached), [Some(0), None, Some(1)]);
+        });
+    }
+
+    #[test]
+    fn a_set_learns_several_keys_at_a_time() {
+        run(|fabric| async move {
+            let mut options = options();
+            options.layout.cache_slots = 16;
+            let records: Vec<StoreRecord> = (0..16).map(|key| record(key, 1, key as u8)).collect();
+            let node = server(fabric, options, &records);
+            node.rebuild().await.expect("it is built");
+            let in_turn: Vec<u64> = (0..6).flat_map(|_| 0..16).collect();
+            hits_of(&node, &in_turn).await;
+            // Keys whose hashes prefer one slot hinder each other, and no others.
+            let cached = (0..16)
+                .filter(|key| node.find(*key).expect("it is read").expect("it is there").cached.is_some());
+            assert!(cached.count() > 4);
         });
     }
 
