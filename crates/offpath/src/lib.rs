@@ -19,6 +19,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub use offpath_answers as answers;
+pub use offpath_answers::report;
 pub use offpath_apps as apps;
 pub use offpath_capacity as capacity;
 pub use offpath_evidence as evidence;
@@ -31,6 +33,5 @@ pub use offpath_twin as twin;
 pub use offpath_verbs as verbs;
 pub use offpath_workload as workload;
 
-pub mod report;
 pub mod run;
 pub mod torture;

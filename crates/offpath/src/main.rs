@@ -1,8 +1,6 @@
 //! The command line `offpath`.
 
-mod chart;
 mod commands;
-mod topology;
 
 use clap_complete::CompleteEnv;
 use offpath_terminal::{failure, options, output, progress};

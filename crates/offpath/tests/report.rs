@@ -2,6 +2,7 @@
 //! safe against hostile names.
 
 use assert_cmd::cargo::cargo_bin_cmd;
+use offpath::answers::system::{SystemAnswer, TopologyAnswer};
 use offpath::profile::{Library, SystemRequest};
 use offpath::report::{
     Axis, Chart, Fact, MOST_SERIES, Page, PageBlock, PublishedChart, PublishedMark, Section, Series, Span,
@@ -424,7 +425,8 @@ fn a_topology_shows_what_is_busy_and_what_binds() {
         .into(),
         binding: vec!["lane_c.up (reserved for dpa)".into()],
     };
-    let topology = Topology::new(&system, Some(&load));
+    let (name, parts) = (SystemAnswer::of(&system), TopologyAnswer::of(&system));
+    let topology = Topology::new(&name, &parts, Some(&load));
     let html = page(PageBlock::Topology(topology.clone())).html();
     check(&html);
     // `lane_c` is drawn from the NIC outwards, so `up` points left.
@@ -440,7 +442,7 @@ fn a_topology_shows_what_is_busy_and_what_binds() {
     assert_eq!(table.rows.len(), 5);
     // The clients take no part in this load, and are left out.
     assert!(!html.contains("client.nic"));
-    assert!(Topology::new(&system, None).svg.contains("client.nic"));
+    assert!(Topology::new(&name, &parts, None).svg.contains("client.nic"));
 }
 
 /// Runs the command line, and returns what it printed and the page that it wrote.

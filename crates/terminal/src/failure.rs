@@ -74,6 +74,14 @@ impl Failure {
     }
 }
 
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.report.fmt(f)
+    }
+}
+
+impl std::error::Error for Failure {}
+
 /// Columns of a line that is drawn: what points beyond is told in words, since nobody sees an arrow there.
 const DRAWN: usize = 2_000;
 

@@ -8,6 +8,7 @@ use comfy_table::{
 use offpath_profile::System;
 pub use offpath_quantity::figures::{fixed, percent, round, short};
 use serde::Serialize;
+use serde_json::ser::{Formatter, PrettyFormatter};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, IsTerminal, Read, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
@@ -323,9 +324,44 @@ impl Screen {
 
     /// The answer as JSON, keys in the order of the type's fields.
     pub fn json(&self, answer: &impl Serialize) -> Result<String, Failure> {
-        let text = serde_json::to_string_pretty(answer)
-            .map_err(|error| Failure::input(format!("the answer has no JSON form: {error}"), ""))?;
-        Ok(format!("{text}\n"))
+        json(answer, PrettyFormatter::new())
+    }
+}
+
+/// An answer as JSON, keys in the order of the type's fields, numbers [rounded](round).
+pub fn rounded_json(answer: &impl Serialize) -> Result<String, Failure> {
+    json(answer, Rounded(PrettyFormatter::new()))
+}
+
+fn json(answer: &impl Serialize, formatter: impl Formatter) -> Result<String, Failure> {
+    let mut text = Vec::new();
+    answer
+        .serialize(&mut serde_json::Serializer::with_formatter(&mut text, formatter))
+        .map_err(|error| Failure::input(format!("the answer has no JSON form: {error}"), ""))?;
+    text.push(b'\n');
+    Ok(String::from_utf8(text).expect("JSON is UTF-8"))
+}
+
+/// Lays JSON out for people, and rounds what has a fraction.
+struct Rounded(PrettyFormatter<'static>);
+
+/// What is written as it would be without rounding.
+macro_rules! laid_out {
+    ($($name:ident($($argument:ident: $kind:ty)?)),+) => {
+        $(fn $name<W: ?Sized + Write>(&mut self, out: &mut W $(, $argument: $kind)?) -> std::io::Result<()> {
+            self.0.$name(out $(, $argument)?)
+        })+
+    };
+}
+
+impl Formatter for Rounded {
+    laid_out!(
+        begin_array(), end_array(), begin_array_value(first: bool), end_array_value(), begin_object(), end_object(),
+        begin_object_key(first: bool), begin_object_value(), end_object_value()
+    );
+
+    fn write_f64<W: ?Sized + Write>(&mut self, out: &mut W, value: f64) -> std::io::Result<()> {
+        self.0.write_f64(out, round(value))
     }
 }
 

@@ -19,9 +19,10 @@ pub mod torture;
 
 use crate::failure::Failure;
 use crate::options::SystemOptions;
-use crate::output::{OutputOptions, Screen};
+use crate::output::{Format, OutputOptions, Screen, rounded_json};
 use clap::{Parser, Subcommand};
 pub use offpath_terminal::Context;
+use serde::Serialize;
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -83,6 +84,18 @@ pub enum Command {
     Serve(serve::Options),
     Torture(torture::Options),
     Completions(completions::Options),
+}
+
+/// An answer in the form that was asked for, to be printed.
+fn answer<A: Serialize>(
+    answer: &A,
+    context: &Context,
+    text: impl Fn(&A, &Screen) -> String,
+) -> Result<String, Failure> {
+    match context.screen.format {
+        Format::Json => rounded_json(answer),
+        Format::Table | Format::Markdown => Ok(text(answer, &context.screen)),
+    }
 }
 
 /// Runs the command; the exit code is that of its answer.

@@ -6,7 +6,7 @@
 //! has a dash pattern, a marker and a name of its own, and every number stands in a table as well.
 //!
 //! ```
-//! use offpath::report::{Axis, PageBlock, Chart, Page, PublishedMark, Section, Series, Ticks};
+//! use offpath_answers::report::{Axis, PageBlock, Chart, Page, PublishedMark, Section, Series, Ticks};
 //!
 //! let chart = Chart {
 //!     title: "Latency of a READ".into(),

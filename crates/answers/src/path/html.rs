@@ -1,66 +1,36 @@
-//! The page of `offpath path --html`.
+//! What an operation costs, as a page with charts.
 
-use super::{Options, Report, SEED, gbit_per_s, interval, sizes};
-use crate::output::{short, system_line};
-use offpath::plan::Ranged;
-use offpath::plan::known::{Known, known};
-use offpath::profile::System;
-use offpath::quantity::Bytes;
-use offpath::report::{
+use super::text::interval;
+use super::{BandAnswer, PathAnswer, PathsAnswer, RangedAnswer};
+use crate::report::{
     Axis, Chart, Fact, Page, PageBlock, Section, Series, Span, Spans, StationLoad, Table, Ticks, Topology,
 };
-use offpath::route::{PathOperation, RouteError, Router};
-use offpath::twin::Seed;
+use crate::system::SystemAnswer;
+use offpath_quantity::Bytes;
+use offpath_terminal::output::short;
 
-/// Latency and throughput of an operation over payloads, each with its 80% interval.
-struct Curves {
-    latency: Series,
-    rate: Series,
-    bandwidth: Series,
-}
-
-/// Every payload's cost and how well it is known.
-fn curves(router: &Router, operation: &PathOperation) -> Result<Curves, RouteError> {
-    let mut operations = Vec::new();
-    for payload in sizes() {
-        // An atomic always moves 8 bytes, so it has no curve.
-        if operation.verb.is_atomic() && payload.get() != 8 {
-            continue;
-        }
-        let sized = PathOperation { payload, ..operation.clone() };
-        match router.route(&sized) {
-            Ok(_) => operations.push(sized),
-            // A datagram ends at the network's MTU.
-            Err(RouteError::PayloadTooLarge { .. }) => break,
-            Err(error) => return Err(error),
-        }
-    }
-    let known = known(router, &operations, Seed::new(SEED))?;
-    let name = operation.path.to_string();
-    let series = |figure: &dyn Fn(&Known) -> &Ranged, shown: &dyn Fn(f64, Bytes) -> f64| {
-        let each = || operations.iter().map(|one| one.payload).zip(&known);
-        let points = each().map(|(p, known)| (p.get() as f64, shown(figure(known).value, p))).collect();
-        let band = each().map(|(p, known)| {
-            let (low, high) = figure(known).range_80;
-            (p.get() as f64, shown(low, p), shown(high, p))
-        });
-        Series::line(name.clone(), points).with_band(band.collect())
-    };
-    Ok(Curves {
-        latency: series(&|known| &known.latency_s, &|seconds, _| seconds * 1e6),
-        rate: series(&|known| &known.rate, &|per_second, _| per_second / 1e6),
-        bandwidth: series(&|known| &known.rate, &|per_second, p| gbit_per_s(per_second / 1e6, p)),
-    })
+/// A line over payloads, with its 80% interval.
+fn line(answer: &PathAnswer, value: fn(&BandAnswer) -> f64, ends: fn(&BandAnswer) -> (f64, f64)) -> Series {
+    let at = |band: &BandAnswer| band.payload_bytes as f64;
+    let all = || answer.over_payloads.iter();
+    let line = Series::line(answer.path.clone(), all().map(|band| (at(band), value(band))).collect());
+    line.with_band(all().map(|band| (at(band), ends(band).0, ends(band).1)).collect())
 }
 
 /// The three charts over payloads.
-fn charts(verb: &str, all: Vec<Curves>) -> Vec<PageBlock> {
-    let (mut latency, mut rate, mut bandwidth) = (Vec::new(), Vec::new(), Vec::new());
-    for curves in all {
-        latency.push(curves.latency);
-        rate.push(curves.rate);
-        bandwidth.push(curves.bandwidth);
-    }
+fn charts(verb: &str, all: &[&PathAnswer]) -> Vec<PageBlock> {
+    let lines = |value: fn(&BandAnswer) -> f64, ends: fn(&BandAnswer) -> (f64, f64)| {
+        all.iter().map(|one| line(one, value, ends)).collect::<Vec<Series>>()
+    };
+    let latency = lines(|at| at.latency_us, |at| (at.latency_low_80_us, at.latency_high_80_us));
+    let rate = lines(
+        |at| at.capacity_mreq_per_s,
+        |at| (at.capacity_low_80_mreq_per_s, at.capacity_high_80_mreq_per_s),
+    );
+    let bandwidth = lines(
+        |at| at.capacity_gbit_per_s,
+        |at| (at.capacity_low_80_gbit_per_s, at.capacity_high_80_gbit_per_s),
+    );
     let chart = |title: String, caption: &str, y: Axis, series: Vec<Series>| {
         let x = Axis::log2("payload", Ticks::Bytes);
         PageBlock::Chart(Chart { title, caption: caption.to_string(), x, y, series, marks: Vec::new() })
@@ -87,22 +57,16 @@ fn charts(verb: &str, all: Vec<Curves>) -> Vec<PageBlock> {
     ]
 }
 
-fn title(options: &Options, path: &str) -> String {
-    format!("{} of {} on {path}", options.verb.name().to_uppercase(), options.payload())
+fn title(verb: &str, payload_bytes: u64, path: &str) -> String {
+    format!("{} of {} on {path}", verb.to_uppercase(), Bytes::new(payload_bytes))
 }
 
-fn subtitle(posted: &str, system: &System) -> String {
-    format!("{posted}; {}", system_line(system))
+fn subtitle(posted: &str, system: &SystemAnswer) -> String {
+    format!("{posted}; {}", system.line())
 }
 
 /// One path: latency term by term, curves, what binds, packets.
-pub fn one(
-    report: &Report,
-    options: &Options,
-    router: &Router,
-    operation: &PathOperation,
-) -> Result<Page, RouteError> {
-    let system = router.system();
+pub(super) fn one(report: &PathAnswer) -> Page {
     let known = |basis: &str, low: f64, high: f64| format!("{basis}; 80% interval: {}", interval(low, high));
     let mut facts = vec![
         Fact::new(
@@ -134,7 +98,7 @@ pub fn one(
         facts.insert(1, Fact::new("echo, request and reply", format!("{} us", short(echo)), ""));
     }
     let answer = Section::new("answer", "The answer")
-        .saying(format!("The latency ends where {}.", report.latency_ends.trim_start_matches("one way: ")))
+        .saying(format!("The latency ends where {}.", report.ends()))
         .with(PageBlock::Facts(facts));
 
     let terms = report.terms.iter().map(|term| (term.label.clone(), term.time_ns));
@@ -153,11 +117,13 @@ pub fn one(
         .with(PageBlock::Notes(held));
 
     let mut over = Section::new("payloads", "Over payloads");
-    for chart in charts(&operation.verb.name().to_uppercase(), vec![curves(router, operation)?]) {
+    for chart in charts(&report.verb.to_uppercase(), &[report]) {
         over = over.with(chart);
     }
 
     let load = load(report);
+    let topology = report.topology.as_ref();
+    let topology = topology.map(|topology| Topology::new(&report.system, topology, Some(&load)));
     let mut demand = Table::of(&["station", "#demand of one operation", "#busy at capacity", "what it is"]);
     for one in &report.demand {
         if one.station == report.binding_station {
@@ -165,20 +131,19 @@ pub fn one(
         }
         demand.row(vec![
             one.station.clone(),
-            one.demand_text(),
+            one.text(),
             format!("{:.1}%", one.utilization_at_capacity * 100.0),
             one.meaning.to_string(),
         ]);
     }
-    let stations = Section::new("stations", "Stations at capacity")
-        .saying(format!(
-            "At {} Mreq/s {} is full: {}.",
-            short(report.capacity_mreq_per_s),
-            report.binding_station,
-            report.binding_station_meaning
-        ))
-        .with(PageBlock::Topology(Topology::new(system, Some(&load))))
-        .with(PageBlock::Table(demand));
+    let stations = Section::new("stations", "Stations at capacity").saying(format!(
+        "At {} Mreq/s {} is full: {}.",
+        short(report.capacity_mreq_per_s),
+        report.binding_station,
+        report.binding_station_meaning
+    ));
+    let stations = topology.map(PageBlock::Topology).into_iter().fold(stations, Section::with);
+    let stations = stations.with(PageBlock::Table(demand));
 
     let mut packets = Table::of(&["link", "#data packets", "#payload (B)", "#with headers (B)"]);
     for link in &report.links {
@@ -193,11 +158,14 @@ pub fn one(
 
     let mut sections = vec![answer, terms, over, stations, packets];
     sections.extend(uncertain(report));
-    let (title, subtitle) = (title(options, &report.path), subtitle(&report.posted, system));
-    Ok(Page { title, subtitle, sections })
+    Page {
+        title: title(&report.verb, report.payload_bytes, &report.path),
+        subtitle: subtitle(&report.posted, &report.system),
+        sections,
+    }
 }
 
-fn load(report: &Report) -> StationLoad {
+fn load(report: &PathAnswer) -> StationLoad {
     StationLoad {
         shares: report.demand.iter().map(|one| (one.station.clone(), one.utilization_at_capacity)).collect(),
         binding: vec![report.binding_station.clone()],
@@ -205,11 +173,11 @@ fn load(report: &Report) -> StationLoad {
 }
 
 /// What the numbers that are only known as a range do to the capacity and the latency.
-fn uncertain(report: &Report) -> Option<Section> {
+fn uncertain(report: &PathAnswer) -> Option<Section> {
     if report.ranged_numbers.is_empty() {
         return None;
     }
-    let spans = |title: &str, axis: &str, value: f64, range: &dyn Fn(&super::RangedReport) -> (f64, f64)| {
+    let spans = |title: &str, axis: &str, value: f64, range: &dyn Fn(&RangedAnswer) -> (f64, f64)| {
         let rows = report
             .ranged_numbers
             .iter()
@@ -245,13 +213,7 @@ fn uncertain(report: &Report) -> Option<Section> {
 }
 
 /// Every path: their curves side by side.
-pub fn all(
-    reports: &[Report],
-    options: &Options,
-    router: &Router,
-    operations: &[PathOperation],
-) -> Result<Page, RouteError> {
-    let system = router.system();
+pub(super) fn all(answer: &PathsAnswer) -> Page {
     let mut table = Table::of(&[
         "path",
         "#latency (us)",
@@ -263,7 +225,7 @@ pub fn all(
         "binds",
         "what it is",
     ]);
-    for report in reports {
+    for report in &answer.paths {
         table.row(vec![
             report.path.clone(),
             short(report.latency_us),
@@ -276,28 +238,27 @@ pub fn all(
             report.binding_station_meaning.to_string(),
         ]);
     }
-    let answer =
-        Section::new("answer", format!("{} on every path", options.payload())).with(PageBlock::Table(table));
-    let mut sections = vec![answer];
+    let heading = format!("{} on every path", Bytes::new(answer.payload_bytes));
+    let mut sections = vec![Section::new("answer", heading).with(PageBlock::Table(table))];
     // One chart for all paths would be a tangle: those of a requester stand side by side.
-    let mut requesters: Vec<&str> = Vec::new();
-    for operation in operations {
-        if !requesters.contains(&operation.path.requester.as_str()) {
-            requesters.push(&operation.path.requester);
+    let mut requesters: Vec<(&str, Vec<&PathAnswer>)> = Vec::new();
+    for one in &answer.paths {
+        let requester = one.path.split('-').next().unwrap_or_default();
+        match requesters.iter_mut().find(|(name, _)| *name == requester) {
+            Some((_, own)) => own.push(one),
+            None => requesters.push((requester, vec![one])),
         }
     }
-    for requester in requesters {
-        let own = operations.iter().filter(|operation| operation.path.requester == requester);
-        let all = own.map(|operation| curves(router, operation)).collect::<Result<Vec<_>, _>>()?;
-        let section = Section::new(format!("from-{requester}"), format!("Over payloads, from {requester}"));
-        let charts = charts(&options.verb.name().to_uppercase(), all);
+    for (name, own) in requesters {
+        let section = Section::new(format!("from-{name}"), format!("Over payloads, from {name}"));
+        let charts = charts(&answer.verb.to_uppercase(), &own);
         sections.push(charts.into_iter().fold(section, Section::with));
     }
-    sections
-        .push(Section::new("system", "The system").with(PageBlock::Topology(Topology::new(system, None))));
-    Ok(Page {
-        title: title(options, "every path"),
-        subtitle: subtitle(&super::all_posted(options), system),
+    let topology = Topology::new(&answer.system, &answer.topology, None);
+    sections.push(Section::new("system", "The system").with(PageBlock::Topology(topology)));
+    Page {
+        title: title(&answer.verb, answer.payload_bytes, "every path"),
+        subtitle: subtitle(&answer.posted, &answer.system),
         sections,
-    })
+    }
 }

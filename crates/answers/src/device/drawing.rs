@@ -1,7 +1,7 @@
 //! The topology of a machine as a picture in characters.
 
-use offpath::profile::Machine;
-use offpath::report::places::{label, picture, title};
+use crate::report::places::picture;
+use crate::system::MachineAnswer;
 
 /// Characters by row and column.
 struct Canvas(Vec<Vec<char>>);
@@ -23,14 +23,14 @@ fn widest<'a>(texts: impl Iterator<Item = &'a String>) -> usize {
 }
 
 /// Draws a machine in characters.
-pub fn draw(machine: &Machine) -> String {
+pub fn draw(machine: &MachineAnswer) -> String {
     let picture = picture(machine);
     let columns = picture.nodes.iter().map(|node| node.column).max().unwrap_or(0) + 1;
     let box_width: Vec<usize> = (0..columns)
         .map(|column| widest(picture.nodes.iter().filter(|n| n.column == column).flat_map(|n| &n.lines)) + 4)
         .collect();
     let drawn = || picture.edges.iter().filter(|edge| edge.drawn);
-    let labels: Vec<Vec<String>> = drawn().map(|edge| label(edge.link)).collect();
+    let labels: Vec<Vec<String>> = drawn().map(|edge| edge.link.label()).collect();
     // Room for the label and a blank on either side of it.
     let gap: Vec<usize> = (0..columns)
         .map(|column| {
@@ -74,14 +74,18 @@ pub fn draw(machine: &Machine) -> String {
         }
     }
 
-    let mut text = format!("{}\n\n", title(machine));
+    let mut text = format!("{}\n\n", machine.title());
     let rows: Vec<String> =
         canvas.0.iter().map(|row| row.iter().collect::<String>().trim_end().to_string()).collect();
     text += rows.join("\n").trim_end();
     text += "\n";
     for edge in picture.edges.iter().filter(|edge| !edge.drawn) {
-        text +=
-            &format!("and {} between {} and {}\n", label(edge.link).join(", "), edge.link.from, edge.link.to);
+        text += &format!(
+            "and {} between {} and {}\n",
+            edge.link.label().join(", "),
+            edge.link.from,
+            edge.link.to
+        );
     }
     text
 }

@@ -9,9 +9,9 @@ pub(super) use axes::step;
 
 use super::number;
 use super::page::Table;
-use crate::quantity::Bytes;
 use axes::ends;
 use drawing::{DASHES, Drawing, MARKERS};
+use offpath_quantity::Bytes;
 
 /// How a value becomes a place on an axis.
 #[derive(Clone, Debug, PartialEq)]

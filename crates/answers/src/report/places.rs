@@ -4,7 +4,7 @@
 //! every node one column right of the node that the shortest way reaches it from, and a link that
 //! the shortest ways do not need joins nodes that have their places already.
 
-use crate::profile::{Link, Machine};
+use crate::system::{LinkAnswer, MachineAnswer, NodeAnswer};
 use std::collections::VecDeque;
 
 /// A node of the picture.
@@ -22,7 +22,7 @@ pub struct PictureNode {
 #[derive(Debug)]
 pub struct Edge<'a> {
     /// The link.
-    pub link: &'a Link,
+    pub link: &'a LinkAnswer,
     /// The node on the left, by position.
     pub from: usize,
     /// The node on the right, by position.
@@ -56,11 +56,12 @@ impl Picture<'_> {
 }
 
 /// Finds a place for every node of a machine.
-pub fn picture(machine: &Machine) -> Picture<'_> {
-    let names: Vec<&str> = machine.nodes().collect();
+pub fn picture(machine: &MachineAnswer) -> Picture<'_> {
+    let names: Vec<&str> = machine.nodes.iter().map(|node| node.name.as_str()).collect();
     let index = |name: &str| names.iter().position(|own| *own == name);
+    let lines = |node: &NodeAnswer| [std::slice::from_ref(&node.name), &node.about].concat();
     let mut nodes: Vec<PictureNode> =
-        names.iter().map(|name| PictureNode { lines: describe(machine, name), column: 0, row: 0 }).collect();
+        machine.nodes.iter().map(|node| PictureNode { lines: lines(node), column: 0, row: 0 }).collect();
     let mut edges: Vec<Edge<'_>> = Vec::new();
     let mut reached = vec![false; nodes.len()];
     let mut used = vec![false; machine.links.len()];
@@ -97,53 +98,4 @@ fn place(node: usize, row: usize, nodes: &mut [PictureNode], edges: &[Edge<'_>])
         taken += place(edge.to, row + taken, nodes, edges);
     }
     taken.max(1)
-}
-
-/// A node's name and what a reader wants to know about it first.
-fn describe(machine: &Machine, name: &str) -> Vec<String> {
-    let mut lines = vec![name.to_string()];
-    if name == machine.nic.name {
-        lines.push(format!("port {}", machine.nic.port_rate));
-        lines.push(format!("{} in-flight slots", machine.nic.inflight_slots));
-        if machine.nic.reserved_inflight_slots > 0 {
-            lines.push(format!("{} reserved", machine.nic.reserved_inflight_slots));
-        }
-    }
-    if let Some(switch) = machine.switches.iter().find(|switch| switch.name == name) {
-        lines.push(format!("pass {}", switch.pass_time));
-    }
-    if let Some(endpoint) = machine.endpoints.iter().find(|endpoint| endpoint.name == name) {
-        lines.push(format!("{} x {}", endpoint.processor.cores, endpoint.processor.frequency));
-        lines.push(format!("memory {}", endpoint.memory.capacity));
-        if endpoint.memory.ddio {
-            lines.push("DDIO".to_string());
-        }
-        lines.push(format!("PCIe MTU {}", endpoint.memory.pcie_mtu));
-        for engine in machine.engines.iter().filter(|engine| engine.endpoint == name) {
-            lines.push(format!("engine {}", engine.name));
-        }
-    }
-    lines
-}
-
-/// What stands at a link: its name, its bandwidth and its delay.
-pub fn label(link: &Link) -> Vec<String> {
-    let mut lines = vec![link.name.clone()];
-    match &link.pcie {
-        Some(pcie) => {
-            lines.push(format!("→ {}", pcie.rate));
-            lines.push(format!("← {}", pcie.rate));
-        }
-        None => lines.push("not a limit".to_string()),
-    }
-    if link.delay.ps() > 0 {
-        lines.push(format!("pass {}", link.delay));
-    }
-    lines
-}
-
-/// A machine's title: role, device and host, and how many there are.
-pub fn title(machine: &Machine) -> String {
-    let (count, available) = (machine.count, machine.available);
-    format!("{}: {} in host {}, {count} of {available} take part", machine.role, machine.device, machine.host)
 }

@@ -1,9 +1,9 @@
 //! The topology of a system as an SVG picture, plain or with how busy each station is.
 
 use super::page::Table;
-use super::places::{Edge, Picture, label, picture, title};
+use super::places::{Edge, Picture, picture};
 use super::{escape, style};
-use crate::profile::{Machine, System};
+use crate::system::{MachineAnswer, SystemAnswer, TopologyAnswer, bit_rate};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -69,8 +69,8 @@ pub struct Topology {
 
 impl Topology {
     /// A system, with a load where there is one. Machines that take no part in the load are left out.
-    pub fn new(system: &System, load: Option<&StationLoad>) -> Topology {
-        let heading = heading(system);
+    pub fn new(system: &SystemAnswer, topology: &TopologyAnswer, load: Option<&StationLoad>) -> Topology {
+        let heading = system.heading();
         let caption = match load {
             None => String::new(),
             Some(_) => "The share of its time that each station is busy. A link is the wider the busier it is: \
@@ -91,12 +91,17 @@ impl Topology {
             }
             table
         });
-        Topology { title: format!("Topology of {heading}"), caption, svg: draw(system, load, ""), table }
+        Topology {
+            title: format!("Topology of {heading}"),
+            caption,
+            svg: draw(system, topology, load, ""),
+            table,
+        }
     }
 
     /// A system as an SVG file of its own: no scripts, no outside fonts, dark where the viewer is dark.
-    pub fn file(system: &System) -> String {
-        draw(system, None, &format!("<style>{}</style>\n", style::topology()))
+    pub fn file(system: &SystemAnswer, topology: &TopologyAnswer) -> String {
+        draw(system, topology, None, &format!("<style>{}</style>\n", style::topology()))
     }
 }
 
@@ -171,13 +176,11 @@ struct Row {
 /// A label's lines, each with whether it stands out.
 type Words = Vec<(String, bool)>;
 
-fn heading(system: &System) -> String {
-    format!("{} in testbed {}, mode {}", system.device, system.testbed, system.mode)
-}
-
 /// A link's directions: as drawn from left to right, and back.
 fn flows(picture: &Picture<'_>, edge: &Edge<'_>, load: Option<&StationLoad>) -> (Flow, Flow) {
-    let Some(load) = load.filter(|_| edge.link.pcie.is_some()) else { return (Flow::NONE, Flow::NONE) };
+    let Some(load) = load.filter(|_| edge.link.rate_gbit_per_s.is_some()) else {
+        return (Flow::NONE, Flow::NONE);
+    };
     let (down, up) =
         (load.flow(&format!("{}.down", edge.link.name)), load.flow(&format!("{}.up", edge.link.name)));
     // `down` leads away from the NIC, the way a link is declared.
@@ -186,7 +189,7 @@ fn flows(picture: &Picture<'_>, edge: &Edge<'_>, load: Option<&StationLoad>) -> 
 
 /// A link's label with its flows.
 fn words(edge: &Edge<'_>, (right, left): (Flow, Flow)) -> Words {
-    let mut lines: Words = label(edge.link).into_iter().map(|line| (line, false)).collect();
+    let mut lines: Words = edge.link.label().into_iter().map(|line| (line, false)).collect();
     lines[0].1 = true;
     for (line, strong) in lines.iter_mut().skip(1) {
         for (arrow, flow) in [("→", right), ("←", left)] {
@@ -200,7 +203,7 @@ fn words(edge: &Edge<'_>, (right, left): (Flow, Flow)) -> Words {
 }
 
 /// The stations of a load that stand in a node's box.
-fn rows(machine: &Machine, node: &str, load: Option<&StationLoad>) -> Vec<Row> {
+fn rows(machine: &MachineAnswer, node: &str, load: Option<&StationLoad>) -> Vec<Row> {
     let Some(load) = load else { return Vec::new() };
     let engines = machine.engines.iter().filter(|engine| engine.endpoint == node);
     let owners: Vec<(&str, String)> = std::iter::once((node, String::new()))
@@ -210,18 +213,19 @@ fn rows(machine: &Machine, node: &str, load: Option<&StationLoad>) -> Vec<Row> {
         .filter_map(|(station, flow)| {
             let (owner, part) = station.rsplit_once('.')?;
             let (_, shown) = owners.iter().find(|(name, _)| *name == owner)?;
-            let port = node == machine.nic.name && ["transmit", "receive"].contains(&part);
+            let port = node == machine.nic && ["transmit", "receive"].contains(&part);
             (!port).then(|| Row { name: format!("{shown}{part}"), flow })
         })
         .collect()
 }
 
 /// Whether a load reaches a machine.
-fn takes_part(machine: &Machine, load: &StationLoad) -> bool {
+fn takes_part(machine: &MachineAnswer, load: &StationLoad) -> bool {
     let owners = || {
+        let nodes = machine.nodes.iter().map(|node| node.name.as_str());
         let links = machine.links.iter().map(|link| link.name.as_str());
         let engines = machine.engines.iter().map(|engine| engine.name.as_str());
-        machine.nodes().chain(links).chain(engines)
+        nodes.chain(links).chain(engines)
     };
     load.busy().any(|(station, _)| {
         station.rsplit_once('.').is_some_and(|(owner, _)| owners().any(|own| own == owner))
@@ -229,37 +233,35 @@ fn takes_part(machine: &Machine, load: &StationLoad) -> bool {
 }
 
 /// Busy stations that stand in no box and at no link, such as a large-transfer limit.
-fn elsewhere(system: &System, load: &StationLoad) -> Vec<String> {
-    let large_transfer_limits: BTreeSet<&str> = system
-        .machines
-        .iter()
-        .flat_map(|machine| &machine.large_transfer_limits)
-        .map(|limit| limit.name.as_str())
-        .collect();
+fn elsewhere(topology: &TopologyAnswer, load: &StationLoad) -> Vec<String> {
+    let large_transfer_limits: BTreeSet<&String> =
+        topology.machines.iter().flat_map(|machine| &machine.large_transfer_limits).collect();
     load.busy()
-        .filter(|(station, _)| large_transfer_limits.contains(station))
+        .filter(|(station, _)| large_transfer_limits.contains(&station.to_string()))
         .map(|(station, flow)| format!("large-transfer limit {station}:{}", flow.words()))
         .collect()
 }
 
 /// Draws every machine of the system, one below the other, joined to the network on the left.
-fn draw(system: &System, load: Option<&StationLoad>, style: &str) -> String {
-    let machines: Vec<&Machine> =
-        system.machines.iter().filter(|machine| load.is_none_or(|load| takes_part(machine, load))).collect();
+fn draw(system: &SystemAnswer, topology: &TopologyAnswer, load: Option<&StationLoad>, style: &str) -> String {
+    let machines: Vec<&MachineAnswer> = topology
+        .machines
+        .iter()
+        .filter(|machine| load.is_none_or(|load| takes_part(machine, load)))
+        .collect();
     let pictures: Vec<Picture<'_>> = machines.iter().map(|machine| picture(machine)).collect();
     let ports: Vec<[Flow; 2]> = machines
         .iter()
         .map(|machine| {
-            ["receive", "transmit"].map(|side| {
-                load.map_or(Flow::NONE, |load| load.flow(&format!("{}.{side}", machine.nic.name)))
-            })
+            ["receive", "transmit"]
+                .map(|side| load.map_or(Flow::NONE, |load| load.flow(&format!("{}.{side}", machine.nic))))
         })
         .collect();
     let port_words: Vec<Words> = machines
         .iter()
         .zip(&ports)
         .map(|(machine, [into, out])| {
-            let rate = machine.nic.port_rate;
+            let rate = bit_rate(machine.nic_port_rate_gbit_per_s);
             vec![
                 ("network".to_string(), true),
                 (format!("→ {rate}{}", into.words()), into.binds),
@@ -282,7 +284,7 @@ fn draw(system: &System, load: Option<&StationLoad>, style: &str) -> String {
     {
         let stations: Vec<Vec<Row>> =
             picture.nodes.iter().map(|node| rows(machine, &node.lines[0], load)).collect();
-        text(&mut body, network_x + port_gap, top, "title", &title(machine));
+        text(&mut body, network_x + port_gap, top, "title", &machine.title());
         let labels: Vec<Words> =
             picture.edges.iter().map(|edge| words(edge, flows(picture, edge, load))).collect();
         let frames = frames(picture, &stations, &labels, network_x + port_gap, top + LINE);
@@ -313,18 +315,14 @@ fn draw(system: &System, load: Option<&StationLoad>, style: &str) -> String {
             boxed(&mut body, &node.lines, *frame, stations);
             right = right.max(frame.x + frame.width);
         }
-        right = right.max(network_x + port_gap + text_width(&title(machine), 1));
+        right = right.max(network_x + port_gap + text_width(&machine.title(), 1));
         let below = picture.edges.iter().any(|edge| !edge.drawn && frames[edge.from].x != frames[edge.to].x);
         let below = if below { 2.5 * LINE } else { 0.0 };
         top = frames.iter().map(|frame| frame.y + frame.height).fold(top, f64::max) + 3.0 * LINE + below;
     }
-    let heading = heading(system);
-    let wire = format!(
-        "network: {} between two ports, packets of up to {}",
-        system.network.delay, system.network.mtu
-    );
-    let remarks: Vec<String> =
-        std::iter::once(wire).chain(load.into_iter().flat_map(|load| elsewhere(system, load))).collect();
+    let heading = system.heading();
+    let elsewhere = load.into_iter().flat_map(|load| elsewhere(topology, load));
+    let remarks: Vec<String> = std::iter::once(topology.network()).chain(elsewhere).collect();
     right = remarks.iter().map(|words| MARGIN + text_width(words, 0)).fold(right, f64::max);
     right = right.max(MARGIN + text_width(&heading, 1));
     for remark in remarks.iter().skip(1) {

@@ -1,0 +1,262 @@
+//! Remedies with what each gains on the twin, as `plan` and `check` list them.
+
+use crate::Named;
+use crate::figures::Unit;
+use offpath_plan::Objective;
+use offpath_plan::advice::{Advice, Gain, RULES, Scope, interval};
+use offpath_plan::check::Fullest;
+use offpath_quantity::Time;
+use offpath_terminal::output::{short, signed};
+use offpath_twin::Interval;
+use serde::Serialize;
+
+/// What a remedy gains on the twin.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct GainAnswer {
+    /// The mean over the pairs of runs: how much more throughput, or how much less latency or processor time.
+    pub gain_percent: f64,
+    /// The lower end of its 95% interval over the pairs.
+    pub gain_ci95_low_percent: f64,
+    /// The upper end.
+    pub gain_ci95_high_percent: f64,
+    /// Requests per second as given; only where throughput is sought.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throughput_before_req_per_s: Option<f64>,
+    /// Requests per second as changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throughput_after_req_per_s: Option<f64>,
+    /// The 99th percentile of latency as given; only where it is sought.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_before_us_p99: Option<f64>,
+    /// The 99th percentile of latency as changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_after_us_p99: Option<f64>,
+    /// Host processor time a request as given; only where it is sought.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_cpu_before_us_per_request: Option<f64>,
+    /// Host processor time a request as changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_cpu_after_us_per_request: Option<f64>,
+}
+
+impl GainAnswer {
+    pub(crate) fn of(gain: &Gain, objective: Objective) -> GainAnswer {
+        let throughput = |value: f64| matches!(objective, Objective::MostThroughput).then_some(value);
+        let p99 = |value: f64| matches!(objective, Objective::LowestP99 { .. }).then_some(value * 1e6);
+        let host = |value: f64| matches!(objective, Objective::LeastHostCpu { .. }).then_some(value * 1e6);
+        GainAnswer {
+            gain_percent: gain.share.mean * 100.0,
+            gain_ci95_low_percent: gain.share.low * 100.0,
+            gain_ci95_high_percent: gain.share.high * 100.0,
+            throughput_before_req_per_s: throughput(gain.before),
+            throughput_after_req_per_s: throughput(gain.after),
+            latency_before_us_p99: p99(gain.before),
+            latency_after_us_p99: p99(gain.after),
+            host_cpu_before_us_per_request: host(gain.before),
+            host_cpu_after_us_per_request: host(gain.after),
+        }
+    }
+
+    /// The gain with what it is of.
+    pub fn text(&self, unit: Unit) -> String {
+        let rate = |per_s: f64| unit.text(per_s);
+        let time = |us: f64| Time::from_seconds(us / 1e6).to_string();
+        let all: [(_, _, _, &dyn Fn(f64) -> String); 3] = [
+            ("throughput", self.throughput_before_req_per_s, self.throughput_after_req_per_s, &rate),
+            ("less p99", self.latency_before_us_p99, self.latency_after_us_p99, &time),
+            (
+                "less host processor time",
+                self.host_cpu_before_us_per_request,
+                self.host_cpu_after_us_per_request,
+                &time,
+            ),
+        ];
+        let ends = all.into_iter().find_map(|(what, before, after, shown)| {
+            Some(format!(" {what} ({} to {})", shown(before?), shown(after?)))
+        });
+        let (mean, low, high) = (self.gain_percent, self.gain_ci95_low_percent, self.gain_ci95_high_percent);
+        let share = Interval { mean: mean / 100.0, low: low / 100.0, high: high / 100.0 };
+        interval(&Gain { before: 1.0, after: 1.0 + share.mean, share }) + &ends.unwrap_or_default()
+    }
+}
+
+/// A change of the design that gains.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AdviceAnswer {
+    /// The rule's stable name.
+    pub rule: &'static str,
+    /// Who recommends it.
+    pub source: &'static str,
+    /// What is wrong where.
+    pub why: String,
+    /// The change in a line.
+    pub remedy: String,
+    /// The change of the file as a unified diff, on top of the remedies before it.
+    pub diff: String,
+    /// The operation that the gain is about, as if it had the machines for itself; null for all requests.
+    pub operation: Option<String>,
+    /// What it gains on the twin, with the remedies before it in force.
+    pub gain: GainAnswer,
+    /// Numbers that the remedy itself states with an interval, and the gain at its ends by added-up demands; absent
+    /// where it states none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub brings: Option<BringsAnswer>,
+    /// What added-up demands let expect of the remedy under each mechanism that the evidence leaves open, by its overlay,
+    /// where that is another gain than the base's; null where the design has no plan under it.
+    pub gain_percent_by_overlay: Named<Option<f64>>,
+    /// The page that says more.
+    pub page: String,
+}
+
+/// Numbers that a remedy states itself, and the gain at the ends of their intervals.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct BringsAnswer {
+    /// Their places in the changed design.
+    pub numbers: Vec<String>,
+    /// The gain at the worse end of one of their intervals.
+    pub gain_percent_least: f64,
+    /// The gain at the better end.
+    pub gain_percent_most: f64,
+    /// Whether it loses 1% or more at an end; then `check --fix` leaves the remedy out.
+    pub may_lose: bool,
+}
+
+impl AdviceAnswer {
+    pub(crate) fn of(one: &Advice, objective: Objective) -> AdviceAnswer {
+        let rule = RULES.iter().find(|rule| rule.name == one.rule);
+        AdviceAnswer {
+            rule: one.rule,
+            source: rule.map_or("", |rule| rule.source),
+            why: one.why.clone(),
+            remedy: one.remedy.clone(),
+            diff: one.diff.clone(),
+            operation: match &one.scope {
+                Scope::Operation(name) => Some(name.clone()),
+                Scope::All => None,
+            },
+            gain: GainAnswer::of(&one.gain, objective),
+            brings: one.brings.as_ref().map(|brings| BringsAnswer {
+                numbers: brings.numbers.clone(),
+                gain_percent_least: brings.least * 100.0,
+                gain_percent_most: brings.most * 100.0,
+                may_lose: brings.may_lose(),
+            }),
+            gain_percent_by_overlay: one
+                .with_variants
+                .iter()
+                .map(|(variant, gain)| (variant.clone(), gain.map(|gain| gain * 100.0)))
+                .collect(),
+            page: format!("docs/advice/{}.md", one.rule),
+        }
+    }
+
+    /// Whether it may lose by what it assumes.
+    pub fn may_lose(&self) -> bool {
+        self.brings.as_ref().is_some_and(|brings| brings.may_lose)
+    }
+
+    /// What it gains, for which requests.
+    pub fn headline(&self, unit: Unit) -> String {
+        let mut gain = self.gain.text(unit);
+        if let Some(brings) = &self.brings {
+            let (least, most) = (signed(brings.gain_percent_least, 1), signed(brings.gain_percent_most, 1));
+            let (numbers, are) =
+                (brings.numbers.join(" and "), if brings.numbers.len() > 1 { "are" } else { "is" });
+            gain += &match least == most {
+                true => format!("; it adds {numbers}, which {are} assumed and moves this by nothing"),
+                false => format!(
+                    "; it adds {numbers}, which {are} assumed: {least} to {most} by added-up demands over its interval"
+                ),
+            };
+        }
+        for (variant, there) in self.gain_percent_by_overlay.iter() {
+            let there = there.map_or_else(
+                || "no plan".to_string(),
+                |there| format!("{} by added-up demands", signed(there, 1)),
+            );
+            gain += &format!("; {there} under {variant}, which the evidence leaves open");
+        }
+        match &self.operation {
+            Some(name) => format!("`{name}` alone {gain}"),
+            None => gain,
+        }
+    }
+}
+
+/// A station on one machine of its role.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FullestAnswer {
+    /// The station.
+    pub station: String,
+    /// What it stands for.
+    pub meaning: String,
+    /// Which machine of its role, from 0.
+    pub machine: u32,
+    /// How many there are.
+    pub machines: u64,
+    /// Its share of busy time.
+    pub utilization: f64,
+}
+
+impl FullestAnswer {
+    pub(crate) fn of(full: &Fullest) -> FullestAnswer {
+        let Fullest { station, meaning, machine, machines, busy } = full.clone();
+        FullestAnswer { station, meaning, machine, machines, utilization: busy }
+    }
+}
+
+/// Where the twin carries something else than was planned, for a sentence.
+pub(crate) struct Doubt<'a> {
+    pub blind_because: Option<&'a str>,
+    pub unclear: bool,
+    /// What is planned and carried, and the ends of the latter's 95% interval, in the unit of the sentence.
+    pub planned: f64,
+    pub carried: f64,
+    pub carried_95: (f64, f64),
+    pub percent: f64,
+    pub allowed_percent: f64,
+    pub fullest: Option<&'a FullestAnswer>,
+}
+
+impl Doubt<'_> {
+    /// Where the twin carries something else than the plan says, in a sentence.
+    pub(crate) fn sentence(&self, unit: &str) -> String {
+        if let Some(why) = self.blind_because {
+            return format!("THE TWIN CONFIRMS NOTHING: {why}; the plan rests on adding up its steps alone");
+        }
+        if self.unclear {
+            let (low, high) = self.carried_95;
+            return format!(
+                "THE TWIN DOES NOT TELL: it carries {} to {} {unit} (95%) where {} are planned; rare or long requests \
+                 scatter it further than its longest window settles",
+                short(low.max(0.0)),
+                short(high),
+                short(self.planned)
+            );
+        }
+        let filled = self.fullest.map_or_else(String::new, |full| {
+            let which = match full.machines {
+                0 | 1 => String::new(),
+                machines => format!(" of machine {} of {machines}", full.machine + 1),
+            };
+            format!(
+                "; {} ({}){which} is the fullest, busy {:.0}% of its time",
+                full.station,
+                full.meaning,
+                full.utilization * 100.0
+            )
+        });
+        format!(
+            "TWIN AND PLAN DIFFER: the twin carries {} of the {} {unit} planned ({}, {:.0}% is let pass){filled}; \
+             the smaller figure is the safer one",
+            short(self.carried),
+            short(self.planned),
+            signed(self.percent, 1),
+            self.allowed_percent
+        )
+    }
+}

@@ -1,0 +1,310 @@
+//! What `offpath check` answers: what a design could do better, each remedy measured on the twin.
+
+use crate::advice::{AdviceAnswer, Doubt, FullestAnswer, GainAnswer};
+use crate::figures::Unit;
+use crate::plan::unplanned;
+use crate::system::SystemAnswer;
+use crate::{Named, SCHEMA_VERSION, setting};
+use offpath_plan::advice::{Advised, Depth, Edit, LEAST_GAIN, RULES, SEEDS, TrialBench, advise};
+use offpath_plan::check::Gap;
+use offpath_plan::{Changes, Design, Setting};
+use offpath_terminal::failure::Failure;
+use offpath_terminal::options::SystemOptions;
+use offpath_terminal::output::Screen;
+use offpath_twin::Seed;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// A design to be checked.
+#[derive(Clone, Debug, Default)]
+pub struct CheckRequest {
+    /// The design file.
+    pub design: PathBuf,
+    /// What is changed in it. A mix there is the mix or alternative to look at, and not what the design runs.
+    pub changes: Changes,
+    /// Which systems are meant.
+    pub system: SystemOptions,
+    /// The seed of every draw; the same seed gives the same answer.
+    pub seed: u64,
+    /// Whether remedies that may lose by what they assume are left out, as when the changes are to be written.
+    pub sure: bool,
+}
+
+/// A design that is loaded and is not checked yet.
+pub struct CheckDraft<'a> {
+    request: &'a CheckRequest,
+    setting: Setting,
+    design: Design,
+}
+
+/// What a design could do better.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CheckAnswer {
+    /// Version of this schema; it grows when a key changes its meaning or goes away. New keys may come without that.
+    #[cfg_attr(test, schemars(extend("const" = SCHEMA_VERSION)))]
+    pub schema_version: u32,
+    /// The design's name.
+    pub design: String,
+    /// Its file, as it was named.
+    pub design_file: String,
+    /// The system of the design's own device.
+    #[serde(flatten)]
+    pub system: SystemAnswer,
+    /// The mix that was looked at.
+    pub mix: String,
+    /// Its shares by alternative.
+    pub shares: Named<f64>,
+    /// The application beside the step lists that were checked; null where there is none.
+    pub application: Option<String>,
+    /// The payload of a request whose bits throughputs on screens count; null where they count requests.
+    pub unit_payload_bytes: Option<u64>,
+    /// Pairs of runs that a gain rests on.
+    pub seeds: u64,
+    /// A remedy is reported where the lower end of its interval is above this.
+    pub least_gain_percent: f64,
+    /// Rules that were tried.
+    pub rules: usize,
+    /// Remedies that gain, in the order in which they were found.
+    pub advice: Vec<AdviceAnswer>,
+    /// What all remedies gain together, over all requests; null without any.
+    pub together: Option<GainAnswer>,
+    /// The rules that say nothing.
+    pub silent: Vec<SilenceAnswer>,
+    /// With `--fix`, remedies that gain and may lose by what they assume, which are not written, and why.
+    pub left_out: Vec<String>,
+    /// Whether the file was changed.
+    pub fixed: bool,
+    /// What differs, where nothing was measured since the twin carries something else than was planned of the mix;
+    /// null where it confirms the mix. With it the exit code is 1.
+    pub unconfirmed: Option<UnconfirmedAnswer>,
+    /// The design's file as it was read.
+    #[serde(skip)]
+    pub text_before: String,
+    /// The file with every change in force.
+    #[serde(skip)]
+    pub text_after: String,
+    /// What the card's mode means, where it is not the common one.
+    #[serde(skip)]
+    pub mode_note: Option<&'static str>,
+}
+
+/// A rule that says nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SilenceAnswer {
+    /// The rule's name.
+    pub rule: &'static str,
+    /// One for each thing that it looked at.
+    pub reasons: Vec<String>,
+}
+
+/// What differs, where nothing was measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct UnconfirmedAnswer {
+    /// Requests per second that were planned.
+    pub planned_req_per_s: f64,
+    /// Requests per second that the twin carries.
+    pub carried_req_per_s: f64,
+    /// Lower end of its 95% interval.
+    pub carried_low_95_req_per_s: f64,
+    /// Upper end of it.
+    pub carried_high_95_req_per_s: f64,
+    /// How much more or less than planned that is.
+    pub difference_percent: f64,
+    /// The greatest difference that is let pass.
+    pub allowed_percent: f64,
+    /// Whether the mean lies as near as is let pass, and scatters too far to tell.
+    pub unclear: bool,
+    /// The station that was busiest, on the machine where it was.
+    pub fullest: Option<FullestAnswer>,
+    /// Why a window as long as can be run does not tell, where it does not: then what the twin carried says nothing
+    /// of the plan. Null where it tells.
+    pub blind_because: Option<String>,
+}
+
+/// Looks for changes of a design that gain, each measured on the twin.
+///
+/// # Errors
+/// As [`plan`](crate::plan::plan).
+pub fn check(request: &CheckRequest) -> Result<CheckAnswer, Failure> {
+    CheckDraft::new(request, Design::load(&request.design, &request.changes)?)?.answer()
+}
+
+impl<'a> CheckDraft<'a> {
+    /// The request's design, as it is loaded with the request's changes.
+    ///
+    /// # Errors
+    /// Where the library of profiles is refused.
+    pub fn new(request: &'a CheckRequest, design: Design) -> Result<CheckDraft<'a>, Failure> {
+        Ok(CheckDraft { setting: setting(&request.system)?, design, request })
+    }
+
+    /// Checks it.
+    ///
+    /// # Errors
+    /// As [`check`].
+    pub fn answer(&self) -> Result<CheckAnswer, Failure> {
+        let CheckRequest { design: file, changes, seed, sure, .. } = self.request;
+        let design = &self.design;
+        // A mix that is asked for is put into the text, so that a remedy may choose another.
+        let mut text = design.source.1.clone();
+        if let Some(mix) = &changes.mix
+            && let Some(mut edit) = Edit::new(&text)
+            && edit.design("mix", mix).is_some()
+        {
+            text = edit.text();
+        }
+        let directory = file.parent().unwrap_or(Path::new("."));
+        let changes = Changes { mix: None, ..changes.clone() };
+        let bench = TrialBench::new(&design.source.0, directory, &changes, &self.setting, Seed::new(*seed));
+        let depth = if *sure { Depth::Sure } else { Depth::Every };
+        let advised = advise(&bench, &text, depth).map_err(unplanned)?;
+        let system = self.setting.system(design, &design.device)?;
+        let Advised {
+            objective, runs, shares, advice, silent, left_out, together, text, unconfirmed, ..
+        } = advised;
+        Ok(CheckAnswer {
+            schema_version: SCHEMA_VERSION,
+            design: design.name.clone(),
+            design_file: file.display().to_string(),
+            system: SystemAnswer::of(&system),
+            mix: runs,
+            shares: shares.into_iter().collect(),
+            application: design.application.as_ref().map(|one| one.title().to_string()),
+            unit_payload_bytes: Unit::of(design).payload_bytes,
+            seeds: SEEDS,
+            least_gain_percent: LEAST_GAIN * 100.0,
+            rules: RULES.len(),
+            advice: advice.iter().map(|one| AdviceAnswer::of(one, objective)).collect(),
+            together: together.as_ref().map(|gain| GainAnswer::of(gain, objective)),
+            silent: silent
+                .into_iter()
+                .map(|one| SilenceAnswer { rule: one.rule, reasons: one.reasons })
+                .collect(),
+            left_out,
+            fixed: false,
+            unconfirmed: unconfirmed.as_ref().map(UnconfirmedAnswer::of),
+            text_before: design.source.1.clone(),
+            text_after: text,
+            mode_note: system.mode_note(),
+        })
+    }
+}
+
+impl UnconfirmedAnswer {
+    fn of(gap: &Gap) -> UnconfirmedAnswer {
+        UnconfirmedAnswer {
+            planned_req_per_s: gap.planned_per_s,
+            carried_req_per_s: gap.carried_per_s,
+            carried_low_95_req_per_s: gap.carried_95_per_s.0,
+            carried_high_95_req_per_s: gap.carried_95_per_s.1,
+            difference_percent: (gap.carried_per_s / gap.planned_per_s - 1.0) * 100.0,
+            allowed_percent: gap.allowed * 100.0,
+            unclear: gap.is_unclear(),
+            fullest: gap.fullest.as_ref().map(FullestAnswer::of),
+            blind_because: gap.blind.clone(),
+        }
+    }
+
+    fn sentence(&self, unit: Unit) -> String {
+        let doubt = Doubt {
+            blind_because: self.blind_because.as_deref(),
+            unclear: self.unclear,
+            planned: unit.of_rate(self.planned_req_per_s),
+            carried: unit.of_rate(self.carried_req_per_s),
+            carried_95: (
+                unit.of_rate(self.carried_low_95_req_per_s),
+                unit.of_rate(self.carried_high_95_req_per_s),
+            ),
+            percent: self.difference_percent,
+            allowed_percent: self.allowed_percent,
+            fullest: self.fullest.as_ref(),
+        };
+        doubt.sentence(unit.name())
+    }
+}
+
+impl CheckAnswer {
+    /// The answer as a page of text; `verbose` says why each rule stays silent.
+    pub fn text(&self, screen: &Screen, verbose: bool) -> String {
+        let unit = Unit { payload_bytes: self.unit_payload_bytes };
+        let file = &self.design_file;
+        let shares = self.shares.iter().filter(|(_, share)| **share > 0.0005);
+        let shares: Vec<String> =
+            shares.map(|(name, share)| format!("{:.1}% {name}", share * 100.0)).collect();
+        let mut text =
+            format!("{} on {}\nmix `{}`: {}", self.design, self.system.line(), self.mix, shares.join(" + "));
+        if let Some(application) = &self.application {
+            text += &format!(
+                "\nchecked by its step lists, which remedies change; `offpath plan` follows the code of {application}, and \
+                 `--steps` shows there what is checked here"
+            );
+        }
+        if let Some(gap) = &self.unconfirmed {
+            return format!(
+                "{text}\n{}\nnothing is measured: a gain over a mix that the twin does not confirm tells nothing\n\
+                 next: offpath plan {file} says what the mix rests on; `--mix NAME` checks another\n",
+                gap.sentence(unit)
+            );
+        }
+        text += &format!(
+            "; gains are the twin's, over {} pairs of runs with the same seeds: their intervals are of these runs, \
+             not of the card, of which `offpath plan` says how well it is known\n",
+            self.seeds
+        );
+        for (number, one) in self.advice.iter().enumerate() {
+            text += &screen.heading(&format!("{}. {}: {}", number + 1, one.rule, one.headline(unit)));
+            text += &format!("{}\nremedy: {}\n", one.why, one.remedy);
+            text += &screen.verbatim(&one.diff);
+            if one.may_lose() {
+                text += "`--fix` leaves this out, since it may lose: measure what it assumes, or write it by hand\n";
+            }
+            text += &format!("{} says more\n", one.page);
+        }
+        text.push('\n');
+        for one in &self.left_out {
+            text += &format!("left out: {one}\n");
+        }
+        text += &self.outcome(unit);
+        if verbose {
+            text += &screen.heading("Silent");
+            for one in &self.silent {
+                for reason in &one.reasons {
+                    text += &format!("{}: {reason}\n", one.rule);
+                }
+            }
+        }
+        text
+    }
+
+    /// What all changes come to, and what to do next.
+    fn outcome(&self, unit: Unit) -> String {
+        let file = &self.design_file;
+        if self.advice.is_empty() {
+            return match self.left_out.is_empty() {
+                true => format!("nothing to gain: {} rules tried\n", self.rules),
+                false => format!("nothing was written to {file}; without `--fix` the changes are shown\n"),
+            };
+        }
+        let together = self.together.as_ref().filter(|_| self.advice.len() > 1);
+        let together = together.map(|gain| format!("all together, over all requests: {}\n", gain.text(unit)));
+        let sure = self.advice.iter().filter(|one| !one.may_lose()).count();
+        let next = match (self.fixed, self.advice.len()) {
+            (true, 1) => format!("wrote 1 change to {file}\nnext: offpath plan {file}\n"),
+            (true, many) => format!("wrote {many} changes to {file}\nnext: offpath plan {file}\n"),
+            // What is found without those that may lose may be more, since each is measured on top of the others.
+            (false, all) => match sure {
+                0 => String::new(),
+                _ if sure == all => {
+                    let changes = if all == 1 { "the change" } else { "the changes" };
+                    format!("next: offpath check {file} --fix writes {changes}\n")
+                }
+                _ => format!("next: offpath check {file} --fix writes those that do not lose\n"),
+            },
+        };
+        let silent = format!("{} of {} rules stay silent\n", self.silent.len(), self.rules);
+        together.unwrap_or_default() + &next + &silent
+    }
+}

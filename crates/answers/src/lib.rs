@@ -1,0 +1,47 @@
+//! What each command of offpath answers, as data: types whose fields name their units, and the calls that fill them from
+//! a request. Beside each stand its views, functions of the answer alone: a page of text for a [`Screen`], which is
+//! tables or Markdown, and a [`report::Page`], which is HTML.
+//!
+//! An answer serialises to the JSON that the command prints, and docs/schemas is generated from its type:
+//! `UPDATE_SCHEMAS=1 cargo test -p offpath-answers schemas` writes the files.
+//!
+//! [`Screen`]: offpath_terminal::output::Screen
+
+mod advice;
+pub mod check;
+pub mod device;
+mod figures;
+mod named;
+pub mod path;
+pub mod plan;
+pub mod report;
+#[cfg(test)]
+mod schemas;
+mod sparkline;
+pub mod sweep;
+pub mod system;
+
+pub use advice::{AdviceAnswer, BringsAnswer, FullestAnswer, GainAnswer};
+pub use check::check;
+pub use device::device;
+pub use figures::{Goal, Throughput, Throughputs, Unit};
+pub use named::Named;
+pub use offpath_terminal::failure::Failure;
+pub use offpath_terminal::options::SystemOptions;
+pub use offpath_terminal::output::SCHEMA_VERSION;
+pub use path::path;
+pub use plan::plan;
+pub use sweep::sweep;
+
+use offpath_plan::Setting;
+
+/// The systems that a design runs on.
+pub(crate) fn setting(system: &SystemOptions) -> Result<Setting, Failure> {
+    Ok(Setting {
+        overlays: system.overlay.clone(),
+        settings: system.set.clone(),
+        testbed: system.testbed.clone(),
+        mode: system.mode.clone(),
+        ..Setting::plain(system.library()?)
+    })
+}

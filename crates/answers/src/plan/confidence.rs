@@ -1,0 +1,277 @@
+//! What a plan rests on, in words.
+
+use super::answer::{PlanAnswer, RecommendationAnswer, RestAnswer};
+use crate::figures::Goal;
+use offpath_plan::Basis;
+use offpath_terminal::output::{percent as share_text, short};
+
+/// Twice the standard deviation of the difference of two shares of 128 draws each.
+const BY_CHANCE: f64 = 0.125;
+
+/// How well figures are known, the best first.
+const BASES: [Basis; 5] =
+    [Basis::Fitted, Basis::Predicted, Basis::Weak, Basis::YourEstimate, Basis::OrderOnly];
+
+/// The heaviest of what a figure rests on; before them the facts that fix it, where little else moves it.
+pub(super) fn rests_text(rests: &[RestAnswer]) -> String {
+    let open = || rests.iter().filter(|rest| rest.weight > 0.0);
+    let heavy: Vec<String> = open()
+        .take(4)
+        .filter(|rest| rest.weight >= 0.02)
+        .map(|rest| format!("{} ({:.0}%, {})", rest.number, rest.weight * 100.0, rest.provenance))
+        .collect();
+    let is_fixed = open().map(|rest| rest.elasticity).sum::<f64>() < 0.1;
+    let facts: Vec<String> = rests
+        .iter()
+        .filter(|rest| is_fixed && rest.weight == 0.0 && rest.elasticity >= 0.1)
+        .take(4)
+        .map(|rest| format!("{} ({})", rest.number, rest.provenance))
+        .collect();
+    match (facts.is_empty(), heavy.is_empty()) {
+        (true, true) => "no number that moves it".to_string(),
+        (true, false) => heavy.join(", "),
+        (false, true) => facts.join(", "),
+        (false, false) => {
+            format!("{}; of the little that is uncertain: {}", facts.join(", "), heavy.join(", "))
+        }
+    }
+}
+
+impl RecommendationAnswer {
+    /// What guesses decide of the mix; where they decide most of it and it still hardly moves, by how little.
+    pub(super) fn guesses_text(&self) -> String {
+        guesses_text(self.guessed_share, self.guesses_move_share, self.your_estimates_share)
+    }
+}
+
+fn guesses_text(share: f64, moved: f64, yours: f64) -> String {
+    let share_of_guesses = share_text(share, 0);
+    let decided = match yours >= 0.005 {
+        true => format!(
+            "your estimates decide {}, guesses of the profile {share_of_guesses}",
+            share_text(yours, 0)
+        ),
+        false => format!("guesses decide {share_of_guesses}"),
+    };
+    if share >= 0.5 && moved < 0.01 {
+        return format!(
+            "{decided} of the little that moves it (a tenth more of every guess: {})",
+            share_text(moved, 2)
+        );
+    }
+    format!("{decided} of it")
+}
+
+impl PlanAnswer {
+    /// Which part of the mix rests on the user's estimates that no draw moves, in words; nothing where that is little.
+    pub(super) fn undrawn(&self) -> String {
+        let held = self.recommendation.your_estimates_held_share;
+        match held >= 0.05 {
+            true => format!(
+                ", your estimates without an interval held as they are ({} of it)",
+                share_text(held, 0)
+            ),
+            false => String::new(),
+        }
+    }
+
+    /// The alternatives whose latency is known less well than the rate beside it.
+    fn less_known_latencies(&self) -> String {
+        let rank = |name: &str| BASES.iter().position(|basis| basis.name() == name);
+        let of = |basis: &Basis| {
+            let less = self.alternatives.iter().filter(|one| {
+                one.unloaded_latency_basis == basis.name()
+                    && rank(one.unloaded_latency_basis) > rank(one.basis).max(rank(Basis::Predicted.name()))
+            });
+            let names: Vec<&str> = less.map(|one| one.name.as_str()).collect();
+            (!names.is_empty()).then(|| format!("{} for {}", basis.name(), names.join(", ")))
+        };
+        let each: Vec<String> = BASES.iter().filter_map(of).collect();
+        if each.is_empty() {
+            return String::new();
+        }
+        format!("latencies are known less well than the rates: {}\n", each.join("; "))
+    }
+
+    /// How sure the plan is, line by line.
+    pub(super) fn confidence(&self) -> String {
+        let sure = &self.recommendation;
+        let counted = BASES.iter().filter_map(|basis| {
+            let count = self.alternatives.iter().filter(|one| one.basis == basis.name()).count();
+            (count > 0).then(|| format!("{count} {}", basis.name()))
+        });
+        let counted: Vec<String> = counted.collect();
+        let numbers = &self.model_parameters;
+        let yours = if numbers.set > 0 { format!(", {} set by you", numbers.set) } else { String::new() };
+        let mut text = format!(
+            "basis: {} of {} alternatives; model parameters: {} fitted, {} guessed (assumed or carried \
+             over), {} from data sheets and measurements{yours}\n",
+            counted.join(", "),
+            self.alternatives.len(),
+            numbers.fitted,
+            numbers.guessed,
+            numbers.stated
+        );
+        text += &self.less_known_latencies();
+        text += &format!(
+            "optimal rests on: {}{}\n",
+            rests_text(&sure.rests_on),
+            match sure.rests_on.is_empty() {
+                true => String::new(),
+                false => format!("; {}", sure.guesses_text()),
+            }
+        );
+        if let Some(code) = &self.code {
+            text += &format!(
+                "code: demands observed from the implemented {}, whatever its step lists say; these {} {}% of \
+                 a station's time ({} of {}) and {}% of latency ({})\n",
+                code.application,
+                if code.differs { "DIFFER from it by" } else { "agree with it within" },
+                short(code.largest_busy_difference * 100.0),
+                code.at_station,
+                code.of_alternative,
+                short(code.largest_latency_difference * 100.0),
+                code.of_alternative_latency
+            );
+        }
+        text += &self.recommended();
+        let carried = sure.load_carried_in_share_of_draws;
+        if carried < 1.0 && self.goal != Goal::MostThroughput {
+            text += &format!(
+                "load: carried in {:.0}% of the draws, and intervals are of these\n",
+                carried * 100.0
+            );
+        }
+        let card = &self.system.device;
+        if !self.errors_learnt_on.contains(&card.as_str()) {
+            text += &format!(
+                "intervals: widened by what predictions for {} were wrong by; no published row is about {card}\n",
+                self.errors_learnt_on.join(" and ")
+            );
+        }
+        let planned = self.influences.iter().filter(|one| one.planned_again);
+        let at = |worth: Option<f64>| {
+            let none = match self.goal {
+                Goal::MostThroughput => "no answer",
+                _ => "a load not carried",
+            };
+            worth.map_or_else(|| none.to_string(), |worth| format!("about {}", self.worth_text(worth)))
+        };
+        let moves: Vec<String> = planned
+            .clone()
+            .take(2)
+            .map(|one| {
+                let (low, high) = (at(one.optimal.at_low()), at(one.optimal.at_high()));
+                format!("{} at {} / {} gives {low} / {high}", one.number, one.low, one.high)
+            })
+            .collect();
+        text += &format!(
+            "sensitivity: {}\n",
+            match moves.is_empty() {
+                true => "no number with an interval moves it".to_string(),
+                false => moves.join("; "),
+            }
+        );
+        for (one, change) in planned.filter_map(|one| Some((one, one.changes_recommendation.as_ref()?))) {
+            text +=
+                &format!("turning point: somewhere within its interval {} makes it {change}\n", one.number);
+        }
+        for variant in &self.variants {
+            let gives = match (&variant.solved, &variant.refused) {
+                (None, Some(refused)) => format!("no plan: {refused}"),
+                (solved, refused) => self.solution(solved.as_ref(), refused.as_ref()).unwrap_or_default(),
+            };
+            text += &format!("variant {}: {} -> {gives}\n", variant.overlay, variant.description);
+        }
+        if !self.variants.is_empty() {
+            text += self.without_tails();
+        }
+        if let Some(first) = self.missed_rows.first() {
+            text += &format!(
+                "misses: {}, published about this design as it is shipped; `offpath explain {first}` says by how much\n",
+                self.missed_rows.join(", ")
+            );
+        }
+        text += &format!("not modelled: {}\n", self.not_modelled.join(", "));
+        text += &format!("next: {}\n", self.next_measurement);
+        text
+    }
+
+    /// In how many draws the recommended set is the best, and which others are.
+    fn recommended(&self) -> String {
+        let sure = &self.recommendation;
+        let others: Vec<String> = sure
+            .best_sets
+            .iter()
+            .filter(|one| one.alternatives != sure.set && one.share_of_draws >= 0.005)
+            .take(2)
+            .map(|one| format!("{} ({:.0}%)", one.alternatives.join(" + "), one.share_of_draws * 100.0))
+            .collect();
+        // A reader who takes the best set of most draws takes another one.
+        let is_more = sure.best_sets.first().is_some_and(|one| one.alternatives != sure.set);
+        let others = match (others.is_empty(), is_more) {
+            (true, _) => String::new(),
+            (_, true) => format!("; more often best is {}", others.join(", ")),
+            (_, false) => format!("; otherwise most often {}", others.join(", ")),
+        };
+        let carrying = (sure.load_carried_in_share_of_draws * sure.draws as f64).round() as usize;
+        let draws = match self.goal {
+            _ if carrying == sure.draws => format!("{carrying} joint draws"),
+            Goal::MostThroughput => {
+                format!("the {carrying} of {} joint draws that the design can run with", sure.draws)
+            }
+            _ => format!("the {carrying} of {} joint draws that carry the load", sure.draws),
+        };
+        // How many draws each mechanism gets is a choice, so that a reader who leans to one sees what it says.
+        let by_mechanism = match (sure.best_in_share_of_base_draws, sure.best_in_share_of_variant_draws) {
+            // Draws that chance alone tells apart say nothing of the mechanisms.
+            (Some(base), Some(open)) if (base - open).abs() >= BY_CHANCE => {
+                let variants: Vec<&str> = self.variants.iter().map(|one| one.overlay.as_str()).collect();
+                format!(
+                    " ({:.0}% of those of the base, {:.0}% of those under {})",
+                    base * 100.0,
+                    open * 100.0,
+                    variants.join(" and ")
+                )
+            }
+            _ => String::new(),
+        };
+        format!(
+            "recommendation: {} is the best set{}, none better by more than 0.1%, in {:.0}% of {draws}{by_mechanism}{others}{}\n",
+            sure.set.join(" + "),
+            self.best_by(),
+            sure.best_in_share_of_draws * 100.0,
+            self.undrawn()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use offpath_plan::confidence::{Origin, Rest, estimated, guessed, moved_by_guesses};
+    use offpath_profile::Provenance;
+
+    #[test]
+    fn guesses_that_decide_little_are_said_to() {
+        let said = |elasticity: f64, origin: Origin| {
+            let rests = [Rest {
+                number: "soc.lookup".into(),
+                origin,
+                elasticity,
+                weight: 1.0,
+                moves: 0.0,
+                is_drawn: false,
+                own_evidence: false,
+            }];
+            guesses_text(guessed(&rests), moved_by_guesses(&rests), estimated(&rests))
+        };
+        let guess = Origin::Profile(Provenance::Assumed);
+        assert_eq!(said(0.9, guess), "guesses decide 100% of it");
+        assert_eq!(
+            said(0.02, guess),
+            "guesses decide 100% of the little that moves it (a tenth more of every guess: 0.20%)"
+        );
+        assert_eq!(said(0.02, Origin::Profile(Provenance::Fitted)), "guesses decide 0% of it");
+    }
+}

@@ -1,0 +1,553 @@
+//! A plan as a page of text.
+
+use super::answer::{
+    AlternativeAnswer, BindingAnswer, ChangedAnswer, GapAnswer, MixAnswer, PlanAnswer, SolvedAnswer,
+    shares_text,
+};
+use crate::advice::Doubt;
+use crate::figures::{Goal, Throughput};
+use offpath_quantity::{Bytes, Time};
+use offpath_terminal::output::{Screen, TableCell, fixed, short, signed};
+
+/// From which share of its time on a station's queue takes longer to settle than a window lasts.
+const NEAR: f64 = 0.95;
+
+/// What is said of few clients whose requests leave work behind.
+const HELD: &str = "a client's next request waits until the work in the background of its last one is over";
+
+pub(super) fn percent(after: f64, before: f64) -> f64 {
+    (after / before - 1.0) * 100.0
+}
+
+/// A figure that may not be known.
+pub(super) fn shown(figure: Option<f64>) -> String {
+    figure.map_or_else(|| "-".to_string(), short)
+}
+
+/// A request's time of so many microseconds.
+pub(super) fn time(us: f64) -> String {
+    Time::from_seconds(us / 1e6).to_string()
+}
+
+/// The 80% interval of a rate; empty where it is narrower than half a percent.
+pub(super) fn range(rate: &Throughput) -> String {
+    let (low, high) = rate.range_80();
+    if high - low < 0.005 * rate.rate() { String::new() } else { format!("{}-{}", short(low), short(high)) }
+}
+
+impl AlternativeAnswer {
+    /// Its name, with its device where that is another one.
+    pub(super) fn title(&self) -> String {
+        match self.beside {
+            true => format!("{} ({})", self.name, self.device),
+            false => self.name.clone(),
+        }
+    }
+
+    fn row(&self) -> Vec<TableCell> {
+        vec![
+            TableCell::Text(self.title()),
+            TableCell::Number(short(self.throughput.rate())),
+            TableCell::Text(range(&self.throughput)),
+            TableCell::Number(short(self.unloaded_latency_us)),
+            TableCell::Text(self.binding_station.clone()),
+            TableCell::Text(self.reason.clone()),
+            TableCell::Text(self.basis.to_string()),
+        ]
+    }
+}
+
+impl MixAnswer {
+    fn row(&self) -> Vec<TableCell> {
+        vec![
+            TableCell::Strong(self.name.clone()),
+            TableCell::Number(short(self.throughput.rate())),
+            TableCell::Text(range(&self.throughput)),
+            TableCell::Number(short(self.unloaded_latency_us)),
+            TableCell::Text(shares_text(&self.shares)),
+        ]
+    }
+
+    /// Whether only more of all that binds it helps.
+    pub(super) fn binds_together(&self) -> bool {
+        let gains = |bound: &BindingAnswer| bound.gain_percent_for_10_percent_more;
+        self.binding.len() > 1
+            && self.binding.iter().all(|bound| gains(bound).is_some_and(|gain| gain < 0.05))
+    }
+}
+
+impl GapAnswer {
+    /// What differs, in a sentence.
+    pub(super) fn sentence(&self, unit: &str) -> String {
+        let rate = |rate: Option<f64>| rate.unwrap_or(f64::NAN);
+        let doubt = Doubt {
+            blind_because: self.blind_because.as_deref(),
+            unclear: self.unclear,
+            planned: rate(self.rates.planned()),
+            carried: rate(self.rates.carried()),
+            carried_95: (rate(self.rates.carried_low_95()), rate(self.rates.carried_high_95())),
+            percent: self.share * 100.0,
+            allowed_percent: self.allowed_share * 100.0,
+            fullest: self.fullest.as_ref(),
+        };
+        doubt.sentence(unit)
+    }
+
+    /// What the twin says of a solution that it does not confirm, in a few words.
+    fn doubt(&self, unit: &str) -> String {
+        match self.blind_because {
+            Some(_) => "the twin confirms nothing of it".to_string(),
+            None if self.unclear => "the twin does not tell".to_string(),
+            None => format!("the twin carries {} {unit} of it", shown(self.rates.carried())),
+        }
+    }
+}
+
+impl PlanAnswer {
+    /// What the mix is worth by the design's goal.
+    pub(super) fn worth_text(&self, worth: f64) -> String {
+        match self.goal {
+            Goal::MostThroughput => format!("{} {}", short(worth), self.unit),
+            _ => time(worth),
+        }
+    }
+
+    /// The best mix's worth, and its 80% interval where that is wider than half a percent.
+    fn worth(&self) -> (String, String) {
+        let worth = &self.recommendation.worth;
+        let of = |end: Option<f64>| end.unwrap_or(f64::NAN);
+        let (value, low, high) = (of(worth.value()), of(worth.low_80()), of(worth.high_80()));
+        let range = match high - low < 0.005 * value || high == low {
+            true => String::new(),
+            // At a load the shares decide what of it is whose: chosen again they give another worth.
+            false => format!(
+                " (80% interval at these shares {} to {})",
+                self.worth_text(low),
+                self.worth_text(high)
+            ),
+        };
+        (self.worth_text(value), range)
+    }
+
+    /// What more of a resource brings by what the design seeks.
+    pub(super) fn brings(&self, gain: f64) -> String {
+        match self.goal {
+            Goal::MostThroughput => signed(gain, 1),
+            Goal::LeastHostCpu => format!("{} host processor time", signed(0.0 - gain, 1)),
+            Goal::LowestP99 => format!("{} mean latency", signed(0.0 - gain, 1)),
+        }
+    }
+
+    pub(super) fn constraints(&self) -> String {
+        let host =
+            self.host_cpu_limit_share.map(|share| format!("host processor at most {:.0}%", share * 100.0));
+        let bound = |us: f64| Time::from_ps((us * 1e6).round() as u64);
+        let latency = self.latency_limit_us.map(|us| format!("latency at most {}", bound(us)));
+        let all: Vec<String> = host.into_iter().chain(latency).collect();
+        if all.is_empty() { String::new() } else { format!("; {}", all.join(", ")) }
+    }
+
+    pub(super) fn best_single(&self) -> Option<&AlternativeAnswer> {
+        let mixed = self.alternatives.iter().filter(|one| one.mixed);
+        mixed.max_by(|a, b| a.throughput.rate().total_cmp(&b.throughput.rate()))
+    }
+
+    /// The plan as a page of text.
+    pub fn text(&self, screen: &Screen) -> String {
+        let mut text = format!("{} on {}\n", self.design, self.system.line());
+        let workload = if self.workload.is_empty() { String::new() } else { format!("{}; ", self.workload) };
+        text += &format!("{workload}goal: {}{}\n", self.objective, self.constraints());
+        if let (Some(cache), Some(hits)) = (&self.cache, self.cache_hit_ratio) {
+            text += &format!(
+                "cache: {} of {} memory hold {}the hottest {:.0}% of `{}`: {:.1}% of requests hit\n",
+                Bytes::new(cache.budget_bytes),
+                cache.endpoint,
+                match cache.whole_objects_bytes {
+                    0 => String::new(),
+                    bytes => format!("{} GB of objects kept whole and ", short(bytes as f64 / 1e9)),
+                },
+                100.0 * cache.entries as f64 / cache.entries_of_object.max(1) as f64,
+                cache.object,
+                hits * 100.0
+            );
+        }
+        text += &self.answer();
+        text += &screen.heading("Alternatives, each alone");
+        let rows = self.alternatives.iter().map(AlternativeAnswer::row).collect();
+        text +=
+            &screen.table(&["name", self.unit, "80% interval", "latency us", "binds", "why", "basis"], rows);
+        let meaning = |one: &AlternativeAnswer| format!("{}: {}", one.binding_station, one.binding_meaning);
+        let mut meanings: Vec<String> = self.alternatives.iter().map(meaning).collect();
+        meanings.sort();
+        meanings.dedup();
+        text += &format!("{}\n", meanings.join("; "));
+        text += &screen.heading("Mix");
+        text += &self.mixes_text(screen);
+        text += &self.twin_text();
+        text += &self.advice_text(screen);
+        if let Some(changed) = &self.changed {
+            text += &screen.heading("What-if");
+            text += &self.changes(changed);
+        }
+        text += &screen.heading("Confidence");
+        text += &self.confidence();
+        if let Some(sweep) = &self.sweep {
+            text += &screen.heading(&format!("By {}", sweep.parameter));
+            text += &self.sweep_table(sweep, screen);
+        }
+        if !self.clients.is_empty() {
+            text += &screen.heading("Few clients, one request each, on the twin");
+            text += &self.clients_table(screen);
+            if self.alternatives.iter().any(|one| one.leaves_work_behind) {
+                text += &format!("{HELD}\n");
+            }
+        }
+        if !self.curve.is_empty() {
+            text +=
+                &screen.heading("Latency over load of the mix, on the twin (tails: no evidence backs them)");
+            text += &self.curve_table(screen);
+        }
+        text
+    }
+
+    /// The answer: the mix to run, what the twin says of it, and what it is worth beside a plain NIC.
+    fn answer(&self) -> String {
+        let sure = &self.recommendation;
+        let range = range(&self.optimal.throughput);
+        let range = match (range.is_empty(), self.goal) {
+            (true, _) => String::new(),
+            (_, Goal::MostThroughput) => {
+                let reached = sure.load_carried_by_shares_in_share_of_draws * 100.0;
+                format!(" (80% interval {range}; this or more in {reached:.0}% of draws)")
+            }
+            _ => format!(" (80% interval {range})"),
+        };
+        let tail = self.lowest_p99().map_or_else(String::new, |p99| {
+            format!("; p99 {p99} us on the twin, the lowest that was found, no interval is known of a tail")
+        });
+        let gap = self.twin.difference.as_ref();
+        let confirmed = match gap.map(|gap| (gap.blind_because.is_some(), gap.unclear)) {
+            None => "",
+            Some((false, false)) => "; TWIN AND PLAN DIFFER",
+            Some(_) => "; NOT CONFIRMED by the twin",
+        };
+        let settled = if self.twin.settled { "" } else { "; NOT SETTLED" };
+        let variant = self.variant_set();
+        let mut text = format!(
+            "answer: {}: {} {}{range}{tail}; basis: {}{}; the card's best set in {:.0}% of draws{variant}{confirmed}{settled}\n",
+            shares_text(&self.optimal.shares),
+            short(self.optimal.throughput.rate()),
+            self.unit,
+            sure.basis,
+            sure.estimate_by.as_ref().map_or_else(String::new, |whose| format!(" ({whose})")),
+            sure.best_in_share_of_draws * 100.0
+        );
+        self.without_evidence.iter().for_each(|said| text += &format!("{said}\n"));
+        if let Some(load) = self.load_req_per_s {
+            text += &format!(
+                "these very shares carry {} {} in {:.0}% of {} draws widened by past errors{}{}\n",
+                short(self.rate_unit().of_rate(load)),
+                self.unit,
+                sure.load_carried_by_shares_in_share_of_draws * 100.0,
+                sure.draws,
+                self.undrawn(),
+                match sure.load_carried_by_shares_in_share_of_draws < 0.8 {
+                    true => ": measure on the card before you fix them, or plan for a greater load",
+                    false => "",
+                }
+            );
+        }
+        if self.goal == Goal::MostThroughput {
+            let refused = 1.0 - sure.load_carried_in_share_of_draws;
+            if refused > 0.0 {
+                text += &format!(
+                    "REFUSED in {:.0}% of the draws: the design cannot run with what its numbers may be there, and \
+                     all intervals are of the others\n",
+                    refused * 100.0
+                );
+            }
+            for over in &sure.over_other_devices {
+                let change = |ratio: f64| (ratio - 1.0) * 100.0;
+                text += &format!(
+                    "{}: {} on {} reaches {} {}; the card's mix is {} (80% interval {} to {}), faster in {:.0}% of \
+                     {} draws widened by past errors\n",
+                    if over.plain_nic { "plain NIC" } else { "beside" },
+                    over.alternative,
+                    over.device,
+                    short(self.optimal.throughput.rate() / over.ratio),
+                    self.unit,
+                    signed(change(over.ratio), 1),
+                    signed(change(over.ratio_low_80), 1),
+                    signed(change(over.ratio_high_80), 1),
+                    over.faster_in_share_of_draws * 100.0,
+                    sure.draws
+                );
+            }
+        }
+        text
+    }
+
+    fn mixes_text(&self, screen: &Screen) -> String {
+        let rows = [&self.optimal, &self.greedy].into_iter().chain(&self.mixes).map(MixAnswer::row).collect();
+        let mut text = screen.table(&["mix", self.unit, "80% interval", "latency us", "shares"], rows);
+        let (worth, range) = self.worth();
+        text += &match self.goal {
+            Goal::MostThroughput => {
+                let optimal = self.optimal.throughput.rate();
+                let gain = percent(optimal, self.greedy.throughput.rate());
+                // What is one alternative alone is not compared with itself.
+                let other = |one: &&AlternativeAnswer| !matches!(&self.optimal.shares.0[..], [(only, _)] if *only == one.name);
+                let single = self.best_single().filter(other).map_or_else(String::new, |one| {
+                    let gain = percent(optimal, one.throughput.rate());
+                    let slower = if gain < 0.0 { ", which is slower" } else { "" };
+                    format!(", {} over {} alone{slower}", signed(gain, 1), one.name)
+                });
+                let over = match gain <= -0.05 {
+                    true => format!("as good as greedy to {:.1}% and quicker", -gain),
+                    false => format!("{} over greedy", signed(gain, 1)),
+                };
+                format!("optimal: {over}{single}{}\n", self.why_better(gain))
+            }
+            Goal::LeastHostCpu => format!(
+                "optimal: {worth} of host processor time a request{range}, greedy {}\n",
+                time(self.greedy.host_cpu_us_per_request)
+            ),
+            Goal::LowestP99 => {
+                format!("optimal: {worth} of mean unloaded latency{range}; no interval is known of a tail\n")
+            }
+        };
+        text += &self.taken();
+        if !self.optimal.unique {
+            text += "tie: other mixes are as good; this is the one with the least mean latency\n";
+        }
+        let at_load = self.goal != Goal::MostThroughput;
+        if let Some((station, share)) = self.busiest().filter(|_| at_load) {
+            text += &format!("busiest at this load: {station}, {:.0}% of its time\n", share * 100.0);
+            if share > NEAR {
+                text += "near capacity: queues there grow for longer than the twin looks, so its percentiles are \
+                         too low\n";
+            }
+        }
+        let bound = |bound: &BindingAnswer| match bound.gain_percent_for_10_percent_more {
+            Some(gain) => {
+                format!("{} ({}; 10% more of it: {})", bound.station, bound.meaning, self.brings(gain))
+            }
+            None => format!("{} ({})", bound.station, bound.meaning),
+        };
+        let bounds: Vec<String> = self.bounds().map(bound).collect();
+        let together = bounds.len() > 1 && self.optimal.binds_together();
+        let together = if together { "; more of one of them alone brings nothing" } else { "" };
+        if !bounds.is_empty() {
+            text += &format!("binds: {}{together}\n", bounds.join(", "));
+        }
+        if let Some(saved) = self.optimal.network_saved_percent {
+            text += &format!(
+                "network: the mix sends {}% fewer payload bytes than plain copies would\n",
+                fixed(saved, 0)
+            );
+        }
+        text
+    }
+
+    /// What binds the best mix, beside the load that was asked for.
+    pub(super) fn bounds(&self) -> impl Iterator<Item = &BindingAnswer> {
+        self.optimal.binding.iter().filter(|bound| !bound.is_load)
+    }
+
+    /// The station of one machine that the loaded twin kept busy for the greatest share of its time.
+    pub(super) fn busiest(&self) -> Option<(&String, f64)> {
+        // A run that confirms nothing carried another load.
+        if self.twin.difference.as_ref().is_some_and(|gap| gap.blind_because.is_some()) {
+            return None;
+        }
+        let all = self.twin.utilization.iter().map(|(name, share)| (name, *share));
+        all.max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// The set of alternatives that is the best in more draws than the recommended one, where there is one: a reader who
+    /// takes the best set of most draws takes that.
+    pub(super) fn variant_set(&self) -> String {
+        let sure = &self.recommendation;
+        let more = sure.best_sets.first().filter(|one| one.alternatives != sure.set);
+        more.map_or_else(String::new, |one| {
+            format!(", {} in {:.0}%", one.alternatives.join(" + "), one.share_of_draws * 100.0)
+        })
+    }
+
+    /// What the alternatives do that the best mix takes, as the design describes them.
+    fn taken(&self) -> String {
+        let described = self.optimal.shares.iter().filter_map(|(name, _)| {
+            let one = self.alternatives.iter().find(|one| one.name == *name)?;
+            (!one.description.is_empty()).then(|| format!("{name}: {}", one.description))
+        });
+        let described: Vec<String> = described.collect();
+        if described.is_empty() { String::new() } else { format!("takes {}\n", described.join(". ")) }
+    }
+
+    /// Why the best mix beats greedy, where it does.
+    pub(super) fn why_better(&self, gain: f64) -> String {
+        if gain < 0.05 {
+            return "; greedy's order is as good here".to_string();
+        }
+        let first = self.greedy.shares.0.first().map_or("", |(name, _)| name);
+        let fills = self.greedy_order.first().map_or(first, |name| name);
+        // It is filled as if it were alone.
+        let spent =
+            self.alternatives.iter().find(|one| one.name == fills).map_or("", |one| &one.binding_station);
+        let bounds: Vec<&str> = self.bounds().map(|bound| bound.station.as_str()).collect();
+        match &bounds[..] {
+            [] => format!("; greedy fills {fills} first and spends {spent} on it"),
+            bounds => format!(
+                "; greedy fills {fills} first and spends {spent} on it, the best mix fills {}",
+                bounds.join(" and ")
+            ),
+        }
+    }
+
+    fn twin_text(&self) -> String {
+        let (twin, unit) = (&self.twin, self.unit);
+        let quantile = |latency: Option<f64>| short(latency.unwrap_or(0.0));
+        let how = match (twin.poisson_arrivals, self.goal) {
+            (false, _) => format!("{} requests in flight", twin.requests_in_flight),
+            (true, Goal::MostThroughput) => "Poisson arrivals at what the limit leaves".to_string(),
+            _ => "Poisson arrivals at the load".to_string(),
+        };
+        let rounds = match twin.rounds > 1 {
+            true => format!(
+                "; solved {} times as slots were held longer under load, first {}",
+                twin.rounds,
+                shown(twin.rates.first_solution())
+            ),
+            false => String::new(),
+        };
+        let gap = twin.difference.as_ref();
+        let said = gap.map(|gap| gap.sentence(unit) + "\n");
+        if let (Some(_), Some(said)) = (gap.and_then(|gap| gap.blind_because.as_ref()), &said) {
+            // A figure beside it would be read as a confirmation.
+            return said.clone();
+        }
+        let (low, high) = (shown(twin.rates.low_95()), shown(twin.rates.high_95()));
+        let mut text = match twin.rates.throughput() {
+            Some(mean) => format!(
+                "twin: {} {unit} (95% {low}-{high}), p50 {} us, p99 {} us with {how}{rounds}\n      validates {}\n",
+                short(mean),
+                quantile(twin.latency_us_p50),
+                quantile(twin.latency_us_p99),
+                twin.validates
+            ),
+            None => format!(
+                "twin: no figure: its 95% interval is wider than its mean ({low} to {high} {unit}), since too few requests \
+                 of this mix fit its window, so that it confirms nothing\n"
+            ),
+        };
+        if !twin.settled {
+            text += &format!(
+                "NOT SETTLED: after {} rounds the slots are still held {:.1}% longer or shorter than was solved \
+                 for; read the plan as no better than that\n",
+                twin.rounds,
+                twin.holds_moved_share * 100.0
+            );
+        }
+        if twin.rates.throughput().is_some() {
+            text += &said.unwrap_or_default();
+        }
+        text
+    }
+
+    /// The 99th percentile of the mix in us, where the lowest was sought and the twin tells.
+    pub(super) fn lowest_p99(&self) -> Option<String> {
+        Some(short(self.lowest_p99.as_ref()?.latency_us_p99?))
+    }
+
+    /// By what draws tell which mix is the best, where that is not what was sought: none runs on the twin.
+    pub(super) fn best_by(&self) -> &'static str {
+        if self.goal == Goal::LowestP99 { " by mean latency" } else { "" }
+    }
+
+    /// What gains in the mix that the design runs, in a line each.
+    fn advice_text(&self, screen: &Screen) -> String {
+        if let Some(why) = &self.advice_not_measured_because {
+            return format!("advice: not measured, since {why}\n");
+        }
+        if self.advice.is_empty() {
+            return format!(
+                "advice: no rule improves mix `{}` ({} tried)\n",
+                self.advice_mix, self.advice_rules
+            );
+        }
+        let mut text = screen.heading("Advice, by what the twin gains");
+        for one in &self.advice {
+            text += &format!("{}: {}: {}\n", one.rule, one.headline(self.rate_unit()), one.remedy);
+        }
+        let (file, arguments) = (&self.design_file, self.arguments());
+        // What was found for another design than the file's is not a change of the file.
+        text += &match arguments.is_empty() && !self.advice.iter().all(|one| one.may_lose()) {
+            true => format!("next: offpath check {file} says more, offpath check {file} --fix writes it\n"),
+            false => format!("next: offpath check {file}{arguments} says more\n"),
+        };
+        text
+    }
+
+    /// The options as a shell takes them, each after a blank.
+    fn arguments(&self) -> String {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+@".contains(c);
+        let quoted = |one: &String| match one.chars().all(is_plain) {
+            true => format!(" {one}"),
+            false => format!(" '{}'", one.replace('\'', "'\\''")),
+        };
+        self.options.iter().map(quoted).collect()
+    }
+
+    fn changes(&self, changed: &ChangedAnswer) -> String {
+        let mut text = String::new();
+        if changed.numbers.is_empty() {
+            text += "nothing in this system changes\n";
+        }
+        for one in changed.numbers.iter().take(8) {
+            text += &format!("{}: {} instead of {}\n", one.name, one.after, one.before);
+        }
+        if changed.numbers.len() > 8 {
+            text += &format!("and {} more numbers\n", changed.numbers.len() - 8);
+        }
+        let was = match changed.rates.before() {
+            Some(rate) => self.solved_text(rate, &changed.mix_before, changed.difference_before.as_ref()),
+            None => format!("none ({})", changed.mix_before),
+        };
+        text += &format!("the best mix goes from {was} to {} {}\n", shown(changed.rates.after()), self.unit);
+        for one in &changed.moved {
+            text += &format!("{}: {} -> {}\n", one.name, one.before, one.after);
+        }
+        text
+    }
+
+    /// A solution beside the plan, with what the twin says of it where that is something else.
+    fn solved_text(&self, rate: f64, shares: &str, gap: Option<&GapAnswer>) -> String {
+        let mut text = format!("{} {} ({shares})", short(rate), self.unit);
+        text.extend(gap.map(|gap| format!("; {}", gap.doubt(self.unit))));
+        text
+    }
+
+    /// A solution in words, or why there is none.
+    pub(super) fn solution(&self, solved: Option<&SolvedAnswer>, refused: Option<&String>) -> Option<String> {
+        match solved {
+            Some(one) => {
+                let rate = one.rates.optimal().unwrap_or(f64::NAN);
+                Some(self.solved_text(rate, &shares_text(&one.shares), one.difference.as_ref()))
+            }
+            None => refused.cloned(),
+        }
+    }
+
+    /// What a solution beside the plan is doubted for.
+    pub(super) fn doubt_text(&self, gap: &GapAnswer) -> String {
+        gap.doubt(self.unit)
+    }
+
+    /// What has to be said of solutions beside the plan where the plan is the lowest tail that was found.
+    pub(super) fn without_tails(&self) -> &'static str {
+        match self.goal {
+            Goal::LowestP99 => "      the mix of least mean latency: a tail is sought for the plan alone\n",
+            _ => "",
+        }
+    }
+}

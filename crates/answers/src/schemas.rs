@@ -1,0 +1,99 @@
+//! docs/schemas follows from the types: `UPDATE_SCHEMAS=1 cargo test -p offpath-answers schemas` writes the files, and the
+//! test without it compares them.
+
+use crate::check::CheckAnswer;
+use crate::device::{DeviceAnswer, ListAnswer};
+use crate::path::{PathAnswer, PathsAnswer};
+use crate::plan::PlanAnswer;
+use crate::sweep::SweepAnswer;
+use offpath_route::VERBS;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use serde_json::Value;
+use std::path::Path;
+
+/// The schema of an answer as a file: nothing refers elsewhere, and what is left out is never null.
+fn schema<A: JsonSchema>(title: &str) -> String {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let settings = settings.with(|settings| settings.inline_subschemas = true);
+    let mut schema: Schema = settings.into_generator().into_root_schema_for::<A>();
+    schema.insert("title".into(), title.into());
+    let mut value = schema.to_value();
+    tidy(&mut value);
+    serde_json::to_string_pretty(&value).expect("a schema is JSON") + "\n"
+}
+
+/// Names of verbs.
+pub fn verbs() -> Vec<&'static str> {
+    VERBS.iter().map(|row| row.name).collect()
+}
+
+/// How well the cost of an operation may be known: without a design around it no evidence is about it.
+pub const BASES: [&str; 4] = ["predicted", "weak", "your estimate", "order only"];
+
+/// Marks a key that is left out or null: one of what is flattened into another answer where there is any.
+const NULL_TOO: &str = "null-too";
+
+/// Says what serde does, in the words of docs/schemas.
+fn tidy(value: &mut Value) {
+    if let Some(object) = value.as_object_mut() {
+        // Words of a type stand in a list, whose type is said by the words.
+        if let Some(Value::Array(words)) = object.remove("oneOf") {
+            object.insert("enum".into(), words.iter().map(|word| word["const"].clone()).collect());
+        }
+        if object.contains_key("enum") || object.contains_key("const") {
+            object.retain(|key, _| !["type", "minimum"].contains(&key.as_str()));
+        }
+        // How many there are of what the type lists is not promised.
+        object.retain(|key, _| !["minItems", "maxItems"].contains(&key.as_str()));
+        // Widths of integers and floats are the types' business.
+        object.remove("format");
+        if let Some(Value::String(description)) = object.get_mut("description") {
+            *description = description.replace('\n', " ");
+        }
+        // A key that refers to another file says all of it there.
+        if object.contains_key("$ref") {
+            object.retain(|key, _| key == "$ref");
+        }
+        let required: Vec<Value> =
+            object.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+        let properties = object.get_mut("properties").and_then(Value::as_object_mut);
+        for (key, property) in properties.into_iter().flatten() {
+            let is_null_too = property.as_object_mut().and_then(|object| object.remove(NULL_TOO)).is_some();
+            if !is_null_too
+                && !required.contains(&Value::from(key.as_str()))
+                && let Some(types) = property.get_mut("type")
+                && let Some(own) =
+                    types.as_array().and_then(|all| all.iter().find(|one| *one != "null")).cloned()
+            {
+                *types = own;
+            }
+        }
+        object.values_mut().for_each(tidy);
+    }
+    value.as_array_mut().into_iter().flatten().for_each(tidy);
+}
+
+#[test]
+fn schemas_follow_from_the_types() {
+    let all = [
+        ("plan.json", schema::<PlanAnswer>("offpath plan DESIGN --format json")),
+        ("check.json", schema::<CheckAnswer>("offpath check DESIGN --format json")),
+        ("path.json", schema::<PathAnswer>("offpath path DEVICE --path PATH --format json")),
+        ("paths.json", schema::<PathsAnswer>("offpath path DEVICE --format json")),
+        ("sweep.json", schema::<SweepAnswer>("offpath sweep DEVICE --format json")),
+        ("device-show.json", schema::<DeviceAnswer>("offpath device show DEVICE --format json")),
+        ("device-list.json", schema::<ListAnswer>("offpath device list --format json")),
+    ];
+    for (name, schema) in all {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas").join(name);
+        if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+            std::fs::write(&file, &schema).expect("the schema can be written");
+        }
+        let written = std::fs::read_to_string(&file).expect("the schema is there");
+        assert_eq!(
+            written, schema,
+            "{name} is another: UPDATE_SCHEMAS=1 cargo test -p offpath-answers schemas"
+        );
+    }
+}
