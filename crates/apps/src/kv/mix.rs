@@ -7,8 +7,7 @@ use serde_json::Value;
 use std::io::Read;
 use std::path::Path;
 
-/// Hits that may be missing, of all gets that look into the cache: its sets leave out a hundredth of them where it is
-/// as large as the store, which shifts a rate by less than windows do.
+/// Hits that may be missing, of all gets that look into the cache: so few shift a rate by less than windows do.
 const HITS_TOLERANCE: f64 = 0.02;
 
 /// The longest plan that is read.
