@@ -1,6 +1,6 @@
 //! Remedies with what each gains on the twin, as `plan` and `check` list them.
 
-use crate::Named;
+use crate::ByName;
 use crate::figures::Unit;
 use offpath_plan::Objective;
 use offpath_plan::advice::{Advice, Gain, RULES, Scope, interval};
@@ -105,7 +105,7 @@ pub struct AdviceAnswer {
     pub brings: Option<BringsAnswer>,
     /// What added-up demands let expect of the remedy under each mechanism that the evidence leaves open, by its overlay,
     /// where that is another gain than the base's; null where the design has no plan under it.
-    pub gain_percent_by_overlay: Named<Option<f64>>,
+    pub gain_percent_by_overlay: ByName<Option<f64>>,
     /// The page that says more.
     pub page: String,
 }

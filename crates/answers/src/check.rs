@@ -4,7 +4,7 @@ use crate::advice::{AdviceAnswer, Doubt, FullestAnswer, GainAnswer};
 use crate::figures::Unit;
 use crate::plan::unplanned;
 use crate::system::SystemAnswer;
-use crate::{Named, SCHEMA_VERSION, setting};
+use crate::{ByName, SCHEMA_VERSION, setting};
 use offpath_plan::advice::{Advised, Depth, Edit, LEAST_GAIN, RULES, SEEDS, TrialBench, advise};
 use offpath_plan::check::Gap;
 use offpath_plan::{Changes, Design, Setting};
@@ -54,7 +54,7 @@ pub struct CheckAnswer {
     /// The mix that was looked at.
     pub mix: String,
     /// Its shares by alternative.
-    pub shares: Named<f64>,
+    pub shares: ByName<f64>,
     /// The application beside the step lists that were checked; null where there is none.
     pub application: Option<String>,
     /// The payload of a request whose bits throughputs on screens count; null where they count requests.

@@ -211,10 +211,10 @@ impl Throughput {
 pub struct Throughputs {
     /// By name, in 10^6 requests/s; there where the design has no `unit`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub throughput_mreq_per_s: Option<crate::Named<f64>>,
+    pub throughput_mreq_per_s: Option<crate::ByName<f64>>,
     /// By name, in Gbit/s of the design's `unit`; there where it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub throughput_gbit_per_s: Option<crate::Named<f64>>,
+    pub throughput_gbit_per_s: Option<crate::ByName<f64>>,
 }
 
 impl Throughputs {

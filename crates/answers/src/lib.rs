@@ -8,10 +8,10 @@
 //! [`Screen`]: offpath_terminal::output::Screen
 
 mod advice;
+mod by_name;
 pub mod check;
 pub mod device;
 mod figures;
-mod named;
 pub mod path;
 pub mod plan;
 pub mod report;
@@ -22,10 +22,10 @@ pub mod sweep;
 pub mod system;
 
 pub use advice::{AdviceAnswer, BringsAnswer, FullestAnswer, GainAnswer};
+pub use by_name::ByName;
 pub use check::check;
 pub use device::device;
 pub use figures::{Goal, Throughput, Throughputs, Unit};
-pub use named::Named;
 pub use offpath_terminal::failure::Failure;
 pub use offpath_terminal::options::SystemOptions;
 pub use offpath_terminal::output::SCHEMA_VERSION;

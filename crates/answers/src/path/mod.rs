@@ -6,7 +6,7 @@ mod text;
 
 use crate::report::Page;
 use crate::system::{SystemAnswer, TopologyAnswer};
-use crate::{Named, SCHEMA_VERSION};
+use crate::{ByName, SCHEMA_VERSION};
 use offpath_plan::known::known;
 use offpath_profile::System;
 use offpath_quantity::Bytes;
@@ -164,7 +164,7 @@ pub struct PathAnswer {
     /// What one operation asks of each station, the busiest first.
     pub demand: Vec<DemandAnswer>,
     /// Data packets by PCIe link, both directions; requests, work requests and completion entries are not counted.
-    pub pcie_packets: Named<u64>,
+    pub pcie_packets: ByName<u64>,
     /// Packets and bytes by direction.
     pub links: Vec<PacketsAnswer>,
     /// Numbers known as a range that move the answer.

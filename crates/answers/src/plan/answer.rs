@@ -3,7 +3,7 @@
 use crate::advice::{AdviceAnswer, FullestAnswer};
 use crate::figures::{FigureUnit, Goal, Throughput, Throughputs, Unit, figures};
 use crate::system::{SystemAnswer, TopologyAnswer};
-use crate::{Named, SCHEMA_VERSION};
+use crate::{ByName, SCHEMA_VERSION};
 use offpath_plan::advice::RULES;
 use offpath_plan::check::{Gap, Settled};
 use offpath_plan::confidence::{Origin, estimate, estimated, guessed, moved_by_guesses};
@@ -241,7 +241,7 @@ pub struct MixAnswer {
     /// Mean latency of a request on idle stations.
     pub unloaded_latency_us: f64,
     /// Share of the requests, from 0 to 1, by alternative.
-    pub shares: Named<f64>,
+    pub shares: ByName<f64>,
     /// What binds the mix.
     pub binding: Vec<BindingAnswer>,
     /// Host processor time a request.
@@ -469,7 +469,7 @@ pub struct GapAnswer {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TailAnswer {
     /// Share of the requests by alternative.
-    pub shares: Named<f64>,
+    pub shares: ByName<f64>,
     /// Its 99th percentile on the twin.
     pub latency_us_p99: Option<f64>,
 }
@@ -526,7 +526,7 @@ pub struct SolvedAnswer {
     #[serde(flatten)]
     pub rates: SolvedRates,
     /// Shares of the best mix.
-    pub shares: Named<f64>,
+    pub shares: ByName<f64>,
     /// Throughput by alternative, under the key of its unit.
     pub alternatives: Throughputs,
     /// Throughput by mix, under the key of its unit.
@@ -722,12 +722,12 @@ fn micros(time: Option<Time>) -> Option<f64> {
     time.map(Time::as_us)
 }
 
-fn shares(all: &[(String, f64)]) -> Named<f64> {
+fn shares(all: &[(String, f64)]) -> ByName<f64> {
     all.iter().cloned().collect()
 }
 
 /// Shares in a line.
-pub(super) fn shares_text(shares: &Named<f64>) -> String {
+pub(super) fn shares_text(shares: &ByName<f64>) -> String {
     let parts: Vec<String> =
         shares.iter().filter(|(_, s)| **s > 0.0005).map(|(n, s)| format!("{:.1}% {n}", s * 100.0)).collect();
     if parts.len() == 1 { format!("{} alone", shares.0[0].0) } else { parts.join(" + ") }

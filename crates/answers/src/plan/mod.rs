@@ -1,4 +1,4 @@
-//! What `offpath plan` answers: the best combination of a design's alternatives, what binds it, and how sure that is.
+//! What `offpath plan` answers: the best combination of a design's alternatives, what binds it, with confidence intervals.
 
 mod answer;
 mod confidence;
