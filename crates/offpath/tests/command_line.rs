@@ -1113,11 +1113,12 @@ fn a_sweep_resumes_where_it_was_cut_off() {
     assert!(other.stderr.contains("this sweep does not have"), "{}", other.stderr);
     assert_eq!(fs::read_to_string(&file).expect("the file is there"), whole, "no row is lost");
 
-    // A measured figure of the first row that is kept, and a computed one of another.
+    // A measured figure of the first row that is kept, of one in the middle and of the last; a computed one of another.
     let mut rows: Vec<Vec<String>> =
         whole.lines().map(|line| line.split(',').map(str::to_string).collect()).collect();
     let column = |name: &str| rows[0].iter().position(|own| own == name).expect("a column");
-    for (line, column) in [(1, column("latency_us_p99")), (3, column("capacity_mreq_per_s"))] {
+    let measured = column("latency_us_p99");
+    for (line, column) in [(1, measured), (2, measured), (4, measured), (3, column("capacity_mreq_per_s"))] {
         let kept = std::mem::replace(&mut rows[line][column], "123.0".to_string());
         let text = rows.iter().take(5).map(|line| line.join(",") + "\n").collect::<String>();
         fs::write(&file, &text).expect("written");

@@ -315,6 +315,210 @@ impl Rate {
     }
 }
 
+/// What a plan prints figures of: its best mix, greedy and the mixes that the design names, each at its shares.
+struct Printed<'a> {
+    design: &'a Design,
+    solutions: Vec<&'a Solution>,
+    shares: Vec<Vec<(String, f64)>>,
+    /// The alternatives of the best mix.
+    set: Vec<String>,
+}
+
+impl<'a> Printed<'a> {
+    fn of(design: &'a Design, seen: &'a Evaluation) -> Printed<'a> {
+        let solutions: Vec<&Solution> =
+            [&seen.optimal, &seen.greedy].into_iter().chain(&seen.mixes).collect();
+        let shares = solutions.iter().map(|solution| shares(solution)).collect();
+        Printed { design, solutions, shares, set: composition(&seen.optimal) }
+    }
+
+    /// The figures at the numbers of the profile and the design.
+    fn point(&self, base: &Base<'_>, folds: &[Fold], seen: &Evaluation) -> Figures {
+        let held: Vec<Solution> = self.solutions.iter().map(|solution| (*solution).clone()).collect();
+        Figures::of(base, &base.parts(), folds, seen, &held, (true, self.set.clone()))
+    }
+
+    /// The figures with some numbers at other values. What the design refuses with these, as a message above a smaller
+    /// packet or objects that exceed a cache's budget, is not a plan there, and no reason to have none.
+    fn at(&self, base: &Base<'_>, moves: &[(&Factor, Quantity)]) -> Result<Option<Figures>, miette::Report> {
+        let Ok(moved) = base.at(moves) else { return Ok(None) };
+        let (design, parts) = (self.design, base.moved_parts(&moved));
+        match evaluate(design, &parts, &moved.folds, false) {
+            Ok(seen) => {
+                let set = best_set(design, &parts, &moved.folds, &seen.optimal, &self.set);
+                // A mix that the design's limits leave nothing of carries nothing, whatever the numbers are.
+                let held = self.shares.iter().zip(&self.solutions).map(|(shares, planned)| {
+                    match shares.is_empty() {
+                        true => Ok((*planned).clone()),
+                        false => at_fixed(design, &parts, &moved.folds, shares),
+                    }
+                });
+                let Ok(held) = held.collect::<Result<Vec<_>, _>>() else { return Ok(None) };
+                Ok(Some(Figures::of(base, &parts, &moved.folds, &seen, &held, (set == self.set, set))))
+            }
+            // A load that the stations do not carry with these numbers is an answer.
+            Err(PlanError::Capacity(_) | PlanError::NothingAllowed { .. }) => {
+                let Ok(alone) = each_alone(design, &parts, &moved.folds) else { return Ok(None) };
+                let each = Figures::of_each(base, &parts, &moved.folds, &alone);
+                // What a request costs at the printed shares is a number whether or not the load is carried.
+                let worth_held = match design.objective {
+                    Objective::MostThroughput => f64::NAN,
+                    _ => worth(design, &parts, &moved.folds, self.solutions[0]),
+                };
+                // The printed shares carry what they carry, whether or not that is what is asked for.
+                let held = at_fixed(design, &parts, &moved.folds, &self.shares[0]);
+                let mixes = held.iter().map(|held| Rate::of(held, base, &parts, &moved.folds)).collect();
+                Ok(Some(Figures { worth_held, mixes, ..each }))
+            }
+        }
+    }
+}
+
+/// The figures of the joint sample.
+struct DrawnFigures {
+    point: Figures,
+    /// Those of each draw, where there is a plan with its numbers, and whether it is of the base mechanism.
+    draws: Vec<(bool, Option<Figures>)>,
+    /// The errors of past predictions by kind of figure.
+    errors: [(FigureKind, Vec<f64>); 3],
+}
+
+impl DrawnFigures {
+    fn of(point: Figures, draws: Vec<(bool, Option<Figures>)>) -> DrawnFigures {
+        let errors = [FigureKind::Throughput, FigureKind::Latency, FigureKind::ThroughputRatio]
+            .map(|kind| (kind, sizes(kind)));
+        DrawnFigures { point, draws, errors }
+    }
+
+    /// The draws with a plan.
+    fn told(&self) -> Vec<&Figures> {
+        self.draws.iter().filter_map(|(_, draw)| draw.as_ref()).collect()
+    }
+
+    /// Those that carry the load that is asked for.
+    fn carried(&self) -> Vec<&Figures> {
+        self.told().into_iter().filter(|draw| draw.is_carried).collect()
+    }
+
+    fn widened(&self, kind: Option<FigureKind>, sample: Vec<(f64, f64)>) -> Widened {
+        let errors = self.errors.iter().find(|(known, _)| Some(*known) == kind);
+        Widened::new(sample, errors.map_or(&[][..], |(_, sizes)| sizes))
+    }
+
+    /// A figure with its intervals over `draws`, widened by past errors of `kind`.
+    fn ranged(
+        &self,
+        draws: &[&Figures],
+        kind: Option<FigureKind>,
+        figure: impl Fn(&Figures) -> f64,
+    ) -> Ranged {
+        let sample = draws.iter().map(|draw| (figure(draw), f64::INFINITY)).collect();
+        Ranged::of(figure(&self.point), &self.widened(kind, sample))
+    }
+
+    /// A rate with its intervals, which end at what ports and links carry; widened where it is predicted.
+    fn rated(&self, draws: &[&Figures], is_predicted: bool, figure: impl Fn(&Figures) -> Rate) -> Ranged {
+        let sample = draws.iter().map(|draw| figure(draw)).map(|rate| (rate.solved, rate.most)).collect();
+        let kind = is_predicted.then_some(FigureKind::Throughput);
+        Ranged::of(figure(&self.point).solved, &self.widened(kind, sample))
+    }
+
+    /// The best mix over an alternative alone, and in which share of what the interval is made of it is above 1.
+    fn over(&self, index: usize) -> (Ranged, f64) {
+        let ratio = |seen: &Figures| seen.mixes[0].solved / seen.alone[index].solved;
+        let sample = self.carried().iter().map(|draw| (ratio(draw), f64::INFINITY)).collect();
+        let sample = self.widened(Some(FigureKind::ThroughputRatio), sample);
+        (
+            Ranged::of(ratio(&self.point), &sample),
+            if sample.is_empty() { 0.0 } else { 1.0 - sample.below(1.0) },
+        )
+    }
+
+    /// In which share of what an interval is made of the printed shares carry `load`.
+    fn shares_carry(&self, load: f64) -> f64 {
+        let rates = self.told().into_iter().filter_map(|draw| draw.mixes.first());
+        let rates: Vec<_> = rates.map(|rate| (rate.solved, rate.most)).collect();
+        let told = rates.len() as f64 / self.draws.len().max(1) as f64;
+        let sample = self.widened(Some(FigureKind::Throughput), rates);
+        if sample.is_empty() { 0.0 } else { (1.0 - sample.below(load * (1.0 - 1e-3))) * told }
+    }
+
+    /// In which share of the draws of the base mechanism, or of the others, the recommended set is the best.
+    fn best_with(&self, base: bool) -> f64 {
+        let own = self.draws.iter().filter(|(is_base, _)| *is_base == base);
+        holding(&own.filter_map(|(_, draw)| draw.as_ref()).filter(|draw| draw.is_carried).collect::<Vec<_>>())
+    }
+
+    /// The sets that are the best, with the share of the draws, the most frequent first.
+    fn best_sets(&self) -> Vec<(Vec<String>, f64)> {
+        let mut sets: BTreeMap<Vec<String>, usize> = BTreeMap::new();
+        let carried = self.carried();
+        carried.iter().for_each(|draw| *sets.entry(draw.set.clone()).or_default() += 1);
+        let total = carried.len().max(1) as f64;
+        let mut sets: Vec<_> = sets.into_iter().map(|(set, count)| (set, count as f64 / total)).collect();
+        sets.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        sets
+    }
+}
+
+/// In which share of some draws the recommended set is the best.
+fn holding(draws: &[&Figures]) -> f64 {
+    draws.iter().filter(|draw| draw.holds).count() as f64 / draws.len().max(1) as f64
+}
+
+/// What is known of each number: the figures at its ends, and at what it was set in place of.
+struct MovedFigures<'f> {
+    factors: &'f [Factor],
+    ends: Vec<Ends<Figures>>,
+    /// With all of the user's numbers moved at once.
+    together: Vec<Figures>,
+    unset: Option<Unset<Figures>>,
+}
+
+impl<'f> MovedFigures<'f> {
+    fn look(
+        base: &Base<'_>,
+        factors: &'f [Factor],
+        printed: &Printed<'_>,
+    ) -> Result<MovedFigures<'f>, miette::Report> {
+        let figures = |moves: &[(&Factor, Quantity)]| printed.at(base, moves);
+        let ends = side_by_side(factors.len(), |index| {
+            ends_of(&factors[index], |value| figures(&[(&factors[index], value)]))
+        });
+        // What the design itself sets belongs to its system.
+        let of_design = |name: &str| {
+            let mut sets = printed.design.set.iter();
+            sets.any(|set| set.split_once('=').is_some_and(|(own, _)| own.trim() == name))
+        };
+        Ok(MovedFigures {
+            factors,
+            ends: ends.into_iter().collect::<Result<_, _>>()?,
+            together: together(factors, |moves| figures(moves).ok().flatten()),
+            unset: Unset::look(factors, |factor| !of_design(&factor.id), figures)?,
+        })
+    }
+
+    /// What a figure rests on; `rows` measured it.
+    fn rests(&self, point: &Figures, figure: &dyn Fn(&Figures) -> f64, rows: &[String]) -> Vec<Rest> {
+        rests(self.factors, &self.ends, &self.together, figure(point), figure, rows)
+    }
+
+    /// The basis of a figure of an alternative that rests on `rests`.
+    fn basis(&self, rests: &[Rest], one: &Ready, figure: &dyn Fn(&Figures) -> f64, rows: &[String]) -> Basis {
+        let is_unknown = !one.compiled.has_evidence();
+        let without =
+            self.unset.as_ref().map(|unset| basis_of(&unset.rests(self.factors, figure, rows), is_unknown));
+        basis_of(rests, is_unknown).max(without.unwrap_or(Basis::Fitted)).max(least_on(one.router.system()))
+    }
+}
+
+/// The rows that measured an alternative.
+fn rows_of(one: &Ready) -> Vec<String> {
+    let rows = one.alternative.rows.iter().filter(|(_, objection)| objection.is_none());
+    // A row that follows from two names both.
+    rows.flat_map(|(row, _)| row.split('/')).map(str::to_string).collect()
+}
+
 /// The confidence of `seen`, which is the evaluation of a design as it is.
 pub(crate) fn confidence(
     design: &Design,
@@ -327,135 +531,34 @@ pub(crate) fn confidence(
 ) -> Result<Confidence, miette::Report> {
     let base = Base::new(design, ready, folds);
     let factors = base.factors();
-    let usual = composition(&seen.optimal);
-    let planned: Vec<&Solution> = [&seen.optimal, &seen.greedy].into_iter().chain(&seen.mixes).collect();
-    let deployed: Vec<Vec<(String, f64)>> = planned.iter().map(|solution| shares(solution)).collect();
-    let figures = |base: &Base<'_>,
-                   moves: &[(&Factor, Quantity)]|
-     -> Result<Option<Figures>, miette::Report> {
-        // What the design refuses with these numbers, as a message above a smaller packet or objects that
-        // exceed a cache's budget, is not a plan there, and no reason to have none.
-        let Ok(moved) = base.at(moves) else { return Ok(None) };
-        let parts = base.moved_parts(&moved);
-        match evaluate(design, &parts, &moved.folds, false) {
-            Ok(seen) => {
-                let set = best_set(design, &parts, &moved.folds, &seen.optimal, &usual);
-                // A mix that the design's limits leave nothing of carries nothing, whatever the numbers are.
-                let held = deployed.iter().zip(&planned).map(|(shares, planned)| match shares.is_empty() {
-                    true => Ok((*planned).clone()),
-                    false => at_fixed(design, &parts, &moved.folds, shares),
-                });
-                let Ok(held) = held.collect::<Result<Vec<_>, _>>() else { return Ok(None) };
-                Ok(Some(Figures::of(base, &parts, &moved.folds, &seen, &held, (set == usual, set))))
-            }
-            // A load that the stations do not carry with these numbers is an answer.
-            Err(PlanError::Capacity(_) | PlanError::NothingAllowed { .. }) => {
-                let Ok(alone) = each_alone(design, &parts, &moved.folds) else { return Ok(None) };
-                let each = Figures::of_each(base, &parts, &moved.folds, &alone);
-                // What a request costs at the printed shares is a number whether or not the load is carried.
-                let worth_held = match design.objective {
-                    Objective::MostThroughput => f64::NAN,
-                    _ => worth(design, &parts, &moved.folds, planned[0]),
-                };
-                // The printed shares carry what they carry, whether or not that is what is asked for.
-                let held = at_fixed(design, &parts, &moved.folds, &deployed[0]);
-                let mixes = held.iter().map(|held| Rate::of(held, base, &parts, &moved.folds)).collect();
-                Ok(Some(Figures { worth_held, mixes, ..each }))
-            }
-        }
-    };
-    let held: Vec<Solution> = planned.iter().map(|solution| (*solution).clone()).collect();
-    let point = Figures::of(&base, &base.parts(), folds, seen, &held, (true, usual.clone()));
-    let ends = side_by_side(factors.len(), |index| {
-        ends_of(&factors[index], |value| figures(&base, &[(&factors[index], value)]))
-    });
-    let ends: Vec<Ends<Figures>> = ends.into_iter().collect::<Result<_, _>>()?;
-    let together = together(&factors, |moves| figures(&base, moves).ok().flatten());
+    let printed = Printed::of(design, seen);
+    let moved = MovedFigures::look(&base, &factors, &printed)?;
+    let draws = draws(&base, &factors, open, design, seed, &|base, moves| printed.at(base, moves))?;
+    let drawn = DrawnFigures::of(printed.point(&base, folds, seen), draws);
+    let point = &drawn.point;
 
-    let rests_of = |figure: &dyn Fn(&Figures) -> f64, rows: &[String]| -> Vec<Rest> {
-        rests(&factors, &ends, &together, figure(&point), figure, rows)
-    };
-    // What the design itself sets belongs to its system.
-    let of_design = |name: &str| {
-        design.set.iter().any(|set| set.split_once('=').is_some_and(|(own, _)| own.trim() == name))
-    };
-    let unset = Unset::look(&factors, |factor| !of_design(&factor.id), |moves| figures(&base, moves))?;
-    let basis_on = |rests: &[Rest], one: &Ready, figure: &dyn Fn(&Figures) -> f64, rows: &[String]| {
-        let is_unknown = !one.compiled.has_evidence();
-        let without = unset.as_ref().map(|unset| basis_of(&unset.rests(&factors, figure, rows), is_unknown));
-        basis_of(rests, is_unknown).max(without.unwrap_or(Basis::Fitted)).max(least_on(one.router.system()))
-    };
-    let measured: Vec<Vec<String>> = ready
-        .iter()
-        .map(|one| {
-            let rows = one.alternative.rows.iter().filter(|(_, objection)| objection.is_none());
-            // A row that follows from two names both.
-            rows.flat_map(|(row, _)| row.split('/')).map(str::to_string).collect()
-        })
-        .collect();
-    let rests: Vec<Vec<Rest>> = measured
-        .iter()
-        .enumerate()
-        .map(|(index, rows)| rests_of(&|seen: &Figures| seen.alone[index].solved, rows))
-        .collect();
     let doubted = |name: &str| doubt.is_some_and(|doubt| doubt.shares.iter().any(|(taken, _)| taken == name));
-    let basis: Vec<Basis> = ready
-        .iter()
-        .enumerate()
-        .map(|(index, one)| {
-            let figure = |seen: &Figures| seen.alone[index].solved;
-            let basis = basis_on(&rests[index], one, &figure, &measured[index]);
-            if doubted(&one.alternative.name) { basis.max(Basis::Weak) } else { basis }
-        })
-        .collect();
-    // The rows that a design names measured rates, and so fix no latency.
-    let latency_basis: Vec<Basis> = ready
-        .iter()
-        .enumerate()
-        .map(|(index, one)| {
-            let figure = |seen: &Figures| seen.latency[index];
-            basis_on(&rests_of(&figure, &[]), one, &figure, &[])
-        })
-        .collect();
-
-    let draws = draws(&base, &factors, open, design, seed, &figures)?;
-    let told: Vec<&Figures> = draws.iter().filter_map(|(_, draw)| draw.as_ref()).collect();
-    let carried: Vec<&Figures> = told.iter().copied().filter(|draw| draw.is_carried).collect();
-    let best_with = |base: bool| {
-        let own = draws.iter().filter(|(is_base, _)| *is_base == base).filter_map(|(_, draw)| draw.as_ref());
-        let own: Vec<&Figures> = own.filter(|draw| draw.is_carried).collect();
-        own.iter().filter(|draw| draw.holds).count() as f64 / own.len().max(1) as f64
-    };
-    let by = [FigureKind::Throughput, FigureKind::Latency, FigureKind::ThroughputRatio]
-        .map(|kind| (kind, sizes(kind)));
-    let errors = |kind: Option<FigureKind>| {
-        by.iter().find(|(known, _)| Some(*known) == kind).map_or(&[][..], |(_, sizes)| sizes)
-    };
-    let ranged = |draws: &[&Figures], kind: Option<FigureKind>, figure: &dyn Fn(&Figures) -> f64| {
-        let sample: Vec<_> = draws.iter().map(|draw| (figure(draw), f64::INFINITY)).collect();
-        Ranged::of(figure(&point), &Widened::new(sample, errors(kind)))
-    };
-    let rated = |draws: &[&Figures], is_predicted: bool, figure: &dyn Fn(&Figures) -> Rate| {
-        let rates = draws.iter().map(|draw| figure(draw));
-        let sample: Vec<_> = rates.map(|rate| (rate.solved, rate.most)).collect();
-        let kind = is_predicted.then_some(FigureKind::Throughput);
-        Ranged::of(figure(&point).solved, &Widened::new(sample, errors(kind)))
-    };
-    let mut sets: BTreeMap<&[String], usize> = BTreeMap::new();
-    for draw in &carried {
-        *sets.entry(&draw.set).or_default() += 1;
+    let (mut rests, mut basis, mut latency_basis) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, one) in ready.iter().enumerate() {
+        let (rows, rate) = (rows_of(one), |seen: &Figures| seen.alone[index].solved);
+        let own = moved.rests(point, &rate, &rows);
+        let known = moved.basis(&own, one, &rate, &rows);
+        basis.push(if doubted(&one.alternative.name) { known.max(Basis::Weak) } else { known });
+        rests.push(own);
+        // The rows that a design names measured rates, and so fix no latency.
+        let latency = |seen: &Figures| seen.latency[index];
+        latency_basis.push(moved.basis(&moved.rests(point, &latency, &[]), one, &latency, &[]));
     }
-    let total = carried.len().max(1) as f64;
-    let mut best_sets: Vec<(Vec<String>, f64)> =
-        sets.into_iter().map(|(set, count)| (set.to_vec(), count as f64 / total)).collect();
-    best_sets.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+
+    let (told, carried) = (drawn.told(), drawn.carried());
     // A load that was asked for is not a prediction.
     let is_predicted = design.objective == Objective::MostThroughput;
     // What measured this very alternative fixes its rate: errors of predictions say nothing of it.
-    let alone: Vec<Ranged> = (0..point.alone.len())
-        .map(|index| rated(&told, basis[index] != Basis::Fitted, &|seen: &Figures| seen.alone[index]))
+    let alone: Vec<Ranged> = (0..ready.len())
+        .map(|index| drawn.rated(&told, basis[index] != Basis::Fitted, |seen: &Figures| seen.alone[index]))
         .collect();
-    let mixes: Vec<Ranged> = deployed
+    let mixes: Vec<Ranged> = printed
+        .shares
         .iter()
         .enumerate()
         .map(|(index, shares)| match shares.as_slice() {
@@ -466,7 +569,7 @@ pub(crate) fn confidence(
                 let own = ready.iter().position(|one| one.alternative.name == *name);
                 alone[own.expect("a mix names alternatives")]
             }
-            _ => rated(&carried, true, &|seen: &Figures| seen.mixes[index]),
+            _ => drawn.rated(&carried, true, |seen: &Figures| seen.mixes[index]),
         })
         .collect();
     let mut optimal = mixes[0];
@@ -476,74 +579,53 @@ pub(crate) fn confidence(
         let is_above = doubt.is_some_and(|doubt| doubt.above);
         optimal = optimal.including(if is_above { carried } else { carried.min(optimal.value) });
     }
+    let worth_held = |seen: &Figures| seen.worth_held;
     let worth = match design.objective {
         Objective::MostThroughput => optimal,
         // A processor that is full passes as many as its time is enough for, so that errors of rates are errors of it.
-        Objective::LeastHostCpu { .. } => {
-            ranged(&carried, Some(FigureKind::Throughput), &|seen: &Figures| seen.worth_held)
-        }
-        Objective::LowestP99 { .. } => {
-            ranged(&carried, Some(FigureKind::Latency), &|seen: &Figures| seen.worth_held)
-        }
+        Objective::LeastHostCpu { .. } => drawn.ranged(&carried, Some(FigureKind::Throughput), worth_held),
+        Objective::LowestP99 { .. } => drawn.ranged(&carried, Some(FigureKind::Latency), worth_held),
     };
     // At the shares that are printed: where several mixes are as good, others would rest on other numbers.
-    let mix_rests = rests_of(&|seen: &Figures| seen.worth_held, &[]);
-    let mix_basis = match design.objective {
-        Objective::MostThroughput => mix_basis(&seen.optimal, &base.parts(), &basis, &mix_rests),
+    let mix_rests = moved.rests(point, &worth_held, &[]);
+    let by_parts = mix_basis(&seen.optimal, &base.parts(), &basis, &mix_rests);
+    let of_mix = match design.objective {
+        Objective::MostThroughput => by_parts,
         // How well their rates are known says nothing of latency or of the host's time.
         Objective::LeastHostCpu { .. } | Objective::LowestP99 { .. } => {
-            let unknown = |one: &Ready| usual.contains(&one.alternative.name) && !one.compiled.has_evidence();
-            let own = basis_of(&mix_rests, ready.iter().any(unknown));
-            let taken = ready.iter().filter(|one| usual.contains(&one.alternative.name));
-            let own = taken.fold(own, |own, one| own.max(least_on(one.router.system())));
+            let taken = || ready.iter().filter(|one| printed.set.contains(&one.alternative.name));
+            let own = basis_of(&mix_rests, taken().any(|one| !one.compiled.has_evidence()));
+            let own = taken().fold(own, |own, one| own.max(least_on(one.router.system())));
             // A worth of 0 moves with no number, and whether the load is carried does.
             let is_open = point.worth_held.abs() < 1e-15 || carried.len() < told.len();
-            if is_open { own.max(mix_basis(&seen.optimal, &base.parts(), &basis, &mix_rests)) } else { own }
+            if is_open { own.max(by_parts) } else { own }
         }
     };
+    let load = design.objective.load().unwrap_or(point.mixes[0].solved);
     Ok(Confidence {
-        mix_basis: if doubt.is_some() { mix_basis.max(Basis::Weak) } else { mix_basis },
+        mix_basis: if doubt.is_some() { of_mix.max(Basis::Weak) } else { of_mix },
         basis,
         latency_basis,
         mix_rests,
         rests,
         alone,
-        latency: (0..point.latency.len())
-            .map(|index| ranged(&told, Some(FigureKind::Latency), &|seen: &Figures| seen.latency[index]))
+        latency: (0..ready.len())
+            .map(|index| drawn.ranged(&told, Some(FigureKind::Latency), |seen: &Figures| seen.latency[index]))
             .collect(),
         greedy: mixes[1],
         mixes: mixes[2..].to_vec(),
         optimal,
         worth,
-        shares: (0..point.shares.len())
-            .map(|index| ranged(&carried, None, &|seen: &Figures| seen.shares[index]))
+        shares: (0..ready.len())
+            .map(|index| drawn.ranged(&carried, None, |seen: &Figures| seen.shares[index]))
             .collect(),
-        over: (0..point.alone.len())
-            .map(|index| {
-                let ratio = |seen: &Figures| seen.mixes[0].solved / seen.alone[index].solved;
-                // Counted over what the interval is made of, so that both say the same.
-                let sample: Vec<_> = carried.iter().map(|draw| (ratio(draw), f64::INFINITY)).collect();
-                let sample = Widened::new(sample, errors(Some(FigureKind::ThroughputRatio)));
-                (
-                    Ranged::of(ratio(&point), &sample),
-                    if sample.is_empty() { 0.0 } else { 1.0 - sample.below(1.0) },
-                )
-            })
-            .collect(),
-        influences: influences(&factors, &ends, &point, &design.objective),
-        best_by_mechanism: (!open.is_empty()).then(|| (best_with(true), best_with(false))),
-        recommended_best: carried.iter().filter(|draw| draw.holds).count() as f64 / total,
-        best_sets,
-        carried: carried.len() as f64 / draws.len().max(1) as f64,
-        shares_carry: {
-            let load = design.objective.load().unwrap_or(point.mixes[0].solved);
-            // Counted over what an interval is made of, so that both say the same.
-            let of_shares = told.iter().filter_map(|draw| draw.mixes.first());
-            let rates: Vec<_> = of_shares.map(|rate| (rate.solved, rate.most)).collect();
-            let told = rates.len() as f64 / draws.len().max(1) as f64;
-            let sample = Widened::new(rates, errors(Some(FigureKind::Throughput)));
-            if sample.is_empty() { 0.0 } else { (1.0 - sample.below(load * (1.0 - 1e-3))) * told }
-        },
+        over: (0..ready.len()).map(|index| drawn.over(index)).collect(),
+        influences: influences(&factors, &moved.ends, point, &design.objective),
+        best_by_mechanism: (!open.is_empty()).then(|| (drawn.best_with(true), drawn.best_with(false))),
+        recommended_best: holding(&carried),
+        best_sets: drawn.best_sets(),
+        carried: carried.len() as f64 / drawn.draws.len().max(1) as f64,
+        shares_carry: drawn.shares_carry(load),
     })
 }
 

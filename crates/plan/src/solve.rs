@@ -127,13 +127,27 @@ impl<'a> Part<'a> {
     }
 }
 
-/// One evaluation of a design: every alternative and mix with the numbers as they are.
-pub(crate) struct Evaluation {
+/// One evaluation of a design: every alternative and mix with the numbers as they are, in requests per second.
+pub struct Evaluation {
+    /// Each alternative alone, in the design's order.
     pub alone: Vec<Solution>,
+    /// Each mix that the design names.
     pub mixes: Vec<Solution>,
+    /// The alternatives filled one after the other.
     pub greedy: Solution,
+    /// The order in which greedy fills them.
     pub order: Vec<String>,
+    /// The best mix for the design's objective.
     pub optimal: Solution,
+}
+
+/// What a design carries by added-up demands, without intervals and basis: [`plan`](crate::plan) solves hundreds of draws
+/// for these.
+///
+/// # Errors
+/// [`PlanError`] where no mix is allowed or the load is not carried.
+pub fn solved(design: &Design, ready: &[Ready], folds: &[Fold]) -> Result<Evaluation, PlanError> {
+    evaluate(design, &Part::all(ready), folds, true)
 }
 
 /// The routes of the design's own device.
@@ -507,7 +521,7 @@ pub(crate) fn made_of<'s>(shares: impl IntoIterator<Item = (&'s String, &'s f64)
 }
 
 /// A mix's shares by alternative, the largest first.
-pub(crate) fn shares(solution: &Solution) -> Vec<(String, f64)> {
+pub fn shares(solution: &Solution) -> Vec<(String, f64)> {
     let mut shares: Vec<(String, f64)> =
         solution.shares.iter().filter(|(_, share)| **share > 1e-6).map(|(n, s)| (n.clone(), *s)).collect();
     shares.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));

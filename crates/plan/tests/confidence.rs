@@ -5,7 +5,8 @@ mod common;
 use common::*;
 use offpath_plan::confidence::{Origin, Ranged, guessed};
 use offpath_plan::known::{MovedBy, known};
-use offpath_plan::{Basis, Changes, Design, Plan, Setting, plan, prepare, prepare_named};
+use offpath_plan::solve::solved;
+use offpath_plan::{Basis, Changes, Design, Plan, Ready, Setting, plan, prepare, prepare_named};
 use offpath_profile::{Category, Library, Number, Provenance, SystemRequest};
 use offpath_quantity::{Bytes, Quantity};
 use offpath_route::{PathOperation, Router, Verb};
@@ -84,9 +85,14 @@ fn planned_on(library: Library, design: &str) -> Plan {
     planned_with(&setting, design)
 }
 
-fn planned_with(setting: &Setting, design: &str) -> Plan {
+fn ready_with(setting: &Setting, design: &str) -> (Design, Vec<Ready>) {
     let design = Design::parse(design, "d.toml", Path::new("."), &Changes::default()).expect("in order");
     let ready = prepare_named(&design, setting).expect("the card has these paths");
+    (design, ready)
+}
+
+fn planned_with(setting: &Setting, design: &str) -> Plan {
+    let (design, ready) = ready_with(setting, design);
     plan(&design, &ready, &folds(&ready), &[], Seed::new(3)).expect("there is a mix")
 }
 
@@ -196,8 +202,9 @@ fn rates_at(guessed: &Library, key: &str, end: fn(&Number) -> Option<Quantity>) 
     let of_key =
         system.numbers.iter().filter(|(_, number)| number.key == key && number.file.contains("invented"));
     let settings = of_key.filter_map(|(name, number)| Some(format!("{name}={}", end(number)?)));
-    let plan = planned_with(&setting(settings.collect()), DESIGN);
-    plan.alternatives.iter().take(2).map(|one| one.rate.value).collect()
+    let (design, ready) = ready_with(&setting(settings.collect()), DESIGN);
+    let seen = solved(&design, &ready, &folds(&ready)).expect("there is a mix");
+    seen.alone.iter().take(2).map(|one| one.total).collect()
 }
 
 /// Whatever number becomes a guess, those alternatives fall that it moves, and no others. What moves is found by

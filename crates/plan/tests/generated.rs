@@ -465,7 +465,7 @@ fn generated_mixes_are_studied() {
     let (first, count) = drawn();
     let system = Library::builtin().load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() });
     let router = Router::new(&system.expect("it is shipped")).expect("it has routes");
-    for seed in first..first + count.div_ceil(5) {
+    for seed in first..first + count.div_ceil(10) {
         let studied = std::panic::catch_unwind(|| studied(seed, &router));
         let told = studied.unwrap_or_else(|_| Err("it panics".to_string()));
         assert_eq!(told, Ok(()), "design {seed}");

@@ -6,7 +6,9 @@
 mod common;
 
 use common::*;
+use offpath_capacity::Binding;
 use offpath_plan::Changes;
+use offpath_plan::solve::shares;
 use std::fmt::Write;
 
 #[test]
@@ -36,20 +38,22 @@ fn decisions_for_the_store() {
             "embedded-cpu" | "nic" => setting.mode = Some(name.to_string()),
             _ => {}
         }
-        let line = match try_plan(&design, &setting) {
+        let line = match try_solved(&design, &setting) {
             Err(error) => format!("refused: {error}"),
-            Ok(plan) => {
-                let shares: Vec<String> = plan
-                    .optimal
-                    .shares
+            Ok(seen) => {
+                let shares: Vec<String> = shares(&seen.optimal)
                     .iter()
                     .filter(|(_, share)| *share > 0.0005)
                     .map(|(name, share)| format!("{:.1}% {name}", share * 100.0))
                     .collect();
-                let bounds: Vec<&str> = plan.optimal.bounds.iter().map(|b| b.name.as_str()).collect();
+                // As a plan prints them: what brings most first.
+                let mut bounds = seen.optimal.binding.clone();
+                let gain = |one: &Binding| one.gain_percent_for_10_percent_more.unwrap_or(f64::NEG_INFINITY);
+                bounds.sort_by(|a, b| gain(b).total_cmp(&gain(a)));
+                let bounds: Vec<String> = bounds.iter().map(|one| one.constraint.to_string()).collect();
                 format!(
                     "{:.1} M/s of {}; {} bind{}",
-                    plan.optimal.rate.value / 1e6,
+                    seen.optimal.total / 1e6,
                     shares.join(" + "),
                     bounds.join(" and "),
                     if bounds.len() == 1 { "s" } else { "" },

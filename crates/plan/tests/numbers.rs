@@ -114,11 +114,11 @@ fn the_best_mix_is_never_below_greedy() {
             }));
         }
         for design in all {
-            let plan = planned(&design, &[], &[]);
-            let (best, greedy) = (plan.optimal.rate.value, plan.greedy.rate.value);
+            let seen = try_solved(&design, &setting(&[], &[])).expect("the design has a plan");
+            let (best, greedy) = (seen.optimal.total, seen.greedy.total);
             assert!(best >= greedy * (1.0 - 1e-9), "{name} {:?}: {best} < {greedy}", design.parameters);
-            for one in plan.alternatives.iter().filter(|one| one.mixed) {
-                assert!(best >= one.rate.value * (1.0 - 1e-9), "{name}: {} alone is better", one.name);
+            for (one, alone) in design.alternatives.iter().zip(&seen.alone).filter(|(one, _)| one.mixed) {
+                assert!(best >= alone.total * (1.0 - 1e-9), "{name}: {} alone is better", one.name);
             }
             compared += 1;
         }
@@ -139,8 +139,7 @@ fn two_binding_constraints_make_the_best_mix_better_than_greedy() {
 #[test]
 fn break_even_lies_at_a_ratio_of_0_28() {
     let rate = |ratio: f64, overlays: &[&str]| {
-        let plan = planned(&replication(ratio), overlays, &[]);
-        alone(&plan, "A1").rate.value * CHUNK_BITS / 1e9
+        rate_alone(&replication(ratio), overlays, &[], "A1") * CHUNK_BITS / 1e9
     };
     let break_even = |overlays: &[&str]| {
         let (mut low, mut high) = (0.0, 1.0);
@@ -161,7 +160,7 @@ fn break_even_lies_at_a_ratio_of_0_28() {
 #[test]
 fn what_ifs_move_the_plan_in_the_right_direction() {
     let rate = |name: &str, overlays: &[&str], settings: &[&str]| {
-        alone(&planned(&replication(1.0), overlays, settings), name).rate.value
+        rate_alone(&replication(1.0), overlays, settings, name)
     };
     // Larger TLPs at the SoC mean fewer headers on PCIe1, which binds A1.
     assert!(rate("A1", &[], &["soc.pcie_mtu=512B"]) > rate("A1", &[], &[]) * 1.01);

@@ -3,7 +3,7 @@
 use super::answer::{AlternativeAnswer, CurveAnswer, MixAnswer, PlanAnswer, SolvedAnswer, shares_text};
 use super::confidence::rests_text;
 use super::text::{percent, range, shown, time};
-use crate::figures::Goal;
+use crate::figures::{Goal, Throughput};
 use crate::report::{
     Axis, Chart, Fact, Page as Html, PageBlock, Section, Series, Span, Spans, StationLoad, Table, Ticks,
     Topology,
@@ -193,21 +193,21 @@ fn alternatives(page: &PlanAnswer) -> Section {
             one.basis.to_string(),
         ]);
     }
-    let band = |(at, one): (usize, &AlternativeAnswer)| {
-        let (low, high) = one.throughput.range_80();
+    let rates: Vec<&Throughput> =
+        page.alternatives.iter().map(|one| &one.throughput).chain([&page.optimal.throughput]).collect();
+    let band = |(at, rate): (usize, &&Throughput)| {
+        let (low, high) = rate.range_80();
         (at as f64, low, high)
     };
-    let all = &page.alternatives;
-    let bars = Series::bars("alone", all.iter().map(|one| one.throughput.rate()))
-        .with_band(all.iter().enumerate().map(band).collect());
-    let optimal = page.optimal.throughput.rate();
-    let line = Series::line("best mix", (0..all.len()).map(|at| (at as f64, optimal)).collect());
+    let bars = Series::bars("throughput", rates.iter().map(|rate| rate.rate()))
+        .with_band(rates.iter().enumerate().map(band).collect());
+    let names = page.alternatives.iter().map(AlternativeAnswer::title).chain(["best mix".to_string()]);
     let chart = Chart {
         title: "Alternatives, each alone, and the best mix".into(),
         caption: "The interval holds 80% of the joint draws of every uncertain number, widened by past errors but where the alternative is fitted.".into(),
-        x: Axis::categories("alternative", all.iter().map(AlternativeAnswer::title)),
+        x: Axis::categories("alternative", names),
         y: Axis::linear(throughput),
-        series: vec![bars, line],
+        series: vec![bars],
         marks: Vec::new(),
     };
     Section::new("alternatives", "Alternatives, each alone")

@@ -274,8 +274,8 @@ fn refuse_strangers(
 }
 
 /// Rows that this program would not write are refused: of all what is known before a run is compared, and the
-/// first that is kept runs again. Seeds make that the same bytes, so another row is another version's or an
-/// editor's.
+/// first, the middle and the last that are kept run again. Seeds make that the same bytes, so another row is another
+/// version's or an editor's.
 fn refuse_stale(
     path: &FilePath,
     known: &BTreeMap<RowKey, SweepRow>,
@@ -300,10 +300,14 @@ fn refuse_stale(
     if let Some((_, row)) = kept().find(|(own, row)| before(own) != before(row)) {
         return Err(stale(row));
     }
-    match kept().next() {
-        Some((own, row)) if runs.again(own)?.as_ref() != Some(row) => Err(stale(row)),
-        _ => Ok(()),
+    let kept: Vec<(&SweepRow, &SweepRow)> = kept().collect();
+    let Some(last) = kept.len().checked_sub(1) else { return Ok(()) };
+    for (own, row) in BTreeSet::from([0, last / 2, last]).into_iter().map(|index| kept[index]) {
+        if runs.again(own)?.as_ref() != Some(row) {
+            return Err(stale(row));
+        }
     }
+    Ok(())
 }
 
 /// Whether two rows would be one but for the numbers of their profile.

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 use offpath_plan::planner::{Alone, Mix};
+use offpath_plan::solve::{Evaluation, solved};
 use offpath_plan::{Changes, Design, Fold, Plan, Ready, Setting, plan, prepare};
 use offpath_profile::Library;
 use offpath_twin::Seed;
@@ -48,6 +49,18 @@ pub fn try_plan(design: &Design, setting: &Setting) -> Result<Plan, miette::Repo
 
 pub fn planned(design: &Design, overlays: &[&str], settings: &[&str]) -> Plan {
     try_plan(design, &setting(overlays, settings)).expect("the design has a plan")
+}
+
+/// The rates by added-up demands, or why there are none, without intervals.
+pub fn try_solved(design: &Design, setting: &Setting) -> Result<Evaluation, miette::Report> {
+    let ready = prepare(design, setting)?;
+    Ok(solved(design, &ready, &folds(&ready))?)
+}
+
+/// Requests per second of an alternative alone.
+pub fn rate_alone(design: &Design, overlays: &[&str], settings: &[&str], name: &str) -> f64 {
+    let index = design.alternatives.iter().position(|one| one.name == name).expect("it is an alternative");
+    try_solved(design, &setting(overlays, settings)).expect("the design has a plan").alone[index].total
 }
 
 pub fn alone<'p>(plan: &'p Plan, name: &str) -> &'p Alone {
