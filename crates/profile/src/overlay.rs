@@ -402,7 +402,10 @@ pub(crate) fn apply(
                         || name.clone(),
                         |of| format!("{}{of}", prefix.map_or("", String::as_str)),
                     );
-                    system.scale(&name, *times, of, overlay_name).map_err(refuse)?;
+                    // As a value that the number has already, this leaves it what it is and whose it is.
+                    if *times != 1.0 || of != name {
+                        system.scale(&name, *times, of, overlay_name).map_err(refuse)?;
+                    }
                     continue;
                 }
             };

@@ -187,6 +187,8 @@ fn an_overlay_may_multiply_what_was_there() {
         (own.low.map(Quantity::base), own.high.map(Quantity::base)),
         (twice(shipped.low), twice(shipped.high))
     );
+    let system = load(&format!("\"{name}\" = {{ times = 1.0 }}"), "", &[]).expect("it loads");
+    assert_eq!(&system.numbers[name], shipped, "once a number is that number, and no claim of the user's");
     for (line, says) in [
         ("\"nic.inflight_slots\" = { times = 1.5, of = \"nic.slots\" }", "no number `nic.slots`"),
         ("\"nic.inflight_slots\" = { times = 1.5, of = \"nic.pass_time\" }", "`nic.pass_time` is a time"),

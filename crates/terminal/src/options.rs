@@ -39,7 +39,7 @@ impl SystemOptions {
         })
     }
 
-    /// What is changed in the system, as it is written on a command line.
+    /// What is changed in the system, as it is written on a command line; `profiles` is no change.
     pub fn arguments(&self) -> Vec<String> {
         let several = |name: &'static str, values: &[String]| -> Vec<String> {
             values.iter().flat_map(|value| [name.to_string(), value.clone()]).collect()
@@ -52,6 +52,12 @@ impl SystemOptions {
             one("--mode", &self.mode),
         ]
         .concat()
+    }
+
+    /// The folder that profiles are read from besides the built-in ones, as it is written on a command line.
+    pub fn profiles_arguments(&self) -> Vec<String> {
+        let folders = self.profiles.iter();
+        folders.flat_map(|folder| ["--profiles".to_string(), folder.display().to_string()]).collect()
     }
 
     /// Refuses what would change a system, for a command that asks about none. `profiles` says whether it
@@ -85,6 +91,16 @@ impl SystemOptions {
             ..SystemRequest::default()
         })?)
     }
+}
+
+/// Words of a command as a shell takes them, each after a blank.
+pub fn as_shell_words(words: &[String]) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+@".contains(c);
+    let quoted = |one: &String| match one.chars().all(is_plain) && !one.is_empty() {
+        true => format!(" {one}"),
+        false => format!(" '{}'", one.replace('\'', "'\\''")),
+    };
+    words.iter().map(quoted).collect()
 }
 
 /// The largest payload that the command line takes.

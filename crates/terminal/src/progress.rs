@@ -29,7 +29,7 @@ impl Progress {
     pub fn counted(count: u64, what: &str) -> Progress {
         let template = format!("{{bar:40}} {{pos}} of {{len}} {what}, {{eta}} left");
         let bar = ProgressBar::with_draw_target(Some(count), ProgressDrawTarget::hidden());
-        bar.set_message(format!("{count} {what}"));
+        bar.set_message(format!("{what}, {count} in all"));
         Progress::over(bar, &template)
     }
 

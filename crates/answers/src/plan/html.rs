@@ -43,7 +43,9 @@ fn answer(page: &PlanAnswer) -> Section {
         Fact::new("lowest p99 found", format!("{p99} us"), "on the twin; no interval is known of a tail")
     }));
     let sure = &page.recommendation;
-    for over in &sure.over_other_devices {
+    // At a load that is asked for, the other device's most is nothing to compare it with.
+    let compared = sure.over_other_devices.iter().filter(|_| page.goal == Goal::MostThroughput);
+    for over in compared {
         let change = |ratio: f64| signed((ratio - 1.0) * 100.0, 1);
         let said = format!(
             "80% interval {} to {}; {} on {} reaches {} {unit}; faster in {:.0}% of {} draws widened by past errors",

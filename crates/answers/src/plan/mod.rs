@@ -132,9 +132,8 @@ impl<'a> PlanDraft<'a> {
             seed: Seed::new(*seed),
             curve: *curve,
         })?;
-        let profiles = system.profiles.iter();
-        let profiles = profiles.flat_map(|folder| ["--profiles".to_string(), folder.display().to_string()]);
-        let options = [changes_arguments(&self.request.changes), system.arguments(), profiles.collect()];
+        let options =
+            [changes_arguments(&self.request.changes), system.arguments(), system.profiles_arguments()];
         Ok(PlanAnswer::of(&study, options.concat()))
     }
 }

@@ -7,6 +7,7 @@ use super::answer::{
 use crate::advice::Doubt;
 use crate::figures::{Goal, Throughput};
 use offpath_quantity::{Bytes, Time};
+use offpath_terminal::options::as_shell_words;
 use offpath_terminal::output::{Screen, TableCell, fixed, short, signed};
 
 /// From which share of its time on a station's queue takes longer to settle than a window lasts.
@@ -479,23 +480,13 @@ impl PlanAnswer {
         for one in &self.advice {
             text += &format!("{}: {}: {}\n", one.rule, one.headline(self.rate_unit()), one.remedy);
         }
-        let (file, arguments) = (&self.design_file, self.arguments());
+        let (file, arguments) = (&self.design_file, as_shell_words(&self.options));
         // What was found for another design than the file's is not a change of the file.
         text += &match arguments.is_empty() && !self.advice.iter().all(|one| one.may_lose()) {
             true => format!("next: offpath check {file} says more, offpath check {file} --fix writes it\n"),
             false => format!("next: offpath check {file}{arguments} says more\n"),
         };
         text
-    }
-
-    /// The options as a shell takes them, each after a blank.
-    fn arguments(&self) -> String {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+@".contains(c);
-        let quoted = |one: &String| match one.chars().all(is_plain) {
-            true => format!(" {one}"),
-            false => format!(" '{}'", one.replace('\'', "'\\''")),
-        };
-        self.options.iter().map(quoted).collect()
     }
 
     fn changes(&self, changed: &ChangedAnswer) -> String {

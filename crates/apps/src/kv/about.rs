@@ -1,6 +1,7 @@
 //! What the store declares.
 
 use super::VALUE_BYTES_MAX;
+use super::drive::SESSIONS_MAX;
 use crate::system::{
     About, Bounds, Choice, CommandUsage, DeclaredAlternative, Key, KeyKind, Of, OptionKind, Template,
 };
@@ -114,7 +115,7 @@ pub const ABOUT: About = About {
         Choice::new(
             "sessions",
             Of::Run,
-            OptionKind::Whole(1, 65_536),
+            OptionKind::Whole(1, SESSIONS_MAX as u64),
             "Sessions of each client, each with one operation at a time [default: the workload's threadcount]",
         ),
         Choice::new("warm-up", Of::Run, OptionKind::Time, "Time under load before anything is measured")

@@ -59,6 +59,9 @@ impl Spread {
     }
 }
 
+/// Most sessions of one client.
+pub(super) const SESSIONS_MAX: u32 = 65_536;
+
 /// What each client does.
 #[derive(Clone, Debug)]
 pub struct ClientLoad {
@@ -104,6 +107,9 @@ impl ClientLoad {
         }
         if self.sessions == 0 {
             return Err(DriveError::NoSessions);
+        }
+        if self.sessions > SESSIONS_MAX {
+            return Err(DriveError::ManySessions { sessions: self.sessions });
         }
         if self.operations.is_none() && self.window.is_none() {
             return Err(DriveError::Endless);
@@ -183,6 +189,15 @@ pub enum DriveError {
     /// Nobody would do anything.
     #[error("a client of 0 sessions does nothing; give it at least 1")]
     NoSessions,
+    /// Each needs buffers and queue pairs of its own.
+    #[error(
+        "a client of {sessions} sessions (a workload's `threadcount`) is more than the {SESSIONS_MAX} that one may have; \
+         give it fewer, or take more clients"
+    )]
+    ManySessions {
+        /// How many were asked for.
+        sessions: u32,
+    },
     /// The run would have no end.
     #[error("neither a number of operations nor a window is given; set one of the two")]
     Endless,

@@ -2,6 +2,7 @@
 
 use super::Context;
 use crate::failure::Failure;
+use crate::output::unwritable;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Subcommand};
 use offpath::apps::Shipped;
@@ -228,10 +229,7 @@ impl Files {
                     "choose another name, or say where to write with `--out FILE`",
                 )
             } else {
-                Failure::input(
-                    format!("`{}` cannot be written: {error}", file.display()),
-                    "choose a folder that exists with `--out FILE`",
-                )
+                unwritable(file, &error)
             }
         })
     }

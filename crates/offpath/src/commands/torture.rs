@@ -2,6 +2,7 @@
 
 use super::Context;
 use crate::failure::{Failure, NEGATIVE};
+use crate::options::{SystemOptions, as_shell_words};
 use crate::output::{Format, SCHEMA_VERSION, Screen, system_line};
 use crate::progress::Progress;
 use clap::Args;
@@ -107,7 +108,7 @@ impl Visitor for Torture<'_> {
         let verdict = play::<S>(options, &system, end)?;
         context.screen.emit(&match context.screen.format {
             Format::Json => context.screen.json(&Report::of(S::ABOUT, options, &system, &verdict))?,
-            _ => page(S::ABOUT, options, &system, &verdict, &context.screen),
+            _ => page(S::ABOUT, (options, &context.system), &system, &verdict, &context.screen),
         })?;
         Ok(if verdict.failed.is_some() { ExitCode::from(NEGATIVE) } else { ExitCode::SUCCESS })
     }
@@ -211,7 +212,13 @@ fn play<S: offpath::apps::system::AppSystem>(
     Ok(verdict)
 }
 
-fn page(about: &About, options: &Options, system: &System, verdict: &Verdict, screen: &Screen) -> String {
+fn page(
+    about: &About,
+    (options, chosen): (&Options, &SystemOptions),
+    system: &System,
+    verdict: &Verdict,
+    screen: &Screen,
+) -> String {
     let last = options.first_seed + verdict.played - 1;
     let mut text = format!(
         "torture {} on {}: seeds {} to {last}\n",
@@ -253,17 +260,15 @@ fn page(about: &About, options: &Options, system: &System, verdict: &Verdict, sc
             if !failed.shrunk.faults.is_empty() {
                 text += &screen.verbatim(&failed.shrunk.to_string());
             }
-            let inject_bug =
-                options.inject_bug.as_ref().map(|name| format!(" --inject-bug {name}")).unwrap_or_default();
-            let device = if options.device == "bluefield2" {
-                String::new()
-            } else {
-                format!(" --device {}", options.device)
-            };
-            text += &format!(
-                "again: offpath torture {} --first-seed {} --seeds 1{device}{inject_bug}\n",
-                about.name, failed.seed
-            );
+            let option = |name: &str, value: &str| [name.to_string(), value.to_string()];
+            let mut words = Vec::from(option("--first-seed", &failed.seed.to_string()));
+            words.extend(option("--seeds", "1"));
+            if options.device != "bluefield2" {
+                words.extend(option("--device", &options.device));
+            }
+            words.extend(options.inject_bug.iter().flat_map(|bug| option("--inject-bug", bug)));
+            words.extend([chosen.arguments(), chosen.profiles_arguments()].concat());
+            text += &format!("again: offpath torture {}{}\n", about.name, as_shell_words(&words));
         }
     }
     text
