@@ -546,6 +546,26 @@ fn a_plan_has_a_page() {
     );
 }
 
+/// What a plan says against its answer stands on the page too, and a load is not compared with what another card
+/// carries at most.
+#[test]
+fn a_page_at_a_load_says_in_how_many_draws_it_is_carried() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("own.toml");
+    let text = "[design]\nname = \"own\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
+                rank_by = \"throughput\"\n\
+                [[alternative]]\nname = \"card\"\nrequest = [{ read = \"client-soc\", bytes = \"64 B\" }]\n\
+                [[alternative]]\nname = \"plain\"\ndevice = \"connectx6\"\n\
+                request = [{ read = \"client-host\", bytes = \"64 B\" }]\n";
+    std::fs::write(&file, text).expect("it is written");
+    let design = file.to_str().expect("a UTF-8 path");
+    let (_, most) = written(&["plan", design]);
+    assert!(most.contains("this or more in") && most.contains("over the plain NIC"), "{most}");
+    let (_, loaded) = written(&["plan", design, "--goal", "least-host-cpu", "--load", "100M/s"]);
+    assert!(loaded.contains("these very shares carry 100 M req/s in"), "{loaded}");
+    assert!(!loaded.contains("over the plain NIC"), "{loaded}");
+}
+
 #[test]
 fn a_page_that_cannot_be_written_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");

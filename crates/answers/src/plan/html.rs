@@ -43,6 +43,13 @@ fn answer(page: &PlanAnswer) -> Section {
         Fact::new("lowest p99 found", format!("{p99} us"), "on the twin; no interval is known of a tail")
     }));
     let sure = &page.recommendation;
+    let carried = format!("{:.0}% of draws", sure.load_carried_by_shares_in_share_of_draws * 100.0);
+    facts.push(match page.shares_carry() {
+        Some(said) => Fact::new("these shares carry the load in", carried, said),
+        None => {
+            Fact::new("this or more in", carried, format!("of {} draws widened by past errors", sure.draws))
+        }
+    });
     // At a load that is asked for, the other device's most is nothing to compare it with.
     let compared = sure.over_other_devices.iter().filter(|_| page.goal == Goal::MostThroughput);
     for over in compared {

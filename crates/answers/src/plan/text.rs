@@ -211,6 +211,24 @@ impl PlanAnswer {
         text
     }
 
+    /// In how many draws the shares of the answer carry the load that was asked for.
+    pub(super) fn shares_carry(&self) -> Option<String> {
+        let sure = &self.recommendation;
+        let load = short(self.rate_unit().of_rate(self.load_req_per_s?));
+        let carried = sure.load_carried_by_shares_in_share_of_draws;
+        Some(format!(
+            "these very shares carry {load} {} in {:.0}% of {} draws widened by past errors{}{}",
+            self.unit,
+            carried * 100.0,
+            sure.draws,
+            self.undrawn(),
+            match carried < 0.8 {
+                true => ": measure on the card before you fix them, or plan for a greater load",
+                false => "",
+            }
+        ))
+    }
+
     /// The answer: the mix to run, what the twin says of it, and what it is worth beside a plain NIC.
     fn answer(&self) -> String {
         let sure = &self.recommendation;
@@ -244,19 +262,8 @@ impl PlanAnswer {
             sure.best_in_share_of_draws * 100.0
         );
         self.without_evidence.iter().for_each(|said| text += &format!("{said}\n"));
-        if let Some(load) = self.load_req_per_s {
-            text += &format!(
-                "these very shares carry {} {} in {:.0}% of {} draws widened by past errors{}{}\n",
-                short(self.rate_unit().of_rate(load)),
-                self.unit,
-                sure.load_carried_by_shares_in_share_of_draws * 100.0,
-                sure.draws,
-                self.undrawn(),
-                match sure.load_carried_by_shares_in_share_of_draws < 0.8 {
-                    true => ": measure on the card before you fix them, or plan for a greater load",
-                    false => "",
-                }
-            );
+        if let Some(said) = self.shares_carry() {
+            text += &format!("{said}\n");
         }
         if self.goal == Goal::MostThroughput {
             let refused = 1.0 - sure.load_carried_in_share_of_draws;
