@@ -1733,7 +1733,10 @@ fn runs_that_cannot_be_are_refused_with_a_next_step() {
         (with(&c, kv("local", &["--placement", "A2", "--fetch", "engine"])), &["`engine` (there is `dma`)"]),
         (with(&a, on_twin(&["--records", "10"])), &["preloaded", "--records"]),
         (with(&a, on_twin(&["--property", "fieldlength=6554"])), &["65540", "1 to 65535"]),
-        (with(&a, on_twin(&["--property", "threadcount=2147483647"])), &["2147483647 sessions", "65536"]),
+        (
+            with(&a, on_twin(&["--property", "threadcount=2147483647"])),
+            &["2147483647 sessions", "65536", "`--sessions` counts"],
+        ),
     ];
     for (arguments, words) in cases {
         refuses(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), words);

@@ -505,6 +505,11 @@ fn the_ends_of_an_estimate_are_what_is_planned_with_them() {
         studied(&text.replace("0.5 us to 2 us", host), &setting(&[], &[])).expect("it is planned")
     };
     let study = of("0.5 us to 2 us");
+    // No alternative is printed with more than the best mix, whose shares are those that advice looks at.
+    let plan = &study.checked.plan;
+    let most = plan.optimal.rate.value;
+    assert!(plan.alternatives.iter().all(|alone| most >= alone.rate.value * (1.0 - 1e-3)), "{most}");
+    assert_eq!(study.advised.shares, study.checked.settled.shares);
     let one = study.checked.plan.influences.iter().find(|one| one.number.contains("time"));
     let one = one.unwrap_or_else(|| panic!("{:?}", study.checked.plan.influences));
     assert!(one.planned, "{one:?}");

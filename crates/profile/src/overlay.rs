@@ -112,6 +112,10 @@ impl System {
             return Err((Problem::Malformed { name: name.into(), reason }, help));
         };
         let value = self.product(name, times, &of, number.value)?;
+        // Once itself, a number stays what it is and whose it is, as where it is set to the value that it has.
+        if times == 1.0 && of == name {
+            return Ok(());
+        }
         self.fill(name, value);
         self.scales.retain(|scale| scale.name != name);
         self.scales.push(ScaledNumber { name: name.into(), times, of, overlay: overlay.into(), value });
@@ -402,10 +406,7 @@ pub(crate) fn apply(
                         || name.clone(),
                         |of| format!("{}{of}", prefix.map_or("", String::as_str)),
                     );
-                    // As a value that the number has already, this leaves it what it is and whose it is.
-                    if *times != 1.0 || of != name {
-                        system.scale(&name, *times, of, overlay_name).map_err(refuse)?;
-                    }
+                    system.scale(&name, *times, of, overlay_name).map_err(refuse)?;
                     continue;
                 }
             };

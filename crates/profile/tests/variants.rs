@@ -192,6 +192,7 @@ fn an_overlay_may_multiply_what_was_there() {
     for (line, says) in [
         ("\"nic.inflight_slots\" = { times = 1.5, of = \"nic.slots\" }", "no number `nic.slots`"),
         ("\"nic.inflight_slots\" = { times = 1.5, of = \"nic.pass_time\" }", "`nic.pass_time` is a time"),
+        ("\"arm.inbound_read_rate\" = { times = 1.0 }", "no number `arm.inbound_read_rate` to multiply"),
         ("\"nic.inflight_slots\" = { times = -1 }", "`times` is not a number of at least 0"),
         ("\"nic.inflight_slots\" = { of = \"nic.inflight_slots\" }", "`times` is not a number"),
         ("\"nic.inflight_slots\" = { times = 1.5, off = 1 }", "no `off`"),

@@ -44,12 +44,15 @@ fn answer(page: &PlanAnswer) -> Section {
     }));
     let sure = &page.recommendation;
     let carried = format!("{:.0}% of draws", sure.load_carried_by_shares_in_share_of_draws * 100.0);
-    facts.push(match page.shares_carry() {
-        Some(said) => Fact::new("these shares carry the load in", carried, said),
+    match page.shares_carry() {
+        Some(said) => facts.push(Fact::new("these shares carry the load in", carried, said)),
+        // A rate without an interval is the same in all of them.
+        None if range.is_empty() => {}
         None => {
-            Fact::new("this or more in", carried, format!("of {} draws widened by past errors", sure.draws))
+            let of = format!("of {} draws widened by past errors", sure.draws);
+            facts.push(Fact::new("this or more in", carried, of));
         }
-    });
+    }
     // At a load that is asked for, the other device's most is nothing to compare it with.
     let compared = sure.over_other_devices.iter().filter(|_| page.goal == Goal::MostThroughput);
     for over in compared {

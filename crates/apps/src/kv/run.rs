@@ -172,6 +172,9 @@ fn failed(error: DriveError) -> Refusal {
     match error {
         DriveError::Store(error) => shape::failed(error),
         error @ DriveError::Cancelled(_) => Refusal::new(false, error, "run it again"),
-        error => Refusal::input(error, "`workloads/` has YCSB A to D and F, which have no scans"),
+        error @ DriveError::Scan { .. } => {
+            Refusal::input(error, "`workloads/` has YCSB A to D and F, which have no scans")
+        }
+        error => Refusal::input(error, "`--sessions` counts more than the workload's `threadcount`"),
     }
 }
