@@ -38,7 +38,7 @@ fn simulated(router: &Arc<Router>, placement: Placement, spread: &Spread) {
         let load = common::load(common::workload_c(), 40, spread.clone(), window);
         let before = seconds(began);
         let report = common::run(router, &options, &load);
-        assert_eq!(report.wrong + report.absent + report.failed, 0);
+        assert_eq!(report.wrong + report.absent + report.failed(), 0);
         (seconds(began) - before, report)
     };
     let mut rates: Vec<f64> = (0..5)

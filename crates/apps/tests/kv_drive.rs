@@ -32,7 +32,7 @@ fn add_up(outcomes: Vec<offpath_fabric::Outcome<Result<ClientReport, DriveError>
 }
 
 fn assess(workload: &Workload, report: &ClientReport) {
-    assert_eq!((report.wrong, report.absent, report.failed), (0, 0, 0), "{}", workload.file);
+    assert_eq!((report.wrong, report.absent, report.failed()), (0, 0, 0), "{}", workload.file);
     assert_eq!(report.total(), 3 * 2000, "{}", workload.file);
     for (operation, count) in report.operations() {
         let share = count as f64 / report.total() as f64;

@@ -566,6 +566,39 @@ fn a_page_at_a_load_says_in_how_many_draws_it_is_carried() {
     assert!(!loaded.contains("over the plain NIC"), "{loaded}");
 }
 
+/// Whoever sends the page sends what the terminal says: its remarks stand there word by word.
+#[test]
+fn a_page_has_every_remark_of_the_terminal() {
+    let said_of = |arguments: &[&str], begins: &[&str]| {
+        let (_, html) = written(arguments);
+        let shown = cargo_bin_cmd!("offpath")
+            .args([arguments, &["--format", "markdown"]].concat())
+            .output()
+            .expect("the program starts");
+        let text = String::from_utf8(shown.stdout).expect("it is text");
+        for begin in begins {
+            let line = text.lines().find(|line| line.starts_with(begin));
+            let line = line.unwrap_or_else(|| panic!("no line `{begin}`:\n{text}"));
+            assert!(html.contains(&offpath::report::escape(line)), "{line}");
+        }
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("own.toml");
+    // Two alternatives that are one: a tie. The host's processor is full at the load.
+    let text = "[design]\nname = \"own\"\ndevice = \"bluefield2\"\nobjective = \"least-host-cpu\"\n\
+                load = \"10.6 M/s\"\nrank_by = \"throughput\"\n\
+                [[alternative]]\nname = \"one\"\ndescription = \"d\"\nrequest = [{ compute = \"host\", time = \"2.2 us\" }]\n\
+                [[alternative]]\nname = \"other\"\nrequest = [{ compute = \"host\", time = \"2.2 us\" }]\n";
+    std::fs::write(&file, text).expect("it is written");
+    let own = file.to_str().expect("a UTF-8 path");
+    said_of(
+        &["plan", own],
+        &["host processor time a request", "takes ", "tie:", "busiest at this load", "near capacity"],
+    );
+    let store = concat!(env!("CARGO_MANIFEST_DIR"), "/../../designs/kv-batching.toml");
+    said_of(&["plan", store, "--set", "soc.cores=7"], &["soc.cores:", "the best mix goes from"]);
+}
+
 #[test]
 fn a_page_that_cannot_be_written_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -216,13 +216,8 @@ impl Study {
         let system = system_of(&ready);
         let plain = Setting { overlays: vec![], settings: vec![], ..ask.setting.clone() };
         let changes = !ask.setting.overlays.is_empty() || !ask.setting.settings.is_empty();
-        let variants: Vec<&(String, String)> = system
-            .variants
-            .iter()
-            .filter(|(name, _)| {
-                !ask.setting.overlays.contains(name) && leaves_settings(&design, ask, &system, name)
-            })
-            .collect();
+        let variants: Vec<&(String, String)> =
+            system.variants.iter().filter(|(name, _)| !ask.setting.overlays.contains(name)).collect();
         let varied = varied(&design, ask)?;
 
         // The design as it is, then without the changes, then on each open mechanism, then at each value.
@@ -289,6 +284,7 @@ impl Study {
         let mut notes = short_of_machines(&ready);
         notes.extend(unmeasured(&ready));
         notes.extend(system.mode_note().map(str::to_string));
+        notes.extend(open_mechanisms(&design, ask, &system));
         notes.extend(code.as_ref().and_then(Agreement::warning));
         let without_evidence = ready.iter().flat_map(|one| {
             let unknown = one.compiled.routes().filter(|route| !route.is_published);
@@ -354,17 +350,42 @@ fn unmeasured(ready: &[Ready]) -> Option<String> {
     })
 }
 
-/// Whether a variant leaves the numbers that the user set as they are: what is set is not open.
-fn leaves_settings(design: &Design, ask: &Ask<'_>, system: &System, variant: &str) -> bool {
+/// What becomes of mechanisms that the evidence leaves open where the user chose one, or set what another takes: a claim
+/// is no evidence, so that setting a number ends no draw, and an overlay that does is said to.
+fn open_mechanisms(design: &Design, ask: &Ask<'_>, system: &System) -> Vec<String> {
+    let told = |(name, _): &(String, String)| {
+        if ask.setting.overlays.contains(name) {
+            return Some(format!(
+                "overlay `{name}` is one of the mechanisms that the evidence leaves open: every draw holds it, and how \
+                 often the recommendation is the best leaves the base mechanism out; plan without it to draw both"
+            ));
+        }
+        let taken = taken_by(design, ask, system, name);
+        (!taken.is_empty()).then(|| {
+            format!(
+                "variant `{name}` takes {} otherwise than you set {}: its draws hold what the variant says, since a \
+                 setting is no evidence of the mechanism",
+                taken.iter().map(|number| format!("`{number}`")).collect::<Vec<_>>().join(", "),
+                if taken.len() == 1 { "it" } else { "them" },
+            )
+        })
+    };
+    system.variants.iter().filter_map(told).collect()
+}
+
+/// The numbers that the user set and a variant takes otherwise.
+fn taken_by(design: &Design, ask: &Ask<'_>, system: &System, variant: &str) -> Vec<String> {
     let setting = Setting { mechanism: Some(variant.to_string()), ..ask.setting.clone() };
-    let Ok(other) = setting.system(design, &design.device) else { return true };
+    let Ok(other) = setting.system(design, &design.device) else { return Vec::new() };
     // A setting to the value that is there is none.
     let set = system.numbers.iter().filter(|(_, number)| number.provenance == Provenance::Set);
     let value = |of: &System, name: &str| of.numbers.get(name).map(|number| number.value);
     // What is multiplied by 0 keeps nothing of what was set.
     let takes = |scale: &ScaledNumber| scale.of != scale.name || scale.times == 0.0;
     let taken = |name: &str| other.scales.iter().any(|scale| scale.name == name && takes(scale));
-    set.into_iter().all(|(name, number)| value(&other, name) == Some(number.value) && !taken(name))
+    set.filter(|(name, number)| value(&other, name) != Some(number.value) || taken(name))
+        .map(|(name, _)| name.clone())
+        .collect()
 }
 
 /// What an error says, in one line.

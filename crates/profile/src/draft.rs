@@ -20,6 +20,21 @@ const CARD: &[(&str, Kind, &[&str])] = &[
     ("dma", Kind::Engine, &["\"soc\""]),
 ];
 
+/// What other cards have besides, which stands in the blank file as a remark: one of each kind that the card above lacks,
+/// and engines that do something else than copy.
+const OTHERS: &[(&str, Kind, &[&str])] = &[
+    ("dpa_memory", Kind::Memory, &[]),
+    ("dpa", Kind::Processor, &["\"dpa_memory\""]),
+    ("dpa_wire", Kind::Wire, &["[\"nic\", \"dpa\"]"]),
+    ("dpa_memory_wire", Kind::Wire, &["[\"nic\", \"dpa_memory\"]"]),
+    ("dpa_l1", Kind::Cache, &[]),
+    ("dpa_to_soc", Kind::Reach, &["\"dpa\"", "\"soc\"", "[\"dpa_l1\"]"]),
+    ("dpa_verbs", Kind::Verbs, &["\"dpa\""]),
+    ("regex", Kind::Engine, &["\"soc\"", "\"transform\"", "[\"soc\"]"]),
+    ("ssd", Kind::Engine, &["\"soc\"", "\"store\"", "[\"soc\"]"]),
+    ("large_transfers", Kind::LargeTransferLimit, &["\"*\"", "\"soc\"", "[\"read\"]"]),
+];
+
 const BLANK: &str = "\
 # Every number below is blank, and the file is refused until each says its value, its source and how it is known:
 #   value       with its unit
@@ -88,29 +103,28 @@ fn blank(name: &str) -> String {
         text += &header_line(word, &value, word.name != "variants");
     }
     for (component, kind, words) in CARD {
-        text += &table_head(component, *kind);
-        for (index, word) in kind.words().iter().enumerate() {
-            let value = words.get(index);
-            text += &header_line(word, value.unwrap_or(&word.example), value.is_some());
-        }
-        for key in kind.keys() {
-            let interval = if key.flag { "" } else { "low = \"\", high = \"\", " };
-            let number = format!("{{ value = \"\", {interval}source = \"\", provenance = \"\" }}");
-            text += &number_lines(key, &number, key.required);
+        text += &blank_table(component, *kind, words);
+    }
+    text += "\n# What other cards have: uncomment what this one has, and give a second one of a kind another name.\n";
+    for (component, kind, words) in OTHERS {
+        for line in blank_table(component, *kind, words).lines() {
+            text += &format!("{}\n", if line.is_empty() { "#".to_string() } else { format!("# {line}") });
         }
     }
-    text +=
-        "\n# Transfers above some payload may be slower than smaller ones: a table for each such limit.\n";
-    let mut limit = table_head("large_transfers", Kind::LargeTransferLimit);
-    for word in Kind::LargeTransferLimit.words() {
-        limit += &format!("{} = {}   # {}\n", word.name, word.example, word.doc);
+    text
+}
+
+/// A table of the blank file.
+fn blank_table(component: &str, kind: Kind, words: &[&str]) -> String {
+    let mut text = table_head(component, kind);
+    for (index, word) in kind.words().iter().enumerate() {
+        let value = words.get(index);
+        text += &header_line(word, value.unwrap_or(&word.example), value.is_some());
     }
-    for key in Kind::LargeTransferLimit.keys() {
-        let number = "{ value = \"\", low = \"\", high = \"\", source = \"\", provenance = \"\" }";
-        limit += &format!("{} = {number}   # {}\n", key.name, remark(key));
-    }
-    for line in limit.lines().filter(|line| !line.is_empty()) {
-        text += &format!("# {}\n", line.trim_start_matches("# "));
+    for key in kind.keys() {
+        let interval = if key.flag { "" } else { "low = \"\", high = \"\", " };
+        let number = format!("{{ value = \"\", {interval}source = \"\", provenance = \"\" }}");
+        text += &number_lines(key, &number, key.required);
     }
     text
 }

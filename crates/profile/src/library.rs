@@ -129,6 +129,18 @@ impl Library {
                 let file = entry.map_err(|error| unreadable(&directory, &error, None))?.path();
                 let stem = file.file_stem().and_then(|stem| stem.to_str()).map(str::to_string);
                 if let (Some(stem), Some("toml")) = (stem, file.extension().and_then(|end| end.to_str())) {
+                    // A named pipe that nobody asked for by its name would be waited for without end.
+                    if !file.is_file() {
+                        let problem = Problem::Unreadable {
+                            file: file.display().to_string(),
+                            reason: "it is not a regular file".to_string(),
+                        };
+                        return Err(ProfileError::new(
+                            problem,
+                            "move it out of the folder of profiles",
+                            None,
+                        ));
+                    }
                     library.own.insert((category, stem.clone()));
                     library.sources.insert((category, stem), read(&file, None)?);
                 }

@@ -24,6 +24,21 @@ fn numbers(text: &str) -> BTreeMap<String, &str> {
     found
 }
 
+/// A kind of table that a device may hold and the file does not show is one that nobody finds.
+#[test]
+fn a_blank_file_shows_every_kind_of_table() {
+    let blank = Library::builtin().draft("mine", None).expect("a file");
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/profiles.md"))
+        .expect("the page");
+    let kinds =
+        page.split("\n### `kind = \"").skip(1).filter(|section| section.contains("In files of devices"));
+    let kinds: Vec<&str> = kinds.filter_map(|section| section.split('"').next()).collect();
+    assert!(kinds.len() > 8, "{kinds:?}");
+    for kind in kinds {
+        assert!(blank.contains(&format!("kind = \"{kind}\"")), "{kind} is not shown");
+    }
+}
+
 #[test]
 fn a_blank_file_is_refused_with_every_number_at_once_and_loads_when_they_are_filled_in() {
     let library = Library::builtin();
@@ -65,6 +80,39 @@ fn a_blank_file_is_refused_with_every_number_at_once_and_loads_when_they_are_fil
     }
     let system = load("mine", &text).expect("a card");
     assert_eq!(system.device, "mine");
+    // What other cards have is a card too, once it is no remark: one of each kind of table, with examples as values.
+    let (_, others) = blank.split_once("# What other cards have").expect("they stand at the end");
+    let mut richer = text.clone();
+    for line in others
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.strip_prefix("# "))
+        .filter(|line| !line.starts_with('#'))
+    {
+        let example = match line.split_once(" = { value = ") {
+            None => line.to_string(),
+            Some((key, _)) => {
+                let value = match key {
+                    "ddio" => "false",
+                    "pcie_mtu" | "bank_stride" => "\"128 B\"",
+                    _ if key.contains("bandwidth") || key.ends_with("_rate") || key == "rate" => {
+                        "\"200 Gbit/s\""
+                    }
+                    _ if key.ends_with("_time") || key.ends_with("latency") || key == "delay" => "\"300 ns\"",
+                    _ if key == "frequency" => "\"2 GHz\"",
+                    _ if key.starts_with("capacity") || key == "above" => "\"1 GiB\"",
+                    _ => "8",
+                };
+                format!("{key} = {{ value = {value}, source = \"s\", provenance = \"datasheet\" }}")
+            }
+        };
+        richer += &format!("{example}\n");
+    }
+    let system = load("mine", &richer).unwrap_or_else(|error| panic!("{error:?}\n{richer}"));
+    let server = system.machine("server").expect("the card's machine");
+    assert_eq!(server.caches.len(), 1);
+    assert!(server.endpoints.iter().any(|endpoint| endpoint.name == "dpa"));
+    assert_eq!(server.engines.len(), 3, "dma, regex and ssd");
     // One that is left blank is still refused, by its name.
     let one = text.replacen(known["soc.cores"], all["soc.cores"], 1);
     let error = load("mine", &one).expect_err("a blank");

@@ -389,6 +389,10 @@ fn users_own_directory_shadows_and_adds() {
     let system = library.load(&SystemRequest { device: "invented", ..SystemRequest::default() }).unwrap();
     assert_eq!(system.network.mtu, Bytes::new(2048));
     assert!(Library::with_directory(&directory.path().join("absent")).is_err());
+    let pipe = directory.path().join("devices/pipe.toml");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("there is mkfifo").success());
+    let refused = Library::with_directory(directory.path()).unwrap_err().to_string();
+    assert!(refused.contains("pipe.toml") && refused.contains("not a regular file"), "{refused}");
     // A directory that has profiles of none of the kinds is another than was meant.
     assert!(Library::with_directory(&directory.path().join("devices")).is_err());
 }

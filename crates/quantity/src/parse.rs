@@ -206,11 +206,15 @@ impl Quantity {
         let read = Quantity::from_base(value * scale, dimension).ok_or_else(|| ParseError::OutOfRange {
             text: text.to_string(),
             dimension,
-            bound: Quantity::from_base(9e18, dimension).map_or_else(String::new, |q| q.to_string()),
+            // In the greatest unit that a size is printed in this would be thirteen digits.
+            bound: match dimension {
+                Dimension::Bytes => "9e18 B".to_string(),
+                _ => Quantity::from_base(9e18, dimension).map_or_else(String::new, |q| q.to_string()),
+            },
         })?;
-        // `51.2 B` is rounded, and so is `4.7 GiB`; half a byte would be none or twice as many.
+        // `51.2 B` is rounded, and so is `4.7 GiB`; one and a half bytes would be a third more.
         let unit = units.first().map_or("ones", |(unit, _)| *unit);
-        if value * scale < 1.0 && read.base() != value * scale {
+        if (read.base() - value * scale).abs() > 0.01 * value * scale {
             return Err(ParseError::TooFine { text: text.to_string(), dimension, unit });
         }
         Ok(read)
@@ -310,7 +314,13 @@ mod tests {
         assert!(error("fast", Dimension::BitRate).contains("does not start with a number"));
         assert_eq!(error("2.5", Dimension::Count), "`2.5` is not a whole number");
         assert!(error("-1", Dimension::Count).contains("is negative"));
-        assert!(error("0.5 B", Dimension::Bytes).contains("finer than bytes is counted, in whole B"));
+        for text in ["0.5 B", "1.5 B", "0.0015 kB"] {
+            assert!(
+                error(text, Dimension::Bytes).contains("finer than bytes is counted, in whole B"),
+                "{text}"
+            );
+        }
+        assert_eq!(Quantity::parse("51.2 B", Dimension::Bytes), Ok(Quantity::Bytes(Bytes::new(51))));
         assert!(error("0.4 ps", Dimension::Time).contains("in whole ps"));
         assert!(Quantity::parse("4.7 GiB", Dimension::Bytes).is_ok());
     }

@@ -89,9 +89,13 @@ impl Failure {
     /// The message, its place and the next step in words, where the place is too far right to be drawn.
     fn beyond_drawing(&self) -> Option<String> {
         let (source, labels) = (self.report.source_code()?, self.report.labels()?);
-        let seen = |label: miette::LabeledSpan| source.read_span(label.inner(), 0, 0).ok();
-        let mut seen = labels.filter_map(seen);
-        let far = seen.find(|seen| seen.column() > DRAWN || seen.data().len() > DRAWN)?;
+        let is_long = |line: &[u8]| line.len() > DRAWN;
+        // A drawing has the lines before and after the place as well.
+        let drawn = |label: &miette::LabeledSpan| source.read_span(label.inner(), 1, 1).ok();
+        let is_far = |label: &miette::LabeledSpan| {
+            drawn(label).is_some_and(|drawn| drawn.data().split(|byte| *byte == b'\n').any(is_long))
+        };
+        let far = { labels }.find(is_far).and_then(|label| source.read_span(label.inner(), 0, 0).ok())?;
         let name = far.name().map_or_else(String::new, |name| format!("{name}:"));
         let help = self.report.help().map_or_else(String::new, |help| format!("\n  help: {help}"));
         Some(format!("  x {}\n  at {name}{}:{}{help}", self.report, far.line() + 1, far.column() + 1))

@@ -271,12 +271,9 @@ impl Screen {
         table.set_header(header.iter().enumerate().map(title).collect::<Vec<_>>());
         for row in rows {
             table.add_row(row.into_iter().map(|entry| match entry {
-                // A bar within a cell would begin the next one.
-                TableCell::Text(text) | TableCell::Name(text) if markdown => {
-                    Cell::new(text.replace('|', "\\|"))
-                }
+                TableCell::Text(text) | TableCell::Name(text) if markdown => Cell::new(in_markdown(&text)),
                 TableCell::Text(text) | TableCell::Name(text) => Cell::new(text),
-                TableCell::Strong(text) if markdown => Cell::new(text.replace('|', "\\|")),
+                TableCell::Strong(text) if markdown => Cell::new(in_markdown(&text)),
                 TableCell::Strong(text) => Cell::new(text).add_attribute(Attribute::Bold),
                 TableCell::Number(text) => Cell::new(text).set_alignment(CellAlignment::Right),
             }));
@@ -518,6 +515,11 @@ pub fn signed(percent: f64, decimals: usize) -> String {
     format!("{sign}{text}%")
 }
 
+/// A cell of a Markdown table: a bar would begin the next one, and `<` a tag that a browser takes for its own.
+fn in_markdown(text: &str) -> String {
+    text.replace('|', "\\|").replace('<', "&lt;")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -615,8 +617,8 @@ mod tests {
         assert!(lines[2].starts_with("  "));
         let markdown = Screen { format: Format::Markdown, ..screen };
         let bar = markdown
-            .table(&["a", "b"], vec![vec![TableCell::Name("x | y".into()), TableCell::Number("1".into())]]);
-        assert!(bar.contains("| x \\| y | 1 |"), "{bar}");
+            .table(&["a", "b"], vec![vec![TableCell::Name("x | <b>".into()), TableCell::Number("1".into())]]);
+        assert!(bar.contains("| x \\| &lt;b> | 1 |"), "{bar}");
         assert_eq!(markdown.prose(sentence), sentence);
         let page = "one\ntwo\n\n| a |\n| b |\nthree\n```text\nfour\nfive\n```\n- six\n- seven\n";
         let kept = "one\n\ntwo\n\n| a |\n| b |\n\nthree\n```text\nfour\nfive\n```\n- six\n- seven\n";

@@ -338,7 +338,7 @@ pub struct RecommendationAnswer {
     pub share_low_80: BTreeMap<String, f64>,
     /// Upper end of it.
     pub share_high_80: BTreeMap<String, f64>,
-    /// The best mix over each alternative on another device, such as a plain NIC.
+    /// The best mix over each alternative on another device, such as a plain NIC; empty where a load was asked for.
     pub over_other_devices: Vec<OverAnswer>,
 }
 
@@ -1045,7 +1045,11 @@ impl RecommendationAnswer {
                 .collect(),
             share_low_80: sure.shares.iter().map(|(name, share)| (name.clone(), share.range_80.0)).collect(),
             share_high_80: sure.shares.iter().map(|(name, share)| (name.clone(), share.range_80.1)).collect(),
-            over_other_devices: sure.over.iter().map(over).collect(),
+            // At a load that is asked for, the other device's most is nothing to compare it with.
+            over_other_devices: match study.design.objective {
+                Objective::MostThroughput => sure.over.iter().map(over).collect(),
+                _ => Vec::new(),
+            },
         }
     }
 }

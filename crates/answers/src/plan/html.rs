@@ -17,6 +17,7 @@ pub(super) fn page(page: &PlanAnswer) -> Html {
     sections.push(stations(page));
     sections.push(confidence(page));
     sections.extend(advice(page));
+    sections.extend(what_if(page));
     sections.extend(by_parameter(page));
     sections.extend(few_clients(page));
     Html {
@@ -53,9 +54,7 @@ fn answer(page: &PlanAnswer) -> Section {
             facts.push(Fact::new("this or more in", carried, of));
         }
     }
-    // At a load that is asked for, the other device's most is nothing to compare it with.
-    let compared = sure.over_other_devices.iter().filter(|_| page.goal == Goal::MostThroughput);
-    for over in compared {
+    for over in &sure.over_other_devices {
         let change = |ratio: f64| signed((ratio - 1.0) * 100.0, 1);
         let said = format!(
             "80% interval {} to {}; {} on {} reaches {} {unit}; faster in {:.0}% of {} draws widened by past errors",
@@ -151,10 +150,24 @@ fn answer(page: &PlanAnswer) -> Section {
     let answer = Section::new("answer", "The answer")
         .saying(format!("Goal: {}{}.", page.objective, page.constraints()))
         .with(PageBlock::Facts(facts));
-    match page.notes.is_empty() {
+    let mut notes: Vec<String> =
+        page.cache_text().map(|cache| format!("cache: {cache}")).into_iter().collect();
+    notes.extend(page.refused_draws());
+    notes.extend(page.unsettled());
+    notes.extend(page.notes.iter().cloned());
+    match notes.is_empty() {
         true => answer,
-        false => answer.with(PageBlock::Notes(page.notes.clone())),
+        false => answer.with(PageBlock::Notes(notes)),
     }
+}
+
+/// What overlays and settings changed.
+fn what_if(page: &PlanAnswer) -> Option<Section> {
+    let lines = page.changes(page.changed.as_ref()?);
+    Some(
+        Section::new("what-if", "What-if")
+            .with(PageBlock::Notes(lines.lines().map(str::to_string).collect())),
+    )
 }
 
 /// The advice that gains on the twin; nothing where none does.
@@ -222,9 +235,13 @@ fn alternatives(page: &PlanAnswer) -> Section {
         series: vec![bars],
         marks: Vec::new(),
     };
-    Section::new("alternatives", "Alternatives, each alone")
+    let section = Section::new("alternatives", "Alternatives, each alone")
         .with(PageBlock::Chart(chart))
-        .with(PageBlock::Table(table))
+        .with(PageBlock::Table(table));
+    match page.host_time() {
+        Some(said) => section.with(PageBlock::Notes(vec![said])),
+        None => section,
+    }
 }
 
 fn mixes(page: &PlanAnswer) -> Section {
@@ -258,7 +275,8 @@ fn mixes(page: &PlanAnswer) -> Section {
         series,
         marks: Vec::new(),
     };
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = page.taken().lines().map(str::to_string).collect();
+    notes.extend(page.mix_remarks());
     if page.goal == Goal::MostThroughput {
         let gain = percent(page.optimal.throughput.rate(), page.greedy.throughput.rate());
         notes.push(format!("The best mix is {} over greedy{}.", signed(gain, 1), page.why_better(gain)));

@@ -158,19 +158,8 @@ impl PlanAnswer {
         let mut text = format!("{} on {}\n", self.design, self.system.line());
         let workload = if self.workload.is_empty() { String::new() } else { format!("{}; ", self.workload) };
         text += &format!("{workload}goal: {}{}\n", self.objective, self.constraints());
-        if let (Some(cache), Some(hits)) = (&self.cache, self.cache_hit_ratio) {
-            text += &format!(
-                "cache: {} of {} memory hold {}the hottest {:.0}% of `{}`: {:.1}% of requests hit\n",
-                Bytes::new(cache.budget_bytes),
-                cache.endpoint,
-                match cache.whole_objects_bytes {
-                    0 => String::new(),
-                    bytes => format!("{} GB of objects kept whole and ", short(bytes as f64 / 1e9)),
-                },
-                100.0 * cache.entries as f64 / cache.entries_of_object.max(1) as f64,
-                cache.object,
-                hits * 100.0
-            );
+        if let Some(cache) = self.cache_text() {
+            text += &format!("cache: {cache}\n");
         }
         text += &self.answer();
         text += &screen.heading("Alternatives, each alone");
@@ -182,6 +171,7 @@ impl PlanAnswer {
         meanings.sort();
         meanings.dedup();
         text += &format!("{}\n", meanings.join("; "));
+        text.extend(self.host_time().map(|said| said + "\n"));
         text += &screen.heading("Mix");
         text += &self.mixes_text(screen);
         text += &self.twin_text();
@@ -209,6 +199,79 @@ impl PlanAnswer {
             text += &self.curve_table(screen);
         }
         text
+    }
+
+    /// What the design's cache holds, and how often it is hit.
+    pub(super) fn cache_text(&self) -> Option<String> {
+        let (cache, hits) = (self.cache.as_ref()?, self.cache_hit_ratio?);
+        Some(format!(
+            "{} of {} memory hold {}the hottest {:.0}% of `{}`: {:.1}% of requests hit",
+            Bytes::new(cache.budget_bytes),
+            cache.endpoint,
+            match cache.whole_objects_bytes {
+                0 => String::new(),
+                bytes => format!("{} GB of objects kept whole and ", short(bytes as f64 / 1e9)),
+            },
+            100.0 * cache.entries as f64 / cache.entries_of_object.max(1) as f64,
+            cache.object,
+            hits * 100.0
+        ))
+    }
+
+    /// What a request of each alternative takes of the host's processors, where any takes some.
+    pub(super) fn host_time(&self) -> Option<String> {
+        let takes = self.alternatives.iter().filter(|one| one.host_cpu_us_per_request > 0.0);
+        let takes: Vec<String> =
+            takes.map(|one| format!("{} {}", one.title(), time(one.host_cpu_us_per_request))).collect();
+        (!takes.is_empty()).then(|| format!("host processor time a request: {}", takes.join(", ")))
+    }
+
+    /// In how many draws the design cannot run with what its numbers may be there, where any.
+    pub(super) fn refused_draws(&self) -> Option<String> {
+        let refused = 1.0 - self.recommendation.load_carried_in_share_of_draws;
+        (self.goal == Goal::MostThroughput && refused > 0.0).then(|| {
+            format!(
+                "REFUSED in {} of the draws: the design cannot run with what its numbers may be there, and all \
+                 intervals are of the others",
+                match refused < 0.01 {
+                    true => "less than 1%".to_string(),
+                    false => format!("{:.0}%", refused * 100.0),
+                }
+            )
+        })
+    }
+
+    /// What has to be said of the best mix beside its figures, a line each.
+    pub(super) fn mix_remarks(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        if !self.optimal.unique {
+            said.push(
+                "tie: other mixes are as good; this is the one with the least mean latency".to_string(),
+            );
+        }
+        let at_load = self.goal != Goal::MostThroughput;
+        if let Some((station, share)) = self.busiest().filter(|_| at_load) {
+            said.push(format!("busiest at this load: {station}, {:.0}% of its time", share * 100.0));
+            if share > NEAR {
+                said.push(
+                    "near capacity: queues there grow for longer than the twin looks, so its percentiles are too low"
+                        .to_string(),
+                );
+            }
+        }
+        said
+    }
+
+    /// That the solution moves on, where it has not settled.
+    pub(super) fn unsettled(&self) -> Option<String> {
+        (!self.twin.settled).then(|| {
+            format!(
+                "NOT SETTLED: after {} rounds the slots are still held {:.1}% longer or shorter than was solved for; \
+                 read the plan as no better than that",
+                self.twin.rounds,
+                self.twin.holds_moved_share * 100.0
+            )
+        })
     }
 
     /// In how many draws the shares of the answer carry the load that was asked for.
@@ -266,13 +329,8 @@ impl PlanAnswer {
             text += &format!("{said}\n");
         }
         if self.goal == Goal::MostThroughput {
-            let refused = 1.0 - sure.load_carried_in_share_of_draws;
-            if refused > 0.0 {
-                text += &format!(
-                    "REFUSED in {:.0}% of the draws: the design cannot run with what its numbers may be there, and \
-                     all intervals are of the others\n",
-                    refused * 100.0
-                );
+            if let Some(refused) = self.refused_draws() {
+                text += &format!("{refused}\n");
             }
             for over in &sure.over_other_devices {
                 let change = |ratio: f64| (ratio - 1.0) * 100.0;
@@ -325,17 +383,7 @@ impl PlanAnswer {
             }
         };
         text += &self.taken();
-        if !self.optimal.unique {
-            text += "tie: other mixes are as good; this is the one with the least mean latency\n";
-        }
-        let at_load = self.goal != Goal::MostThroughput;
-        if let Some((station, share)) = self.busiest().filter(|_| at_load) {
-            text += &format!("busiest at this load: {station}, {:.0}% of its time\n", share * 100.0);
-            if share > NEAR {
-                text += "near capacity: queues there grow for longer than the twin looks, so its percentiles are \
-                         too low\n";
-            }
-        }
+        self.mix_remarks().iter().for_each(|said| text += &format!("{said}\n"));
         let bound = |bound: &BindingAnswer| match bound.gain_percent_for_10_percent_more {
             Some(gain) => {
                 format!("{} ({}; 10% more of it: {})", bound.station, bound.meaning, self.brings(gain))
@@ -383,7 +431,7 @@ impl PlanAnswer {
     }
 
     /// What the alternatives do that the best mix takes, as the design describes them.
-    fn taken(&self) -> String {
+    pub(super) fn taken(&self) -> String {
         let described = self.optimal.shares.iter().filter_map(|(name, _)| {
             let one = self.alternatives.iter().find(|one| one.name == *name)?;
             (!one.description.is_empty()).then(|| format!("{name}: {}", one.description))
@@ -448,13 +496,8 @@ impl PlanAnswer {
                  of this mix fit its window, so that it confirms nothing\n"
             ),
         };
-        if !twin.settled {
-            text += &format!(
-                "NOT SETTLED: after {} rounds the slots are still held {:.1}% longer or shorter than was solved \
-                 for; read the plan as no better than that\n",
-                twin.rounds,
-                twin.holds_moved_share * 100.0
-            );
+        if let Some(said) = self.unsettled() {
+            text += &format!("{said}\n");
         }
         if twin.rates.throughput().is_some() {
             text += &said.unwrap_or_default();
@@ -479,7 +522,7 @@ impl PlanAnswer {
         }
         if self.advice.is_empty() {
             return format!(
-                "advice: no rule improves mix `{}` ({} tried)\n",
+                "advice: no rule improves mix `{}` ({} looked; a change of steps keeps its shares)\n",
                 self.advice_mix, self.advice_rules
             );
         }
@@ -496,7 +539,7 @@ impl PlanAnswer {
         text
     }
 
-    fn changes(&self, changed: &ChangedAnswer) -> String {
+    pub(super) fn changes(&self, changed: &ChangedAnswer) -> String {
         let mut text = String::new();
         if changed.numbers.is_empty() {
             text += "nothing in this system changes\n";

@@ -46,12 +46,20 @@ pub struct Ran {
     gets: Vec<Gets>,
     retries: u64,
     failed: u64,
+    failures: Vec<FailureReport>,
     absent: u64,
     wrong: u64,
     unanswered: Option<UnansweredReport>,
     window_us: f64,
     elapsed_us: f64,
     events_per_operation: Option<f64>,
+}
+
+/// Operations of one kind that ended in an error.
+#[derive(Clone, Debug, Serialize)]
+pub struct FailureReport {
+    operation: &'static str,
+    failed: u64,
 }
 
 /// Sessions that had no answer when the window ended.
@@ -83,6 +91,9 @@ impl Ran {
                 latency_ns_max: ns(latency.max),
             })
         });
+        let failures = report
+            .failures()
+            .map(|(operation, failed)| FailureReport { operation: operation.name(), failed });
         let gets = report.gets.iter().map(|(placement, gets)| Gets {
             placement: placement.label(),
             transport: transport_of(*placement),
@@ -107,7 +118,8 @@ impl Ran {
             kinds: kinds.collect(),
             gets: gets.collect(),
             retries: report.retries,
-            failed: report.failed,
+            failed: report.failed(),
+            failures: failures.collect(),
             absent: report.absent,
             wrong: report.wrong,
             unanswered: report.unanswered().map(|unanswered| UnansweredReport {

@@ -237,8 +237,8 @@ pub struct ClientReport {
     pub wrong: u64,
     /// Gets that read again, since what they read had changed or did not come.
     pub retries: u64,
-    /// Operations that ended in an error, which a later one got over.
-    pub failed: u64,
+    /// Operations by kind that ended in an error, which a later one got over.
+    failures: BTreeMap<ClientOperation, u64>,
     /// Gets by the placement that they took.
     pub gets: BTreeMap<Placement, u64>,
     /// Of those, how many the card's cache served.
@@ -286,6 +286,22 @@ impl ClientReport {
     /// How many operations were measured.
     pub fn total(&self) -> u64 {
         self.operations().map(|(_, count)| count).sum()
+    }
+
+    /// Operations by kind that ended in an error, which a later one got over.
+    pub fn failures(&self) -> impl Iterator<Item = (ClientOperation, u64)> {
+        self.failures.iter().map(|(operation, failed)| (*operation, *failed))
+    }
+
+    /// How many operations ended in an error.
+    pub fn failed(&self) -> u64 {
+        self.failures.values().sum()
+    }
+
+    /// The kinds of which not one was carried out, whatever the others did.
+    pub fn never_served(&self) -> Vec<ClientOperation> {
+        let served = |operation: &ClientOperation| self.latencies.contains_key(operation);
+        self.failures.keys().filter(|operation| !served(operation)).copied().collect()
     }
 
     /// Operations per second over the window; 0 for an empty one.
@@ -359,7 +375,9 @@ impl ClientReport {
         self.absent += other.absent;
         self.wrong += other.wrong;
         self.retries += other.retries;
-        self.failed += other.failed;
+        for (operation, failed) in &other.failures {
+            *self.failures.entry(*operation).or_default() += failed;
+        }
         for (placement, gets) in &other.gets {
             *self.gets.entry(*placement).or_default() += gets;
         }
@@ -666,7 +684,7 @@ impl<F: Fabric> Own<F> {
         let mut report = self.report.borrow_mut();
         self.last_end.set(self.fabric.now());
         let Some(seen) = done else {
-            report.failed += 1;
+            *report.failures.entry(operation).or_default() += 1;
             return;
         };
         report.record(operation, took, before);

@@ -122,6 +122,14 @@ impl SystemRun for Clients {
         for (_, answer) in servers.into_iter().chain(clients) {
             all.add(&answer.map_err(failed)?);
         }
+        let failures = failed_kinds(&all);
+        if all.total() == 0 && !failures.is_empty() {
+            return Err(Refusal::new(
+                false,
+                format!("no operation was carried out: {failures} ended in an error"),
+                patience_help(&self.options),
+            ));
+        }
         if all.total() == 0 {
             let window = self.load.window.unwrap_or(all.window);
             return Err(Refusal::new(
@@ -140,14 +148,40 @@ impl SystemRun for Clients {
                 all.window
             ));
         }
+        if !failures.is_empty() {
+            (setting.tell)(&format!(
+                "warning: {failures} ended in an error and count in no rate and no latency; {}",
+                patience_help(&self.options)
+            ));
+        }
+        let never = all.never_served();
+        if !never.is_empty() {
+            let kinds: Vec<&str> = never.iter().map(|operation| operation.name()).collect();
+            (setting.tell)(&format!("warning: not one {} was carried out", kinds.join(" and not one ")));
+        }
         if let Some((file, plan)) = &self.plan
             && let Some(warning) = mix::fewer_hits(plan, file, &all)
         {
             (setting.tell)(&warning);
         }
         let report = answer::Ran::of(self, &all, gave.elapsed, setting.seed);
-        Ok(Said { page: report.page(), holds: all.wrong == 0, report })
+        Ok(Said { page: report.page(), holds: all.wrong == 0 && never.is_empty(), report })
     }
+}
+
+/// How many operations of each kind ended in an error, in words; nothing where none did.
+fn failed_kinds(report: &ClientReport) -> String {
+    let kinds: Vec<String> =
+        report.failures().map(|(operation, failed)| format!("{failed} {}", operation.name())).collect();
+    kinds.join(" and ")
+}
+
+/// What to look at where operations fail.
+fn patience_help(options: &StoreConfig) -> String {
+    format!(
+        "a get gives up after {} without an answer: give a longer `--patience`, or look whether the servers run",
+        options.answer_timeout
+    )
 }
 
 /// Says which loads of a workload file are not offered.

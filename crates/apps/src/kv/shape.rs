@@ -115,7 +115,9 @@ pub(super) fn failed(error: KvError) -> Refusal {
         }
         KvError::Share { .. } | KvError::KeySize { .. } | KvError::ValueTooLarge { .. } => (true, ""),
         KvError::Unsupported(_) => (true, "choose another `--placement`, `--fetch` or backend"),
-        KvError::Region(_) => (true, "make the store smaller: `--records`, `--property fieldlength=`"),
+        KvError::Region(_) => {
+            (true, "make the store smaller: `--records`, `--cache`, `--property fieldlength=`")
+        }
         KvError::Full { .. } => (false, "raise `--records` on both sides"),
         KvError::Connect(_) => (false, CONNECTION_HELP),
         _ => (false, "where a device answers late, as an emulated one does, raise `--patience`"),

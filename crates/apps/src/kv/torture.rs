@@ -220,8 +220,8 @@ async fn client<F: Fabric>(fabric: F, plan: StoreScenario, seen: StoreHistory) -
     let mut client = loop {
         match StoreClient::connect(&fabric, &plan.options).await {
             Ok(client) => break client,
-            // The server may be down at the moment.
-            Err(KvError::Disconnected { .. } | KvError::Connect(_)) => {
+            // The server may be down at the moment, and is up again once nothing fails any more.
+            Err(KvError::Disconnected { .. } | KvError::Connect(_)) if fabric.now() < plan.quiet() => {
                 fabric.sleep(Time::from_us(100)).await;
             }
             Err(other) => return Err(other),
