@@ -338,14 +338,35 @@ fn best(design: &Design, problem: &MixProblem, gains: bool) -> Result<Solution, 
             simplest(problem, chosen, gains)?
         }
         Objective::LeastHostCpu { load } => {
-            let least = solve(&Aim::LeastCost { cost: Cost::Resource(HOST_CPU.to_string()), load })?;
-            if least.unique { least } else { quickest_of_least(problem, least, load)? }
+            let aim = Aim::LeastCost { cost: Cost::Resource(HOST_CPU.to_string()), load };
+            let least = solve(&aim)?;
+            let least = if least.unique { least } else { quickest_of_least(problem, least, load)? };
+            alone_at_load(problem, least, &aim, gains)
         }
         // The mix that the twin's bisection starts from: the least mean latency at the load.
         Objective::LowestP99 { load } => {
-            solve(&Aim::LeastCost { cost: Cost::Resource(LATENCY.to_string()), load })?
+            let aim = Aim::LeastCost { cost: Cost::Resource(LATENCY.to_string()), load };
+            alone_at_load(problem, solve(&aim)?, &aim, gains)
         }
     })
+}
+
+/// One alternative of a mix alone, where it carries the load at the same cost and is as quick: nobody would build two
+/// things for what one does.
+fn alone_at_load(problem: &MixProblem, mix: Solution, aim: &Aim, gains: bool) -> Solution {
+    // What the solver's rounding may make of equal costs.
+    const ROUNDING: f64 = 1e-6;
+    let taken = shares(&mix);
+    let of_one = |name: &str| {
+        let mut one = problem.clone();
+        one.activities.retain(|activity| activity.name == name);
+        let alone = if gains { one.solve_with_gains(aim) } else { one.solve(aim) }.ok()?;
+        let costs_more = alone.objective > mix.objective * (1.0 + ROUNDING) + 1e-15;
+        let is_slower = latency_of(problem, &alone) > latency_of(problem, &mix) * (1.0 + ROUNDING);
+        (!costs_more && !is_slower).then_some(Solution { unique: false, ..alone })
+    };
+    let alone = if taken.len() > 1 { taken.iter().find_map(|(name, _)| of_one(name)) } else { None };
+    alone.unwrap_or(mix)
 }
 
 /// Of several mixes with the greatest throughput, the one with the least mean unloaded latency. What is observed on

@@ -344,6 +344,18 @@ fn greedy_is_the_same_at_a_load() {
     assert_eq!(greedy(at("least-host-cpu", "offered_load = \"5 M/s\"\n") + &both), ["host", "soc"]);
 }
 
+/// Two alternatives of the same cost share no load between them: one carries it, and nobody builds both.
+#[test]
+fn of_two_equal_alternatives_one_carries_the_load() {
+    let both = alternative("one", "", BY_HOST) + &alternative("other", "", BY_HOST);
+    for goal in ["least-host-cpu", "lowest-p99"] {
+        let text = at(goal, "offered_load = \"5 M/s\"\n") + &both;
+        let plan = studied(&text, &setting(&[], &[])).expect("it is planned").checked.plan;
+        assert_eq!(plan.optimal.composition().len(), 1, "{goal}: {:?}", plan.optimal.shares);
+        assert!(!plan.optimal.unique, "{goal}: the other one is as good");
+    }
+}
+
 /// The twin knows no limit of a design, so that it is loaded by as much as the limit leaves.
 #[test]
 fn a_limit_on_the_host_is_no_gap() {
