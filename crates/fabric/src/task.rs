@@ -46,7 +46,10 @@ impl<T> Taker<T> {
         if slot.giver_gone {
             return Poll::Ready(slot.value.take());
         }
-        slot.waker = Some(context.waker().clone());
+        match &mut slot.waker {
+            Some(waker) => waker.clone_from(context.waker()),
+            none => *none = Some(context.waker().clone()),
+        }
         Poll::Pending
     }
 }

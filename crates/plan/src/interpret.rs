@@ -102,10 +102,14 @@ pub struct RunState {
     pub script: Vec<Compiled>,
     /// How branches are decided.
     pub chance: Chance,
+    /// The endpoints, in the order of their names.
+    endpoints: Vec<Endpoint>,
+    /// What programs mean, by alternative and program.
+    scripted: Vec<Vec<Scripted>>,
     /// Requests that wait for a task, by initiator.
-    queues: RefCell<BTreeMap<String, VecDeque<Job>>>,
+    queues: RefCell<Vec<VecDeque<Job>>>,
     /// Tasks without a request, by initiator and machine.
-    waiting: RefCell<BTreeMap<String, BTreeMap<u32, VecDeque<Waker>>>>,
+    waiting: RefCell<Vec<Vec<VecDeque<Waker>>>>,
     /// Called when a request is answered, or with the failure.
     ended: Box<Ended>,
     /// Called when nothing of a request is left to do.
@@ -114,18 +118,12 @@ pub struct RunState {
     connected: Cell<usize>,
     /// The requests in flight by who began them, so that messages need not carry all of this.
     open: RefCell<BTreeMap<u64, Open>>,
-    /// Requests that were begun, by alternative and program.
-    turns: RefCell<BTreeMap<(u8, u8), u32>>,
     /// Where programs stand whose messages are too short to say it, by the word that goes with them.
     places: RefCell<BTreeMap<u32, Place>>,
     next_place: Cell<u32>,
     /// Numbers that work in the background may take, and who waits for one.
     free: RefCell<Vec<u16>>,
     waiting_for_free: RefCell<VecDeque<Waker>>,
-    /// How many machines of each role take part, by the position of the role's machine.
-    counts: RefCell<BTreeMap<usize, u32>>,
-    /// The machine of each endpoint, by position.
-    machines: BTreeMap<String, usize>,
     /// The memory of each endpoint on each of its machines.
     regions: RefCell<BTreeMap<Peer, RemoteRegion>>,
     /// The first failure away from a request's initiator, with its alternative.
@@ -136,13 +134,46 @@ pub struct RunState {
     largest_message: Bytes,
 }
 
-/// A request, or its work in the background, in flight.
-struct Open {
-    job: Job,
+/// An endpoint that programs visit. It is meant by its position: each verb of a request asks for it.
+struct Endpoint {
+    name: String,
+    /// The position of its machine.
+    machine: Option<usize>,
+    /// How many of its machines take part.
+    count: Cell<u32>,
+}
+
+/// A program's names as positions.
+struct Scripted {
+    initiator: usize,
+    /// Of each instruction that is a verb whom it reaches.
+    reached: Vec<Option<Reaches>>,
+    /// How many requests were begun.
+    turn: Cell<u32>,
+}
+
+/// Whom a verb reaches.
+#[derive(Clone, Copy)]
+struct Reaches {
+    responder: usize,
+    /// Whether no other role takes part.
+    is_own: bool,
+}
+
+/// What every verb of a request asks about it.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    label: u64,
     /// The machine of its initiator.
     home: u32,
     /// How many of its kind began before it.
     turn: u32,
+}
+
+/// A request, or its work in the background, in flight.
+struct Open {
+    job: Job,
+    known: Known,
     /// Who waits for its end.
     waker: Option<Waker>,
     /// How much of the request is not over yet: what its initiator waits for, and the work in the background.
@@ -193,24 +224,40 @@ impl RunState {
         let largest = calls(&script).map(|call| call.operation.payload).max().unwrap_or(Bytes::ZERO);
         let messages = calls(&script).filter(|call| call.operation.verb.is_message());
         let largest_message = messages.map(|call| call.operation.payload).max().unwrap_or(Bytes::ZERO);
-        let machines = programs(&script).flat_map(|program| program.machines.clone()).collect();
+        let machines: BTreeMap<String, usize> =
+            programs(&script).flat_map(|program| program.machines.clone()).collect();
+        let mut names: BTreeSet<String> = machines.keys().cloned().collect();
+        names.extend(programs(&script).map(|program| program.initiator.clone()));
+        names.extend(calls(&script).flat_map(|call| [call.requester().into(), call.responder().into()]));
+        let endpoint =
+            |name: String| Endpoint { machine: machines.get(&name).copied(), count: Cell::new(1), name };
+        let endpoints: Vec<Endpoint> = names.into_iter().map(endpoint).collect();
+        let scripted = |(_, program): &(f64, Arc<Program>)| Scripted {
+            initiator: position(&endpoints, &program.initiator),
+            reached: program.code.iter().map(|instruction| reached(&endpoints, instruction)).collect(),
+            turn: Cell::new(0),
+        };
+        let scripted = script.iter().map(|one| one.programs.iter().map(scripted).collect()).collect();
+        let mut queues = Vec::new();
+        queues.resize_with(endpoints.len(), VecDeque::new);
+        let mut waiting = Vec::new();
+        waiting.resize_with(endpoints.len(), Vec::new);
         Ok(Rc::new(RunState {
             script,
             chance,
-            queues: RefCell::default(),
-            waiting: RefCell::default(),
+            endpoints,
+            scripted,
+            queues: RefCell::new(queues),
+            waiting: RefCell::new(waiting),
             ended: Box::new(ended),
             done: Box::new(done),
             taken: RefCell::default(),
             connected: Cell::new(0),
             open: RefCell::default(),
-            turns: RefCell::default(),
             places: RefCell::default(),
             next_place: Cell::new(0),
             free: RefCell::default(),
             waiting_for_free: RefCell::default(),
-            counts: RefCell::default(),
-            machines,
             regions: RefCell::default(),
             broken: RefCell::default(),
             lines: Cell::new(0),
@@ -222,14 +269,13 @@ impl RunState {
     /// Hands a request to a free task of its initiator, on the machine that the random bits `draw` choose
     /// among those that have one: users come to every client alike.
     pub fn push(&self, job: Job, draw: u64) {
-        let initiator = &self.program(job.alternative, job.program).initiator;
-        self.queues.borrow_mut().entry(initiator.clone()).or_default().push_back(job);
+        let initiator = self.scripted(job.alternative.into(), job.program.into()).initiator;
+        self.queues.borrow_mut()[initiator].push_back(job);
         let mut waiting = self.waiting.borrow_mut();
-        let Some(machines) = waiting.get_mut(initiator) else { return };
-        let free: Vec<u32> =
-            machines.iter().filter(|(_, tasks)| !tasks.is_empty()).map(|(machine, _)| *machine).collect();
-        let chosen = (unit_of(draw) * free.len() as f64) as usize;
-        if let Some(waker) = free.get(chosen).and_then(|machine| machines.get_mut(machine)?.pop_front()) {
+        let free = waiting[initiator].iter().filter(|tasks| !tasks.is_empty()).count();
+        let chosen = (unit_of(draw) * free as f64) as usize;
+        let mut free = waiting[initiator].iter_mut().filter(|tasks| !tasks.is_empty());
+        if let Some(waker) = free.nth(chosen).and_then(VecDeque::pop_front) {
             drop(waiting);
             waker.wake();
         }
@@ -254,23 +300,35 @@ impl RunState {
         tasks as usize * self.initiators().len() + inbox as usize * inboxes
     }
 
+    /// The position of an endpoint.
+    fn at(&self, endpoint: &str) -> usize {
+        position(&self.endpoints, endpoint)
+    }
+
+    fn scripted(&self, alternative: usize, program: usize) -> &Scripted {
+        &self.scripted[alternative][program]
+    }
+
     /// How many machines have this endpoint.
     fn count(&self, endpoint: &str) -> u32 {
-        let machine = self.machines.get(endpoint);
-        machine.and_then(|machine| self.counts.borrow().get(machine).copied()).unwrap_or(1)
+        self.endpoints[self.at(endpoint)].count.get()
     }
 
     /// Says how many machines of each role take part: those of initiators as far as they have tasks, and
     /// as one message reaches at once; all of the others.
     fn count_machines(&self, instances: &BTreeMap<String, u32>, tasks: u32) {
         let initiators = self.initiators();
-        let mut counts = self.counts.borrow_mut();
-        for (endpoint, machine) in &self.machines {
-            let all = instances.get(endpoint).copied().unwrap_or(1).max(1);
-            let reached = calls(&self.script).filter(|call| call.responder() == *endpoint);
+        let mut counts: BTreeMap<usize, u32> = BTreeMap::new();
+        for Endpoint { name, machine, .. } in &self.endpoints {
+            let Some(machine) = machine else { continue };
+            let all = instances.get(name).copied().unwrap_or(1).max(1);
+            let reached = calls(&self.script).filter(|call| call.responder() == *name);
             let at_once = reached.map(|call| call.to).max().unwrap_or(1);
-            let own = if initiators.contains(endpoint) { all.min(tasks.max(at_once).max(1)) } else { all };
+            let own = if initiators.contains(name) { all.min(tasks.max(at_once).max(1)) } else { all };
             counts.entry(*machine).and_modify(|count| *count = (*count).min(own)).or_insert(own);
+        }
+        for endpoint in &self.endpoints {
+            endpoint.count.set(endpoint.machine.map_or(1, |machine| counts[&machine]));
         }
     }
 
@@ -293,17 +351,16 @@ impl RunState {
         &self.script[usize::from(alternative)].programs[usize::from(program)].1
     }
 
-    async fn next(&self, initiator: &str, machine: u32) -> Job {
-        poll_fn(|context| {
-            let job = self.queues.borrow_mut().get_mut(initiator).and_then(VecDeque::pop_front);
-            match job {
-                Some(job) => Poll::Ready(job),
-                None => {
-                    let mut waiting = self.waiting.borrow_mut();
-                    let machines = waiting.entry(initiator.to_string()).or_default();
-                    machines.entry(machine).or_default().push_back(context.waker().clone());
-                    Poll::Pending
+    async fn next(&self, initiator: usize, machine: u32) -> Job {
+        poll_fn(|context| match self.queues.borrow_mut()[initiator].pop_front() {
+            Some(job) => Poll::Ready(job),
+            None => {
+                let machines = &mut self.waiting.borrow_mut()[initiator];
+                if machines.len() <= machine as usize {
+                    machines.resize_with(machine as usize + 1, VecDeque::new);
                 }
+                machines[machine as usize].push_back(context.waker().clone());
+                Poll::Pending
             }
         })
         .await
@@ -381,19 +438,27 @@ impl RunState {
 
     /// Begins a request at a task.
     fn begin(&self, place: Place, job: Job) {
-        let mut turns = self.turns.borrow_mut();
-        let turn = turns.entry((place.alternative, place.program)).or_default();
+        let turn = &self.scripted(place.alternative.into(), place.program.into()).turn;
         let has_background = self.program(job.alternative, job.program).background.is_some();
-        let left = Rc::new(Cell::new(1 + u8::from(has_background)));
-        let open = Open { job, home: place.instance.into(), turn: *turn, waker: None, left };
-        *turn = turn.wrapping_add(1);
-        self.open.borrow_mut().insert(place.request(), open);
+        let parts = 1 + u8::from(has_background);
+        let known = Known { label: job.label, home: place.instance.into(), turn: turn.get() };
+        turn.set(turn.get().wrapping_add(1));
+        let mut all = self.open.borrow_mut();
+        let left = match all.get_mut(&place.request()) {
+            // The task's request before is over, and so in most cases is its work in the background.
+            Some(open) if Rc::strong_count(&open.left) == 1 => {
+                open.left.set(parts);
+                (open.job, open.known, open.waker) = (job, known, None);
+                return;
+            }
+            _ => Rc::new(Cell::new(parts)),
+        };
+        all.insert(place.request(), Open { job, known, waker: None, left });
     }
 
-    /// The label and the initiator's machine of a request, and its turn.
-    fn known(&self, place: Place) -> (u64, u32, u32) {
-        let open = self.open.borrow();
-        open.get(&place.request()).map_or((0, 0, 0), |open| (open.job.label, open.home, open.turn))
+    /// What every verb of a request asks about it.
+    fn known(&self, place: Place) -> Known {
+        self.open.borrow().get(&place.request()).map_or(Known::default(), |open| open.known)
     }
 
     /// Takes a number for work in the background, when there is one.
@@ -408,8 +473,8 @@ impl RunState {
         .await;
         let detached = Place { instance: DETACHED, task, ..place };
         let mut open = self.open.borrow_mut();
-        if let Some(Open { job, home, turn, left, .. }) = open.get(&place.request()) {
-            let own = Open { job: *job, home: *home, turn: *turn, waker: None, left: left.clone() };
+        if let Some(Open { job, known, left, .. }) = open.get(&place.request()) {
+            let own = Open { job: *job, known: *known, waker: None, left: left.clone() };
             open.insert(detached.request(), own);
         }
         detached
@@ -417,9 +482,12 @@ impl RunState {
 
     /// Ends what the initiator of a request waits for.
     fn end_request(&self, place: Place, at: Time) {
-        let open = self.open.borrow().get(&place.request()).map(|open| (open.job, open.left.clone()));
-        if let Some((job, left)) = open {
-            self.over(job, &left, at);
+        let open = self.open.borrow();
+        let Some(Open { job, left, .. }) = open.get(&place.request()) else { return };
+        let (job, is_over) = (*job, is_last(left));
+        drop(open);
+        if is_over {
+            (self.done)(job, at);
         }
     }
 
@@ -433,14 +501,8 @@ impl RunState {
         if let Some(waker) = self.waiting_for_free.borrow_mut().pop_front() {
             waker.wake();
         }
-        self.over(open.job, &open.left, at);
-    }
-
-    /// Says that a part of a request is over; with the last one the request is, whichever that is.
-    fn over(&self, job: Job, left: &Cell<u8>, at: Time) {
-        left.set(left.get() - 1);
-        if left.get() == 0 {
-            (self.done)(job, at);
+        if is_last(&open.left) {
+            (self.done)(open.job, at);
         }
     }
 
@@ -460,6 +522,25 @@ impl RunState {
             .map(|call| call.responder().to_string())
             .collect()
     }
+}
+
+/// Says that a part of a request is over; with the last one the request is, whichever that is.
+fn is_last(left: &Cell<u8>) -> bool {
+    left.set(left.get() - 1);
+    left.get() == 0
+}
+
+/// The position of a name among the endpoints.
+fn position(endpoints: &[Endpoint], name: &str) -> usize {
+    endpoints
+        .binary_search_by(|endpoint| endpoint.name.as_str().cmp(name))
+        .expect("every endpoint that takes part is one that a program visits")
+}
+
+/// Whom an instruction reaches.
+fn reached(endpoints: &[Endpoint], instruction: &Instruction) -> Option<Reaches> {
+    let Instruction::Verb(call) = instruction else { return None };
+    Some(Reaches { responder: position(endpoints, call.responder()), is_own: call.is_own() })
 }
 
 fn is_datagram(call: &Call) -> bool {
@@ -604,21 +685,23 @@ impl<F: Fabric> Line<F> {
 /// One end of a connection to an endpoint's memory.
 type Memory<F> = (<F as Fabric>::QueuePair, RemoteRegion);
 /// An endpoint on one of its machines.
-type Peer = (String, u32);
+type Peer = (usize, u32);
 
-/// A task that waits for an answer: its role, the number of its machine, and its number there.
-type Asker = (String, u16, u16);
+/// A task that waits for an answer: its endpoint, the number of its machine, and its number there.
+type Asker = (usize, u16, u16);
 
 /// What one role holds.
 struct Agent<F: Fabric> {
     fabric: F,
     name: String,
+    /// Its position among the endpoints.
+    at: usize,
     instance: u32,
     shared: Rc<RunState>,
     region: F::Region,
     /// What handlers send datagrams on, and an inbox receives on.
     datagrams: Option<Rc<Line<F>>>,
-    addresses: RefCell<BTreeMap<(String, u32, String), Address>>,
+    addresses: RefCell<BTreeMap<(Peer, Inbox), Address>>,
     /// Connections to the memories of endpoints on several machines that nobody uses now.
     memories: RefCell<BTreeMap<Peer, Vec<Memory<F>>>>,
     /// Connections that the tasks of initiators wait on for an answer from here.
@@ -637,33 +720,66 @@ struct Task<F: Fabric> {
     /// slot is that of copies, whose content nobody reads.
     outbox: F::Region,
     sent: Cell<u64>,
-    /// Receives that are posted and not yet used: a branch that sends nothing leaves its receive to the
-    /// next message.
-    posted: RefCell<BTreeMap<Inlet, F::CompletionFuture>>,
-    /// What comes in lies apart by where it does: neither a later message nor what a verb brings may change
-    /// a message that is not looked at yet.
-    inboxes: RefCell<BTreeMap<Inlet, F::Region>>,
+    /// Where messages may come in, in the order in which they are looked at.
+    inlets: RefCell<Vec<Inlet<F>>>,
     /// Memories of endpoints that are on one machine.
-    remote: BTreeMap<String, Memory<F>>,
+    remote: BTreeMap<usize, Memory<F>>,
     calls: RefCell<BTreeMap<Peer, Rc<Line<F>>>>,
-    /// Connections on which endpoints answer that were not asked on one.
-    back: BTreeMap<Peer, Rc<Line<F>>>,
     /// Who made the connection that this task handles.
-    caller: Option<(String, Rc<Line<F>>)>,
+    caller: Option<(usize, Rc<Line<F>>)>,
     datagrams: Option<Rc<Line<F>>>,
-    /// Whether this task receives datagrams.
-    has_inbox: bool,
     instance: u16,
     number: u16,
 }
 
 /// Where a message may come in.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Inlet {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
     Caller,
     Datagram,
     Call(Peer),
+    /// A connection on which an endpoint answers that was not asked on one.
     Back(Peer),
+}
+
+/// A place where messages come in.
+struct Inlet<F: Fabric> {
+    source: Source,
+    line: Rc<Line<F>>,
+    /// What comes in lies apart by where it does: neither a later message nor what a verb brings may change
+    /// a message that is not looked at yet.
+    inbox: Option<F::Region>,
+    /// A receive that is posted and not yet used: a branch that sends nothing leaves its receive to the
+    /// next message.
+    posted: Option<F::CompletionFuture>,
+}
+
+impl<F: Fabric> Inlet<F> {
+    fn new(source: Source, line: Rc<Line<F>>) -> Inlet<F> {
+        Inlet { source, line, inbox: None, posted: None }
+    }
+}
+
+/// Who takes the datagrams that come to an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Inbox {
+    /// One of its tasks.
+    Task(u16),
+    /// Whichever of its handlers is free.
+    Any,
+    /// Nobody.
+    Copies,
+}
+
+impl Inbox {
+    /// The name that its address is published by.
+    fn service(self) -> String {
+        match self {
+            Inbox::Task(number) => format!("task-{number}"),
+            Inbox::Any => MESSAGE_SERVICE.to_string(),
+            Inbox::Copies => COPY_SERVICE.to_string(),
+        }
+    }
 }
 
 /// What a task is there for.
@@ -671,7 +787,7 @@ enum Duty<F: Fabric> {
     /// It begins requests.
     Initiate,
     /// It handles the requests that come on a connection.
-    Connection(String, F::QueuePair),
+    Connection(usize, F::QueuePair),
     /// It handles datagrams.
     Inbox,
     /// It does work in the background.
@@ -689,8 +805,8 @@ impl<F: Hint> Agent<F> {
         let region = fabric
             .register(&memory, shared.largest.get(), Access::ALL)
             .expect("the largest payload fits the memory");
-        let own = (name.clone(), fabric.role().instance);
-        shared.regions.borrow_mut().insert(own, region.remote());
+        let at = shared.at(&name);
+        shared.regions.borrow_mut().insert((at, fabric.role().instance), region.remote());
         let datagrams = shared.has_datagrams(&name).then(|| {
             let depth = inbox.max(1);
             let options =
@@ -698,6 +814,7 @@ impl<F: Hint> Agent<F> {
             Line::new(fabric.create_queue_pair(options).expect("the backend has datagrams"), &shared)
         });
         let agent = Rc::new(Agent {
+            at,
             instance: fabric.role().instance,
             fabric: fabric.clone(),
             name: name.clone(),
@@ -751,8 +868,9 @@ impl<F: Hint> Agent<F> {
         let mut remote = BTreeMap::new();
         for responder in shared.reaches(&self.name) {
             if let [instance] = self.machines_of(&responder)[..] {
-                let memory = self.connect_memory(&(responder.to_string(), instance)).await;
-                remote.insert(responder, memory);
+                let at = shared.at(&responder);
+                let memory = self.connect_memory((at, instance)).await;
+                remote.insert(at, memory);
             }
         }
         let mut calls = BTreeMap::new();
@@ -760,44 +878,50 @@ impl<F: Hint> Agent<F> {
         if !shared.is_round(&self.name) {
             for responder in shared.called(&self.name) {
                 for instance in self.machines_of(&responder) {
-                    let line = self.connect(&responder, instance, CALL_SERVICE).await;
-                    calls.insert((responder.to_string(), instance), line);
+                    let peer = (shared.at(&responder), instance);
+                    calls.insert(peer, self.connect(peer, CALL_SERVICE).await);
                 }
             }
         }
         let initiates = matches!(duty, Duty::Initiate);
-        let mut back = BTreeMap::new();
+        let mut back = Vec::new();
         for endpoint in shared.answered_by(&self.name).into_iter().filter(|_| initiates) {
             for instance in self.machines_of(&endpoint) {
-                let line = self.connect(&endpoint, instance, BACK_SERVICE).await;
+                let peer = (shared.at(&endpoint), instance);
+                let line = self.connect(peer, BACK_SERVICE).await;
                 let place = Place { instance: self.instance as u16, task: number, ..Place::NOWHERE };
                 hello_room.write(0, &place.to_bytes()).expect("a message has 8 bytes");
                 let hello = line.pair.post(WorkRequest::send(hello_room.slice(0, 8))).expect("a send fits");
                 hello.await.success().expect("the peer waits for it");
-                back.insert((endpoint.clone(), instance), line);
+                back.push(Inlet::new(Source::Back(peer), line));
             }
         }
         let own = (initiates && shared.has_datagrams(&self.name)).then(|| {
             let pair = fabric.create_queue_pair(QueuePairOptions::ud()).expect("the backend has datagrams");
-            fabric.publish(&service_of(number), &pair).expect("a service of its own");
+            fabric.publish(&Inbox::Task(number).service(), &pair).expect("a service of its own");
             Line::new(pair, shared)
         });
+        let has_inbox = own.is_some() || matches!(duty, Duty::Inbox);
+        let datagrams = own.or_else(|| self.datagrams.clone());
+        let caller = match duty {
+            Duty::Connection(peer, pair) => Some((peer, Line::new(pair, shared))),
+            _ => None,
+        };
+        let asked = caller.iter().map(|(_, line)| Inlet::new(Source::Caller, line.clone()));
+        let sent = datagrams.iter().filter(|_| has_inbox);
+        let sent = sent.map(|line| Inlet::new(Source::Datagram, line.clone()));
+        let called = calls.iter().map(|(peer, line)| Inlet::new(Source::Call(*peer), line.clone()));
+        let inlets = asked.chain(sent).chain(called).chain(back).collect();
         Rc::new(Task {
             agent: self.clone(),
             local,
             outbox,
             sent: Cell::new(0),
-            posted: RefCell::default(),
-            inboxes: RefCell::default(),
+            inlets: RefCell::new(inlets),
             remote,
             calls: RefCell::new(calls),
-            back,
-            has_inbox: own.is_some() || matches!(duty, Duty::Inbox),
-            datagrams: own.or_else(|| self.datagrams.clone()),
-            caller: match duty {
-                Duty::Connection(name, pair) => Some((name, Line::new(pair, shared))),
-                _ => None,
-            },
+            datagrams,
+            caller,
             instance: self.instance as u16,
             number,
         })
@@ -805,14 +929,16 @@ impl<F: Hint> Agent<F> {
 
     /// The machines of an endpoint that this one may have to do with: its own where it is on it.
     fn machines_of(&self, endpoint: &str) -> Vec<u32> {
-        let machines = &self.shared.machines;
-        if machines.get(endpoint) == machines.get(&self.name) {
+        let all = &self.shared.endpoints;
+        let endpoint = &all[self.shared.at(endpoint)];
+        if endpoint.machine == all[self.at].machine {
             return vec![self.instance];
         }
-        (0..self.shared.count(endpoint)).collect()
+        (0..endpoint.count.get()).collect()
     }
 
-    async fn connect(&self, responder: &str, instance: u32, service: &str) -> Rc<Line<F>> {
+    async fn connect(&self, (responder, instance): Peer, service: &str) -> Rc<Line<F>> {
+        let responder = &self.shared.endpoints[responder].name;
         let options =
             if service == COPY_SERVICE { QueuePairOptions { send_depth: COPIES, ..rc() } } else { rc() };
         let pair = self.fabric.create_queue_pair(options).expect("the backend has connections");
@@ -820,19 +946,20 @@ impl<F: Hint> Agent<F> {
         Line::new(pair, &self.shared)
     }
 
-    async fn connect_memory(&self, peer: &Peer) -> Memory<F> {
+    async fn connect_memory(&self, peer: Peer) -> Memory<F> {
         let pair = self.fabric.create_queue_pair(rc()).expect("the backend has connections");
-        let connected = self.fabric.connect(&pair, &peer.0, peer.1, MEMORY_SERVICE).await;
+        let responder = &self.shared.endpoints[peer.0].name;
+        let connected = self.fabric.connect(&pair, responder, peer.1, MEMORY_SERVICE).await;
         connected.expect("the responder listens");
         // It was named before the responder listened. A message that named it would take time of processors
         // while the first requests run.
-        let region = self.shared.regions.borrow()[peer];
+        let region = self.shared.regions.borrow()[&peer];
         (pair, region)
     }
 
     /// A connection to the memory of an endpoint on one of several machines.
-    async fn lend(&self, peer: &Peer) -> Memory<F> {
-        let free = self.memories.borrow_mut().get_mut(peer).and_then(Vec::pop);
+    async fn lend(&self, peer: Peer) -> Memory<F> {
+        let free = self.memories.borrow_mut().get_mut(&peer).and_then(Vec::pop);
         match free {
             Some(memory) => memory,
             None => self.connect_memory(peer).await,
@@ -843,23 +970,23 @@ impl<F: Hint> Agent<F> {
         self.memories.borrow_mut().entry(peer).or_default().push(memory);
     }
 
-    async fn address(&self, endpoint: &str, instance: u32, service: String) -> Address {
-        let key = (endpoint.to_string(), instance, service);
-        if let Some(address) = self.addresses.borrow().get(&key) {
+    async fn address(&self, peer: Peer, inbox: Inbox) -> Address {
+        if let Some(address) = self.addresses.borrow().get(&(peer, inbox)) {
             return *address;
         }
+        let endpoint = &self.shared.endpoints[peer.0].name;
         let address = self
             .fabric
-            .resolve(endpoint, instance, &key.2, PATIENCE)
+            .resolve(endpoint, peer.1, &inbox.service(), PATIENCE)
             .await
             .expect("the endpoint publishes its address");
-        self.addresses.borrow_mut().insert(key, address);
+        self.addresses.borrow_mut().insert((peer, inbox), address);
         address
     }
 
     /// The connection that a task of an initiator waits on for an answer from here.
-    async fn back_to(&self, initiator: &str, place: Place) -> Rc<Line<F>> {
-        let key = (initiator.to_string(), place.instance, place.task);
+    async fn back_to(&self, initiator: usize, place: Place) -> Rc<Line<F>> {
+        let key = (initiator, place.instance, place.task);
         loop {
             if let Some(line) = self.back.borrow().get(&key) {
                 return line.clone();
@@ -873,7 +1000,7 @@ impl<F: Hint> Agent<F> {
         if let Some(line) = self.copies.borrow().get(&peer) {
             return line.clone();
         }
-        let line = self.connect(&peer.0, peer.1, COPY_SERVICE).await;
+        let line = self.connect(peer, COPY_SERVICE).await;
         self.copies.borrow_mut().entry(peer).or_insert(line).clone()
     }
 
@@ -893,10 +1020,6 @@ impl<F: Hint> Agent<F> {
             agent.idle.borrow_mut().push(task);
         }));
     }
-}
-
-fn service_of(task: u16) -> String {
-    format!("task-{task}")
 }
 
 /// Accepts connections that read and write this endpoint's memory.
@@ -920,7 +1043,7 @@ async fn serve_calls<F: Hint>(agent: Rc<Agent<F>>) {
         let Ok(peer) = listener.accept(&pair).await else { continue };
         let handler = agent.clone();
         agent.fabric.spawn_task(Box::pin(async move {
-            let task = handler.task(number, Duty::Connection(peer.role, pair)).await;
+            let task = handler.task(number, Duty::Connection(handler.shared.at(&peer.role), pair)).await;
             task.serve(&mut || {}).await;
         }));
         number = number.wrapping_add(1);
@@ -944,9 +1067,8 @@ async fn serve_back<F: Hint>(agent: Rc<Agent<F>>) {
             let mut bytes = [0; 8];
             region.read(0, &mut bytes).expect("8 bytes");
             let place = Place::from_bytes(bytes);
-            own.back
-                .borrow_mut()
-                .insert((peer.role, place.instance, place.task), Line::new(pair, &own.shared));
+            let asker = (own.shared.at(&peer.role), place.instance, place.task);
+            own.back.borrow_mut().insert(asker, Line::new(pair, &own.shared));
         }));
     }
 }
@@ -995,7 +1117,7 @@ async fn initiate<F: Hint>(agent: Rc<Agent<F>>, number: u16) {
     let shared = agent.shared.clone();
     shared.connected.set(shared.connected.get() + 1);
     loop {
-        let job = shared.next(&agent.name, agent.instance).await;
+        let job = shared.next(agent.at, agent.instance).await;
         let place = Place {
             alternative: job.alternative as u8,
             program: job.program as u8,
@@ -1031,90 +1153,73 @@ enum Reached {
 }
 
 impl<F: Hint> Task<F> {
-    fn label(&self, place: Place) -> u64 {
-        self.agent.shared.known(place).0
-    }
-
     /// The machine of `endpoint` that a request has to do with.
-    fn machine(&self, place: Place, program: &Program, endpoint: &str) -> u32 {
+    fn machine(&self, place: Place, known: Known, endpoint: usize) -> u32 {
         let shared = &self.agent.shared;
-        let machine = shared.machines.get(endpoint);
-        if machine == shared.machines.get(&self.agent.name) {
+        let machine = shared.endpoints[endpoint].machine;
+        if machine == shared.endpoints[self.agent.at].machine {
             return self.agent.instance;
         }
-        let (_, home, turn) = shared.known(place);
-        if machine == shared.machines.get(&program.initiator) { home } else { turn % shared.count(endpoint) }
+        let initiator = shared.scripted(place.alternative.into(), place.program.into()).initiator;
+        if machine == shared.endpoints[initiator].machine {
+            known.home
+        } else {
+            known.turn % shared.endpoints[endpoint].count.get()
+        }
     }
 
-    /// Where the program stands that a message brought.
-    fn place(&self, inlet: &Inlet, message: &Completion) -> Place {
-        if let Some(word) = message.immediate {
-            let left = self.agent.shared.places.borrow_mut().remove(&word);
-            return left.expect("a word is left before it is sent");
-        }
-        let mut bytes = [0; 8];
-        self.inbox(inlet).read(0, &mut bytes).expect("a message has 8 bytes");
-        Place::from_bytes(bytes)
-    }
-
-    fn inbox(&self, inlet: &Inlet) -> F::Region {
-        if let Some(region) = self.inboxes.borrow().get(inlet) {
-            return region.clone();
-        }
-        let agent = &self.agent;
-        let memory = agent.fabric.memories().first().expect("an endpoint has memory").name.clone();
-        let bytes = agent.shared.largest_message.get();
-        let region = agent.fabric.register(&memory, bytes, Access::ALL).expect("a message fits the memory");
-        self.inboxes.borrow_mut().insert(inlet.clone(), region.clone());
-        region
+    /// Whom the verb at `at` of the program of `place` reaches.
+    fn reached(&self, place: Place, at: u16) -> Reaches {
+        let scripted = self.agent.shared.scripted(place.alternative.into(), place.program.into());
+        scripted.reached[usize::from(at)].expect("it is asked of verbs alone")
     }
 
     /// Posts a receive wherever a message may come in and none is posted yet; datagrams only where they
     /// are wanted.
     fn listen(&self, datagrams: bool) -> Result<(), RequestFailure> {
-        let mut posted = self.posted.borrow_mut();
-        let mut post = |inlet: Inlet, line: &Line<F>| -> Result<(), RequestFailure> {
-            if let std::collections::btree_map::Entry::Vacant(free) = posted.entry(inlet) {
-                let inbox = self.inbox(free.key());
-                free.insert(line.pair.receive(inbox.all())?);
+        for inlet in &mut *self.inlets.borrow_mut() {
+            if inlet.posted.is_none() && (datagrams || inlet.source != Source::Datagram) {
+                let inbox = inlet.inbox.get_or_insert_with(|| {
+                    let Agent { fabric, shared, .. } = &*self.agent;
+                    let memory = fabric.memories().first().expect("an endpoint has memory").name.clone();
+                    let bytes = shared.largest_message.get();
+                    fabric.register(&memory, bytes, Access::ALL).expect("a message fits the memory")
+                });
+                inlet.posted = Some(inlet.line.pair.receive(inbox.all())?);
             }
-            Ok(())
-        };
-        if let Some((_, line)) = &self.caller {
-            post(Inlet::Caller, line)?;
         }
-        if let Some(line) = self.datagrams.as_ref().filter(|_| self.has_inbox && datagrams) {
-            post(Inlet::Datagram, line)?;
-        }
-        for (peer, line) in &*self.calls.borrow() {
-            post(Inlet::Call(peer.clone()), line)?;
-        }
-        self.back.iter().try_for_each(|(peer, line)| post(Inlet::Back(peer.clone()), line))
+        Ok(())
     }
 
-    /// The next message that comes in anywhere, and where, or nothing once `over`.
-    async fn message(&self, mut over: impl FnMut(&Waker) -> bool) -> Option<(Inlet, Completion)> {
+    /// Where the program stands that the next message brings, whichever way it comes, and how that ended; nothing
+    /// once `over`.
+    async fn message(&self, mut over: impl FnMut(&Waker) -> bool) -> Option<Result<Place, Status>> {
         poll_fn(|context| {
             if over(context.waker()) {
                 return Poll::Ready(None);
             }
-            let mut posted = self.posted.borrow_mut();
-            let mut came = None;
-            for (inlet, completion) in &mut *posted {
-                if let Poll::Ready(message) = std::pin::Pin::new(completion).poll(context) {
-                    came = Some((inlet.clone(), message));
-                    break;
+            for inlet in &mut *self.inlets.borrow_mut() {
+                let Some(posted) = &mut inlet.posted else { continue };
+                if let Poll::Ready(message) = std::pin::Pin::new(posted).poll(context) {
+                    inlet.posted = None;
+                    return Poll::Ready(Some(message.success().map(|message| self.place(inlet, &message))));
                 }
             }
-            match came {
-                Some((inlet, message)) => {
-                    posted.remove(&inlet);
-                    Poll::Ready(Some((inlet, message)))
-                }
-                None => Poll::Pending,
-            }
+            Poll::Pending
         })
         .await
+    }
+
+    /// Where the program stands that a message brought.
+    fn place(&self, inlet: &Inlet<F>, message: &Completion) -> Place {
+        if let Some(word) = message.immediate {
+            let left = self.agent.shared.places.borrow_mut().remove(&word);
+            return left.expect("a word is left before it is sent");
+        }
+        let mut bytes = [0; 8];
+        let inbox = inlet.inbox.as_ref().expect("a message comes into the inbox of its receive");
+        inbox.read(0, &mut bytes).expect("a message has 8 bytes");
+        Place::from_bytes(bytes)
     }
 
     /// Handles what comes in, one message after another. A failure's initiator would wait for ever, so
@@ -1129,11 +1234,7 @@ impl<F: Hint> Task<F> {
             if !std::mem::replace(&mut is_ready, true) {
                 ready();
             }
-            let Some((inlet, message)) = self.message(|_| false).await else { return };
-            if message.status != Status::Success {
-                return;
-            }
-            let place = self.place(&inlet, &message);
+            let Some(Ok(place)) = self.message(|_| false).await else { return };
             let program = shared.program(place.alternative.into(), place.program.into()).clone();
             match self.run(&program, place).await {
                 Ok(Reached::End) => {
@@ -1160,10 +1261,8 @@ impl<F: Hint> Task<F> {
             match self.run(&program, place).await? {
                 Reached::End => return Ok(()),
                 Reached::Left(_) => {
-                    let (inlet, message) =
-                        self.message(|_| false).await.expect("it waits for as long as it takes");
-                    message.success().map_err(RequestFailure::Operation)?;
-                    place = self.place(&inlet, &message);
+                    let message = self.message(|_| false).await.expect("it waits for as long as it takes");
+                    place = message.map_err(RequestFailure::Operation)?;
                 }
             }
         }
@@ -1189,14 +1288,14 @@ impl<F: Hint> Task<F> {
                 }
                 None => true,
             };
-            let Some((inlet, message)) = self.message(over).await else { return Ok(()) };
-            message.success().map_err(RequestFailure::Operation)?;
-            place = self.place(&inlet, &message);
+            let Some(message) = self.message(over).await else { return Ok(()) };
+            place = message.map_err(RequestFailure::Operation)?;
         }
     }
 
     async fn run(self: &Rc<Self>, program: &Arc<Program>, place: Place) -> Result<Reached, RequestFailure> {
         let mut at = place.position;
+        let known = self.agent.shared.known(place);
         loop {
             match &program.code[usize::from(at)] {
                 Instruction::End => return Ok(Reached::End),
@@ -1210,7 +1309,8 @@ impl<F: Hint> Task<F> {
                         Some(at) => Some(Place { position: at, ..shared.detach(place).await }),
                         None => None,
                     };
-                    self.send(program, call, Place { position: at + 1, ..place }).await?;
+                    self.send(call, self.reached(place, at), known, Place { position: at + 1, ..place })
+                        .await?;
                     if let Some(detached) = detached {
                         self.agent.detach(program.clone(), detached);
                     }
@@ -1219,13 +1319,13 @@ impl<F: Hint> Task<F> {
                     }
                 }
                 Instruction::Parallel { starts, next } => {
-                    let parts = starts.iter().map(|start| Box::pin(self.part(program, place, *start)));
+                    let parts = starts.iter().map(|start| Box::pin(self.part(program, place, known, *start)));
                     join_all(parts.collect()).await?;
                     at = *next;
                     continue;
                 }
                 other => {
-                    if let Some(to) = self.simple(program, other, place, at).await? {
+                    if let Some(to) = self.simple(other, place, known, at).await? {
                         at = to;
                         continue;
                     }
@@ -1236,18 +1336,24 @@ impl<F: Hint> Task<F> {
     }
 
     /// One branch of a parallel step: no messages, so it stays here.
-    async fn part(&self, program: &Program, place: Place, start: u16) -> Result<(), RequestFailure> {
+    async fn part(
+        &self,
+        program: &Program,
+        place: Place,
+        known: Known,
+        start: u16,
+    ) -> Result<(), RequestFailure> {
         let mut at = start;
         loop {
             match &program.code[usize::from(at)] {
                 Instruction::End => return Ok(()),
                 Instruction::Jump(to) => at = *to,
                 Instruction::Parallel { starts, next } => {
-                    let parts = starts.iter().map(|start| Box::pin(self.part(program, place, *start)));
+                    let parts = starts.iter().map(|start| Box::pin(self.part(program, place, known, *start)));
                     join_all(parts.collect()).await?;
                     at = *next;
                 }
-                other => at = self.simple(program, other, place, at).await?.unwrap_or(at + 1),
+                other => at = self.simple(other, place, known, at).await?.unwrap_or(at + 1),
             }
         }
     }
@@ -1255,29 +1361,28 @@ impl<F: Hint> Task<F> {
     /// An instruction that neither moves the request nor splits it; says where to go on if not next.
     async fn simple(
         &self,
-        program: &Program,
         instruction: &Instruction,
         place: Place,
+        known: Known,
         at: u16,
     ) -> Result<Option<u16>, RequestFailure> {
         match instruction {
             Instruction::Compute { time, .. } => {
-                self.agent.fabric.labelled_fabric(self.label(place)).compute(Work::Time(*time)).await;
+                self.agent.fabric.labelled_fabric(known.label).compute(Work::Time(*time)).await;
             }
             Instruction::Wait(time) => self.agent.fabric.sleep(*time).await,
             Instruction::Verb(call) => {
-                let responder = call.responder();
-                let first = self.machine(place, program, responder);
-                let label = self.label(place);
-                if call.is_own() {
+                let Reaches { responder, is_own } = self.reached(place, at);
+                let (first, label) = (self.machine(place, known, responder), known.label);
+                if is_own {
                     let done = self.agent.fabric.labelled_fabric(label).perform(call);
                     done.map_err(|error| RequestFailure::Post(error.to_string()))?.await;
                 } else if call.to == 1 {
-                    self.call(call, label, first).await?;
+                    self.call(call, label, (responder, first)).await?;
                 } else {
-                    let count = self.agent.shared.count(responder);
-                    let each =
-                        (0..call.to).map(|number| Box::pin(self.call(call, label, (first + number) % count)));
+                    let count = self.agent.shared.endpoints[responder].count.get();
+                    let peer = |number| (responder, (first + number) % count);
+                    let each = (0..call.to).map(|number| Box::pin(self.call(call, label, peer(number))));
                     join_all(each.collect()).await?;
                 }
             }
@@ -1295,13 +1400,11 @@ impl<F: Hint> Task<F> {
         Ok(None)
     }
 
-    async fn call(&self, call: &Call, label: u64, instance: u32) -> Result<(), RequestFailure> {
-        let responder = call.responder();
-        if let Some(memory) = self.remote.get(responder) {
+    async fn call(&self, call: &Call, label: u64, peer: Peer) -> Result<(), RequestFailure> {
+        if let Some(memory) = self.remote.get(&peer.0) {
             return self.call_on(call, label, memory).await;
         }
-        let peer = (responder.to_string(), instance);
-        let memory = self.agent.lend(&peer).await;
+        let memory = self.agent.lend(peer).await;
         let result = self.call_on(call, label, &memory).await;
         self.agent.take_back(peer, memory);
         result
@@ -1348,51 +1451,63 @@ impl<F: Hint> Task<F> {
         if let Some(line) = self.calls.borrow().get(&peer) {
             return line.clone();
         }
-        let line = self.agent.connect(&peer.0, peer.1, CALL_SERVICE).await;
-        self.calls.borrow_mut().entry(peer).or_insert(line).clone()
+        let line = self.agent.connect(peer, CALL_SERVICE).await;
+        let mut calls = self.calls.borrow_mut();
+        let line = calls.entry(peer).or_insert(line);
+        let mut inlets = self.inlets.borrow_mut();
+        if let Err(at) = inlets.binary_search_by_key(&Source::Call(peer), |inlet| inlet.source) {
+            inlets.insert(at, Inlet::new(Source::Call(peer), line.clone()));
+        }
+        line.clone()
     }
 
-    async fn send(&self, program: &Program, call: &Call, place: Place) -> Result<(), RequestFailure> {
+    async fn send(
+        &self,
+        call: &Call,
+        Reaches { responder, .. }: Reaches,
+        known: Known,
+        place: Place,
+    ) -> Result<(), RequestFailure> {
+        let shared = &self.agent.shared;
         let operation = &call.operation;
-        let responder = call.responder();
         let length = operation.payload.get();
-        let first = self.machine(place, program, responder);
-        let count = self.agent.shared.count(responder);
+        let first = self.machine(place, known, responder);
+        let count = shared.endpoints[responder].count.get();
         // Copies leave first, so that the request goes on after the last.
         let own = u32::from(!call.copies_only);
         for number in own..call.to {
-            self.copy(call, place, (first + number) % count).await?;
+            self.copy(call, known, (responder, (first + number) % count)).await?;
         }
         if call.copies_only {
             return Ok(());
         }
-        let returns = *responder == program.initiator;
+        let returns = responder == shared.scripted(place.alternative.into(), place.program.into()).initiator;
         let slot = (self.sent.get() % OUTBOX) * 8;
         self.sent.set(self.sent.get() + 1);
-        let word = call.signals.immediate.then(|| self.agent.shared.leave(place));
+        let word = call.signals.immediate.then(|| shared.leave(place));
         if word.is_none() {
             self.outbox.write(slot, &place.to_bytes()).expect("a message has 8 bytes");
         }
         let local = self.outbox.slice(slot, length);
         let (line, request) = if is_datagram(call) {
             let line = self.datagrams.clone().expect("a sender of datagrams has a queue pair");
-            let service = if returns { service_of(place.task) } else { MESSAGE_SERVICE.to_string() };
-            let to = self.agent.address(responder, first, service).await;
+            let inbox = if returns { Inbox::Task(place.task) } else { Inbox::Any };
+            let to = self.agent.address((responder, first), inbox).await;
             (line, WorkRequest::send_to(local, to))
         } else {
             let line = match &self.caller {
-                Some((peer, line)) if peer == responder => line.clone(),
+                Some((peer, line)) if *peer == responder => line.clone(),
                 _ if returns => self.agent.back_to(responder, place).await,
-                _ => self.line_to((responder.to_string(), first)).await,
+                _ => self.line_to((responder, first)).await,
             };
             let request = match operation.verb {
                 Verb::Write => {
                     let local = self.local.slice(0, length);
-                    let region = match self.remote.get(responder) {
+                    let region = match self.remote.get(&responder) {
                         Some((_, region)) => *region,
                         None => {
-                            let peer = (responder.to_string(), first);
-                            let memory = self.agent.lend(&peer).await;
+                            let peer = (responder, first);
+                            let memory = self.agent.lend(peer).await;
                             let region = memory.1;
                             self.agent.take_back(peer, memory);
                             region
@@ -1412,29 +1527,29 @@ impl<F: Hint> Task<F> {
             (line, request)
         };
         // The answer may come on a connection that was just made.
-        let datagrams = self.posted.borrow().contains_key(&Inlet::Datagram);
+        let is_posted = |inlet: &Inlet<F>| inlet.source == Source::Datagram && inlet.posted.is_some();
+        let datagrams = self.inlets.borrow().iter().any(is_posted);
         self.listen(datagrams)?;
         let request = match word {
             Some(word) => request.immediate(word),
             None => request,
         };
-        self.post(call, &line, request, place).await
+        self.post(call, &line, request, known).await
     }
 
     /// Sends a message that no request waits for to one machine.
-    async fn copy(&self, call: &Call, place: Place, instance: u32) -> Result<(), RequestFailure> {
-        let responder = call.responder();
+    async fn copy(&self, call: &Call, known: Known, peer: Peer) -> Result<(), RequestFailure> {
         let slot = OUTBOX * 8;
         let local = self.outbox.slice(slot, call.operation.payload.get());
         let (line, request) = if is_datagram(call) {
             let line = self.datagrams.clone().expect("a sender of datagrams has a queue pair");
-            let to = self.agent.address(responder, instance, COPY_SERVICE.to_string()).await;
+            let to = self.agent.address(peer, Inbox::Copies).await;
             (line, WorkRequest::send_to(local, to))
         } else {
-            let line = self.agent.copies_to((responder.to_string(), instance)).await;
+            let line = self.agent.copies_to(peer).await;
             (line, WorkRequest::send(local))
         };
-        self.post(call, &line, request, place).await
+        self.post(call, &line, request, known).await
     }
 
     async fn post(
@@ -1442,13 +1557,13 @@ impl<F: Hint> Task<F> {
         call: &Call,
         line: &Line<F>,
         request: WorkRequest<F::Region>,
-        place: Place,
+        known: Known,
     ) -> Result<(), RequestFailure> {
         let before = line.sent.replace(line.sent.get() + 1);
         let is_write = call.operation.verb == Verb::Write;
         let signaled = call.signals.polled || is_write || before.is_multiple_of(SIGNALED);
         let request = if signaled { request } else { request.unsignaled() };
-        let pair = self.agent.fabric.hinted(&line.pair, call, self.label(place));
+        let pair = self.agent.fabric.hinted(&line.pair, call, known.label);
         loop {
             match pair.post(request.clone()) {
                 // The sender does not wait: the message's slot is the fabric's until it has left.

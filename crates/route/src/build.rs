@@ -128,9 +128,9 @@ struct At {
     /// The processor: the class of its requests at the NIC.
     class: u8,
     /// The memory that the payload lies in.
-    memory: u8,
+    memory: u16,
     /// The processor's own memory, with its requests and completions.
-    own: u8,
+    own: u16,
 }
 
 /// The stations and hops of one machine, found once: a design asks for thousands of routes.
@@ -172,7 +172,7 @@ impl MachineStations {
 #[derive(Clone, Copy, Debug)]
 enum End {
     Processor(u8),
-    Memory(u8),
+    Memory(u16),
     Nic,
 }
 
@@ -238,7 +238,14 @@ impl<'r> Place<'r> {
 impl Router {
     /// Looks up the stations and hops of `system`.
     pub fn new(system: &System) -> Result<Router, RouteError> {
+        let at_most = |what, count: usize, most: usize| match count > most {
+            true => Err(RouteError::TooMany { what, count, most }),
+            false => Ok(()),
+        };
         for machine in &system.machines {
+            // Positions within a machine are of these widths in `At` and `Pick::Class`.
+            at_most("processors of one machine", machine.endpoints.len(), 1 << u8::BITS)?;
+            at_most("memories of one machine", machine.all_memories().count(), 1 << u16::BITS)?;
             let nic = &machine.nic;
             if nic.reserved_inflight_slots > nic.inflight_slots {
                 return Err(RouteError::ReservedBeyondSlots {
@@ -256,6 +263,7 @@ impl Router {
             }
         }
         let stations = stations(system);
+        at_most("stations", stations.len(), 1 << u16::BITS)?;
         let by_name: BTreeMap<String, StationId> =
             stations.iter().enumerate().map(|(i, s)| (s.name.clone(), StationId(i as u16))).collect();
         let machines = system.machines.iter().map(|machine| machine_stations(machine, &by_name));
@@ -398,8 +406,8 @@ impl Router {
             if let Some(endpoint) = at.endpoints.iter().chain(&at.apart).find(|one| one.name == name) {
                 let stations = &self.machines[machine];
                 let memory = |memory: &Memory| {
-                    at.all_memories().position(|one| one.name == memory.name).expect("it is the machine's")
-                        as u8
+                    let position = at.all_memories().position(|one| one.name == memory.name);
+                    position.expect("it is the machine's") as u16
                 };
                 let class = at.endpoints.iter().position(|one| one.processor.name == endpoint.processor.name);
                 let class = class.expect("every processor is an endpoint with its own memory");

@@ -4,7 +4,7 @@ use crate::station::{Station, StationId, StationKind};
 use crate::visit::{InflightSlots, MOST_GROUPS, Pick};
 use offpath_quantity::Time;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// One server that serves in order of arrival and never idles while there is work.
 ///
@@ -80,7 +80,7 @@ impl Line {
     }
 
     /// Books a visit that arrives `at`, now or later, and returns when it is over, less its occupancy.
-    #[inline]
+    #[inline(always)]
     fn reserve(&mut self, now: u64, at: u64, occupancy: u64) -> u64 {
         debug_assert!(at >= now, "a visit that arrived {} ps ago is booked now", now - at);
         self.busy += occupancy;
@@ -105,6 +105,7 @@ impl Line {
     }
 
     /// Books a visit that arrives before a gap is over.
+    #[inline(never)]
     fn fill(&mut self, at: u64, occupancy: u64) -> u64 {
         let mut left = occupancy;
         let first = self.first_gap(at);
@@ -138,7 +139,8 @@ impl Line {
         if index == self.gaps.len() {
             self.gaps.truncate(filled);
         } else if index > filled {
-            self.gaps.drain(filled..index);
+            self.gaps.copy_within(index.., filled);
+            self.gaps.truncate(self.gaps.len() - (index - filled));
         }
         over - occupancy
     }
@@ -151,10 +153,10 @@ pub struct Calendar(State);
 #[derive(Clone, Debug)]
 enum State {
     Line(Line),
-    /// Of each core the moment from which it is free, and since when it is kept without a pause, in order.
+    /// Of each core the moment from which it is free, and since when it is kept without a pause.
     Cores {
         servers: usize,
-        free: VecDeque<(u64, u64)>,
+        free: BinaryHeap<Reverse<(u64, u64)>>,
         busy: u64,
     },
     /// `since` is the sum of the moments at which the open ones were taken; so many are `waiting` for one.
@@ -183,7 +185,7 @@ impl Calendar {
     fn new(kind: &StationKind) -> Calendar {
         Calendar(match kind {
             StationKind::Line => State::Line(Line::default()),
-            StationKind::Cores(n) => State::Cores { servers: *n as usize, free: VecDeque::new(), busy: 0 },
+            StationKind::Cores(n) => State::Cores { servers: *n as usize, free: BinaryHeap::new(), busy: 0 },
             StationKind::InflightSlots(n) => State::InflightSlots {
                 capacity: *n as usize,
                 open: 0,
@@ -218,18 +220,14 @@ impl Calendar {
             (State::Line(line), _) => line.reserve(now, at, occupancy),
             (State::Cores { servers, free, busy }, _) => {
                 *busy += occupancy;
-                let (start, since) = if free.len() < *servers {
-                    (at, at)
-                } else {
-                    let (earliest, since) = free.pop_front().expect("a processor has cores");
-                    if earliest < at { (at, at) } else { (earliest, since) }
-                };
-                // Who comes later is mostly over later, so the place is near the end.
-                let own = (start + occupancy, since);
-                match free.iter().rev().take_while(|other| **other > own).count() {
-                    0 => free.push_back(own),
-                    later => free.insert(free.len() - later, own),
+                if free.len() < *servers {
+                    free.push(Reverse((at + occupancy, at)));
+                    return at;
                 }
+                let mut first = free.peek_mut().expect("a processor has cores");
+                let Reverse((earliest, since)) = *first;
+                let (start, since) = if earliest < at { (at, at) } else { (earliest, since) };
+                *first = Reverse((start + occupancy, since));
                 start
             }
             (State::Pool { shared, reserved }, Pick::Class(class)) => {
@@ -287,7 +285,8 @@ impl Calendar {
         match &self.0 {
             State::Line(line) => line.served(now),
             State::Cores { free, busy, .. } => {
-                let ahead = |&(until, since): &(u64, u64)| until.saturating_sub(since.max(now));
+                let ahead =
+                    |&Reverse((until, since)): &Reverse<(u64, u64)>| until.saturating_sub(since.max(now));
                 busy - free.iter().map(ahead).sum::<u64>()
             }
             State::InflightSlots { open, since, releases, busy, .. } => {
@@ -443,7 +442,9 @@ impl Stations {
     }
 
     /// Books a visit at the calendar `slot` and returns its start, which is its end less its occupancy.
-    #[inline]
+    ///
+    /// Nearly all visits are to lines, and a get of the store makes dozens, so those are booked without a call.
+    #[inline(always)]
     pub fn serve(
         &mut self,
         slot: usize,
@@ -452,10 +453,24 @@ impl Stations {
         pick: Pick,
         draw: &mut impl FnMut() -> u64,
     ) -> Time {
-        let occupancy = match self.slowed.is_empty() {
-            true => occupancy,
-            false => self.slowed.get(&slot).map_or(occupancy, |factor| occupancy.scaled(*factor)),
-        };
+        match &mut self.calendars[slot].0 {
+            State::Line(line) if self.slowed.is_empty() => {
+                Time::from_ps(line.reserve(self.now, at.ps(), occupancy.ps()))
+            }
+            _ => self.serve_elsewhere(slot, at, occupancy, pick, draw),
+        }
+    }
+
+    #[inline(never)]
+    fn serve_elsewhere(
+        &mut self,
+        slot: usize,
+        at: Time,
+        occupancy: Time,
+        pick: Pick,
+        draw: &mut impl FnMut() -> u64,
+    ) -> Time {
+        let occupancy = self.slowed.get(&slot).map_or(occupancy, |factor| occupancy.scaled(*factor));
         Time::from_ps(self.calendars[slot].serve(self.now, at.ps(), occupancy.ps(), pick, draw))
     }
 

@@ -421,6 +421,18 @@ pub enum RouteError {
         /// The most that are modelled.
         most: usize,
     },
+    /// More of something than routes can tell apart.
+    #[error(
+        "a system has {count} {what}, and at most {most} can be told apart; leave out what no request uses"
+    )]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// How many there are.
+        count: usize,
+        /// How many there may be.
+        most: usize,
+    },
     /// A batch of no requests.
     #[error("a doorbell batch of 0 requests posts nothing; use 1 or more")]
     EmptyBatch,

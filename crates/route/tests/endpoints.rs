@@ -1,7 +1,8 @@
 //! A card with many endpoints: routes where they have no in-flight slots of their own, a refusal with its bound where they do.
 
 use offpath_profile::{Category, Library, SystemRequest};
-use offpath_route::{RouteError, Router};
+use offpath_quantity::{Bytes, Time};
+use offpath_route::{AddressSpread, PathOperation, Posting, RouteError, Router, Verb};
 
 /// The shipped card with so many more endpoints like its SoC.
 fn with_endpoints(more: usize, reserved: &str) -> Result<Router, RouteError> {
@@ -27,8 +28,13 @@ fn with_endpoints(more: usize, reserved: &str) -> Result<Router, RouteError> {
             text += &format!("\n[{}]\n{renamed}\n", name.replace("soc", &own));
         }
     }
+    router(&text)
+}
+
+/// Routes of a card of the name `many`.
+fn router(text: &str) -> Result<Router, RouteError> {
     let mut library = Library::builtin();
-    library.insert(Category::Device, "many", &text);
+    library.insert(Category::Device, "many", text);
     Router::new(
         &library
             .load(&SystemRequest { device: "many", ..SystemRequest::default() })
@@ -54,4 +60,49 @@ fn slots_of_more_endpoints_than_are_modelled_are_refused() {
         }
     }
     with_endpoints(2, "4").expect("four are modelled");
+}
+
+/// The shipped card with so many more memories at its NIC, each further away than the one before.
+fn with_memories(more: usize) -> Router {
+    let shipped = include_str!("../../../profiles/devices/bluefield2.toml");
+    let mut text = shipped.replace("\nname = \"bluefield2\"\n", "\nname = \"many\"\n");
+    for index in 0..more {
+        let number = |name: &str, value: &str| {
+            format!("{name} = {{ value = {value}, source = \"t\", provenance = \"datasheet\" }}\n")
+        };
+        text += &format!("\n[m{index}]\nkind = \"memory\"\n");
+        for (name, value) in [
+            ("capacity", "\"1 GiB\""),
+            ("pcie_mtu", "\"128 B\""),
+            ("ddio", "false"),
+            ("read_latency", "\"100 ns\""),
+            ("write_latency", "\"100 ns\""),
+            ("bandwidth", "\"100 Gbit/s\""),
+            ("banks", "16"),
+            ("bank_stride", "\"64 B\""),
+            ("bank_read_time", "\"30 ns\""),
+            ("bank_write_time", "\"30 ns\""),
+        ] {
+            text += &number(name, value);
+        }
+        text += &format!("\n[m{index}_wire]\nkind = \"wire\"\nbetween = [\"nic\", \"m{index}\"]\n");
+        text += &number("delay", &format!("\"{} ns\"", 10 * index));
+    }
+    router(&text).expect("it has routes")
+}
+
+/// The host and the SoC have one each, so that a byte would give the last ones the hops of the first.
+#[test]
+fn each_of_more_memories_than_a_byte_can_name_has_its_own_hops() {
+    let router = with_memories(258);
+    let latency = |index: usize| {
+        let path = router.path(&format!("client-soc:m{index}")).expect("the NIC reaches it");
+        let (posting, access) = (Posting::Single, AddressSpread::UNIFORM);
+        let read = PathOperation { verb: Verb::Read, path, payload: Bytes::new(64), posting, access };
+        router.route(&read).expect("it has a route").latency(&router)
+    };
+    let first = latency(0);
+    for index in [100, 253, 254, 257] {
+        assert_eq!(latency(index), first + Time::from_ns(2 * 10 * index as u64), "m{index}");
+    }
 }

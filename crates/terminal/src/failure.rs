@@ -139,7 +139,9 @@ impl From<RouteError> for Failure {
         let help = match error {
             RouteError::NoSuchVerb { .. } => "choose another `--verb`, or another path",
             RouteError::PayloadTooLarge { .. } => "choose a smaller `--size`",
-            RouteError::ReservedBeyondSlots { .. } | RouteError::TooManyEndpoints { .. } => "",
+            RouteError::ReservedBeyondSlots { .. }
+            | RouteError::TooManyEndpoints { .. }
+            | RouteError::TooMany { .. } => "",
             _ => "`offpath path DEVICE --verb VERB` lists the paths of a device that carry a verb",
         };
         Failure::input(error.to_string(), help)

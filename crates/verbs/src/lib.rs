@@ -28,14 +28,15 @@
 //! ```
 
 use offpath_fabric::runtime::{
-    self, Clock, Owner, Port, Rendezvous, Results, Sleep, Tasks, Timers, WallClock, check_roles,
+    self, Clock, Owner, Rendezvous, Results, RunRole, Sleep, Tasks, Timers, WallClock, check_roles,
 };
 use offpath_fabric::*;
 use offpath_quantity::{Bytes, Time};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -67,7 +68,7 @@ use executor::Looks;
 use manager::Manager;
 use queue_pair::Engine;
 use region::Regions;
-use rendezvous::{Dialler, RendezvousSockets};
+use rendezvous::{Dialler, MeetsByExchange, RendezvousSockets};
 
 /// How an executor without ready tasks waits for completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,12 +234,17 @@ fn machine_memory() -> Bytes {
 
 /// A role of the run, as the backend sees it.
 pub(crate) struct RoleState {
-    name: RoleName,
-    main: bool,
-    ended: Cell<bool>,
-    rng: RefCell<Rng>,
+    run: RunRole,
     /// Numbers of first packets: apart, so that connecting moves no other draw.
     rng_of_connections: RefCell<Rng>,
+}
+
+impl Deref for RoleState {
+    type Target = RunRole;
+
+    fn deref(&self) -> &RunRole {
+        &self.run
+    }
 }
 
 /// Everything that a run shares. Its parts are cells of their own, so that dropping a task or a region can
@@ -312,22 +318,24 @@ impl VerbsFabric {
     }
 }
 
-impl Fabric for VerbsFabric {
+impl runtime::Context for VerbsFabric {
     type Region = VerbsRegion;
     type CompletionFuture = VerbsCompletion;
     type QueuePair = VerbsQueuePair;
-    type Listener = VerbsListener;
-    type Socket = VerbsSocket;
+    type Meets = MeetsByExchange;
     type File = FolderFile;
     type Files = Folder;
 
-    fn role(&self) -> RoleName {
-        self.state().name.clone()
+    fn run_role(&self) -> &RunRole {
+        self.state()
     }
 
-    fn instances(&self, role: &str) -> u32 {
-        let own = self.core.roles.iter().map(|state| &state.name);
-        own.chain(self.core.backend.peers.keys()).filter(|name| name.role == role).count() as u32
+    fn run_task(&self, task: LocalBoxFuture<()>) {
+        self.core.tasks.spawn(Owner::Role(self.role), task);
+    }
+
+    fn instances_elsewhere(&self, role: &str) -> usize {
+        self.core.backend.peers.keys().filter(|name| name.role == role).count()
     }
 
     fn processor(&self) -> String {
@@ -346,27 +354,6 @@ impl Fabric for VerbsFabric {
         Sleep::until(self.core.clone(), instant)
     }
 
-    fn compute(&self, _work: Work) -> impl Future<Output = ()> + 'static {
-        runtime::yield_now()
-    }
-
-    fn random_u64(&self) -> u64 {
-        use rand_core::RngCore;
-        self.state().rng.borrow_mut().next_u64()
-    }
-
-    fn rng(&self, label: &str) -> Rng {
-        let name = &self.state().name;
-        Rng::new(self.core.backend.seed, &[&name.role, &name.instance.to_string(), label])
-    }
-
-    fn spawn_task(&self, task: LocalBoxFuture<()>) {
-        // A role that ended, and whose handles live on in its result, has nobody to run for.
-        if !self.state().ended.get() {
-            self.core.tasks.spawn(Owner::Role(self.role), task);
-        }
-    }
-
     fn memories(&self) -> Vec<RoleMemory> {
         self.core.backend.memories.clone()
     }
@@ -377,34 +364,6 @@ impl Fabric for VerbsFabric {
 
     fn create_queue_pair(&self, options: QueuePairOptions) -> Result<VerbsQueuePair, Unsupported> {
         queue_pair::create(self, options, None)
-    }
-
-    fn listen(&self, service: &str) -> Result<VerbsListener, ConnectError> {
-        rendezvous::listen(self, service)
-    }
-
-    async fn connect(
-        &self,
-        queue_pair: &VerbsQueuePair,
-        role: &str,
-        instance: u32,
-        service: &str,
-    ) -> Result<(), ConnectError> {
-        rendezvous::connect(self, queue_pair, RoleName::new(role, instance), service).await
-    }
-
-    fn publish(&self, service: &str, queue_pair: &VerbsQueuePair) -> Result<(), ConnectError> {
-        rendezvous::publish(self, service, queue_pair)
-    }
-
-    async fn resolve(
-        &self,
-        role: &str,
-        instance: u32,
-        service: &str,
-        limit: Time,
-    ) -> Result<Address, ConnectError> {
-        rendezvous::resolve(self, RoleName::new(role, instance), service, limit).await
     }
 
     fn dma_engines(&self) -> Vec<String> {
@@ -419,10 +378,6 @@ impl Fabric for VerbsFabric {
         _length: u64,
     ) -> Result<VerbsCompletion, Unsupported> {
         Err(self.unsupported(&format!("a DMA engine `{engine}`"), "use READ or WRITE"))
-    }
-
-    fn bind(&self, port: u16) -> Result<VerbsSocket, DatagramError> {
-        Port::bind(self, port)
     }
 
     fn files(&self) -> Folder {
@@ -453,15 +408,8 @@ impl Backend for Verbs {
         self.check_roles(&roles)?;
         let base = Base::of(self.directory.as_deref());
         let states = roles.iter().map(|role| {
-            let labels = [&role.name.role, &role.name.instance.to_string()];
-            let connections = [labels[0], labels[1], "offpath connections"];
-            RoleState {
-                name: role.name.clone(),
-                main: role.main,
-                ended: Cell::new(false),
-                rng: RefCell::new(Rng::new(self.seed, &[labels[0], labels[1]])),
-                rng_of_connections: RefCell::new(Rng::new(self.seed, &connections)),
-            }
+            let run = RunRole::new(role, self.seed);
+            RoleState { rng_of_connections: RefCell::new(run.rng("offpath connections")), run }
         });
         let states = states.collect();
         let failed = |what: String| RunError::Backend { reason: what };

@@ -23,7 +23,7 @@
 use crate::manager::Token;
 use crate::queue_pair::{Parameters, VerbsQueuePair};
 use crate::{Core, VerbsFabric};
-use offpath_fabric::runtime::{Datagram, Owner, Port, Rendezvous, Sends, Service, check_queue_pair};
+use offpath_fabric::runtime::{Datagram, Meets, Owner, Port, Rendezvous, Sends, Service, check_queue_pair};
 use offpath_fabric::*;
 use offpath_quantity::Time;
 use rand_core::RngCore;
@@ -329,14 +329,6 @@ impl Drop for VerbsListener {
     }
 }
 
-pub(crate) fn listen(fabric: &VerbsFabric, service: &str) -> Result<VerbsListener, ConnectError> {
-    let own = fabric.role();
-    check_name(&own, service)?;
-    let key = (fabric.role, service.to_string());
-    fabric.core.rendezvous.services.borrow_mut().listen(key.clone(), &own)?;
-    Ok(VerbsListener { core: fabric.core.clone(), service: key })
-}
-
 impl Core {
     fn own_parameters(&self, role: usize, queue_pair: &VerbsQueuePair) -> Option<Parameters> {
         let first_packet = self.roles[role].rng_of_connections.borrow_mut().next_u32();
@@ -482,95 +474,106 @@ fn ended<T>(tag: u8) -> io::Result<Once<T>> {
     }
 }
 
-pub(crate) async fn connect(
-    fabric: &VerbsFabric,
-    queue_pair: &VerbsQueuePair,
-    peer: RoleName,
-    service: &str,
-) -> Result<(), ConnectError> {
-    check_queue_pair(queue_pair, QueuePairType::Rc, QueuePairState::Initialised)?;
-    let limit = queue_pair.options().connect_timeout;
-    let core = &fabric.core;
-    let once = async |stream: Stream| {
-        let Some(own) = core.own_parameters(fabric.role, queue_pair) else {
-            return Ok(Once::Failed("the queue pair was closed meanwhile".into()));
-        };
-        let mut body = Vec::new();
-        put_role(&mut body, &peer);
-        put_name(&mut body, service);
-        put_role(&mut body, &fabric.role());
-        body.extend_from_slice(&own.to_bytes());
-        body.push(u8::from(core.manager.is_some()));
-        stream.send(CONNECT, &body).await?;
-        let (tag, body) = stream.receive().await?;
-        if tag != ANSWER {
-            return ended(tag);
-        }
-        let mut reader = Reader(&body);
-        let answer = Parameters::from_bytes(&reader.array().ok_or_else(nonsense)?);
-        let at = queue_pair.at();
-        if let Some(manager) = &core.manager {
-            let port = u16::from_le_bytes(reader.array().ok_or_else(nonsense)?);
-            let token = reader.array().ok_or_else(nonsense)?;
-            let connection = match manager.dial(&own, &answer, port, &token).await {
-                Ok(connection) => connection,
-                Err(failure) => return Ok(Once::Failed(failure.to_string())),
+/// Roles meet by an exchange over TCP, be they in one process or in two.
+pub struct MeetsByExchange;
+
+impl Meets<VerbsFabric> for MeetsByExchange {
+    type Listener = VerbsListener;
+
+    fn listen(fabric: &VerbsFabric, service: &str) -> Result<VerbsListener, ConnectError> {
+        let own = fabric.role();
+        check_name(&own, service)?;
+        let key = (fabric.role, service.to_string());
+        fabric.core.rendezvous.services.borrow_mut().listen(key.clone(), &own)?;
+        Ok(VerbsListener { core: fabric.core.clone(), service: key })
+    }
+
+    async fn connect(
+        fabric: &VerbsFabric,
+        queue_pair: &VerbsQueuePair,
+        peer: RoleName,
+        service: &str,
+    ) -> Result<(), ConnectError> {
+        check_queue_pair(queue_pair, QueuePairType::Rc, QueuePairState::Initialised)?;
+        let limit = queue_pair.options().connect_timeout;
+        let core = &fabric.core;
+        let once = async |stream: Stream| {
+            let Some(own) = core.own_parameters(fabric.role, queue_pair) else {
+                return Ok(Once::Failed("the queue pair was closed meanwhile".into()));
             };
-            let made = connection.agreed().map_err(|failure| failure.to_string()).and_then(|agreed| {
-                core.engine.borrow_mut().connect(at, own, answer, Some(&agreed))?;
-                connection.establish().map_err(|failure| failure.to_string())
-            });
-            if let Err(reason) = made {
-                return Ok(Once::Failed(reason));
+            let mut body = Vec::new();
+            put_role(&mut body, &peer);
+            put_name(&mut body, service);
+            put_role(&mut body, &fabric.role());
+            body.extend_from_slice(&own.to_bytes());
+            body.push(u8::from(core.manager.is_some()));
+            stream.send(CONNECT, &body).await?;
+            let (tag, body) = stream.receive().await?;
+            if tag != ANSWER {
+                return ended(tag);
             }
-            core.engine.borrow_mut().keep(at, connection);
-        } else {
-            stream.send(COMMIT, &[]).await?;
-            // From here the other end may be connected, so this must not be done again.
-            match stream.receive().await {
-                Ok((READY, _)) => {}
-                _ => return Ok(Once::Failed("it left while connecting".into())),
+            let mut reader = Reader(&body);
+            let answer = Parameters::from_bytes(&reader.array().ok_or_else(nonsense)?);
+            let at = queue_pair.at();
+            if let Some(manager) = &core.manager {
+                let port = u16::from_le_bytes(reader.array().ok_or_else(nonsense)?);
+                let token = reader.array().ok_or_else(nonsense)?;
+                let connection = match manager.dial(&own, &answer, port, &token).await {
+                    Ok(connection) => connection,
+                    Err(failure) => return Ok(Once::Failed(failure.to_string())),
+                };
+                let made = connection.agreed().map_err(|failure| failure.to_string()).and_then(|agreed| {
+                    core.engine.borrow_mut().connect(at, own, answer, Some(&agreed))?;
+                    connection.establish().map_err(|failure| failure.to_string())
+                });
+                if let Err(reason) = made {
+                    return Ok(Once::Failed(reason));
+                }
+                core.engine.borrow_mut().keep(at, connection);
+            } else {
+                stream.send(COMMIT, &[]).await?;
+                // From here the other end may be connected, so this must not be done again.
+                match stream.receive().await {
+                    Ok((READY, _)) => {}
+                    _ => return Ok(Once::Failed("it left while connecting".into())),
+                }
+                if let Err(reason) = core.engine.borrow_mut().connect(at, own, answer, None) {
+                    return Ok(Once::Failed(reason));
+                }
             }
-            if let Err(reason) = core.engine.borrow_mut().connect(at, own, answer, None) {
-                return Ok(Once::Failed(reason));
-            }
-        }
-        // The other end waits for this; where it left, the next request tells.
-        let _ = stream.send(UP, &[]).await;
-        Ok(Once::Met(()))
-    };
-    meet(fabric, &peer, service, limit, once).await
-}
+            // The other end waits for this; where it left, the next request tells.
+            let _ = stream.send(UP, &[]).await;
+            Ok(Once::Met(()))
+        };
+        meet(fabric, &peer, service, limit, once).await
+    }
 
-pub(crate) fn publish(
-    fabric: &VerbsFabric,
-    service: &str,
-    queue_pair: &VerbsQueuePair,
-) -> Result<(), ConnectError> {
-    let own = fabric.role();
-    check_name(&own, service)?;
-    let service = (fabric.role, service.to_string());
-    fabric.core.rendezvous.services.borrow_mut().publish(service, &own, queue_pair)
-}
+    fn publish(fabric: &VerbsFabric, service: &str, queue_pair: &VerbsQueuePair) -> Result<(), ConnectError> {
+        let own = fabric.role();
+        check_name(&own, service)?;
+        let service = (fabric.role, service.to_string());
+        fabric.core.rendezvous.services.borrow_mut().publish(service, &own, queue_pair)
+    }
 
-pub(crate) async fn resolve(
-    fabric: &VerbsFabric,
-    peer: RoleName,
-    service: &str,
-    limit: Time,
-) -> Result<Address, ConnectError> {
-    let once = async |stream: Stream| {
-        let mut body = Vec::new();
-        put_role(&mut body, &peer);
-        put_name(&mut body, service);
-        stream.send(RESOLVE, &body).await?;
-        let (tag, body) = stream.receive().await?;
-        match (tag, Address::from_bytes(&body)) {
-            (ADDRESS, Ok(address)) => Ok(Once::Met(address)),
-            _ => ended(tag),
-        }
-    };
-    meet(fabric, &peer, service, limit, once).await
+    async fn resolve(
+        fabric: &VerbsFabric,
+        peer: RoleName,
+        service: &str,
+        limit: Time,
+    ) -> Result<Address, ConnectError> {
+        let once = async |stream: Stream| {
+            let mut body = Vec::new();
+            put_role(&mut body, &peer);
+            put_name(&mut body, service);
+            stream.send(RESOLVE, &body).await?;
+            let (tag, body) = stream.receive().await?;
+            match (tag, Address::from_bytes(&body)) {
+                (ADDRESS, Ok(address)) => Ok(Once::Met(address)),
+                _ => ended(tag),
+            }
+        };
+        meet(fabric, &peer, service, limit, once).await
+    }
 }
 
 /// A datagram port of the verbs backend.

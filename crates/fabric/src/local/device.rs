@@ -99,7 +99,8 @@ pub(super) fn turn(core: &Core) -> bool {
 fn copy_by_dma(core: &Core, job: &DmaJob) -> Result<(), Status> {
     let place = |at: &MemoryAt<LocalRegion>, local: Access, remote: Access| match at {
         MemoryAt::Local { region, offset } => {
-            let good = region.check(*offset, job.length).is_ok() && region.grants(local);
+            let registration = region.registration();
+            let good = registration.serves(registration.role, *offset, job.length, local);
             if good { Ok((region.clone(), *offset)) } else { Err(Status::LocalProtection) }
         }
         MemoryAt::Remote(at) => memory::resolve(core, None, at, job.length, remote),
@@ -115,10 +116,7 @@ fn copy_by_dma(core: &Core, job: &DmaJob) -> Result<(), Status> {
 
 /// Whether a device may use a local slice for `role`.
 fn local_is_good(role: usize, slice: &Slice<LocalRegion>, right: Access) -> bool {
-    slice.length == 0
-        || (slice.region.belongs_to(role)
-            && slice.region.grants(right)
-            && slice.region.check(slice.offset, slice.length).is_ok())
+    slice.length == 0 || slice.region.registration().serves(role, slice.offset, slice.length, right)
 }
 
 impl Device {

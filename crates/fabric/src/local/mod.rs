@@ -18,12 +18,15 @@
 //! assert_eq!(run.outcomes[0].end.clone().finished(), Some(Time::from_ms(5)));
 //! ```
 
-use crate::backend::{Atomics, Backend, Capabilities, Role, RoleEnd, RoleName, Run};
-use crate::runtime::{self, Asking, Clock as _, Owner, Port, Rendezvous, Results, Sleep, Tasks, Timers};
+use crate::backend::{Atomics, Backend, Capabilities, Role, RoleEnd, Run};
+use crate::runtime::{
+    self, Asking, Clock as _, MeetsInProcess, Owner, Rendezvous, Results, RunRole, Sleep, Tasks, Timers,
+};
 use crate::*;
 use offpath_quantity::{Bytes, Time};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -110,11 +113,16 @@ impl Local {
 
 /// A role of the run, as the backend sees it.
 pub(crate) struct RoleState {
-    name: RoleName,
-    main: bool,
-    ended: Cell<bool>,
+    run: RunRole,
     memories: Vec<RoleMemory>,
-    rng: RefCell<Rng>,
+}
+
+impl Deref for RoleState {
+    type Target = RunRole;
+
+    fn deref(&self) -> &RunRole {
+        &self.run
+    }
 }
 
 /// Everything that a run shares. Its parts are cells of their own, so that dropping a task or a region
@@ -125,7 +133,7 @@ pub(crate) struct Core {
     directory: PathBuf,
     tasks: Tasks<()>,
     timers: Timers<RunClock, u32>,
-    regions: RefCell<Regions>,
+    regions: Regions,
     device: RefCell<Device>,
     rendezvous: Rendezvous<Asking>,
 }
@@ -137,7 +145,7 @@ impl Core {
         // Tasks may hold handles whose drop reaches the other cells.
         drop(self.tasks.take(|owner| owner.is_of(role)));
         device::close_all_of(self, role);
-        self.regions.borrow_mut().deregister_all_of(role);
+        self.regions.end_all_of(role);
         self.rendezvous.remove_role(role);
     }
 }
@@ -176,21 +184,20 @@ impl Local {
     }
 }
 
-impl Fabric for LocalFabric {
+impl runtime::Context for LocalFabric {
     type Region = LocalRegion;
     type CompletionFuture = CompletionFuture;
     type QueuePair = LocalQueuePair;
-    type Listener = LocalListener;
-    type Socket = LocalSocket;
+    type Meets = MeetsInProcess;
     type File = FolderFile;
     type Files = Folder;
 
-    fn role(&self) -> RoleName {
-        self.state().name.clone()
+    fn run_role(&self) -> &RunRole {
+        self.state()
     }
 
-    fn instances(&self, role: &str) -> u32 {
-        self.core.roles.iter().filter(|r| r.name.role == role).count() as u32
+    fn run_task(&self, task: LocalBoxFuture<()>) {
+        self.core.tasks.spawn(Owner::Role(self.role), task);
     }
 
     fn processor(&self) -> String {
@@ -209,27 +216,6 @@ impl Fabric for LocalFabric {
         Sleep::until(self.core.clone(), instant)
     }
 
-    fn compute(&self, _work: Work) -> impl Future<Output = ()> + 'static {
-        runtime::yield_now()
-    }
-
-    fn random_u64(&self) -> u64 {
-        use rand_core::RngCore;
-        self.state().rng.borrow_mut().next_u64()
-    }
-
-    fn rng(&self, label: &str) -> Rng {
-        let name = &self.state().name;
-        Rng::new(self.core.backend.seed, &[&name.role, &name.instance.to_string(), label])
-    }
-
-    fn spawn_task(&self, task: LocalBoxFuture<()>) {
-        // A role that ended, and whose handles live on in its result, has nobody to run for.
-        if !self.state().ended.get() {
-            self.core.tasks.spawn(Owner::Role(self.role), task);
-        }
-    }
-
     fn memories(&self) -> Vec<RoleMemory> {
         self.state().memories.clone()
     }
@@ -240,34 +226,6 @@ impl Fabric for LocalFabric {
 
     fn create_queue_pair(&self, options: QueuePairOptions) -> Result<LocalQueuePair, Unsupported> {
         device::create(&self.core, self.role, options)
-    }
-
-    fn listen(&self, service: &str) -> Result<LocalListener, ConnectError> {
-        runtime::listen(self, service)
-    }
-
-    async fn connect(
-        &self,
-        queue_pair: &LocalQueuePair,
-        role: &str,
-        instance: u32,
-        service: &str,
-    ) -> Result<(), ConnectError> {
-        runtime::connect(self, queue_pair, RoleName::new(role, instance), service).await
-    }
-
-    fn publish(&self, service: &str, queue_pair: &LocalQueuePair) -> Result<(), ConnectError> {
-        runtime::publish(self, service, queue_pair)
-    }
-
-    async fn resolve(
-        &self,
-        role: &str,
-        instance: u32,
-        service: &str,
-        limit: Time,
-    ) -> Result<Address, ConnectError> {
-        runtime::resolve(self, RoleName::new(role, instance), service, limit).await
     }
 
     fn dma_engines(&self) -> Vec<String> {
@@ -288,10 +246,6 @@ impl Fabric for LocalFabric {
             ));
         }
         Ok(self.core.device.borrow_mut().post_dma(from, to, length))
-    }
-
-    fn bind(&self, port: u16) -> Result<LocalSocket, DatagramError> {
-        Port::bind(self, port)
     }
 
     fn files(&self) -> Folder {
@@ -315,18 +269,15 @@ impl Backend for Local {
         let base = Base::of(self.directory.as_deref());
         let default = vec![RoleMemory { name: "host".into(), capacity: Bytes::new(16 << 30) }];
         let states = roles.iter().map(|role| RoleState {
-            name: role.name.clone(),
-            main: role.main,
-            ended: Cell::new(false),
+            run: RunRole::new(role, self.seed),
             memories: self.memories.get(&role.name.role).unwrap_or(&default).clone(),
-            rng: RefCell::new(Rng::new(self.seed, &[&role.name.role, &role.name.instance.to_string()])),
         });
         let core = Rc::new(Core {
             roles: states.collect(),
             directory: base.path().to_path_buf(),
             tasks: Tasks::default(),
             timers: Timers::new(RunClock::new(self.clock)),
-            regions: RefCell::default(),
+            regions: Regions::default(),
             device: RefCell::default(),
             rendezvous: Rendezvous::new(roles.iter().map(|role| role.name.clone()).collect()),
             backend: self,

@@ -111,6 +111,11 @@ impl Registration {
         self.registered.replace(false)
     }
 
+    /// Whether a device may use a range of it for `role` as `right` says.
+    pub fn serves(&self, role: usize, offset: u64, length: u64, right: Access) -> bool {
+        self.role == role && self.access.includes(right) && self.check(offset, length).is_ok()
+    }
+
     /// Refuses a range that is not within the region, or any where that is no longer registered.
     #[inline]
     pub fn check(&self, offset: u64, length: u64) -> Result<(), RegionError> {

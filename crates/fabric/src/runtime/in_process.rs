@@ -2,7 +2,7 @@
 
 use super::{NameService, Sends, Service, check_queue_pair};
 use crate::queue_pair::{Address, QueuePair, QueuePairState, QueuePairType};
-use crate::{ConnectError, Listener, RoleName};
+use crate::{ConnectError, Fabric, Listener, RoleName};
 use offpath_quantity::Time;
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -50,7 +50,7 @@ impl<F: InProcess> Drop for ServiceListener<F> {
 }
 
 /// Listens for `service` of the context's role; see [`crate::Fabric::listen`].
-pub fn listen<F: InProcess>(fabric: &F, service: &str) -> Result<ServiceListener<F>, ConnectError> {
+pub(super) fn listen<F: InProcess>(fabric: &F, service: &str) -> Result<ServiceListener<F>, ConnectError> {
     let service = (fabric.at().1, service.to_string());
     fabric.at().0.services.borrow_mut().listen(service.clone(), &fabric.role())?;
     Ok(ServiceListener { fabric: fabric.clone(), service })
@@ -127,7 +127,7 @@ async fn meet<F: InProcess, T>(
 }
 
 /// Connects an RC queue pair to `service` of `peer`; see [`crate::Fabric::connect`].
-pub async fn connect<F: InProcess>(
+pub(super) async fn connect<F: InProcess>(
     fabric: &F,
     queue_pair: &F::QueuePair,
     peer: RoleName,
@@ -150,7 +150,7 @@ pub async fn connect<F: InProcess>(
 }
 
 /// Publishes the address of a UD queue pair; see [`crate::Fabric::publish`].
-pub fn publish<F: InProcess>(
+pub(super) fn publish<F: InProcess>(
     fabric: &F,
     service: &str,
     queue_pair: &F::QueuePair,
@@ -160,7 +160,7 @@ pub fn publish<F: InProcess>(
 }
 
 /// The address that `peer` publishes as `service`; see [`crate::Fabric::resolve`].
-pub async fn resolve<F: InProcess>(
+pub(super) async fn resolve<F: InProcess>(
     fabric: &F,
     peer: RoleName,
     service: &str,

@@ -1,6 +1,6 @@
 //! Datagram sockets: what waits at them, and who waits for it.
 
-use super::Rendezvous;
+use super::{Context, Rendezvous};
 use crate::datagram::{PortAddress, Socket};
 use crate::{DatagramError, Fabric};
 use std::collections::{BTreeMap, VecDeque};
@@ -38,7 +38,7 @@ impl Ports {
 }
 
 /// A backend's own part of datagrams.
-pub trait Sends: Fabric {
+pub trait Sends: Context {
     /// A request to be accepted.
     type Asking: 'static;
 

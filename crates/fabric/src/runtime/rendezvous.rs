@@ -25,6 +25,11 @@ impl<R> Rendezvous<R> {
         self.roles.iter().position(|name| name == role)
     }
 
+    /// How many instances of `role` this process has.
+    pub fn instances(&self, role: &str) -> usize {
+        self.roles.iter().filter(|name| name.role == role).count()
+    }
+
     /// The name of the role of this number.
     pub fn name_of(&self, role: usize) -> &RoleName {
         &self.roles[role]

@@ -1,10 +1,10 @@
 //! Regions: sparse bytes with their recent past, so that every line is seen as of its own time.
 
 use super::{Core, TwinFabric};
-use offpath_fabric::runtime::{RegionLedger, Registration};
+use offpath_fabric::runtime::{KeptRegion, RegionOwner, RegionTable, Registration};
 use offpath_fabric::{Access, Region, RegionError, RemoteAddress, RemoteRegion, RoleMemory, Status};
 use offpath_quantity::Time;
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
@@ -315,12 +315,21 @@ impl Content {
 
     /// The same of `length` bytes, without those that nobody wrote at their end.
     fn take(&mut self, offset: u64, length: u64, start: u64, end: u64, now: u64) -> Payload {
+        let mut head = Vec::new();
+        self.take_into(&mut head, offset, length, start, end, now);
+        Payload { length, head: head.into() }
+    }
+
+    /// The same into `head`, whose own bytes are lost.
+    fn take_into(&mut self, head: &mut Vec<u8>, offset: u64, length: u64, start: u64, end: u64, now: u64) {
         self.fold(now);
         let written = self.recent.iter().map(|write| write.offset + write.payload.head.len() as u64);
         let recent = written.max().unwrap_or(0).saturating_sub(offset).min(length);
-        let mut head = vec![0; self.base.extent(offset, length).max(recent) as usize];
-        self.read_first(offset, &mut head, length, start, end);
-        Payload { length, head: head.into() }
+        let held = self.base.extent(offset, length).max(recent) as usize;
+        head.clear();
+        head.reserve_exact(held);
+        head.resize(held, 0);
+        self.read_first(offset, head, length, start, end);
     }
 
     /// The first of `length` bytes that are read from `start` to `end`.
@@ -370,72 +379,29 @@ impl Content {
         }
     }
 
-    /// The same of a payload.
-    fn put_now(&mut self, offset: u64, payload: Payload, now: u64) {
+    /// The same of so many bytes, of which those beyond `head` are 0.
+    fn put_now(&mut self, offset: u64, head: &[u8], length: u64, now: u64) {
         self.fold(now);
         if self.recent.is_empty() && self.readers.is_empty() {
-            self.base.write_part(offset, payload.part(0, payload.length));
-        } else if payload.length > 0 {
-            self.add(Timed::new(now, now, offset, payload));
+            self.base.write_part(offset, (head, length - head.len() as u64));
+        } else if length > 0 {
+            self.add(Timed::new(now, now, offset, Payload { length, head: Box::from(head) }));
         }
     }
 }
 
-#[derive(Default)]
-pub(super) struct Regions {
-    /// By key, from 1 on.
-    by_key: Vec<Weak<Inner>>,
-    /// Bytes in use, by endpoint and machine instance.
-    used: RegionLedger<(usize, u32)>,
-}
+/// By endpoint and machine instance.
+pub(super) type Regions = RegionTable<(usize, u32), Held>;
 
-impl Regions {
-    fn end(&mut self, inner: &Inner) {
-        if inner.registration.end() {
-            self.used.give_back(&inner.place, inner.registration.length);
-        }
-    }
-
-    pub(super) fn deregister_all_of(&mut self, role: usize) {
-        let own: Vec<_> = self
-            .by_key
-            .iter()
-            .filter_map(Weak::upgrade)
-            .filter(|inner| inner.registration.role == role)
-            .collect();
-        own.iter().for_each(|inner| self.end(inner));
-    }
-}
-
-struct Inner {
+/// A region's content, with the run by whose clock it is seen.
+pub(super) struct Held {
     core: Weak<Core>,
-    place: (usize, u32),
-    registration: Registration,
     content: RefCell<Content>,
 }
 
-impl Drop for Inner {
-    fn drop(&mut self) {
-        if let Some(core) = self.core.upgrade()
-            && let Ok(mut regions) = core.regions.try_borrow_mut()
-        {
-            regions.end(self);
-        }
-    }
-}
-
 /// Registered memory of a role on the twin.
-#[derive(Clone)]
-pub struct TwinRegion(Rc<Inner>);
-
-impl std::fmt::Debug for TwinRegion {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TwinRegion")
-            .field("key", &self.0.registration.key)
-            .field("length", &self.0.registration.length)
-            .finish()
-    }
-}
+#[derive(Clone, Debug)]
+pub struct TwinRegion(Rc<KeptRegion<(usize, u32), Held>>);
 
 pub(super) fn register(
     core: &Rc<Core>,
@@ -449,24 +415,20 @@ pub(super) fn register(
     }
     let state = &core.roles[role];
     let own = &core.places[state.place];
-    let place = (state.place, state.instance);
-    let mut regions = core.regions.borrow_mut();
     let memories = [RoleMemory { name: own.name.clone(), capacity: own.capacity }];
-    regions.used.left(&place, &state.name, &memories, (memory, length))?;
-    regions.used.take(place, length);
-    let key = regions.by_key.len() as u32 + 1;
-    let content = Content {
-        base: Sparse::new(length),
-        recent: Vec::new(),
-        next: u64::MAX,
-        readers: VecDeque::new(),
-        first_reader: 0,
+    let place = (state.place, state.instance);
+    let owner = RegionOwner { role, name: &state.name, memories: &memories, place };
+    let held = |_| {
+        let content = Content {
+            base: Sparse::new(length),
+            recent: Vec::new(),
+            next: u64::MAX,
+            readers: VecDeque::new(),
+            first_reader: 0,
+        };
+        Ok(Held { core: Rc::downgrade(core), content: RefCell::new(content) })
     };
-    let registration = Registration::new(role, key, length, access);
-    let content = RefCell::new(content);
-    let inner = Rc::new(Inner { core: Rc::downgrade(core), place, registration, content });
-    regions.by_key.push(Rc::downgrade(&inner));
-    Ok(TwinRegion(inner))
+    core.regions.register(owner, (memory, length), access, held).map(TwinRegion)
 }
 
 /// The region that a peer's request names, where its key, range and right are good at `role`.
@@ -477,44 +439,34 @@ pub(super) fn resolve(
     length: u64,
     right: Access,
 ) -> Result<(TwinRegion, u64), Status> {
-    let index = (at.region.key as usize).wrapping_sub(1);
-    let inner =
-        core.regions.borrow().by_key.get(index).and_then(Weak::upgrade).ok_or(Status::RemoteAccess)?;
-    let offset = inner.registration.resolve(Some(role), at, length, right)?;
-    Ok((TwinRegion(inner), offset))
+    let found = core.regions.resolve(Some(role), at, length, right);
+    found.map(|(region, offset)| (TwinRegion(region), offset))
 }
 
 impl TwinRegion {
     fn now(&self) -> u64 {
-        self.0.core.upgrade().map_or(0, |core| core.now().ps())
+        self.0.content.core.upgrade().map_or(0, |core| core.now().ps())
     }
 
-    /// Whether the range is within the region and the region still registered.
-    pub(super) fn check(&self, offset: u64, length: u64) -> Result<(), RegionError> {
-        self.0.registration.check(offset, length)
+    pub(super) fn registration(&self) -> &Registration {
+        &self.0
     }
 
-    /// Whether the region grants `right`.
-    pub(super) fn grants(&self, right: Access) -> bool {
-        self.0.registration.access.includes(right)
-    }
-
-    /// Whether `role` registered it.
-    pub(super) fn belongs_to(&self, role: usize) -> bool {
-        self.0.registration.role == role
+    fn content(&self) -> RefMut<'_, Content> {
+        self.0.content.content.borrow_mut()
     }
 
     /// From now on keeps what a reader may have to see; gives the reader's number.
     pub(super) fn begin_reading(&self) -> u64 {
         let now = self.now();
-        let mut content = self.0.content.borrow_mut();
+        let mut content = self.content();
         content.readers.push_back((now, true));
         content.first_reader + content.readers.len() as u64 - 1
     }
 
     /// Ends a reader.
     pub(super) fn end_reading(&self, reader: u64) {
-        let mut content = self.0.content.borrow_mut();
+        let mut content = self.content();
         let index = reader.wrapping_sub(content.first_reader) as usize;
         if let Some(entry) = content.readers.get_mut(index) {
             entry.1 = false;
@@ -528,20 +480,31 @@ impl TwinRegion {
     /// Reads a checked range with each line as of its own time between `start` and `end`.
     pub(super) fn take(&self, offset: u64, length: u64, start: Time, end: Time) -> Payload {
         let now = self.now();
-        self.0.content.borrow_mut().take(offset, length, start.ps(), end.ps(), now)
+        self.content().take(offset, length, start.ps(), end.ps(), now)
+    }
+
+    /// The same into `head`, whose own bytes are lost; bytes beyond it are 0.
+    pub(super) fn take_into(&self, head: &mut Vec<u8>, offset: u64, length: u64, start: Time, end: Time) {
+        let now = self.now();
+        self.content().take_into(head, offset, length, start.ps(), end.ps(), now);
     }
 
     /// Writes a checked range whose lines become visible between `start` and `end`.
     pub(super) fn write_timed(&self, offset: u64, payload: Payload, start: Time, end: Time) {
         let now = self.now();
-        self.0.content.borrow_mut().write(offset, payload, start.ps(), end.ps(), now);
+        self.content().write(offset, payload, start.ps(), end.ps(), now);
     }
 
     /// Writes a range now, where the region is still there for it.
-    pub(super) fn put(&self, offset: u64, payload: Payload) -> Result<(), RegionError> {
-        self.check(offset, payload.length)?;
+    pub(super) fn put(&self, offset: u64, payload: &Payload) -> Result<(), RegionError> {
+        self.put_bytes(offset, &payload.head, payload.length)
+    }
+
+    /// The same of so many bytes, of which those beyond `head` are 0.
+    pub(super) fn put_bytes(&self, offset: u64, head: &[u8], length: u64) -> Result<(), RegionError> {
+        self.0.check(offset, length)?;
         let now = self.now();
-        self.0.content.borrow_mut().put_now(offset, payload, now);
+        self.content().put_now(offset, head, length, now);
         Ok(())
     }
 
@@ -550,36 +513,36 @@ impl TwinRegion {
         let old = self.load(offset)?;
         let new = change(old);
         let now = self.now();
-        self.0.content.borrow_mut().write_now(offset, &new.to_le_bytes(), now);
+        self.content().write_now(offset, &new.to_le_bytes(), now);
         Ok(old)
     }
 }
 
 impl Region for TwinRegion {
     fn length(&self) -> u64 {
-        self.0.registration.length
+        self.0.length
     }
 
     fn remote(&self) -> RemoteRegion {
-        self.0.registration.remote()
+        self.0.remote()
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), RegionError> {
-        self.check(offset, into.len() as u64)?;
+        self.0.check(offset, into.len() as u64)?;
         let now = self.now();
-        self.0.content.borrow_mut().read(offset, into, now, now, now);
+        self.content().read(offset, into, now, now, now);
         Ok(())
     }
 
     fn write(&self, offset: u64, from: &[u8]) -> Result<(), RegionError> {
-        self.check(offset, from.len() as u64)?;
+        self.0.check(offset, from.len() as u64)?;
         let now = self.now();
-        self.0.content.borrow_mut().write_now(offset, from, now);
+        self.content().write_now(offset, from, now);
         Ok(())
     }
 
     fn load(&self, offset: u64) -> Result<u64, RegionError> {
-        self.0.registration.check_word(offset)?;
+        self.0.check_word(offset)?;
         let mut word = [0; 8];
         self.read(offset, &mut word)?;
         Ok(u64::from_le_bytes(word))
@@ -598,11 +561,7 @@ impl Region for TwinRegion {
     }
 
     fn deregister(&self) -> Result<(), RegionError> {
-        self.check(0, 0)?;
-        if let Some(core) = self.0.core.upgrade() {
-            core.regions.borrow_mut().end(&self.0);
-        }
-        Ok(())
+        self.0.deregister()
     }
 }
 
@@ -705,7 +664,7 @@ mod tests {
                         content.readers.clear();
                     }
                 }
-                one.put_now(onto, payload.clone(), 100);
+                one.put_now(onto, &payload.head, payload.length, 100);
                 other.write_now(onto, &seen, 100);
                 let all = |content: &mut Content| {
                     let mut bytes = vec![0; bound as usize];
