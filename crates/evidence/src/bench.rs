@@ -243,6 +243,19 @@ impl Bench {
     /// [`ExperimentError`] where the experiment lacks a key, or where a profile, a route, a design
     /// or a load is refused.
     pub fn run(&self, experiment: &Experiment) -> Result<Measurement, ExperimentError> {
+        let mut whole = self.run_alone(experiment)?;
+        for also in &experiment.also {
+            let more = self.run(also)?;
+            whole.points.extend(more.points);
+            whole.own.extend(more.own);
+            whole.against.extend(more.against);
+            whole.expected.extend(more.expected);
+        }
+        Ok(whole)
+    }
+
+    /// The same without what it runs besides.
+    fn run_alone(&self, experiment: &Experiment) -> Result<Measurement, ExperimentError> {
         let own = self.sweep(&experiment.plain)?;
         let against: Vec<Vec<SweepPoint>> =
             experiment.against.iter().map(|plain| self.sweep(plain)).collect::<Result<_, _>>()?;

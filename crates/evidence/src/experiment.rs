@@ -2,7 +2,7 @@
 //!
 //! Every list in an experiment is a sweep, and the experiment is run at every combination.
 //! `together` lists flows that run at the same time. `against` holds the keys that differ in the
-//! experiment that the first is compared with.
+//! experiment that the first is compared with; `also` those that differ in what is run besides, compared by itself.
 
 use offpath_quantity::Bytes;
 use serde::{Deserialize, Deserializer};
@@ -63,6 +63,13 @@ pub enum Measure {
     DesignClients,
     /// The value of a parameter at which `alternative` is as fast as another one: `break_even`.
     DesignBreakEven,
+}
+
+impl Measure {
+    /// Whether it reads a profile and runs nothing.
+    pub fn is_number(self) -> bool {
+        matches!(self, Measure::Number | Measure::Cycles)
+    }
 }
 
 /// What is made of two measurements.
@@ -246,6 +253,9 @@ pub struct Experiment {
     /// The formula that holds at every place of the grid, for the experiment's variables and `n`,
     /// the payload in bytes.
     pub expect: Option<String>,
+    /// The same with other keys, where a row speaks of what no list sweeps: two cards, or flows of several paths. Their
+    /// places follow its own.
+    pub also: Vec<Experiment>,
     /// As the evidence file writes it.
     written: String,
 }
@@ -299,8 +309,25 @@ impl Experiment {
         self.written.trim_end()
     }
 
+    /// It and what it runs besides.
+    pub fn parts(&self) -> impl Iterator<Item = &Experiment> {
+        std::iter::once(self).chain(&self.also)
+    }
+
+    /// All that it runs, and what that is compared with.
+    pub fn plains_mut(&mut self) -> impl Iterator<Item = &mut Plain> {
+        let own = std::iter::once(&mut self.plain).chain(&mut self.against);
+        own.chain(
+            self.also.iter_mut().flat_map(|one| std::iter::once(&mut one.plain).chain(&mut one.against)),
+        )
+    }
+
     /// Whether it runs at places of `other` alone, with the same measure and against the same.
     pub fn repeats(&self, other: &Experiment) -> bool {
+        self.parts().all(|part| other.parts().any(|whole| part.is_part_of(whole)))
+    }
+
+    fn is_part_of(&self, other: &Experiment) -> bool {
         self.compare == other.compare
             && self.which == other.which
             && self.plain.is_part_of(&other.plain)
@@ -316,7 +343,21 @@ impl Experiment {
         ) -> Result<Option<T>, String> {
             table.remove(key).map(|value| value.try_into().map_err(|e| format!("`{key}`: {e}"))).transpose()
         }
+        /// What the second names replaces what the first has of the same sort.
+        fn merged(first: &toml::Table, second: toml::Table) -> toml::Table {
+            let mut whole = first.clone();
+            for sort in [["path", "together", "together"], ["alternative", "mix", "shares"]] {
+                if sort.iter().any(|key| second.contains_key(*key)) {
+                    sort.iter().for_each(|key| drop(whole.remove(*key)));
+                }
+            }
+            whole.extend(second);
+            whole
+        }
         let written = table.to_string();
+        let also: Vec<toml::Table> = take(&mut table, "also")?.unwrap_or_default();
+        let also = also.into_iter().map(|other| Experiment::parse(merged(&table, other)));
+        let also = also.collect::<Result<Vec<_>, _>>().map_err(|error| format!("`also`: {error}"))?;
         let against: Option<toml::Value> = table.remove("against");
         let compare = take(&mut table, "as")?.unwrap_or_default();
         let which = take(&mut table, "which")?.unwrap_or_default();
@@ -339,29 +380,15 @@ impl Experiment {
                 return Err("`against` is a table of the keys that differ, or a list of such".to_string());
             }
         };
-        let against = others
-            .into_iter()
-            .map(|other| {
-                let mut whole = table.clone();
-                // What the second names replaces what the first has of the same sort.
-                for sort in [["path", "together", "together"], ["alternative", "mix", "shares"]] {
-                    if sort.iter().any(|key| other.contains_key(*key)) {
-                        sort.iter().for_each(|key| drop(whole.remove(*key)));
-                    }
-                }
-                for (key, value) in other {
-                    whole.insert(key, value);
-                }
-                read(whole)
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+        let against =
+            others.into_iter().map(|other| read(merged(&table, other))).collect::<Result<Vec<_>, _>>()?;
         if against.is_empty() && !matches!(compare, Compare::Value) {
             return Err("compares, but lacks `against`".to_string());
         }
         if !against.is_empty() && matches!(compare, Compare::Value) {
             return Err("has `against`, but lacks `as`".to_string());
         }
-        Ok(Experiment { plain: read(table)?, against, which, compare, keep, expect, written })
+        Ok(Experiment { plain: read(table)?, against, which, compare, keep, expect, also, written })
     }
 }
 

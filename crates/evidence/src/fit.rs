@@ -23,7 +23,7 @@ pub struct Fitted {
     pub parameters: Vec<FittedParameter>,
     /// The rows that were read.
     pub rows: Vec<FittedRow>,
-    /// Rows of role `fit` that enter through a derived row alone.
+    /// Rows that enter through a derived row alone.
     pub through: Vec<(String, String)>,
     /// Ends of rows that no parameter reaches, with the reason.
     pub set_aside: Vec<(String, String)>,
@@ -229,15 +229,17 @@ pub(crate) struct Best {
     pub cost: f64,
 }
 
-/// The rows that a fit may read, and those that enter through a derived row alone.
+/// The rows that a fit may read, and those that enter through a derived row alone, whatever role they have.
 ///
-/// A derived row is named by those that it follows from, as in `W273/W275`, and stands for them.
+/// A derived row is named by those that it follows from, as in `W273/W275`. Of these the fit reads what follows alone, so
+/// that one of them may still be predicted.
 pub fn readable(rows: &[Row]) -> (Vec<&Row>, Vec<(String, String)>) {
     let fit: Vec<&Row> = rows.iter().filter(|row| row.role == RowRole::Fit).collect();
     let mut through = Vec::new();
     for derived in fit.iter().filter(|row| row.derived) {
         for part in derived.id.split('/') {
-            if fit.iter().any(|row| row.id == part) {
+            let counts = |row: &Row| matches!(row.role, RowRole::Fit | RowRole::Predict);
+            if rows.iter().any(|row| row.id == part && counts(row)) {
                 through.push((part.to_string(), derived.id.clone()));
             }
         }

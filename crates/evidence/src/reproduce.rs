@@ -737,10 +737,13 @@ fn is_like(a: Measure, b: Measure) -> bool {
 fn unlikeness(a: &Experiment, b: &Experiment) -> f64 {
     let set = |list: &[String]| list.iter().cloned().collect::<BTreeSet<String>>();
     let paths = |one: &Experiment| {
-        let mut paths = set(&one.plain.path);
-        paths.extend(one.plain.together.iter().map(|flow| flow.path.clone()));
-        paths.extend(one.plain.alternative.iter().cloned().chain(one.plain.mix.clone()));
-        paths
+        let of = |one: &Experiment| {
+            let plain = &one.plain;
+            let flows = plain.together.iter().map(|flow| flow.path.clone());
+            let mixed = plain.alternative.iter().cloned().chain(plain.mix.clone());
+            plain.path.iter().cloned().chain(flows).chain(mixed).collect::<Vec<_>>()
+        };
+        one.parts().flat_map(of).collect::<BTreeSet<String>>()
     };
     let bytes = |list: &[String]| {
         let first = list.first()?.parse::<offpath_quantity::Bytes>().ok()?;
@@ -758,6 +761,7 @@ fn unlikeness(a: &Experiment, b: &Experiment) -> f64 {
         let common = a.intersection(&b).count() as f64;
         1.0 - common / (a.len().max(b.len()).max(1)) as f64
     };
+    let devices = |one: &Experiment| one.parts().map(|one| one.plain.device.clone()).collect::<BTreeSet<_>>();
     // A ratio over the same thing is the same metric.
     let second = |one: &Experiment| {
         let of = |plain: &crate::experiment::Plain| {
@@ -766,12 +770,12 @@ fn unlikeness(a: &Experiment, b: &Experiment) -> f64 {
             names.push(plain.device.clone());
             names
         };
-        one.against.iter().flat_map(of).collect::<BTreeSet<String>>()
+        one.parts().flat_map(|one| &one.against).flat_map(of).collect::<BTreeSet<String>>()
     };
     4.0 * overlap(second(a), second(b))
         + 4.0 * overlap(paths(a), paths(b))
         + 2.0 * overlap(set(&a.plain.verb), set(&b.plain.verb))
-        + differ(a.plain.device == b.plain.device, 1.0)
+        + differ(devices(a) == devices(b), 1.0)
         + differ(a.plain.measure == b.plain.measure, 1.0)
         + differ(a.plain.design == b.plain.design, 4.0)
         + doublings(bytes(&a.plain.payload), bytes(&b.plain.payload))
@@ -960,6 +964,8 @@ pub struct VariantScore {
     pub description: String,
     /// Measured predictions within their tolerance with it.
     pub measured: Count,
+    /// The median of their errors with it, but places of a sweep, as a share.
+    pub median_error: f64,
     /// Rows that hold without it and not with it, each with both errors.
     pub refuted_by: Vec<MovedRow>,
     /// Rows that hold with it and not without it.
@@ -1016,11 +1022,16 @@ pub fn variants(
             overlay: overlay.clone(),
             description: description.clone(),
             measured: Count::default(),
+            median_error: 0.0,
             refuted_by: Vec::new(),
             favoured_by: Vec::new(),
         };
+        let mut errors = Vec::new();
         for (line, under) in lines.iter().zip(judged) {
             let (row, Some(verdict), Some(under)) = (&line.row, &line.verdict, under?) else { continue };
+            if line.is_numeric() {
+                errors.push(under.error.abs());
+            }
             if line.sort == Some(Sort::Measured) {
                 variant.measured.count(under.within);
             }
@@ -1037,6 +1048,7 @@ pub fn variants(
             };
             if under.within { variant.favoured_by.push(moved) } else { variant.refuted_by.push(moved) }
         }
+        variant.median_error = median(errors);
         Ok(variant)
     });
     all.collect()

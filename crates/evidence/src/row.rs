@@ -330,8 +330,8 @@ pub enum RowError {
 
 /// Rows of later sections that may be fitted: wei2023 §5 is for prediction, but for the processor
 /// rate of the SoC, the DMA engine's rate, the latency of a message that the plain NIC's scale comes
-/// from, and the one rate that fixes the pool of in-flight slots.
-const FITTED_FROM_CASE_STUDIES: [&str; 6] = ["W239", "W254", "W265", "W273", "W275", "W273/W275"];
+/// from, and the one rate that fixes the pool of in-flight slots, which follows from two rows.
+const FITTED_FROM_CASE_STUDIES: [&str; 4] = ["W239", "W254", "W265", "W273/W275"];
 
 /// Reads an evidence file.
 ///
