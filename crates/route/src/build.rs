@@ -288,11 +288,17 @@ impl Router {
 
     /// The processor of the host whose time an offload is to spare.
     pub fn host_processor(&self) -> Option<StationId> {
-        let host = self.system.host()?;
-        let (machine, at) = self.system.machines.iter().enumerate().find_map(|(machine, m)| {
-            Some((machine, m.endpoints.iter().position(|endpoint| endpoint.name == host.name)?))
-        })?;
-        Some(self.machines[machine].processors[at].cpu)
+        self.processor(&self.system.host()?.name)
+    }
+
+    /// The processor of an endpoint; `None` where no machine has one of that name.
+    pub fn processor(&self, endpoint: &str) -> Option<StationId> {
+        self.system.machines.iter().zip(&self.machines).find_map(|(machine, stations)| {
+            let mut all = machine.endpoints.iter().chain(&machine.apart);
+            let meant = &all.find(|one| one.name == endpoint)?.processor.name;
+            let at = machine.endpoints.iter().position(|one| one.processor.name == *meant)?;
+            Some(stations.processors[at].cpu)
+        })
     }
 
     /// How a station serves.

@@ -319,11 +319,8 @@ impl VerbsFabric {
 }
 
 impl runtime::Context for VerbsFabric {
-    type Region = VerbsRegion;
-    type CompletionFuture = VerbsCompletion;
     type QueuePair = VerbsQueuePair;
     type Meets = MeetsByExchange;
-    type File = FolderFile;
     type Files = Folder;
 
     fn run_role(&self) -> &RunRole {

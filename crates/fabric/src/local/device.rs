@@ -2,9 +2,10 @@
 
 use super::memory::{self, LocalRegion};
 use super::{Core, RC_MESSAGE_MAX, UD_MESSAGE_MAX};
+use crate::backend::Backend;
 use crate::queue_pair::*;
 use crate::region::{Access, EndpointId, MemoryAt, Region, RemoteAddress, Slice};
-use crate::runtime::check_options;
+use crate::runtime::{KeptHandle, check_options};
 use crate::task::{Completer, CompletionFuture, completion_future};
 use crate::{PostError, Unsupported};
 use std::collections::{BTreeMap, VecDeque};
@@ -420,7 +421,7 @@ pub(super) fn create(
     role: usize,
     options: QueuePairOptions,
 ) -> Result<LocalQueuePair, Unsupported> {
-    check_options(&options, &core.backend.supports())?;
+    check_options(&options, &core.backend.capabilities())?;
     let mut device = core.device.borrow_mut();
     device.last_number += 1;
     let number = device.last_number;

@@ -1,8 +1,8 @@
 //! Regions: bytes in a cell, found by key.
 
 use super::{Core, LocalFabric};
-use crate::region::{Access, Region, RemoteAddress, RemoteRegion};
-use crate::runtime::{KeptRegion, RegionOwner, RegionTable, Registration};
+use crate::region::{Access, RemoteAddress};
+use crate::runtime::{KeptHandle, KeptRegion, RegionOwner, RegionTable, Registration};
 use crate::{RegionError, Status};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -26,9 +26,8 @@ pub(super) fn register(
     if access.includes(Access::ON_DEMAND) {
         return Err(LocalFabric::unsupported("on-demand paging", "register without `ON_DEMAND`").into());
     }
-    let state = &core.roles[role];
     let place = (role, memory.to_string());
-    let owner = RegionOwner { role, name: &state.name, memories: &state.memories, place };
+    let owner = RegionOwner { role, name: &core.roles[role].name, memories: &core.memories[role], place };
     let bytes = |free| {
         let full = |_| RegionError::OutOfMemory { memory: memory.into(), asked: length, free };
         Ok(RefCell::new(vec![0; usize::try_from(length).map_err(full)?]))
@@ -49,20 +48,6 @@ pub(super) fn resolve(
 }
 
 impl LocalRegion {
-    pub(super) fn registration(&self) -> &Registration {
-        &self.0
-    }
-
-    /// Changes a word, giving what it was.
-    pub(super) fn update(&self, offset: u64, change: impl FnOnce(u64) -> u64) -> Result<u64, RegionError> {
-        self.0.check_word(offset)?;
-        let mut bytes = self.0.content.borrow_mut();
-        let word = bytes[offset as usize..].first_chunk_mut::<8>().expect("the range was checked");
-        let old = u64::from_le_bytes(*word);
-        *word = change(old).to_le_bytes();
-        Ok(old)
-    }
-
     /// Copies between regions, which may be one; both ranges have been checked.
     pub(super) fn copy(from: &LocalRegion, from_offset: u64, to: &LocalRegion, to_offset: u64, length: u64) {
         let (from_start, to_start, length) = (from_offset as usize, to_offset as usize, length as usize);
@@ -76,46 +61,22 @@ impl LocalRegion {
     }
 }
 
-impl Region for LocalRegion {
-    fn length(&self) -> u64 {
-        self.0.length
+impl KeptHandle for LocalRegion {
+    fn registration(&self) -> &Registration {
+        &self.0
     }
 
-    fn remote(&self) -> RemoteRegion {
-        self.0.remote()
+    fn end(&self) -> Result<(), RegionError> {
+        self.0.deregister()
     }
 
-    fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), RegionError> {
-        self.0.check(offset, into.len() as u64)?;
+    fn copy_out(&self, offset: u64, into: &mut [u8]) {
         let start = offset as usize;
         into.copy_from_slice(&self.0.content.borrow()[start..start + into.len()]);
-        Ok(())
     }
 
-    fn write(&self, offset: u64, from: &[u8]) -> Result<(), RegionError> {
-        self.0.check(offset, from.len() as u64)?;
+    fn copy_in(&self, offset: u64, from: &[u8]) {
         let start = offset as usize;
         self.0.content.borrow_mut()[start..start + from.len()].copy_from_slice(from);
-        Ok(())
-    }
-
-    fn load(&self, offset: u64) -> Result<u64, RegionError> {
-        self.update(offset, |word| word)
-    }
-
-    fn store(&self, offset: u64, value: u64) -> Result<(), RegionError> {
-        self.update(offset, |_| value).map(|_| ())
-    }
-
-    fn compare_and_swap(&self, offset: u64, compare: u64, swap: u64) -> Result<u64, RegionError> {
-        self.update(offset, |word| if word == compare { swap } else { word })
-    }
-
-    fn fetch_and_add(&self, offset: u64, add: u64) -> Result<u64, RegionError> {
-        self.update(offset, |word| word.wrapping_add(add))
-    }
-
-    fn deregister(&self) -> Result<(), RegionError> {
-        self.0.deregister()
     }
 }

@@ -26,7 +26,6 @@ use crate::*;
 use offpath_quantity::{Bytes, Time};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -111,25 +110,13 @@ impl Local {
     }
 }
 
-/// A role of the run, as the backend sees it.
-pub(crate) struct RoleState {
-    run: RunRole,
-    memories: Vec<RoleMemory>,
-}
-
-impl Deref for RoleState {
-    type Target = RunRole;
-
-    fn deref(&self) -> &RunRole {
-        &self.run
-    }
-}
-
 /// Everything that a run shares. Its parts are cells of their own, so that dropping a task or a region
 /// can reach one of them while another is in use.
 pub(crate) struct Core {
     backend: Local,
-    roles: Vec<RoleState>,
+    roles: Vec<RunRole>,
+    /// Of each role.
+    memories: Vec<Vec<RoleMemory>>,
     directory: PathBuf,
     tasks: Tasks<()>,
     timers: Timers<RunClock, u32>,
@@ -145,7 +132,7 @@ impl Core {
         // Tasks may hold handles whose drop reaches the other cells.
         drop(self.tasks.take(|owner| owner.is_of(role)));
         device::close_all_of(self, role);
-        self.regions.end_all_of(role);
+        self.regions.end_all_of(|of| of == role);
         self.rendezvous.remove_role(role);
     }
 }
@@ -158,7 +145,7 @@ pub struct LocalFabric {
 }
 
 impl LocalFabric {
-    fn state(&self) -> &RoleState {
+    fn state(&self) -> &RunRole {
         &self.core.roles[self.role]
     }
 
@@ -167,29 +154,9 @@ impl LocalFabric {
     }
 }
 
-impl Local {
-    fn supports(&self) -> Capabilities {
-        Capabilities {
-            backend: "local".into(),
-            atomics: Atomics::Global,
-            ud: true,
-            dma: !self.dma_engines.is_empty(),
-            on_demand_paging: false,
-            faults: false,
-            virtual_time: false,
-            deadlock_detection: true,
-            inline_max: INLINE_MAX,
-            depth_max: DEPTH_MAX,
-        }
-    }
-}
-
 impl runtime::Context for LocalFabric {
-    type Region = LocalRegion;
-    type CompletionFuture = CompletionFuture;
     type QueuePair = LocalQueuePair;
     type Meets = MeetsInProcess;
-    type File = FolderFile;
     type Files = Folder;
 
     fn run_role(&self) -> &RunRole {
@@ -205,7 +172,7 @@ impl runtime::Context for LocalFabric {
     }
 
     fn capabilities(&self) -> Capabilities {
-        self.core.backend.supports()
+        self.core.backend.capabilities()
     }
 
     fn now(&self) -> Time {
@@ -217,7 +184,7 @@ impl runtime::Context for LocalFabric {
     }
 
     fn memories(&self) -> Vec<RoleMemory> {
-        self.state().memories.clone()
+        self.core.memories[self.role].clone()
     }
 
     fn register(&self, memory: &str, length: u64, access: Access) -> Result<LocalRegion, RegionError> {
@@ -257,7 +224,18 @@ impl Backend for Local {
     type Fabric = LocalFabric;
 
     fn capabilities(&self) -> Capabilities {
-        self.supports()
+        Capabilities {
+            backend: "local".into(),
+            atomics: Atomics::Global,
+            ud: true,
+            dma: !self.dma_engines.is_empty(),
+            on_demand_paging: false,
+            faults: false,
+            virtual_time: false,
+            deadlock_detection: true,
+            inline_max: INLINE_MAX,
+            depth_max: DEPTH_MAX,
+        }
     }
 
     fn run<T: 'static>(self, roles: Vec<Role<LocalFabric, T>>) -> Result<Run<T>, RunError> {
@@ -268,12 +246,11 @@ impl Backend for Local {
         }
         let base = Base::of(self.directory.as_deref());
         let default = vec![RoleMemory { name: "host".into(), capacity: Bytes::new(16 << 30) }];
-        let states = roles.iter().map(|role| RoleState {
-            run: RunRole::new(role, self.seed),
-            memories: self.memories.get(&role.name.role).unwrap_or(&default).clone(),
-        });
+        let memories =
+            roles.iter().map(|role| self.memories.get(&role.name.role).unwrap_or(&default).clone()).collect();
         let core = Rc::new(Core {
-            roles: states.collect(),
+            roles: roles.iter().map(|role| RunRole::new(role, self.seed)).collect(),
+            memories,
             directory: base.path().to_path_buf(),
             tasks: Tasks::default(),
             timers: Timers::new(RunClock::new(self.clock)),

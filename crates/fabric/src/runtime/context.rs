@@ -33,20 +33,19 @@ impl RunRole {
     }
 }
 
+/// The regions of a backend with the context `C`.
+pub type RegionOf<C> = <<C as Context>::QueuePair as QueuePair>::Region;
+/// The completions of a backend with the context `C`.
+pub type CompletionOf<C> = <<C as Context>::QueuePair as QueuePair>::CompletionFuture;
+
 /// What a backend brings for the context of a role; each has the meaning that [`Fabric`] gives it.
 pub trait Context: Clone + 'static {
-    /// Registered memory.
-    type Region: Region;
-    /// The future of a [`Completion`].
-    type CompletionFuture: Future<Output = Completion> + Unpin + 'static;
-    /// A queue pair.
-    type QueuePair: QueuePair<Region = Self::Region, CompletionFuture = Self::CompletionFuture>;
+    /// A queue pair, which says what regions and completions are.
+    type QueuePair: QueuePair;
     /// How roles find each other.
     type Meets: Meets<Self>;
-    /// An open file.
-    type File: File;
     /// What its files are in.
-    type Files: Files<File = Self::File>;
+    type Files: Files;
 
     /// Its role.
     fn run_role(&self) -> &RunRole;
@@ -74,7 +73,7 @@ pub trait Context: Clone + 'static {
     /// See [`Fabric::memories`].
     fn memories(&self) -> Vec<RoleMemory>;
     /// See [`Fabric::register`].
-    fn register(&self, memory: &str, length: u64, access: Access) -> Result<Self::Region, RegionError>;
+    fn register(&self, memory: &str, length: u64, access: Access) -> Result<RegionOf<Self>, RegionError>;
     /// See [`Fabric::create_queue_pair`].
     fn create_queue_pair(&self, options: QueuePairOptions) -> Result<Self::QueuePair, Unsupported>;
     /// See [`Fabric::dma_engines`].
@@ -83,10 +82,10 @@ pub trait Context: Clone + 'static {
     fn dma_copy(
         &self,
         engine: &str,
-        from: MemoryAt<Self::Region>,
-        to: MemoryAt<Self::Region>,
+        from: MemoryAt<RegionOf<Self>>,
+        to: MemoryAt<RegionOf<Self>>,
         length: u64,
-    ) -> Result<Self::CompletionFuture, Unsupported>;
+    ) -> Result<CompletionOf<Self>, Unsupported>;
     /// See [`Fabric::files`].
     fn files(&self) -> Self::Files;
 }
@@ -150,12 +149,12 @@ impl<C: InProcess> Meets<C> for MeetsInProcess {
 }
 
 impl<C: Sends> Fabric for C {
-    type Region = C::Region;
-    type CompletionFuture = C::CompletionFuture;
+    type Region = RegionOf<C>;
+    type CompletionFuture = CompletionOf<C>;
     type QueuePair = C::QueuePair;
     type Listener = <C::Meets as Meets<C>>::Listener;
     type Socket = Port<C>;
-    type File = C::File;
+    type File = <C::Files as Files>::File;
     type Files = C::Files;
 
     fn role(&self) -> RoleName {
@@ -205,7 +204,7 @@ impl<C: Sends> Fabric for C {
         Context::memories(self)
     }
 
-    fn register(&self, memory: &str, length: u64, access: Access) -> Result<C::Region, RegionError> {
+    fn register(&self, memory: &str, length: u64, access: Access) -> Result<RegionOf<C>, RegionError> {
         Context::register(self, memory, length, access)
     }
 
@@ -248,10 +247,10 @@ impl<C: Sends> Fabric for C {
     fn dma_copy(
         &self,
         engine: &str,
-        from: MemoryAt<C::Region>,
-        to: MemoryAt<C::Region>,
+        from: MemoryAt<RegionOf<C>>,
+        to: MemoryAt<RegionOf<C>>,
         length: u64,
-    ) -> Result<C::CompletionFuture, Unsupported> {
+    ) -> Result<CompletionOf<C>, Unsupported> {
         Context::dma_copy(self, engine, from, to, length)
     }
 

@@ -20,11 +20,11 @@ mod tasks;
 
 pub use arena::{Arena, ArenaSlot};
 pub use checks::{RegionLedger, Registration, check_options, check_roles};
-pub use context::{Context, Meets, MeetsInProcess, RunRole};
+pub use context::{CompletionOf, Context, Meets, MeetsInProcess, RegionOf, RunRole};
 pub use executor::{Clock, Deadlock, Reactor, Round, Sleep, Timers, WallClock, run};
 pub use in_process::{Asking, InProcess, ServiceListener};
 pub use ports::{Datagram, Port, Ports, Sends};
-pub use regions::{KeptRegion, RegionOwner, RegionTable};
+pub use regions::{KeptHandle, KeptRegion, RegionOwner, RegionTable};
 pub use rendezvous::Rendezvous;
 pub use results::Results;
 pub use services::{NameService, Service, check_queue_pair};

@@ -1,7 +1,7 @@
 //! Regions whose content lies in this process: found by key, counted where they lie.
 
 use super::{RegionLedger, Registration};
-use crate::{Access, RegionError, RemoteAddress, RoleMemory, RoleName, Status};
+use crate::{Access, Region, RegionError, RemoteAddress, RemoteRegion, RoleMemory, RoleName, Status};
 use std::cell::RefCell;
 use std::ops::Deref;
 use std::rc::{Rc, Weak};
@@ -71,10 +71,10 @@ impl<P: Ord + Clone, C> RegionTable<P, C> {
         Ok((region, offset))
     }
 
-    /// Ends every region of a role.
-    pub fn end_all_of(&self, role: usize) {
+    /// Ends every region of the roles that are meant.
+    pub fn end_all_of(&self, is_meant: impl Fn(usize) -> bool) {
         let all: Vec<_> = self.0.borrow().by_key.iter().filter_map(Weak::upgrade).collect();
-        all.iter().filter(|region| region.registration.role == role).for_each(|region| region.end());
+        all.iter().filter(|region| is_meant(region.registration.role)).for_each(|region| region.end());
     }
 }
 
@@ -121,5 +121,75 @@ impl<P: Ord, C> Drop for KeptRegion<P, C> {
 impl<P: Ord, C> std::fmt::Debug for KeptRegion<P, C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("KeptRegion").field("key", &self.key).field("length", &self.length).finish()
+    }
+}
+
+/// A handle to a region of a [`RegionTable`]: how its bytes are reached. The rest of a [`Region`] follows.
+pub trait KeptHandle: Clone + 'static {
+    /// The region's registration.
+    fn registration(&self) -> &Registration;
+
+    /// Ends the registration.
+    fn end(&self) -> Result<(), RegionError>;
+
+    /// Copies from a range that was checked.
+    fn copy_out(&self, offset: u64, into: &mut [u8]);
+
+    /// Copies into a range that was checked.
+    fn copy_in(&self, offset: u64, from: &[u8]);
+
+    /// Changes a word; gives what it was.
+    fn update(&self, offset: u64, change: impl FnOnce(u64) -> u64) -> Result<u64, RegionError> {
+        self.registration().check_word(offset)?;
+        let mut word = [0; 8];
+        self.copy_out(offset, &mut word);
+        let old = u64::from_le_bytes(word);
+        self.copy_in(offset, &change(old).to_le_bytes());
+        Ok(old)
+    }
+}
+
+impl<R: KeptHandle> Region for R {
+    fn length(&self) -> u64 {
+        self.registration().length
+    }
+
+    fn remote(&self) -> RemoteRegion {
+        self.registration().remote()
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), RegionError> {
+        self.registration().check(offset, into.len() as u64)?;
+        self.copy_out(offset, into);
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, from: &[u8]) -> Result<(), RegionError> {
+        self.registration().check(offset, from.len() as u64)?;
+        self.copy_in(offset, from);
+        Ok(())
+    }
+
+    fn load(&self, offset: u64) -> Result<u64, RegionError> {
+        self.registration().check_word(offset)?;
+        let mut word = [0; 8];
+        self.copy_out(offset, &mut word);
+        Ok(u64::from_le_bytes(word))
+    }
+
+    fn store(&self, offset: u64, value: u64) -> Result<(), RegionError> {
+        self.update(offset, |_| value).map(|_| ())
+    }
+
+    fn compare_and_swap(&self, offset: u64, compare: u64, swap: u64) -> Result<u64, RegionError> {
+        self.update(offset, |word| if word == compare { swap } else { word })
+    }
+
+    fn fetch_and_add(&self, offset: u64, add: u64) -> Result<u64, RegionError> {
+        self.update(offset, |word| word.wrapping_add(add))
+    }
+
+    fn deregister(&self) -> Result<(), RegionError> {
+        self.end()
     }
 }

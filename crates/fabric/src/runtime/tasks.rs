@@ -61,9 +61,17 @@ pub enum Owner {
 }
 
 impl Owner {
+    /// The role that the task ends with.
+    pub fn role(self) -> Option<usize> {
+        match self {
+            Owner::Backend => None,
+            Owner::Role(role) | Owner::Function(role) => Some(role),
+        }
+    }
+
     /// Whether the task ends with this role.
     pub fn is_of(self, role: usize) -> bool {
-        self == Owner::Role(role) || self == Owner::Function(role)
+        self.role() == Some(role)
     }
 }
 

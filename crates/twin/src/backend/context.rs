@@ -3,7 +3,7 @@
 use super::Core;
 use super::place::RoleState;
 use super::plans::Plan;
-use super::{Label, Observer, Snapshot, TwinFile, TwinFiles, TwinQueuePair, TwinRegion};
+use super::{Label, Observer, Snapshot, TwinFiles, TwinQueuePair, TwinRegion};
 use super::{device, executor, memory};
 use offpath_fabric::runtime::{self, Host, MeetsInProcess, Owner, RunRole};
 use offpath_fabric::*;
@@ -90,11 +90,8 @@ impl TwinFabric {
 }
 
 impl runtime::Context for TwinFabric {
-    type Region = TwinRegion;
-    type CompletionFuture = CompletionFuture;
     type QueuePair = TwinQueuePair;
     type Meets = MeetsInProcess;
-    type File = TwinFile;
     type Files = TwinFiles;
 
     fn run_role(&self) -> &RunRole {

@@ -1,8 +1,8 @@
 //! Regions: sparse bytes with their recent past, so that every line is seen as of its own time.
 
 use super::{Core, TwinFabric};
-use offpath_fabric::runtime::{KeptRegion, RegionOwner, RegionTable, Registration};
-use offpath_fabric::{Access, Region, RegionError, RemoteAddress, RemoteRegion, RoleMemory, Status};
+use offpath_fabric::runtime::{KeptHandle, KeptRegion, RegionOwner, RegionTable, Registration};
+use offpath_fabric::{Access, RegionError, RemoteAddress, RoleMemory, Status};
 use offpath_quantity::Time;
 use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
@@ -448,10 +448,6 @@ impl TwinRegion {
         self.0.content.core.upgrade().map_or(0, |core| core.now().ps())
     }
 
-    pub(super) fn registration(&self) -> &Registration {
-        &self.0
-    }
-
     fn content(&self) -> RefMut<'_, Content> {
         self.0.content.content.borrow_mut()
     }
@@ -507,61 +503,25 @@ impl TwinRegion {
         self.content().put_now(offset, head, length, now);
         Ok(())
     }
-
-    /// Changes a word now, giving what it was.
-    pub(super) fn update(&self, offset: u64, change: impl FnOnce(u64) -> u64) -> Result<u64, RegionError> {
-        let old = self.load(offset)?;
-        let new = change(old);
-        let now = self.now();
-        self.content().write_now(offset, &new.to_le_bytes(), now);
-        Ok(old)
-    }
 }
 
-impl Region for TwinRegion {
-    fn length(&self) -> u64 {
-        self.0.length
+impl KeptHandle for TwinRegion {
+    fn registration(&self) -> &Registration {
+        &self.0
     }
 
-    fn remote(&self) -> RemoteRegion {
-        self.0.remote()
+    fn end(&self) -> Result<(), RegionError> {
+        self.0.deregister()
     }
 
-    fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), RegionError> {
-        self.0.check(offset, into.len() as u64)?;
+    fn copy_out(&self, offset: u64, into: &mut [u8]) {
         let now = self.now();
         self.content().read(offset, into, now, now, now);
-        Ok(())
     }
 
-    fn write(&self, offset: u64, from: &[u8]) -> Result<(), RegionError> {
-        self.0.check(offset, from.len() as u64)?;
+    fn copy_in(&self, offset: u64, from: &[u8]) {
         let now = self.now();
         self.content().write_now(offset, from, now);
-        Ok(())
-    }
-
-    fn load(&self, offset: u64) -> Result<u64, RegionError> {
-        self.0.check_word(offset)?;
-        let mut word = [0; 8];
-        self.read(offset, &mut word)?;
-        Ok(u64::from_le_bytes(word))
-    }
-
-    fn store(&self, offset: u64, value: u64) -> Result<(), RegionError> {
-        self.update(offset, |_| value).map(|_| ())
-    }
-
-    fn compare_and_swap(&self, offset: u64, compare: u64, swap: u64) -> Result<u64, RegionError> {
-        self.update(offset, |word| if word == compare { swap } else { word })
-    }
-
-    fn fetch_and_add(&self, offset: u64, add: u64) -> Result<u64, RegionError> {
-        self.update(offset, |word| word.wrapping_add(add))
-    }
-
-    fn deregister(&self) -> Result<(), RegionError> {
-        self.0.deregister()
     }
 }
 

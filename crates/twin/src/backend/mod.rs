@@ -268,9 +268,7 @@ impl Backend for TwinBackend {
             }
         }
         core.observer.ended(core.snapshot(), deadlock);
-        for index in waiting.iter().copied() {
-            core.end_role(index);
-        }
+        core.end_roles(|role| waiting.contains(&role));
         if !ended {
             let waiting = waiting.iter().map(|role| core.roles[*role].name.clone()).collect();
             return Err(RunError::Deadlock { at: elapsed, waiting });

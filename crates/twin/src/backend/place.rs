@@ -43,9 +43,7 @@ pub(super) fn places(router: &Router) -> Vec<Place> {
         let place = |endpoint: &offpath_profile::Endpoint| Place {
             name: endpoint.name.clone(),
             machine,
-            cpu: router
-                .station(&format!("{}.cpu", endpoint.processor.name))
-                .expect("a processor is a station"),
+            cpu: router.processor(&endpoint.name).expect("an endpoint of the system has a processor"),
             frequency: endpoint.processor.frequency,
             capacity: endpoint.memory.capacity,
             inline_limit: at.nic.inline_limit,

@@ -100,13 +100,20 @@ impl Core {
     }
 
     /// Takes from the backend whatever belongs to a role.
-    pub(super) fn end_role(self: &Rc<Core>, role: usize) {
-        self.roles[role].ended.set(true);
+    pub(super) fn end_role(&self, role: usize) {
+        self.end_roles(|of| of == role);
+    }
+
+    /// The same of all roles that are meant: a run under load has many thousands of tasks, regions and queue pairs,
+    /// which are gone through once.
+    pub(super) fn end_roles(&self, is_meant: impl Fn(usize) -> bool) {
+        let meant = || (0..self.roles.len()).filter(|role| is_meant(*role));
+        meant().for_each(|role| self.roles[role].ended.set(true));
         // Tasks may hold handles whose drop reaches the other cells.
-        drop(self.tasks().take(|owner| owner.is_of(role)));
-        device::close_all_of(self, role);
-        self.regions.end_all_of(role);
-        self.rendezvous.remove_role(role);
+        drop(self.tasks().take(|owner| owner.role().is_some_and(&is_meant)));
+        device::close_all_of(self, &is_meant);
+        self.regions.end_all_of(&is_meant);
+        meant().for_each(|role| self.rendezvous.remove_role(role));
     }
 
     pub(super) fn snapshot(&self) -> Snapshot {

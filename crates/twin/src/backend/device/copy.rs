@@ -6,7 +6,7 @@ use super::super::{Core, Plan, TwinFabric};
 use super::Device;
 use super::begin::{READ_MARKS, observed_step};
 use crate::engine::{Handle, Start};
-use offpath_fabric::runtime::ArenaSlot;
+use offpath_fabric::runtime::{ArenaSlot, KeptHandle};
 use offpath_fabric::*;
 use offpath_quantity::Time;
 use offpath_route::{Mark, Posting, Verb};
@@ -26,11 +26,11 @@ pub(super) struct Copy {
 }
 
 impl Device {
-    /// Ends the copies that a role began.
-    pub(super) fn end_copies_of(&mut self, core: &Core, role: usize) {
+    /// Ends the copies that roles began which are meant.
+    pub(super) fn end_copies_of(&mut self, core: &Core, is_meant: impl Fn(usize) -> bool) {
         let copies: Vec<_> = self.copies.keys().collect();
         for key in copies {
-            if self.copies.get(key).is_some_and(|copy| copy.role == role)
+            if self.copies.get(key).is_some_and(|copy| is_meant(copy.role))
                 && let Some(copy) = self.copies.remove(key)
             {
                 if let Some(handle) = copy.handle {

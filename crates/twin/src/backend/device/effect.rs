@@ -9,7 +9,7 @@ use super::super::memory::{self, Payload, TwinRegion};
 use super::super::subject::{Subject, Tagged};
 use super::stage::Stage;
 use super::{Device, payload_of, returns_data};
-use offpath_fabric::runtime::ArenaSlot;
+use offpath_fabric::runtime::{ArenaSlot, KeptHandle};
 use offpath_fabric::*;
 use offpath_quantity::Time;
 use offpath_route::Mark;

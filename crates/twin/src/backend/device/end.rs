@@ -277,12 +277,13 @@ impl Device {
     }
 }
 
-pub(in crate::backend) fn close_all_of(core: &Core, role: usize) {
+/// Closes the queue pairs of the roles that are meant, and ends their copies.
+pub(in crate::backend) fn close_all_of(core: &Core, is_meant: impl Fn(usize) -> bool) {
     let mut device = core.device.borrow_mut();
     for number in 1..=device.pairs.len() as u32 {
-        if device.look(number).is_some_and(|pair| pair.role == role) {
+        if device.look(number).is_some_and(|pair| is_meant(pair.role)) {
             device.close(core, number);
         }
     }
-    device.end_copies_of(core, role);
+    device.end_copies_of(core, is_meant);
 }

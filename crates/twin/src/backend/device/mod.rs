@@ -19,7 +19,7 @@ pub(super) use queue_pair::create;
 use super::memory::{Payload, TwinRegion};
 use super::{Core, Label, Plan, Planned};
 use copy::Copy;
-use offpath_fabric::runtime::{Arena, ArenaSlot};
+use offpath_fabric::runtime::{Arena, ArenaSlot, KeptHandle};
 use offpath_fabric::*;
 use offpath_quantity::Time;
 use offpath_route::Posting;

@@ -4,7 +4,7 @@ use super::super::memory::{Payload, TwinRegion};
 use super::super::{Core, LONGEST, Label, TwinFabric};
 use super::stage::{Carriage, Stage};
 use super::{Op, Pair, Receive, Request, address, payload_of};
-use offpath_fabric::runtime::check_options;
+use offpath_fabric::runtime::{KeptHandle, check_options};
 use offpath_fabric::*;
 use offpath_quantity::Time;
 use offpath_route::{LONGEST_MESSAGE, Posting};
