@@ -105,7 +105,14 @@ fn blank(name: &str) -> String {
     for (component, kind, words) in CARD {
         text += &blank_table(component, *kind, words);
     }
-    text += "\n# What other cards have: uncomment what this one has, and give a second one of a kind another name.\n";
+    text + &others()
+}
+
+/// The tables that other cards have, as a remark.
+fn others() -> String {
+    let mut text =
+        "\n# What other cards have: uncomment what this one has, and give a second one of a kind another name.\n"
+            .to_string();
     for (component, kind, words) in OTHERS {
         for line in blank_table(component, *kind, words).lines() {
             text += &format!("{}\n", if line.is_empty() { "#".to_string() } else { format!("# {line}") });
@@ -179,7 +186,7 @@ fn carried(name: &str, base: &Document, is_own_file: bool) -> String {
             }
         }
     }
-    text
+    text + &others()
 }
 
 /// What is known of one device, as it stands in the file of another.

@@ -393,7 +393,7 @@ declared! {
         slow_above: Option<Bytes> [SIZE],
         /// Bandwidth of payloads above it; absent where it does not slow down.
         slow_rate: Option<BitRate> [RATE],
-        /// Latency beside `start_latency` of a request that stores bytes; absent where it is none.
+        /// Latency beside `start_latency` of a request that stores bytes, a WRITE; a READ takes `start_latency` alone.
         store_latency: Option<Time> [DELAY],
         /// Requests that it works on at once; absent where nothing is known to bind.
         queue_depth: Option<u64> [MANY],

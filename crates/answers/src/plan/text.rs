@@ -522,7 +522,7 @@ impl PlanAnswer {
         }
         if self.advice.is_empty() {
             return format!(
-                "advice: no rule improves mix `{}` ({} looked; a change of steps keeps its shares)\n",
+                "advice: no rule improves mix `{}` at its shares ({} tried)\n",
                 self.advice_mix, self.advice_rules
             );
         }
