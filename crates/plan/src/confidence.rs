@@ -684,17 +684,17 @@ fn looked_at(factor: &Factor) -> [Quantity; 2] {
     }
     // An interval without room claims that a guess is exact, and says nothing of what rests on it.
     let base = factor.value.base();
+    let is_doubted = factor.is_doubted();
     let moved = match factor.value.dimension() {
         // One more of what somebody counted as many may bind nothing where half of it does.
-        Dimension::Count if factor.origin.is_guess() || factor.origin == Origin::Yours => {
-            [(base * STEP_OF_GUESS).ceil(), (base / STEP_OF_GUESS).floor()]
+        Dimension::Count if is_doubted => {
+            [(base * STEP_OF_GUESS).ceil().max(base + 1.0), (base / STEP_OF_GUESS).floor()]
         }
         Dimension::Count => [base + 1.0, base - 1.0],
-        // A flag is 0 or 1.
-        Dimension::Ratio if base == 0.0 || base == 1.0 => [base / STEP, 1.0 - base],
-        _ if factor.origin.is_guess() || factor.origin == Origin::Yours => {
-            [base * STEP_OF_GUESS, base / STEP_OF_GUESS]
-        }
+        // A flag is 0 or 1, and who doubts one looks at the other. One of 0 that was measured is taken as it is.
+        Dimension::Ratio if base == 1.0 => [base / STEP, 0.0],
+        Dimension::Ratio if base == 0.0 => [if is_doubted { 1.0 } else { 0.0 }, 0.0],
+        _ if is_doubted => [base * STEP_OF_GUESS, base / STEP_OF_GUESS],
         _ => [base * STEP, base / STEP],
     };
     // Beyond the range that a profile may hold there is nothing to look at.
@@ -811,11 +811,16 @@ pub(crate) fn rests<F>(
                 continue;
             }
             let moved = (at.base() / factor.value.base()).ln().abs();
-            // A number of 0 has no ratio to move by: its whole interval counts as one step.
-            slope = slope.max(if moved.is_finite() && moved > 0.0 { change / moved } else { change });
+            // A number of 0 has no ratio to move by: its whole interval counts as one step, and a flag that is doubted as
+            // no more than what a figure may follow a number by.
+            slope = slope.max(match moved.is_finite() && moved > 0.0 {
+                true => change / moved,
+                false if factor.is_doubted() => change.min(MOST_IN_PROPORTION),
+                false => change,
+            });
             // A guess that claims to be exact moves a figure by as much as one that does not say how far, and so does
             // what somebody says of their own system.
-            if factor.is_open() || factor.origin.is_guess() || factor.origin == Origin::Yours {
+            if factor.is_open() || factor.is_doubted() {
                 moves = moves.max((figure(seen) / value - 1.0).abs());
             }
         }

@@ -47,6 +47,11 @@ impl Factor {
         self.origin == Origin::Profile(Provenance::Datasheet) && !self.is_open()
     }
 
+    /// Whether nobody measured it: a guess of a profile, or a number of the user's.
+    pub fn is_doubted(&self) -> bool {
+        self.origin.is_guess() || self.origin == Origin::Yours
+    }
+
     /// Whether evidence fixes it.
     pub fn is_evidence(&self) -> bool {
         matches!(self.origin, Origin::Profile(Provenance::Fitted | Provenance::Measured))
