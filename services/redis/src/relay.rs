@@ -176,6 +176,16 @@ impl Replica {
         self.acknowledges && self.phase.get() == Phase::Online && self.dropped.get().is_none()
     }
 
+    /// The byte behind the last one that it is known to have: what it acknowledged, or the file that it was sent. Of one
+    /// that says nothing, or is being sent its file, that is where it is in the stream.
+    pub fn has_up_to(&self) -> u64 {
+        match self.given.get() {
+            Some(given) if self.acknowledges => given.max(self.acknowledged.get()) + 1,
+            None if self.acknowledges && self.acknowledged.get() > 0 => self.acknowledged.get() + 1,
+            _ => self.next.get(),
+        }
+    }
+
     /// Ends its connection.
     pub fn drop_for(&self, reason: &'static str) {
         if self.dropped.get().is_none() {
