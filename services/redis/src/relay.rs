@@ -33,6 +33,9 @@ const MESSAGES: usize = 64;
 /// For how long a replica that came to follow the window may go back to disk rather than be dropped.
 const JOINING: Duration = Duration::from_secs(10);
 
+/// Files that a replica may fail to load before that is said, and nothing more of it.
+pub const FAILURES: u32 = 3;
+
 /// Why a relay cannot start or had to end.
 #[derive(Debug, Error)]
 pub enum RelayError {
@@ -299,6 +302,12 @@ impl Current {
     /// Connections that are not replicas.
     pub fn open(&self) -> usize {
         self.clients + self.strangers.len()
+    }
+
+    /// Whether it was said that a replica of this address and port fails to load its files. One that comes back at once
+    /// fills a log.
+    pub fn fails(&self, address: &str, port: u16) -> bool {
+        self.failures.get(&(address.to_string(), port)).is_some_and(|failures| *failures >= FAILURES)
     }
 
     /// Replicas that were given something of the history. Those that still wait for it lose nothing when it
