@@ -1845,8 +1845,9 @@ fn operators_are_answered() {
     assert_eq!(told, ["message", "__sentinel__:hello", "here"]);
     let refused = client.ask(&["GET", "a"]).unwrap_err().to_string();
     assert!(refused.contains("keeps no data"), "{refused}");
-    // The master sees one replica, under the relay's port.
-    assert!(master.info("replication", "slave0").contains(&format!("port={},state=online", relay.port)));
+    // The master sees one replica, under the relay's port, online from its first acknowledgement on.
+    let shown = format!("port={},state=online", relay.port);
+    wait_for("the relay at the master", SILENCE, || master.info("replication", "slave0").contains(&shown));
 
     let mut stream = TcpStream::connect(("127.0.0.1", metrics)).unwrap();
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: relay\r\n\r\n").unwrap();
