@@ -251,6 +251,7 @@ async fn converse(
     peer: String,
     slot: ConnectionSlot,
 ) -> io::Result<()> {
+    let came = Instant::now();
     stream.set_nodelay(true)?;
     let settings = relay.settings();
     let stream = match &settings.acceptor {
@@ -270,6 +271,7 @@ async fn converse(
     let connection = Connection { stream, input: Vec::new(), out: Vec::new(), sent: 0 };
     Session {
         relay: relay.clone(),
+        came,
         place: slot,
         connection,
         introduction: Introduction {
@@ -310,6 +312,7 @@ enum Next {
 
 struct Session {
     relay: Rc<Relay>,
+    came: Instant,
     place: ConnectionSlot,
     connection: Connection,
     introduction: Introduction,
@@ -335,15 +338,20 @@ async fn message(messages: &mut Option<Receiver<(String, String)>>) -> (String, 
 
 impl Session {
     async fn run(mut self) -> io::Result<()> {
-        let began = Instant::now();
+        // When it came, or said something whole last: single bytes and empty lines are no sign of whose it is.
+        let mut spoke = self.came;
         let mut ending = self.relay.ending.subscribe();
         loop {
             let limits = if self.may.is_some() { Limits::CLIENT } else { Limits::STRANGER };
             match resp::request(&self.connection.input, limits) {
                 Ok(Some((request, taken))) => {
                     self.connection.input.drain(..taken);
-                    self.place.heard();
-                    match self.command(&request) {
+                    let next = self.command(&request);
+                    if !request.is_empty() && self.may.is_some() {
+                        spoke = Instant::now();
+                        self.place.heard();
+                    }
+                    match next {
                         Next::Go => {}
                         Next::Close => return self.last_write().await,
                         Next::Replicate { .. } if self.introduction.wanted == Wanted::File => {
@@ -375,11 +383,10 @@ impl Session {
             }
             let idle = match self.may {
                 // One that nobody has vouched for shows that it is alive, as Sentinels do every second.
-                Some(_) if self.place.is_stranger() && self.channels.is_empty() => {
-                    self.relay.settings().checked.handshake
+                Some(_) if !self.place.is_stranger() || !self.channels.is_empty() => {
+                    Duration::from_secs(3_600)
                 }
-                Some(_) => Duration::from_secs(3_600),
-                None => self.relay.settings().checked.handshake.saturating_sub(began.elapsed()),
+                _ => self.relay.settings().checked.handshake.saturating_sub(spoke.elapsed()),
             };
             tokio::select! {
                 read = self.connection.read() => {

@@ -134,11 +134,22 @@ pub fn text(relay: &Relay) -> String {
     let labelled = |value: fn(&crate::relay::Replica, u64) -> u64| -> Vec<(String, u64)> {
         current.replicas.values().map(|replica| (label(replica, ""), value(replica, published))).collect()
     };
+    // One that still waits for the stream or a file has no place in the stream yet.
+    let placed = |value: fn(&crate::relay::Replica, u64) -> u64| -> Vec<(String, u64)> {
+        let placed = current.replicas.values().filter(|replica| replica.phase.get() != Phase::Waiting);
+        placed.map(|replica| (label(replica, ""), value(replica, published))).collect()
+    };
     metric(
         "replica_behind_bytes",
         "gauge",
-        "Bytes of the stream that were not sent to the replica.",
-        &labelled(|replica, published| published.saturating_sub(replica.next.get())),
+        "Bytes of the stream that the replica had not acknowledged when it was heard last.",
+        &placed(|replica, published| published.saturating_sub(replica.has_up_to())),
+    );
+    metric(
+        "replica_unsent_bytes",
+        "gauge",
+        "Bytes of the stream that were not sent to the replica, which `limits.replica_behind` bounds.",
+        &placed(|replica, published| published.saturating_sub(replica.next.get())),
     );
     metric(
         "replica_silence_seconds",
@@ -198,4 +209,43 @@ pub fn text(relay: &Relay) -> String {
         metric(name, "counter", help, &one(value));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::relay::Relay;
+    use crate::relay::tests::{replica, replica_that, take};
+
+    #[test]
+    fn what_a_replica_has_not_acknowledged_and_what_it_was_not_sent_are_two_things() {
+        let relay = Relay::new(Config::of("127.0.0.1:6379", "127.0.0.1:0")).unwrap();
+        take(&relay, 100, 101);
+        // All of it is on its way to the first, which has said that it has 60 B.
+        let first = replica(&relay, 1, Phase::Online);
+        first.next.set(101);
+        relay.acknowledged(&first, 60, None);
+        // The second loads a file of offset 20 and was sent 30 B behind it.
+        let second = replica(&relay, 2, Phase::Loading);
+        second.given.set(Some(20));
+        second.next.set(51);
+        // The third never says anything, the fourth has no place yet, and the fifth is being sent a file of offset 90.
+        replica_that(&relay, 3, Phase::Online, false).next.set(91);
+        replica(&relay, 4, Phase::Waiting);
+        replica(&relay, 5, Phase::Loading).next.set(91);
+        let page = text(&relay);
+        let values = |name: &str| -> Vec<(u64, u64)> {
+            let lines = page.lines().filter_map(|line| line.strip_prefix(&format!("offpath_relay_{name}{{")));
+            lines
+                .map(|line| {
+                    let (labels, value) = line.split_once("} ").unwrap();
+                    let number = labels.split_once("connection=\"").unwrap().1.trim_end_matches('"');
+                    (number.parse().unwrap(), value.parse().unwrap())
+                })
+                .collect()
+        };
+        assert_eq!(values("replica_behind_bytes"), [(1, 40), (2, 80), (3, 10), (5, 10)]);
+        assert_eq!(values("replica_unsent_bytes"), [(1, 0), (2, 50), (3, 10), (5, 10)]);
+    }
 }

@@ -33,6 +33,9 @@ const MESSAGES: usize = 64;
 /// For how long a replica that came to follow the window may go back to disk rather than be dropped.
 const JOINING: Duration = Duration::from_secs(10);
 
+/// Files that a replica may fail to load before that is said, and nothing more of it.
+pub const FAILURES: u32 = 3;
+
 /// Why a relay cannot start or had to end.
 #[derive(Debug, Error)]
 pub enum RelayError {
@@ -176,6 +179,16 @@ impl Replica {
         self.acknowledges && self.phase.get() == Phase::Online && self.dropped.get().is_none()
     }
 
+    /// The byte behind the last one that it is known to have: what it acknowledged, or the file that it was sent. Of one
+    /// that says nothing, or is being sent its file, that is where it is in the stream.
+    pub fn has_up_to(&self) -> u64 {
+        match self.given.get() {
+            Some(given) if self.acknowledges => given.max(self.acknowledged.get()) + 1,
+            None if self.acknowledges && self.acknowledged.get() > 0 => self.acknowledged.get() + 1,
+            _ => self.next.get(),
+        }
+    }
+
     /// Ends its connection.
     pub fn drop_for(&self, reason: &'static str) {
         if self.dropped.get().is_none() {
@@ -289,6 +302,12 @@ impl Current {
     /// Connections that are not replicas.
     pub fn open(&self) -> usize {
         self.clients + self.strangers.len()
+    }
+
+    /// Whether it was said that a replica of this address and port fails to load its files. One that comes back at once
+    /// fills a log.
+    pub fn fails(&self, address: &str, port: u16) -> bool {
+        self.failures.get(&(address.to_string(), port)).is_some_and(|failures| *failures >= FAILURES)
     }
 
     /// Replicas that were given something of the history. Those that still wait for it lose nothing when it

@@ -4,7 +4,7 @@ use crate::downstream::Connection;
 use crate::handshake::ReplicationId;
 use crate::log;
 use crate::payload::{Form, RdbFormat};
-use crate::relay::{LinkState, Phase, Relay, Replica, SyncAnswer, count};
+use crate::relay::{FAILURES, LinkState, Phase, Relay, Replica, SyncAnswer, count};
 use crate::resp::{self, Limits, write_error};
 use crate::spool::{Spool, Stage};
 use crate::upstream;
@@ -22,8 +22,6 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 const AHEAD: Duration = Duration::from_secs(5);
 /// How long a replica that went back to disk may take nothing.
 const STALLED: Duration = Duration::from_secs(2);
-/// Files that a replica may fail to load before that is said.
-const FAILURES: u32 = 3;
 /// Bytes of a file that are read and sent at a time.
 const PIECE: u64 = 256 << 10;
 
@@ -81,7 +79,12 @@ impl Drop for Listed<'_> {
         current.left = Some(Instant::now());
         let reason = replica.dropped.get().unwrap_or("its connection ended");
         let next = replica.next.get().saturating_sub(1);
-        log::line(&format!("replica {}:{} left at offset {next}: {reason}", replica.address, replica.port));
+        if !current.fails(&replica.address, replica.port) {
+            log::line(&format!(
+                "replica {}:{} left at offset {next}: {reason}",
+                replica.address, replica.port
+            ));
+        }
         drop(current);
         self.relay.acknowledge.notify_one();
     }
@@ -206,7 +209,9 @@ impl Serving<'_> {
                     return self.limited(connection).await;
                 }
                 count(&self.relay.counters.replica_full, 1);
-                log::line(&format!("replica {who} gets the file of offset {}", spool.offset));
+                if !self.relay.current.borrow().fails(&self.replica.address, self.replica.port) {
+                    log::line(&format!("replica {who} gets the file of offset {}", spool.offset));
+                }
                 self.loading = true;
                 let sent = self.send_file(connection, &spool).await;
                 if sent.is_err() {
@@ -409,7 +414,8 @@ impl Serving<'_> {
             let format = spool.format().map(|format| format.to_string()).unwrap_or_default();
             let readers = spool.format().map_or("its readers", |format| format.readers());
             log::line(&format!(
-                "replica {}:{} left {FAILURES} times without loading the file {format}; {readers} load it",
+                "replica {}:{} left {FAILURES} times without loading the file {format}; {readers} load it. What it tries \
+                 from here on is counted and not said, until it loads one",
                 self.replica.address, self.replica.port
             ));
         }

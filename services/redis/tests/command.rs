@@ -43,3 +43,24 @@ fn a_relays_configuration_is_checked_with_its_files() {
     let given = ["--check", "--config", &file, "--master", "h:1", "--listen", "127.0.0.1:2"];
     assert_eq!(offpath(&given).0, 0);
 }
+
+/// The help says what was measured, and neither more nor what was measured before.
+#[test]
+fn the_help_has_the_measured_cost() {
+    let page = include_str!("../../../docs/performance.md");
+    let section = page.split("\n## Redis\n").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
+    let rows: Vec<Vec<&str>> = section
+        .lines()
+        .map(|line| line.split('|').map(str::trim).collect::<Vec<_>>())
+        .filter(|cells| cells.get(2) == Some(&"relayed"))
+        .collect();
+    assert_eq!(rows.len(), 3, "{rows:?}");
+    let (_, help, _) = offpath(&["--help"]);
+    let words: Vec<&str> = help.split_whitespace().map(|word| word.trim_end_matches([',', '.'])).collect();
+    // With 8 clients, and with 50.
+    for column in [4, 7] {
+        let ratios = || rows.iter().map(|cells| cells[column]);
+        let range = [ratios().min().unwrap(), "to", ratios().max().unwrap()];
+        assert!(words.windows(3).any(|words| words == range), "{range:?}: {help}");
+    }
+}

@@ -20,10 +20,14 @@ Then, at each replica:
 
 The relay is one replica to the master and the master to any number of replicas. It keeps no data. It
 ends at SIGTERM, once replicas have taken what is left, and reads its file, passwords and certificates
-again at SIGHUP. Without a password it takes connections of its
-own machine alone. TLS and users are in the configuration file; docs/redis.md describes it.";
+again at SIGHUP. Without a password it takes connections of its own machine alone. TLS and users are
+in the configuration file; docs/redis.md describes it.
 
-/// Replicate a Redis or Valkey master to many replicas, at the cost of one
+The master's cost does not grow with the replicas behind the relay. With 1, 3 and 5 of them it took 1.19
+to 1.20 times the processor time of a master with one replica of its own at 8 clients, and 1.00 to 1.01
+times at 50, on a machine that did nothing else (docs/performance.md).";
+
+/// Replicate a Redis or Valkey master to many replicas, of which it serves one
 #[derive(Clone, Parser, Debug)]
 #[command(name = "offpath-relay", version, after_help = EXAMPLES, max_term_width = 100)]
 struct Options {

@@ -265,12 +265,16 @@ impl Drop for Relay {
     }
 }
 
-/// The program under test. Only tests of its own package have it built; others take the servers from here.
-fn relay_program() -> &'static str {
+/// The program under test, or another build of it that OFFPATH_RELAY names. Only tests of its own package have it built;
+/// others take the servers from here.
+fn relay_program() -> PathBuf {
+    if let Some(other) = std::env::var_os("OFFPATH_RELAY") {
+        return other.into();
+    }
     let Some(program) = option_env!("CARGO_BIN_EXE_offpath-relay") else {
         panic!("tests of the relay are of its package");
     };
-    program
+    program.into()
 }
 
 impl Relay {
@@ -324,7 +328,7 @@ impl Relay {
         let log = fs::OpenOptions::new().create(true).append(true).open(log).expect("a log");
         let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" --config \"$1\"");
         let config = self.folder.path().join("relay.toml");
-        let shell = Command::new("sh").args(["-c", &limited, program]).arg(config).stderr(log).spawn();
+        let shell = Command::new("sh").args(["-c", &limited]).arg(program).arg(config).stderr(log).spawn();
         self.child = shell.expect("the relay starts");
         self.wait_until_up();
     }
