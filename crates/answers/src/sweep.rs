@@ -41,6 +41,11 @@ pub struct SweepRequest {
     pub system: SystemOptions,
 }
 
+impl SweepRequest {
+    /// Requests in flight at all machines together, each with its state on the twin.
+    const MOST_IN_FLIGHT: u64 = 1 << 20;
+}
+
 impl Default for SweepRequest {
     fn default() -> SweepRequest {
         SweepRequest {
@@ -326,6 +331,17 @@ impl SweepDraft<'_> {
                     return Err(Failure::input(
                         format!("`--clients {count}`: the testbed has {most} machines `{role}`"),
                         format!("ask for {most} at most, or add `--set {role}.available={count}`"),
+                    ));
+                }
+                let most = SweepRequest::MOST_IN_FLIGHT;
+                if u64::from(*count) * u64::from(request.in_flight) > most {
+                    return Err(Failure::input(
+                        format!(
+                            "{count} clients with {} requests each keep more than {most} in flight, which the twin holds in \
+                             memory",
+                            request.in_flight
+                        ),
+                        "ask for fewer `--clients`, or a smaller `--in-flight`: a station is full long before",
                     ));
                 }
                 let setting = format!("{}.count={count}", machine.role);

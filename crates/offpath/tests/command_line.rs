@@ -574,6 +574,12 @@ fn slips_are_refused_with_their_reason() {
         (sweep(&["--out", &rows, "--resume"]), &["cannot resume", "rows.csv"]),
         (words("torture kv --seeds 1e3"), &["1e3", "whole number from 1 on"]),
         (words("torture kv --seeds -5"), &["-5", "whole number"]),
+        (
+            words(
+                "sweep bluefield2 --path client-host --clients 20000 --in-flight 65536 --set client.available=20000",
+            ),
+            &["20000 clients with 65536", "1048576 in flight", "--in-flight"],
+        ),
         (words("reproduce w072"), &["did you mean `W072`?"]),
         (kv(&["--window", "0s"]), &["longer than 0"]),
         (kv(&["--window", "-5us"]), &["-5us"]),
@@ -1390,6 +1396,10 @@ fn torture_says_what_held() {
     let first = answer(&arguments);
     assert_eq!(first, answer(&[&arguments[..], &["--threads", "1"]].concat()));
     insta::assert_snapshot!("torture", first);
+    // After the last of all seeds there is none.
+    let last =
+        ["torture", "replog", "--first-seed", "18446744073709551614", "--seeds", "1", "--threads", "2"];
+    assert!(answer(&last).contains("18446744073709551614"));
 }
 
 #[test]
@@ -1461,6 +1471,57 @@ fn a_run_in_which_all_gets_fail_does_not_hold() {
     check(&report, &schema("run-kv.json"), "run-kv.json");
     assert_eq!(report["failures"][0]["operation"], "read");
     assert_eq!(report["failures"][0]["failed"], report["failed"]);
+}
+
+/// What a run does not look into changes nothing, and whoever sets it is told.
+#[test]
+fn a_cache_that_no_get_looks_into_is_told() {
+    let c = workload('c');
+    let short = ["--property", "recordcount=1000", "--property", "operationcount=2000", "--cache", "7"];
+    let split = offpath(&store_on_twin(&c, &short));
+    assert!(split.stderr.contains("`--cache` changes nothing: a get by A4"), "{}", split.stderr);
+    let cached = offpath(&store_on_twin(&c, &[&short[..], &["--placement", "A5-read"]].concat()));
+    assert_eq!((cached.code, cached.stderr.as_str()), (0, ""));
+}
+
+/// Step lists are asked for where code would be planned, and nowhere else.
+#[test]
+fn options_and_sweeps_that_would_do_nothing_or_never_end_are_refused() {
+    let design = format!("{}/../../designs/replication.toml", env!("CARGO_MANIFEST_DIR"));
+    let mongo = format!("{}/../../designs/mongo-sharding.toml", env!("CARGO_MANIFEST_DIR"));
+    assert_eq!(offpath(&["plan", &design, "--steps"]).code, 0);
+    let refused = offpath(&["plan", &mongo, "--steps"]);
+    assert!(refused.code == 2 && refused.stderr.contains("`--steps` has no effect"), "{}", refused.stderr);
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("swept.toml");
+    let values: Vec<String> = (1..=257).map(|value| format!("\"{value} us\"")).collect();
+    let text = format!(
+        "[design]\nname = \"a\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\nrank_by = \"throughput\"\n\
+         [parameters]\nservice = \"1 us\"\n[sweep]\nparameter = \"service\"\nvalues = [{}]\n\
+         [[alternative]]\nname = \"a\"\nrequest = [{{ compute = \"host\", time = \"service\" }}]\n",
+        values.join(", ")
+    );
+    fs::write(&file, text).expect("written");
+    let refused = offpath(&["plan", file.to_str().expect("a UTF-8 path")]);
+    assert!(refused.code == 2 && refused.stderr.contains("257 values, and 256"), "{}", refused.stderr);
+}
+
+/// A role whose machine is the server's again is shown once; a blank file is told by its tables and not printed back.
+#[test]
+fn a_device_is_shown_once_and_a_blank_one_in_a_line_for_each_table() {
+    let shown = answer(&["device", "show", "bluefield2"]);
+    assert!(shown.contains("backup: as server, bluefield2 in host srv"), "{shown}");
+    assert!(!shown.contains("backup.soc.cores") && shown.contains("client.nic.port_rate"), "{shown}");
+    let other = answer(&["device", "show", "bluefield2", "--set", "backup.soc.cores=4"]);
+    assert!(other.contains("backup.soc.cores"), "a machine that differs is shown");
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("blank.toml");
+    let path = file.to_str().expect("a UTF-8 path");
+    assert_eq!(offpath(&["new", "device", "blank", "--out", path]).code, 0);
+    let refused = offpath(&["device", "show", path]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains(":72:2: `[soc]` lacks values for `cores`"), "{}", refused.stderr);
+    assert!(refused.stderr.lines().count() < 15, "{}", refused.stderr);
 }
 
 /// A table of a run without the folder that its workload lies in.

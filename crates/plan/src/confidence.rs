@@ -13,7 +13,8 @@ use crate::residual::{FigureKind, Widened, sizes};
 use crate::sample::{DRAWS, between, strata};
 use crate::side_by_side::side_by_side;
 use crate::solve::{
-    Evaluation, Part, at_fixed, best_set, composition, each_alone, evaluate, shares, wire_rate, worth,
+    AS_GOOD, Evaluation, Part, at_fixed, best_set, composition, each_alone, evaluate, shares, wire_rate,
+    worth,
 };
 use offpath_capacity::Solution;
 use offpath_profile::{Provenance, System};
@@ -55,6 +56,9 @@ impl Basis {
 pub struct Ranged {
     /// With every number at its value.
     pub value: f64,
+    /// The middle of the sample: half of it lies below. Other than the value where mechanisms that the value is not of are
+    /// drawn too.
+    pub median: f64,
     /// The ends of the 80% interval.
     pub range_80: (f64, f64),
     /// The ends of the 95% interval.
@@ -65,18 +69,19 @@ impl Ranged {
     /// The intervals of a sample around `value`; without a sample the value alone.
     pub fn of(value: f64, sample: &Widened) -> Ranged {
         if sample.is_empty() {
-            return Ranged { value, range_80: (value, value), range_95: (value, value) };
+            return Ranged { value, median: value, range_80: (value, value), range_95: (value, value) };
         }
         let ends = |outside: f64| (sample.quantile(outside / 2.0), sample.quantile(1.0 - outside / 2.0));
         // A value that lies outside its own sample is shown inside the interval: the sample is of other
         // mechanisms too, and the value is that of the base alone.
-        Ranged { value, range_80: ends(0.2), range_95: ends(0.05) }.including(value)
+        Ranged { value, median: sample.quantile(0.5), range_80: ends(0.2), range_95: ends(0.05) }
+            .including(value)
     }
 
     /// The same value with intervals that include another one, which was seen.
     fn including(self, seen: f64) -> Ranged {
         let with = |(low, high): (f64, f64)| (low.min(seen), high.max(seen));
-        Ranged { value: self.value, range_80: with(self.range_80), range_95: with(self.range_95) }
+        Ranged { range_80: with(self.range_80), range_95: with(self.range_95), ..self }
     }
 }
 
@@ -345,7 +350,7 @@ impl<'a> Printed<'a> {
         let (design, parts) = (self.design, base.moved_parts(&moved));
         match evaluate(design, &parts, &moved.folds, false) {
             Ok(seen) => {
-                let set = best_set(design, &parts, &moved.folds, &seen.optimal, &self.set);
+                let set = best_set(design, &parts, &moved.folds, &seen.optimal, &self.set, AS_GOOD);
                 // A mix that the design's limits leave nothing of carries nothing, whatever the numbers are.
                 let held = self.shares.iter().zip(&self.solutions).map(|(shares, planned)| {
                     match shares.is_empty() {

@@ -736,7 +736,14 @@ impl Compiler<'_> {
                 RouteError::EmptyBatch => "use `batch = 1` or more".to_string(),
                 _ => {
                     let paths: Vec<String> = self.router.paths().iter().map(ToString::to_string).collect();
-                    format!("the paths here are {}", paths.join(", "))
+                    let lacks = match &error {
+                        RouteError::UnknownEndpoint { .. } | RouteError::UnknownEngine { .. } => {
+                            "; a device file may describe another processor, memory, accelerator or SSD: `offpath new device \
+                             my-card --base DEVICE` ends with their tables"
+                        }
+                        _ => "",
+                    };
+                    format!("the paths here are {}{lacks}", paths.join(", "))
                 }
             };
             self.error(error.to_string(), help, span.clone())

@@ -497,14 +497,15 @@ pub(crate) fn worth(design: &Design, parts: &[Part<'_>], folds: &[Fold], solutio
     }
 }
 
-/// The alternatives that the best mix is made of: of those in `set` as far as no other mix is better by more than a
-/// thousandth than the best one of these, since which of several equals is named decides nothing.
+/// The alternatives that the best mix is made of: of those in `set` as far as no other mix is better by more than the share
+/// `by` than the best one of these, since which of several equals is named decides nothing.
 pub(crate) fn best_set(
     design: &Design,
     parts: &[Part<'_>],
     folds: &[Fold],
     optimal: &Solution,
     set: &[String],
+    by: f64,
 ) -> Vec<String> {
     let best_of_all = composition(optimal);
     // What the latency bound forbids with these numbers is not the best, however fast it is.
@@ -522,8 +523,8 @@ pub(crate) fn best_set(
     }
     let Ok(own) = best(design, &problem, false) else { return best_of_all };
     let is_as_good = match design.objective {
-        Objective::MostThroughput => own.total >= optimal.total * (1.0 - AS_GOOD),
-        _ => own.objective <= optimal.objective * (1.0 + AS_GOOD) + 1e-12,
+        Objective::MostThroughput => own.total >= optimal.total * (1.0 - by),
+        _ => own.objective <= optimal.objective * (1.0 + by) + 1e-12,
     };
     if is_as_good { composition(&own) } else { best_of_all }
 }

@@ -212,6 +212,13 @@ impl Study {
     /// carry the load that was asked for ([`PlanError::Capacity`]).
     pub fn of(ask: &Ask<'_>) -> Result<Study, miette::Report> {
         let design = Design::load(ask.file, ask.changes)?;
+        let by_code = Changes { steps: false, ..ask.changes.clone() };
+        if ask.changes.steps && Design::load(ask.file, &by_code)?.application.is_none() {
+            return Err(miette::miette!(
+                help = "leave `--steps` out",
+                "`--steps` has no effect: the design names no application, so its step lists are what is planned"
+            ));
+        }
         let ready = prepare_named(&design, ask.setting)?;
         let system = system_of(&ready);
         let plain = Setting { overlays: vec![], settings: vec![], ..ask.setting.clone() };
@@ -247,7 +254,12 @@ impl Study {
         for (index, (overlay, description)) in variants.into_iter().enumerate() {
             let answer = next();
             let job = &jobs[1 + usize::from(changes) + index];
-            let ready = prepare_named(&design, &job.setting)?;
+            // What is refused under a mechanism has no plan there, and no draws.
+            let Ok(ready) = prepare_named(&design, &job.setting) else {
+                let solved = answer.map(|(_, solved)| solved).map_err(words);
+                open.push(Variant { overlay: overlay.clone(), description: description.clone(), solved });
+                continue;
+            };
             // Where it does not carry the load, its draws say so too.
             let added = || ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
             let (folds, solved) = match answer {
@@ -502,7 +514,8 @@ fn plan_ends(
         let parts = Part::all(&ready);
         let optimal = evaluate(&design, &parts, &folds, false)?.optimal;
         let worth = solve::worth(&design, &parts, &folds, &optimal);
-        let set = solve::best_set(&design, &parts, &folds, &optimal, &usual);
+        // Windows as short as these tell a rate to a percent, and another set by less is no reason to build it.
+        let set = solve::best_set(&design, &parts, &folds, &optimal, &usual, solve::WORTH_BUILDING);
         Ok(Some((worth, (set != usual).then_some(set))))
     });
     let mut planned = planned.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter();

@@ -446,6 +446,29 @@ fn what_other_cores_take_is_an_estimate_with_an_interval() {
     }
 }
 
+/// Steps that are moved keep all that they say: a size by a parameter, an interval, a batch.
+#[test]
+fn moved_work_says_what_it_said() {
+    let steps = r#"{ compute = "host", bytes = "chunk", rate = "800 MB/s to 1600 MB/s" },
+        { compute = "host", time = "2 us to 9 us" }, { write = "host-backup", bytes = "chunk", batch = 16 }"#;
+    let head = "objective = \"least-host-cpu\"\noffered_load = \"5 k/s\"\n[parameters]\nchunk = \"64 KiB\"";
+    let text = one("bluefield2", head, steps);
+    let changed = advised(&text, Depth::Every).text;
+    let added: Vec<&str> = changed.lines().filter(|line| line.contains("soc")).collect();
+    let said = added.join("\n");
+    for kept in ["bytes = \"chunk\"", "batch = 16", "low = ", "high = "] {
+        assert!(said.contains(kept), "`{kept}` is gone:\n{changed}");
+    }
+    // At another size both files are of that size: the work that moved grows with it.
+    let host = |text: &str, size: &str| {
+        let parameters = std::collections::BTreeMap::from([("chunk".to_string(), size.to_string())]);
+        let plan = planned(&parse(text, &Changes { parameters, ..Changes::default() }), &[], &[]);
+        plan.alternatives[0].rate.value
+    };
+    let (small, large) = (host(&changed, "16 KiB"), host(&changed, "256 KiB"));
+    assert!(small > 3.0 * large, "{small} {large}\n{changed}");
+}
+
 /// Rules ask what carries a step: lists are of what a NIC posts, and an SSD or a processor's own loads have no other
 /// mover.
 #[test]

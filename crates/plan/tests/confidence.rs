@@ -244,6 +244,29 @@ fn one_guess_lowers_exactly_what_it_moves() {
     assert!(lowered >= 2 && untouched >= 10, "{lowered} lowered, {untouched} untouched");
 }
 
+/// A flag has no interval, and is looked at as the other one that it may be.
+#[test]
+fn a_guessed_flag_is_a_guess() {
+    let shipped = Library::builtin();
+    let text = shipped.source(Category::Device, "bluefield2").expect("it ships");
+    let measured = "ddio = { value = false, source = \"wei2023 §3.2\", provenance = \"measured\" }";
+    assert!(text.contains(measured), "the card says whether its SoC has DDIO");
+    let text = text.replace(measured, "ddio = { value = false, source = \"s\", provenance = \"assumed\" }");
+    let mut library = Library::builtin();
+    library.insert(Category::Device, "bluefield2", &text);
+    // Twenty-four records of 64 B in the SoC's memory reach few banks, which DDIO would spare.
+    let design = "[design]\nname = \"own\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
+                  rank_by = \"throughput\"\n[object.hot]\nentry = \"64 B\"\ncount = 24\n\
+                  [[alternative]]\nname = \"a\"\n\
+                  request = [{ write = \"client-soc\", bytes = \"64 B\", object = \"hot\" }]\n";
+    let plan = planned_on(library, design);
+    let one = &plan.alternatives[0];
+    let flag = one.rests_on.iter().find(|rest| rest.number == "soc.ddio");
+    let flag = flag.unwrap_or_else(|| panic!("{:?}", one.rests_on));
+    assert!(flag.moves > 0.5 && flag.weight > 0.1, "{flag:?}");
+    assert!(one.basis >= Basis::Weak, "{:?} by {:?}", one.basis, one.rests_on);
+}
+
 #[test]
 fn the_joint_interval_holds_the_value_and_grows_with_what_is_open() {
     let known = planned_on(card(&|_| Provenance::Datasheet), DESIGN);

@@ -120,7 +120,7 @@ pub enum ParseError {
         dimension: Dimension,
     },
     /// The unit is not one of the dimension's.
-    #[error("`{unit}` is not a unit of {dimension}; {}", units(*dimension))]
+    #[error("`{unit}` is not a unit of {dimension}; {}{}", meant(unit, *dimension), units(*dimension))]
     UnknownUnit {
         /// The unit that was written.
         unit: String,
@@ -159,6 +159,13 @@ pub enum ParseError {
         /// The largest accepted value, in words.
         bound: String,
     },
+}
+
+/// The unit that somebody meant who wrote one in other letters; `KB` is told apart from `KiB` by nobody but its author.
+fn meant(unit: &str, dimension: Dimension) -> String {
+    let plain = unit.replace(['\u{b5}', '\u{3bc}'], "u");
+    let near = dimension.units().iter().find(|(name, _)| name.eq_ignore_ascii_case(&plain));
+    near.map_or_else(String::new, |(name, _)| format!("did you mean `{name}`? "))
 }
 
 fn units(dimension: Dimension) -> String {
@@ -314,6 +321,8 @@ mod tests {
         assert!(error("fast", Dimension::BitRate).contains("does not start with a number"));
         assert_eq!(error("2.5", Dimension::Count), "`2.5` is not a whole number");
         assert!(error("-1", Dimension::Count).contains("is negative"));
+        assert!(error("1 KB", Dimension::Bytes).contains("did you mean `kB`? use one of"));
+        assert!(error("1 \u{3bc}s", Dimension::Time).contains("did you mean `us`?"));
         for text in ["0.5 B", "1.5 B", "0.0015 kB"] {
             assert!(
                 error(text, Dimension::Bytes).contains("finer than bytes is counted, in whole B"),

@@ -85,20 +85,36 @@ impl std::error::Error for Failure {}
 /// Columns of a line that is drawn: what points beyond is told in words, since nobody sees an arrow there.
 const DRAWN: usize = 2_000;
 
+/// Places that are drawn; more are listed.
+const PLACES_DRAWN: usize = 3;
+
 impl Failure {
-    /// The message, its place and the next step in words, where the place is too far right to be drawn.
+    /// The message, its places and the next step in words, where a place is too far right to be drawn, or places are so
+    /// many that a drawing would be most of the file.
     fn beyond_drawing(&self) -> Option<String> {
         let (source, labels) = (self.report.source_code()?, self.report.labels()?);
+        let labels: Vec<miette::LabeledSpan> = labels.collect();
         let is_long = |line: &[u8]| line.len() > DRAWN;
         // A drawing has the lines before and after the place as well.
         let drawn = |label: &miette::LabeledSpan| source.read_span(label.inner(), 1, 1).ok();
         let is_far = |label: &miette::LabeledSpan| {
             drawn(label).is_some_and(|drawn| drawn.data().split(|byte| *byte == b'\n').any(is_long))
         };
-        let far = { labels }.find(is_far).and_then(|label| source.read_span(label.inner(), 0, 0).ok())?;
-        let name = far.name().map_or_else(String::new, |name| format!("{name}:"));
+        if labels.len() <= PLACES_DRAWN && !labels.iter().any(is_far) {
+            return None;
+        }
+        let said = self.report.to_string();
+        let place = |label: &miette::LabeledSpan| {
+            let at = source.read_span(label.inner(), 0, 0).ok()?;
+            let name = at.name().map_or_else(String::new, |name| format!("{name}:"));
+            // What is told at one place alone is the message itself.
+            let words = label.label().filter(|words| *words != "here" && !said.contains(words));
+            let words = words.map_or_else(String::new, |words| format!(": {words}"));
+            Some(format!("\n  at {name}{}:{}{words}", at.line() + 1, at.column() + 1))
+        };
+        let places: String = labels.iter().filter_map(place).collect();
         let help = self.report.help().map_or_else(String::new, |help| format!("\n  help: {help}"));
-        Some(format!("  x {}\n  at {name}{}:{}{help}", self.report, far.line() + 1, far.column() + 1))
+        Some(format!("  x {said}{places}{help}"))
     }
 }
 

@@ -11,6 +11,7 @@ use offpath_terminal::failure::{Failure, nearest};
 use offpath_terminal::options::SystemOptions;
 use offpath_terminal::output::{Screen, TableCell};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// Every profile that there is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -248,6 +249,29 @@ impl DeviceAnswer {
         Topology::file(&self.system, &self.topology)
     }
 
+    /// Prefixes of the machines that are as the first one, number by number but for how many there are: shown once.
+    fn as_first(&self) -> BTreeSet<&str> {
+        let prefixes =
+            || self.topology.machines.iter().map(|one| one.prefix.as_str()).filter(|one| !one.is_empty());
+        let firsts: Vec<&NumberAnswer> = self
+            .numbers
+            .iter()
+            .filter(|one| !prefixes().any(|prefix| one.name.starts_with(prefix)))
+            .collect();
+        let is_first = |rest: &str, one: &NumberAnswer| {
+            // The host of another role is named as the role.
+            let is_name =
+                |name: &str| name == rest || name.rsplit_once('.').is_some_and(|(_, key)| key == rest);
+            firsts.iter().any(|first| is_name(&first.name) && one.says() == first.says())
+        };
+        let is_same = |prefix: &&str| {
+            let own = self.numbers.iter().filter_map(|one| Some((one.name.strip_prefix(prefix)?, one)));
+            own.filter(|(rest, _)| !["count", "available"].contains(rest))
+                .all(|(rest, one)| is_first(rest, one))
+        };
+        prefixes().filter(is_same).collect()
+    }
+
     /// The topology in characters, and every number with its source.
     pub fn text(&self, screen: &Screen) -> String {
         let mut text = format!("{}\n", self.system.line());
@@ -259,8 +283,25 @@ impl DeviceAnswer {
             text += &format!("Overlay {overlay}: the model takes {value} for {name}, {times} times {of}.\n");
         }
         text += &screen.heading("Topology");
-        let drawings: Vec<String> = self.topology.machines.iter().map(drawing::draw).collect();
-        text += &screen.verbatim(&format!("{}\n{}", drawings.join("\n"), self.topology.network()));
+        let same = self.as_first();
+        let drawn = self.topology.machines.iter().filter(|one| !same.contains(one.prefix.as_str()));
+        let drawings: Vec<String> = drawn.map(drawing::draw).collect();
+        let again = self.topology.machines.iter().filter(|one| same.contains(one.prefix.as_str()));
+        let first = self.topology.machines.first().map_or("", |one| one.role.as_str());
+        let again: Vec<String> = again
+            .map(|one| {
+                format!(
+                    "{}: as {first}, {} in host {}, {} of {} take part; its numbers begin with `{}`\n",
+                    one.role, one.device, one.host, one.count, one.available, one.prefix
+                )
+            })
+            .collect();
+        text += &screen.verbatim(&format!(
+            "{}\n{}{}",
+            drawings.join("\n"),
+            again.concat(),
+            self.topology.network()
+        ));
         // The device's own components come first, in the order of names within each.
         let mut components: Vec<&str> = self.numbers.iter().map(|one| one.component.as_str()).collect();
         // Names sort `backup.soc.ddio` between two numbers of `backup` itself.
@@ -278,7 +319,11 @@ impl DeviceAnswer {
             prefixes.iter().any(|prefix| name.starts_with(prefix))
         };
         components.sort_by_key(|component| is_other(component));
-        for component in components {
+        let is_repeated = |component: &str| {
+            let name = format!("{component}.");
+            same.iter().any(|prefix| name.starts_with(prefix))
+        };
+        for component in components.into_iter().filter(|component| !is_repeated(component)) {
             text += &screen.heading(component);
             let rows = self.numbers.iter().filter(|one| one.component == component).map(NumberAnswer::row);
             let header = ["number", "value", "interval", "provenance", "source", "rows", "note"];
@@ -289,6 +334,12 @@ impl DeviceAnswer {
 }
 
 impl NumberAnswer {
+    /// What it says but for its name.
+    fn says(&self) -> [&str; 5] {
+        let (low, high) = (self.low_text.as_deref(), self.high_text.as_deref());
+        [&self.text, low.unwrap_or_default(), high.unwrap_or_default(), self.provenance, &self.source]
+    }
+
     fn row(&self) -> Vec<TableCell> {
         let end = |end: &Option<String>| end.as_ref().unwrap_or(&self.text).clone();
         let interval = match (&self.low_text, &self.high_text) {

@@ -330,6 +330,8 @@ pub struct RecommendationAnswer {
     /// In which share of the draws, widened by past errors, the very shares that are recommended carry the load, with
     /// nothing chosen anew; 1 where no load was asked for.
     pub load_carried_by_shares_in_share_of_draws: f64,
+    /// What these very shares carry in the middle one of the draws, widened by past errors, over the rate that is printed.
+    pub median_of_draws_share: f64,
     /// The recommended set of alternatives: those that the best mix takes more than half a percent of.
     pub set: Vec<String>,
     /// The sets of alternatives that were the best mix's, the most frequent first.
@@ -1037,6 +1039,7 @@ impl RecommendationAnswer {
             best_in_share_of_variant_draws: sure.best_in_by_mechanism.map(|(_, open)| open),
             load_carried_in_share_of_draws: sure.carried_in,
             load_carried_by_shares_in_share_of_draws: sure.shares_carry_in,
+            median_of_draws_share: plan.optimal.rate.median / plan.optimal.rate.value,
             set: plan.optimal.composition(),
             best_sets: sure
                 .best_sets

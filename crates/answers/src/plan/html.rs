@@ -37,7 +37,8 @@ fn answer(page: &PlanAnswer) -> Section {
     let note = if range.is_empty() {
         shares_text(&optimal.shares)
     } else {
-        format!("80% interval {range}; {}", shares_text(&optimal.shares))
+        let median = short(optimal.throughput.rate() * page.recommendation.median_of_draws_share);
+        format!("80% interval {range}, median {median} {unit}; {}", shares_text(&optimal.shares))
     };
     let mut facts = vec![Fact::new("best mix", rate(optimal), note)];
     facts.extend(page.lowest_p99().map(|p99| {

@@ -300,7 +300,8 @@ impl PlanAnswer {
             (true, _) => String::new(),
             (_, Goal::MostThroughput) => {
                 let reached = sure.load_carried_by_shares_in_share_of_draws * 100.0;
-                format!(" (80% interval {range}; this or more in {reached:.0}% of draws)")
+                let median = short(self.optimal.throughput.rate() * sure.median_of_draws_share);
+                format!(" (80% interval {range}, median {median}; this or more in {reached:.0}% of draws)")
             }
             _ => format!(" (80% interval {range})"),
         };
@@ -321,7 +322,9 @@ impl PlanAnswer {
             short(self.optimal.throughput.rate()),
             self.unit,
             sure.basis,
-            sure.estimate_by.as_ref().map_or_else(String::new, |whose| format!(" ({whose})")),
+            sure.estimate_by.as_ref().map_or_else(String::new, |whose| {
+                format!(" ({whose}; your estimates decide {:.0}%)", sure.your_estimates_share * 100.0)
+            }),
             sure.best_in_share_of_draws * 100.0
         );
         self.without_evidence.iter().for_each(|said| text += &format!("{said}\n"));

@@ -79,6 +79,18 @@ impl SystemRun for Clients {
         let (spread, home) = mix::spread(given_mix.as_deref(), &workload, setting)?;
         let home = home.unwrap_or(Placement::SplitOneSided);
         let mut options = shape::options(given, &workload, home, setting)?;
+        // A client of somebody else's server names that server's cache, whether its own gets look into it or not.
+        let reads_cache = given_mix.is_some() || options.placement.looks_into_the_cache();
+        if !setting.connects && !reads_cache {
+            let given = [("--cache", given.get::<u64>("cache").is_some()), ("--warm", options.warm > 0)];
+            for (option, _) in given.into_iter().filter(|(_, given)| *given) {
+                (setting.tell)(&format!(
+                    "warning: `{option}` changes nothing: a get by {} never looks into the card's cache, as one by \
+                     A5-read or A5-send does",
+                    options.placement
+                ));
+            }
+        }
         let file = given_mix.filter(|mix| !mix.starts_with("controller"));
         let plan = file.map(|file| mix::read_plan(Path::new(&file)).map(|plan| (file, plan)));
         let plan = plan.transpose().map_err(|reason| Refusal::input(reason, ""))?;

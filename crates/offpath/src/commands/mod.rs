@@ -74,7 +74,7 @@ pub enum Command {
     Reproduce(reproduce::Options),
     Explain(explain::Options),
     Fit(fit::Options),
-    /// Replicate a Redis or Valkey master to many replicas, at the cost of one
+    /// Replicate a Redis or Valkey master, which serves one copy, to many replicas (a program of its own)
     #[command(disable_help_flag = true)]
     Relay(service::Options),
     /// Distribute a Redis Cluster's hash slots, or a MongoDB collection, across host and DPU

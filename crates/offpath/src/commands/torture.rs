@@ -151,7 +151,8 @@ fn play<S: offpath::apps::system::AppSystem>(
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = options.threads.map_or(cores, usize::from);
     let progress = Progress::counted(options.seeds, "seeds");
-    let next = AtomicU64::new(options.first_seed);
+    // Seeds are counted from the first: the last of all has none after it.
+    let next = AtomicU64::new(0);
     // Every seed below the lowest that failed is played, so the answer does not depend on who was fast.
     let lowest = AtomicU64::new(u64::MAX);
     let ended: Mutex<BTreeMap<u64, Played>> = Mutex::default();
@@ -162,10 +163,11 @@ fn play<S: offpath::apps::system::AppSystem>(
                 scope.spawn(move || -> Result<(), Failure> {
                     let router = Arc::new(Router::new(system)?);
                     loop {
-                        let seed = next.fetch_add(1, Ordering::Relaxed);
-                        if seed >= end || seed > lowest.load(Ordering::Relaxed) {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        let seed = options.first_seed.checked_add(at).filter(|seed| *seed < end);
+                        let Some(seed) = seed.filter(|seed| *seed <= lowest.load(Ordering::Relaxed)) else {
                             return Ok(());
-                        }
+                        };
                         let case = Case::<S>::of(seed, options.inject_bug.as_deref()).map_err(refused)?;
                         let played = match case.play(&router, &case.schedule) {
                             Ok(tally) => Ok((tally, case.schedule)),

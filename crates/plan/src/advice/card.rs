@@ -206,22 +206,22 @@ fn moved_lines(
     mover: &Path,
 ) -> Option<Vec<String>> {
     let edit = look.edit()?;
+    let host = look.router.system().host()?;
     let mut lines = Vec::new();
     for site in sites {
-        if let Step::Compute { time, .. } = site.step {
-            let time = slower.scaled(&time.to_string(), 0);
-            lines.push(format!("{{ compute = \"{}\", time = \"{time}\" }}", to.name));
+        // The step as it is written: what else it says, an interval, a parameter, a batch, goes with it.
+        let mut moved = edit.copy(&site.at)?;
+        rename(&mut moved, look.router, &host.name, &to.name, slower);
+        let moved = moved.to_string();
+        let Some(call) = call(site.at.clone(), site.step, look.router) else {
+            lines.push(moved);
             continue;
-        }
-        let call = call(site.at.clone(), site.step, look.router)?;
-        let bytes = edit.raw(&call.at, "bytes")?;
-        let out = Path { requester: to.name.clone(), ..call.path };
-        let (inner, outer) = match call.verb {
-            Verb::Write => (format!("{{ read = \"{mover}\", bytes = \"{bytes}\" }}"), "write"),
-            _ => (format!("{{ write = \"{mover}\", bytes = \"{bytes}\" }}"), "read"),
         };
-        let outer = format!("{{ {outer} = \"{out}\", bytes = \"{bytes}\" }}");
-        lines.extend(if call.verb == Verb::Write { [inner, outer] } else { [outer, inner] });
+        let bytes = edit.raw(&call.at, "bytes")?;
+        lines.extend(match call.verb {
+            Verb::Write => [format!("{{ read = \"{mover}\", bytes = \"{bytes}\" }}"), moved],
+            _ => [moved, format!("{{ write = \"{mover}\", bytes = \"{bytes}\" }}")],
+        });
     }
     Some(lines)
 }

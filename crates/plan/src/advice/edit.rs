@@ -137,6 +137,21 @@ impl Edit {
         found
     }
 
+    /// A step as the file writes it, to be changed and put elsewhere.
+    pub fn copy(&self, at: &StepRef) -> Option<InlineTable> {
+        let mut found = None;
+        self.clone().step(at, |mut step| {
+            let mut copy = InlineTable::new();
+            for (key, item) in step.keys().iter() {
+                if let Some(value) = item.as_value() {
+                    copy.insert(key, value.clone().decorated(" ", ""));
+                }
+            }
+            found = Some(copy);
+        })?;
+        found
+    }
+
     /// Posts a step in batches, or alone where `batch` is 1.
     pub fn batch(&mut self, at: &StepRef, batch: u32) -> Option<()> {
         self.step(at, |mut step| {

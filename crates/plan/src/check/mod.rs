@@ -485,10 +485,14 @@ fn hold_again(
             continue;
         }
         for (station, factor) in factors {
-            if one.alternative.device.is_none()
-                && let Some(seconds) = folds[index].seconds.get_mut(station)
-            {
-                *seconds *= factor;
+            if one.alternative.device.is_some() {
+                continue;
+            }
+            let fold = &mut folds[index];
+            // What an alternative alone holds slots for stands apart once it was seen, and was seen again just now.
+            let alone = fold.slots_alone.get_mut(station).filter(|_| shares.len() == 1);
+            for held in fold.seconds.get_mut(station).into_iter().chain(alone) {
+                *held *= factor;
             }
         }
     }

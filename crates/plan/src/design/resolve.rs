@@ -14,6 +14,9 @@ use std::path::Path;
 use std::sync::Arc;
 use toml::Spanned;
 
+/// Values of a sweep: each is a plan of its own, which takes a tenth of a second or more.
+const MOST_SWEPT: usize = 256;
+
 pub(super) struct Resolver<'t> {
     pub(super) file: &'t Arc<Parsed>,
     /// Estimates that have another value than the file gives.
@@ -443,6 +446,16 @@ impl Resolver<'_> {
             return Err(self.error(
                 format!("the sweep of `{name}` has no values"),
                 "give it one or more in the parameter's unit, or remove [sweep]",
+                sweep.parameter.span(),
+            ));
+        }
+        if sweep.values.len() > MOST_SWEPT {
+            return Err(self.error(
+                format!(
+                    "the sweep of `{name}` has {} values, and {MOST_SWEPT} at most are planned",
+                    sweep.values.len()
+                ),
+                "each value is a plan of its own: give fewer here, and others in a second run",
                 sweep.parameter.span(),
             ));
         }
