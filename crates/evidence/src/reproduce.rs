@@ -530,7 +530,8 @@ impl<'u> Benches<'u> {
                 }
                 line.moved_by = self.moved_by(experiment, verdict)?;
             }
-            if widened || drawn.len() > 1 {
+            // Between two places of a sweep lies nothing that a draw or an error could move it to.
+            if !line.is_place() && (widened || drawn.len() > 1) {
                 let sizes = if widened { spread(residuals, row, rows) } else { Vec::new() };
                 let [low, high, lower, higher] = interval(&row.unit, &drawn, &sizes, most);
                 (line.low, line.high, line.wide) = (Some(low), Some(high), Some((lower, higher)));

@@ -1,7 +1,7 @@
 //! What predictions turned out to be wrong by, as data: [`Residual`] is the log-error of one prediction
 //! of a measured number, and an interval is widened by those of its kind.
 //!
-//! A prediction leaves out its own error and those of rows that state nearly the same. Where fewer than
+//! A prediction leaves out its own error and those of rows that state nearly the same or rest on the same measurement. Where fewer than
 //! [`FEWEST`] of a kind are left, those of all kinds stand in for them. As in conformal prediction one
 //! more error is counted than was seen; it is taken as the largest.
 
@@ -119,16 +119,20 @@ pub fn is_theoretical(row: &Row) -> bool {
     row.experiment.as_ref().is_some_and(|one| one.plain.overlays.iter().any(ideal) || one.plain.at.is_some())
 }
 
-/// The sizes of the log-errors that widen a prediction of `row`, sorted, its own and those of rows alike
+/// Whether the error of one row says nothing of another's: they are the same, alike, or rest on the same measurement.
+pub fn err_together(one: &Row, other: &Row) -> bool {
+    let names = |one: &Row, other: &Row| one.alike.contains(&other.id) || one.errs_with.contains(&other.id);
+    one.id == other.id || names(one, other) || names(other, one)
+}
+
+/// The sizes of the log-errors that widen a prediction of `row`, sorted, its own and those of rows that err with it
 /// left out. Every error counts with both signs.
 pub fn spread(residuals: &[Residual], row: &Row, rows: &[Row]) -> Vec<f64> {
-    let alike = |one: &Residual| {
-        one.row == row.id
-            || row.alike.contains(&one.row)
-            || rows.iter().any(|other| other.id == one.row && other.alike.contains(&row.id))
+    let with = |one: &Residual| {
+        one.row == row.id || rows.iter().any(|other| other.id == one.row && err_together(row, other))
     };
     let kind = Metric::of(row);
-    let left = residuals.iter().filter(|one| !alike(one));
+    let left = residuals.iter().filter(|one| !with(one));
     sizes_of(left.map(|one| (Some(one.kind) == kind, one.log_error)))
 }
 

@@ -209,6 +209,8 @@ pub struct Row {
     pub reason: String,
     /// The rows that state nearly the same, which are left out together.
     pub alike: Vec<String>,
+    /// Predictions that rest on the same measurement: their errors do not widen its interval.
+    pub errs_with: Vec<String>,
     /// Whether it follows from other rows and so does not count by itself.
     pub derived: bool,
     /// The payloads that it states, the least and the greatest, where it states any.
@@ -292,6 +294,8 @@ struct RawRow {
     #[serde(default)]
     alike: Vec<String>,
     #[serde(default)]
+    errs_with: Vec<String>,
+    #[serde(default)]
     derived: bool,
     spans: Option<String>,
     #[serde(default)]
@@ -360,9 +364,11 @@ pub fn parse(text: &str, file: &str) -> Result<Vec<Row>, RowError> {
             );
             return Err(RowError::Row { file: file.to_string(), id: row.id.clone(), message });
         }
-        if let Some(stranger) = row.alike.iter().find(|id| !known.contains_key(id.as_str())) {
-            let message = format!("`alike` names {stranger}, which is not a row of this file");
-            return Err(RowError::Row { file: file.to_string(), id: row.id.clone(), message });
+        for (key, named) in [("alike", &row.alike), ("errs_with", &row.errs_with)] {
+            if let Some(stranger) = named.iter().find(|id| !known.contains_key(id.as_str())) {
+                let message = format!("`{key}` names {stranger}, which is not a row of this file");
+                return Err(RowError::Row { file: file.to_string(), id: row.id.clone(), message });
+            }
         }
     }
     Ok(rows)
@@ -469,6 +475,7 @@ fn finish(raw: RawRow) -> Result<Row, String> {
         role: raw.role,
         reason: raw.reason,
         alike: raw.alike,
+        errs_with: raw.errs_with,
         derived: raw.derived,
         spans,
         restates: raw.restates,

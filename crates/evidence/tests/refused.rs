@@ -38,6 +38,7 @@ fn what_is_wrong_is_named() {
         ("payload = \"64 B\" }", "payload = \"64 B\", against = { verb = \"write\" } }", "lacks `as`"),
         ("measure = \"latency\"", "measure = \"speed\"", "unknown variant"),
         ("role = \"fit\"", "role = \"fit\"\nalike = [\"X009\"]", "X009"),
+        ("role = \"fit\"", "role = \"fit\"\nerrs_with = [\"X009\"]", "X009"),
     ];
     for (from, to, expected) in cases {
         let message = refused(from, to);
