@@ -446,9 +446,9 @@ fn studied(seed: u64, router: &Router) -> Result<(), String> {
         return wrong(format!("{} of the best mix, {most} of one alternative", plan.optimal.rate.value));
     }
     let rates = plan.alternatives.iter().map(|one| one.rate).chain([plan.optimal.rate, plan.greedy.rate]);
-    for Ranged { value, range_80: (low, high), range_95: (least, greatest) } in rates {
-        if !(least <= low && low <= value && value <= high && high <= greatest) {
-            return wrong(format!("{least} {low} {value} {high} {greatest}"));
+    for Ranged { value, median, range_80: (low, high), range_95: (least, greatest) } in rates {
+        if !(least <= low && low <= value.min(median) && value.max(median) <= high && high <= greatest) {
+            return wrong(format!("{least} {low} {value} {median} {high} {greatest}"));
         }
     }
     let settled = &study.checked.settled;
