@@ -739,9 +739,9 @@ fn a_wrong_fit_is_seen() {
     let shipped = summary(lines());
     let page = include_str!("../../../docs/evidence.md").replace('\n', " ");
     let counts = [
-        (Wrong::Alike(1.5), 2, 13, 0.2421),
+        (Wrong::Alike(1.5), 2, 13, 0.2417),
         (Wrong::Alike(1.0 / 1.5), 2, 10, 0.2369),
-        (Wrong::Apart(1.5, 1), 2, 10, 0.2889),
+        (Wrong::Apart(1.5, 1), 2, 10, 0.2895),
     ];
     for (wrong, measured, fitted, median_error) in counts {
         let wrong = falsified(&Library::builtin(), lines(), wrong, 2).expect("every experiment runs");
@@ -755,7 +755,10 @@ fn a_wrong_fit_is_seen() {
         assert!(2 * wrong.fitted.within < shipped.fitted.within, "{wrong:?}");
         assert_eq!((wrong.measured.within, wrong.fitted.within), (measured, fitted), "{wrong:?}");
         assert!((wrong.median_error - median_error).abs() < 0.00006, "{wrong:?}");
-        if wrong.median_error - shipped.errors.model < 5e-7 {
+        let is_as_good = (wrong.median_error - shipped.errors.model).abs() < 5e-7;
+        assert_eq!(is_as_good, wrong.wrong == Wrong::Alike(1.0 / 1.5), "{wrong:?}");
+        assert!(is_as_good || wrong.median_error > shipped.errors.model, "{wrong:?}");
+        if is_as_good {
             let said = format!(
                 "with every fitted number a third too small the median error is {:.1}% too, where {} of {} fitted rows hold",
                 100.0 * wrong.median_error,
