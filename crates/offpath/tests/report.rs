@@ -586,9 +586,9 @@ fn a_page_has_every_remark_of_the_terminal() {
     let file = directory.path().join("own.toml");
     // Two alternatives that are one: a tie. The host's processor is full at the load.
     let text = "[design]\nname = \"own\"\ndevice = \"bluefield2\"\nobjective = \"least-host-cpu\"\n\
-                load = \"10.6 M/s\"\nrank_by = \"throughput\"\n\
+                offered_load = \"10.6 M/s\"\nrank_by = \"throughput\"\n\
                 [[alternative]]\nname = \"one\"\ndescription = \"d\"\nrequest = [{ compute = \"host\", time = \"2.2 us\" }]\n\
-                [[alternative]]\nname = \"other\"\nrequest = [{ compute = \"host\", time = \"2.2 us\" }]\n";
+                [[alternative]]\nname = \"other\"\ndescription = \"d\"\nrequest = [{ compute = \"host\", time = \"2.2 us\" }]\n";
     std::fs::write(&file, text).expect("it is written");
     let own = file.to_str().expect("a UTF-8 path");
     said_of(

@@ -297,13 +297,16 @@ fn rescaled(observed: &Fold, before: &Fold, after: &Fold) -> Fold {
         scale: impl Fn(f64, f64, f64) -> f64,
     ) -> BTreeMap<K, f64> {
         let at = |map: &BTreeMap<K, f64>, key: &K| map.get(key).copied().unwrap_or(0.0);
-        // What was observed and is not added up stays as it was observed.
-        let keys: BTreeSet<&K> = observed.keys().chain(after.keys()).collect();
+        // What was observed and is not added up stays as it was observed; what is added up no more, as banks that a cache
+        // stands before now, may be no station there.
+        let is_gone = |key: &K| before.contains_key(key) && !after.contains_key(key);
+        let keys: BTreeSet<&K> = observed.keys().chain(after.keys()).filter(|key| !is_gone(key)).collect();
         keys.into_iter()
             .map(|key| (key.clone(), scale(at(observed, key), at(before, key), at(after, key))))
             .collect()
     }
-    let held = observed.slots_alone.iter().map(|(name, seconds)| {
+    let is_there = |name: &&String| after.seconds.contains_key(*name) || !before.seconds.contains_key(*name);
+    let held = observed.slots_alone.iter().filter(|(name, _)| is_there(name)).map(|(name, seconds)| {
         let of = |fold: &Fold| fold.seconds.get(name).copied().unwrap_or(0.0);
         (name.clone(), scale(*seconds, of(before), of(after)))
     });

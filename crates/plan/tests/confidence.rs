@@ -256,9 +256,10 @@ fn a_guessed_flag_is_a_guess() {
     library.insert(Category::Device, "bluefield2", &text);
     // Twenty-four records of 64 B in the SoC's memory reach few banks, which DDIO would spare.
     let design = "[design]\nname = \"own\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
-                  rank_by = \"throughput\"\n[object.hot]\nentry = \"64 B\"\ncount = 24\n\
-                  [[alternative]]\nname = \"a\"\n\
-                  request = [{ write = \"client-soc\", bytes = \"64 B\", object = \"hot\" }]\n";
+                  rank_by = \"throughput\"\n[workload]\nycsb = \"../../workloads/workloadc\"\nset = { recordcount = 24, \
+                  requestdistribution = \"uniform\", fieldcount = 1, fieldlength = 64, readproportion = 0, updateproportion = 1 }\n\
+                  [object.hot]\nentry = \"64 B\"\n[[alternative]]\nname = \"a\"\n\
+                  update = [{ write = \"client-soc\", bytes = \"64 B\", object = \"hot\" }]\n";
     let plan = planned_on(library, design);
     let one = &plan.alternatives[0];
     let flag = one.rests_on.iter().find(|rest| rest.number == "soc.ddio");

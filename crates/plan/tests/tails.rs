@@ -171,7 +171,6 @@ fn what_a_setting_changed_is_told_of_the_lowest_tail() {
     let changes = Changes {
         objective: Some("lowest-p99".into()),
         offered_load: Some("60 M/s".into()),
-        steps: true,
         ..Changes::default()
     };
     let file = designs().join("kv-batching.toml");

@@ -221,7 +221,7 @@ impl Quantity {
         })?;
         // `51.2 B` is rounded, and so is `4.7 GiB`; one and a half bytes would be a third more.
         let unit = units.first().map_or("ones", |(unit, _)| *unit);
-        if (read.base() - value * scale).abs() > 0.01 * value * scale {
+        if (read.base() - value * scale).abs() > 0.1 * value * scale {
             return Err(ParseError::TooFine { text: text.to_string(), dimension, unit });
         }
         Ok(read)

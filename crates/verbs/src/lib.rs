@@ -318,7 +318,7 @@ impl VerbsFabric {
     }
 }
 
-impl runtime::Context for VerbsFabric {
+impl runtime::BackendContext for VerbsFabric {
     type QueuePair = VerbsQueuePair;
     type Meets = MeetsByExchange;
     type Files = Folder;

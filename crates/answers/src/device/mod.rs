@@ -296,12 +296,9 @@ impl DeviceAnswer {
                 )
             })
             .collect();
-        text += &screen.verbatim(&format!(
-            "{}\n{}{}",
-            drawings.join("\n"),
-            again.concat(),
-            self.topology.network()
-        ));
+        text += &screen.verbatim(&format!("{}\n", drawings.join("\n")));
+        text += &again.concat();
+        text += &screen.verbatim(&self.topology.network());
         // The device's own components come first, in the order of names within each.
         let mut components: Vec<&str> = self.numbers.iter().map(|one| one.component.as_str()).collect();
         // Names sort `backup.soc.ddio` between two numbers of `backup` itself.

@@ -154,7 +154,7 @@ impl LocalFabric {
     }
 }
 
-impl runtime::Context for LocalFabric {
+impl runtime::BackendContext for LocalFabric {
     type QueuePair = LocalQueuePair;
     type Meets = MeetsInProcess;
     type Files = Folder;

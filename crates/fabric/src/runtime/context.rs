@@ -34,12 +34,12 @@ impl RunRole {
 }
 
 /// The regions of a backend with the context `C`.
-pub type RegionOf<C> = <<C as Context>::QueuePair as QueuePair>::Region;
+pub type RegionOf<C> = <<C as BackendContext>::QueuePair as QueuePair>::Region;
 /// The completions of a backend with the context `C`.
-pub type CompletionOf<C> = <<C as Context>::QueuePair as QueuePair>::CompletionFuture;
+pub type CompletionOf<C> = <<C as BackendContext>::QueuePair as QueuePair>::CompletionFuture;
 
 /// What a backend brings for the context of a role; each has the meaning that [`Fabric`] gives it.
-pub trait Context: Clone + 'static {
+pub trait BackendContext: Clone + 'static {
     /// A queue pair, which says what regions and completions are.
     type QueuePair: QueuePair;
     /// How roles find each other.
@@ -91,7 +91,7 @@ pub trait Context: Clone + 'static {
 }
 
 /// How the roles of a backend with the context `C` find each other.
-pub trait Meets<C: Context> {
+pub trait Meets<C: BackendContext> {
     /// A service that is listened for.
     type Listener: Listener<QueuePair = C::QueuePair>;
 
@@ -166,23 +166,23 @@ impl<C: Sends> Fabric for C {
     }
 
     fn processor(&self) -> String {
-        Context::processor(self)
+        BackendContext::processor(self)
     }
 
     fn capabilities(&self) -> Capabilities {
-        Context::capabilities(self)
+        BackendContext::capabilities(self)
     }
 
     fn now(&self) -> Time {
-        Context::now(self)
+        BackendContext::now(self)
     }
 
     fn sleep_until(&self, instant: Time) -> impl Future<Output = ()> + 'static {
-        Context::sleep_until(self, instant)
+        BackendContext::sleep_until(self, instant)
     }
 
     fn compute(&self, work: Work) -> impl Future<Output = ()> + 'static {
-        Context::compute(self, work)
+        BackendContext::compute(self, work)
     }
 
     fn random_u64(&self) -> u64 {
@@ -201,15 +201,15 @@ impl<C: Sends> Fabric for C {
     }
 
     fn memories(&self) -> Vec<RoleMemory> {
-        Context::memories(self)
+        BackendContext::memories(self)
     }
 
     fn register(&self, memory: &str, length: u64, access: Access) -> Result<RegionOf<C>, RegionError> {
-        Context::register(self, memory, length, access)
+        BackendContext::register(self, memory, length, access)
     }
 
     fn create_queue_pair(&self, options: QueuePairOptions) -> Result<C::QueuePair, Unsupported> {
-        Context::create_queue_pair(self, options)
+        BackendContext::create_queue_pair(self, options)
     }
 
     fn listen(&self, service: &str) -> Result<Self::Listener, ConnectError> {
@@ -241,7 +241,7 @@ impl<C: Sends> Fabric for C {
     }
 
     fn dma_engines(&self) -> Vec<String> {
-        Context::dma_engines(self)
+        BackendContext::dma_engines(self)
     }
 
     fn dma_copy(
@@ -251,7 +251,7 @@ impl<C: Sends> Fabric for C {
         to: MemoryAt<RegionOf<C>>,
         length: u64,
     ) -> Result<CompletionOf<C>, Unsupported> {
-        Context::dma_copy(self, engine, from, to, length)
+        BackendContext::dma_copy(self, engine, from, to, length)
     }
 
     fn bind(&self, port: u16) -> Result<Port<C>, DatagramError> {
@@ -259,6 +259,6 @@ impl<C: Sends> Fabric for C {
     }
 
     fn files(&self) -> C::Files {
-        Context::files(self)
+        BackendContext::files(self)
     }
 }

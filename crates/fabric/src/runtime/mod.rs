@@ -3,7 +3,7 @@
 //! [`Tasks`] runs tasks. A backend that goes in rounds brings a [`Clock`] and a [`Reactor`] and has timers,
 //! sleeps and its loop from here; the twin has those of its engine.
 //!
-//! Applications need nothing of it. A backend brings a [`Context`], from which its `Fabric` follows, keeps a [`Rendezvous`] of its roles and sends by [`Sends`]; where
+//! Applications need nothing of it. A backend brings a [`BackendContext`], from which its `Fabric` follows, keeps a [`Rendezvous`] of its roles and sends by [`Sends`]; where
 //! all roles are in one process, [`InProcess`] connects them too.
 
 mod arena;
@@ -20,7 +20,7 @@ mod tasks;
 
 pub use arena::{Arena, ArenaSlot};
 pub use checks::{RegionLedger, Registration, check_options, check_roles};
-pub use context::{CompletionOf, Context, Meets, MeetsInProcess, RegionOf, RunRole};
+pub use context::{BackendContext, CompletionOf, Meets, MeetsInProcess, RegionOf, RunRole};
 pub use executor::{Clock, Deadlock, Reactor, Round, Sleep, Timers, WallClock, run};
 pub use in_process::{Asking, InProcess, ServiceListener};
 pub use ports::{Datagram, Port, Ports, Sends};

@@ -1,6 +1,6 @@
 //! Datagram sockets: what waits at them, and who waits for it.
 
-use super::{Context, Rendezvous};
+use super::{BackendContext, Rendezvous};
 use crate::datagram::{PortAddress, Socket};
 use crate::{DatagramError, Fabric};
 use std::collections::{BTreeMap, VecDeque};
@@ -38,7 +38,7 @@ impl Ports {
 }
 
 /// A backend's own part of datagrams.
-pub trait Sends: Context {
+pub trait Sends: BackendContext {
     /// A request to be accepted.
     type Asking: 'static;
 

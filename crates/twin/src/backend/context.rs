@@ -89,7 +89,7 @@ impl TwinFabric {
     }
 }
 
-impl runtime::Context for TwinFabric {
+impl runtime::BackendContext for TwinFabric {
     type QueuePair = TwinQueuePair;
     type Meets = MeetsInProcess;
     type Files = TwinFiles;
@@ -146,7 +146,7 @@ impl runtime::Context for TwinFabric {
         to: MemoryAt<TwinRegion>,
         length: u64,
     ) -> Result<CompletionFuture, Unsupported> {
-        let known = runtime::Context::dma_engines(self);
+        let known = runtime::BackendContext::dma_engines(self);
         if !known.iter().any(|name| name == engine) {
             let feature =
                 format!("a DMA engine `{engine}` at `{}` ({})", self.endpoint(), engines_there(&known));

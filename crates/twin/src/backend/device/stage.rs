@@ -43,7 +43,7 @@ impl Stage {
             (_, Stage::Finished) => true,
             (Stage::Posted | Stage::Parked(_), Stage::Known) => true,
             (Stage::Known, Stage::Parked(_) | Stage::Applied) => true,
-            // A message that found no receive is sent again.
+            // A message that found no receive is retransmitted.
             (Stage::Known | Stage::Parked(_), Stage::Posted) => true,
             (Stage::Applied, Stage::Polled) => true,
             (Stage::Posted | Stage::Known, Stage::Polled) => is_datagram,
