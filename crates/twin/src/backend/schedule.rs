@@ -22,7 +22,7 @@ pub enum Crashing {
 /// A crash at a moment.
 ///
 /// Tasks, queue pairs and memory are gone, unsynced bytes of files in part. Peers notice only by
-/// [`Status::RetryExceeded`].
+/// [`offpath_fabric::Status::RetryExceeded`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crash {
     /// What crashes.
