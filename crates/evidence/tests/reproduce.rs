@@ -43,7 +43,7 @@ fn the_score_is_what_is_published() {
     assert_eq!(of(summary.measured), (2, 18), "{summary:?}");
     assert_eq!(of(summary.orders), (0, 6), "{summary:?}");
     assert_eq!(of(summary.restated), (58, 67), "{summary:?}");
-    assert_eq!(of(summary.fitted), (32, 45), "{summary:?}");
+    assert_eq!(of(summary.fitted), (33, 45), "{summary:?}");
     assert_eq!(of(summary.exact), (51, 51), "{summary:?}");
     assert_eq!(of(summary.configured), (40, 40), "{summary:?}");
     assert_eq!((summary.not_modelled, summary.of_scored_kinds), (13, 174), "{summary:?}");
@@ -740,8 +740,8 @@ fn a_wrong_fit_is_seen() {
     let page = include_str!("../../../docs/evidence.md").replace('\n', " ");
     let counts = [
         (Wrong::Alike(1.5), 2, 13, 0.2417),
-        (Wrong::Alike(1.0 / 1.5), 2, 10, 0.2369),
-        (Wrong::Apart(1.5, 1), 2, 10, 0.2895),
+        (Wrong::Alike(1.0 / 1.5), 2, 11, 0.2369),
+        (Wrong::Apart(1.5, 1), 2, 11, 0.2895),
     ];
     for (wrong, measured, fitted, median_error) in counts {
         let wrong = falsified(&Library::builtin(), lines(), wrong, 2).expect("every experiment runs");

@@ -3,9 +3,9 @@
 use crate::path::{
     Carrier, Moves, Path, Responder, RouteError, SlotHold, Transport, VERBS, Verb, VerbRow, processor_of,
 };
-use crate::station::{ENGINE_PARTS, Station, StationId, StationKind, groups, inbound_reads, stations};
+use crate::station::{ENGINE_PARTS, Station, StationId, StationKind, inbound_reads, slot_limits, stations};
 use crate::visit::{
-    AddressSpread, Hop, InflightSlots, MOST_ENDPOINTS, MOST_GROUPS, Mark, Pick, Requests, Route, Train, Visit,
+    AddressSpread, Hop, InflightSlots, MOST_ENDPOINTS, MOST_LIMITS, Mark, Pick, Requests, Route, Train, Visit,
 };
 use offpath_profile::{Direction, Endpoint, Engine, EngineWork, Machine, Memory, Pcie, Reach, System};
 use offpath_quantity::{BitRate, Bytes, Time};
@@ -93,10 +93,6 @@ impl HopList {
 #[derive(Clone, Copy, Debug)]
 struct ProcessorStations {
     cpu: StationId,
-    /// The in-flight slots open to it, where some are reserved for others.
-    inflight_slots: Option<StationId>,
-    /// Those open to the groups that it belongs to.
-    groups: [Option<StationId>; MOST_GROUPS],
 }
 
 /// The stations of one memory.
@@ -138,6 +134,8 @@ struct At {
 struct MachineStations {
     cores: StationId,
     inflight_slots: StationId,
+    /// The endpoints that have a limit of in-flight slots in common, one or several, and where it is counted.
+    slot_limits: Vec<(Vec<usize>, StationId)>,
     transmit: StationId,
     receive: StationId,
     processors: Vec<ProcessorStations>,
@@ -659,24 +657,7 @@ fn machine_stations(
             .collect();
         hop_lists.push(row?);
     }
-    let is_reserved = machine.nic.reserved_inflight_slots > 0 && machine.endpoints.len() > 1;
-    let groups_of = |own: usize| {
-        let mut found = [None; MOST_GROUPS];
-        // There are as many as two to the power of the endpoints.
-        let all = if is_reserved { groups(machine.endpoints.len()) } else { Vec::new() };
-        let all = all.into_iter().filter(|group| group.contains(&own));
-        for (place, group) in found.iter_mut().zip(all) {
-            let names: Vec<&str> =
-                group.iter().map(|index| machine.endpoints[*index].name.as_str()).collect();
-            *place = Some(named(nic, &format!("inflight_slots-of-{}", names.join("-and-"))));
-        }
-        found
-    };
-    let processors = machine.endpoints.iter().enumerate().map(|(index, e)| ProcessorStations {
-        groups: groups_of(index),
-        cpu: named(&e.name, "cpu"),
-        inflight_slots: is_reserved.then(|| named(nic, &format!("inflight_slots-of-{}", e.name))),
-    });
+    let processors = machine.endpoints.iter().map(|e| ProcessorStations { cpu: named(&e.name, "cpu") });
     let memories = machine.all_memories().map(|memory| MemoryStations {
         memory: named(&memory.name, "memory"),
         banks: (!memory.ddio).then(|| named(&memory.name, "banks")),
@@ -685,6 +666,7 @@ fn machine_stations(
     Ok(MachineStations {
         cores: named(nic, "cores"),
         inflight_slots: named(nic, "inflight_slots"),
+        slot_limits: slot_limits(machine).into_iter().map(|(of, name)| (of, by_name[&name])).collect(),
         transmit: named(nic, "transmit"),
         receive: named(nic, "receive"),
         processors: processors.collect(),
@@ -1116,16 +1098,22 @@ impl<'r> Build<'r> {
     }
 
     /// Takes an in-flight slot of the responder's NIC, for `time` or until the train releases it.
+    ///
+    /// Within a machine that NIC is the requester's too, and the slot is one of both endpoints.
     fn acquire(&mut self, time: Option<Time>) {
-        if time != Some(Time::ZERO) {
-            let own = self.to.processor();
-            let inflight_slots = InflightSlots {
-                pool: self.to.stations.inflight_slots,
-                own: own.inflight_slots,
-                groups: own.groups,
-            };
-            self.visits.push(Visit::Acquire { inflight_slots, time });
+        if time == Some(Time::ZERO) {
+            return;
         }
+        let stations = self.to.stations;
+        let ends = [(!self.remote()).then_some(self.from.indexes.class), Some(self.to.indexes.class)];
+        let is_one = |endpoint: &usize| ends.iter().flatten().any(|end| usize::from(*end) == *endpoint);
+        let held = stations.slot_limits.iter().filter(|(endpoints, _)| endpoints.iter().any(is_one));
+        let mut limits = [None; MOST_LIMITS];
+        for (place, (_, station)) in limits.iter_mut().zip(held) {
+            *place = Some(*station);
+        }
+        let inflight_slots = InflightSlots { pool: stations.inflight_slots, limits };
+        self.visits.push(Visit::Acquire { inflight_slots, time });
     }
 
     /// The payload goes to the responder: into its memory, or to its program.
@@ -1226,7 +1214,7 @@ impl<'r> Build<'r> {
         self.mark(Mark::Arrives);
         let stations = from.stations.engines[index];
         if let Some(pool) = stations.slots {
-            let slots = InflightSlots { pool, own: None, groups: [None; MOST_GROUPS] };
+            let slots = InflightSlots { pool, limits: [None; MOST_LIMITS] };
             let time = (self.payload == Bytes::ZERO).then_some(engine.request_time);
             self.visits.push(Visit::Acquire { inflight_slots: slots, time });
         }

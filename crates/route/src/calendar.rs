@@ -1,7 +1,7 @@
 //! What keeps the stations' time: when each server is free, and for whom.
 
 use crate::station::{Station, StationId, StationKind};
-use crate::visit::{InflightSlots, MOST_GROUPS, Pick};
+use crate::visit::{InflightSlots, MOST_LIMITS, Pick};
 use offpath_quantity::Time;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -159,13 +159,12 @@ enum State {
         free: BinaryHeap<Reverse<(u64, u64)>>,
         busy: u64,
     },
-    /// `since` is the sum of the moments at which the open ones were taken; so many are `waiting` for one.
+    /// `since` is the sum of the moments at which the open ones were taken.
     InflightSlots {
         capacity: usize,
         open: usize,
-        waiting: usize,
-        /// Of a pool, where those who wait would take one, once for each limit of its own.
-        limits: Vec<SlotCalendars>,
+        /// Of a pool, where those who wait would take one, and how many wait to take it there.
+        waiting: Vec<(SlotCalendars, usize)>,
         since: u128,
         releases: BinaryHeap<Reverse<u64>>,
         busy: u64,
@@ -189,8 +188,7 @@ impl Calendar {
             StationKind::InflightSlots(n) => State::InflightSlots {
                 capacity: *n as usize,
                 open: 0,
-                waiting: 0,
-                limits: Vec::new(),
+                waiting: Vec::new(),
                 since: 0,
                 releases: BinaryHeap::new(),
                 busy: 0,
@@ -323,10 +321,10 @@ impl Calendar {
                 free.clear();
                 *busy = 0;
             }
-            State::InflightSlots { open, waiting, limits, since, releases, busy, granted, .. } => {
+            State::InflightSlots { open, waiting, since, releases, busy, granted, .. } => {
                 releases.clear();
-                limits.clear();
-                (*open, *waiting, *since, *busy, *granted) = (0, 0, 0, 0, 0);
+                waiting.clear();
+                (*open, *since, *busy, *granted) = (0, 0, 0, 0);
             }
             State::Pool { shared, reserved } => {
                 shared.iter_mut().chain(reserved.iter_mut().flatten()).for_each(|(_, line)| line.reset());
@@ -340,22 +338,17 @@ impl Calendar {
 /// carries one, so it is small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotCalendars {
-    /// The pool's, then that of its own limit, then those of the groups that its endpoint belongs to.
-    all: [u32; 2 + MOST_GROUPS],
+    /// The pool's, then those of the limits.
+    all: [u32; 1 + MOST_LIMITS],
     count: u8,
 }
 
 impl SlotCalendars {
-    fn new(pool: usize, own: Option<usize>, groups: impl IntoIterator<Item = usize>) -> SlotCalendars {
-        let mut slots = SlotCalendars { all: [0; 2 + MOST_GROUPS], count: 0 };
-        let mut add = |slot: usize| {
+    fn new(pool: usize, limits: impl IntoIterator<Item = usize>) -> SlotCalendars {
+        let mut slots = SlotCalendars { all: [0; 1 + MOST_LIMITS], count: 0 };
+        for slot in [pool].into_iter().chain(limits) {
             slots.all[usize::from(slots.count)] = slot as u32;
             slots.count += 1;
-        };
-        add(pool);
-        if let Some(own) = own {
-            add(own);
-            groups.into_iter().for_each(add);
         }
         slots
     }
@@ -363,11 +356,6 @@ impl SlotCalendars {
     /// Of the pool.
     pub fn pool(&self) -> usize {
         self.all[0] as usize
-    }
-
-    /// Of the limit of its own. Where there is none, others have nothing reserved, and no group has a limit either.
-    pub fn own(&self) -> Option<usize> {
-        self.limits().next()
     }
 
     fn each(&self) -> impl Iterator<Item = usize> {
@@ -486,8 +474,8 @@ impl Stations {
     /// The calendars of `inflight_slots` on the machine instances that `instances` gives by machine.
     pub fn slot_calendars(&self, inflight_slots: &InflightSlots, instances: &[u32]) -> SlotCalendars {
         let slot = |station| self.slot(station, instances);
-        let groups = inflight_slots.groups.into_iter().flatten();
-        SlotCalendars::new(slot(inflight_slots.pool), inflight_slots.own.map(slot), groups.map(slot))
+        let limits = inflight_slots.limits.into_iter().flatten();
+        SlotCalendars::new(slot(inflight_slots.pool), limits.map(slot))
     }
 
     /// Takes an in-flight slot now; false where all that the caller may have are held, or one that could have it
@@ -499,14 +487,10 @@ impl Stations {
             self.grant(slots);
             return true;
         }
-        for slot in slots.each() {
-            *self.waiting(slot) += 1;
-        }
-        if let (Some(_), State::InflightSlots { limits, .. }) =
-            (slots.own(), &mut self.calendars[slots.pool()].0)
-            && !limits.contains(&slots)
-        {
-            limits.push(slots);
+        let waiting = self.waiting(slots.pool());
+        match waiting.iter_mut().find(|(known, _)| *known == slots) {
+            Some((_, count)) => *count += 1,
+            None => waiting.push((slots, 1)),
         }
         false
     }
@@ -524,14 +508,13 @@ impl Stations {
 
     /// Says that one of those who wait for an in-flight slot of `slots` waits no more.
     pub fn leave(&mut self, slots: SlotCalendars) {
-        for slot in slots.each() {
-            let waiting = self.waiting(slot);
-            *waiting = waiting.checked_sub(1).expect("only who waits takes its turn or leaves");
-        }
+        let count = self.waiting(slots.pool()).iter_mut().find(|(known, _)| *known == slots);
+        let count = count.and_then(|(_, count)| count.checked_sub(1).map(|fewer| *count = fewer));
+        count.expect("only who waits takes its turn or leaves");
     }
 
-    fn waiting(&mut self, slot: usize) -> &mut usize {
-        match &mut self.calendars[slot].0 {
+    fn waiting(&mut self, pool: usize) -> &mut Vec<(SlotCalendars, usize)> {
+        match &mut self.calendars[pool].0 {
             State::InflightSlots { waiting, .. } => waiting,
             other => unreachable!("only in-flight slots are waited for, not {other:?}"),
         }
@@ -540,10 +523,7 @@ impl Stations {
     /// Whether somebody waits who could have the in-flight slot that is free: whoever asks now comes after.
     fn waits_for_turn(&mut self, slots: SlotCalendars) -> bool {
         let mut from = 0;
-        if slots.own().is_none() {
-            return *self.waiting(slots.pool()) > 0;
-        }
-        while let Some(waits) = self.waited_limit(slots.pool(), &mut from) {
+        while let Some(waits) = self.waited(slots.pool(), &mut from) {
             if waits.limits().all(|slot| self.has_room(slot)) {
                 return true;
             }
@@ -551,18 +531,13 @@ impl Stations {
         false
     }
 
-    /// The next, from the place `from` on, where those who wait at `pool` for one of an endpoint that has a limit
-    /// would take it.
-    fn waited_limit(&self, pool: usize, from: &mut usize) -> Option<SlotCalendars> {
-        let State::InflightSlots { waiting: 1.., limits, .. } = &self.calendars[pool].0 else { return None };
-        let is_waited = |slots: &&SlotCalendars| match slots.own().map(|own| &self.calendars[own].0) {
-            Some(State::InflightSlots { waiting, .. }) => *waiting > 0,
-            _ => false,
-        };
-        let rest = limits.get(*from..)?;
-        let at = rest.iter().position(|slots| is_waited(&slots))?;
+    /// The next, from the place `from` on, where those who wait at `pool` would take one.
+    fn waited(&self, pool: usize, from: &mut usize) -> Option<SlotCalendars> {
+        let State::InflightSlots { waiting, .. } = &self.calendars[pool].0 else { return None };
+        let rest = waiting.get(*from..)?;
+        let at = rest.iter().position(|(_, count)| *count > 0)?;
         *from += at + 1;
-        Some(rest[at])
+        Some(rest[at].0)
     }
 
     fn grant(&mut self, slots: SlotCalendars) {
@@ -609,7 +584,7 @@ impl Stations {
                 other => unreachable!("only in-flight slots are held, not {other:?}"),
             }
         }
-        if *self.waiting(slots.pool()) > 0 {
+        if self.waiting(slots.pool()).iter().any(|(_, count)| *count > 0) {
             self.released.push(slots.pool());
         }
     }
@@ -637,7 +612,7 @@ impl Stations {
             _ => None,
         };
         let mut from = 0;
-        let mut next = self.waited_limit(pool, &mut from);
+        let mut next = self.waited(pool, &mut from);
         if next.is_none() || !self.has_room(pool) {
             return first(pool, self);
         }
@@ -652,9 +627,9 @@ impl Stations {
                 }
             }
             if !is_full {
-                found(slots.own().and_then(|own| first(own, self)));
+                found(first(slots.limits().next().unwrap_or(pool), self));
             }
-            next = self.waited_limit(pool, &mut from);
+            next = self.waited(pool, &mut from);
         }
         earliest
     }
@@ -740,7 +715,7 @@ mod tests {
         assert_eq!(any(&mut stations, 91, 50), 95, "the second again");
         assert_eq!(served(&mut stations, "cores", 92), 92 + 10 + 2);
         assert_eq!(served(&mut stations, "cores", 200), 165);
-        let slots = SlotCalendars::new(1, None, []);
+        let slots = SlotCalendars::new(1, []);
         assert!(stations.acquire(slots) && stations.acquire(slots) && !stations.acquire(slots));
         assert_eq!(served(&mut stations, "inflight_slots", 210), 20, "two are held");
         stations.release(slots, Time::from_ps(200), Time::from_ps(230));

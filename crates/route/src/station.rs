@@ -1,6 +1,6 @@
 //! Stations: the resources of a system that operations queue at.
 
-use offpath_profile::{EngineWork, System};
+use offpath_profile::{EngineWork, Machine, System};
 use offpath_quantity::Time;
 
 /// The position of a station in [`crate::Router::stations`].
@@ -84,12 +84,19 @@ fn interval(rate: offpath_quantity::OpRate) -> Option<Time> {
     (rate.get() > 0).then(|| rate.interval())
 }
 
-/// The groups of several of so many endpoints that are not all of them, by position: those that have in-flight slots in
-/// common which are reserved from the rest.
-pub(crate) fn groups(endpoints: usize) -> Vec<Vec<usize>> {
+/// Each endpoint of a machine, and each group of them that is not all, by position: those that may have no slot which is
+/// reserved for the rest. With the name of the station that counts theirs; none where nothing is reserved.
+pub(crate) fn slot_limits(machine: &Machine) -> Vec<(Vec<usize>, String)> {
+    // There are as many as two to the power of the endpoints.
+    let endpoints = if machine.nic.reserved_inflight_slots > 0 { machine.endpoints.len() } else { 0 };
     let members = |set: u32| (0..endpoints).filter(move |index| set >> index & 1 == 1).collect::<Vec<_>>();
-    let sets = (0..1u32 << endpoints).map(members);
-    sets.filter(|group| group.len() > 1 && group.len() < endpoints).collect()
+    let mut sets: Vec<Vec<usize>> = (1..(1u32 << endpoints) - 1).map(members).collect();
+    sets.sort_by_key(|set| set.len() > 1);
+    let name =
+        |set: &[usize]| set.iter().map(|index| machine.endpoints[*index].name.as_str()).collect::<Vec<_>>();
+    let station =
+        |set: &[usize]| format!("{}.inflight_slots-of-{}", machine.nic.name, name(set).join("-and-"));
+    sets.into_iter().map(|set| (set.clone(), station(&set))).collect()
 }
 
 /// What an engine serves with: the start of a request, bytes of each direction, and all bytes.
@@ -151,27 +158,14 @@ pub(crate) fn stations(system: &System) -> Vec<Station> {
             StationKind::InflightSlots(m.nic.inflight_slots + others),
             "in-flight slots held during PCIe",
         ));
-        if others > 0 {
-            for e in &m.endpoints {
-                let name = format!("{}.inflight_slots-of-{}", m.nic.name, e.name);
-                add(station(
-                    name,
-                    StationKind::InflightSlots(m.nic.inflight_slots),
-                    "in-flight slots open to an endpoint",
-                ));
-            }
-            // What is reserved for the rest no group of them has: an idle endpoint lends nothing.
-            for group in groups(m.endpoints.len()) {
-                let inflight_slots =
-                    m.nic.inflight_slots + m.nic.reserved_inflight_slots * (group.len() as u64 - 1);
-                let names: Vec<&str> = group.iter().map(|index| m.endpoints[*index].name.as_str()).collect();
-                let name = format!("{}.inflight_slots-of-{}", m.nic.name, names.join("-and-"));
-                add(station(
-                    name,
-                    StationKind::InflightSlots(inflight_slots),
-                    "in-flight slots open to a group of endpoints",
-                ));
-            }
+        // What is reserved for the rest no group of them has: an idle endpoint lends nothing.
+        for (group, name) in slot_limits(m) {
+            let more = m.nic.reserved_inflight_slots * (group.len() as u64 - 1);
+            let meaning = match group.len() {
+                1 => "in-flight slots open to an endpoint",
+                _ => "in-flight slots open to a group of endpoints",
+            };
+            add(station(name, StationKind::InflightSlots(m.nic.inflight_slots + more), meaning));
         }
         add(wire(format!("{}.transmit", m.nic.name), "network port, outbound"));
         add(wire(format!("{}.receive", m.nic.name), "network port, inbound"));

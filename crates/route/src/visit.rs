@@ -174,21 +174,20 @@ impl Train {
 pub struct InflightSlots {
     /// All in-flight slots of the NIC.
     pub pool: StationId,
-    /// Those that its endpoint may have at once.
-    pub own: Option<StationId>,
-    /// Those that the groups of endpoints that it belongs to may have at once.
-    pub groups: [Option<StationId>; MOST_GROUPS],
+    /// Those that the endpoints between which the request runs may have at once, and the groups of endpoints that one
+    /// of them belongs to; the first that are there, and none where nothing is reserved.
+    pub limits: [Option<StationId>; MOST_LIMITS],
 }
 
-/// Groups of endpoints that one of [`MOST_ENDPOINTS`] belongs to.
-pub const MOST_GROUPS: usize = (1 << (MOST_ENDPOINTS - 1)) - 2;
+/// Endpoints and groups of them that one of two of [`MOST_ENDPOINTS`] belongs to: neither none, nor all, nor only others.
+pub const MOST_LIMITS: usize = (1 << MOST_ENDPOINTS) - 1 - (1 << (MOST_ENDPOINTS - 2));
 /// Endpoints of a machine between which in-flight slots may be reserved.
 pub const MOST_ENDPOINTS: usize = 4;
 
 impl InflightSlots {
     /// The pool, then the limits.
     pub fn stations(self) -> impl Iterator<Item = StationId> {
-        [Some(self.pool), self.own].into_iter().chain(self.groups).flatten()
+        [Some(self.pool)].into_iter().chain(self.limits).flatten()
     }
 }
 
@@ -218,7 +217,7 @@ pub enum Visit {
         /// Whether the operation goes on without waiting: demand and queue only.
         detached: bool,
     },
-    /// Takes an in-flight slot and keeps it for `time`, or where that follows from later visits, until the
+    /// Takes an in-flight slot, at one moment of the pool and of every limit, and keeps it for `time`, or where that follows from later visits, until the
     /// train's release.
     Acquire {
         /// Where it is taken.

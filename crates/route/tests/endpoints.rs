@@ -106,3 +106,43 @@ fn each_of_more_memories_than_a_byte_can_name_has_its_own_hops() {
         assert_eq!(latency(index), first + Time::from_ns(2 * 10 * index as u64), "m{index}");
     }
 }
+
+/// The card's NIC is that of both ends: their limits, and those of the groups that one of them is in, are kept as long as
+/// the pool is. A client keeps what the responder's endpoint has.
+#[test]
+fn a_request_within_a_machine_keeps_a_slot_of_both_its_endpoints() {
+    let router = with_endpoints(2, "4").expect("four are modelled");
+    let held = |path: &str, verb: Verb| {
+        let path = router.path(path).expect("it is there");
+        let (posting, access) = (Posting::Single, AddressSpread::UNIFORM);
+        let operation = PathOperation { verb, path, payload: Bytes::new(64), posting, access };
+        let demand = router.route(&operation).expect("it has a route").demand(&router);
+        let slots = demand.time.iter().filter_map(|(station, time)| {
+            let name = router.stations()[station.index()].name.strip_prefix("nic.inflight_slots")?;
+            Some((name.trim_start_matches("-of-").to_string(), *time))
+        });
+        let slots: Vec<(String, Time)> = slots.collect();
+        assert!(slots.iter().all(|(_, time)| *time == slots[0].1), "as long each: {slots:?}");
+        slots.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+    };
+    let is_of =
+        |ends: &[&str], name: &str| name.is_empty() || name.split("-and-").any(|one| ends.contains(&one));
+    let names: Vec<&str> =
+        router.stations().iter().filter_map(|one| one.name.strip_prefix("nic.inflight_slots")).collect();
+    for verb in [Verb::Read, Verb::Write, Verb::SendDatagram, Verb::CompareAndSwap] {
+        for (path, ends) in [
+            ("client-soc", &["soc"][..]),
+            ("host-soc", &["host", "soc"]),
+            ("soc-host", &["host", "soc"]),
+            ("u0-u1", &["u0", "u1"]),
+        ] {
+            let expected =
+                names.iter().map(|name| name.trim_start_matches("-of-")).filter(|name| is_of(ends, name));
+            assert_eq!(held(path, verb), expected.collect::<Vec<_>>(), "{path} {verb:?}");
+        }
+    }
+    assert_eq!(
+        (names.len(), held("client-soc", Verb::Read).len(), held("host-soc", Verb::Read).len()),
+        (15, 8, 12)
+    );
+}

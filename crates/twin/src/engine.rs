@@ -154,15 +154,14 @@ struct Operation {
 /// An operation that waits for an in-flight slot, and its number in the order of asking.
 struct Asked {
     number: u64,
-    slots: SlotCalendars,
     operation: ArenaSlot,
 }
 
-/// Those who wait for an in-flight slot of one pool: a queue for each limit within the pool, in the order in which
-/// they asked.
+/// Those who wait for an in-flight slot of one pool: a queue for each set of limits within the pool, in the order in
+/// which they asked.
 #[derive(Default)]
 struct Waiting {
-    queues: Vec<(Option<usize>, VecDeque<Asked>)>,
+    queues: Vec<(SlotCalendars, VecDeque<Asked>)>,
     asked: u64,
     /// When they are woken: at the first release that is known, if any is.
     wake_at: Option<Time>,
@@ -399,10 +398,10 @@ impl EventEngine {
     fn queue_at(&mut self, slots: SlotCalendars, operation: ArenaSlot) {
         let waiting = self.waiting_at(slots.pool());
         waiting.asked += 1;
-        let asked = Asked { number: waiting.asked, slots, operation };
-        match waiting.queues.iter_mut().find(|(own, _)| *own == slots.own()) {
+        let asked = Asked { number: waiting.asked, operation };
+        match waiting.queues.iter_mut().find(|(known, _)| *known == slots) {
             Some((_, queue)) => queue.push_back(asked),
-            None => waiting.queues.push((slots.own(), VecDeque::from([asked]))),
+            None => waiting.queues.push((slots, VecDeque::from([asked]))),
         }
         self.schedule_wake(slots.pool());
     }
@@ -453,9 +452,9 @@ impl EventEngine {
     /// Of those who wait at `pool` and may have an in-flight slot now, the one that asked first.
     fn next_in_turn(&mut self, pool: usize) -> Option<Asked> {
         let (waiting, stations) = (&mut self.waiting[pool], &mut self.stations);
-        let heads = waiting.queues.iter_mut().filter_map(|(_, queue)| {
+        let heads = waiting.queues.iter_mut().filter_map(|(slots, queue)| {
             let asked = queue.front()?;
-            stations.is_free(asked.slots).then_some((asked.number, queue))
+            stations.is_free(*slots).then_some((asked.number, queue))
         });
         heads.min_by_key(|(number, _)| *number)?.1.pop_front()
     }

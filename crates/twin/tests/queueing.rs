@@ -2,7 +2,7 @@
 
 use offpath_profile::{Library, SystemRequest};
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{InflightSlots, MOST_GROUPS, PathOperation, Pick, Route, Router, Verb, Visit};
+use offpath_route::{InflightSlots, MOST_LIMITS, PathOperation, Pick, Route, Router, Verb, Visit};
 use offpath_twin::{
     Arrivals, EventEngine, Fault, FaultRule, Faults, Load, Occurrence, OperationFailure, Retransmission,
     Seed, Tag, batch_means, run,
@@ -250,11 +250,8 @@ fn a_full_machine_is_told_from_idle_ones() {
 
 /// A visit that keeps one of `nic.inflight_slots` for `hold`; the operation goes on once it has it.
 fn keeping(router: &Router, hold: Time) -> Visit {
-    let inflight_slots = InflightSlots {
-        pool: router.station("nic.inflight_slots").unwrap(),
-        own: None,
-        groups: [None; MOST_GROUPS],
-    };
+    let inflight_slots =
+        InflightSlots { pool: router.station("nic.inflight_slots").unwrap(), limits: [None; MOST_LIMITS] };
     Visit::Acquire { inflight_slots, time: Some(hold) }
 }
 
@@ -306,16 +303,21 @@ proptest! {
     }
 }
 
+/// The endpoints of a request to the host, of one to the SoC, and of one between them.
+const ENDPOINTS: [&[usize]; 3] = [&[0], &[1], &[0, 1]];
+
 proptest! {
     /// Where a part of the pool is reserved, a request has its in-flight slot at the first moment at which the pool
-    /// and its endpoint's limit both have room and nobody who asked before it could have that in-flight slot: those
-    /// that their own limit holds up hold up nobody else, and keep nothing of the pool meanwhile.
+    /// and the limits of its endpoints, of one or of both, have room and nobody who asked before it could have that
+    /// in-flight slot: those that a limit holds up hold up nobody else, and keep nothing of the pool or of the other
+    /// limit meanwhile.
     #[test]
     fn limits_within_a_pool_hold_up_their_own_endpoint_alone(
-        inflight_slots in 2u64..5,
+        inflight_slots in 1u64..5,
         reserved in 1u64..3,
-        jobs in proptest::collection::vec((0u64..3, 1u64..8, 0usize..2), 1..60),
+        jobs in proptest::collection::vec((0u64..3, 1u64..8, 0usize..3), 1..60),
     ) {
+        let reserved = reserved.min(inflight_slots);
         let settings = vec![format!("nic.inflight_slots={inflight_slots}"), format!("nic.reserved_inflight_slots={reserved}")];
         let request = SystemRequest { device: "bluefield2", settings, ..SystemRequest::default() };
         let router = Arc::new(Router::new(&Library::builtin().load(&request).unwrap()).unwrap());
@@ -329,7 +331,9 @@ proptest! {
         for (number, (gap, hold, class)) in jobs.into_iter().enumerate() {
             asked += gap;
             queue.push((asked, hold, class, number as u64));
-            let inflight_slots = InflightSlots { pool: station("nic.inflight_slots"), own: Some(owns[class]), groups: [None; MOST_GROUPS] };
+            let mut limits = [None; MOST_LIMITS];
+            limits.iter_mut().zip(ENDPOINTS[class]).for_each(|(place, one)| *place = Some(owns[*one]));
+            let inflight_slots = InflightSlots { pool: station("nic.inflight_slots"), limits };
             let delay = Visit::Delay { label: "until it asks", time: Time::from_ns(asked) };
             let visits = vec![delay, Visit::Acquire { inflight_slots, time: Some(Time::from_ns(hold)) }];
             engine.start(Tag(number as u64), Arc::new(Route { visits, ..read.clone() }), instances.clone(), false);
@@ -342,8 +346,9 @@ proptest! {
             }
             held.retain(|(until, _)| *until > now);
             queue.retain(|&(asked, hold, class, number)| {
-                let own = held.iter().filter(|(_, other)| *other == class).count() as u64;
-                let granted = asked <= now && own < inflight_slots && (held.len() as u64) < inflight_slots + reserved;
+                let of = |one: &usize| held.iter().filter(|(_, other)| ENDPOINTS[*other].contains(one)).count() as u64;
+                let has_room = ENDPOINTS[class].iter().all(|one| of(one) < inflight_slots);
+                let granted = asked <= now && has_room && (held.len() as u64) < inflight_slots + reserved;
                 if granted {
                     held.push((now + hold, class));
                     expected.insert((number, Time::from_ns(now)));
