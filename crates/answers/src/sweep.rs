@@ -351,6 +351,13 @@ impl SweepDraft<'_> {
                 others.insert((machine.role.clone(), *count), Arc::new(system));
             }
         }
+        if others.is_empty() && request.clients != SweepRequest::default().clients {
+            let counts: Vec<String> = request.clients.iter().map(u32::to_string).collect();
+            return Err(Failure::input(
+                format!("`--clients {}`: no path begins at a client", counts.join(",")),
+                "leave it out, or add a path from `client`; requests of a card's or host's own are set by `--in-flight`",
+            ));
+        }
         Ok(others)
     }
 

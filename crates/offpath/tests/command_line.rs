@@ -475,7 +475,7 @@ fn an_echo_is_two_messages_and_never_half_a_round_trip() {
 
 #[test]
 fn wrong_input_is_refused_with_a_next_step() {
-    let cases: [(&[&str], &[&str]); 18] = [
+    let cases: [(&[&str], &[&str]); 19] = [
         (&["path", "bluefeld2"], &["bluefeld2", "did you mean `bluefield2`?"]),
         (&["path", "bluefield2", "--path", "client-sco"], &["sco", "did you mean `client-soc`?"]),
         (&["path", "bluefield2", "--path", "client"], &["requester-responder"]),
@@ -495,6 +495,10 @@ fn wrong_input_is_refused_with_a_next_step() {
         (
             &["sweep", "bluefield2", "--path", "client-soc", "--clients", "1000"],
             &["`--clients 1000`", "20 machines `client`"],
+        ),
+        (
+            &["sweep", "bluefield2", "--path", "host-soc", "--clients", "2,3"],
+            &["`--clients 2,3`", "--in-flight"],
         ),
         (&["sweep", "bluefield2", "--path", "client-soc", "--out", "rows.txt"], &[".csv"]),
     ];
@@ -585,7 +589,7 @@ fn slips_are_refused_with_their_reason() {
             ),
             &["20000 clients with 65536", "1048576 in flight", "--in-flight"],
         ),
-        (words("reproduce w072"), &["did you mean `W072`?"]),
+        (words("reproduce v072"), &["did you mean `W072`?"]),
         (kv(&["--window", "0s"]), &["longer than 0"]),
         (kv(&["--window", "-5us"]), &["-5us"]),
         (kv(&["--patience", "0ms"]), &["longer than 0"]),
@@ -739,7 +743,7 @@ fn pages_fit_the_screen() {
         &SOC_HOST,
         &["device", "show", "bluefield2"],
         &["device", "list"],
-        &["explain", "W003"],
+        &["explain", "w003"],
         &["reproduce", "W066", "W021"],
         &["sweep", "bluefield2", "--path", "client-soc", "--operations", "1000"],
     ] {

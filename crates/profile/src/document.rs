@@ -267,6 +267,8 @@ impl Document {
                 Some((&source, design.span())),
             ));
         }
+        let mut kinds = entries.iter().filter_map(|(key, _)| Category::find(key.get_ref())).peekable();
+        let is_overlay_alone = kinds.peek().is_some() && kinds.all(|kind| kind == Category::Overlay);
         for (key, value) in &entries {
             let reader = Reader { source: &source, name: key.get_ref(), span: key.span() };
             let Some(table) = value.get_ref().as_table() else {
@@ -285,6 +287,14 @@ impl Document {
                 document.headers.extend(mistakes.keep(reader.header(kind, table)));
             } else if key.get_ref() == "set" {
                 document.changes = mistakes.keep(reader.changes(table)).unwrap_or_default();
+            } else if is_overlay_alone {
+                let named = key.get_ref();
+                let first = table.iter().next().map_or("NUMBER", |(key, _)| key.get_ref());
+                mistakes.add(reader.refuse(
+                    Problem::Structure { reason: format!("`[{named}]` is a component, and an overlay has none") },
+                    format!("an overlay changes numbers by their names: write `\"{named}.{first}\" = ...` below `[set]`"),
+                    key.span(),
+                ));
             } else {
                 document.tables.extend(mistakes.keep(reader.component(table)));
             }

@@ -183,6 +183,8 @@ fn requests_and_settings_are_refused_with_the_nearest_names() {
     library.insert(Category::Overlay, "crowd", crowd);
     let slip = "[overlay]\nname = \"slip\"\ndescription = \"a slip\"\n\n[set]\n\"*.encodng\" = 1\n";
     library.insert(Category::Overlay, "slip", slip);
+    let table = "[overlay]\nname = \"table\"\ndescription = \"a table\"\n\n[nic]\ninflight_slots = 100\n";
+    library.insert(Category::Overlay, "table", table);
     let base = SystemRequest { device: "invented", ..SystemRequest::default() };
     let set = |setting: &str| SystemRequest { settings: vec![setting.to_string()], ..base.clone() };
     let cases = [
@@ -215,6 +217,14 @@ fn requests_and_settings_are_refused_with_the_nearest_names() {
         (
             set("client.count=1000"),
             &["set:1:1", "`client.count` is 1000", "at most client.available", "lower the count"],
+        ),
+        (
+            SystemRequest { overlays: vec!["table"], ..base.clone() },
+            &[
+                "overlays/table.toml:5:2",
+                "an overlay has none",
+                "`\"nic.inflight_slots\" = ...` below `[set]`",
+            ],
         ),
         (
             SystemRequest { overlays: vec!["crowd"], ..base.clone() },

@@ -1,7 +1,7 @@
 //! `offpath explain`: the experiment behind an evidence row, and why its prediction is what it is.
 
 use super::Context;
-use super::reproduce::{figure, known, refused, reproduced, rows};
+use super::reproduce::{figure, known, refused, reproduced, row_name, rows};
 use crate::failure::Failure;
 use crate::output::{Format, SCHEMA_VERSION, TableCell, fixed, round, signed};
 use crate::progress::Progress;
@@ -20,6 +20,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct Options {
     /// The row, as in `W003`
+    #[arg(value_parser = row_name)]
     row: String,
 }
 

@@ -31,6 +31,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct Options {
     /// Rows to show, as in `W072` [default: those that miss]
+    #[arg(value_parser = row_name)]
     rows: Vec<String>,
     /// Show every row
     #[arg(long, conflicts_with = "rows")]
@@ -260,6 +261,11 @@ const FALSIFIED: [Wrong; 3] = [Wrong::Alike(1.5), Wrong::Alike(1.0 / 1.5), Wrong
 
 fn threads(asked: Option<u16>) -> usize {
     asked.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
+}
+
+/// A row's name as the evidence has it: in capitals.
+pub fn row_name(given: &str) -> Result<String, std::convert::Infallible> {
+    Ok(given.to_ascii_uppercase())
 }
 
 /// Refuses names that are no rows, with the nearest that is.
@@ -538,7 +544,8 @@ fn score(seen: &Reproduced, screen: &Screen) -> String {
     }
     let mut text = screen.table(&["rows", "within tolerance", "", "goal"], rows);
     text += &format!(
-        "\n{} rows are not modelled ({share:.1}% of the scored kinds), {} contradict others, {} are settings of the \
+        "\n{} rows are not modelled ({share:.1}% of the scored kinds \
+         among the rows that are loaded; docs/evidence.md counts the others), {} contradict others, {} are settings of the \
          authors' experiments. Half of the 80% intervals reach a factor of {:.2} or more to either side.\n\nMedian \
          error of the {} predicted measured numbers that are no places: {:.1}%. Beside another model both \
          medians are over the rows that both answer; alike is to half a percent. Inside and reach are of 80% intervals, \
