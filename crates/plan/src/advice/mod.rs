@@ -200,8 +200,8 @@ pub enum Depth {
     /// The same without those that may lose by what they assume ([`Brings::may_lose`]): what may be written into a
     /// design without its author's deciding it.
     Sure,
-    /// Only those that the added-up demands let expect something of, and not all of them together:
-    /// quick, for a first look.
+    /// Only those that the added-up demands let expect something of and that gain in a first pair of runs, and not all of
+    /// them together: quick, for a first look.
     Promising,
 }
 
