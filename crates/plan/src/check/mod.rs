@@ -21,7 +21,7 @@ use compare::{Compared, allowed, blind, compared, slots_bind};
 use offpath_capacity::{Constraint, Solution};
 use offpath_route::{Router, StationKind};
 use offpath_twin::Seed;
-use run::{COUNTED, HELD, Runs, is_near, most_longer};
+use run::{COUNTED, HELD, MixRuns, is_near, most_longer};
 use std::collections::BTreeMap;
 use tail::lowest_tail;
 
@@ -136,7 +136,7 @@ pub fn settle_counting(
     seed: Seed,
 ) -> Result<Settled, miette::Report> {
     let (idle, sampled, widest) = observe_all(ready, seed)?;
-    let runs = &Runs::of(ready, seed);
+    let runs = &MixRuns::of(ready, seed);
     let mut held = best_held(design, runs, &idle, chosen, Counted::requests(counted))?;
     let load = held.load;
     let is_told = || self::blind(ready, &held.shares, &held.loaded, held.sizes, load).is_none();
@@ -215,7 +215,7 @@ pub fn demands(
         false => Ok(one.compiled.fold(&one.router)),
     });
     let idle = idle.collect::<Result<Vec<_>, ObserveError>>()?;
-    let runs = Runs::of(ready, seed);
+    let runs = MixRuns::of(ready, seed);
     Ok(best_held(design, &runs, &idle, Chosen::Added, Counted::holds(counted))?.folds)
 }
 
@@ -238,7 +238,7 @@ struct Held {
 /// solved for.
 fn hold(
     design: &Design,
-    runs: &Runs<'_>,
+    runs: &MixRuns<'_>,
     idle: &[Fold],
     chosen: Chosen<'_>,
     at: (Option<f64>, Counted),
@@ -249,7 +249,7 @@ fn hold(
 /// [`hold`] from demands that are known better than those on an idle twin.
 fn hold_from(
     design: &Design,
-    runs: &Runs<'_>,
+    runs: &MixRuns<'_>,
     (idle, mut folds): (&[Fold], Vec<Fold>),
     chosen: Chosen<'_>,
     (load, counted): (Option<f64>, Counted),
@@ -311,7 +311,7 @@ fn hold_from(
 /// The mix that was chosen, or what is better by itself where the best is sought.
 fn best_held(
     design: &Design,
-    runs: &Runs<'_>,
+    runs: &MixRuns<'_>,
     idle: &[Fold],
     chosen: Chosen<'_>,
     counted: Counted,
@@ -328,7 +328,7 @@ fn best_held(
 /// a mix takes waits for what else is in it.
 fn or_alone(
     design: &Design,
-    runs: &Runs<'_>,
+    runs: &MixRuns<'_>,
     idle: &[Fold],
     held: Held,
     counted: Counted,
@@ -395,7 +395,7 @@ pub fn settle_alone(
     let open: Vec<usize> = open.map(|(index, _)| index).collect();
     let held = side_by_side(open.len(), |at| {
         let shares = [(ready[open[at]].alternative.name.clone(), 1.0)];
-        hold(design, &Runs::of(ready, seed), &settled.idle, Chosen::Held(&shares), (None, HELD))
+        hold(design, &MixRuns::of(ready, seed), &settled.idle, Chosen::Held(&shares), (None, HELD))
     });
     for (index, held) in open.into_iter().zip(held) {
         settled.folds[index].slots_alone = slots_of(&ready[index], &held?.folds[index]);

@@ -227,24 +227,24 @@ fn asked(ready: &[Ready], named: &[(String, f64)], (rate, _): (f64, f64), counte
 
 /// The loaded twin of one design's alternatives. What was run is remembered: a mix whose holds of slots move often
 /// solves to the same one, and one alternative is run by itself and as the mix that it is.
-pub(super) struct Runs<'r> {
+pub(super) struct MixRuns<'r> {
     pub(super) ready: &'r [Ready],
     seed: Seed,
-    seen: RefCell<Vec<(Run, Loaded)>>,
+    seen: RefCell<Vec<(MixRun, Loaded)>>,
 }
 
 /// What a run is of.
 #[derive(Clone)]
-struct Run {
+struct MixRun {
     shares: Vec<(String, f64)>,
     sizes: (f64, f64),
     load: Option<f64>,
     counted: Counted,
 }
 
-impl Run {
+impl MixRun {
     /// Whether another one differs by the solver's rounding at most.
-    fn is(&self, other: &Run) -> bool {
+    fn is(&self, other: &MixRun) -> bool {
         const ROUNDING: f64 = 1e-12;
         let near = |a: f64, b: f64| (a - b).abs() <= ROUNDING * b.abs();
         let mixed = |((a, of_a), (b, of_b)): (&(String, f64), &(String, f64))| a == b && near(*of_a, *of_b);
@@ -257,9 +257,9 @@ impl Run {
     }
 }
 
-impl<'r> Runs<'r> {
-    pub(super) fn of(ready: &'r [Ready], seed: Seed) -> Runs<'r> {
-        Runs { ready, seed, seen: RefCell::default() }
+impl<'r> MixRuns<'r> {
+    pub(super) fn of(ready: &'r [Ready], seed: Seed) -> MixRuns<'r> {
+        MixRuns { ready, seed, seen: RefCell::default() }
     }
 
     /// [`run_mix`], once.
@@ -270,7 +270,7 @@ impl<'r> Runs<'r> {
         load: Option<f64>,
         counted: Counted,
     ) -> Result<Loaded, ObserveError> {
-        let run = Run { shares: shares.to_vec(), sizes, load, counted };
+        let run = MixRun { shares: shares.to_vec(), sizes, load, counted };
         if let Some((_, loaded)) = self.seen.borrow().iter().find(|(other, _)| other.is(&run)) {
             return Ok(loaded.clone());
         }
