@@ -227,7 +227,7 @@ impl Study {
             system.variants.iter().filter(|(name, _)| !ask.setting.overlays.contains(name)).collect();
         let varied = varied(&design, ask)?;
 
-        // The design as it is, then without the changes, then on each open mechanism, then at each value.
+        // The design as it is, then without the changes, then on each open mechanism, then at each other value.
         // The lowest tail takes a search: variants and other values are told by their least mean latency.
         let added = Chosen::Added;
         let mut jobs = vec![Job { design: &design, setting: ask.setting.clone(), chosen: Chosen::Best }];
@@ -239,7 +239,10 @@ impl Study {
             let setting = Setting { mechanism, ..ask.setting.clone() };
             jobs.push(Job { design: &design, setting, chosen: added });
         }
-        jobs.extend(varied.iter().map(|(_, design)| Job {
+        let is_searched = matches!(design.objective, Objective::LowestP99 { .. });
+        let own_value = design.sweep.as_ref().and_then(|(parameter, _)| design.parameters.get(parameter));
+        let is_own = |value: &f64| !is_searched && own_value == Some(value);
+        jobs.extend(varied.iter().filter(|(value, _)| !is_own(value)).map(|(_, design)| Job {
             design,
             setting: ask.setting.clone(),
             chosen: added,
@@ -248,7 +251,7 @@ impl Study {
         let mut settled = settled.into_iter();
         let mut next = || settled.next().expect("every job has an answer");
 
-        let (own, _) = next()?;
+        let (own, as_it_is) = next()?;
         let before = changes.then(|| next().map(|(_, solved)| solved).map_err(words));
         let (mut mechanisms, mut open) = (Vec::new(), Vec::new());
         for (index, (overlay, description)) in variants.into_iter().enumerate() {
@@ -271,12 +274,31 @@ impl Study {
         }
         let mut rows = Vec::new();
         for (value, _) in &varied {
-            rows.push((*value, next().map(|(_, solved)| solved).map_err(words)));
+            let solved = match is_own(value) {
+                true => Ok(as_it_is.clone()),
+                false => next().map(|(_, solved)| solved).map_err(words),
+            };
+            rows.push((*value, solved));
         }
         let sweep = design.sweep.as_ref().map(|(parameter, _)| Sweep { parameter: parameter.clone(), rows });
 
-        let mut checked = plan_and_check(&design, &ready, own, &mechanisms, ask.seed)?;
-        plan_ends(&design, &ready, &mut checked, ask.seed)?;
+        let directory = ask.file.parent().unwrap_or(Path::new("."));
+        let advise = |settled: &Settled| {
+            let bench = TrialBench::new(&design.source.0, directory, ask.changes, ask.setting, ask.seed);
+            advice::advise_on(&bench, &design.source.1, Depth::Promising, Some(settled))
+        };
+        // Advice asks for the settled mix alone, and where one of the two has a single run left, the other has more.
+        let settled = own.clone();
+        let (checked, advised) = std::thread::scope(|scope| {
+            let advised = scope.spawn(|| advise(&settled));
+            let planned = || {
+                let mut checked = plan_and_check(&design, &ready, own, &mechanisms, ask.seed)?;
+                plan_ends(&design, &ready, &mut checked, ask.seed)?;
+                Ok::<_, miette::Report>(checked)
+            };
+            (planned(), advised.join())
+        });
+        let checked = checked?;
         let changed = match before {
             Some(before) => Some(Changed { numbers: differences(&design, &plain, &system)?, before }),
             None => None,
@@ -290,9 +312,7 @@ impl Study {
             false => Vec::new(),
         };
         let code = implemented::agreement(&design, &ready, &checked.plan)?;
-        let directory = ask.file.parent().unwrap_or(Path::new("."));
-        let bench = TrialBench::new(&design.source.0, directory, ask.changes, ask.setting, ask.seed);
-        let advised = advice::advise_on(&bench, &design.source.1, Depth::Promising, Some(&checked.settled))?;
+        let advised = advised.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let mut notes = short_of_machines(&ready);
         notes.extend(unmeasured(&ready));
         notes.extend(system.mode_note().map(str::to_string));

@@ -12,6 +12,7 @@ use offpath_quantity::{Bytes, Quantity};
 use offpath_route::{PathOperation, Router, Verb};
 use offpath_twin::Seed;
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// The invented card, its numbers known as `known` says: by a data sheet, or as guesses within a fifth.
 fn card(known: &dyn Fn(&str) -> Provenance) -> Library {
@@ -85,6 +86,10 @@ fn planned_on(library: Library, design: &str) -> Plan {
     planned_with(&setting, design)
 }
 
+/// The design on the card of guesses, and on the same known by its data sheet.
+static OF_GUESSES: LazyLock<Plan> = LazyLock::new(|| planned_on(card(&|_| Provenance::Assumed), DESIGN));
+static OF_DATASHEET: LazyLock<Plan> = LazyLock::new(|| planned_on(card(&|_| Provenance::Datasheet), DESIGN));
+
 fn ready_with(setting: &Setting, design: &str) -> (Design, Vec<Ready>) {
     let design = Design::parse(design, "d.toml", Path::new("."), &Changes::default()).expect("in order");
     let ready = prepare_named(&design, setting).expect("the card has these paths");
@@ -98,7 +103,7 @@ fn planned_with(setting: &Setting, design: &str) -> Plan {
 
 #[test]
 fn a_card_of_guesses_is_good_for_an_order_alone() {
-    let guess = planned_on(card(&|_| Provenance::Assumed), DESIGN);
+    let guess = &OF_GUESSES;
     for one in &guess.alternatives {
         assert_eq!(one.basis, Basis::OrderOnly, "{}", one.name);
     }
@@ -106,8 +111,8 @@ fn a_card_of_guesses_is_good_for_an_order_alone() {
     let carried = planned_on(card(&|_| Provenance::CarriedOver), DESIGN);
     assert!(carried.alternatives.iter().all(|one| one.basis == Basis::OrderOnly));
     // The same card known by its data sheet: what is left are guesses of the testbed's clients.
-    let known = planned_on(card(&|_| Provenance::Datasheet), DESIGN);
-    assert!(alone(&known, "host").basis < Basis::OrderOnly, "{:?}", alone(&known, "host").rests_on);
+    let known = &OF_DATASHEET;
+    assert!(alone(known, "host").basis < Basis::OrderOnly, "{:?}", alone(known, "host").rests_on);
     // Nothing published speaks of atomics, however well the card is described.
     assert_eq!(alone(&known, "atomic").basis, Basis::OrderOnly);
 }
@@ -270,8 +275,8 @@ fn a_guessed_flag_is_a_guess() {
 
 #[test]
 fn the_joint_interval_holds_the_value_and_grows_with_what_is_open() {
-    let known = planned_on(card(&|_| Provenance::Datasheet), DESIGN);
-    let guess = planned_on(card(&|_| Provenance::Assumed), DESIGN);
+    let known = &OF_DATASHEET;
+    let guess = &OF_GUESSES;
     // The atomic is bound by the client, which is the testbed's in both.
     for (known, guess) in known.alternatives.iter().zip(&guess.alternatives).take(2) {
         for one in [known, guess] {
@@ -359,7 +364,7 @@ fn guesses_that_claim_to_be_exact_raise_no_basis() {
 
 #[test]
 fn the_weights_of_what_a_figure_rests_on_sum_to_one() {
-    let plan = planned_on(card(&|_| Provenance::Assumed), DESIGN);
+    let plan = &OF_GUESSES;
     assert!(plan.alternatives.iter().take(2).all(|one| guessed(&one.rests_on) > 0.5));
     for one in &plan.alternatives {
         let total: f64 = one.rests_on.iter().map(|rest| rest.weight).sum();

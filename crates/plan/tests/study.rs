@@ -4,12 +4,13 @@ mod common;
 
 use common::*;
 use offpath_plan::advice::{Depth, TrialBench, advise};
-use offpath_plan::check::{Chosen, few_clients, settle};
+use offpath_plan::check::{CheckedPlan, Chosen, few_clients, settle};
 use offpath_plan::study::{Ask, Next, Study};
 use offpath_plan::{Basis, Changes, PlanError, Setting, prepare};
 use offpath_twin::Seed;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::LazyLock;
 
 const HEAD: &str = "[design]\nname = \"own\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
                     rank_by = \"throughput\"\n";
@@ -33,14 +34,14 @@ const MUCH: &str = "{ send = \"client-host\", bytes = \"64 B\" }, { compute = \"
                     { send = \"host-client\", bytes = \"8 MiB\" }";
 
 /// The shipped replication at a ratio at which several mixes are as good.
-fn replication_at_half() -> Study {
+static REPLICATION_AT_HALF: LazyLock<CheckedPlan> = LazyLock::new(|| {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../designs/replication.toml");
     let mut changes = Changes::default();
     changes.parameters.insert("ratio".into(), "0.5".into());
     let setting = setting(&[], &[]);
     let ask = Ask { file: &file, changes: &changes, setting: &setting, seed: Seed::new(1), curve: false };
-    Study::of(&ask).expect("it is planned")
-}
+    Study::of(&ask).expect("it is planned").checked
+});
 
 /// What a variant says is what a plan under it says, of every alternative; and a plain NIC beside the card has none of
 /// the card's mechanisms.
@@ -247,7 +248,7 @@ fn of_alternatives_as_good_the_quicker_is_taken() {
 /// Two mixes within a thousandth of one another are as good, and the quicker one is taken.
 #[test]
 fn of_mixes_as_good_the_quicker_is_taken() {
-    let plan = replication_at_half().checked.plan;
+    let plan = &REPLICATION_AT_HALF.plan;
     let named = plan.mixes.iter().find(|mix| mix.name == "A2+A3").expect("the design names it");
     let (best, other) = (&plan.optimal, named);
     let is_as_good = other.rate.value >= best.rate.value * (1.0 - 1e-3);
@@ -282,9 +283,8 @@ fn what_binds_a_mix_is_busy_on_the_twin() {
     let tie = HEAD.to_string()
         + &alternative("one", "", &BY_HOST.replace("1 us", "5 ms"))
         + &alternative("both", "", &MUCH.replace("TIME", "4.997 ms"));
-    let tie = studied(&tie, &setting(&[], &[])).expect("it is planned");
-    for study in [replication_at_half(), tie] {
-        let checked = study.checked;
+    let tie = studied(&tie, &setting(&[], &[])).expect("it is planned").checked;
+    for checked in [&*REPLICATION_AT_HALF, &tie] {
         let busy = &checked.settled.loaded.fullest;
         assert!(!checked.plan.optimal.bounds.is_empty());
         for bound in checked.plan.optimal.bounds.iter().filter(|bound| !bound.is_load) {

@@ -200,8 +200,8 @@ pub enum Depth {
     /// The same without those that may lose by what they assume ([`Brings::may_lose`]): what may be written into a
     /// design without its author's deciding it.
     Sure,
-    /// Only those that the added-up demands let expect something of, and not all of them together:
-    /// quick, for a first look.
+    /// Only those that the added-up demands let expect something of and that gain in a first pair of runs, and not all of
+    /// them together: quick, for a first look.
     Promising,
 }
 
@@ -496,10 +496,30 @@ fn best(
     reasons: &mut BTreeMap<usize, Vec<String>>,
     left_out: &mut Vec<String>,
 ) -> Result<Option<(Advice, AdviceCase)>, miette::Report> {
-    // All runs are asked for at once, so that every core has work.
-    let jobs: Vec<(&AdviceCase, &Scope)> =
-        chosen.iter().flat_map(|one| [(current, scope), (&one.tried.case, scope)]).collect();
-    bench.run(&jobs, SEEDS)?;
+    let of = |chosen: &[Chosen], pairs: u64| -> Result<(), miette::Report> {
+        // All runs are asked for at once, so that every core has work.
+        let jobs: Vec<(&AdviceCase, &Scope)> =
+            chosen.iter().flat_map(|one| [(current, scope), (&one.tried.case, scope)]).collect();
+        bench.run(&jobs, pairs)?;
+        Ok(())
+    };
+    let mut chosen = chosen;
+    if depth == Depth::Promising {
+        // A first look gives no figures of what gains nothing, and one pair that does not gain says that all do not.
+        of(&chosen, 1)?;
+        let mut open = Vec::new();
+        for one in chosen {
+            match bench.may_gain(current, &one.tried.case, scope)? {
+                true => open.push(one),
+                false => keep(
+                    reasons.entry(one.rule).or_default(),
+                    format!("{}: {} gains nothing in a first pair of runs", one.why, one.tried.remedy),
+                ),
+            }
+        }
+        chosen = open;
+    }
+    of(&chosen, SEEDS)?;
     let mut gains: Vec<(Gain, Chosen)> = Vec::new();
     for one in chosen {
         let note = reasons.entry(one.rule).or_default();

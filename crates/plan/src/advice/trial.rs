@@ -1,6 +1,6 @@
 //! Measuring a remedy: the design as given and as changed, on the twin, with the same seeds.
 
-use super::Scope;
+use super::{LEAST_GAIN, Scope};
 use crate::check::{Counted, Moves, run_mix};
 use crate::design::{Changes, Design, Objective};
 use crate::observe::ObserveError;
@@ -105,23 +105,22 @@ pub struct Gain {
 impl Gain {
     /// The gain of paired runs; `None` where there is nothing to compare with.
     fn of(objective: Objective, before: &[Sample], after: &[Sample]) -> Option<Gain> {
-        let most = objective == Objective::MostThroughput;
-        let shares: Option<Vec<f64>> = before
-            .iter()
-            .zip(after)
-            .map(|(before, after)| {
-                let (old, new) = (before.value(objective), after.value(objective));
-                // A mix that does not carry the load has a low latency for few.
-                let carries = objective.load().is_none_or(|load| after.throughput_high >= 0.97 * load);
-                let share = if most { new / old - 1.0 } else { 1.0 - new / old };
-                (old > 0.0 && carries && share.is_finite()).then_some(share)
-            })
-            .collect();
+        let pairs = before.iter().zip(after);
+        let shares: Option<Vec<f64>> = pairs.map(|(before, after)| share(objective, before, after)).collect();
         let mean = |samples: &[Sample]| {
             samples.iter().map(|sample| sample.value(objective)).sum::<f64>() / samples.len() as f64
         };
         Some(Gain { before: mean(before), after: mean(after), share: batch_means(&shares?)? })
     }
+}
+
+/// The gain of one pair of runs as a share; `None` where there is nothing to compare with.
+fn share(objective: Objective, before: &Sample, after: &Sample) -> Option<f64> {
+    let (old, new) = (before.value(objective), after.value(objective));
+    // A mix that does not carry the load has a low latency for few.
+    let carries = objective.load().is_none_or(|load| after.throughput_high >= 0.97 * load);
+    let share = if objective == Objective::MostThroughput { new / old - 1.0 } else { 1.0 - new / old };
+    (old > 0.0 && carries && share.is_finite()).then_some(share)
 }
 
 /// Compiled alternatives with one operation of the workload alone, or with all.
@@ -241,6 +240,19 @@ impl<'b> TrialBench<'b> {
         let runs = self.run(&[(given, scope), (changed, scope)], SEEDS)?;
         Ok(Gain::of(given.design.objective, &runs[0], &runs[1]))
     }
+
+    /// Whether `changed` may gain over `given` what is worth a change, by one pair of runs: the lower end of the
+    /// interval of all pairs lies below the least of them.
+    pub(super) fn may_gain(
+        &self,
+        given: &AdviceCase,
+        changed: &AdviceCase,
+        scope: &Scope,
+    ) -> Result<bool, ObserveError> {
+        let runs = self.run(&[(given, scope), (changed, scope)], 1)?;
+        let share = share(given.design.objective, &runs[0][0], &runs[1][0]);
+        Ok(share.is_some_and(|share| share > LEAST_GAIN))
+    }
 }
 
 fn key(case: &AdviceCase, scope: &Scope, seed: u64) -> Key {
@@ -267,4 +279,22 @@ fn sample(case: &AdviceCase, scope: &Scope, seed: Seed, setting: &Setting) -> Re
         p99_s: loaded.latencies.quantile(0.99).map_or(f64::INFINITY, Time::as_seconds),
         host_cpu_s: busy * servers as f64 / loaded.throughput.mean.max(1.0),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So one pair that gains nothing decides, whatever the others would show.
+    #[test]
+    fn the_lower_end_of_a_gain_is_below_the_least_of_its_pairs() {
+        for others in [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0], [0.5, 0.9, 1.0]] {
+            for times in [1e-3, 0.1, 100.0] {
+                let pairs: Vec<f64> = others.iter().map(|one| 0.01 + times * one).chain([0.01]).collect();
+                assert_eq!(pairs.len() as u64, SEEDS);
+                let low = batch_means(&pairs).expect("there are several").low;
+                assert!(low <= 0.01 + 1e-12, "{pairs:?} give {low}");
+            }
+        }
+    }
 }

@@ -21,7 +21,7 @@ use compare::{Compared, allowed, blind, compared, slots_bind};
 use offpath_capacity::{Constraint, Solution};
 use offpath_route::{Router, StationKind};
 use offpath_twin::Seed;
-use run::{COUNTED, HELD, most_longer};
+use run::{COUNTED, HELD, MixRuns, is_near, most_longer};
 use std::collections::BTreeMap;
 use tail::lowest_tail;
 
@@ -136,7 +136,8 @@ pub fn settle_counting(
     seed: Seed,
 ) -> Result<Settled, miette::Report> {
     let (idle, sampled, widest) = observe_all(ready, seed)?;
-    let mut held = best_held(design, ready, &idle, chosen, Counted::requests(counted), seed)?;
+    let runs = &MixRuns::of(ready, seed);
+    let mut held = best_held(design, runs, &idle, chosen, Counted::requests(counted))?;
     let load = held.load;
     let is_told = || self::blind(ready, &held.shares, &held.loaded, held.sizes, load).is_none();
     if let (Chosen::Best, Objective::LowestP99 { load: offered }) = (chosen, design.objective)
@@ -144,8 +145,7 @@ pub fn settle_counting(
     {
         let shares = lowest_tail(design, ready, &held.folds, offered, seed)?;
         if shares != held.shares {
-            held =
-                hold(design, ready, &idle, Chosen::Held(&shares), (load, Counted::requests(counted)), seed)?;
+            held = hold(design, runs, &idle, Chosen::Held(&shares), (load, Counted::requests(counted)))?;
         }
     }
     let told = |held: &Held| {
@@ -160,7 +160,7 @@ pub fn settle_counting(
             break;
         }
         let counted = Counted { longer: more, ..Counted::requests(counted) };
-        held.loaded = run_mix(ready, &held.shares, held.sizes, load, counted, seed)?;
+        held.loaded = runs.mix(&held.shares, held.sizes, load, counted)?;
         compared = told(&held);
         // How long slots were held was seen in a window that did not tell: this one tells more of that too.
         let (factors, moved) = holds_seen(ready, &held.folds, &held.shares, held.sizes.0, &held.loaded);
@@ -173,7 +173,7 @@ pub fn settle_counting(
             hold_again(ready, &idle, &mut held.folds, &held.shares, &factors);
             let Held { folds, shares, first_rate, rounds, .. } = held;
             let chosen = if shares.len() == 1 { Chosen::Held(&shares) } else { chosen };
-            let again = hold_from(design, ready, (&idle, folds), chosen, (load, counted), seed)?;
+            let again = hold_from(design, runs, (&idle, folds), chosen, (load, counted))?;
             held = Held { first_rate, rounds: rounds + again.rounds, ..again };
             compared = told(&held);
         }
@@ -215,7 +215,8 @@ pub fn demands(
         false => Ok(one.compiled.fold(&one.router)),
     });
     let idle = idle.collect::<Result<Vec<_>, ObserveError>>()?;
-    Ok(best_held(design, ready, &idle, Chosen::Added, Counted::requests(counted), seed)?.folds)
+    let runs = MixRuns::of(ready, seed);
+    Ok(best_held(design, &runs, &idle, Chosen::Added, Counted::holds(counted))?.folds)
 }
 
 /// A mix whose slots are held as long as was solved for.
@@ -237,26 +238,26 @@ struct Held {
 /// solved for.
 fn hold(
     design: &Design,
-    ready: &[Ready],
+    runs: &MixRuns<'_>,
     idle: &[Fold],
     chosen: Chosen<'_>,
     at: (Option<f64>, Counted),
-    seed: Seed,
 ) -> Result<Held, miette::Report> {
-    hold_from(design, ready, (idle, idle.to_vec()), chosen, at, seed)
+    hold_from(design, runs, (idle, idle.to_vec()), chosen, at)
 }
 
 /// [`hold`] from demands that are known better than those on an idle twin.
 fn hold_from(
     design: &Design,
-    ready: &[Ready],
+    runs: &MixRuns<'_>,
     (idle, mut folds): (&[Fold], Vec<Fold>),
     chosen: Chosen<'_>,
     (load, counted): (Option<f64>, Counted),
-    seed: Seed,
 ) -> Result<Held, miette::Report> {
+    let ready = runs.ready;
     let parts = Part::all(ready);
     let mut first_rate = None;
+    let mut last: Option<Held> = None;
     for rounds in 1.. {
         let solution = match chosen {
             Chosen::Best | Chosen::Added => evaluate(design, &parts, &folds, false)?.optimal,
@@ -280,7 +281,15 @@ fn hold_from(
             solve::mean_of(&shares, &parts, |index| folds[index].latency + folds[index].background);
         let sizes = (rate, latency_s);
         let load = load.or_else(|| solve::limited(&solution));
-        let loaded = run_mix(ready, &shares, sizes, load, counted, seed)?;
+        // What is solved with the holds that such a mix was seen to have needs no run to say that it has them.
+        let is_seen = |last: &mut Held| {
+            let (run, next) = ((&last.shares[..], last.sizes.0), (&shares[..], rate));
+            counted.holds_only && load == last.load && is_near(run, next)
+        };
+        if let Some(last) = last.take_if(is_seen) {
+            return Ok(Held { folds, shares, solution, sizes, ..last });
+        }
+        let loaded = runs.mix(&shares, sizes, load, counted)?;
         // A twin that runs fewer requests than the mix has in flight, or for too short a time for what is rare or long in
         // it, shows nothing of it: neither what it carries nor for how long its slots are held.
         let is_blind = blind(ready, &shares, &loaded, sizes, load).is_some();
@@ -288,10 +297,13 @@ fn hold_from(
             true => (Vec::new(), 0.0),
             false => holds_seen(ready, &folds, &shares, rate, &loaded),
         };
+        let held = Held { folds, shares, solution, first_rate, rounds, moved, loaded, sizes, load };
         if moved < SETTLED || rounds == MOST_ROUNDS {
-            return Ok(Held { folds, shares, solution, first_rate, rounds, moved, loaded, sizes, load });
+            return Ok(held);
         }
-        hold_again(ready, idle, &mut folds, &shares, &factors);
+        folds = held.folds.clone();
+        hold_again(ready, idle, &mut folds, &held.shares, &factors);
+        last = Some(held);
     }
     unreachable!("the rounds are bounded")
 }
@@ -299,15 +311,14 @@ fn hold_from(
 /// The mix that was chosen, or what is better by itself where the best is sought.
 fn best_held(
     design: &Design,
-    ready: &[Ready],
+    runs: &MixRuns<'_>,
     idle: &[Fold],
     chosen: Chosen<'_>,
     counted: Counted,
-    seed: Seed,
 ) -> Result<Held, miette::Report> {
-    let held = hold(design, ready, idle, chosen, (design.objective.load(), counted), seed)?;
+    let held = hold(design, runs, idle, chosen, (design.objective.load(), counted))?;
     match chosen {
-        Chosen::Best | Chosen::Added => or_alone(design, ready, idle, held, counted, seed),
+        Chosen::Best | Chosen::Added => or_alone(design, runs, idle, held, counted),
         Chosen::Held(_) => Ok(held),
     }
 }
@@ -317,12 +328,12 @@ fn best_held(
 /// a mix takes waits for what else is in it.
 fn or_alone(
     design: &Design,
-    ready: &[Ready],
+    runs: &MixRuns<'_>,
     idle: &[Fold],
     held: Held,
     counted: Counted,
-    seed: Seed,
 ) -> Result<Held, miette::Report> {
+    let ready = runs.ready;
     let parts = Part::all(ready);
     let latency = |held: &Held| solve::mean_of(&held.shares, &parts, |index| idle[index].latency);
     let mut most = held.solution.total;
@@ -338,7 +349,7 @@ fn or_alone(
         {
             continue;
         }
-        let one = hold(design, ready, idle, Chosen::Held(&shares), (None, counted), seed)?;
+        let one = hold(design, runs, idle, Chosen::Held(&shares), (None, counted))?;
         let slots = slots_of(&ready[index], &one.folds[index]);
         best.folds[index].slots_alone = slots;
         let of_one = (one.solution.total, latency(&one));
@@ -384,7 +395,7 @@ pub fn settle_alone(
     let open: Vec<usize> = open.map(|(index, _)| index).collect();
     let held = side_by_side(open.len(), |at| {
         let shares = [(ready[open[at]].alternative.name.clone(), 1.0)];
-        hold(design, ready, &settled.idle, Chosen::Held(&shares), (None, HELD), seed)
+        hold(design, &MixRuns::of(ready, seed), &settled.idle, Chosen::Held(&shares), (None, HELD))
     });
     for (index, held) in open.into_iter().zip(held) {
         settled.folds[index].slots_alone = slots_of(&ready[index], &held?.folds[index]);

@@ -7,9 +7,10 @@ use crate::planner::Ready;
 use crate::program::{Extremes, bursts};
 use offpath_quantity::Time;
 use offpath_twin::Seed;
+use std::cell::RefCell;
 
 /// What of a loaded run is counted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Counted {
     /// Requests, where each is one burst and its rare cases and long requests do not ask for more.
     pub(crate) requests: f64,
@@ -18,26 +19,33 @@ pub(crate) struct Counted {
     pub(crate) phase: f64,
     /// How many times as many, whatever asks for them.
     pub(super) longer: f64,
+    /// Whether nothing is read but how long slots are held.
+    pub(super) holds_only: bool,
 }
 
 impl Counted {
     /// So many, from the beginning of a round on.
     pub(super) const fn requests(requests: f64) -> Counted {
-        Counted { requests, phase: 0.0, longer: 1.0 }
+        Counted { requests, phase: 0.0, longer: 1.0, holds_only: false }
+    }
+
+    /// So many of which nothing is read but how long slots are held: that is a mean over all of them, and varies less
+    /// than a rate.
+    pub(super) const fn holds(requests: f64) -> Counted {
+        Counted { holds_only: true, ..Counted::requests(requests) }
     }
 
     /// So many, from that share of a round on.
     pub(crate) const fn from_phase(requests: f64, phase: f64) -> Counted {
-        Counted { requests, phase, longer: 1.0 }
+        Counted { phase, ..Counted::requests(requests) }
     }
 }
 
 /// What a plan's run counts.
 pub(super) const COUNTED: Counted = Counted::requests(24_000.0);
 
-/// What a run counts of which nothing is read but how long slots are held: that is a mean over all of them, and varies
-/// less than a rate.
-pub(super) const HELD: Counted = Counted::requests(8_000.0);
+/// What a run of an alternative alone counts, for how long it holds slots.
+pub(super) const HELD: Counted = Counted::holds(8_000.0);
 
 /// Moves of a request (its verbs, each as many bursts as its payload is) up to which its window holds as many
 /// requests as any other.
@@ -184,6 +192,16 @@ fn enough(rate: f64, latency_s: f64, most: u32) -> u32 {
     ((unloaded * times) as u32).clamp(FEWEST_IN_FLIGHT, most)
 }
 
+/// Whether a mix is so near to one that was just run saturated that it holds slots for as long, to what settles: what it
+/// is of, and how many requests are in flight where all queues are full.
+pub(super) fn is_near(run: (&[(String, f64)], f64), next: (&[(String, f64)], f64)) -> bool {
+    let share = |of: &[(String, f64)], name: &str| {
+        of.iter().find(|(own, _)| own == name).map_or(0.0, |(_, share)| *share)
+    };
+    let less: f64 = run.0.iter().map(|(name, was)| (was - share(next.0, name)).max(0.0)).sum();
+    less < SETTLED && (next.1 / run.1 - 1.0).abs() < ALLOWED
+}
+
 /// Whether a closed loop carries less than was solved for and fills no station.
 pub(super) fn is_short(loaded: &Loaded, rate: f64) -> bool {
     let fullest = loaded.fullest.values().map(|(_, busy)| *busy).fold(0.0, f64::max);
@@ -207,6 +225,61 @@ fn asked(ready: &[Ready], named: &[(String, f64)], (rate, _): (f64, f64), counte
     counted.max(told.min(widest))
 }
 
+/// The loaded twin of one design's alternatives. What was run is remembered: a mix whose holds of slots move often
+/// solves to the same one, and one alternative is run by itself and as the mix that it is.
+pub(super) struct MixRuns<'r> {
+    pub(super) ready: &'r [Ready],
+    seed: Seed,
+    seen: RefCell<Vec<(MixRun, Loaded)>>,
+}
+
+/// What a run is of.
+#[derive(Clone)]
+struct MixRun {
+    shares: Vec<(String, f64)>,
+    sizes: (f64, f64),
+    load: Option<f64>,
+    counted: Counted,
+}
+
+impl MixRun {
+    /// Whether another one differs by the solver's rounding at most.
+    fn is(&self, other: &MixRun) -> bool {
+        const ROUNDING: f64 = 1e-12;
+        let near = |a: f64, b: f64| (a - b).abs() <= ROUNDING * b.abs();
+        let mixed = |((a, of_a), (b, of_b)): (&(String, f64), &(String, f64))| a == b && near(*of_a, *of_b);
+        self.shares.len() == other.shares.len()
+            && self.shares.iter().zip(&other.shares).all(mixed)
+            && near(self.sizes.0, other.sizes.0)
+            && near(self.sizes.1, other.sizes.1)
+            && self.load == other.load
+            && self.counted == other.counted
+    }
+}
+
+impl<'r> MixRuns<'r> {
+    pub(super) fn of(ready: &'r [Ready], seed: Seed) -> MixRuns<'r> {
+        MixRuns { ready, seed, seen: RefCell::default() }
+    }
+
+    /// [`run_mix`], once.
+    pub(super) fn mix(
+        &self,
+        shares: &[(String, f64)],
+        sizes: (f64, f64),
+        load: Option<f64>,
+        counted: Counted,
+    ) -> Result<Loaded, ObserveError> {
+        let run = MixRun { shares: shares.to_vec(), sizes, load, counted };
+        if let Some((_, loaded)) = self.seen.borrow().iter().find(|(other, _)| other.is(&run)) {
+            return Ok(loaded.clone());
+        }
+        let loaded = run_mix(self.ready, shares, sizes, load, counted, self.seed)?;
+        self.seen.borrow_mut().push((run, loaded.clone()));
+        Ok(loaded)
+    }
+}
+
 /// Runs a mix at a load, or saturated: then with as many requests in flight as fill a station, and counted
 /// once their queues have settled.
 pub(crate) fn run_mix(
@@ -214,7 +287,7 @@ pub(crate) fn run_mix(
     named: &[(String, f64)],
     (capacity, latency_s): (f64, f64),
     offered: Option<f64>,
-    Counted { requests: counted, phase, longer }: Counted,
+    Counted { requests: counted, phase, longer, .. }: Counted,
     seed: Seed,
 ) -> Result<Loaded, ObserveError> {
     let (own, shares) = own(ready, named);
