@@ -114,7 +114,7 @@ fn a_card_of_guesses_is_good_for_an_order_alone() {
     let known = &OF_DATASHEET;
     assert!(alone(known, "host").basis < Basis::OrderOnly, "{:?}", alone(known, "host").rests_on);
     // Nothing published speaks of atomics, however well the card is described.
-    assert_eq!(alone(&known, "atomic").basis, Basis::OrderOnly);
+    assert_eq!(alone(known, "atomic").basis, Basis::OrderOnly);
 }
 
 /// What a published row measured is the shipped design on the shipped system. Numbers that a user's own files change are
