@@ -619,15 +619,11 @@ impl Stations {
         let mut earliest: Option<Time> = None;
         let mut found = |at: Option<Time>| earliest = at.into_iter().chain(earliest).min();
         while let Some(slots) = next {
-            let mut is_full = false;
+            // Who has room everywhere is about to be woken: by the release that made the room.
             for slot in slots.limits() {
                 if !self.has_room(slot) {
-                    is_full = true;
                     found(first(slot, self));
                 }
-            }
-            if !is_full {
-                found(first(slots.limits().next().unwrap_or(pool), self));
             }
             next = self.waited(pool, &mut from);
         }
