@@ -617,13 +617,17 @@ impl Stations {
             return first(pool, self);
         }
         let mut earliest: Option<Time> = None;
-        let mut found = |at: Option<Time>| earliest = at.into_iter().chain(earliest).min();
         while let Some(slots) = next {
-            // Who has room everywhere is about to be woken: by the release that made the room.
+            let mut is_free = true;
             for slot in slots.limits() {
                 if !self.has_room(slot) {
-                    found(first(slot, self));
+                    is_free = false;
+                    earliest = first(slot, self).into_iter().chain(earliest).min();
                 }
+            }
+            if is_free {
+                // Room that is made at this moment, as by an operation that is ended, is no release to come.
+                return Some(self.now());
             }
             next = self.waited(pool, &mut from);
         }

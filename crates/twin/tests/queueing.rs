@@ -421,3 +421,34 @@ fn who_is_gone_holds_nobody_up() {
     engine.start(Tag(5), asking, instances, false);
     assert_eq!((engine.next(), engine.now()), (Some(Occurrence::Done { tag: Tag(5) }), Time::from_us(1)));
 }
+
+/// Room that an operation leaves when it is ended is taken at once, by those who wait and by those who come later, with
+/// limits within the pool and without.
+#[test]
+fn who_is_ended_leaves_its_slot_to_those_who_wait() {
+    for (slots, reserved) in [(1, 0), (2, 1), (142, 48)] {
+        let settings =
+            vec![format!("nic.inflight_slots={slots}"), format!("nic.reserved_inflight_slots={reserved}")];
+        let request = SystemRequest { device: "bluefield2", settings, ..SystemRequest::default() };
+        let router = Arc::new(Router::new(&Library::builtin().load(&request).unwrap()).unwrap());
+        let instances: Arc<[u32]> = vec![0; router.system().machines.len()].into();
+        let path = router.path("client-soc").unwrap();
+        let large =
+            Arc::new(router.route(&PathOperation::new(Verb::Read, path, Bytes::new(64 << 20))).unwrap());
+        let small = Arc::new(read(&router, "client-soc"));
+        let mut engine = EventEngine::new(router.clone(), Seed::new(1));
+        let holders: Vec<_> = (0..slots)
+            .map(|number| engine.start(Tag(number), large.clone(), instances.clone(), false))
+            .collect();
+        engine.timer(Tag(1000), Time::from_us(5));
+        assert_eq!(engine.next(), Some(Occurrence::Timer { tag: Tag(1000) }));
+        engine.start(Tag(1001), small.clone(), instances.clone(), false);
+        engine.timer(Tag(1002), Time::from_us(10));
+        assert_eq!(engine.next(), Some(Occurrence::Timer { tag: Tag(1002) }), "all slots are held");
+        holders.into_iter().for_each(|holder| engine.kill(holder));
+        engine.start(Tag(1003), small.clone(), instances.clone(), false);
+        let ended: Vec<Occurrence> = engine.by_ref().collect();
+        let done = |number| Occurrence::Done { tag: Tag(number) };
+        assert_eq!(ended, [done(1001), done(1003)], "{slots} slots, {reserved} reserved");
+    }
+}
