@@ -92,12 +92,23 @@ pub enum Origin {
     Profile(Provenance),
     /// The user gives it, in the design or by a setting.
     Yours,
+    /// The design gives it, and says that nobody who knows the system did.
+    Assumed,
 }
 
 impl Origin {
     /// Whether nothing was measured or described of this very device.
     pub fn is_guess(self) -> bool {
-        matches!(self, Origin::Profile(provenance) if provenance.is_guess())
+        match self {
+            Origin::Profile(provenance) => provenance.is_guess(),
+            Origin::Assumed => true,
+            Origin::Yours => false,
+        }
+    }
+
+    /// Whether it is said of the user's own system, whoever said it.
+    pub fn is_of_user(self) -> bool {
+        matches!(self, Origin::Yours | Origin::Assumed)
     }
 
     /// Its name on screens and in JSON.
@@ -105,6 +116,28 @@ impl Origin {
         match self {
             Origin::Profile(provenance) => provenance.name(),
             Origin::Yours => "your estimate",
+            Origin::Assumed => Provenance::Assumed.name(),
+        }
+    }
+}
+
+/// Of what the draws of a joint sample take a number's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drawn {
+    /// Of its interval.
+    Interval,
+    /// Of half of itself to either side: the design gives no interval, and who gives none knows no more than who does.
+    Half,
+    /// None: it is held as it is.
+    Held,
+}
+
+impl Drawn {
+    fn of(factor: &Factor) -> Drawn {
+        match (factor.is_open(), factor.is_estimate()) {
+            (true, _) => Drawn::Interval,
+            (_, true) => Drawn::Half,
+            _ => Drawn::Held,
         }
     }
 }
@@ -124,8 +157,8 @@ pub struct Rest {
     /// By which share of the figure it moves it at the worse end of its interval, a guess or a number of the user's that
     /// has none by half of itself, and one that is set at the value that it replaces; 0 of a fact without one.
     pub moves: f64,
-    /// Whether it has an interval, of which draws take values.
-    pub is_drawn: bool,
+    /// Of what draws take its values.
+    pub drawn: Drawn,
     /// Whether it follows from evidence about this very alternative.
     pub own_evidence: bool,
 }
@@ -764,7 +797,7 @@ pub(crate) fn together<'f, F>(
     factors: &'f [Factor],
     figures: impl Fn(&[(&'f Factor, Quantity)]) -> Option<F>,
 ) -> Vec<F> {
-    let yours: Vec<&Factor> = factors.iter().filter(|factor| factor.origin == Origin::Yours).collect();
+    let yours: Vec<&Factor> = factors.iter().filter(|factor| factor.origin.is_of_user()).collect();
     if yours.len() < 2 {
         return Vec::new();
     }
@@ -806,13 +839,13 @@ pub(crate) fn rests<F>(
         let mut slope = 0.0f64;
         let mut moves = 0.0f64;
         for (at, seen) in [&ends.low, &ends.high].into_iter().flatten() {
-            if figure(seen).is_nan() {
-                // With this value the load is not carried at all.
-                (slope, moves) = (slope.max(1.0), moves.max(1.0));
+            if figure(seen) == value {
                 continue;
             }
             let change = (figure(seen) / value).ln().abs();
             if !change.is_finite() {
+                // With this value the load is not carried at all, or nothing is where something was, or the reverse.
+                (slope, moves) = (slope.max(1.0), moves.max(1.0));
                 continue;
             }
             let moved = (at.base() / factor.value.base()).ln().abs();
@@ -839,7 +872,7 @@ pub(crate) fn rests<F>(
                 elasticity: slope,
                 weight: if factor.is_fact() || is_jump { 0.0 } else { slope },
                 moves,
-                is_drawn: factor.is_open(),
+                drawn: Drawn::of(factor),
                 own_evidence: factor.is_evidence() && factor.rows.iter().any(|row| rows.contains(row)),
             });
         }
@@ -854,12 +887,13 @@ pub(crate) fn rests<F>(
             .then(b.elasticity.total_cmp(&a.elasticity))
             .then(a.number.cmp(&b.number))
     });
-    let moves = together.iter().map(|seen| match figure(seen) {
-        // The load is not carried there.
-        seen if seen.is_nan() => 1.0,
-        seen => (seen / value - 1.0).abs(),
+    let moves = together.iter().map(|seen| match (figure(seen), (figure(seen) / value - 1.0).abs()) {
+        (seen, _) if seen == value => 0.0,
+        (_, moves) if moves.is_finite() => moves,
+        // The load is not carried there, or something is where nothing was.
+        _ => 1.0,
     });
-    let moves = moves.filter(|moves| moves.is_finite()).fold(0.0, f64::max);
+    let moves = moves.fold(0.0, f64::max);
     if moves > MOVED_BY_GUESS && estimate(&found).is_none() {
         found.push(Rest {
             number: TOGETHER.to_string(),
@@ -867,7 +901,7 @@ pub(crate) fn rests<F>(
             elasticity: 0.0,
             weight: 0.0,
             moves,
-            is_drawn: true,
+            drawn: Drawn::Interval,
             own_evidence: false,
         });
     }
@@ -876,17 +910,22 @@ pub(crate) fn rests<F>(
 
 /// The share of a figure that guesses decide.
 pub fn guessed(rests: &[Rest]) -> f64 {
-    rests.iter().filter(|rest| rest.origin.is_guess()).map(|rest| rest.weight).sum()
+    total(rests.iter().filter(|rest| rest.origin.is_guess()).map(|rest| rest.weight))
+}
+
+/// The sum; of nothing 0, where `sum` has it -0.
+fn total(of: impl Iterator<Item = f64>) -> f64 {
+    of.fold(0.0, |sum, one| sum + one)
 }
 
 /// The share of a figure that the user's own numbers decide.
 pub fn estimated(rests: &[Rest]) -> f64 {
-    rests.iter().filter(|rest| rest.origin == Origin::Yours).map(|rest| rest.weight).sum()
+    total(rests.iter().filter(|rest| rest.origin == Origin::Yours).map(|rest| rest.weight))
 }
 
 /// By how much of itself a tenth more of every guess at once moves a figure, at most.
 pub fn moved_by_guesses(rests: &[Rest]) -> f64 {
-    rests.iter().filter(|rest| rest.origin.is_guess()).map(|rest| rest.elasticity).sum::<f64>() / 10.0
+    total(rests.iter().filter(|rest| rest.origin.is_guess()).map(|rest| rest.elasticity)) / 10.0
 }
 
 /// Below what sum of elasticities the numbers of a kind decide nothing: a tenth more of all of them moves the
@@ -915,7 +954,7 @@ fn counts(rests: &[Rest], known: &dyn Fn(&Rest) -> bool) -> bool {
 /// What somebody says of their own system is not evidence, however little of the figure it decides: a number that is
 /// set never makes one better known than the number that it replaces does.
 pub fn estimate(rests: &[Rest]) -> Option<&Rest> {
-    let is_yours = |rest: &Rest| rest.origin == Origin::Yours;
+    let is_yours = |rest: &Rest| rest.origin.is_of_user();
     let yours = || rests.iter().filter(|rest| is_yours(rest));
     if estimated(rests) >= ESTIMATED && counts(rests, &is_yours) {
         return yours().next();
@@ -1001,7 +1040,7 @@ fn draws(
         .collect();
     let mut hypercube: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for factor in factors.iter().chain(others.iter().flat_map(|(_, factors)| factors)) {
-        if factor.is_open() {
+        if Drawn::of(factor) != Drawn::Held {
             hypercube.entry(&factor.id).or_insert_with(|| strata(seed, &factor.id));
         }
     }
@@ -1018,7 +1057,7 @@ fn draws(
         let moves: Vec<(&Factor, Quantity)> = factors
             .iter()
             .filter_map(|factor| {
-                let (low, high) = factor.interval?;
+                let [low, high] = looked_at(factor);
                 let at = hypercube.get(factor.id.as_str())?[index];
                 Some((factor, between(factor.value, low, high, at)))
             })
@@ -1073,7 +1112,7 @@ mod tests {
                 elasticity: weight,
                 weight,
                 moves: 0.0,
-                is_drawn: false,
+                drawn: Drawn::Held,
                 own_evidence: false,
             };
             let known = rest(Origin::Profile(Provenance::Fitted), known);

@@ -169,7 +169,7 @@ impl<'a> Base<'a> {
             interval: one.low.zip(one.high),
             replaced: None,
             origin: match one.is_assumed {
-                true => Origin::Profile(Provenance::Assumed),
+                true => Origin::Assumed,
                 false => Origin::Yours,
             },
             rows: Vec::new(),

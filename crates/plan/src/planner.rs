@@ -183,6 +183,7 @@ pub enum PlanError {
 fn remedy(error: &CapacityError) -> &'static str {
     match error {
         CapacityError::LoadTooHigh { .. } => "leave `--goal` and `--load` out to see what can be carried",
+        CapacityError::Duplicate { .. } => "name each once",
         _ => "every alternative needs a step that takes time at a station",
     }
 }

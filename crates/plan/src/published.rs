@@ -15,6 +15,9 @@ struct File {
 #[derive(Deserialize)]
 struct Row {
     id: String,
+    published: Option<toml::Table>,
+    #[serde(default)]
+    unit: String,
     experiment: Option<Experiment>,
 }
 
@@ -22,6 +25,33 @@ struct Row {
 struct Experiment {
     design: Option<String>,
     alternative: Option<toml::Value>,
+}
+
+impl Experiment {
+    /// The alternatives that it measured; none where it measured a mix.
+    fn alternatives(&self) -> Vec<&str> {
+        match &self.alternative {
+            Some(toml::Value::String(name)) => vec![name],
+            Some(toml::Value::Array(names)) => names.iter().filter_map(toml::Value::as_str).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// A published row that this version of offpath does not meet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Missed {
+    /// Its name.
+    pub row: &'static str,
+    /// What was published, as in `58.3 M/s`.
+    pub published: String,
+    /// The shipped design that it is about.
+    pub design: &'static str,
+    /// The alternatives of it that were measured; none where a mix was.
+    pub alternatives: Vec<&'static str>,
+    /// Whether the design that is planned is the shipped one in what its requests do and on what; else some of its
+    /// alternatives are.
+    pub is_as_shipped: bool,
 }
 
 /// Whether a workload is the shipped one of the file's name with these changes: no row measured another.
@@ -32,33 +62,72 @@ pub(crate) fn is_shipped_workload(file: &str, set: BTreeMap<String, String>, wor
     shipped.is_some_and(|shipped| shipped.properties().eq(workload.properties()))
 }
 
-/// What each published row measured.
-fn rows() -> &'static BTreeMap<String, Option<Experiment>> {
-    static ROWS: OnceLock<BTreeMap<String, Option<Experiment>>> = OnceLock::new();
+/// The published rows by their names.
+fn rows() -> &'static BTreeMap<String, Row> {
+    static ROWS: OnceLock<BTreeMap<String, Row>> = OnceLock::new();
     ROWS.get_or_init(|| {
         let rows = shipped::ROWS.into_iter().flat_map(|(_, text)| {
             toml::from_str::<File>(text).expect("the shipped rows are in order; a test reads them").row
         });
-        rows.map(|row| (row.id, row.experiment)).collect()
+        rows.map(|row| (row.id.clone(), row)).collect()
     })
 }
 
 /// The published rows about a shipped design that this version of offpath does not meet, orders and measured numbers
-/// alike; none for a design that differs from the shipped one of its name. Whoever reads a plan of it should know in what it is
-/// already known to err.
-pub fn missed_of(design: &Design) -> Vec<&'static str> {
+/// alike. Whoever reads a plan of it should know in what it is already known to err, and so should who plans the same steps
+/// under another name, with other numbers or on other records: that a design was changed makes no prediction better.
+pub fn missed_of(design: &Design) -> Vec<Missed> {
     let read = |text: &str| text.parse::<toml::Table>().expect("a design that was read is TOML");
-    let Some(shipped) = shipped::design(&design.name).map(read) else { return Vec::new() };
     let own = read(&design.source.1);
-    let is_shipped = |name: &str| is_as_shipped(&own, &shipped, name);
-    if !design.alternatives.iter().all(|one| is_shipped(&one.name)) {
-        return Vec::new();
-    }
-    let is_about = |row: &&str| {
-        let experiment = rows().get(*row).and_then(Option::as_ref);
-        experiment.is_some_and(|one| one.design.as_deref() == Some(&*design.name))
+    let missed = residual::missed().iter().filter_map(|row| {
+        let row = rows().get(row)?;
+        let experiment = row.experiment.as_ref()?;
+        let name = experiment.design.as_deref()?;
+        let shipped = read(shipped::design(name)?);
+        let alternatives = experiment.alternatives();
+        let is_same = |name: &str| {
+            let same = steps(&shipped, name);
+            !same.is_empty() && same == steps(&own, name)
+        };
+        let device = shipped["design"].get("device").and_then(toml::Value::as_str);
+        let of_mix = || names(&shipped);
+        let is_about = match alternatives.is_empty() {
+            true => of_mix().into_iter().all(is_same),
+            false => alternatives.iter().copied().any(is_same),
+        };
+        let is_as_shipped = design.name == name
+            && design.alternatives.iter().all(|one| is_as_shipped(&own, &shipped, &one.name));
+        (is_about && device == Some(&*design.device)).then(|| Missed {
+            row: &row.id,
+            published: row.published.as_ref().map_or_else(String::new, |claim| said(claim, &row.unit)),
+            design: name,
+            alternatives,
+            is_as_shipped,
+        })
+    });
+    missed.collect()
+}
+
+/// What a row publishes, in words.
+fn said(claim: &toml::Table, unit: &str) -> String {
+    let ends = ["from", "to"].map(|end| claim.get(end));
+    let figures = match ends {
+        [Some(from), Some(to)] => format!("{from} to {to}"),
+        _ => {
+            let words = claim.iter().map(|(word, figure)| match word.as_str() {
+                "is" => figure.to_string(),
+                word => format!("{} {figure}", word.replace('_', " ")),
+            });
+            words.collect::<Vec<_>>().join(" ")
+        }
     };
-    residual::missed().iter().map(String::as_str).filter(is_about).collect()
+    format!("{figures} {unit}").trim_end().to_string()
+}
+
+/// The alternatives of a design.
+fn names(file: &toml::Table) -> Vec<&str> {
+    let all = file.get("alternative").and_then(toml::Value::as_array).into_iter().flatten();
+    all.filter_map(|one| one.get("name")?.as_str()).collect()
 }
 
 /// The design on the system that the shipped text of its name has it on.
@@ -93,15 +162,8 @@ impl Given<'_> {
     /// as they are shipped: a design that was copied and changed is another.
     pub fn objection(self, row: &str) -> Option<&'static str> {
         let Some(measured) = rows().get(row) else { return Some("is published nowhere") };
-        let is_own = measured.as_ref().is_some_and(|one| {
-            one.design.as_deref() == Some(self.design)
-                && match &one.alternative {
-                    Some(toml::Value::String(name)) => name == self.alternative,
-                    Some(toml::Value::Array(names)) => {
-                        names.iter().any(|name| name.as_str() == Some(self.alternative))
-                    }
-                    _ => false,
-                }
+        let is_own = measured.experiment.as_ref().is_some_and(|one| {
+            one.design.as_deref() == Some(self.design) && one.alternatives().contains(&self.alternative)
         });
         if !is_own {
             return Some("measured something else");
@@ -168,18 +230,31 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missed_is_said_of_the_shipped_design_alone() {
+    fn what_is_missed_is_said_of_whoever_plans_the_same_steps() {
         let missed = |text: &str| {
             let design = Design::parse(text, "d.toml", std::path::Path::new("."), &crate::Changes::default());
             missed_of(&design.expect("it is in order"))
         };
+        let rows = |text: &str| missed(text).iter().map(|one| one.row).collect::<Vec<_>>();
         let text = shipped::design("replication").expect("it is shipped");
-        assert!(missed(text).contains(&"W245") && !missed(text).contains(&"W268"), "{:?}", missed(text));
-        let other = text.replace("name = \"replication\"", "name = \"mine\"");
-        assert_eq!(missed(&other), Vec::<&str>::new());
-        let changed = text.replace("chunk = \"256 KiB\"", "chunk = \"64 KiB\"");
-        assert_ne!(changed, text);
-        assert_eq!(missed(&changed), Vec::<&str>::new());
+        assert!(rows(text).contains(&"W245") && !rows(text).contains(&"W268"), "{:?}", rows(text));
+        assert!(missed(text).iter().all(|one| one.is_as_shipped));
+        for (old, new) in
+            [("name = \"replication\"", "name = \"mine\""), ("chunk = \"256 KiB\"", "chunk = \"64 KiB\"")]
+        {
+            let changed = text.replace(old, new);
+            assert_ne!(changed, text);
+            assert_eq!(rows(&changed), rows(text), "{new}");
+            assert!(missed(&changed).iter().all(|one| !one.is_as_shipped), "{new}");
+        }
+        let other = "[design]\nname = \"replication\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
+                     rank_by = \"throughput\"\n[[alternative]]\nname = \"A1\"\n\
+                     request = [{ read = \"client-host\", bytes = \"64 B\" }]\n";
+        assert_eq!(missed(other), []);
+        let published: toml::Table = "up_to = 79".parse().expect("it is TOML");
+        assert_eq!(said(&published, "%"), "up to 79 %");
+        assert_eq!(said(&"is = 58.3".parse().expect("it is TOML"), "M/s"), "58.3 M/s");
+        assert_eq!(said(&"from = -15\nto = -7".parse().expect("it is TOML"), "%"), "-15 to -7 %");
     }
 
     #[test]

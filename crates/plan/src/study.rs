@@ -9,7 +9,7 @@ use crate::advice::{self, Advised, Depth, TrialBench};
 use crate::check::{
     self, CheckedPlan, Chosen, Gap, LoadPoint, Settled, demands, plan_and_check, settle, settle_alone,
 };
-use crate::confidence::{Influence, Mechanism, Origin};
+use crate::confidence::{Drawn, Influence, Mechanism, Origin};
 use crate::design::{Changes, Design, Objective};
 use crate::factor::{Base, Factor};
 use crate::implemented::{self, Agreement};
@@ -125,13 +125,14 @@ impl Next {
 
     fn of(plan: &Plan, system: &System) -> Next {
         let yours = plan.recommendation.rests_on.iter().filter(|rest| rest.origin == Origin::Yours);
-        let tells = yours
-            .filter(|rest| !rest.is_drawn || rest.moves >= Next::TELLS && narrows(plan, rest.moves.ln_1p()));
+        let tells = yours.filter(|rest| {
+            rest.drawn != Drawn::Interval || rest.moves >= Next::TELLS && narrows(plan, rest.moves.ln_1p())
+        });
         let heaviest = tells.max_by(|a, b| a.weight.total_cmp(&b.weight));
         if let Some(rest) = heaviest.filter(|rest| rest.weight >= Next::DECIDES) {
             let (number, weight) = (rest.number.clone(), rest.weight);
             let is_set = system.numbers.contains_key(&number);
-            return match rest.is_drawn {
+            return match rest.drawn == Drawn::Interval {
                 true => Next::Narrow { number, weight },
                 false => Next::Undrawn { number, weight, is_set },
             };

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use offpath_plan::confidence::{Origin, Ranged, guessed};
+use offpath_plan::confidence::{Origin, Ranged, estimated, guessed};
 use offpath_plan::known::{MovedBy, known};
 use offpath_plan::solve::solved;
 use offpath_plan::{Basis, Changes, Design, Plan, Ready, Setting, plan, prepare, prepare_named};
@@ -429,6 +429,73 @@ fn a_time_that_would_bind_a_little_further_is_an_estimate() {
     let ends = format!("{:.0} ns to {:.0} ns", 0.95 * busy, 1.05 * busy);
     let known = with(&format!(", {{ compute = \"client\", time = \"{ends}\" }}"));
     assert_ne!(alone(&known, "a").basis, Basis::YourEstimate, "{:?}", alone(&known, "a").rests_on);
+}
+
+/// Who gives no interval knows no more than who gives one: a time is drawn by half to either side, and what it decides is
+/// no surer than by an interval as wide.
+#[test]
+fn an_estimate_without_an_interval_makes_nothing_surer() {
+    let with = |time: &str| {
+        let answer = "{ send = \"host-client\", bytes = \"64 B\" }";
+        let step = format!("{{ compute = \"host\", time = {time} }}, {answer}");
+        planned_on(card(&|_| Provenance::Datasheet), &DESIGN.replacen(answer, &step, 1))
+    };
+    let range = |plan: &Plan| alone(plan, "host").rate.range_80;
+    let silent = with("\"20 us\"");
+    assert_eq!(
+        range(&silent),
+        range(&with("{ value = \"20 us\", low = \"13.333333 us\", high = \"30 us\" }"))
+    );
+    // What is said with an interval may be surer, and what claims to be exact is not.
+    let (narrow, exact) = (with("\"19 us to 21 us\""), with("\"20 us to 20 us\""));
+    let wide = |plan: &Plan| range(plan).1 / range(plan).0;
+    assert!(wide(&narrow) < 0.9 * wide(&silent), "{} and {}", wide(&narrow), wide(&silent));
+    assert_eq!(range(&exact), range(&silent));
+}
+
+/// A number that can end what an alternative carries, or begin it, moves it as far as can be: it is never passed over for
+/// having no ratio.
+#[test]
+fn a_number_that_makes_a_figure_nothing_decides_it() {
+    let with = |objective: &str, hits: &str, constraint: &str| {
+        let text = format!(
+            "[design]\nname = \"own\"\ndevice = \"bluefield2\"\n{objective}\nrank_by = \"throughput\"\n\
+             [parameters]\nhits = {hits}\n{constraint}\n[[alternative]]\nname = \"a\"\nrequest = [\n\
+             {{ send = \"client-soc\", bytes = \"64 B\" }},\n\
+             {{ probability = \"hits\", then = [], otherwise = [{{ send = \"soc-host\", bytes = \"64 B\" }}, \
+             {{ send = \"host-soc\", bytes = \"64 B\" }}] }},\n{{ send = \"soc-client\", bytes = \"64 B\" }}]\n"
+        );
+        planned_on(Library::builtin(), &text)
+    };
+    let most = "objective = \"most-throughput\"";
+    let hits = "{ value = 1.0, low = 0.9, high = 1.0 }";
+    for plan in [
+        with(most, hits, ""),
+        with(most, hits, "[constraints]\nhost_cpu_share = 0.0"),
+        with("objective = \"least-host-cpu\"\noffered_load = \"10 M/s\"", hits, ""),
+    ] {
+        let rests = &plan.recommendation.rests_on;
+        assert!(rests.iter().any(|rest| rest.number == "parameters.hits" && rest.moves > 0.01), "{rests:?}");
+        assert!(plan.recommendation.basis >= Basis::YourEstimate, "{:?}", plan.recommendation.basis);
+        assert!(!estimated(rests).is_sign_negative() && !guessed(rests).is_sign_negative());
+    }
+}
+
+/// Who admits that a number of the design is a guess gets no better basis for it.
+#[test]
+fn a_number_of_the_design_that_is_called_assumed_is_no_better_known() {
+    let with = |provenance: &str| {
+        let time = format!("{{ value = \"150 ns\", low = \"50 ns\", high = \"400 ns\"{provenance} }}");
+        let text = format!(
+            "[design]\nname = \"own\"\ndevice = \"bluefield2\"\nobjective = \"most-throughput\"\n\
+             rank_by = \"throughput\"\n[[alternative]]\nname = \"a\"\n\
+             request = [{{ send = \"client-soc\", bytes = \"64 B\" }}, {{ compute = \"soc\", time = {time} }}, \
+             {{ send = \"soc-client\", bytes = \"64 B\" }}]\n"
+        );
+        alone(&planned_on(Library::builtin(), &text), "a").basis
+    };
+    assert_eq!(with(""), Basis::YourEstimate);
+    assert!(with(", provenance = \"assumed\"") >= Basis::YourEstimate);
 }
 
 /// What an alternative carries alone is the same whatever load the design asks of the mix: draws in which that

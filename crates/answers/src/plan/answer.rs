@@ -6,9 +6,9 @@ use crate::system::{SystemAnswer, TopologyAnswer};
 use crate::{ByName, SCHEMA_VERSION};
 use offpath_plan::advice::RULES;
 use offpath_plan::check::{Gap, Settled};
-use offpath_plan::confidence::{Origin, estimate, estimated, guessed, moved_by_guesses};
+use offpath_plan::confidence::{Drawn, estimate, estimated, guessed, moved_by_guesses};
 use offpath_plan::planner::{Bound, Over, Recommendation};
-use offpath_plan::published::missed_of;
+use offpath_plan::published::{Missed, missed_of};
 use offpath_plan::residual::CARDS;
 use offpath_plan::study::{Changed, Solved, Study, Sweep};
 use offpath_plan::{Alone, Basis, Design, Influence, Mix, Objective, Rest};
@@ -121,9 +121,9 @@ pub struct PlanAnswer {
     pub model_parameters: ParametersAnswer,
     /// The cards that intervals were widened by errors of predictions for.
     pub errors_learnt_on: [&'static str; 2],
-    /// Published rows about the shipped design of this name that this version does not meet, orders and measured numbers
-    /// alike; empty for any other design.
-    pub missed_rows: Vec<&'static str>,
+    /// Published rows about the steps of this design that this version does not meet, orders and measured numbers alike:
+    /// the rows about a shipped design whose alternatives are among its own, on the device that was measured.
+    pub missed_rows: Vec<MissedAnswer>,
     /// What the plan says nothing about.
     pub not_modelled: [&'static str; 5],
     /// The measurement that would narrow the answer most.
@@ -311,7 +311,9 @@ pub struct RecommendationAnswer {
     pub guesses_move_share: f64,
     /// The share of the rate that numbers of the design and settings decide.
     pub your_estimates_share: f64,
-    /// The part of that which no draw moved, since those numbers have no interval.
+    /// The part of that which draws moved by half to either side, since the design gives those numbers no interval.
+    pub your_estimates_halved_share: f64,
+    /// The part of that which no draw moved, since those numbers were set without an interval.
     pub your_estimates_held_share: f64,
     /// What its rate rests on, the heaviest first, found by moving one number at a time; weights below a thousandth are
     /// left out.
@@ -490,6 +492,22 @@ figures! {
             LatencyUs optimal_at_high_unloaded_latency_us "Left out where the load is not carried there."
         }
     }
+}
+
+/// A published row that this version does not meet.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MissedAnswer {
+    /// Its name.
+    pub row: &'static str,
+    /// What was published, with its unit.
+    pub published: String,
+    /// The shipped design that it is about.
+    pub design: &'static str,
+    /// The alternatives of it that were measured; empty where a mix was.
+    pub alternatives: Vec<&'static str>,
+    /// Whether the planned design is the shipped one; else some of its alternatives have the same steps.
+    pub as_shipped: bool,
 }
 
 /// What an uncertain number does.
@@ -844,11 +862,11 @@ impl PlanAnswer {
                 .collect(),
             model_parameters: ParametersAnswer::of(study),
             errors_learnt_on: CARDS,
-            missed_rows: missed_of(design),
+            missed_rows: missed_of(design).into_iter().map(MissedAnswer::of).collect(),
             not_modelled: NOT_MODELLED,
             next_measurement: super::next::measurement(&study.next),
             advice: advised.advice.iter().map(|one| AdviceAnswer::of(one, advised.objective)).collect(),
-            advice_measured: advised.unconfirmed.is_none(),
+            advice_measured: advised.unconfirmed.is_none() && advised.postponed.is_none(),
             advice_not_measured_because: advised.postponed.clone().or_else(|| {
                 let gap = advised.unconfirmed.as_ref()?;
                 let why = match (gap.blind.is_some(), gap.is_unclear()) {
@@ -1007,7 +1025,10 @@ impl RecommendationAnswer {
         let plan = &study.checked.plan;
         let sure: &Recommendation = &plan.recommendation;
         let ((low_80, high_80), (low_95, high_95)) = (plan.worth.range_80, plan.worth.range_95);
-        let held = sure.rests_on.iter().filter(|rest| rest.origin == Origin::Yours && !rest.is_drawn);
+        let yours = |drawn: Drawn| {
+            let rests = sure.rests_on.iter().filter(|rest| rest.origin.is_of_user() && rest.drawn == drawn);
+            rests.map(|rest| rest.weight).sum::<f64>() + 0.0
+        };
         let over = |over: &Over| OverAnswer {
             alternative: over.name.clone(),
             device: over.device.clone(),
@@ -1031,7 +1052,8 @@ impl RecommendationAnswer {
             guessed_share: guessed(&sure.rests_on),
             guesses_move_share: moved_by_guesses(&sure.rests_on),
             your_estimates_share: estimated(&sure.rests_on),
-            your_estimates_held_share: held.map(|rest| rest.weight).sum(),
+            your_estimates_halved_share: yours(Drawn::Half),
+            your_estimates_held_share: yours(Drawn::Held),
             rests_on: rests(&sure.rests_on),
             draws: sure.draws,
             best_in_share_of_draws: sure.best_in,
@@ -1099,6 +1121,24 @@ impl GapAnswer {
             unclear: gap.is_unclear(),
             fullest: gap.fullest.as_ref().map(FullestAnswer::of),
             blind_because: gap.blind.clone(),
+        }
+    }
+}
+
+impl MissedAnswer {
+    fn of(one: Missed) -> MissedAnswer {
+        let Missed { row, published, design, alternatives, is_as_shipped } = one;
+        MissedAnswer { row, published, design, alternatives, as_shipped: is_as_shipped }
+    }
+
+    /// The row with what it says, as in `W268 (A4: 58.3 M/s)`.
+    pub(super) fn text(&self) -> String {
+        let of = self.alternatives.join(", ");
+        let said: Vec<&str> =
+            [of.as_str(), self.published.as_str()].into_iter().filter(|part| !part.is_empty()).collect();
+        match said.is_empty() {
+            true => self.row.to_string(),
+            false => format!("{} ({})", self.row, said.join(": ")),
         }
     }
 }

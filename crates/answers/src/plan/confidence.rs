@@ -1,6 +1,6 @@
 //! What a plan rests on, in words.
 
-use super::answer::{PlanAnswer, RecommendationAnswer, RestAnswer};
+use super::answer::{MissedAnswer, PlanAnswer, RecommendationAnswer, RestAnswer};
 use crate::figures::Goal;
 use offpath_plan::Basis;
 use offpath_terminal::output::{percent as share_text, short};
@@ -63,16 +63,16 @@ fn guesses_text(share: f64, moved: f64, yours: f64) -> String {
 }
 
 impl PlanAnswer {
-    /// Which part of the mix rests on the user's estimates that no draw moves, in words; nothing where that is little.
+    /// Which part of the mix rests on numbers of the user's whose interval is not the user's, in words; nothing where that is
+    /// little.
     pub(super) fn undrawn(&self) -> String {
-        let held = self.recommendation.your_estimates_held_share;
-        match held >= 0.05 {
-            true => format!(
-                ", your estimates without an interval held as they are ({} of it)",
-                share_text(held, 0)
-            ),
+        let sure = &self.recommendation;
+        let told = |share: f64, how: &str| match share >= 0.05 {
+            true => format!(", {how} ({} of it)", share_text(share, 0)),
             false => String::new(),
-        }
+        };
+        told(sure.your_estimates_halved_share, "your estimates without an interval drawn half to either side")
+            + &told(sure.your_estimates_held_share, "what you set held as it is")
     }
 
     /// The alternatives whose latency is known less well than the rate beside it.
@@ -172,6 +172,8 @@ impl PlanAnswer {
                 false => moves.join("; "),
             }
         );
+        // Turning points compare means, and say nothing of the mix with the lowest tail.
+        let planned = planned.filter(|_| self.goal != Goal::LowestP99);
         for (one, change) in planned.filter_map(|one| Some((one, one.changes_recommendation.as_ref()?))) {
             text +=
                 &format!("turning point: somewhere within its interval {} makes it {change}\n", one.number);
@@ -186,10 +188,15 @@ impl PlanAnswer {
         if !self.variants.is_empty() {
             text += self.without_tails();
         }
-        if let Some(first) = self.missed_rows.first() {
+        if let Some(MissedAnswer { row: first, design, as_shipped, .. }) = self.missed_rows.first() {
+            let each: Vec<String> = self.missed_rows.iter().map(MissedAnswer::text).collect();
+            let about = match as_shipped {
+                true => "published about this design as it is shipped".to_string(),
+                false => format!("published about the shipped `{design}`, whose steps these are"),
+            };
             text += &format!(
-                "misses: {}, published about this design as it is shipped; `offpath explain {first}` says by how much\n",
-                self.missed_rows.join(", ")
+                "misses: {}, {about}; `offpath explain {first}` says by how much\n",
+                each.join(", ")
             );
         }
         text += &format!("not modelled: {}\n", self.not_modelled.join(", "));
@@ -249,7 +256,7 @@ impl PlanAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use offpath_plan::confidence::{Origin, Rest, estimated, guessed, moved_by_guesses};
+    use offpath_plan::confidence::{Drawn, Origin, Rest, estimated, guessed, moved_by_guesses};
     use offpath_profile::Provenance;
 
     #[test]
@@ -261,7 +268,7 @@ mod tests {
                 elasticity,
                 weight: 1.0,
                 moves: 0.0,
-                is_drawn: false,
+                drawn: Drawn::Held,
                 own_evidence: false,
             }];
             guesses_text(guessed(&rests), moved_by_guesses(&rests), estimated(&rests))

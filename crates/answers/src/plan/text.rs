@@ -316,16 +316,24 @@ impl PlanAnswer {
         };
         let settled = if self.twin.settled { "" } else { "; NOT SETTLED" };
         let variant = self.variant_set();
+        // Draws compare means: they tell nothing of a mix that has the lowest tail.
+        let best = match self.goal {
+            Goal::LowestP99 => String::new(),
+            _ => format!("; the card's best set in {:.0}% of draws", sure.best_in_share_of_draws * 100.0),
+        };
         let mut text = format!(
-            "answer: {}: {} {}{range}{tail}; basis: {}{}; the card's best set in {:.0}% of draws{variant}{confirmed}{settled}\n",
+            "answer: {}: {} {}{range}{tail}; basis: {}{}{best}{variant}{confirmed}{settled}\n",
             shares_text(&self.optimal.shares),
             short(self.optimal.throughput.rate()),
             self.unit,
             sure.basis,
-            sure.estimate_by.as_ref().map_or_else(String::new, |whose| {
-                format!(" ({whose}; your estimates decide {:.0}%)", sure.your_estimates_share * 100.0)
-            }),
-            sure.best_in_share_of_draws * 100.0
+            sure.estimate_by.as_ref().map_or_else(String::new, |whose| match sure.your_estimates_share {
+                decided if decided >= 0.005 => {
+                    format!(" ({whose}; your estimates decide {:.0}%)", decided * 100.0)
+                }
+                // As they are they decide nothing; half as far again they would.
+                _ => format!(" ({whose}, near enough to bind)"),
+            })
         );
         self.without_evidence.iter().for_each(|said| text += &format!("{said}\n"));
         if let Some(said) = self.shares_carry() {

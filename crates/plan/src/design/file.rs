@@ -152,6 +152,21 @@ pub(super) struct RawAlternative {
     pub(super) readmodifywrite: Option<Vec<Spanned<RawStep>>>,
 }
 
+impl RawAlternative {
+    /// The lists of steps that it gives, `request` first, by their keys.
+    pub(super) fn lists(&self) -> impl Iterator<Item = (&'static str, &[Spanned<RawStep>])> {
+        let all = [
+            ("request", &self.request),
+            ("read", &self.read),
+            ("update", &self.update),
+            ("insert", &self.insert),
+            ("scan", &self.scan),
+            ("readmodifywrite", &self.readmodifywrite),
+        ];
+        all.into_iter().filter_map(|(key, list)| Some((key, list.as_deref()?)))
+    }
+}
+
 /// Declares a step: the verbs of the table, each with its path, and the keys beside them.
 macro_rules! step {
     ($($key:ident: $type:ty,)+) => {

@@ -809,6 +809,19 @@ mod tests {
                 "no step of `b` asks the cache",
             ),
             ("", "", "[[alternative]]\nname = \" \"\nlike = \"a\"", "an alternative has an empty name"),
+            (
+                "",
+                "",
+                "[[alternative]]\nname = \"b\"\nlike = \"a\"\nread = [{ read = \"client-mars\", bytes = \"1 B\" }]",
+                "`b` is like `a` and has a `read` of its own",
+            ),
+            (
+                "",
+                "",
+                "[[alternative]]\nname = \"b\"\nrequest = [{ read = \"client-host\", bytes = \"1 B\" }]\n\
+                 scan = [{ read = \"client-host\", bytes = \"1 B\" }]",
+                "nothing would carry out its `scan`",
+            ),
             ("", "", "[[alternative]]\nname = \"greedy\"\nlike = \"a\"", "named `greedy`, as a mix is"),
             ("", "", many.as_str(), "201 alternatives"),
             ("", "", "[[mix]]\nname = \"none\"\nfill = []", "mix `none` fills nothing"),

@@ -121,7 +121,16 @@ impl Resolver<'_> {
         let known: Vec<&str> = self.file.raw.object.keys().map(String::as_str).collect();
         self.error(
             format!("`{}` is not an object of this design", name.get_ref()),
-            format!("describe it under [object.{}], or use one of: {}", name.get_ref(), known.join(", ")),
+            match known.is_empty() {
+                true => format!("describe it under [object.{}]", name.get_ref()),
+                false => {
+                    format!(
+                        "describe it under [object.{}], or use one of: {}",
+                        name.get_ref(),
+                        known.join(", ")
+                    )
+                }
+            },
             name.span(),
         )
     }

@@ -1,6 +1,6 @@
 //! Alternatives and their steps.
 
-use super::file::{RawStep, overrides_of};
+use super::file::{RawAlternative, RawStep, overrides_of};
 use super::resolve::{Read, Resolver};
 use super::{Alternative, BEST, GREEDY, LONG_COMPUTE, ObjectAccess, Signals, Step};
 use crate::implemented::Application;
@@ -33,6 +33,32 @@ impl Resolver<'_> {
     pub(super) fn hits(&self, context: &Context<'_>) -> Read {
         self.asked_hits.set(true);
         context.hit_ratio.clone().or_else(|| self.hit_ratio.clone()).unwrap_or_default()
+    }
+
+    /// Refuses lists of steps that nothing would carry out.
+    fn check_lists(&self, given: &RawAlternative) -> Result<(), miette::Report> {
+        let name = given.name.get_ref();
+        let mut lists = given.lists();
+        let span = |list: &[Spanned<RawStep>]| list.first().map_or(given.name.span(), Spanned::span);
+        let Some((first, steps)) = lists.next() else { return Ok(()) };
+        if let Some(like) = &given.like {
+            return Err(self.error(
+                format!(
+                    "`{name}` is like `{}` and has a `{first}` of its own, which nothing would carry out",
+                    like.get_ref()
+                ),
+                format!("leave out `like`, or the steps below `{first}`"),
+                span(steps),
+            ));
+        }
+        match lists.next() {
+            Some((second, steps)) if first == "request" => Err(self.error(
+                format!("`{name}` has a `request`, so that nothing would carry out its `{second}`"),
+                "keep `request` where all requests are alike, or a list for each operation of a [workload]",
+                span(steps),
+            )),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn read_alternatives(
@@ -95,6 +121,7 @@ impl Resolver<'_> {
                         )
                     })?,
             };
+            self.check_lists(given)?;
             // Steps that another alternative lends are still where they were written.
             let from = format!("alternative.{}", base.name.get_ref());
             let hit_ratio = given
@@ -116,14 +143,7 @@ impl Resolver<'_> {
                     if share <= 0.0 {
                         continue;
                     }
-                    let steps = match operation.name() {
-                        "read" => &base.read,
-                        "update" => &base.update,
-                        "insert" => &base.insert,
-                        "scan" => &base.scan,
-                        _ => &base.readmodifywrite,
-                    };
-                    let Some(steps) = steps else {
+                    let Some((_, steps)) = base.lists().find(|(key, _)| *key == operation.name()) else {
                         return Err(self.error(
                             format!(
                                 "the workload has {:.0}% `{}`, and alternative `{name}` has no steps for it",
