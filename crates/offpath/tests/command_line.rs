@@ -1119,6 +1119,15 @@ fn a_sweep_resumes_where_it_was_cut_off() {
     let again = offpath(&out);
     assert_eq!(again.code, 2, "a finished sweep is not overwritten");
     assert!(again.stderr.contains("--resume"), "{}", again.stderr);
+    // What cannot be resumed is not said to be.
+    let json = directory.path().join("rows.json");
+    fs::write(&json, "").expect("written");
+    let again = offpath(&[&SWEEP[..], &["--out", json.to_str().expect("a UTF-8 path")]].concat());
+    assert!(
+        again.stderr.contains("is there already") && !again.stderr.contains("--resume"),
+        "{}",
+        again.stderr
+    );
 
     // The last line was being written when the power failed.
     let cut = whole.lines().take(5).collect::<Vec<_>>().join("\n");
@@ -1138,8 +1147,10 @@ fn a_sweep_resumes_where_it_was_cut_off() {
         whole.lines().map(|line| line.split(',').map(str::to_string).collect()).collect();
     let column = |name: &str| rows[0].iter().position(|own| own == name).expect("a column");
     let measured = column("latency_us_p99");
-    for (line, column) in [(1, measured), (2, measured), (4, measured), (3, column("capacity_mreq_per_s"))] {
-        let kept = std::mem::replace(&mut rows[line][column], "123.0".to_string());
+    let (capacity, rate) = (column("capacity_mreq_per_s"), column("throughput_mreq_per_s"));
+    // A rate above the row's own capacity is seen in any row.
+    for (line, column) in [(1, measured), (2, measured), (4, measured), (3, capacity), (3, rate)] {
+        let kept = std::mem::replace(&mut rows[line][column], "99999.0".to_string());
         let text = rows.iter().take(5).map(|line| line.join(",") + "\n").collect::<String>();
         fs::write(&file, &text).expect("written");
         let refused = offpath(&[&out[..], &["--resume"]].concat());

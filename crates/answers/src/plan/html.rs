@@ -49,7 +49,7 @@ fn answer(page: &PlanAnswer) -> Section {
     match page.shares_carry() {
         Some(said) => facts.push(Fact::new("these shares carry the load in", carried, said)),
         // A rate without an interval is the same in all of them.
-        None if range.is_empty() => {}
+        None if range.is_empty() || page.twin.difference.is_some() => {}
         None => {
             let of = format!("of {} draws widened by past errors", sure.draws);
             facts.push(Fact::new("this or more in", carried, of));

@@ -171,9 +171,15 @@ fn kind(path: &FilePath, options: &Options) -> Result<Form, Failure> {
 }
 
 fn taken(path: &FilePath) -> Failure {
+    let is_json = path.extension().is_some_and(|end| end == "json");
     Failure::input(
         format!("`{}` is there already", path.display()),
-        "add `--resume` to keep its rows and run the missing ones, remove it, or choose another name",
+        match is_json {
+            true => "remove it, or choose another name",
+            false => {
+                "add `--resume` to keep its rows and run the missing ones, remove it, or choose another name"
+            }
+        },
     )
 }
 
@@ -273,6 +279,9 @@ fn refuse_strangers(
     ))
 }
 
+/// Figures of a row have six digits and more.
+const ROUNDED: f64 = 1e-5;
+
 /// Rows that this program would not write are refused: of all what is known before a run is compared, and the
 /// first, the middle and the last that are kept run again. Seeds make that the same bytes, so another row is another
 /// version's or an editor's.
@@ -297,7 +306,11 @@ fn refuse_stale(
     };
     let before =
         |row: &SweepRow| (row.unloaded_latency_us, row.capacity_mreq_per_s, row.binding_station.clone());
-    if let Some((_, row)) = kept().find(|(own, row)| before(own) != before(row)) {
+    // No run shows more than what its stations carry.
+    let is_above = |row: &SweepRow| {
+        row.throughput_mreq_per_s.is_some_and(|rate| rate > row.capacity_mreq_per_s * (1.0 + ROUNDED))
+    };
+    if let Some((_, row)) = kept().find(|(own, row)| before(own) != before(row) || is_above(row)) {
         return Err(stale(row));
     }
     let kept: Vec<(&SweepRow, &SweepRow)> = kept().collect();
