@@ -1,7 +1,7 @@
 //! The test bench: runs experiments on a system as the profiles describe it, or with some of its
 //! numbers changed.
 
-use crate::experiment::{Compare, Experiment, Keep, Measure, Plain, SweepAxis, Which};
+use crate::experiment::{Compare, Experiment, Keep, Measure, Plain, SweepAxis};
 use crate::measure::{One, Place, along, places};
 use crate::reproduce::MEASURED;
 use exmex::Express;
@@ -61,7 +61,7 @@ pub struct SweepPoint {
 }
 
 /// What an experiment gives.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measurement {
     /// The places that count, with the compared values.
     pub points: Vec<SweepPoint>,
@@ -69,6 +69,8 @@ pub struct Measurement {
     pub own: Vec<SweepPoint>,
     /// What it was compared with, for each `against`.
     pub against: Vec<Vec<SweepPoint>>,
+    /// The values that each place of `own` is compared with, one for each `against` of its block.
+    pub compared: Vec<Vec<f64>>,
     /// What the formula expects, place by place, where there is one.
     pub expected: Vec<f64>,
 }
@@ -249,6 +251,7 @@ impl Bench {
             whole.points.extend(more.points);
             whole.own.extend(more.own);
             whole.against.extend(more.against);
+            whole.compared.extend(more.compared);
             whole.expected.extend(more.expected);
         }
         Ok(whole)
@@ -262,6 +265,7 @@ impl Bench {
         let mut points = own.clone();
         // Operations lie side by side, each with its places of the sweep.
         let operations = own.len() / along(&experiment.plain);
+        let mut compared = Vec::with_capacity(own.len());
         for (index, point) in points.iter_mut().enumerate() {
             let mut others = Vec::with_capacity(against.len());
             for other in &against {
@@ -280,12 +284,8 @@ impl Bench {
                 };
                 others.push(other.value);
             }
-            let mean = others.iter().sum::<f64>() / others.len().max(1) as f64;
-            let second = match experiment.which {
-                Which::Greatest => others.into_iter().fold(f64::NEG_INFINITY, f64::max),
-                Which::Least => others.into_iter().fold(f64::INFINITY, f64::min),
-                Which::Mean => mean,
-            };
+            let second = experiment.which.of(&others);
+            compared.push(others);
             point.value = match experiment.compare {
                 Compare::Value => point.value,
                 Compare::Ratio | Compare::From(_) | Compare::Until(_) => point.value / second,
@@ -322,7 +322,7 @@ impl Bench {
                 }
             },
         };
-        Ok(Measurement { points, own, against, expected })
+        Ok(Measurement { points, own, against, compared, expected })
     }
 
     /// Every place of an experiment's sweeps.

@@ -273,6 +273,17 @@ pub enum Which {
     Mean,
 }
 
+impl Which {
+    /// The one of some values that counts; of none, the mean is 0 and the others are infinite.
+    pub fn of(self, values: &[f64]) -> f64 {
+        match self {
+            Which::Greatest => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            Which::Least => values.iter().copied().fold(f64::INFINITY, f64::min),
+            Which::Mean => values.iter().sum::<f64>() / values.len().max(1) as f64,
+        }
+    }
+}
+
 /// Which place of the sweep counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]

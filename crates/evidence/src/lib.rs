@@ -32,7 +32,7 @@ pub use reproduce::{
     reproduce, residuals, summary, variants,
 };
 pub use residual::{Metric, Residual, shipped_residuals};
-pub use row::{Claim, Row, RowError, RowRole, ValueKind, parse};
+pub use row::{Claim, Decided, Row, RowError, RowRole, ValueKind, parse};
 pub use specification::{Specification, SpecificationError};
 
 /// The rows of this repository's evidence files.

@@ -702,7 +702,7 @@ fn judged_as(line: &Line, mut values: Vec<f64>) -> Option<Verdict> {
     }
     let point = |value| SweepPoint { place: String::new(), variables: BTreeMap::new(), value, binding: None };
     let points = values.into_iter().map(point).collect();
-    judge(&line.row, &Measurement { points, own: Vec::new(), against: Vec::new(), expected: Vec::new() })
+    judge(&line.row, &Measurement { points, ..Measurement::default() })
 }
 
 /// The error of predicting that two things do not differ. A threshold compares none: where a ratio has one, 1 is a place

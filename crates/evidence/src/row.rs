@@ -188,6 +188,55 @@ impl std::fmt::Display for Claim {
     }
 }
 
+/// What was chosen by hand with a row in view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decided {
+    /// A number: the file that holds it, and its table and key there. The row moves with it.
+    Number {
+        /// The file, as in `profiles/devices/bluefield2.toml`.
+        file: String,
+        /// Its table and key, as in `dma.write_rate`.
+        key: String,
+    },
+    /// A mechanism, in words: no number of it need move the row.
+    Mechanism(String),
+}
+
+impl Decided {
+    /// Reads `FILE NUMBER` or `mechanism WORDS`.
+    fn parse(text: &str) -> Result<Decided, String> {
+        let wrong = || {
+            format!(
+                "`decides` is `{text}`; it names a number, as in `profiles/devices/bluefield2.toml dma.write_rate`, or a \
+                 mechanism, as in `mechanism reserved slots`"
+            )
+        };
+        if let Some(words) = text.strip_prefix("mechanism ") {
+            return match words.trim() {
+                "" => Err(wrong()),
+                words => Ok(Decided::Mechanism(words.to_string())),
+            };
+        }
+        match text.split_once(' ') {
+            Some((file, key)) if file.ends_with(".toml") && !key.is_empty() && !key.contains(' ') => {
+                Ok(Decided::Number { file: file.to_string(), key: key.to_string() })
+            }
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl std::fmt::Display for Decided {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Decided::Number { file, key } => write!(f, "it decided {file} {key}"),
+            Decided::Mechanism(words) => {
+                write!(f, "it was weighed for the mechanism of {words}, and for no number")
+            }
+        }
+    }
+}
+
 /// A row of the evidence files.
 #[derive(Clone, Debug)]
 pub struct Row {
@@ -218,8 +267,8 @@ pub struct Row {
     /// The rows that the fit read and that say the same, or that it follows from by arithmetic: it is no
     /// prediction. Those that [`restated`] finds by their experiments need not be named.
     pub restates: Vec<String>,
-    /// The number that was chosen with this row in view, where one was: it is not a prediction either.
-    pub decides: Option<String>,
+    /// What was chosen with this row in view, where something was: it is not a prediction either.
+    pub decides: Option<Decided>,
     /// Why no number could make it fail, where that is so: it is not a prediction either.
     pub foregone: Option<String>,
     /// What its prediction rests on that was measured here, on other machines than the paper's.
@@ -249,7 +298,7 @@ impl Row {
             return None;
         }
         let restated = (!restates.is_empty()).then(|| format!("it restates {}", restates.join(", ")));
-        let decided = self.decides.as_ref().map(|number| format!("it decided {number}"));
+        let decided = self.decides.as_ref().map(ToString::to_string);
         restated.or(decided).or_else(|| self.foregone.clone())
     }
 }
@@ -434,10 +483,11 @@ fn finish(raw: RawRow) -> Result<Row, String> {
     };
     let experiment = raw.experiment.map(Experiment::parse).transpose()?;
     let spans = raw.spans.as_deref().map(spanned).transpose()?;
+    let decides = raw.decides.as_deref().map(Decided::parse).transpose()?;
     if raw.tolerance.is_some() && raw.reason.is_empty() {
         return Err("has a tolerance of its own, but lacks `reason`: say where it comes from".to_string());
     }
-    let speaks = !raw.restates.is_empty() || raw.decides.is_some() || raw.foregone.is_some();
+    let speaks = !raw.restates.is_empty() || decides.is_some() || raw.foregone.is_some();
     if speaks && raw.role != RowRole::Predict {
         let what = "`restates`, `decides` and `foregone` speak of predictions; remove them or make its role `predict`";
         return Err(what.to_string());
@@ -479,7 +529,7 @@ fn finish(raw: RawRow) -> Result<Row, String> {
         derived: raw.derived,
         spans,
         restates: raw.restates,
-        decides: raw.decides,
+        decides,
         foregone: raw.foregone,
         measured_here: raw.measured_here,
         tolerance: raw.tolerance,

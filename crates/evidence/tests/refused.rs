@@ -38,6 +38,9 @@ fn what_is_wrong_is_named() {
         ("payload = \"64 B\" }", "payload = \"64 B\", against = { verb = \"write\" } }", "lacks `as`"),
         ("measure = \"latency\"", "measure = \"speed\"", "unknown variant"),
         ("role = \"fit\"", "role = \"fit\"\nalike = [\"X009\"]", "X009"),
+        ("role = \"fit\"", "role = \"predict\"\ndecides = \"a number\"", "names a number"),
+        ("role = \"fit\"", "role = \"predict\"\ndecides = \"mechanism \"", "or a mechanism"),
+        ("role = \"fit\"", "role = \"fit\"\ndecides = \"mechanism of slots\"", "speak of predictions"),
         ("role = \"fit\"", "role = \"fit\"\nerrs_with = [\"X009\"]", "X009"),
     ];
     for (from, to, expected) in cases {

@@ -365,6 +365,38 @@ proptest! {
     }
 }
 
+/// A request of two endpoints is overtaken while either of their limits is full. Beside full flows to both, every flow goes
+/// on with the number of the profile and with most of the slots reserved; with all of them reserved both limits never have
+/// room at one moment, and the flow of two endpoints stands.
+#[test]
+fn a_request_of_two_endpoints_is_overtaken_and_goes_on_while_slots_are_shared() {
+    let shares = [0, 47, 120, 142].map(|reserved| {
+        let settings = vec![format!("nic.reserved_inflight_slots={reserved}")];
+        let request = SystemRequest { device: "bluefield2", settings, ..SystemRequest::default() };
+        let router = Arc::new(Router::new(&Library::builtin().load(&request).unwrap()).unwrap());
+        let mix = [("client-host", 4000.0), ("client-soc", 4000.0), ("host-soc", 384.0)];
+        let load = Load {
+            mix: mix.iter().map(|(path, count)| (Arc::new(read(&router, path)), *count)).collect(),
+            arrivals: Arrivals::Loops,
+            warm_up: Time::from_us(100),
+            window: Time::from_us(400),
+            seed: Seed::new(3),
+            faults: None,
+        };
+        let observed = run(&router, &load).unwrap();
+        let ended = observed.completed_of.iter().map(|of| *of as f64);
+        let each: Vec<f64> = ended.zip(mix).map(|(ended, (_, count))| ended / count).collect();
+        assert!(each[0] > 4.0 && each[1] > 4.0, "a flow of one endpoint stands with {reserved}: {each:?}");
+        assert!(reserved == 142 || each[2] > 4.0, "the flow of both stands with {reserved}: {each:?}");
+        observed.completed_of[2] as f64 / observed.completed as f64
+    });
+    let fair = 384.0 / 8384.0;
+    for share in &shares[..2] {
+        assert!((share / fair - 1.0).abs() < 0.05, "in the order of asking: {shares:?}");
+    }
+    assert!(shares[2] < 0.95 * fair && shares[3] < 0.01 * fair, "who needs both is overtaken: {shares:?}");
+}
+
 /// One in-flight slot is held by a long request, the other by a read whose release becomes known only with its last
 /// burst. Whoever waits is woken by the one that comes first, be others coming after it or not, and nobody who
 /// asks later comes before it.

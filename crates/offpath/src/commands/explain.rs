@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output::{Format, SCHEMA_VERSION, TableCell, fixed, round, signed};
 use crate::progress::Progress;
 use clap::Args;
-use offpath::evidence::{Bench, Inside, Line};
+use offpath::evidence::{Bench, Inside, Line, Measurement};
 use serde::Serialize;
 use std::process::ExitCode;
 
@@ -108,8 +108,7 @@ fn fitted_numbers(bench: &Bench, line: &Line) -> Result<Vec<String>, Failure> {
 }
 
 /// The places that were measured, before the sweep is reduced to the ones that count.
-fn places(line: &Line) -> Vec<PlaceReport> {
-    let Some(outcome) = &line.outcome else { return Vec::new() };
+fn places(outcome: &Measurement) -> Vec<PlaceReport> {
     let whole = outcome.points.len() == outcome.own.len();
     let shown = if whole { &outcome.points } else { &outcome.own };
     shown
@@ -119,12 +118,7 @@ fn places(line: &Line) -> Vec<PlaceReport> {
             place: point.place.clone(),
             value: round(point.value),
             own: (whole && !outcome.against.is_empty()).then(|| round(outcome.own[index].value)),
-            against: outcome
-                .against
-                .iter()
-                .filter_map(|other| other.get(if other.len() == outcome.own.len() { index } else { 0 }))
-                .map(|point| round(point.value))
-                .collect(),
+            against: outcome.compared[index].iter().map(|value| round(*value)).collect(),
             binding_station: outcome.own[index].binding.clone(),
             expected: outcome.expected.get(index).copied().map(round),
         })
@@ -169,7 +163,7 @@ fn report(line: &Line, inside: &Inside, fitted: Vec<String>) -> Report {
         within: verdict.map(|v| v.within).or(line.configured.as_ref().map(|(_, agrees)| *agrees)),
         reason: row.reason.clone(),
         experiment: row.experiment.as_ref().map(|experiment| experiment.words().to_string()),
-        places: places(line),
+        places: line.outcome.as_ref().map_or_else(Vec::new, places),
         parts: parts(inside),
         moved_by: line
             .moved_by
@@ -239,7 +233,7 @@ fn page(line: &Line, inside: &Inside, fitted: &[String], context: &Context) -> S
         text += &screen.heading("Experiment");
         text += &format!("{}\n", experiment.words());
     }
-    let places = places(line);
+    let places = line.outcome.as_ref().map_or_else(Vec::new, places);
     if !places.is_empty() {
         text += &screen.heading("Place by place");
         let compared = places.iter().any(|place| place.own.is_some());
@@ -303,4 +297,43 @@ fn page(line: &Line, inside: &Inside, fitted: &[String], context: &Context) -> S
         text += &format!("Rows that state nearly the same: {}.\n", row.alike.join(", "));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bench, places};
+    use offpath::evidence::experiment::Compare;
+    use offpath::profile::Library;
+
+    /// What stands in a line of the table is what its value is made of, also where a row runs more than one block.
+    #[test]
+    fn every_place_of_a_row_with_blocks_stands_beside_what_it_is_compared_with() {
+        let bench = Bench::new(Library::builtin());
+        let mut compared = 0;
+        for row in super::rows() {
+            let Some(experiment) = row.experiment.filter(|one| !one.also.is_empty()) else { continue };
+            if !matches!(experiment.compare, Compare::Ratio | Compare::Change) {
+                continue;
+            }
+            let outcome = bench.run(&experiment).unwrap_or_else(|error| panic!("{}: {error}", row.id));
+            for place in places(&outcome) {
+                let ratio = place.own.expect("it is compared") / experiment.which.of(&place.against);
+                let (is, room) = match experiment.compare {
+                    Compare::Change => (100.0 * (ratio - 1.0), 0.01),
+                    _ => (ratio, 1e-4 * ratio),
+                };
+                assert!(
+                    (is - place.value).abs() <= room,
+                    "{} at {}: {} of {:?} is not {}",
+                    row.id,
+                    place.place,
+                    place.own.expect("it is compared"),
+                    place.against,
+                    place.value
+                );
+                compared += 1;
+            }
+        }
+        assert!(compared > 30, "only {compared} places were compared");
+    }
 }

@@ -77,6 +77,8 @@ struct RowReport {
     predicted: Option<f64>,
     predicted_from: Option<f64>,
     predicted_to: Option<f64>,
+    /// The place's value that the interval is of, where one is predicted over a sweep.
+    interval_of: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
     low_95: Option<f64>,
@@ -406,6 +408,7 @@ fn row_report(line: &Line) -> RowReport {
         predicted: verdict.map(|v| round(v.predicted)),
         predicted_from: verdict.map(|v| round(v.from)),
         predicted_to: verdict.map(|v| round(v.to)),
+        interval_of: interval_of(line).map(round),
         low: line.low.map(round),
         high: line.high.map(round),
         low_95: line.wide.map(|(low, _)| round(low)),
@@ -462,6 +465,17 @@ fn standing(line: &Line) -> &'static str {
 const HEADER: [&str; 9] =
     ["row", "stands in", "published", "predicted", "interval", "error", "null error", "counts as", "is"];
 
+/// What an interval is of where a sweep is predicted: the value of the one place that the row is judged by.
+fn interval_of(line: &Line) -> Option<f64> {
+    line.low.and(line.high)?;
+    let verdict = line.verdict.as_ref()?;
+    (verdict.from != verdict.to).then_some(verdict.predicted)
+}
+
+/// What [`interval_of`] means, below the tables.
+const INTERVALS: &str = "Where a sweep is predicted, its interval is that of the one place that the row is judged by, whose \
+     value stands behind it: `0.9 to 1.2 of 1.0`.";
+
 fn entries(line: &Line) -> Vec<TableCell> {
     let (row, verdict) = (&line.row, line.verdict.as_ref());
     let dash = || "-".to_string();
@@ -480,7 +494,8 @@ fn entries(line: &Line) -> Vec<TableCell> {
     };
     let interval = match (line.low, line.high) {
         (Some(low), Some(high)) if high - low > 1e-9 * high.abs() => {
-            format!("{} to {}", figure(low), figure(high))
+            let of = interval_of(line).map_or_else(String::new, |value| format!(" of {}", figure(value)));
+            format!("{} to {}{of}", figure(low), figure(high))
         }
         _ => dash(),
     };
@@ -699,6 +714,9 @@ fn table(seen: &Reproduced, options: &Options, context: &Context) -> String {
         text += &screen.heading("Variants of open mechanisms");
         text += &variant_text(seen, screen);
     }
+    if shown.iter().any(|line| interval_of(line).is_some()) {
+        text += &format!("\n{INTERVALS}\n");
+    }
     text += "\n`offpath explain ROW` shows the experiment behind a row.";
     text += if options.all || !options.rows.is_empty() { "\n" } else { " `--all` shows every row.\n" };
     text
@@ -722,6 +740,7 @@ fn page(seen: &Reproduced, screen: &Screen) -> String {
         text += &format!("- **{}** ({state}). {} {}\n", entry.rows.join(", "), entry.missed, entry.taught);
     }
     text += &screen.heading("Rows that miss");
+    text += &format!("{INTERVALS}\n\n");
     let missed = seen.lines.iter().filter(|line| line.scored() == Some(false));
     text += &screen.table(&HEADER, missed.map(entries).collect());
     text += &screen.heading("Every row");
