@@ -1494,6 +1494,19 @@ fn a_run_in_which_all_gets_fail_does_not_hold() {
     assert_eq!(report["failures"][0]["failed"], report["failed"]);
 }
 
+/// Nor is one of which most failed: its rates are those of the few that did not.
+#[test]
+fn a_run_in_which_most_gets_fail_does_not_hold() {
+    let c = workload('c');
+    let slots = ["--set", "nic.inflight_slots=1", "--set", "nic.reserved_inflight_slots=1"];
+    let load = ["--placement", "A3", "--fetch", "rdma", "--sessions", "64", "--clients", "11"];
+    let run = offpath(
+        &[&["run", "kv", "--on", "twin:bluefield2", "--workload", &c], &slots[..], &load[..]].concat(),
+    );
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(run.stderr.contains("more of read failed than were carried out"), "{}", run.stderr);
+}
+
 /// What a run does not look into changes nothing, and whoever sets it is told.
 #[test]
 fn a_cache_that_no_get_looks_into_is_told() {

@@ -246,7 +246,7 @@ impl PlanAnswer {
         let mut said = Vec::new();
         if !self.optimal.unique {
             said.push(
-                "tie: other mixes are as good; this is the one with the least mean latency".to_string(),
+                "tie: mixes with other shares are as good; of the least mean latency this is one".to_string(),
             );
         }
         let at_load = self.goal != Goal::MostThroughput;

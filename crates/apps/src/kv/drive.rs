@@ -298,10 +298,13 @@ impl ClientReport {
         self.failures.values().sum()
     }
 
-    /// The kinds of which not one was carried out, whatever the others did.
-    pub fn never_served(&self) -> Vec<ClientOperation> {
-        let served = |operation: &ClientOperation| self.latencies.contains_key(operation);
-        self.failures.keys().filter(|operation| !served(operation)).copied().collect()
+    /// The kinds of which more ended in an error than were carried out, with how many were, whatever the others did.
+    pub fn mostly_failed(&self) -> Vec<(ClientOperation, u64)> {
+        let served = |operation: &ClientOperation| self.latencies.get(operation).map_or(0, Histogram::len);
+        let each = self.failures().map(|(operation, failed)| (operation, served(&operation), failed));
+        each.filter(|(_, served, failed)| failed > served)
+            .map(|(operation, served, _)| (operation, served))
+            .collect()
     }
 
     /// Operations per second over the window; 0 for an empty one.

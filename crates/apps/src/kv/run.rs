@@ -166,10 +166,15 @@ impl SystemRun for Clients {
                 patience_help(&self.options)
             ));
         }
-        let never = all.never_served();
-        if !never.is_empty() {
-            let kinds: Vec<&str> = never.iter().map(|operation| operation.name()).collect();
-            (setting.tell)(&format!("warning: not one {} was carried out", kinds.join(" and not one ")));
+        let mostly_failed = all.mostly_failed();
+        for (operation, served) in &mostly_failed {
+            let name = operation.name();
+            (setting.tell)(&match served {
+                0 => format!("warning: not one {name} was carried out"),
+                _ => format!(
+                    "warning: more of {name} failed than were carried out, which the rates are of: {served}"
+                ),
+            });
         }
         if let Some((file, plan)) = &self.plan
             && let Some(warning) = mix::fewer_hits(plan, file, &all)
@@ -177,7 +182,7 @@ impl SystemRun for Clients {
             (setting.tell)(&warning);
         }
         let report = answer::Ran::of(self, &all, gave.elapsed, setting.seed);
-        Ok(Said { page: report.page(), holds: all.wrong == 0 && never.is_empty(), report })
+        Ok(Said { page: report.page(), holds: all.wrong == 0 && mostly_failed.is_empty(), report })
     }
 }
 
