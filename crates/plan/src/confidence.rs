@@ -202,6 +202,8 @@ impl Influence {
             .filter_map(|(value, seen)| match seen {
                 None if goal.load().is_some() => Some(format!("the load not carried at {value}")),
                 None => Some(format!("no answer at {value}")),
+                // Sets are compared by their means, which tell nothing of a mix that has the lowest tail.
+                Some(_) if matches!(goal, Objective::LowestP99 { .. }) => None,
                 Some((_, set)) => set.as_ref().map(|set| format!("{} at {value}", set.join(" + "))),
             })
             .collect();
@@ -923,6 +925,12 @@ pub fn estimated(rests: &[Rest]) -> f64 {
     total(rests.iter().filter(|rest| rest.origin == Origin::Yours).map(|rest| rest.weight))
 }
 
+/// The part of that of which draws take the values as said.
+pub fn estimated_as(rests: &[Rest], drawn: Drawn) -> f64 {
+    let is_so = |rest: &&Rest| rest.origin == Origin::Yours && rest.drawn == drawn;
+    total(rests.iter().filter(is_so).map(|rest| rest.weight))
+}
+
 /// By how much of itself a tenth more of every guess at once moves a figure, at most.
 pub fn moved_by_guesses(rests: &[Rest]) -> f64 {
     total(rests.iter().filter(|rest| rest.origin.is_guess()).map(|rest| rest.elasticity)) / 10.0
@@ -1100,6 +1108,23 @@ mod tests {
         let ends = ends_of(factor, |at| Ok::<_, PlanError>(near(at).then_some(at))).expect("no error");
         let [low, high] = [ends.low, ends.high].map(|end| end.expect("one is near enough").0.base());
         assert!(low < value && value < high, "{low} {value} {high}");
+    }
+
+    /// An end at which another set has the better mean says nothing of a tail; one at which the load is not carried does.
+    #[test]
+    fn of_a_lowest_tail_no_set_is_said_to_change() {
+        let (design, ready) =
+            crate::planner::of_steps(r#"{ compute = "host", time = "2 us" }"#).expect("it is in order");
+        let folds: Vec<Fold> = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
+        let factors = Base::new(&design, &ready, &folds).factors();
+        let changes = |goal: Objective| {
+            let set = Some(vec!["other".to_string()]);
+            let ends = [(factors[0].value, Some((1.0, set))), (factors[0].value, None)];
+            Influence::of(&factors[0], ends, &goal, true).changes.expect("one end at least changes it")
+        };
+        assert!(changes(Objective::MostThroughput).contains("other at"));
+        let of_tail = changes(Objective::LowestP99 { load: 1.0 });
+        assert!(!of_tail.contains("other") && of_tail.contains("the load not carried"), "{of_tail}");
     }
 
     /// The user's own numbers stand for the user. What they leave is the card's, and may be guesses.

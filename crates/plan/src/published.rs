@@ -90,9 +90,8 @@ pub fn missed_of(design: &Design) -> Vec<Missed> {
             !same.is_empty() && same == steps(&own, name)
         };
         let device = shipped["design"].get("device").and_then(toml::Value::as_str);
-        let of_mix = || names(&shipped);
         let is_about = match alternatives.is_empty() {
-            true => of_mix().into_iter().all(is_same),
+            true => names(&shipped).into_iter().all(is_same),
             false => alternatives.iter().copied().any(is_same),
         };
         let is_as_shipped = design.name == name

@@ -217,8 +217,8 @@ pub enum Visit {
         /// Whether the operation goes on without waiting: demand and queue only.
         detached: bool,
     },
-    /// Takes an in-flight slot, at one moment of the pool and of every limit, and keeps it for `time`, or where that follows from later visits, until the
-    /// train's release.
+    /// Takes an in-flight slot, at one moment of the pool and of every limit, and keeps it for `time`, or where that
+    /// follows from later visits, until the train's release.
     Acquire {
         /// Where it is taken.
         inflight_slots: InflightSlots,

@@ -6,7 +6,7 @@ use crate::system::{SystemAnswer, TopologyAnswer};
 use crate::{ByName, SCHEMA_VERSION};
 use offpath_plan::advice::RULES;
 use offpath_plan::check::{Gap, Settled};
-use offpath_plan::confidence::{Drawn, estimate, estimated, guessed, moved_by_guesses};
+use offpath_plan::confidence::{Drawn, estimate, estimated, estimated_as, guessed, moved_by_guesses};
 use offpath_plan::planner::{Bound, Over, Recommendation};
 use offpath_plan::published::{Missed, missed_of};
 use offpath_plan::residual::CARDS;
@@ -1025,10 +1025,6 @@ impl RecommendationAnswer {
         let plan = &study.checked.plan;
         let sure: &Recommendation = &plan.recommendation;
         let ((low_80, high_80), (low_95, high_95)) = (plan.worth.range_80, plan.worth.range_95);
-        let yours = |drawn: Drawn| {
-            let rests = sure.rests_on.iter().filter(|rest| rest.origin.is_of_user() && rest.drawn == drawn);
-            rests.map(|rest| rest.weight).sum::<f64>() + 0.0
-        };
         let over = |over: &Over| OverAnswer {
             alternative: over.name.clone(),
             device: over.device.clone(),
@@ -1052,8 +1048,8 @@ impl RecommendationAnswer {
             guessed_share: guessed(&sure.rests_on),
             guesses_move_share: moved_by_guesses(&sure.rests_on),
             your_estimates_share: estimated(&sure.rests_on),
-            your_estimates_halved_share: yours(Drawn::Half),
-            your_estimates_held_share: yours(Drawn::Held),
+            your_estimates_halved_share: estimated_as(&sure.rests_on, Drawn::Half),
+            your_estimates_held_share: estimated_as(&sure.rests_on, Drawn::Held),
             rests_on: rests(&sure.rests_on),
             draws: sure.draws,
             best_in_share_of_draws: sure.best_in,

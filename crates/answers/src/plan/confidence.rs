@@ -4,6 +4,7 @@ use super::answer::{MissedAnswer, PlanAnswer, RecommendationAnswer, RestAnswer};
 use crate::figures::Goal;
 use offpath_plan::Basis;
 use offpath_terminal::output::{percent as share_text, short};
+use std::collections::BTreeSet;
 
 /// Twice the standard deviation of the difference of two shares of 128 draws each.
 const BY_CHANCE: f64 = 0.125;
@@ -172,8 +173,6 @@ impl PlanAnswer {
                 false => moves.join("; "),
             }
         );
-        // Turning points compare means, and say nothing of the mix with the lowest tail.
-        let planned = planned.filter(|_| self.goal != Goal::LowestP99);
         for (one, change) in planned.filter_map(|one| Some((one, one.changes_recommendation.as_ref()?))) {
             text +=
                 &format!("turning point: somewhere within its interval {} makes it {change}\n", one.number);
@@ -188,11 +187,16 @@ impl PlanAnswer {
         if !self.variants.is_empty() {
             text += self.without_tails();
         }
-        if let Some(MissedAnswer { row: first, design, as_shipped, .. }) = self.missed_rows.first() {
+        if let Some(MissedAnswer { row: first, .. }) = self.missed_rows.first() {
             let each: Vec<String> = self.missed_rows.iter().map(MissedAnswer::text).collect();
-            let about = match as_shipped {
+            let designs: BTreeSet<String> =
+                self.missed_rows.iter().map(|one| format!("`{}`", one.design)).collect();
+            let about = match self.missed_rows.iter().all(|one| one.as_shipped) {
                 true => "published about this design as it is shipped".to_string(),
-                false => format!("published about the shipped `{design}`, whose steps these are"),
+                false => format!(
+                    "published about the shipped {}, whose steps these are",
+                    designs.into_iter().collect::<Vec<_>>().join(" and ")
+                ),
             };
             text += &format!(
                 "misses: {}, {about}; `offpath explain {first}` says by how much\n",

@@ -509,13 +509,15 @@ fn best(
         of(&chosen, 1)?;
         let mut open = Vec::new();
         for one in chosen {
-            match bench.may_gain(current, &one.tried.case, scope)? {
-                true => open.push(one),
-                false => keep(
-                    reasons.entry(one.rule).or_default(),
-                    format!("{}: {} gains nothing in a first pair of runs", one.why, one.tried.remedy),
-                ),
-            }
+            let why = match bench.first_gain(current, &one.tried.case, scope)? {
+                Some(share) if share > LEAST_GAIN => {
+                    open.push(one);
+                    continue;
+                }
+                Some(_) => "gains nothing in a first pair of runs",
+                None => "does not carry the load in a first pair of runs",
+            };
+            keep(reasons.entry(one.rule).or_default(), format!("{}: {} {why}", one.why, one.tried.remedy));
         }
         chosen = open;
     }

@@ -1,6 +1,6 @@
 //! Measuring a remedy: the design as given and as changed, on the twin, with the same seeds.
 
-use super::{LEAST_GAIN, Scope};
+use super::Scope;
 use crate::check::{Counted, Moves, run_mix};
 use crate::design::{Changes, Design, Objective};
 use crate::observe::ObserveError;
@@ -241,17 +241,16 @@ impl<'b> TrialBench<'b> {
         Ok(Gain::of(given.design.objective, &runs[0], &runs[1]))
     }
 
-    /// Whether `changed` may gain over `given` what is worth a change, by one pair of runs: the lower end of the
-    /// interval of all pairs lies below the least of them.
-    pub(super) fn may_gain(
+    /// The gain of `changed` over `given` by one pair of runs; `None` where there is nothing to compare with. It may gain
+    /// what is worth a change only where this does: the lower end of the interval of all pairs lies below the least.
+    pub(super) fn first_gain(
         &self,
         given: &AdviceCase,
         changed: &AdviceCase,
         scope: &Scope,
-    ) -> Result<bool, ObserveError> {
+    ) -> Result<Option<f64>, ObserveError> {
         let runs = self.run(&[(given, scope), (changed, scope)], 1)?;
-        let share = share(given.design.objective, &runs[0][0], &runs[1][0]);
-        Ok(share.is_some_and(|share| share > LEAST_GAIN))
+        Ok(share(given.design.objective, &runs[0][0], &runs[1][0]))
     }
 }
 
