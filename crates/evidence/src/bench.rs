@@ -15,7 +15,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path as FilePath;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A number of a profile file with another value.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,6 +95,49 @@ type DesignKey = (String, Vec<(String, String)>, bool, bool);
 /// A design with its alternatives on their routers.
 pub(crate) type Prepared = Rc<(Design, Vec<Ready>)>;
 
+/// Which loops were run: on which system with which numbers changed, of which flows, and with what in common.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LoopKey {
+    changes: Vec<(String, String, u64)>,
+    system: SystemKey,
+    flows: Vec<(String, String, u32)>,
+    payload: String,
+    range: Option<String>,
+    batch: Option<u32>,
+}
+
+/// What closed loops carried on the twin.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Carried {
+    /// The turns of all flows in the window.
+    pub(crate) turns: u64,
+    /// Those of the first flow.
+    pub(crate) turns_of_first: u64,
+    /// The window in seconds.
+    pub(crate) window_s: f64,
+}
+
+/// What loops carried that were run already. Several rows look at the same loops, and each takes as long as hundreds of
+/// solved rows, so that the threads of one call share what they ran.
+#[derive(Clone, Default)]
+pub(crate) struct LoopMemory(Arc<Mutex<BTreeMap<LoopKey, Arc<Mutex<Option<Carried>>>>>>);
+
+impl LoopMemory {
+    /// What those loops carried, by `run` where nobody ran them. Who asks while they run waits.
+    fn carried(
+        &self,
+        key: LoopKey,
+        run: impl FnOnce() -> Result<Carried, ExperimentError>,
+    ) -> Result<Carried, ExperimentError> {
+        let own = self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone();
+        let mut known = own.lock().unwrap_or_else(PoisonError::into_inner);
+        match *known {
+            Some(carried) => Ok(carried),
+            None => Ok(*known.insert(run()?)),
+        }
+    }
+}
+
 /// Systems, routers and designs, made once for one set of changed numbers.
 pub struct Bench {
     library: Library,
@@ -104,6 +147,7 @@ pub struct Bench {
     designs: Rc<RefCell<BTreeMap<DesignKey, Rc<Design>>>>,
     routers: RefCell<BTreeMap<SystemKey, Arc<Router>>>,
     prepared: RefCell<BTreeMap<(DesignKey, SystemKey), Prepared>>,
+    loops: LoopMemory,
     /// Overlays that hold for every experiment: the variant that is looked at.
     overlays: Vec<String>,
     /// Whether links are all that counts: a null model.
@@ -120,6 +164,7 @@ impl Bench {
             designs: Rc::default(),
             routers: RefCell::default(),
             prepared: RefCell::default(),
+            loops: LoopMemory::default(),
             overlays: Vec::new(),
             links_alone: false,
         }
@@ -134,9 +179,37 @@ impl Bench {
             designs: self.designs.clone(),
             routers: RefCell::default(),
             prepared: RefCell::default(),
+            loops: self.loops.clone(),
             overlays: self.overlays.clone(),
             links_alone: self.links_alone,
         }
+    }
+
+    /// The same bench, which remembers loops where others that have the same library do.
+    pub(crate) fn remembering(self, loops: &LoopMemory) -> Bench {
+        Bench { loops: loops.clone(), ..self }
+    }
+
+    /// What these loops carried.
+    pub(crate) fn carried(
+        &self,
+        system: &SystemKey,
+        flows: Vec<(String, String, u32)>,
+        place: &Place,
+        run: impl FnOnce() -> Result<Carried, ExperimentError>,
+    ) -> Result<Carried, ExperimentError> {
+        let changes = self.changes.iter();
+        let key = LoopKey {
+            changes: changes
+                .map(|one| (one.file.clone(), one.key.clone(), one.value.base().to_bits()))
+                .collect(),
+            system: system.clone(),
+            flows,
+            payload: place.payload.clone().ok_or_else(|| lacks("payload"))?,
+            range: place.range.clone(),
+            batch: place.batch,
+        };
+        self.loops.carried(key, run)
     }
 
     /// A bench on which these overlays hold for every experiment.
@@ -586,5 +659,42 @@ mod tests {
                 assert_eq!(number.value == value, names.contains(&name), "{file} {key}: {name}");
             }
         }
+    }
+
+    /// Loops that differ in anything that they depend on are run apart, whoever shares what was run.
+    #[test]
+    fn loops_are_remembered_as_what_they_are() {
+        let base = "measure = \"loop-rate\"\nverb = \"read\"\npayload = \"64 B\"\n";
+        let few = "together = [{ path = \"client-host\", in_flight = 2 }]\n";
+        let texts = [
+            format!("{base}{few}"),
+            format!("{base}together = [{{ path = \"client-host\", in_flight = 3 }}]\n"),
+            format!("{base}{few}batch = 4\n"),
+            format!("{base}{few}range = \"64 KiB\"\n"),
+            format!("{base}{few}set = {{ \"soc.pcie_mtu\" = \"256 B\" }}\n"),
+            format!("{}{few}", base.replace("64 B", "4 KiB")),
+            format!("{}{few}", base.replace("read", "write")),
+            format!("{base}{}", few.replace("client-host", "client-soc")),
+        ];
+        let loops = LoopMemory::default();
+        let slower = Change {
+            file: "profiles/devices/bluefield2.toml".to_string(),
+            key: "nic.pass_time".to_string(),
+            value: Quantity::Time(Time::from_ns(400)),
+        };
+        for _ in 0..2 {
+            for changes in [Vec::new(), vec![slower.clone()]] {
+                let alone = || Bench::new(Library::builtin()).with(changes.clone());
+                for text in &texts {
+                    let experiment =
+                        Experiment::parse(text.parse().expect("it is TOML")).expect("it is an experiment");
+                    let own = alone().run(&experiment).expect("it runs");
+                    let shared = alone().remembering(&loops).run(&experiment).expect("it runs");
+                    assert_eq!(own.points, shared.points, "{text}");
+                }
+            }
+        }
+        let known = loops.0.lock().expect("nobody panicked");
+        assert_eq!(known.len(), 2 * texts.len(), "one run for each");
     }
 }

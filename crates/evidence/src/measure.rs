@@ -1,6 +1,6 @@
 //! One measurement: an experiment at one combination of its lists.
 
-use crate::bench::{Bench, ExperimentError, SystemKey, lacks, refused};
+use crate::bench::{Bench, Carried, ExperimentError, SystemKey, lacks, refused};
 use crate::experiment::{Flow, Measure, Plain, Sharing, SweepAxis};
 use offpath_capacity::MixObjective;
 use offpath_plan::check::of_clients;
@@ -460,17 +460,30 @@ impl One<'_> {
 
     /// The rate of the first flow, or of all, where every flow keeps its own requests in flight.
     fn loops(&self) -> Measured {
-        let mut mix = Vec::new();
+        let mut flows = Vec::new();
         for flow in &self.plain.together {
             let verb = flow.verb.as_deref().or(self.place.verb.as_deref()).ok_or_else(|| lacks("verb"))?;
             let in_flight = flow.in_flight.ok_or_else(|| lacks("in_flight"))?;
+            flows.push((flow.path.clone(), verb.to_string(), in_flight));
+        }
+        let carried = self.bench.carried(&self.key, flows.clone(), self.place, || self.run_loops(&flows))?;
+        let counted = match self.plain.measure {
+            Measure::LoopTotal => carried.turns,
+            _ => carried.turns_of_first,
+        };
+        Ok((counted as f64 / carried.window_s / 1e6, None))
+    }
+
+    fn run_loops(&self, flows: &[(String, String, u32)]) -> Result<Carried, ExperimentError> {
+        let mut mix = Vec::new();
+        for (path, verb, in_flight) in flows {
             // An echo is one turn of its loop: the answer follows the message at once.
-            let route = self.routes(&flow.path, verb)?.into_iter().reduce(|mut there, back| {
+            let route = self.routes(path, verb)?.into_iter().reduce(|mut there, back| {
                 there.visits.extend(back.visits);
                 there
             });
             let route = route.ok_or_else(|| lacks("verb"))?;
-            mix.push((Arc::new(route), f64::from(in_flight)));
+            mix.push((Arc::new(route), f64::from(*in_flight)));
         }
         let total: f64 = mix.iter().map(|(_, count)| count).sum();
         let slowest = mix.iter().map(|(route, _)| {
@@ -489,11 +502,11 @@ impl One<'_> {
             faults: None,
         };
         let seen = run_load(&self.router, &load).map_err(refused)?;
-        let counted = match self.plain.measure {
-            Measure::LoopTotal => seen.completed,
-            _ => seen.completed_of.first().copied().unwrap_or(0),
-        };
-        Ok((counted as f64 / load.window.as_seconds() / 1e6, None))
+        Ok(Carried {
+            turns: seen.completed,
+            turns_of_first: seen.completed_of.first().copied().unwrap_or(0),
+            window_s: load.window.as_seconds(),
+        })
     }
 
     /// The parameter at which an alternative is as fast as another, by bisection.

@@ -1,6 +1,6 @@
 //! Every row's experiment, run and judged, beside the null models.
 
-use crate::bench::{Bench, Change, ExperimentError, Measurement, SweepPoint};
+use crate::bench::{Bench, Change, ExperimentError, LoopMemory, Measurement, SweepPoint};
 use crate::experiment::{Compare, Experiment, Measure};
 use crate::judge::{Verdict, judge, plain};
 use crate::residual::{
@@ -383,7 +383,8 @@ pub fn reproduce(
     // What moves a row is a matter of a few rows: every number is moved by itself.
     let alone = !only.is_empty();
     let open = open_mechanisms(library, overlays)?;
-    let benches = || Benches::new(library, overlays, &uncertain, &open, alone);
+    let loops = LoopMemory::default();
+    let benches = || Benches::new(library, overlays, &uncertain, &open, alone, &loops);
     let lines = side_by_side_with(chosen.len(), threads, benches, |benches, index| {
         let row = chosen[index];
         let line = benches.line(row, rows, &residuals);
@@ -473,8 +474,9 @@ impl<'u> Benches<'u> {
         uncertain: &'u [Uncertain],
         open: &[String],
         alone: bool,
+        loops: &LoopMemory,
     ) -> Benches<'u> {
-        let own = Bench::new(library.clone()).under(overlays.to_vec());
+        let own = Bench::new(library.clone()).remembering(loops).under(overlays.to_vec());
         let drawn = drawn(&own, uncertain, open);
         let to = |one: &Uncertain, value: Quantity| {
             own.with(vec![Change { file: one.file.clone(), key: one.key.clone(), value }])
@@ -919,10 +921,11 @@ pub fn falsified(
     }
     let changes = changes.into_iter().map(|((file, key), value)| Change { file, key, value });
     let changes: Vec<Change> = changes.collect();
+    let loops = LoopMemory::default();
     let judged = side_by_side_with(
         lines.len(),
         threads,
-        || Bench::new(library.clone()).with(changes.clone()),
+        || Bench::new(library.clone()).remembering(&loops).with(changes.clone()),
         |bench, index| {
             let row = &lines[index].row;
             let counts = matches!(lines[index].sort, Some(Sort::Measured | Sort::Fitted));
@@ -1005,10 +1008,11 @@ pub fn variants(
     let system = library.load(&request).map_err(|error| ExperimentError::Refused(error.to_string()))?;
     let open = &system.variants;
     let all = open.iter().map(|(overlay, description)| {
+        let loops = LoopMemory::default();
         let judged = side_by_side_with(
             lines.len(),
             threads,
-            || Bench::new(library.clone()).under(vec![overlay.clone()]),
+            || Bench::new(library.clone()).remembering(&loops).under(vec![overlay.clone()]),
             |bench, index| {
                 let row = &lines[index].row;
                 let counts = lines[index].verdict.is_some() && (row.scored || row.role == RowRole::Fit);

@@ -2099,6 +2099,28 @@ fn what_nothing_published_is_about_is_named() {
     assert!(sweep("fetch-and-add", "client-soc").contains("Nothing is published of atomics"));
 }
 
+/// A draw that is no system says nothing, and is not passed over in silence: the upper part of the range of reserved slots asks for
+/// more than the pool has.
+#[test]
+fn a_path_says_of_how_many_draws_its_intervals_are() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("mycard.toml");
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../profiles/devices/bluefield2.toml");
+    let text = fs::read_to_string(shipped).expect("the profile is there");
+    let own = "reserved_inflight_slots = { value = 47, low = 34, high = 53";
+    assert!(text.contains(own), "the profile has another range");
+    let text = text.replace(own, &own.replace("high = 53", "high = 110"));
+    fs::write(&file, text.replace("name = \"bluefield2\"", "name = \"mycard\"")).expect("it can be written");
+    let drawn = |device: &str| {
+        let asked = ["path", device, "--path", "client-host", "--verb", "read", "--size", "64B"];
+        let draws = json(&asked)["interval_draws"].as_u64().expect("a number");
+        (draws, answer(&asked).contains("Intervals: of the"))
+    };
+    let (draws, is_said) = drawn(file.to_str().expect("a UTF-8 path"));
+    assert!(0 < draws && draws < 256 && is_said, "{draws}");
+    assert_eq!(drawn("bluefield2"), (256, false));
+}
+
 /// Of a verb that no NIC carries every path is listed, or said that there is none; nothing is said of doorbells.
 #[test]
 fn paths_of_engines_and_processors_are_listed_as_what_they_are() {

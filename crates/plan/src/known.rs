@@ -28,6 +28,8 @@ pub struct Known {
     /// What each number that is only known as a range does to either figure, one number at a time; those that move
     /// neither are left out.
     pub moved_by: Vec<MovedBy>,
+    /// How many of the 256 joint draws are a system that carries the operations: the intervals are of these alone.
+    pub draws: usize,
 }
 
 /// The figures with one number at either end of its range; nearer, where the system is none with an end.
@@ -206,6 +208,7 @@ pub fn known(router: &Router, operations: &[PathOperation], seed: Seed) -> Resul
                 rate_basis: basis(&rate_rests_on, &|cost| cost.rate),
                 rate_rests_on,
                 moved_by,
+                draws: draws.len(),
             }
         })
         .collect())

@@ -278,11 +278,6 @@ impl Verb {
         self.row().name
     }
 
-    /// Every verb that a NIC carries out, in the order of the table.
-    pub fn of_nics() -> impl Iterator<Item = Verb> {
-        VERBS.iter().filter(|row| row.carriers.contains(&Carrier::Nic)).map(|row| row.verb)
-    }
-
     /// Whether a published measurement of an off-path card speaks of it.
     pub fn is_published(self) -> bool {
         self.row().is_published

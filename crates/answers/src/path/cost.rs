@@ -109,6 +109,7 @@ impl PathAnswer {
             capacity_low_80_mreq_per_s: ends_mreq_per_s[0],
             capacity_high_80_mreq_per_s: ends_mreq_per_s[1],
             capacity_basis: known.rate_basis.name(),
+            interval_draws: known.draws,
             capacity_most_moved_by: most(|r| {
                 (r.capacity_at_high_mreq_per_s - r.capacity_at_low_mreq_per_s).abs()
             }),

@@ -145,6 +145,8 @@ pub struct PathAnswer {
     /// How well it is known; docs/confidence.md says what each means.
     #[cfg_attr(test, schemars(extend("enum" = crate::schemas::BASES)))]
     pub capacity_basis: &'static str,
+    /// How many of 256 joint draws are a system that carries the operation: the intervals are of these alone.
+    pub interval_draws: usize,
     /// The ranged number that moves the capacity most; null where none does.
     pub capacity_most_moved_by: Option<String>,
     /// The same as payload.

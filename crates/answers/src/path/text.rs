@@ -2,6 +2,7 @@
 
 use super::{DemandAnswer, PathAnswer, PathAnswers, PathsAnswer, PointAnswer};
 use crate::sparkline::{BarScale, axis, sparkline};
+use offpath_plan::sample::DRAWS;
 use offpath_quantity::Bytes;
 use offpath_terminal::output::{Screen, TableCell, percent, short};
 use std::collections::BTreeMap;
@@ -82,6 +83,12 @@ fn one(report: &PathAnswer, screen: &Screen) -> String {
     ]);
     text += "\n";
     text += &screen.table(&["", "value", "80% interval", "basis", "most moved by"], summary);
+    if report.interval_draws < DRAWS {
+        text += &format!(
+            "Intervals: of the {} of {DRAWS} joint draws that are a system which carries this operation.\n",
+            report.interval_draws,
+        );
+    }
     text += &format!(
         "\nBinds: {} ({}). The latency ends where {}.\n",
         report.binding_station,

@@ -96,19 +96,6 @@ pub struct Object {
     pub copied: u64,
 }
 
-/// What a SoC's memory budget keeps near the NIC.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CacheBudget {
-    /// The endpoint whose memory it is.
-    pub at: String,
-    /// Its size.
-    pub budget: Bytes,
-    /// Objects that must fit whole.
-    pub whole: Vec<String>,
-    /// The object whose hottest entries fill the rest.
-    pub hottest: String,
-}
-
 /// How the two sides of a verb hear of it, beside what every verb does. Step lists have neither.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Signals {
