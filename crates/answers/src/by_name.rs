@@ -18,6 +18,11 @@ impl<T> ByName<T> {
         self.0.iter().find(|(own, _)| own == name).map(|(_, value)| value)
     }
 
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Names and values in their order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&String, &T)> + Clone {
         self.0.iter().map(|(name, value)| (name, value))

@@ -13,7 +13,7 @@ use offpath_terminal::options::SystemOptions;
 use offpath_terminal::output::Screen;
 use offpath_twin::Seed;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A design to be checked.
 #[derive(Clone, Debug, Default)]
@@ -156,9 +156,9 @@ impl<'a> CheckDraft<'a> {
         {
             text = edit.text();
         }
-        let directory = file.parent().unwrap_or(Path::new("."));
         let changes = Changes { mix: None, ..changes.clone() };
-        let bench = TrialBench::new(&design.source.0, directory, &changes, &self.setting, Seed::new(*seed));
+        let bench =
+            TrialBench::new(&design.source.0, design.directory(), &changes, &self.setting, Seed::new(*seed));
         let depth = if *sure { Depth::Sure } else { Depth::Every };
         let advised = advise(&bench, &text, depth).map_err(unplanned)?;
         let system = self.setting.system(design, &design.device)?;

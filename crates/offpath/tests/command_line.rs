@@ -7,7 +7,9 @@ mod common;
 use common::{answer, check, json, offpath, schema, timed_json, wide_answer};
 use serde_json::Value;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// An invented card whose links make a ring.
 const RING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ring.toml");
@@ -632,7 +634,7 @@ fn services_are_started_where_they_are() {
     let own = folder.path().join("offpath");
     fs::hard_link(env!("CARGO_BIN_EXE_offpath"), &own).expect("a second name of the program");
     let run = |path: &std::path::Path, arguments: &[&str]| {
-        let output = std::process::Command::new(&own).args(arguments).env("PATH", path).output();
+        let output = Command::new(&own).args(arguments).env("PATH", path).output();
         let output = output.expect("it starts");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
@@ -670,11 +672,8 @@ fn services_are_started_where_they_are() {
 fn who_reads_the_answer_does_not_change_the_exit_code() {
     let run = |line: &str| {
         let bin = assert_cmd::cargo::cargo_bin!("offpath");
-        let output = std::process::Command::new("bash")
-            .args(["-c", line])
-            .env("offpath", bin)
-            .output()
-            .expect("bash starts");
+        let output =
+            Command::new("bash").args(["-c", line]).env("offpath", bin).output().expect("bash starts");
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         (output.status.code(), text, String::from_utf8_lossy(&output.stdout).into_owned())
     };
@@ -793,7 +792,7 @@ fn offered(words: &[&str]) -> Vec<String> {
         words[words.len() - 1],
         words[words.len() - 2],
     );
-    let output = std::process::Command::new("bash")
+    let output = Command::new("bash")
         .args(["--norc", "--noprofile", "-c", &line])
         .env("PATH", format!("{folder}:{path}"))
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
@@ -1077,6 +1076,21 @@ fn what_a_blind_run_was_busy_with_is_not_shown() {
     assert!(says_a_best_set(&text), "{text}");
 }
 
+/// A design that comes by a pipe can be read once; nothing that is told of it is of an empty file.
+#[cfg(unix)]
+#[test]
+fn a_design_is_read_once() {
+    let (_folder, _, text) = written("{ read = \"client-host\", bytes = \"64 B\" }");
+    for command in ["plan", "check"] {
+        let mut running = Command::new(env!("CARGO_BIN_EXE_offpath"));
+        let running = running.args([command, "/dev/stdin"]).stdin(Stdio::piped());
+        let mut running = running.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        running.stdin.take().expect("it was asked for").write_all(text.as_bytes()).expect("it reads");
+        let ended = running.wait_with_output().expect("it ends");
+        assert!(ended.status.success(), "{command}: {}", String::from_utf8_lossy(&ended.stderr));
+    }
+}
+
 /// Of sweeps that begin at one moment into one file, one has it and the others are refused.
 #[test]
 fn two_sweeps_do_not_take_one_file() {
@@ -1086,9 +1100,9 @@ fn two_sweeps_do_not_take_one_file() {
         let begun = ["client-host", "client-soc", "soc-host"].map(|path| {
             let words =
                 ["sweep", "bluefield2", "--clients", "1", "--operations", "2000", "--path", path, "--out"];
-            let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_offpath"));
-            let quiet = command.args(words).arg(&file).stderr(std::process::Stdio::null());
-            quiet.stdout(std::process::Stdio::null()).spawn().expect("it starts")
+            let mut command = Command::new(env!("CARGO_BIN_EXE_offpath"));
+            let quiet = command.args(words).arg(&file).stderr(Stdio::null());
+            quiet.stdout(Stdio::null()).spawn().expect("it starts")
         });
         let ended = begun.map(|mut one| one.wait().expect("it ends").code());
         let had = ended.iter().filter(|code| **code == Some(0)).count();

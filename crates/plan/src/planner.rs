@@ -82,6 +82,9 @@ pub struct Mix {
     pub network_bytes: f64,
     /// Whether no other mix is as good. Where others are, the one with the least mean latency is taken.
     pub unique: bool,
+    /// The least and the greatest share of each alternative in mixes that carry as much to a thousandth, as the plan
+    /// solves it; empty where this mix is the only one, or where something else than throughput is sought.
+    pub as_good: BTreeMap<String, (f64, f64)>,
 }
 
 impl Mix {
@@ -486,7 +489,7 @@ pub(crate) fn plan_doubted(
             .collect(),
         greedy: mix("greedy", &seen.greedy, sure.greedy),
         greedy_order: seen.order.clone(),
-        optimal: mix("optimal", &seen.optimal, sure.optimal),
+        optimal: Mix { as_good: seen.as_good.clone(), ..mix("optimal", &seen.optimal, sure.optimal) },
         worth: sure.worth,
         recommendation: Recommendation {
             basis: sure.mix_basis,
@@ -548,6 +551,7 @@ fn mix(
         host_cpu_s: mean(&|index| host_seconds(&folds[index], parts[index].router)),
         network_bytes: mean(&|index| folds[index].network_bytes),
         unique: solution.unique,
+        as_good: BTreeMap::new(),
         shares,
     }
 }

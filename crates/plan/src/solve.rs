@@ -11,6 +11,8 @@ use offpath_quantity::Time;
 use offpath_route::{Router, StationKind};
 use std::collections::BTreeMap;
 
+/// Of which share on an alternative is one of a mix.
+const TAKEN: f64 = 0.005;
 const HOST_CPU: &str = "host processor share";
 const LATENCY: &str = "latency";
 /// By what share of it a throughput may be less and is as good.
@@ -139,6 +141,9 @@ pub struct Evaluation {
     pub order: Vec<String>,
     /// The best mix for the design's objective.
     pub optimal: Solution,
+    /// The least and the greatest share of each alternative in mixes that carry as much to a thousandth, where the best
+    /// mix is not the only one and throughput is sought; for what is printed alone.
+    pub as_good: BTreeMap<String, (f64, f64)>,
 }
 
 /// What a design carries by added-up demands, without intervals and basis: [`plan`](crate::plan) solves hundreds of draws
@@ -249,7 +254,28 @@ pub(crate) fn evaluate(
         }
         most = most.max(alone[index].total);
     }
-    Ok(Evaluation { alone, mixes, greedy, order, optimal })
+    let is_told = gains && !optimal.unique && matches!(design.objective, Objective::MostThroughput);
+    let as_good = if is_told { as_good(&problem, optimal.total) } else { BTreeMap::new() };
+    Ok(Evaluation { alone, mixes, greedy, order, optimal, as_good })
+}
+
+/// The least and the greatest share of each activity in mixes that carry as much, to a thousandth.
+fn as_good(problem: &MixProblem, total: f64) -> BTreeMap<String, (f64, f64)> {
+    const OWN: &str = "requests of one";
+    let load = total * (1.0 - AS_GOOD);
+    let least_of = |name: &str, sign: f64| {
+        let mut problem = problem.clone();
+        for one in &mut problem.activities {
+            one.resources.insert(OWN.to_string(), if one.name == name { sign } else { 0.0 });
+        }
+        let aim = Aim::LeastCost { cost: Cost::Resource(OWN.to_string()), load };
+        problem.solve(&aim).ok()?.shares.get(name).copied()
+    };
+    let names = problem.activities.iter().map(|one| &one.name);
+    names
+        .filter_map(|name| Some((name.clone(), (least_of(name, 1.0)?, least_of(name, -1.0)?))))
+        .filter(|(_, (_, high))| *high > TAKEN)
+        .collect()
 }
 
 /// The alternatives that the best mix may take.
@@ -536,7 +562,7 @@ pub(crate) fn composition(solution: &Solution) -> Vec<String> {
 
 /// [`composition`] by the shares alone.
 pub(crate) fn made_of<'s>(shares: impl IntoIterator<Item = (&'s String, &'s f64)>) -> Vec<String> {
-    let taken = shares.into_iter().filter(|(_, share)| **share > 0.005);
+    let taken = shares.into_iter().filter(|(_, share)| **share > TAKEN);
     let mut names: Vec<String> = taken.map(|(name, _)| name.clone()).collect();
     names.sort();
     names
@@ -588,5 +614,32 @@ mod tests {
         };
         assert_eq!(chosen(0.97), ["a", "b"]);
         assert_eq!(chosen(0.5), ["a", "b", "c"], "an eighth quicker is worth building");
+    }
+
+    /// Half of `c`'s requests take what one of `a`'s does, and at most half a request a second of `c` is carried.
+    #[test]
+    fn shares_that_carry_as_much_have_both_ends() {
+        let of = |name: &str, stations: &[(&str, f64)]| {
+            let mut activity = Activity::new(name);
+            activity.demand.extend(stations.iter().map(|(station, s)| (station.to_string(), *s)));
+            activity
+        };
+        let mut problem = MixProblem {
+            stations: ["one", "two", "three"].map(|name| CapacityStation::new(name, 1.0)).into(),
+            activities: vec![
+                of("a", &[("one", 1.0)]),
+                of("b", &[("two", 1.0)]),
+                of("c", &[("one", 0.5), ("two", 0.5), ("three", 2.0)]),
+            ],
+            ..MixProblem::default()
+        };
+        let ends = as_good(&problem, 2.0);
+        for (name, (low, high)) in [("a", (0.375, 0.5)), ("b", (0.375, 0.5)), ("c", (0.0, 0.25))] {
+            let (least, most) = ends[name];
+            assert!((least - low).abs() < 2e-3 && (most - high).abs() < 2e-3, "{name}: {least} {most}");
+        }
+        problem.activities.pop();
+        let (least, most) = as_good(&problem, 2.0)["a"];
+        assert!((least - 0.5).abs() < 1e-3 && (most - 0.5).abs() < 1e-3, "{least} {most}");
     }
 }

@@ -21,13 +21,12 @@ use offpath_quantity::Quantity;
 use offpath_route::{Path as RoutePath, Verb};
 use offpath_twin::{Interval, Seed};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 /// What a study is asked to look at.
 #[derive(Clone, Copy)]
 pub struct Ask<'a> {
-    /// The design file.
-    pub file: &'a Path,
+    /// The design, whatever was changed in it when it was read.
+    pub design: &'a Design,
     /// What is changed in it.
     pub changes: &'a Changes,
     /// The systems that it runs on.
@@ -206,15 +205,15 @@ struct Job<'a> {
 }
 
 impl Study {
-    /// Loads a design and studies it.
+    /// Studies a design with what is changed in it.
     ///
     /// # Errors
     /// Where the design or a profile is refused, where nothing may be mixed, and where the stations do not
     /// carry the load that was asked for ([`PlanError::Capacity`]).
     pub fn of(ask: &Ask<'_>) -> Result<Study, miette::Report> {
-        let design = Design::load(ask.file, ask.changes)?;
+        let design = ask.design.changed(ask.changes)?;
         let by_code = Changes { steps: false, ..ask.changes.clone() };
-        if ask.changes.steps && Design::load(ask.file, &by_code)?.application.is_none() {
+        if ask.changes.steps && ask.design.changed(&by_code)?.application.is_none() {
             return Err(miette::miette!(
                 help = "leave `--steps` out",
                 "`--steps` has no effect: the design names no application, so its step lists are what is planned"
@@ -283,7 +282,7 @@ impl Study {
         }
         let sweep = design.sweep.as_ref().map(|(parameter, _)| Sweep { parameter: parameter.clone(), rows });
 
-        let directory = ask.file.parent().unwrap_or(Path::new("."));
+        let directory = design.directory();
         let advise = |settled: &Settled| {
             let bench = TrialBench::new(&design.source.0, directory, ask.changes, ask.setting, ask.seed);
             advice::advise_on(&bench, &design.source.1, Depth::Promising, Some(settled))
@@ -437,7 +436,7 @@ fn varied(design: &Design, ask: &Ask<'_>) -> Result<Vec<(f64, Design)>, miette::
     let one = |value: &f64| {
         let mut changes = ask.changes.clone();
         changes.parameters.insert(parameter.clone(), design.parameter_text(parameter, *value));
-        Ok((*value, Design::load(ask.file, &changes)?))
+        Ok((*value, ask.design.changed(&changes)?))
     };
     values.iter().map(one).collect()
 }

@@ -34,7 +34,13 @@ fn studied(design: &Design) -> Plan {
     let file = directory.path().join("design.toml");
     std::fs::write(&file, &design.source.1).expect("written");
     let (changes, setting) = (Changes::default(), setting(&[], &[]));
-    let ask = Ask { file: &file, changes: &changes, setting: &setting, seed: Seed::new(1), curve: false };
+    let ask = Ask {
+        design: &Design::load(&file, &changes).expect("it is read"),
+        changes: &changes,
+        setting: &setting,
+        seed: Seed::new(1),
+        curve: false,
+    };
     Study::of(&ask).expect("it is planned").checked.plan
 }
 

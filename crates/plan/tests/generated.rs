@@ -423,14 +423,16 @@ fn studied(seed: u64, router: &Router) -> Result<(), String> {
     let file = directory.path().join("design.toml");
     std::fs::write(&file, &text).expect("written");
     let changes = Changes::default();
-    let ask = Ask {
-        file: &file,
-        changes: &changes,
-        setting: &setting(&[], &[]),
-        seed: Seed::new(seed),
-        curve: true,
+    let study = |design: Design| {
+        Study::of(&Ask {
+            design: &design,
+            changes: &changes,
+            setting: &setting(&[], &[]),
+            seed: Seed::new(seed),
+            curve: true,
+        })
     };
-    let study = match Study::of(&ask) {
+    let study = match Design::load(&file, &changes).and_then(study) {
         Ok(study) => study,
         Err(error) if error.help().is_some() => return Ok(()),
         Err(error) => return Err(format!("refused without a remedy: {error}\n{text}")),

@@ -250,7 +250,13 @@ fn a_step_list_that_is_not_planned_is_told() {
         std::fs::write(&path, text).expect("written");
         let setting = setting(&[], &[]);
         let changes = Changes { steps, ..Changes::default() };
-        let ask = Ask { file: &path, changes: &changes, setting: &setting, seed: Seed::new(1), curve: false };
+        let ask = Ask {
+            design: &Design::load(&path, &changes).expect("it is read"),
+            changes: &changes,
+            setting: &setting,
+            seed: Seed::new(1),
+            curve: false,
+        };
         Study::of(&ask).expect("it is planned").notes
     };
     let given = text("replication.toml");

@@ -34,7 +34,7 @@ fn latency(router: &Router, verb: Verb, path: &str, bytes: u64, range: Option<u6
 fn a_design_over_every_kind_of_component_plans_and_says_what_binds() {
     let changes = Changes::default();
     let ask = Ask {
-        file: Path::new(DESIGN),
+        design: &Design::load(Path::new(DESIGN), &changes).expect("it is read"),
         changes: &changes,
         setting: &setting(&[], &[]),
         seed: Seed::new(1),

@@ -6,7 +6,7 @@ use common::*;
 use offpath_plan::advice::{Depth, TrialBench, advise};
 use offpath_plan::check::{CheckedPlan, Chosen, few_clients, settle};
 use offpath_plan::study::{Ask, Next, Study};
-use offpath_plan::{Basis, Changes, PlanError, Setting, prepare};
+use offpath_plan::{Basis, Changes, Design, PlanError, Setting, prepare};
 use offpath_twin::Seed;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -24,7 +24,13 @@ fn studied(text: &str, setting: &Setting) -> Result<Study, miette::Report> {
     let file = directory.path().join("design.toml");
     std::fs::write(&file, text).expect("written");
     let changes = Changes::default();
-    Study::of(&Ask { file: &file, changes: &changes, setting, seed: Seed::new(1), curve: false })
+    Study::of(&Ask {
+        design: &Design::load(&file, &changes)?,
+        changes: &changes,
+        setting,
+        seed: Seed::new(1),
+        curve: false,
+    })
 }
 
 const BY_HOST: &str = "{ send = \"client-host\", bytes = \"64 B\" }, { compute = \"host\", time = \"1 us\" }, \
@@ -39,7 +45,13 @@ static REPLICATION_AT_HALF: LazyLock<CheckedPlan> = LazyLock::new(|| {
     let mut changes = Changes::default();
     changes.parameters.insert("ratio".into(), "0.5".into());
     let setting = setting(&[], &[]);
-    let ask = Ask { file: &file, changes: &changes, setting: &setting, seed: Seed::new(1), curve: false };
+    let ask = Ask {
+        design: &Design::load(&file, &changes).expect("it is read"),
+        changes: &changes,
+        setting: &setting,
+        seed: Seed::new(1),
+        curve: false,
+    };
     Study::of(&ask).expect("it is planned").checked
 });
 
@@ -256,6 +268,15 @@ fn of_mixes_as_good_the_quicker_is_taken() {
     assert!(other.latency_s >= best.latency_s * 0.95, "{} {}", other.latency_s, best.latency_s);
     // Some of the third would be quicker by less than a twentieth, which nobody builds it for.
     assert_eq!(plan.optimal.composition(), ["A2", "A3"]);
+    // How far the shares may be chosen otherwise is said, and holds the mix that the design names.
+    for mix in [best, other] {
+        for (name, share) in &mix.shares {
+            let (low, high) = best.as_good[name];
+            assert!(low - 1e-3 <= *share && *share <= high + 1e-3, "{name}: {share} {low} {high}");
+        }
+    }
+    assert!(best.as_good.values().any(|(low, high)| high - low > 0.01), "{:?}", best.as_good);
+    assert!(other.as_good.is_empty());
 }
 
 /// Some of each alternative would carry a little more than the first does, and be about as quick, which nobody builds
@@ -300,7 +321,13 @@ fn a_tenth_more_of_all_that_binds_is_a_tenth_more() {
     let file = designs().join("replication.toml");
     let study = |settings: &[&str]| {
         let (changes, setting) = (with_ratio(0.5), setting(&[], settings));
-        let ask = Ask { file: &file, changes: &changes, setting: &setting, seed: Seed::new(1), curve: false };
+        let ask = Ask {
+            design: &Design::load(&file, &changes).expect("it is read"),
+            changes: &changes,
+            setting: &setting,
+            seed: Seed::new(1),
+            curve: false,
+        };
         Study::of(&ask).expect("it is planned").checked.plan.optimal
     };
     let given = study(&[]);
@@ -460,7 +487,13 @@ fn at_a_load_near_capacity_figures_are_what_they_are_elsewhere() {
     let file = directory.path().join("design.toml");
     std::fs::write(&file, text).expect("written");
     let (changes, setting) = (Changes::default(), setting(&[], &[]));
-    let ask = Ask { file: &file, changes: &changes, setting: &setting, seed: Seed::new(1), curve: true };
+    let ask = Ask {
+        design: &Design::load(&file, &changes).expect("it is read"),
+        changes: &changes,
+        setting: &setting,
+        seed: Seed::new(1),
+        curve: true,
+    };
     let study = Study::of(&ask).expect("it is planned");
     let plan = &study.checked.plan;
     assert!(plan.recommendation.carried_in < 0.9, "some draws do not carry it");
@@ -479,7 +512,13 @@ fn the_ends_that_are_told_are_what_is_planned_with_them() {
     let path = designs().join("kv-ycsb-c.toml");
     let plain = setting(&[], &[]);
     let changes = Changes::default();
-    let ask = Ask { file: &path, changes: &changes, setting: &plain, seed: Seed::new(1), curve: false };
+    let ask = Ask {
+        design: &Design::load(&path, &changes).expect("it is read"),
+        changes: &changes,
+        setting: &plain,
+        seed: Seed::new(1),
+        curve: false,
+    };
     let study = Study::of(&ask).expect("it is planned");
     let influences = &study.checked.plan.influences;
     // What was not planned again names no other mix, and is little.

@@ -7,7 +7,7 @@ use offpath_plan::advice::{Depth, TrialBench, advise};
 use offpath_plan::check::{Chosen, curve, plan_and_check, settle};
 use offpath_plan::observe::{Loaded, RequestArrivals, load};
 use offpath_plan::study::{Ask, Study};
-use offpath_plan::{Changes, plan, prepare};
+use offpath_plan::{Changes, Design, plan, prepare};
 use offpath_quantity::Time;
 use offpath_twin::Seed;
 
@@ -152,7 +152,13 @@ fn what_is_advised_is_advised_of_the_lowest_tail_that_is_planned() {
     };
     let file = designs().join("kv-ycsb-c.toml");
     let setting = setting(&[], &[]);
-    let ask = Ask { file: &file, changes: &changes, setting: &setting, seed: Seed::new(1), curve: false };
+    let ask = Ask {
+        design: &Design::load(&file, &changes).expect("it is read"),
+        changes: &changes,
+        setting: &setting,
+        seed: Seed::new(1),
+        curve: false,
+    };
     let study = Study::of(&ask).expect("it is planned");
     let planned = &study.checked.plan.optimal.shares;
     assert_eq!(study.advised.shares, *planned);
@@ -176,7 +182,13 @@ fn what_a_setting_changed_is_told_of_the_lowest_tail() {
     let file = designs().join("kv-batching.toml");
     let study = |settings: &[&str]| {
         let setting = setting(&[], settings);
-        let ask = Ask { file: &file, changes: &changes, setting: &setting, seed: Seed::new(1), curve: false };
+        let ask = Ask {
+            design: &Design::load(&file, &changes).expect("it is read"),
+            changes: &changes,
+            setting: &setting,
+            seed: Seed::new(1),
+            curve: false,
+        };
         Study::of(&ask).expect("it is planned")
     };
     let plain = study(&[]).checked.plan.optimal.shares;

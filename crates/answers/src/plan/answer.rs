@@ -251,6 +251,20 @@ pub struct MixAnswer {
     pub network_saved_percent: Option<f64>,
     /// Whether no other mix is as good.
     pub unique: bool,
+    /// The shares that each alternative has in mixes that carry as much to a thousandth, by the plan alone; not there
+    /// where this mix is the only one, or where something else than throughput is sought.
+    #[serde(skip_serializing_if = "ByName::is_empty")]
+    pub shares_as_good: ByName<SharesAnswer>,
+}
+
+/// From which to which share of the requests.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SharesAnswer {
+    /// The least, from 0 to 1.
+    pub low: f64,
+    /// The greatest.
+    pub high: f64,
 }
 
 /// What binds a mix.
@@ -1016,6 +1030,11 @@ impl MixAnswer {
             host_cpu_us_per_request: us(mix.host_cpu_s),
             network_saved_percent: network_saved(design, mix.network_bytes),
             unique: mix.unique,
+            shares_as_good: mix
+                .as_good
+                .iter()
+                .map(|(name, (low, high))| (name.clone(), SharesAnswer { low: *low, high: *high }))
+                .collect(),
         }
     }
 }

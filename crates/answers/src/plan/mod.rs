@@ -124,9 +124,9 @@ impl<'a> PlanDraft<'a> {
     }
 
     fn one(&self, changes: &Changes) -> Result<PlanAnswer, miette::Report> {
-        let PlanRequest { design, system, seed, curve, .. } = self.request;
+        let PlanRequest { system, seed, curve, .. } = self.request;
         let study = Study::of(&Ask {
-            file: design,
+            design: &self.design,
             changes,
             setting: &self.setting,
             seed: Seed::new(*seed),

@@ -245,11 +245,28 @@ impl PlanAnswer {
     pub(super) fn mix_remarks(&self) -> Vec<String> {
         let mut said = Vec::new();
         if !self.optimal.unique {
-            said.push(
-                "tie: mixes with other shares are as good; of the least mean latency this is one".to_string(),
-            );
+            let open =
+                self.optimal.shares_as_good.iter().filter(|(_, shares)| shares.high - shares.low > 0.01);
+            let open: Vec<String> = open
+                .map(|(name, shares)| {
+                    format!("`{name}` at {:.0} to {:.0}%", shares.low * 100.0, shares.high * 100.0)
+                })
+                .collect();
+            said.push(match open.is_empty() {
+                true => "tie: mixes with other shares are as good; of the least mean latency this is one".into(),
+                false => format!(
+                    "tie: mixes with {} carry as much, as the plan solves it; of the least mean latency this is one",
+                    open.join(", ")
+                ),
+            });
         }
         let at_load = self.goal != Goal::MostThroughput;
+        if at_load {
+            said.push(
+                "rates: optimal at the load that is asked for, the other mixes the most that they carry"
+                    .into(),
+            );
+        }
         if let Some((station, share)) = self.busiest().filter(|_| at_load) {
             said.push(format!("busiest at this load: {station}, {:.0}% of its time", share * 100.0));
             if share > NEAR {

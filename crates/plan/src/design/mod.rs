@@ -656,6 +656,17 @@ impl Design {
         Design::parse(&text, &path.display().to_string(), directory, changes)
     }
 
+    /// The same design with these changes and no others. The file is not read again: it may be a pipe, and what is
+    /// told of one plan is of one text.
+    pub fn changed(&self, changes: &Changes) -> Result<Design, miette::Report> {
+        Design::parse(&self.source.1, &self.source.0, self.directory(), changes)
+    }
+
+    /// From where its workload files are found.
+    pub fn directory(&self) -> &Path {
+        &self.file.directory
+    }
+
     /// Resolves the design in `text`, called `name` in messages; workload files are found from
     /// `directory`.
     pub fn parse(
