@@ -566,8 +566,11 @@ fn slips_are_refused_with_their_reason() {
         (vec!["plan".into(), design.clone(), "--workload".into(), directory.clone()], &["is not a file"]),
         (words("path bluefield2 --verb fetch-and-add --size 64B"), &["`--size 64 B`", "moves 8 B"]),
         (
-            words("path bluefield3"),
-            &["did you mean `bluefield2`?", "offpath new device my-card --base bluefield2"],
+            words("path bluefield4"),
+            &[
+                "did you mean one of `bluefield2`, `bluefield3`?",
+                "offpath new device my-card --base bluefield2",
+            ],
         ),
         (words("device show rack"), &["`rack` is a testbed"]),
         (words("device source bluefeild2"), &["did you mean `bluefield2`?"]),
@@ -2111,6 +2114,27 @@ fn what_nothing_published_is_about_is_named() {
     let copies = sweep("copy", "soc-host-dma");
     assert!(copies.contains("No published row is about `copy`") && !copies.contains("atomics"), "{copies}");
     assert!(sweep("fetch-and-add", "client-soc").contains("Nothing is published of atomics"));
+}
+
+/// Of a card of which no verb was measured nothing is better known than an order, and what is said to be is in its page.
+#[test]
+fn a_card_that_nobody_measured_is_known_by_its_order() {
+    let page = include_str!("../../../docs/cards.md");
+    for device in json(&["device", "list"])["devices"].as_array().expect("a list") {
+        let name = device["name"].as_str().expect("a name");
+        assert!(page.contains(&format!("| `{name}` |")), "docs/cards.md lacks {name}");
+    }
+    for (device, verb) in
+        [("bluefield3", "read"), ("bluefield3", "send"), ("bluefield3", "load"), ("connectx7", "read")]
+    {
+        let paths = json(&["path", device, "--verb", verb, "--size", "64B"]);
+        let paths = paths["paths"].as_array().expect("a list");
+        assert!(!paths.is_empty());
+        for path in paths {
+            let bases = [&path["latency_basis"], &path["capacity_basis"]];
+            assert!(bases.iter().all(|basis| *basis == "order only"), "{device} {verb}: {path}");
+        }
+    }
 }
 
 /// A draw that is no system says nothing, and is not passed over in silence: the upper part of the range of reserved slots asks for

@@ -2,68 +2,33 @@
 
 use crate::Category;
 
+macro_rules! file {
+    ($category:ident, $folder:literal, $name:literal) => {
+        (
+            Category::$category,
+            $name,
+            concat!("profiles/", $folder, "/", $name, ".toml"),
+            include_str!(concat!("../../../profiles/", $folder, "/", $name, ".toml")),
+        )
+    };
+}
+
 /// Each profile's category, name, file and text.
 pub(crate) const FILES: &[(Category, &str, &str, &str)] = &[
-    (
-        Category::Device,
-        "bluefield2",
-        "profiles/devices/bluefield2.toml",
-        include_str!("../../../profiles/devices/bluefield2.toml"),
-    ),
-    (
-        Category::Device,
-        "connectx4",
-        "profiles/devices/connectx4.toml",
-        include_str!("../../../profiles/devices/connectx4.toml"),
-    ),
-    (
-        Category::Device,
-        "connectx6",
-        "profiles/devices/connectx6.toml",
-        include_str!("../../../profiles/devices/connectx6.toml"),
-    ),
-    (Category::Host, "cli", "profiles/hosts/cli.toml", include_str!("../../../profiles/hosts/cli.toml")),
-    (Category::Host, "srv", "profiles/hosts/srv.toml", include_str!("../../../profiles/hosts/srv.toml")),
-    (
-        Category::Host,
-        "xeon5218",
-        "profiles/hosts/xeon5218.toml",
-        include_str!("../../../profiles/hosts/xeon5218.toml"),
-    ),
-    (
-        Category::Testbed,
-        "rack",
-        "profiles/testbeds/rack.toml",
-        include_str!("../../../profiles/testbeds/rack.toml"),
-    ),
-    (
-        Category::Testbed,
-        "rack-cli",
-        "profiles/testbeds/rack-cli.toml",
-        include_str!("../../../profiles/testbeds/rack-cli.toml"),
-    ),
-    (
-        Category::Testbed,
-        "sun",
-        "profiles/testbeds/sun.toml",
-        include_str!("../../../profiles/testbeds/sun.toml"),
-    ),
-    (
-        Category::Overlay,
-        "ideal-links",
-        "profiles/overlays/ideal-links.toml",
-        include_str!("../../../profiles/overlays/ideal-links.toml"),
-    ),
-    (
-        Category::Overlay,
-        "one-pool",
-        "profiles/overlays/one-pool.toml",
-        include_str!("../../../profiles/overlays/one-pool.toml"),
-    ),
-    (
-        Category::Overlay,
-        "no-inbound-read-limit",
-        "profiles/overlays/no-inbound-read-limit.toml",
-        include_str!("../../../profiles/overlays/no-inbound-read-limit.toml"),
-    ),
+    file!(Device, "devices", "bluefield2"),
+    file!(Device, "devices", "bluefield3"),
+    file!(Device, "devices", "connectx4"),
+    file!(Device, "devices", "connectx6"),
+    file!(Device, "devices", "connectx7"),
+    file!(Host, "hosts", "cli"),
+    file!(Host, "hosts", "srv"),
+    file!(Host, "hosts", "xeon5218"),
+    file!(Host, "hosts", "xeon6426y"),
+    file!(Testbed, "testbeds", "bluefield3-pair"),
+    file!(Testbed, "testbeds", "rack"),
+    file!(Testbed, "testbeds", "rack-cli"),
+    file!(Testbed, "testbeds", "sun"),
+    file!(Overlay, "overlays", "ideal-links"),
+    file!(Overlay, "overlays", "one-pool"),
+    file!(Overlay, "overlays", "no-inbound-read-limit"),
 ];

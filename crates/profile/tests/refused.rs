@@ -209,8 +209,11 @@ fn requests_and_settings_are_refused_with_the_nearest_names() {
         ),
         (SystemRequest { device: "rack", ..base.clone() }, &["`rack` is a testbed", "known: `bluefield2`"]),
         (
-            SystemRequest { device: "bluefield3", ..base.clone() },
-            &["did you mean `bluefield2`?", "`offpath new device my-card --base bluefield2`"],
+            SystemRequest { device: "bluefield4", ..base.clone() },
+            &[
+                "did you mean one of `bluefield2`, `bluefield3`?",
+                "`offpath new device my-card --base bluefield2`",
+            ],
         ),
         (set("arm.pcie_mtu"), &["no `=`", "soc.pcie_mtu=512B"]),
         (set("host.ddio=maybe"), &["neither `true` nor `false`"]),
