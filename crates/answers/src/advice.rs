@@ -4,7 +4,7 @@ use crate::ByName;
 use crate::figures::Unit;
 use offpath_plan::Objective;
 use offpath_plan::advice::{Advice, Gain, RULES, Scope, interval};
-use offpath_plan::check::Fullest;
+use offpath_plan::check::{Bunched, Fullest, Gap};
 use offpath_quantity::Time;
 use offpath_terminal::output::{short, signed};
 use offpath_twin::Interval;
@@ -207,6 +207,70 @@ impl FullestAnswer {
         let Fullest { station, meaning, machine, machines, busy } = full.clone();
         FullestAnswer { station, meaning, machine, machines, utilization: busy }
     }
+
+    /// Its name with what it stands for, and on which machine it is where there are several.
+    fn name(&self) -> String {
+        let which = match self.machines {
+            0 | 1 => String::new(),
+            machines => format!(" of machine {} of {machines}", self.machine + 1),
+        };
+        format!("{} ({}){which}", self.station, self.meaning)
+    }
+}
+
+/// Why closed loops carry less than planned though they fill no station, as more runs of the mix showed it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct BunchedAnswer {
+    /// The station that is busy while the fullest one is idle, with its share of busy time then. Null where none is for most
+    /// of that time, and longer than in all.
+    pub behind: Option<FullestAnswer>,
+    /// Its share of busy time in all.
+    pub behind_utilization_in_all: Option<f64>,
+    /// The largest load that was tried with requests at random of which all that comes is carried, as a share of the plan:
+    /// what is let pass below it, and 0.9 to 0.5. Null where none is.
+    pub carried_at_random_share: Option<f64>,
+    /// Requests in flight at that load, in the mean.
+    pub mean_in_flight_at_random: Option<f64>,
+}
+
+impl BunchedAnswer {
+    pub(crate) fn of(gap: &Gap) -> Option<BunchedAnswer> {
+        let Bunched { behind, at_random } = gap.bunched.as_ref()?;
+        Some(BunchedAnswer {
+            behind: behind.as_ref().map(|one| FullestAnswer::of(&one.station)),
+            behind_utilization_in_all: behind.as_ref().map(|one| one.in_all),
+            carried_at_random_share: at_random.map(|one| one.load_per_s / gap.planned_per_s),
+            mean_in_flight_at_random: at_random.map(|one| one.mean_in_flight),
+        })
+    }
+
+    /// What was seen, in a sentence that goes on from what the fullest station is.
+    fn text(&self, (planned, carried): (f64, f64), unit: &str) -> String {
+        let behind = match (&self.behind, self.behind_utilization_in_all) {
+            (Some(one), Some(in_all)) => format!(
+                "while it is idle {} is busy {:.0}% of the time, and {:.0}% in all: requests in flight stay bunched and fill \
+                 one station after the other",
+                one.name(),
+                one.utilization * 100.0,
+                in_all * 100.0
+            ),
+            _ => "while it is idle no other station is busy for most of the time".to_string(),
+        };
+        let at_random = match (self.carried_at_random_share, self.mean_in_flight_at_random) {
+            (Some(share), Some(in_flight)) => {
+                let load = planned * share;
+                // What carries no more than the closed loops do is no remedy.
+                let remedy = if load > carried { ": have clients pace their requests" } else { "" };
+                format!(
+                    "where they come at random {} {unit} are carried, {in_flight:.0} in flight in the mean{remedy}",
+                    short(load)
+                )
+            }
+            _ => "where they come at random not half of the plan is carried".to_string(),
+        };
+        format!("; {behind}; {at_random}")
+    }
 }
 
 /// Where the twin carries something else than was planned, for a sentence.
@@ -220,6 +284,7 @@ pub(crate) struct Doubt<'a> {
     pub percent: f64,
     pub allowed_percent: f64,
     pub fullest: Option<&'a FullestAnswer>,
+    pub bunched: Option<&'a BunchedAnswer>,
 }
 
 impl Doubt<'_> {
@@ -239,19 +304,12 @@ impl Doubt<'_> {
             );
         }
         let filled = self.fullest.map_or_else(String::new, |full| {
-            let which = match full.machines {
-                0 | 1 => String::new(),
-                machines => format!(" of machine {} of {machines}", full.machine + 1),
-            };
-            format!(
-                "; {} ({}){which} is the fullest, busy {:.0}% of its time",
-                full.station,
-                full.meaning,
-                full.utilization * 100.0
-            )
+            format!("; {} is the fullest, busy {:.0}% of its time", full.name(), full.utilization * 100.0)
         });
+        let bunched =
+            self.bunched.map_or_else(String::new, |one| one.text((self.planned, self.carried), unit));
         format!(
-            "TWIN AND PLAN DIFFER: the twin carries {} of the {} {unit} planned ({}, {:.0}% is let pass){filled}; \
+            "TWIN AND PLAN DIFFER: the twin carries {} of the {} {unit} planned ({}, {:.0}% is let pass){filled}{bunched}; \
              the smaller figure is the safer one",
             short(self.carried),
             short(self.planned),

@@ -1,6 +1,6 @@
 //! What `offpath check` answers: what a design could do better, each remedy measured on the twin.
 
-use crate::advice::{AdviceAnswer, Doubt, FullestAnswer, GainAnswer};
+use crate::advice::{AdviceAnswer, BunchedAnswer, Doubt, FullestAnswer, GainAnswer};
 use crate::figures::Unit;
 use crate::plan::unplanned;
 use crate::system::SystemAnswer;
@@ -122,6 +122,9 @@ pub struct UnconfirmedAnswer {
     /// Why a window as long as can be run does not tell, where it does not: then what the twin carried says nothing
     /// of the plan. Null where it tells.
     pub blind_because: Option<String>,
+    /// Why closed loops carry less than planned though they fill no station; null where a station is full, or where
+    /// requests come at random.
+    pub bunched: Option<BunchedAnswer>,
 }
 
 /// Looks for changes of a design that gain, each measured on the twin.
@@ -205,6 +208,7 @@ impl UnconfirmedAnswer {
             unclear: gap.is_unclear(),
             fullest: gap.fullest.as_ref().map(FullestAnswer::of),
             blind_because: gap.blind.clone(),
+            bunched: BunchedAnswer::of(gap),
         }
     }
 
@@ -221,6 +225,7 @@ impl UnconfirmedAnswer {
             percent: self.difference_percent,
             allowed_percent: self.allowed_percent,
             fullest: self.fullest.as_ref(),
+            bunched: self.bunched.as_ref(),
         };
         doubt.sentence(unit.name())
     }

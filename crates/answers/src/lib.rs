@@ -21,7 +21,7 @@ mod sparkline;
 pub mod sweep;
 pub mod system;
 
-pub use advice::{AdviceAnswer, BringsAnswer, FullestAnswer, GainAnswer};
+pub use advice::{AdviceAnswer, BringsAnswer, BunchedAnswer, FullestAnswer, GainAnswer};
 pub use by_name::ByName;
 pub use check::check;
 pub use device::device;

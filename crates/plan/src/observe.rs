@@ -6,7 +6,7 @@ use crate::planner::Ready;
 use crate::program::{Call, Compiled, Fold};
 use offpath_fabric::{Backend, Fabric, LocalBoxFuture, Unsupported};
 use offpath_quantity::Time;
-use offpath_route::{Posting, Router, StationKind};
+use offpath_route::{Posting, Router, StationId, StationKind};
 use offpath_twin::backend::{Label, Observer, Recorded, Snapshot, TwinBackend, TwinFabric, TwinQueuePair};
 use offpath_twin::{BATCHES, Generator, Interval, Latencies, MeanDemand, Seed, edges, throughput, unit_of};
 use rand_core::RngCore;
@@ -104,6 +104,8 @@ pub struct Loaded {
     pub in_flight: u32,
     /// The virtual time that was counted.
     pub window: Time,
+    /// What ran before it.
+    pub(crate) warm_up: Time,
     /// Requests per second that came in the window, where they come at random.
     pub arrived_per_s: Option<f64>,
     /// Mean number of requests in flight by Little's law from the counted requests.
@@ -327,6 +329,89 @@ pub fn load(
     window: Time,
     seed: Seed,
 ) -> Result<Loaded, ObserveError> {
+    Ok(load_watched(ready, shares, arrivals, (warm_up, window), None, seed)?.0)
+}
+
+/// Which station is watched of a loaded twin, on which machine of its role, and for how long at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watched {
+    pub(crate) station: StationId,
+    pub(crate) machine: u32,
+    pub(crate) slice: Time,
+}
+
+/// How busy a station on one machine is while another one is idle.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Meanwhile {
+    pub(crate) station: String,
+    pub(crate) machine: u32,
+    /// Its share of busy time in the idle time of the other.
+    pub(crate) busy: f64,
+    /// The same of all time.
+    pub(crate) in_all: f64,
+}
+
+/// Slices of a window in which a station is watched, at most.
+const MOST_SLICES: u32 = 4096;
+
+/// Adds up how busy every station is while one of them is idle.
+struct IdleTime {
+    watched: Watched,
+    slices: f64,
+    idle: f64,
+    /// By station and machine: busy time in that, and in all.
+    busy: Vec<Vec<(f64, f64)>>,
+}
+
+impl IdleTime {
+    /// Adds one slice. Within it nothing says which part of it was idle, so each part counts alike.
+    fn add(&mut self, before: &Snapshot, after: &Snapshot, router: &Router) {
+        let usage = after.usage(before, router);
+        let of_watched = usage.iter().find(|one| one.station == self.watched.station);
+        let Some(own) = of_watched.and_then(|one| one.machines.get(self.watched.machine as usize)) else {
+            return;
+        };
+        let idle = (1.0 - own).max(0.0);
+        self.slices += 1.0;
+        self.idle += idle;
+        self.busy.resize(usage.len().max(self.busy.len()), Vec::new());
+        for (all, one) in self.busy.iter_mut().zip(&usage) {
+            all.resize(one.machines.len(), (0.0, 0.0));
+            for ((meanwhile, in_all), busy) in all.iter_mut().zip(&one.machines) {
+                *meanwhile += idle * busy;
+                *in_all += busy;
+            }
+        }
+    }
+
+    fn shares(&self, router: &Router) -> Vec<Meanwhile> {
+        let of = |(index, machines): (usize, &Vec<(f64, f64)>)| -> Vec<Meanwhile> {
+            let station = StationId(index as u16);
+            let others = machines.iter().enumerate().filter(|(machine, _)| {
+                self.idle > 0.0 && (station, *machine as u32) != (self.watched.station, self.watched.machine)
+            });
+            others
+                .map(|(machine, (meanwhile, in_all))| Meanwhile {
+                    station: router.stations()[index].name.clone(),
+                    machine: machine as u32,
+                    busy: meanwhile / self.idle,
+                    in_all: in_all / self.slices,
+                })
+                .collect()
+        };
+        self.busy.iter().enumerate().flat_map(of).collect()
+    }
+}
+
+/// [`load`], with how busy the other stations are while `watched` is idle.
+pub(crate) fn load_watched(
+    ready: &[&Ready],
+    shares: &[f64],
+    arrivals: RequestArrivals,
+    (warm_up, window): (Time, Time),
+    watched: Option<Watched>,
+    seed: Seed,
+) -> Result<(Loaded, Vec<Meanwhile>), ObserveError> {
     let router = &ready[0].router;
     let observer = Observer::new();
     let script: Vec<Compiled> = ready.iter().map(|one| one.compiled.clone()).collect();
@@ -368,8 +453,10 @@ pub fn load(
     };
     let main = {
         let (shared, meter, driver) = (shared.clone(), meter.clone(), driver.clone());
+        let watched_router = router.clone();
         move |fabric: TwinFabric| -> LocalBoxFuture<()> {
             let (shared, meter, driver) = (shared.clone(), meter.clone(), driver.clone());
+            let watched_router = watched_router.clone();
             Box::pin(async move {
                 let all = shared.expected(tasks, tasks);
                 wait_for(&fabric, || shared.connected() >= all).await;
@@ -407,6 +494,22 @@ pub fn load(
                             }
                         }));
                     }
+                }
+                if let Some(watched) = watched {
+                    let (watch, meter, router) = (fabric.clone(), meter.clone(), watched_router.clone());
+                    fabric.spawn_task(Box::pin(async move {
+                        watch.sleep_until(from).await;
+                        let mut before = watch.snapshot();
+                        let slices = (window.ps() / watched.slice.ps().max(1)).min(MOST_SLICES.into());
+                        for slice in 1..=slices {
+                            watch.sleep_until(from + watched.slice.times(slice)).await;
+                            let after = watch.snapshot();
+                            let mut meter = meter.borrow_mut();
+                            let idle = IdleTime { watched, slices: 0.0, idle: 0.0, busy: Vec::new() };
+                            meter.meanwhile.get_or_insert(idle).add(&before, &after, &router);
+                            before = after;
+                        }
+                    }));
                 }
                 for edge in edges(from, window) {
                     fabric.sleep_until(edge).await;
@@ -452,7 +555,7 @@ pub fn load(
     let demand = mean_demand(&script, shares, &recorded, router);
     let throughput = throughput(router, &meter.seen, &meter.ended, &demand)
         .ok_or_else(|| stopped("the window is too short to count"))?;
-    Ok(Loaded {
+    let loaded = Loaded {
         arrived_per_s: matches!(arrivals, RequestArrivals::Poisson(_))
             .then(|| meter.arrived as f64 / window.as_seconds()),
         mean_in_flight: throughput.mean * meter.latencies.mean().unwrap_or(Time::ZERO).as_seconds(),
@@ -475,7 +578,10 @@ pub fn load(
             .collect(),
         in_flight: tasks,
         window,
-    })
+        warm_up,
+    };
+    let meanwhile = meter.meanwhile.iter().flat_map(|watch| watch.shares(router)).collect();
+    Ok((loaded, meanwhile))
 }
 
 /// What the requests of one program of an alternative are counted as.
@@ -547,6 +653,8 @@ struct Meter {
     done: u64,
     /// Requests that came in the window.
     arrived: u64,
+    /// What was seen while a station was idle, where one is watched.
+    meanwhile: Option<IdleTime>,
 }
 
 impl Meter {

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use offpath_plan::check::{Chosen, Settled, settle};
+use offpath_plan::check::{Bunched, Chosen, Settled, settle};
 use offpath_plan::observe::observe;
 use offpath_plan::study::{Ask, Study};
 use offpath_plan::{Basis, Changes, Design, Plan, Ready, prepare};
@@ -280,4 +280,59 @@ fn a_mix_that_no_twin_confirms_is_not_run_for_long() {
     assert_eq!((settled.rounds, settled.rate), (1, settled.first_rate));
     let counted = settled.loaded.window.as_seconds() * settled.rate;
     assert!(counted < 1_000.0, "{counted} requests are counted of a run that nothing is read of");
+}
+
+/// Long READs from the SoC to clients, and the small requests of long READs from clients, wait for one port; the other way
+/// round for the other. Requests fill one port after the other, whether they are in closed loops or come at random.
+const BOTH_WAYS: &str = r#"
+    { read = "client-soc", bytes = "16 KiB" }, { send-ud = "client-host", bytes = "64 B" },
+    { compute = "host", time = "50 ns" }, { send-ud = "host-soc", bytes = "64 B" },
+    { send-ud = "soc-host", bytes = "64 B" }, { read = "host-client", bytes = "16 KiB" },
+    { send = "host-client", bytes = "64 B" }"#;
+
+/// The way back is that of small requests alone, but for a WRITE before the READ.
+const ONE_WAY: &str = r#"
+    { write = "client-soc", bytes = "4 KiB" }, { read = "client-soc", bytes = "16 KiB" },
+    { send = "client-soc", bytes = "64 B" }, { send = "soc-host", bytes = "64 B" },
+    { read = "host-soc", bytes = "8 B" }, { send = "host-client", bytes = "64 B" }"#;
+
+fn bunched(steps: &str) -> (Settled, Option<Bunched>) {
+    let design = design(MOST, &[("a", steps)]);
+    let settled = settled(&design, &made_ready(&design), 1);
+    let bunched = settled.gap.as_ref().and_then(|gap| gap.bunched.clone());
+    (settled, bunched)
+}
+
+/// Whoever waits before one of two ports is not at the other: the stations that are never busy together are named, and
+/// what is carried lies between what they carry in turns and what the plan adds up.
+#[test]
+fn closed_loops_that_stay_bunched_are_told_what_they_wait_for() {
+    let (settled, bunched) = bunched(BOTH_WAYS);
+    let gap = settled.gap.as_ref().expect("the plan is not carried");
+    let full = gap.fullest.as_ref().expect("a station is the fullest");
+    assert!(full.busy < 0.6, "{full:?}");
+    let behind = bunched.and_then(|one| one.behind).expect("the other port is busy meanwhile");
+    let ports = [full.station.as_str(), behind.station.station.as_str()];
+    assert!(ports.contains(&"nic.transmit") && ports.contains(&"nic.receive"), "{ports:?}");
+    assert!(behind.station.busy > 0.95 && behind.in_all < 0.6, "{behind:?}");
+    let in_turns: f64 = ports.iter().map(|port| settled.folds[0].seconds[*port]).sum();
+    let of_bound = gap.carried_per_s * in_turns;
+    assert!((0.98..1.2).contains(&of_bound), "{of_bound} of what both carry in turns");
+}
+
+/// Where only closed loops bunch, the load that they do not reach is carried when its requests come at random.
+#[test]
+fn requests_at_random_tell_whether_stations_have_room() {
+    let (planned, found) = bunched(ONE_WAY);
+    let found = found.expect("the plan is not carried");
+    let behind = found.behind.as_ref().expect("a station is busy meanwhile");
+    assert_eq!(behind.station.station, "nic.receive", "{found:?}");
+    assert!(behind.station.busy > 0.9 && behind.in_all < 0.3, "{behind:?}");
+    let at_random = found.at_random.expect("it is carried");
+    near("the load", at_random.load_per_s, 0.98 * planned.rate, 1e-9);
+    let closed = f64::from(planned.loaded.in_flight);
+    assert!(at_random.mean_in_flight < 0.5 * closed, "{at_random:?}, {closed} in flight in closed loops");
+    // Without the WRITE nothing long goes in, and the loops fill the port.
+    let (_, without) = ONE_WAY.split_once("},").expect("the WRITE is the first step");
+    assert_eq!(bunched(without).0.gap, None);
 }

@@ -370,10 +370,31 @@ fn judge_goal(text: &str, router: &Arc<Router>, changes: &Changes) -> Outcome {
         return Outcome::Wrong(format!("{of:.4} of the plan's {rate:.4e}/s, bound by {binding}"));
     }
     let gap = match &settled.gap {
-        Some(Gap { fullest: Some(fullest), .. }) => Some(format!(
-            "{of:.3} of {rate:.4e}/s by {binding}: {} is {:.3} full, {} in flight, {} rounds",
-            fullest.station, fullest.busy, settled.loaded.in_flight, settled.rounds
-        )),
+        Some(Gap { fullest: Some(fullest), bunched, blind, .. }) => {
+            // Closed loops that leave every station with room say what they wait for.
+            let is_short = of < 1.0 - allowed && fullest.busy < 0.99 && settled.load.is_none();
+            if is_short && blind.is_none() && bunched.is_none() {
+                return Outcome::Wrong(format!(
+                    "{of:.4} of the plan, no station is full, and no cause is given"
+                ));
+            }
+            let behind = bunched.iter().flat_map(|one| &one.behind).map(|one| {
+                let (station, meanwhile) = (&one.station.station, one.station.busy);
+                format!(", {station} {meanwhile:.3} while it is idle and {:.3} in all", one.in_all)
+            });
+            let at_random = bunched.iter().map(|one| match one.at_random {
+                Some(one) => format!(", {:.2} of it carried at random", one.load_per_s / rate),
+                None => ", no half of it carried at random".to_string(),
+            });
+            Some(format!(
+                "{of:.3} of {rate:.4e}/s by {binding}: {} is {:.3} full, {} in flight, {} rounds{}",
+                fullest.station,
+                fullest.busy,
+                settled.loaded.in_flight,
+                settled.rounds,
+                behind.chain(at_random).collect::<String>()
+            ))
+        }
         Some(_) => return Outcome::Wrong(format!("{of:.4} of the plan, and no station is named")),
         None if of < 1.0 - allowed && !scatters => {
             return Outcome::Wrong(format!("{of:.4} of the plan's {rate:.4e}/s goes unsaid"));

@@ -91,7 +91,8 @@ fn work_and_demand_differ(router: &Router, route: &Route, count: u64, after: &Sn
 /// one that binds allow, and what the requests in flight can fill.
 fn slack(router: &Router, route: &Route, (capacity, station): (f64, StationId), in_flight: f64) -> f64 {
     let mut others = route.demand(router);
-    others.time.remove(&station);
+    let is_slots = |station: &StationId| matches!(router.kind(*station), StationKind::InflightSlots(_));
+    others.time.retain(|other, _| *other != station && !(is_slots(&station) && is_slots(other)));
     others.requests.retain(|(pool, _), _| *pool != station);
     let others = others.capacity(router).map_or(f64::INFINITY, |(most, _)| most / capacity);
     others.min(in_flight / (capacity * route.latency(router).as_seconds()))

@@ -1,6 +1,6 @@
 //! What a plan says, as data.
 
-use crate::advice::{AdviceAnswer, FullestAnswer};
+use crate::advice::{AdviceAnswer, BunchedAnswer, FullestAnswer};
 use crate::figures::{FigureUnit, Goal, Throughput, Throughputs, Unit, figures};
 use crate::system::{SystemAnswer, TopologyAnswer};
 use crate::{ByName, SCHEMA_VERSION};
@@ -480,6 +480,9 @@ pub struct GapAnswer {
     /// Why a window as long as can be run does not tell, where it does not: then what the twin carried says nothing of the
     /// plan. Null where it tells.
     pub blind_because: Option<String>,
+    /// Why closed loops carry less than planned though they fill no station; null where a station is full, or where
+    /// requests come at random.
+    pub bunched: Option<BunchedAnswer>,
 }
 
 /// The lowest tail that was found.
@@ -1136,6 +1139,7 @@ impl GapAnswer {
             unclear: gap.is_unclear(),
             fullest: gap.fullest.as_ref().map(FullestAnswer::of),
             blind_because: gap.blind.clone(),
+            bunched: BunchedAnswer::of(gap),
         }
     }
 }

@@ -90,6 +90,7 @@ impl GapAnswer {
             percent: self.share * 100.0,
             allowed_percent: self.allowed_share * 100.0,
             fullest: self.fullest.as_ref(),
+            bunched: self.bunched.as_ref(),
         };
         doubt.sentence(unit)
     }

@@ -28,6 +28,37 @@ pub struct Gap {
     /// Why a window as long as can be run does not tell, where it does not: then what the twin carried says
     /// nothing of the plan, whether the two agree or not.
     pub blind: Option<String>,
+    /// Why closed loops carry less than planned though they fill no station, as more runs of the mix show it; nothing
+    /// where a station is full, or requests come at random.
+    pub bunched: Option<Bunched>,
+}
+
+/// What runs of a mix show whose closed loops carry less than planned and fill no station.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bunched {
+    /// What requests gather before while the fullest station is idle: the busiest of the others in that time, where
+    /// that is busy for most of it and longer than in all.
+    pub behind: Option<Behind>,
+    /// The largest of the loads that were tried with requests at random of which the twin carries all that comes.
+    pub at_random: Option<AtRandom>,
+}
+
+/// A station that is busy while the fullest one is idle.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Behind {
+    /// It, with its share of busy time while the fullest one is idle.
+    pub station: Fullest,
+    /// Its share of busy time in all.
+    pub in_all: f64,
+}
+
+/// A load that is carried where requests come at random.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AtRandom {
+    /// Requests per second that were asked for.
+    pub load_per_s: f64,
+    /// How many were in flight in the mean.
+    pub mean_in_flight: f64,
 }
 
 impl Gap {
@@ -144,8 +175,15 @@ pub(crate) fn differs(
     let allowed = settled.allowed();
     let fullest = fullest(router, &settled.loaded);
     let carried_95_per_s = (carried.low, carried.high);
-    let gap =
-        Gap { planned_per_s, carried_per_s: carried.mean, carried_95_per_s, allowed, fullest, blind: None };
+    let gap = Gap {
+        planned_per_s,
+        carried_per_s: carried.mean,
+        carried_95_per_s,
+        allowed,
+        fullest,
+        blind: None,
+        bunched: None,
+    };
     // Arrivals at random are more or fewer in a window than their rate says, by the root of their number.
     let by_chance = match design.objective.load() {
         Some(load) if carried.mean > load => f64::INFINITY,
@@ -198,7 +236,8 @@ pub(super) fn compared(
         None => told(planned_per_s, allowed, &loaded.throughput),
     };
     let (fullest, carried_95_per_s) = (fullest(router, loaded), (low, high));
-    let gap = Gap { planned_per_s, carried_per_s: mean, carried_95_per_s, allowed, fullest, blind };
+    let gap =
+        Gap { planned_per_s, carried_per_s: mean, carried_95_per_s, allowed, fullest, blind, bunched: None };
     if gap.blind.is_some() {
         return Compared::Differs(gap);
     }

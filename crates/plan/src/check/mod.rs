@@ -1,11 +1,12 @@
 //! The twin's cross-check of a plan, and what only the twin can answer: tails, curves, few clients.
 
+mod bunched;
 mod compare;
 mod curve;
 mod run;
 mod tail;
 
-pub use compare::{Fullest, Gap, fullest};
+pub use compare::{AtRandom, Behind, Bunched, Fullest, Gap, fullest};
 pub(crate) use compare::{crowded, differs, stretched};
 pub use curve::{LoadPoint, curve, few_clients, of_clients};
 pub(crate) use run::{Counted, Moves, run_mix};
@@ -178,11 +179,14 @@ pub fn settle_counting(
             compared = told(&held);
         }
     }
-    let gap = match compared {
+    let mut gap = match compared {
         Compared::Differs(gap) => Some(gap),
         Compared::Unclear(gap) => gap,
         Compared::Agrees => None,
     };
+    if let Some(gap) = gap.as_mut().filter(|gap| load.is_none() && gap.blind.is_none()) {
+        gap.bunched = bunched::look(runs, &held.shares, held.sizes, (&held.loaded, gap), counted)?;
+    }
     let Held { folds, shares, solution, first_rate, rounds, moved, loaded, .. } = held;
     Ok(Settled {
         folds,

@@ -229,7 +229,7 @@ fn asked(ready: &[Ready], named: &[(String, f64)], (rate, _): (f64, f64), counte
 /// solves to the same one, and one alternative is run by itself and as the mix that it is.
 pub(super) struct MixRuns<'r> {
     pub(super) ready: &'r [Ready],
-    seed: Seed,
+    pub(super) seed: Seed,
     seen: RefCell<Vec<(MixRun, Loaded)>>,
 }
 
