@@ -193,8 +193,7 @@ mod tests {
 
     #[test]
     fn what_is_cut_off_is_none() {
-        for text in
-            ["{", "{\"a\"", "{\"a\": }", "[1, 2", "{\"a\": \"b\n\"}", "{a b}", "{} x", "", "{\"\\u00"]
+        for text in ["{", "{\"a\"", "{\"a\": }", "[1, 2", "{\"a\": \"b\n\"}", "{a b}", "{} x", "", "{\"\\u00"]
         {
             assert_eq!(read(text, 1), None, "{text}");
         }

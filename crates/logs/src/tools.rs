@@ -1,7 +1,11 @@
 //! The tools whose logs are read. One that prints lines is a [`LineTool`] in [`all_tools`]; one that writes JSON is
 //! asked by [`read_document`].
 
+mod fio;
+mod pcie_bench;
 mod perftest;
+mod spdk;
+mod stress_ng;
 
 use crate::decimal::Printed;
 use crate::document::Node;
@@ -28,12 +32,16 @@ pub(crate) trait LineTool: Send {
 
 /// One of each, at the start of a log.
 pub(crate) fn all_tools() -> Vec<Box<dyn LineTool>> {
-    vec![Box::new(perftest::Perftest::default())]
+    vec![
+        Box::new(perftest::Perftest::default()),
+        Box::new(pcie_bench::PcieBench::default()),
+        Box::new(stress_ng::StressNg::default()),
+    ]
 }
 
 /// Reads a JSON document of whichever tool wrote it; whether one did.
 pub(crate) fn read_document(node: &Node, sink: &mut Sink) -> bool {
-    perftest::read_document(node, sink)
+    [perftest::read_document, fio::read_document, spdk::read_document].iter().any(|read| read(node, sink))
 }
 
 /// What several figures of one row share.
