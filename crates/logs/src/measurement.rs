@@ -205,6 +205,8 @@ pub enum MetricSubject {
     /// What a counter said when it was read. It counts since the driver was loaded: only the difference of two readings
     /// measures anything.
     Counter,
+    /// What a gauge said when it was read.
+    Reading,
     /// Bytes that were moved.
     Transferred,
     /// Wrong or failed operations.
@@ -312,6 +314,7 @@ impl LogMetric {
             MetricSubject::SystemTime => "system_time",
             MetricSubject::ProcessorUse => "processor_use",
             MetricSubject::Counter => "counter",
+            MetricSubject::Reading => "reading",
             MetricSubject::Transferred => "transferred",
             MetricSubject::Errors => "errors",
         }
@@ -524,7 +527,8 @@ pub enum LogCaution {
 }
 
 impl LogCaution {
-    const ALL: [LogCaution; 8] = [
+    /// Every caution.
+    pub const ALL: [LogCaution; 8] = [
         LogCaution::Interleaved,
         LogCaution::NoHeader,
         LogCaution::UnitFromRate,
@@ -534,6 +538,32 @@ impl LogCaution {
         LogCaution::FrequencyVaried,
         LogCaution::RateDiffers,
     ];
+
+    /// What it says, in a sentence.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            LogCaution::Interleaved => {
+                "two programs wrote into one another; conditions in which they differ are absent"
+            }
+            LogCaution::NoHeader => {
+                "the table has no header; the columns are told by what their numbers give together"
+            }
+            LogCaution::UnitFromRate => {
+                "the log states no unit; it is the one in which size times rate is the bandwidth"
+            }
+            LogCaution::UnitOfTool => {
+                "the log states no unit; it is the only one that the tool has for times"
+            }
+            LogCaution::IsTheMaximum => "with so few samples this percentile is the greatest one",
+            LogCaution::CutDeviations => {
+                "the tool cuts deviations to whole units before it squares them; the true figure is greater"
+            }
+            LogCaution::FrequencyVaried => {
+                "the tool said that the processor's frequency varied, by which it measures time"
+            }
+            LogCaution::RateDiffers => "size times rate is not the bandwidth of the same row",
+        }
+    }
 
     /// Its name in answers.
     pub fn name(self) -> &'static str {

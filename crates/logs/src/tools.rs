@@ -1,11 +1,15 @@
 //! The tools whose logs are read. One that prints lines is a [`LineTool`] in [`all_tools`]; one that writes JSON is
 //! asked by [`read_document`].
 
+mod counters;
 mod fio;
+mod nccl_tests;
+mod osu;
 mod pcie_bench;
 mod perftest;
 mod spdk;
 mod stress_ng;
+mod sysbench;
 
 use crate::decimal::Printed;
 use crate::document::Node;
@@ -36,6 +40,10 @@ pub(crate) fn all_tools() -> Vec<Box<dyn LineTool>> {
         Box::new(perftest::Perftest::default()),
         Box::new(pcie_bench::PcieBench::default()),
         Box::new(stress_ng::StressNg::default()),
+        Box::new(sysbench::Sysbench::default()),
+        Box::new(osu::Osu::default()),
+        Box::new(nccl_tests::NcclTests::default()),
+        Box::new(counters::Counters::default()),
     ]
 }
 

@@ -14,6 +14,10 @@ const LOGS: &[&str] = &[
     include_str!("data/stress.yaml"),
     include_str!("data/stress.log"),
     include_str!("data/fio.json"),
+    include_str!("data/sysbench.log"),
+    include_str!("data/osu.log"),
+    include_str!("data/nccl.log"),
+    include_str!("data/counters.txt"),
 ];
 
 #[test]
