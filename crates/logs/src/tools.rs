@@ -47,9 +47,19 @@ pub(crate) fn all_tools() -> Vec<Box<dyn LineTool>> {
     ]
 }
 
-/// Reads a JSON document of whichever tool wrote it; whether one did.
+/// Reads a JSON document of whichever tool wrote it, or a list of such; whether there is one.
 pub(crate) fn read_document(node: &Node, sink: &mut Sink) -> bool {
-    [perftest::read_document, fio::read_document, spdk::read_document].iter().any(|read| read(node, sink))
+    let one = |node: &Node, sink: &mut Sink| {
+        [perftest::read_document, fio::read_document, spdk::read_document].iter().any(|read| read(node, sink))
+    };
+    let strangers: Vec<&Node> = node.items().iter().filter(|item| !one(item, sink)).collect();
+    if strangers.len() == node.items().len() {
+        return one(node, sink);
+    }
+    for stranger in strangers {
+        sink.remark(RemarkKind::Unknown, stranger.line, "", "an entry of the list is of no known tool");
+    }
+    true
 }
 
 /// What several figures of one row share.

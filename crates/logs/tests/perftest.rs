@@ -689,3 +689,33 @@ fn a_new_run_has_nothing_of_the_one_before() {
     assert_eq!(conditions, [[(Some(16), Some(128)); 3], [(None, Some(64)); 3]].concat());
     assert!(found.figures.iter().all(|figure| !figure.cautions.has(LogCaution::Interleaved)));
 }
+
+/// Documents that were gathered into a list are read one by one.
+#[test]
+fn a_list_of_documents_is_read() {
+    let list = format!("[\n{},\n{{ \"speed\": 3 }},\n{}]\n", JSON.trim_end(), JSON.trim_end());
+    let found = read(&list);
+    assert_eq!(found.of("bandwidth_gbit_per_s_mean"), [(27, 184.6), (57, 184.6)]);
+    assert_eq!(found.remarked(RemarkKind::Unknown), [31]);
+}
+
+/// A run that was given up before its rows has no part in the next one.
+#[test]
+fn a_server_that_waits_anew_begins_a_run() {
+    let banner = "************************************\n* Waiting for client to connect... *\n************************************\n";
+    let first = head("RDMA_Write BW Test", " CQ Moderation   : 1\n");
+    let second = head("RDMA_Read BW Test", " CQ Moderation   : 100\n");
+    let row = " 4096       1000             92.10              92.00                2.807617\n";
+    let gpu = "initializing CUDA\n";
+    let log =
+        format!("$ ib_read_bw -D 7\n{banner}{first}{banner}{second}{GBIT}{row}{gpu}{second}{GBIT}{row}");
+    let found = read(&log).whole();
+    let conditions = &found.figures[0].conditions;
+    assert_eq!((conditions.operation, conditions.cq_moderation), (Some(LogOperation::Read), Some(100)));
+    assert!(found.figures.iter().all(|figure| !figure.cautions.has(LogCaution::Interleaved)));
+    assert!(!conditions.more.contains_key("payload_memory"), "the GPU is of the next run");
+    let last = &found.figures.last().expect("there is one").conditions;
+    assert_eq!(last.more["payload_memory"], LogDetail::Text("cuda".into()));
+    let told = read(&format!("$ ib_read_bw -D 7\n{banner}{second}{GBIT}{row}")).whole();
+    assert_eq!(told.figures[0].conditions.duration, Some(Time::from_ms(7_000)));
+}

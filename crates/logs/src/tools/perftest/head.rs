@@ -348,7 +348,12 @@ impl Section {
 
     /// Whether anything of perftest was seen in it.
     pub(super) fn is_begun(&self) -> bool {
-        self.titles > 0 || self.waited || self.command.is_some() || !self.fields.is_empty()
+        self.has_head() || self.waited || self.command.is_some()
+    }
+
+    /// Whether a part of its head was printed.
+    pub(super) fn has_head(&self) -> bool {
+        self.titles > 0 || !self.fields.is_empty()
     }
 
     /// How many programs print into one another, as far as it shows.

@@ -244,7 +244,8 @@ impl Perftest {
             return Taken::Known;
         }
         if small.contains("waiting for client") {
-            if small.starts_with('*') && (self.section.rows > 0 || self.section.titles == 0) {
+            // A server waits before it prints its head, so a head above is of another run.
+            if small.starts_with('*') && (self.section.rows > 0 || self.section.has_head()) {
                 self.begin();
             }
             self.section.waited = true;
@@ -275,6 +276,9 @@ impl Perftest {
             }
         }
         if small.starts_with("initializing cuda") {
+            if self.section.rows > 0 {
+                self.begin();
+            }
             self.section.memory = Some(Arc::from("cuda"));
             self.section.dirty = true;
             return Taken::Known;
