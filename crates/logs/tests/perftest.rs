@@ -719,3 +719,14 @@ fn a_server_that_waits_anew_begins_a_run() {
     let told = read(&format!("$ ib_read_bw -D 7\n{banner}{second}{GBIT}{row}")).whole();
     assert_eq!(told.figures[0].conditions.duration, Some(Time::from_ms(7_000)));
 }
+
+/// Where tabs were lost, numbers of two decimals still have their ends.
+#[test]
+fn glued_numbers_are_told_apart() {
+    let row = " 2       1000          453.06         37330.73     692.41            928.05           2465.901216.65                 37330.73\n";
+    let found = read(&(LATENCY.to_string() + row)).whole();
+    assert_eq!(found.value("latency_ns_stdev"), 2_465_900.0);
+    assert_eq!(found.value("latency_ns_p99"), 1_216_650.0);
+    let broken = read(&(LATENCY.to_string() + &row.replace("2465.901216.65", "2465.9.1216.65")));
+    assert_eq!((broken.figures.len(), broken.remarked(RemarkKind::Unknown)), (0, vec![2]));
+}

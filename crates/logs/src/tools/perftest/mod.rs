@@ -6,7 +6,7 @@ mod json;
 mod row;
 mod table;
 
-use crate::decimal::Printed;
+use crate::decimal::{Decimal, Printed};
 use crate::measurement::{LogCaution, LogCautions};
 use crate::reader::{LogLine, Sink, Taken};
 use crate::tools::LineTool;
@@ -65,6 +65,8 @@ const FAILURES: &[&str] = &[
 const KNOWN: &[&str] = &[
     "please run the same command",
     "client closed connection",
+    "requested sq size might be too big",
+    "current tx depth is",
     "warning: bw peak won't be measured",
     "warning: large message requested",
     "warning: it can lead to inaccurate",
@@ -308,10 +310,25 @@ impl Perftest {
 fn cells(text: &str) -> Option<CellsOfRow> {
     let mut cells = CellsOfRow { count: 0, cells: [Printed::NoFigure; MOST_CELLS] };
     for word in text.split_ascii_whitespace() {
-        *cells.cells.get_mut(cells.count)? = Printed::read(word)?;
-        cells.count += 1;
+        let mut rest = word;
+        while !rest.is_empty() {
+            let (printed, after) = match Printed::read(rest) {
+                Some(printed) => (printed, ""),
+                None => glued(rest)?,
+            };
+            *cells.cells.get_mut(cells.count)? = printed;
+            cells.count += 1;
+            rest = after;
+        }
     }
     (cells.count > 1).then_some(cells)
+}
+
+/// The first of several numbers that lost the tabs between them, and what follows it: each has two decimals.
+fn glued(word: &str) -> Option<(Printed, &str)> {
+    let end = word.find('.')? + 3;
+    let (first, rest) = (word.get(..end)?, word.get(end..)?);
+    rest.contains('.').then_some((Printed::Number(Decimal::read(first)?), rest))
 }
 
 /// The numbers of a row.
