@@ -238,9 +238,7 @@ impl<R: BufRead> LogReader<R> {
         }
         // A document that begins anew shows that the one before was cut off, where no list holds both.
         let is_cut = |open: &Capture| {
-            let is_in_list =
-                open.depth == 1 && open.lines.first().is_some_and(|line| line.trim().starts_with('['));
-            open.lines.len() > 1 && !is_in_list
+            open.depth != 1 || open.lines.first().is_none_or(|line| !line.trim().starts_with('['))
         };
         if self.open.as_ref().is_some_and(is_cut) && text.starts_with(['{']) && begins_document(&text) {
             self.abandon("the JSON document does not end");

@@ -669,6 +669,8 @@ fn a_cut_document_hides_nothing_behind_it() {
     assert_eq!(found.account.unknown, 12);
     assert_eq!(found.remarks.len(), 1);
     assert_eq!((found.remarks[0].line, found.remarks[0].lines), (1, 12));
+    let first_line = read(&format!("{{\n{JSON}"));
+    assert_eq!((first_line.value("bandwidth_gbit_per_s_mean"), first_line.account.unknown), (184.6, 1));
     let found = read(&(cut + GBIT + " 4096 1000 92.10 92.00 2.807617\n"));
     assert_eq!(found.of("bandwidth_gbit_per_s_mean"), [(14, 92.0)]);
 }
