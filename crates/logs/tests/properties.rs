@@ -5,7 +5,7 @@ mod common;
 use common::{read, read_bytes};
 use proptest::prelude::*;
 
-/// Logs of the tools, to be cut and mixed.
+/// Logs to be cut and mixed, written for these tests in the tools' formats.
 const LOGS: &[&str] = &[
     include_str!("data/write_bw.log"),
     include_str!("data/read_lat.log"),
