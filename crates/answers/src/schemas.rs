@@ -3,6 +3,7 @@
 
 use crate::check::CheckAnswer;
 use crate::device::{DeviceAnswer, ListAnswer};
+use crate::import::ImportAnswer;
 use crate::path::{PathAnswer, PathsAnswer};
 use crate::plan::PlanAnswer;
 use crate::sweep::SweepAnswer;
@@ -83,6 +84,7 @@ fn schemas_follow_from_the_types() {
         ("paths.json", schema::<PathsAnswer>("offpath path DEVICE --format json")),
         ("sweep.json", schema::<SweepAnswer>("offpath sweep DEVICE --format json")),
         ("device-show.json", schema::<DeviceAnswer>("offpath device show DEVICE --format json")),
+        ("import.json", schema::<ImportAnswer>("offpath import LOG... --format json")),
         ("device-list.json", schema::<ListAnswer>("offpath device list --format json")),
     ];
     for (name, schema) in all {

@@ -28,6 +28,7 @@ const BELOW_PLAN: &[&str] = &[
     "profile",
     "route",
     "capacity",
+    "logs",
     "fabric",
     "conformance",
     "verbs",

@@ -28,6 +28,8 @@ pub enum Format {
     Json,
     /// Markdown, to paste into a document
     Markdown,
+    /// Rows of comma-separated values, of `offpath import`
+    Csv,
 }
 
 /// When to use colour, which is never the only cue.
@@ -52,6 +54,19 @@ pub struct OutputOptions {
     /// When to use colour; it is never the only cue
     #[arg(long, global = true, value_enum, default_value_t)]
     pub color: Color,
+}
+
+impl OutputOptions {
+    /// Refuses the form that an answer of tables and sentences does not have.
+    pub fn refuse_csv(&self) -> Result<(), Failure> {
+        match self.format {
+            Format::Csv => Err(Failure::input(
+                "`--format csv` is a form of the answer of `offpath import` alone",
+                "ask for table, json or markdown",
+            )),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Whether a stream may be coloured. NO_COLOR counts when it is set and not empty (no-color.org).
@@ -207,7 +222,7 @@ impl Screen {
         match self.format {
             Format::Table => {}
             Format::Markdown => return paragraphs(text),
-            Format::Json => return text.to_string(),
+            Format::Json | Format::Csv => return text.to_string(),
         }
         let mut page = String::with_capacity(text.len());
         for line in text.lines() {

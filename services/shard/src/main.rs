@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         "offpath-shard",
         |cli: &Cli| cli.output.color,
         |cli| {
+            cli.output.refuse_csv()?;
             let context = Context { system: cli.system, screen: Screen::new(cli.output) };
             redis::run(&cli.shard, &context)
         },

@@ -6,6 +6,7 @@ pub mod completions;
 pub mod device;
 pub mod explain;
 pub mod fit;
+pub mod import;
 pub mod new;
 pub mod path;
 pub mod plan;
@@ -39,6 +40,8 @@ Examples:
     offpath sweep bluefield2 --path client-soc,client-host --clients 1,2,4,8 --out sweep.csv
   How far are the predictions from what was published?
     offpath reproduce
+  What do my own measurements say?
+    offpath import ib_write_bw.log
 
 Exit codes:
   0   the answer is printed
@@ -74,6 +77,7 @@ pub enum Command {
     Reproduce(reproduce::Options),
     Explain(explain::Options),
     Fit(fit::Options),
+    Import(import::Options),
     /// Replicate a Redis or Valkey master, which serves one copy, to many replicas (a program of its own)
     #[command(disable_help_flag = true)]
     Relay(service::Options),
@@ -94,18 +98,22 @@ fn answer<A: Serialize>(
 ) -> Result<String, Failure> {
     match context.screen.format {
         Format::Json => rounded_json(answer),
-        Format::Table | Format::Markdown => Ok(text(answer, &context.screen)),
+        Format::Table | Format::Markdown | Format::Csv => Ok(text(answer, &context.screen)),
     }
 }
 
 /// Runs the command; the exit code is that of its answer.
 pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    if !matches!(cli.command, Command::Import(_)) {
+        cli.output.refuse_csv()?;
+    }
     let context = Context { system: cli.system, screen: Screen::new(cli.output) };
     let system = &context.system;
     match &cli.command {
         Command::Fit(_) => system.refuse("fit", true)?,
         Command::Serve(_) => system.refuse("serve", true)?,
         Command::Completions(_) => system.refuse("completions", false)?,
+        Command::Import(_) => system.refuse("import", false)?,
         _ => {}
     }
     match cli.command {
@@ -118,6 +126,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Reproduce(options) => reproduce::run(&options, &context),
         Command::Explain(options) => explain::run(&options, &context),
         Command::Fit(options) => fit::run(&options, &context),
+        Command::Import(options) => import::run(&options, &context),
         Command::Relay(_) => service::run("relay", "offpath-redis"),
         Command::Shard(_) => service::run("shard", "offpath-shard"),
         Command::Run(options) => run::run(&options, &context),

@@ -310,7 +310,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let text = match screen.format {
         Format::Json => screen.json(&report(&seen, options))?,
         Format::Markdown => self::page(&seen, screen),
-        Format::Table => table(&seen, options, context),
+        Format::Table | Format::Csv => table(&seen, options, context),
     };
     context.screen.emit(&text)?;
     Ok(ExitCode::SUCCESS)

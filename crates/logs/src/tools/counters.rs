@@ -1,0 +1,183 @@
+//! Readings of counters: `ethtool -S`, `rdma statistic`, files of sysfs with their names, and Prometheus.
+
+use crate::decimal::{Decimal, Printed};
+use crate::measurement::{
+    LogCautions, LogConditions, LogMetric, LogTool, MetricStatistic, MetricSubject, Scale,
+};
+use crate::reader::{LogLine, Sink, Taken};
+use crate::tools::{LineTool, Row};
+use std::sync::Arc;
+
+/// Folders of sysfs that hold counters of devices.
+const FOLDERS: &[&str] = &["/sys/class/infiniband/", "/sys/class/net/", "/sys/class/hwmon/"];
+
+/// Reads counters.
+#[derive(Default)]
+pub(crate) struct Counters {
+    is_ethtool: bool,
+    /// The family of Prometheus that is described last, and whether it counts.
+    family: Option<(String, bool)>,
+}
+
+impl LineTool for Counters {
+    fn take(&mut self, line: &LogLine<'_>, sink: &mut Sink) -> Taken {
+        let text = line.text;
+        if text == "NIC statistics:" {
+            self.is_ethtool = true;
+            return Taken::Known;
+        }
+        if let Some(described) = text.strip_prefix("# HELP ").or(text.strip_prefix("# TYPE ")) {
+            let mut words = described.split(' ');
+            let name = words.next().unwrap_or_default();
+            if text.starts_with("# TYPE ") {
+                let counts = matches!(words.next(), Some("counter" | "histogram" | "summary"));
+                self.family = Some((name.to_string(), counts));
+            }
+            return Taken::Known;
+        }
+        if let Some(rest) = text.strip_prefix("link ") {
+            return take_links(rest, line, sink);
+        }
+        if FOLDERS.iter().any(|folder| text.starts_with(folder)) {
+            return take_file(line, sink);
+        }
+        if let Some((family, counts)) = &self.family
+            && text.starts_with(family.as_str())
+        {
+            return take_sample(family, *counts, line, sink);
+        }
+        if self.is_ethtool {
+            let pair = text.rsplit_once(':').map(|(name, value)| (name.trim(), value.trim()));
+            let number = |value: &str| Decimal::read(value).filter(|number| number.whole().is_some());
+            // Drivers of several queues put the queue before the name.
+            let is_name = |name: &str| {
+                let own = name
+                    .strip_prefix('[')
+                    .and_then(|rest| rest.split_once("]: "))
+                    .map_or(name, |(_, own)| own);
+                !own.starts_with('#') && !own.is_empty() && !own.contains(char::is_whitespace)
+            };
+            if let Some((name, number)) = pair.and_then(|(name, value)| Some((name, number(value)?)))
+                && is_name(name)
+            {
+                let mut conditions = LogConditions { program: Some("ethtool".into()), ..Default::default() };
+                conditions.set_text("counter", name);
+                put(conditions, MetricSubject::Counter, number, line, sink);
+                return Taken::Measured;
+            }
+            self.is_ethtool = false;
+        }
+        Taken::No
+    }
+}
+
+fn put(
+    conditions: LogConditions,
+    subject: MetricSubject,
+    number: Decimal,
+    line: &LogLine<'_>,
+    sink: &mut Sink,
+) {
+    let row =
+        Row { tool: LogTool::Counters, conditions: Arc::new(conditions), line: line.number, text: line.text };
+    let scale = if number.whole().is_some() { Scale::Count } else { Scale::Number };
+    let metric = LogMetric::new(subject, MetricStatistic::Only);
+    row.put(metric, Printed::Number(number), scale, LogCautions::default(), sink);
+}
+
+/// `DEVICE/PORT NAME NUMBER NAME NUMBER ...`
+fn take_links(rest: &str, line: &LogLine<'_>, sink: &mut Sink) -> Taken {
+    let words: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let Some((link, pairs)) = words.split_first() else { return Taken::No };
+    let Some((device, port)) = link.split_once('/') else { return Taken::No };
+    let pairs: Option<Vec<(&str, Decimal)>> = pairs
+        .chunks(2)
+        .map(|pair| match pair {
+            [name, number] => Some((*name, Decimal::read(number).filter(|number| number.whole().is_some())?)),
+            _ => None,
+        })
+        .collect();
+    let Some(pairs) = pairs.filter(|pairs| !pairs.is_empty()) else { return Taken::No };
+    for (name, number) in pairs {
+        let mut conditions = LogConditions {
+            program: Some("rdma statistic".into()),
+            device: Some(device.into()),
+            ..LogConditions::default()
+        };
+        conditions.set_text("port", port);
+        conditions.set_text("counter", name);
+        put(conditions, MetricSubject::Counter, number, line, sink);
+    }
+    Taken::Measured
+}
+
+/// `FILE:NUMBER`, as `grep . FILES` prints it.
+fn take_file(line: &LogLine<'_>, sink: &mut Sink) -> Taken {
+    let Some((file, value)) = line.text.split_once(':') else { return Taken::No };
+    let parts: Vec<&str> = file.split('/').skip(3).collect();
+    let [_, device, .., name] = parts[..] else { return Taken::No };
+    let value = value.trim();
+    let Some(number) = Decimal::read(value).filter(|number| number.whole().is_some()) else {
+        // What a counter is set to count, and names of sensors, are words.
+        let is_word = name.starts_with("event") || name == "name" || name.ends_with("_label");
+        return if is_word && file.starts_with("/sys/class/hwmon/") {
+            Taken::Known
+        } else {
+            Taken::Unknown("a file of counters that holds no whole number".into())
+        };
+    };
+    let mut conditions =
+        LogConditions { program: Some("sysfs".into()), device: Some(device.into()), ..Default::default() };
+    conditions.set_text("counter", name);
+    let folder: Vec<&str> = parts[2..parts.len() - 1].to_vec();
+    if !folder.is_empty() {
+        conditions.set_text("folder", &folder.join("/"));
+    }
+    put(conditions, MetricSubject::Counter, number, line, sink);
+    Taken::Measured
+}
+
+/// `NAME{LABELS} NUMBER [MILLISECONDS]` of a family.
+fn take_sample(family: &str, counts: bool, line: &LogLine<'_>, sink: &mut Sink) -> Taken {
+    let text = line.text;
+    let end = text.find(|c: char| c == '{' || c.is_whitespace()).unwrap_or(text.len());
+    let name = &text[..end];
+    if name != family
+        && !["_total", "_sum", "_count", "_bucket"].iter().any(|end| name == format!("{family}{end}"))
+    {
+        return Taken::No;
+    }
+    let (labels, rest) = match text[end..].strip_prefix('{') {
+        // A label's text may hold a bracket: the last one closes.
+        Some(inside) => match inside.rsplit_once('}') {
+            Some((labels, rest)) => (labels, rest),
+            None => return Taken::Unknown("the labels do not end".into()),
+        },
+        None => ("", &text[end..]),
+    };
+    let words: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let value = match words[..] {
+        [value] | [value, _] => value,
+        _ => return Taken::Unknown("a sample has a number, and at most a time behind it".into()),
+    };
+    let Some(printed) = Printed::read(value) else {
+        return Taken::Unknown("a sample of Prometheus that is no number".into());
+    };
+    let mut conditions = LogConditions { program: Some("prometheus".into()), ..LogConditions::default() };
+    conditions.set_text("counter", name);
+    if !labels.is_empty() {
+        conditions.set_text("labels", labels);
+    }
+    let device =
+        labels.split(',').find_map(|label| label.trim().strip_prefix("device=\"")?.strip_suffix('"'));
+    conditions.device = device.map(Arc::from);
+    let subject = if counts { MetricSubject::Counter } else { MetricSubject::Reading };
+    let scale = match printed.number() {
+        Some(number) if number.whole().is_some() => Scale::Count,
+        _ => Scale::Number,
+    };
+    let row = Row { tool: LogTool::Counters, conditions: Arc::new(conditions), line: line.number, text };
+    let metric = LogMetric::new(subject, MetricStatistic::Only);
+    row.put(metric, printed, scale, LogCautions::default(), sink);
+    Taken::Measured
+}

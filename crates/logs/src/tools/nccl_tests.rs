@@ -1,0 +1,137 @@
+//! nccl-tests: collectives between GPUs.
+
+use crate::decimal::Printed;
+use crate::measurement::{
+    LatencySpan, LogCautions, LogConditions, LogMetric, LogTool, MetricStatistic, MetricSubject, Scale,
+};
+use crate::reader::{LogLine, Sink, Taken};
+use crate::tools::{LineTool, Row};
+use offpath_quantity::Bytes;
+use std::sync::Arc;
+
+/// A gigabyte of nccl-tests is 10^9 bytes.
+const GB_PER_S: Scale = Scale::BitRate(8_000_000_000);
+
+/// Reads tables of nccl-tests.
+#[derive(Default)]
+pub(crate) struct NcclTests {
+    is_begun: bool,
+    program: Option<Arc<str>>,
+    columns: Vec<String>,
+}
+
+impl LineTool for NcclTests {
+    fn take(&mut self, line: &LogLine<'_>, sink: &mut Sink) -> Taken {
+        let text = line.text;
+        let words = || text.trim_start_matches('#').split_ascii_whitespace();
+        if text.starts_with('#') {
+            let own: Vec<&str> = words().collect();
+            match own[..] {
+                ["nThread", ..] => {
+                    *self =
+                        NcclTests { is_begun: true, program: self.program.take(), ..NcclTests::default() };
+                    return Taken::Known;
+                }
+                ["Collective", "test", "starting:", name, ..] => {
+                    self.program = Some(name.into());
+                    return Taken::Known;
+                }
+                ["size", "count", "type", ..] if own.contains(&"algbw") => {
+                    self.is_begun = true;
+                    self.columns = own.iter().map(|column| column.to_string()).collect();
+                    return Taken::Known;
+                }
+                _ if !self.is_begun => return Taken::No,
+                ["Avg", "bus", "bandwidth", ":", mean] => return self.put_mean(mean, line, sink),
+                ["Using", "devices"]
+                | ["Rank", ..]
+                | ["out-of-place", "in-place"]
+                | ["(B)", "(elements)", ..]
+                | ["Out", "of", "bounds", ..]
+                | ["Collective", "test", "concluded", ..]
+                | ["Collective", "test", "concluded:", ..]
+                | ["nccl-tests", ..] => return Taken::Known,
+                _ => return Taken::No,
+            }
+        }
+        if self.columns.is_empty() || !text.starts_with(|c: char| c.is_ascii_digit()) {
+            return Taken::No;
+        }
+        let cells: Vec<&str> = words().collect();
+        if cells.len() != self.columns.len() {
+            return Taken::Unknown(
+                "the row has another number of columns than the header of nccl-tests".into(),
+            );
+        }
+        let (mut conditions, mut place) = (self.conditions(), 0);
+        let mut figures = Vec::new();
+        for (column, cell) in self.columns.iter().zip(cells) {
+            let mean = |subject| LogMetric::new(subject, MetricStatistic::Mean);
+            let found = match column.as_str() {
+                "size" => {
+                    conditions.payload = cell.parse().ok().map(Bytes::new);
+                    continue;
+                }
+                "type" | "redop" => {
+                    conditions.set_text(if column == "type" { "datatype" } else { "reduction" }, cell);
+                    continue;
+                }
+                "time" => {
+                    place += 1;
+                    (
+                        LogMetric::latency(MetricStatistic::Mean, Some(LatencySpan::Collective)),
+                        Scale::MICROSECONDS,
+                    )
+                }
+                "algbw" => (mean(MetricSubject::Bandwidth), GB_PER_S),
+                "busbw" => (mean(MetricSubject::BusBandwidth), GB_PER_S),
+                // What was not checked is told by a word.
+                "#wrong" if cell == "N/A" => continue,
+                "#wrong" => (LogMetric::new(MetricSubject::Errors, MetricStatistic::Only), Scale::Count),
+                _ => continue,
+            };
+            match Printed::read(cell) {
+                Some(number) => figures.push((place, found, number)),
+                None => {
+                    return Taken::Unknown(format!("`{cell}` is no number of the column `{column}`").into());
+                }
+            }
+        }
+        // The first group writes elsewhere than it reads, the second in place.
+        let by_place = ["out of place", "in place"].map(|name| {
+            let mut own = conditions.clone();
+            own.set_text("buffers", name);
+            Arc::new(own)
+        });
+        for (place, (metric, scale), number) in figures {
+            let conditions = by_place[usize::from(place > 1)].clone();
+            let row = Row { tool: LogTool::NcclTests, conditions, line: line.number, text };
+            row.put(metric, number, scale, LogCautions::default(), sink);
+        }
+        Taken::Measured
+    }
+}
+
+impl NcclTests {
+    fn conditions(&self) -> LogConditions {
+        LogConditions { program: self.program.clone(), ..LogConditions::default() }
+    }
+
+    /// The mean over all sizes, below the table.
+    fn put_mean(&self, mean: &str, line: &LogLine<'_>, sink: &mut Sink) -> Taken {
+        let Some(number) = Printed::read(mean) else {
+            return Taken::Unknown("the mean bus bandwidth is no number".into());
+        };
+        let mut conditions = self.conditions();
+        conditions.set_text("mean_of", "all sizes");
+        let row = Row {
+            tool: LogTool::NcclTests,
+            conditions: Arc::new(conditions),
+            line: line.number,
+            text: line.text,
+        };
+        let metric = LogMetric::new(MetricSubject::BusBandwidth, MetricStatistic::Mean);
+        row.put(metric, number, GB_PER_S, LogCautions::default(), sink);
+        Taken::Measured
+    }
+}

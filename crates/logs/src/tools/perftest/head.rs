@@ -1,0 +1,519 @@
+//! What perftest prints above a table.
+
+use super::command::Command;
+use super::table::Table;
+use crate::decimal::Decimal;
+use crate::measurement::{
+    LogCaution, LogCautions, LogConditions, LogDetail, LogOperation, LogSide, TrafficDirections,
+};
+use offpath_quantity::Bytes;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Headers that are kept of programs that print into one another.
+const MOST_TABLES: usize = 4;
+
+/// The title of a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Title {
+    pub(super) operation: LogOperation,
+    pub(super) is_bandwidth: bool,
+    pub(super) is_bidirectional: bool,
+}
+
+impl Title {
+    /// Reads `RDMA_Write Bidirectional BW Test` and its like; nothing where the line is none.
+    pub(super) fn read(text: &str) -> Option<Title> {
+        if !text.ends_with("Test") || text.len() > 100 {
+            return None;
+        }
+        let words: Vec<&str> = text.split([' ', '\t', '_']).filter(|word| !word.is_empty()).collect();
+        let (mut operation, mut rest) = match words[..] {
+            ["RDMA", "Write", ..] => (LogOperation::Write, &words[2..]),
+            ["RDMA", "Read", ..] => (LogOperation::Read, &words[2..]),
+            ["Send", ..] => (LogOperation::Send, &words[1..]),
+            ["Atomic", "CMP", "AND", "SWAP", ..] => (LogOperation::CompareAndSwap, &words[4..]),
+            ["Atomic", "FETCH", "AND", "ADD", ..] => (LogOperation::FetchAndAdd, &words[4..]),
+            ["Atomic", ..] => (LogOperation::Atomic, &words[1..]),
+            _ => return None,
+        };
+        if let ["imm", after @ ..] = rest {
+            operation = match operation {
+                LogOperation::Write => LogOperation::WriteImmediate,
+                LogOperation::Send => LogOperation::SendImmediate,
+                _ => return None,
+            };
+            rest = after;
+        }
+        let mut title = Title { operation, is_bandwidth: false, is_bidirectional: false };
+        for word in rest {
+            match *word {
+                "BW" => title.is_bandwidth = true,
+                "Bidirectional" => title.is_bidirectional = true,
+                "Latency" | "Post" | "List" | "forwarding" | "Multicast" | "Test" => {}
+                _ => return None,
+            }
+        }
+        Some(title)
+    }
+}
+
+/// A condition that is printed as a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Field {
+    DualPort,
+    Device,
+    QueuePairs,
+    Transport,
+    Connection,
+    SharedReceiveQueue,
+    RelaxedOrdering,
+    LockFree,
+    WorkRequestApi,
+    DirectDataPlacement,
+    EnhancedReorder,
+    TxDepth,
+    RxDepth,
+    PostList,
+    ReceivePostList,
+    DciStreams,
+    ActiveDciStreams,
+    EncryptionKeys,
+    BlockSize,
+    CqModeration,
+    PollBatch,
+    Mtu,
+    LinkType,
+    BufferSize,
+    GidIndex,
+    GidIndex2,
+    Inline,
+    OutstandingReads,
+    ConnectionManager,
+    Rocm,
+    Musa,
+    Exchange,
+    TypeOfService,
+    NumaNode,
+}
+
+/// Titles of fields in small letters; of two that begin alike the longer stands first.
+const FIELDS: &[(&str, Field)] = &[
+    ("dual-port", Field::DualPort),
+    ("device", Field::Device),
+    ("number of qps", Field::QueuePairs),
+    ("transport type", Field::Transport),
+    ("connection type", Field::Connection),
+    ("using srq", Field::SharedReceiveQueue),
+    ("pcie relax order", Field::RelaxedOrdering),
+    ("lock-free", Field::LockFree),
+    ("ibv_wr* api", Field::WorkRequestApi),
+    ("using ddp", Field::DirectDataPlacement),
+    ("using enhanced reorder", Field::EnhancedReorder),
+    ("tx depth", Field::TxDepth),
+    ("rx depth", Field::RxDepth),
+    ("recv post list", Field::ReceivePostList),
+    ("post list", Field::PostList),
+    ("dcs num streams", Field::DciStreams),
+    ("dcs active num streams", Field::ActiveDciStreams),
+    ("number of data encryption keys", Field::EncryptionKeys),
+    ("block size", Field::BlockSize),
+    ("cq moderation", Field::CqModeration),
+    ("cqe poll batch", Field::PollBatch),
+    ("mtu", Field::Mtu),
+    ("link type", Field::LinkType),
+    ("buffer size", Field::BufferSize),
+    ("gid index2", Field::GidIndex2),
+    ("gid index", Field::GidIndex),
+    ("max inline data", Field::Inline),
+    ("outstand reads", Field::OutstandingReads),
+    ("rdma_cm qps", Field::ConnectionManager),
+    ("use rocm memory", Field::Rocm),
+    ("use musa memory", Field::Musa),
+    ("data ex. method", Field::Exchange),
+    ("tos", Field::TypeOfService),
+    ("numa node", Field::NumaNode),
+];
+
+/// What a field may hold.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    Text,
+    Count,
+    Bytes,
+    Switch,
+}
+
+impl Field {
+    fn holds(self) -> Holds {
+        match self {
+            Field::QueuePairs
+            | Field::TxDepth
+            | Field::RxDepth
+            | Field::PostList
+            | Field::ReceivePostList
+            | Field::DciStreams
+            | Field::ActiveDciStreams
+            | Field::EncryptionKeys
+            | Field::CqModeration
+            | Field::GidIndex
+            | Field::GidIndex2
+            | Field::OutstandingReads
+            | Field::TypeOfService
+            | Field::NumaNode => Holds::Count,
+            Field::Mtu | Field::Inline | Field::BufferSize | Field::BlockSize => Holds::Bytes,
+            Field::DualPort | Field::SharedReceiveQueue | Field::ConnectionManager => Holds::Switch,
+            _ => Holds::Text,
+        }
+    }
+
+    /// Whether a value is one that the field may have.
+    pub(super) fn accepts(self, value: &str) -> bool {
+        match self.holds() {
+            Holds::Text => !value.is_empty() && value.len() <= 60,
+            Holds::Count => number(value).is_some(),
+            Holds::Bytes => number(bare(value)).is_some(),
+            Holds::Switch => value == "ON" || value == "OFF",
+        }
+    }
+
+    /// The fields of a line, glued together or not; nothing where it begins with none.
+    pub(super) fn read_line(text: &str) -> Option<Vec<(Field, &str)>> {
+        if !text.contains(':') {
+            return None;
+        }
+        let small = text.to_ascii_lowercase();
+        let mut starts = Vec::new();
+        let mut at = 0;
+        while at < small.len() {
+            match field_at(&small, at) {
+                Some((field, value)) => {
+                    starts.push((at, field, value));
+                    at = value;
+                }
+                None if starts.is_empty() => return None,
+                None => at += small[at..].chars().next().map_or(1, char::len_utf8),
+            }
+        }
+        let ends = starts.iter().skip(1).map(|start| start.0).chain([text.len()]);
+        let fields =
+            starts.iter().zip(ends).map(|((_, field, value), end)| (*field, text[*value..end].trim()));
+        Some(fields.collect())
+    }
+
+    /// The field of a key of JSON.
+    pub(super) fn of_key(key: &str) -> Option<Field> {
+        let key = match key {
+            "Data_ex_method" => "data ex. method".to_string(),
+            "ibv_wr_API" => "ibv_wr* api".to_string(),
+            "Dual_port" => "dual-port".to_string(),
+            "rdma_cm_QPs" => "rdma_cm qps".to_string(),
+            _ => key.to_ascii_lowercase().replace('_', " "),
+        };
+        FIELDS.iter().find(|(title, _)| *title == key).map(|(_, field)| *field)
+    }
+}
+
+/// The field that begins at a place, and where its value does.
+fn field_at(small: &str, at: usize) -> Option<(Field, usize)> {
+    let rest = &small[at..];
+    FIELDS.iter().find_map(|(title, field)| {
+        let after = rest.strip_prefix(title)?;
+        let value = after.trim_start().strip_prefix(':')?;
+        Some((*field, at + rest.len() - value.len()))
+    })
+}
+
+/// A value without the unit behind it.
+fn bare(value: &str) -> &str {
+    value.strip_suffix("[B]").or(value.strip_suffix('B')).unwrap_or(value)
+}
+
+fn number(value: &str) -> Option<u64> {
+    Decimal::read(value)?.whole()
+}
+
+/// Results of one side, which follow the sum of both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Local,
+    Remote,
+}
+
+impl Part {
+    /// Reads a line in small letters.
+    pub(super) fn read(small: &str) -> Option<Part> {
+        match small.trim() {
+            "local results:" => Some(Part::Local),
+            "remote results:" => Some(Part::Remote),
+            _ => None,
+        }
+    }
+}
+
+/// What was printed of a field so far.
+#[derive(Clone, Debug)]
+struct Stated {
+    value: String,
+    times: u32,
+    differs: bool,
+}
+
+/// A run: its head, and as much of its table as was read.
+#[derive(Default)]
+pub(super) struct Section {
+    pub(super) titles: u32,
+    title: Option<Title>,
+    titles_differ: bool,
+    fields: BTreeMap<Field, Stated>,
+    command: Option<Command>,
+    pub(super) tables: Vec<Table>,
+    pub(super) rows: u64,
+    pub(super) rows_of_table: u64,
+    pub(super) rulers: u32,
+    pub(super) failed: bool,
+    pub(super) waited: bool,
+    pub(super) events: bool,
+    pub(super) memory: Option<Arc<str>>,
+    pub(super) frequency_varied: bool,
+    /// Whether times are cycles, where the log says so.
+    pub(super) cycles: Option<bool>,
+    /// While single operations are printed: whether in cycles.
+    pub(super) samples: Option<bool>,
+    pub(super) is_local: bool,
+    gid: Option<String>,
+    part: Option<Part>,
+    /// Whether the conditions have to be put together again.
+    pub(super) dirty: bool,
+    conditions: Option<Arc<LogConditions>>,
+}
+
+impl Section {
+    pub(super) fn add_title(&mut self, title: Title) {
+        self.titles += 1;
+        self.titles_differ |= self.title.is_some_and(|earlier| earlier != title);
+        self.title = Some(title);
+        self.dirty = true;
+    }
+
+    pub(super) fn add_field(&mut self, field: Field, value: &str) {
+        let stated = self.fields.entry(field).or_insert_with(|| Stated {
+            value: value.to_string(),
+            times: 0,
+            differs: false,
+        });
+        stated.times += 1;
+        stated.differs |= stated.value != value;
+        self.dirty = true;
+    }
+
+    pub(super) fn add_command(&mut self, command: Command) {
+        self.cycles = command.cycles.then_some(true);
+        self.command = Some(command);
+        self.dirty = true;
+    }
+
+    pub(super) fn add_table(&mut self, table: Table) {
+        // A table whose rows are over gives way; that of a program that prints into another one stays.
+        if self.rows_of_table > 0 {
+            self.tables.clear();
+        }
+        if self.tables.len() == MOST_TABLES {
+            self.tables.remove(0);
+        }
+        self.tables.push(table);
+        self.rows_of_table = 0;
+        self.samples = None;
+    }
+
+    pub(super) fn add_gid(&mut self, text: &str) {
+        let gid = text.split_once(':').map_or("", |(_, gid)| gid).trim();
+        if gid.len() <= 64 && self.gid.as_deref() != Some(gid) {
+            self.gid = Some(gid.to_string());
+            self.dirty = true;
+        }
+    }
+
+    pub(super) fn begin_samples(&mut self, cycles: bool) {
+        self.samples = Some(cycles);
+        self.cycles = Some(cycles);
+    }
+
+    pub(super) fn begin_part(&mut self, part: Part) {
+        self.part = Some(part);
+        self.tables.clear();
+        (self.rows_of_table, self.rulers) = (0, 0);
+        self.dirty = true;
+    }
+
+    /// Whether anything of perftest was seen in it.
+    pub(super) fn is_begun(&self) -> bool {
+        self.has_head() || self.waited || self.command.is_some()
+    }
+
+    /// Whether a part of its head was printed.
+    pub(super) fn has_head(&self) -> bool {
+        self.titles > 0 || !self.fields.is_empty()
+    }
+
+    /// How many programs print into one another, as far as it shows.
+    pub(super) fn programs(&self) -> u32 {
+        let fields = self.fields.values().map(|stated| stated.times).max().unwrap_or(0);
+        self.titles.max(fields).max(1)
+    }
+
+    pub(super) fn is_raw_ethernet(&self) -> bool {
+        self.fields.get(&Field::Connection).is_some_and(|stated| stated.value == "RawEth")
+    }
+
+    pub(super) fn cautions(&self) -> LogCautions {
+        LogCautions::default()
+            .with_if(self.programs() > 1, LogCaution::Interleaved)
+            .with_if(self.frequency_varied, LogCaution::FrequencyVaried)
+    }
+
+    /// What a field says, where all programs that print here agree in it.
+    fn stated(&self, field: Field) -> Option<&str> {
+        let stated = self.fields.get(&field)?;
+        // A depth is printed by the side that has it alone.
+        let is_of_one = matches!(field, Field::TxDepth | Field::RxDepth);
+        let is_of_all = stated.times >= self.programs() || is_of_one;
+        (!stated.differs && is_of_all).then_some(stated.value.as_str())
+    }
+
+    fn count(&self, field: Field) -> Option<u64> {
+        number(bare(self.stated(field)?))
+    }
+
+    /// The side that wrote the log: it says so, or its head has or lacks the depth that a requester prints.
+    fn side(&self) -> Option<LogSide> {
+        if self.programs() > 1 {
+            return None;
+        }
+        if self.waited {
+            return Some(LogSide::Responder);
+        }
+        if let Some(side) = self.command.as_ref().and_then(|command| command.side) {
+            return Some(side);
+        }
+        let title = self.title?;
+        // Between these two fields a requester states its depth; in traffic both ways both sides do.
+        let is_whole = self.fields.contains_key(&Field::Connection) && self.fields.contains_key(&Field::Mtu);
+        match self.fields.contains_key(&Field::TxDepth) {
+            _ if title.is_bidirectional || !is_whole => None,
+            true => Some(LogSide::Requester),
+            false => Some(LogSide::Responder),
+        }
+    }
+
+    /// Conditions that hold, as far as they were read.
+    pub(super) fn conditions(&mut self) -> Arc<LogConditions> {
+        if !self.dirty
+            && let Some(conditions) = &self.conditions
+        {
+            return conditions.clone();
+        }
+        let conditions = Arc::new(self.gather());
+        self.conditions = Some(conditions.clone());
+        self.dirty = false;
+        conditions
+    }
+
+    fn gather(&self) -> LogConditions {
+        let text = |field| self.stated(field).map(Arc::from);
+        let given = self.command.as_ref();
+        let title = self.title.filter(|_| !self.titles_differ);
+        let directions = title.filter(|title| title.is_bandwidth).map(|title| {
+            if title.is_bidirectional { TrafficDirections::Both } else { TrafficDirections::One }
+        });
+        let directions = match self.part {
+            Some(_) => Some(TrafficDirections::One),
+            None => directions.or(given.and_then(|command| command.directions)),
+        };
+        let mut conditions = LogConditions {
+            program: given.map(|command| command.program.clone()),
+            operation: title.map(|title| title.operation).or(given.and_then(|command| command.operation)),
+            queue_pairs: self.count(Field::QueuePairs),
+            tx_depth: self.count(Field::TxDepth),
+            rx_depth: self.count(Field::RxDepth),
+            post_list: self.count(Field::PostList),
+            cq_moderation: self.count(Field::CqModeration),
+            inline: self.count(Field::Inline).map(Bytes::new),
+            outstanding_reads: self.count(Field::OutstandingReads),
+            mtu: self.count(Field::Mtu).map(Bytes::new),
+            directions,
+            connection: text(Field::Connection),
+            duration: given.and_then(|command| command.duration),
+            device: text(Field::Device),
+            link_layer: text(Field::LinkType),
+            gid_index: self.count(Field::GidIndex),
+            side: self.side(),
+            ..LogConditions::default()
+        };
+        // What the head lacks, the command line may say.
+        if let Some(command) = given {
+            let own = &command.conditions;
+            conditions.queue_pairs = conditions.queue_pairs.or(own.queue_pairs);
+            conditions.tx_depth = conditions.tx_depth.or(own.tx_depth);
+            conditions.rx_depth = conditions.rx_depth.or(own.rx_depth);
+            conditions.post_list = conditions.post_list.or(own.post_list);
+            conditions.cq_moderation = conditions.cq_moderation.or(own.cq_moderation);
+            conditions.inline = conditions.inline.or(own.inline);
+            conditions.mtu = conditions.mtu.or(own.mtu);
+            conditions.connection = conditions.connection.or(own.connection.clone());
+            conditions.device = conditions.device.or(own.device.clone());
+            conditions.gid_index = conditions.gid_index.or(own.gid_index);
+        }
+        self.more(&mut conditions);
+        conditions
+    }
+
+    /// What perftest alone states.
+    fn more(&self, conditions: &mut LogConditions) {
+        const MORE: &[(Field, &str)] = &[
+            (Field::DualPort, "dual_port"),
+            (Field::Transport, "transport"),
+            (Field::SharedReceiveQueue, "shared_receive_queue"),
+            (Field::RelaxedOrdering, "relaxed_ordering"),
+            (Field::LockFree, "lock_free"),
+            (Field::WorkRequestApi, "work_request_api"),
+            (Field::DirectDataPlacement, "direct_data_placement"),
+            (Field::EnhancedReorder, "enhanced_reorder"),
+            (Field::ReceivePostList, "receive_post_list"),
+            (Field::DciStreams, "dci_streams"),
+            (Field::ActiveDciStreams, "active_dci_streams"),
+            (Field::EncryptionKeys, "encryption_keys"),
+            (Field::BlockSize, "encryption_block_bytes"),
+            (Field::PollBatch, "poll_batch"),
+            (Field::BufferSize, "buffer_bytes"),
+            (Field::GidIndex2, "gid_index_of_second_port"),
+            (Field::ConnectionManager, "connection_manager"),
+            (Field::Rocm, "rocm_memory"),
+            (Field::Musa, "musa_memory"),
+            (Field::Exchange, "data_exchange"),
+            (Field::TypeOfService, "type_of_service"),
+            (Field::NumaNode, "numa_node"),
+        ];
+        for (field, key) in MORE {
+            let Some(value) = self.stated(*field) else { continue };
+            let detail = match (field.holds(), number(bare(value))) {
+                (Holds::Count | Holds::Bytes, Some(number)) => LogDetail::Number(number),
+                _ if value == "ON" || value == "OFF" => LogDetail::Switch(value == "ON"),
+                _ => LogDetail::Text(value.into()),
+            };
+            conditions.set(key, detail);
+        }
+        if let Some(memory) = &self.memory {
+            conditions.set("payload_memory", LogDetail::Text(memory.clone()));
+        }
+        if self.events {
+            conditions.set("completion_events", LogDetail::Switch(true));
+        }
+        if let Some(gid) = self.gid.as_ref().filter(|_| self.programs() == 1) {
+            conditions.set_text("gid", gid);
+        }
+        if let Some(part) = self.part {
+            conditions.set_text("results_of", if part == Part::Local { "local" } else { "remote" });
+        }
+    }
+}

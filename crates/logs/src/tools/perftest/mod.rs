@@ -1,0 +1,366 @@
+//! perftest of linux-rdma, as text and as JSON. What its figures mean stands in docs/import.md.
+
+mod command;
+mod head;
+mod json;
+mod row;
+mod table;
+
+use crate::decimal::{Decimal, Printed};
+use crate::measurement::{LogCaution, LogCautions};
+use crate::reader::{LogLine, Sink, Taken};
+use crate::tools::LineTool;
+use head::{Field, Part, Section};
+pub(crate) use json::read_document;
+use row::{Cell, RowFacts};
+use std::sync::Arc;
+use table::Table;
+
+/// Tokens of the longest row, and one more.
+const MOST_CELLS: usize = 12;
+
+/// Lines in which perftest fails, by their starts in small letters.
+const FAILURES: &[&str] = &[
+    "completion with error",
+    "failed ",
+    "failed:",
+    "scnt=",
+    "couldn't ",
+    "unable to ",
+    "problems with ",
+    "problem in ",
+    "test exited ",
+    "parser function exited",
+    "bad wc status",
+    "unexpected cm event",
+    "bad event waiting",
+    "received ",
+    "ethernet_read_keys",
+    "ethernet_write_keys",
+    "ethernet_read_data",
+    "ethernet_write_data",
+    "can't produce a report",
+    "function ",
+    "rdma_resolve_",
+    "rdma_bind_addr",
+    "rdma_listen",
+    "rdma_connect",
+    "rdma_get_cm_events",
+    "found incompatibility",
+    "please try to use a different ip",
+    "invalid ",
+    "error",
+    "accept() failed",
+    "mr allocation failed",
+    "no space left",
+    "cuinit(0) returned",
+    "cumemalloc error",
+    "server side",
+    "device not recognized",
+    "did not detect devices",
+    "ib device ",
+];
+
+/// Lines that perftest and its libraries print and that state no condition, by their starts in small letters.
+const KNOWN: &[&str] = &[
+    "please run the same command",
+    "client closed connection",
+    "requested sq size might be too big",
+    "current tx depth is",
+    "warning: bw peak won't be measured",
+    "warning: large message requested",
+    "warning: it can lead to inaccurate",
+    "warning: cpu is not pcie relaxed",
+    "warning: you should disable pcie ro",
+    "post list requested - cq moderation",
+    "requested mtu is higher",
+    "changing to active mtu",
+    "max msg size in ",
+    "changing to this mtu",
+    "changing msg size to this mtu",
+    "changing cq moderation",
+    "cq moderation can't be",
+    "using srq ",
+    "multicast runs on ud",
+    "message size cannot be changed for atomic",
+    "increasing cqe polling batch",
+    "disabling dynamic polling",
+    "out_reads is greater",
+    "ooo_recv_wrs mismatch",
+    "user stopped traffic",
+    "tos only valid",
+    "hop limit only valid",
+    "actual inline-size",
+    "scatter2cqe",
+    "new post send flow is not supported",
+    "perftest doesn't support",
+    "setting inline size to",
+    "mac attached",
+    "validation",
+    "data validation",
+    "listing all cuda devices",
+    "cuda device ",
+    "picking device no",
+    "picking gpu number",
+    "finding pcie bus",
+    "[pid = ",
+    "creating cuda ctx",
+    "making it the current cuda ctx",
+    "cumemalloc() of a",
+    "cuda device integrated",
+    "allocated gpu buffer",
+    "allocated ",
+    "using dma-buf",
+    "using data direct",
+    "calling ibv_reg",
+    "calling mlx5dv_reg",
+    "starting gpu touching",
+    "stopping cuda gpu touch",
+    "deallocating ",
+    "destroying current cuda ctx",
+    "libibverbs: warning",
+    "server is waiting",
+];
+
+/// What perftest printed so far.
+#[derive(Default)]
+pub(crate) struct Perftest {
+    section: Section,
+    /// The section that ended with its table, which results of each side may follow.
+    ended: Option<Section>,
+}
+
+impl LineTool for Perftest {
+    fn take(&mut self, line: &LogLine<'_>, sink: &mut Sink) -> Taken {
+        let text = line.text;
+        if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+            return self.take_row(line, sink);
+        }
+        if let Some(title) = head::Title::read(text) {
+            if self.section.rows > 0 || self.section.failed {
+                self.begin();
+            }
+            self.section.add_title(title);
+            return Taken::Known;
+        }
+        if let Some(table) = Table::read(text) {
+            return match table {
+                Ok(table) => {
+                    self.section.add_table(table);
+                    Taken::Known
+                }
+                Err(why) => Taken::Unknown(why.into()),
+            };
+        }
+        if let Some(fields) = Field::read_line(text) {
+            if fields.iter().any(|(field, value)| !field.accepts(value)) {
+                return Taken::Unknown("a condition of perftest has a value that it never prints".into());
+            }
+            if self.section.rows > 0 {
+                self.begin();
+            }
+            fields.into_iter().for_each(|(field, value)| self.section.add_field(field, value));
+            return Taken::Known;
+        }
+        if let Some(command) = command::Command::read(text) {
+            self.begin();
+            self.section.add_command(command);
+            return Taken::Known;
+        }
+        self.take_other(text)
+    }
+
+    fn take_fragment(&mut self, line: &LogLine<'_>, sink: &mut Sink) -> Taken {
+        let Some(cells) = cells(line.text) else { return Taken::No };
+        let Some(found) = row::fragment(&cells) else { return Taken::No };
+        // A table that has its header has other rows: this one stands for itself.
+        let mut own = Section::default();
+        let section = if self.section.tables.is_empty() {
+            self.section.rows += 1;
+            &mut self.section
+        } else {
+            &mut own
+        };
+        let facts = RowFacts { cautions: found.cautions, span: found.span, ..RowFacts::of(section) };
+        row::put(&facts, &found.cells, line, sink)
+    }
+
+    fn ruler(&mut self, text: &str) {
+        if text.len() < 40 || !text.bytes().all(|byte| byte == b'-') || self.section.rows_of_table == 0 {
+            return;
+        }
+        // Each of two interleaved programs ends its table with a line of its own.
+        self.section.rulers += 1;
+        if self.section.rulers >= self.section.programs() {
+            self.ended = Some(std::mem::take(&mut self.section));
+        }
+    }
+}
+
+impl Perftest {
+    /// A new run begins.
+    fn begin(&mut self) {
+        let memory = match self.section.rows {
+            0 if !self.section.failed => self.section.memory.take(),
+            _ => None,
+        };
+        self.section = Section::default();
+        self.section.memory = memory;
+        self.ended = None;
+    }
+
+    fn take_row(&mut self, line: &LogLine<'_>, sink: &mut Sink) -> Taken {
+        if let Some((_, sample)) = self.section.samples.and_then(|unit| Some((unit, row::sample(line.text)?)))
+        {
+            return row::put_sample(&mut self.section, sample, line, sink);
+        }
+        if self.section.tables.is_empty() {
+            return Taken::No;
+        }
+        let Some(cells) = cells(line.text) else { return Taken::No };
+        let Some((cells, cautions)) = self.section.cells_of_row(&cells) else {
+            return Taken::Unknown("the row has another number of columns than the header above it".into());
+        };
+        if !row::is_row(&cells) {
+            return Taken::Unknown("the row does not hold what the header above it says".into());
+        }
+        self.section.rows += 1;
+        self.section.rows_of_table += 1;
+        let facts = RowFacts::of(&mut self.section);
+        let facts = RowFacts { cautions: facts.cautions.union(cautions), ..facts };
+        row::put(&facts, &cells, line, sink)
+    }
+
+    /// Addresses, warnings, failures, and what GPUs and other devices add.
+    fn take_other(&mut self, text: &str) -> Taken {
+        let small = text.get(..text.len().min(60)).unwrap_or(text).to_ascii_lowercase();
+        let starts = |starts: &[&str]| starts.iter().any(|start| small.starts_with(start));
+        if small.starts_with("local address:") || small.starts_with("remote address:") {
+            self.section.is_local = small.starts_with("local");
+            return Taken::Known;
+        }
+        if small.starts_with("gid:") || small.starts_with("mgid:") {
+            if self.section.is_local {
+                self.section.add_gid(text);
+            }
+            return Taken::Known;
+        }
+        if small.contains("waiting for client") {
+            // A server waits before it prints its head, so a head above is of another run.
+            if small.starts_with('*') && (self.section.rows > 0 || self.section.has_head()) {
+                self.begin();
+            }
+            self.section.waited = true;
+            self.section.dirty = true;
+            return Taken::Known;
+        }
+        if let Some(part) = Part::read(&small) {
+            // Results of each side follow the sum of both, below its last line.
+            if let Some(ended) = self.ended.take() {
+                self.section = ended;
+            }
+            self.section.begin_part(part);
+            return Taken::Known;
+        }
+        if starts(&[
+            "conflicting cpu frequency",
+            "test integrity may be harmed",
+            "warning: measured timestamp",
+        ]) {
+            self.section.frequency_varied = true;
+            return Taken::Known;
+        }
+        if let Some(unit) = small.strip_prefix("#, ") {
+            let unit = unit.trim();
+            if unit == "cycles" || unit == "usec" {
+                self.section.begin_samples(unit == "cycles");
+                return Taken::Known;
+            }
+        }
+        if small.starts_with("initializing cuda") {
+            if self.section.rows > 0 {
+                self.begin();
+            }
+            self.section.memory = Some(Arc::from("cuda"));
+            self.section.dirty = true;
+            return Taken::Known;
+        }
+        if starts(&["test with events"]) {
+            self.section.events = true;
+            self.section.dirty = true;
+            return Taken::Known;
+        }
+        if starts(KNOWN) {
+            return Taken::Known;
+        }
+        // Frames of raw Ethernet are drawn as boxes.
+        if self.section.is_raw_ethernet() && (text.starts_with('|') || text.starts_with("**")) {
+            return Taken::Known;
+        }
+        // Other programs fail in the same words, so perftest has to be there.
+        if self.section.is_begun() && starts(FAILURES) {
+            self.section.failed = true;
+            return Taken::Failure;
+        }
+        Taken::No
+    }
+}
+
+/// The numbers of a row; nothing where it has something else on it.
+fn cells(text: &str) -> Option<CellsOfRow> {
+    let mut cells = CellsOfRow { count: 0, cells: [Printed::NoFigure; MOST_CELLS] };
+    for word in text.split_ascii_whitespace() {
+        let mut rest = word;
+        while !rest.is_empty() {
+            let (printed, after) = match Printed::read(rest) {
+                Some(printed) => (printed, ""),
+                None => glued(rest)?,
+            };
+            *cells.cells.get_mut(cells.count)? = printed;
+            cells.count += 1;
+            rest = after;
+        }
+    }
+    (cells.count > 1).then_some(cells)
+}
+
+/// The first of several numbers that lost the tabs between them, and what follows it: each has two decimals.
+fn glued(word: &str) -> Option<(Printed, &str)> {
+    let end = word.find('.')? + 3;
+    let (first, rest) = (word.get(..end)?, word.get(end..)?);
+    rest.contains('.').then_some((Printed::Number(Decimal::read(first)?), rest))
+}
+
+/// The numbers of a row.
+pub(super) struct CellsOfRow {
+    count: usize,
+    cells: [Printed; MOST_CELLS],
+}
+
+impl CellsOfRow {
+    fn all(&self) -> &[Printed] {
+        &self.cells[..self.count]
+    }
+}
+
+impl Section {
+    /// The row's cells with their columns, by the last header that has so many; of two headers with as many, the one
+    /// whose unit fits.
+    fn cells_of_row(&self, cells: &CellsOfRow) -> Option<(Vec<Cell>, LogCautions)> {
+        let fits = |table: &&Table| table.columns.len() == cells.count;
+        let of = |table: &Table| -> Vec<Cell> {
+            let columns = table.columns.iter().zip(cells.all());
+            columns.map(|(column, printed)| Cell { column: *column, printed: *printed }).collect()
+        };
+        let mut found: Option<Vec<Cell>> = None;
+        for table in self.tables.iter().rev().filter(fits) {
+            let cells = of(table);
+            if row::rate_agrees(&cells) != Some(false) {
+                return Some((cells, Default::default()));
+            }
+            found = found.or(Some(cells));
+        }
+        let cautions = LogCautions::default();
+        found.map(|cells| (cells, cautions.with(LogCaution::RateDiffers)))
+    }
+}

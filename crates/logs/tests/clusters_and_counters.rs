@@ -1,0 +1,118 @@
+//! sysbench, OSU, nccl-tests and counters: what their figures mean. The logs are written for these tests in the tools'
+//! formats; their numbers are invented.
+
+mod common;
+
+use common::read;
+use offpath_logs::{
+    LatencySpan, LogDetail, LogFigure, LogMeasurement, LogOperation, MetricSubject, RemarkKind,
+    TrafficDirections,
+};
+use offpath_quantity::{BitRate, Bytes, Time};
+
+const SYSBENCH: &str = include_str!("data/sysbench.log");
+const OSU: &str = include_str!("data/osu.log");
+const NCCL: &str = include_str!("data/nccl.log");
+const COUNTERS: &str = include_str!("data/counters.txt");
+
+#[test]
+fn the_memory_test_of_sysbench_is_read() {
+    let found = read(SYSBENCH).whole();
+    let bandwidth = found.only("bandwidth_gbit_per_s_mean");
+    // 5550.02 MiB of 2^20 bytes.
+    assert_eq!(bandwidth.figure, LogFigure::BitRate(BitRate::from_bits_per_second(46_556_942_172)));
+    assert_eq!(bandwidth.conditions.operation, Some(LogOperation::Write));
+    assert_eq!(bandwidth.conditions.payload, Some(Bytes::new(1024)));
+    assert_eq!(bandwidth.conditions.more["threads"], LogDetail::Number(4));
+    assert_eq!(found.value("operations_per_s_mean"), 5_683_216.65);
+    assert_eq!(found.value("run_time_ns"), 10_000_100_000.0);
+    assert_eq!(found.value("latency_ns_max"), 510_000.0);
+    assert_eq!(found.only("latency_ns_p95").step, LogFigure::Time(Time::from_us(10)));
+    // `MB` of earlier versions is 2^20 bytes, too.
+    let early = SYSBENCH.replace("MiB/sec", "MB/sec").replace("per second", "ops/sec").replace("1KiB", "1K");
+    assert_eq!(read(&early).whole().value("bandwidth_gbit_per_s_mean"), bandwidth.figure.value());
+    // Of another test the general lines are nobody's.
+    let other = read(
+        "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\nPrime numbers limit: 10000\n    events per second:   1234.56\n",
+    );
+    assert_eq!((other.figures.len(), other.remarked(RemarkKind::Unknown)), (0, vec![2, 3]));
+}
+
+#[test]
+fn osu_halves_between_two_ranks_alone() {
+    let found = read(OSU).whole();
+    let spans: Vec<_> = found
+        .figures
+        .iter()
+        .filter(|figure| figure.key() == "latency_ns_mean")
+        .map(|figure| (figure.line, figure.metric.span))
+        .collect();
+    let half = Some(LatencySpan::HalfRoundTrip);
+    let (whole, collective) = (Some(LatencySpan::WholeOperation), Some(LatencySpan::Collective));
+    assert_eq!(spans, [(3, half), (4, half), (16, whole), (19, collective)]);
+    assert_eq!(found.value("latency_ns_max"), 6000.0);
+    let both = found.figures.iter().find(|figure| figure.line == 7).expect("a row");
+    // A megabyte is 10^6 bytes here.
+    assert_eq!(both.figure, LogFigure::BitRate(BitRate::from_bits_per_second(164_002_000_000)));
+    assert_eq!(both.conditions.directions, Some(TrafficDirections::Both));
+    assert_eq!(found.only("operations_per_s_mean").figure.value(), 12_500_000.25);
+    let rate = found.only("operations_per_s_mean");
+    assert_eq!((rate.conditions.tx_depth, &rate.conditions.more["pairs"]), (Some(64), &LogDetail::Number(2)));
+    assert_eq!(rate.conditions.payload, Some(Bytes::new(1)));
+    assert_eq!(found.figures.last().expect("a row").conditions.iterations, Some(1000));
+    assert_eq!(read("# OSU MPI Latency Test v5\n# Size Latency (h)\n1 2\n").account.unknown, 2);
+}
+
+#[test]
+fn collectives_of_gpus_have_two_bandwidths_and_two_places() {
+    let found = read(NCCL).whole();
+    let of = |key: &str| -> Vec<&LogMeasurement> {
+        found.figures.iter().filter(|figure| figure.key() == key).collect()
+    };
+    let times = of("latency_ns_mean");
+    assert_eq!(times[0].figure, LogFigure::Time(Time::from_ns(35_980)));
+    assert_eq!(times[1].conditions.more["buffers"], LogDetail::Text("in place".into()));
+    assert_eq!(times[0].metric.span, Some(LatencySpan::Collective));
+    assert_eq!(
+        of("bandwidth_gbit_per_s_mean")[0].figure,
+        LogFigure::BitRate(BitRate::from_bits_per_second(233_120_000_000))
+    );
+    let bus = of("bus_bandwidth_gbit_per_s_mean");
+    assert_eq!(bus.len(), 3);
+    assert_eq!(bus[2].conditions.more["mean_of"], LogDetail::Text("all sizes".into()));
+    assert_eq!(of("errors_count").len(), 1, "what was not checked is absent");
+    assert_eq!(times[0].conditions.payload, Some(Bytes::new(1 << 20)));
+    assert_eq!(times[0].conditions.more["reduction"], LogDetail::Text("sum".into()));
+}
+
+#[test]
+fn counters_are_readings_with_their_names() {
+    let found = read(COUNTERS).whole();
+    let named = |name: &str| {
+        let is_it = |figure: &&LogMeasurement| {
+            figure.conditions.more.get("counter") == Some(&LogDetail::Text(name.into()))
+        };
+        found.figures.iter().find(is_it).unwrap_or_else(|| panic!("`{name}` is read"))
+    };
+    assert_eq!(named("rx_packets").figure, LogFigure::Count(12_345_678_901));
+    assert_eq!(named("rx_packets").key(), "counter_count");
+    assert_eq!(named("rx_write_requests").conditions.device.as_deref(), Some("nic_0"));
+    assert_eq!(named("out_of_sequence").figure, LogFigure::Count(3));
+    assert_eq!(
+        named("out_of_sequence").conditions.more["folder"],
+        LogDetail::Text("ports/1/hw_counters".into())
+    );
+    assert_eq!(named("counter0").conditions.device.as_deref(), Some("hwmon0"));
+    let bytes = named("node_infiniband_port_data_received_bytes_total");
+    assert_eq!(
+        (bytes.figure, bytes.conditions.device.as_deref()),
+        (LogFigure::Count(1_500_000_000), Some("nic_0"))
+    );
+    let gauge = named("temperature_celsius");
+    assert_eq!((gauge.metric.subject, gauge.figure), (MetricSubject::Reading, LogFigure::Number(41.5)));
+    assert_eq!(gauge.key(), "reading");
+    for stranger in ["link up\n", "rx_packets: 5\n", "/sys/class/net/eth0/operstate:up\n", "metric 5\n"] {
+        let found = read(stranger);
+        assert_eq!((found.figures.len(), found.account.unknown), (0, 1), "{stranger}");
+    }
+}

@@ -1,0 +1,102 @@
+//! `offpath import`: what logs of other tools say, as figures with their meaning.
+
+use super::{Context, answer};
+use crate::failure::{Failure, NEGATIVE};
+use crate::output::{Format, tell};
+use clap::Args;
+use offpath::answers::import::{
+    FigureRows, ImportAnswer, ImportRemarkAnswer, ImportRequest, import, import_each,
+};
+use offpath::logs::LogItem;
+use std::io::{BufWriter, ErrorKind, Write, stdout};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  offpath import ib_write_bw.log                      figures with their conditions, lines that give none
+  offpath import client.log server.log --format json  the same as data, described by docs/schemas/import.json
+  ssh server ib_read_lat -a host | offpath import - --format csv > rows.csv
+                                                      a row for each figure, in memory that does not grow
+
+Exit code 1 says that no line has a figure.";
+
+/// Read the figures of logs that benchmarks and counters wrote, each with its meaning, conditions and line
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// Files of perftest, pcie-bench, stress-ng, fio and others, told by what they say; `-` is standard input
+    #[arg(required = true, value_name = "LOG")]
+    logs: Vec<PathBuf>,
+}
+
+/// Reads the logs and prints what they say.
+pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
+    let request = ImportRequest { logs: options.logs.clone() };
+    let has_figures = match context.screen.format {
+        Format::Csv => rows(&request)?,
+        _ => {
+            let found = import(&request)?;
+            context.screen.emit(&answer(&found, context, ImportAnswer::text)?)?;
+            !found.measurements.is_empty()
+        }
+    };
+    Ok(if has_figures { ExitCode::SUCCESS } else { ExitCode::from(NEGATIVE) })
+}
+
+/// Writes a row for each figure as it is read, and tells the rest; whether there is one.
+fn rows(request: &ImportRequest) -> Result<bool, Failure> {
+    let mut out = Rows { out: BufWriter::with_capacity(1 << 16, stdout().lock()), is_read: true };
+    out.write(&FigureRows::header())?;
+    let mut rows: Option<(String, FigureRows)> = None;
+    let mut has_figures = false;
+    import_each(request, |file, item| {
+        match item {
+            LogItem::Measurement(figure) => {
+                has_figures = true;
+                let own = match &mut rows {
+                    Some((name, rows)) if name == file => rows,
+                    other => &mut other.insert((file.to_string(), FigureRows::new(file))).1,
+                };
+                out.write(own.row(&figure))?;
+            }
+            LogItem::Remark(remark) => tell(&ImportRemarkAnswer::of(file, remark).sentence()),
+        }
+        Ok(())
+    })?;
+    let flushed = if out.is_read { out.out.flush() } else { Ok(()) };
+    out.seen(flushed)?;
+    Ok(has_figures)
+}
+
+/// Rows on standard output.
+struct Rows<W: Write> {
+    out: W,
+    /// Whether anybody still reads them.
+    is_read: bool,
+}
+
+impl<W: Write> Rows<W> {
+    fn write(&mut self, row: &str) -> Result<(), Failure> {
+        if !self.is_read {
+            return Ok(());
+        }
+        let written = self.out.write_all(row.as_bytes());
+        self.seen(written)
+    }
+
+    /// A reader that closes its end early, as `head` does, is not an error.
+    fn seen(&mut self, written: std::io::Result<()>) -> Result<(), Failure> {
+        match written {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                self.is_read = false;
+                Ok(())
+            }
+            Err(error) => Err(Failure::unwritten(
+                format!("cannot write the answer: {error}"),
+                "check where the output goes",
+            )),
+            Ok(()) => Ok(()),
+        }
+    }
+}

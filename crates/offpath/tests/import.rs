@@ -1,0 +1,173 @@
+//! `offpath import` as its users see it.
+
+mod common;
+
+use common::{answer, check, json, offpath, schema, wide_answer};
+use std::fs;
+use std::path::Path;
+
+/// A log of the reader's own tests.
+fn log(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../logs/tests/data").join(name).display().to_string()
+}
+
+/// An answer without the folder that the sources lie in.
+fn without_folder(text: &str) -> String {
+    text.replace(&log(""), "")
+}
+
+#[test]
+fn tables_show_figures_with_their_conditions() {
+    let text = wide_answer(&["import", &log("write_bw.log"), &log("read_lat.log"), &log("fio.json")]);
+    insta::assert_snapshot!("import", without_folder(&text));
+    let text = wide_answer(&["import", &log("perftest.json"), "--format", "markdown"]);
+    insta::assert_snapshot!("import_markdown", without_folder(&text));
+}
+
+#[test]
+fn json_follows_its_schema() {
+    let logs =
+        ["write_bw.log", "read_lat.log", "perftest.json", "dma.dat", "stress.yaml", "stress.log", "fio.json"];
+    let more = ["sysbench.log", "osu.log", "nccl.log", "counters.txt"];
+    for name in logs.iter().chain(&more) {
+        let found = json(&["import", &log(name)]);
+        check(&found, &schema("import.json"), name);
+        assert_eq!(found["files"][0]["unknown_lines"], 0, "{name}");
+        assert!(found["measurements"].as_array().is_some_and(|all| !all.is_empty()), "{name}");
+    }
+    let found = json(&["import", &log("write_bw.log")]);
+    let last = found["measurements"].as_array().and_then(|all| all.last()).expect("there is one");
+    assert_eq!(last["metric"], "operations_per_s_mean");
+    assert_eq!(last["value"].as_f64(), Some(176_048.0));
+    assert_eq!((last["line"].as_u64(), last["payload_bytes"].as_u64()), (Some(27), Some(65_536)));
+    assert!(last["rx_depth"].is_null(), "the log does not say it");
+    assert_eq!(last["more"]["relaxed_ordering"], true);
+}
+
+/// CSV has the figures of JSON, a row for each.
+#[test]
+fn rows_have_what_json_has() {
+    let logs = [log("write_bw.log"), log("read_lat.log")];
+    let arguments = ["import", &logs[0], &logs[1]];
+    let all = json(&arguments);
+    let text = answer(&[&arguments[..], &["--format", "csv"]].concat());
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let header = reader.headers().expect("it has a header").clone();
+    let rows: Vec<csv::StringRecord> = reader.records().map(|row| row.expect("it is CSV")).collect();
+    let figures = all["measurements"].as_array().expect("a list");
+    assert_eq!(rows.len(), figures.len());
+    let keys: Vec<&String> = figures[0].as_object().expect("an object").keys().collect();
+    let columns: std::collections::BTreeSet<&str> = header.iter().collect();
+    assert!(columns.iter().eq(&keys), "columns are the keys of JSON: {columns:?} and {keys:?}");
+    for (row, figure) in rows.iter().zip(figures) {
+        for (name, cell) in header.iter().zip(row).filter(|(name, _)| !["cautions", "more"].contains(name)) {
+            match &figure[name] {
+                serde_json::Value::Null => assert_eq!(cell, "", "{name}"),
+                serde_json::Value::String(text) => assert_eq!(cell, text, "{name}"),
+                number => {
+                    let (one, other) =
+                        (number.as_f64().expect("a number"), cell.parse::<f64>().expect("a number"));
+                    assert!((one - other).abs() <= 1e-6 * one.abs(), "{name}: {one} and {other}");
+                }
+            }
+        }
+    }
+}
+
+/// What gives no figure is told, on standard error where rows have no place for it.
+#[test]
+fn unknown_lines_are_told_with_their_number() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("some.log");
+    let own = fs::read_to_string(log("write_bw.log")).expect("it is there");
+    fs::write(&file, format!("{own}what is this?\n Failed status 12: wr_id 0 syndrom 0x81\n"))
+        .expect("written");
+    let file = file.to_str().expect("a path");
+    let text = wide_answer(&["import", file]);
+    let said = "some.log:29: unknown: no known tool prints such a line: `what is this?`";
+    assert!(text.contains(said), "{text}");
+    let rows = offpath(&["import", file, "--format", "csv"]);
+    assert_eq!(rows.code, 0, "{}", rows.stderr);
+    assert!(rows.stderr.contains(said) && !rows.stdout.contains("what is this?"), "{}", rows.stderr);
+    let found = json(&["import", file]);
+    assert_eq!(found["remarks"][0]["line"], 29);
+    check(&found, &schema("import.json"), "import.json");
+}
+
+#[test]
+fn a_log_without_figures_is_a_negative_answer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("prose.txt");
+    fs::write(&file, "nothing is measured here\n").expect("written");
+    let file = file.to_str().expect("a path");
+    for format in ["table", "json", "csv"] {
+        let found = offpath(&["import", file, "--format", format]);
+        assert_eq!(found.code, 1, "{format}: {}", found.stderr);
+        let said = found.stdout + &found.stderr;
+        assert!(said.contains("nothing is measured here"), "{format}: {said}");
+    }
+}
+
+#[test]
+fn standard_input_is_a_log() {
+    let output = assert_cmd::cargo::cargo_bin_cmd!("offpath")
+        .args(["import", "-", "--format", "csv"])
+        .write_stdin(fs::read(log("dma.dat")).expect("it is there"))
+        .output()
+        .expect("the program starts");
+    let text = String::from_utf8(output.stdout).expect("text is UTF-8");
+    assert!(output.status.success());
+    assert!(
+        text.lines()
+            .nth(1)
+            .is_some_and(|row| row.starts_with("-,2,pcie-bench,bandwidth_gbit_per_s_mean,32,")),
+        "{text}"
+    );
+}
+
+#[test]
+fn wrong_input_is_refused_with_a_next_step() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path().to_str().expect("a path");
+    let known = log("dma.dat");
+    let cases: [(&[&str], &[&str]); 6] = [
+        (&["import"], &["<LOG>"]),
+        (&["import", &known, "no-such.log"], &["`no-such.log` cannot be read", "check the name"]),
+        (&["import", folder], &["is a folder", "name its files"]),
+        (&["import", "-", "-"], &["2 times", "name `-` once"]),
+        (&["import", &known, "--set", "soc.cores=4"], &["--set has no effect on `offpath import`"]),
+        (&["path", "bluefield2", "--format", "csv"], &["`offpath import` alone", "table, json or markdown"]),
+    ];
+    for (arguments, words) in cases {
+        let refused = offpath(arguments);
+        assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{arguments:?}");
+        for word in words {
+            assert!(refused.stderr.contains(word), "{arguments:?} lacks {word}: {}", refused.stderr);
+        }
+    }
+    let help = answer(&["import", "--help"]);
+    assert!(help.contains("Examples:") && help.matches("offpath import").count() >= 3, "{help}");
+}
+
+/// The page has every caution and span that there is, in the words of the code.
+#[test]
+fn the_page_has_every_caution_and_span() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/import.md");
+    let page = fs::read_to_string(path).expect("the page is there");
+    for caution in offpath::logs::LogCaution::ALL {
+        let row = format!("| `{}` | {} |", caution.name(), caution.meaning());
+        assert!(page.contains(&row), "the page lacks: {row}");
+    }
+    use offpath::logs::LatencySpan as Span;
+    for span in [
+        Span::HalfRoundTrip,
+        Span::WholeOperation,
+        Span::Submission,
+        Span::Completion,
+        Span::Transaction,
+        Span::TransactionWithOverhead,
+        Span::Collective,
+    ] {
+        assert!(page.contains(&format!("`{}`", span.name())), "the page lacks `{}`", span.name());
+    }
+}
