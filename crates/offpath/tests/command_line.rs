@@ -1079,6 +1079,30 @@ fn what_a_blind_run_was_busy_with_is_not_shown() {
     assert!(says_a_best_set(&text), "{text}");
 }
 
+/// At 10 k/s a list of 64 takes 6.3 ms to fill, of which neither plan nor twin knows: who reads a tail of some microseconds
+/// is told so beside it. Where lists fill at once nothing is said.
+#[test]
+fn a_latency_says_that_it_lacks_the_filling_of_lists() {
+    let (_folder, file, text) = written(
+        "{ send-ud = \"client-soc\", bytes = \"32 B\" }, { send-ud = \"soc-client\", bytes = \"16 B\", batch = 64 }",
+    );
+    let said = |load: &str| {
+        let goal = format!("objective = \"lowest-p99\"\noffered_load = \"{load}\"");
+        fs::write(&file, text.replace("objective = \"most-throughput\"", &goal)).expect("written");
+        let file = file.to_str().expect("a UTF-8 path");
+        let fill = json(&["plan", file])["list_fill_us_at_least"].as_f64().expect("a number");
+        (fill, answer(&["plan", file]).split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    let (fill, text) = said("10 k/s");
+    assert!((fill - 6300.0).abs() < 1.0, "{fill}");
+    assert!(
+        text.contains("LATENCIES LACK 6.3 ms OR MORE") && text.contains("WITHOUT the time that lists"),
+        "{text}"
+    );
+    let (fill, text) = said("10 M/s");
+    assert!((fill - 6.3).abs() < 0.01 && text.contains("LATENCIES LACK"), "{fill} {text}");
+}
+
 /// A design that comes by a pipe can be read once; nothing that is told of it is of an empty file.
 #[cfg(unix)]
 #[test]

@@ -2,8 +2,7 @@
 //!
 //! `evidence/residuals.toml` holds the log-error of every prediction of a measured number that restates no
 //! fitted row. An interval of a plan is that of the joint sample, each draw widened by the errors of its
-//! kind with both signs. As in conformal prediction one more error is counted than was seen, as large as
-//! the largest.
+//! kind with both signs. One more error is counted than was seen, as large as the largest.
 //!
 //! A dozen errors lie apart, and a quantile of a sample that they move would jump from one to the next: whoever knows
 //! less could be told more. So they are taken for what they are drawn from, of which nothing is said but that smaller
@@ -109,8 +108,7 @@ impl Widened {
     pub fn new(mut sample: Vec<(f64, f64)>, sizes: &[f64]) -> Widened {
         sample.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut errors = if sizes.is_empty() { Vec::new() } else { vec![(0.0f64, 0.0f64)] };
-        // Each error stands where conformal prediction puts it, at the lower end of its share: an error that lies
-        // between two that were seen counts as the greater one.
+        // Each error stands at the lower end of its share: one that lies between two that were seen counts as the greater.
         let share = |count: usize| count as f64 / sizes.len() as f64;
         let seen = sizes.iter().enumerate().map(|(count, size)| (*size, share(count)));
         for corner in seen.chain(sizes.last().map(|largest| (*largest, 1.0))) {

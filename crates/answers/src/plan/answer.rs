@@ -7,7 +7,7 @@ use crate::{ByName, SCHEMA_VERSION};
 use offpath_plan::advice::RULES;
 use offpath_plan::check::{Gap, Settled};
 use offpath_plan::confidence::{Drawn, estimate, estimated, estimated_as, guessed, moved_by_guesses};
-use offpath_plan::planner::{Bound, Over, Recommendation};
+use offpath_plan::planner::{Bound, Over, Plan, Recommendation};
 use offpath_plan::published::{Missed, missed_of};
 use offpath_plan::residual::CARDS;
 use offpath_plan::study::{Changed, Solved, Study, Sweep};
@@ -21,6 +21,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What is said of a mix that takes atomics.
 const ATOMICS: &str = "atomics: no published row is about one, and how those that meet on one word wait for each \
                            other is not modelled: read rates and intervals as upper bounds";
+
+/// Of which share of the latency on, what lists take to fill is said first.
+pub(super) const FILLS: f64 = 0.1;
 
 /// What no model speaks of, whatever the design.
 const NOT_MODELLED: [&str; 5] = [
@@ -57,6 +60,9 @@ pub struct PlanAnswer {
     pub goal: Goal,
     /// The load at which it is sought; null where the load is what is sought.
     pub load_req_per_s: Option<f64>,
+    /// How long the slowest doorbell list of the best mix takes to fill at that load, at least: where one core posts all. No
+    /// latency here has that time in it. Null without a load, and where no list is posted.
+    pub list_fill_us_at_least: Option<f64>,
     /// The most of the host's cores that requests may keep busy, as a share of all; null without such a limit.
     pub host_cpu_limit_share: Option<f64>,
     /// The greatest unloaded latency that an alternative may have in a mix; null without such a limit.
@@ -525,6 +531,8 @@ pub struct MissedAnswer {
     pub alternatives: Vec<&'static str>,
     /// Whether the planned design is the shipped one; else some of its alternatives have the same steps.
     pub as_shipped: bool,
+    /// What this plan says of the alternative, where the row is about the rate of one that the design has.
+    pub planned_mreq_per_s: Option<f64>,
 }
 
 /// What an uncertain number does.
@@ -803,6 +811,7 @@ impl PlanAnswer {
             objective: objective_text(design.objective),
             goal: Goal::of(design.objective),
             load_req_per_s: design.objective.load(),
+            list_fill_us_at_least: list_fill(study).map(|(_, seconds)| us(seconds)),
             host_cpu_limit_share: design.host_cpu_share,
             latency_limit_us: design.latency_bound.map(Time::as_us),
             notes: without_evidence.iter().cloned().chain(said).collect(),
@@ -879,7 +888,7 @@ impl PlanAnswer {
                 .collect(),
             model_parameters: ParametersAnswer::of(study),
             errors_learnt_on: CARDS,
-            missed_rows: missed_of(design).into_iter().map(MissedAnswer::of).collect(),
+            missed_rows: missed_of(design).into_iter().map(|one| MissedAnswer::of(one, plan)).collect(),
             not_modelled: NOT_MODELLED,
             next_measurement: super::next::measurement(&study.next),
             advice: advised.advice.iter().map(|one| AdviceAnswer::of(one, advised.objective)).collect(),
@@ -920,7 +929,29 @@ fn without_evidence(study: &Study) -> Vec<String> {
     let named: BTreeSet<String> = named.collect();
     let named = Vec::from_iter(named).join(", ");
     let others = (!named.is_empty()).then(|| format!("no published row is about {named}: order only"));
-    (!atomics.is_empty()).then(|| ATOMICS.to_string()).into_iter().chain(others).collect()
+    let filling =
+        list_fill(study).filter(|(_, seconds)| *seconds > FILLS * study.checked.plan.optimal.latency_s);
+    let filling = filling.map(|(batch, seconds)| {
+        format!(
+            "LATENCIES LACK {} OR MORE: at this load a list of {batch} takes that long to fill, where several cores post \
+             longer, and neither plan nor twin waits for it",
+            Time::from_seconds(seconds)
+        )
+    });
+    let atomics = (!atomics.is_empty()).then(|| ATOMICS.to_string());
+    filling.into_iter().chain(atomics).chain(others).collect()
+}
+
+/// The list of the best mix that takes longest to fill at the load that is asked for, and for how long at least.
+fn list_fill(study: &Study) -> Option<(u32, f64)> {
+    let load = study.design.objective.load()?;
+    let taken = |name: &str| study.checked.plan.optimal.shares.iter().find(|(own, _)| own == name);
+    let lists = study.design.alternatives.iter().filter_map(|one| Some((one.lists(), taken(&one.name)?.1)));
+    let fills = lists.flat_map(|(lists, share)| {
+        let fill = move |(batch, posts): (u32, f64)| (batch, f64::from(batch - 1) / (load * share * posts));
+        lists.into_iter().map(fill)
+    });
+    fills.filter(|(_, seconds)| seconds.is_finite()).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 /// The mix with the lowest tail, where the lowest was sought and the twin tells.
@@ -1145,14 +1176,23 @@ impl GapAnswer {
 }
 
 impl MissedAnswer {
-    fn of(one: Missed) -> MissedAnswer {
+    fn of(one: Missed, plan: &Plan) -> MissedAnswer {
         let Missed { row, published, design, alternatives, is_as_shipped } = one;
-        MissedAnswer { row, published, design, alternatives, as_shipped: is_as_shipped }
+        let is_rate = published.parse::<OpRate>().is_ok();
+        let planned = match alternatives[..] {
+            [only] if is_rate => plan.alternatives.iter().find(|one| one.name == only),
+            _ => None,
+        };
+        let planned_mreq_per_s = planned.map(|one| one.rate.value / 1e6);
+        MissedAnswer { row, published, design, alternatives, as_shipped: is_as_shipped, planned_mreq_per_s }
     }
 
-    /// The row with what it says, as in `W268 (A4: 58.3 M/s)`.
+    /// The row with what it says and what the plan does, as in `W268 (A4: 58.3 M/s, planned 78.1)`.
     pub(super) fn text(&self) -> String {
         let of = self.alternatives.join(", ");
+        if let Some(planned) = self.planned_mreq_per_s {
+            return format!("{} ({of}: {}, planned {})", self.row, self.published, short(planned));
+        }
         let said: Vec<&str> =
             [of.as_str(), self.published.as_str()].into_iter().filter(|part| !part.is_empty()).collect();
         match said.is_empty() {

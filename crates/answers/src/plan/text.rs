@@ -1,7 +1,7 @@
 //! A plan as a page of text.
 
 use super::answer::{
-    AlternativeAnswer, BindingAnswer, ChangedAnswer, GapAnswer, MixAnswer, PlanAnswer, SolvedAnswer,
+    AlternativeAnswer, BindingAnswer, ChangedAnswer, FILLS, GapAnswer, MixAnswer, PlanAnswer, SolvedAnswer,
     shares_text,
 };
 use crate::advice::Doubt;
@@ -329,7 +329,10 @@ impl PlanAnswer {
             _ => format!(" (80% interval {range})"),
         };
         let tail = self.lowest_p99().map_or_else(String::new, |p99| {
-            format!("; p99 {p99} us on the twin, the lowest that was found, no interval is known of a tail")
+            let lacks = if self.lacks_filling() { ", WITHOUT the time that lists take to fill" } else { "" };
+            format!(
+                "; p99 {p99} us on the twin, the lowest that was found{lacks}, no interval is known of a tail"
+            )
         });
         let gap = self.twin.difference.as_ref();
         let confirmed = match gap.map(|gap| (gap.blind_because.is_some(), gap.unclear)) {
@@ -540,6 +543,11 @@ impl PlanAnswer {
     }
 
     /// The 99th percentile of the mix in us, where the lowest was sought and the twin tells.
+    /// Whether lists take so long to fill that the latencies say nothing of what a request sees.
+    fn lacks_filling(&self) -> bool {
+        self.list_fill_us_at_least.is_some_and(|fill| fill > FILLS * self.optimal.unloaded_latency_us)
+    }
+
     pub(super) fn lowest_p99(&self) -> Option<String> {
         Some(short(self.lowest_p99.as_ref()?.latency_us_p99?))
     }

@@ -209,6 +209,29 @@ pub struct Alternative {
 }
 
 impl Alternative {
+    /// The doorbell lists that its requests post into: how many each takes, and how many posts a request adds to it in the
+    /// mean.
+    pub fn lists(&self) -> Vec<(u32, f64)> {
+        fn of(steps: &[Step], times: f64, lists: &mut Vec<(u32, f64)>) {
+            for step in steps {
+                match step {
+                    Step::Verb { batch, .. } if *batch > 1 => lists.push((*batch, times)),
+                    Step::Verb { .. } | Step::Compute { .. } | Step::Wait { .. } => {}
+                    Step::Background { steps, .. } => of(steps, times, lists),
+                    Step::Repeat { times: count, steps, .. } => of(steps, times * *count as f64, lists),
+                    Step::Parallel(each) => each.iter().for_each(|steps| of(steps, times, lists)),
+                    Step::Branch { probability, then, otherwise, .. } => {
+                        of(then, times * probability, lists);
+                        of(otherwise, times * (1.0 - probability), lists);
+                    }
+                }
+            }
+        }
+        let mut lists = Vec::new();
+        self.operations.iter().for_each(|(_, share, steps)| of(steps, *share, &mut lists));
+        lists
+    }
+
     /// The same with the times of its steps that are made of estimates moved: each by the ratio of an
     /// estimate's new value to its old.
     pub(crate) fn with_times(&self, ratios: &BTreeMap<&str, f64>) -> Alternative {
