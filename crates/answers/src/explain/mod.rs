@@ -139,7 +139,8 @@ pub struct PartAnswer {
 pub struct MovedAnswer {
     /// The number.
     pub number: String,
-    /// By how much its interval changes the prediction.
+    /// By how much its interval changes the prediction; null where the one is no place and the other is.
+    #[cfg_attr(test, schemars(with = "Option<f64>"))]
     pub change_percent: f64,
 }
 
