@@ -11,11 +11,15 @@ mod advice;
 mod by_name;
 pub mod check;
 pub mod device;
+pub mod explain;
 mod figures;
+pub mod fit;
 pub mod import;
 pub mod path;
 pub mod plan;
 pub mod report;
+pub mod reproduce;
+mod rows;
 #[cfg(test)]
 mod schemas;
 mod sparkline;
@@ -26,13 +30,16 @@ pub use advice::{AdviceAnswer, BringsAnswer, BunchedAnswer, FullestAnswer, GainA
 pub use by_name::ByName;
 pub use check::check;
 pub use device::device;
+pub use explain::explain;
 pub use figures::{Goal, Throughput, Throughputs, Unit};
+pub use fit::fit;
 pub use import::import;
 pub use offpath_terminal::failure::Failure;
 pub use offpath_terminal::options::SystemOptions;
 pub use offpath_terminal::output::SCHEMA_VERSION;
 pub use path::path;
 pub use plan::plan;
+pub use reproduce::reproduce;
 pub use sweep::sweep;
 
 use offpath_plan::Setting;

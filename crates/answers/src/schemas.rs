@@ -3,9 +3,12 @@
 
 use crate::check::CheckAnswer;
 use crate::device::{DeviceAnswer, ListAnswer};
+use crate::explain::ExplainAnswer;
+use crate::fit::FitAnswer;
 use crate::import::ImportAnswer;
 use crate::path::{PathAnswer, PathsAnswer};
 use crate::plan::PlanAnswer;
+use crate::reproduce::{BesideAnswer, ReproduceAnswer};
 use crate::sweep::SweepAnswer;
 use offpath_route::VERBS;
 use schemars::generate::SchemaSettings;
@@ -32,6 +35,16 @@ pub fn verbs() -> Vec<&'static str> {
 /// How well the cost of an operation may be known: without a design around it no evidence is about it.
 pub const BASES: [&str; 4] = ["predicted", "weak", "your estimate", "order only"];
 
+/// What sort of claim a published row is.
+pub const KINDS: [&str; 6] = ["config", "measurement", "ratio", "threshold", "formula", "ordering"];
+
+/// What a published row is used for.
+pub const ROLES: [&str; 6] = ["fit", "predict", "conflict", "not_modelled", "read", "setting"];
+
+/// The parts of the score, and that a row counts in none.
+pub const SORTS: [Option<&str>; 7] =
+    [Some("measured"), Some("order"), Some("restated"), Some("fitted"), Some("read"), Some("exact"), None];
+
 /// Marks a key that is left out or null: one of what is flattened into another answer where there is any.
 const NULL_TOO: &str = "null-too";
 
@@ -52,9 +65,9 @@ fn tidy(value: &mut Value) {
         if let Some(Value::String(description)) = object.get_mut("description") {
             *description = description.replace('\n', " ");
         }
-        // A key that refers to another file says all of it there.
+        // What a key that refers to another file holds is said there.
         if object.contains_key("$ref") {
-            object.retain(|key, _| key == "$ref");
+            object.retain(|key, _| ["$ref", "description"].contains(&key.as_str()));
         }
         let required: Vec<Value> =
             object.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -86,6 +99,13 @@ fn schemas_follow_from_the_types() {
         ("device-show.json", schema::<DeviceAnswer>("offpath device show DEVICE --format json")),
         ("import.json", schema::<ImportAnswer>("offpath import LOG... --format json")),
         ("device-list.json", schema::<ListAnswer>("offpath device list --format json")),
+        ("reproduce.json", schema::<ReproduceAnswer>("offpath reproduce --format json")),
+        (
+            "reproduce-beside.json",
+            schema::<BesideAnswer>("A model beside offpath, in offpath reproduce --format json"),
+        ),
+        ("explain.json", schema::<ExplainAnswer>("offpath explain ROW --format json")),
+        ("fit.json", schema::<FitAnswer>("offpath fit --format json")),
     ];
     for (name, schema) in all {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas").join(name);

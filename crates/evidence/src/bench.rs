@@ -117,13 +117,16 @@ pub(crate) struct Carried {
     pub(crate) window_s: f64,
 }
 
+/// What a loop carried, once it has run. Who asks while it runs waits.
+type Loop = Arc<Mutex<Option<Carried>>>;
+
 /// What loops carried that were run already. Several rows look at the same loops, and each takes as long as hundreds of
 /// solved rows, so that the threads of one call share what they ran.
 #[derive(Clone, Default)]
-pub(crate) struct LoopMemory(Arc<Mutex<BTreeMap<LoopKey, Arc<Mutex<Option<Carried>>>>>>);
+pub(crate) struct LoopMemory(Arc<Mutex<BTreeMap<LoopKey, Loop>>>);
 
 impl LoopMemory {
-    /// What those loops carried, by `run` where nobody ran them. Who asks while they run waits.
+    /// What those loops carried, by `run` where nobody ran them.
     fn carried(
         &self,
         key: LoopKey,

@@ -106,6 +106,13 @@ impl Line {
         Some(low <= published && published <= high)
     }
 
+    /// Whether a profile's number is as published, or the prediction within its tolerance; `None` where there is nothing
+    /// to hold it to.
+    pub fn within(&self) -> Option<bool> {
+        let agrees = self.configured.as_ref().map(|(_, agrees)| *agrees);
+        agrees.or_else(|| self.verdict.as_ref().map(|verdict| verdict.within))
+    }
+
     /// Whether it counts and lies within its tolerance; `None` where it does not count.
     pub fn scored(&self) -> Option<bool> {
         if !self.row.scored {
@@ -801,11 +808,7 @@ pub fn summary(lines: &[Line]) -> Summary {
             RowRole::Setting => summary.settings += 1,
             RowRole::Fit | RowRole::Predict | RowRole::Read => {}
         }
-        let within = match (&line.configured, &line.verdict) {
-            (Some((_, agrees)), _) => *agrees,
-            (None, Some(verdict)) => verdict.within,
-            (None, None) => continue,
-        };
+        let Some(within) = line.within() else { continue };
         match line.sort {
             Some(Sort::Measured) => summary.measured.count(within),
             Some(Sort::Order) => summary.orders.count(within),

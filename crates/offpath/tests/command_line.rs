@@ -5,6 +5,9 @@
 mod common;
 
 use common::{answer, check, json, offpath, schema, timed_json, wide_answer};
+use offpath::answers::explain::ExplainRequest;
+use offpath::answers::reproduce::ReproduceRequest;
+use offpath_terminal::output::rounded_json;
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
@@ -1447,6 +1450,19 @@ fn the_validation_page_is_what_reproduce_says() {
 #[test]
 fn a_row_is_explained() {
     insta::assert_snapshot!("explain", answer(&["explain", "W003"]));
+}
+
+/// Who links the facade has from one call what the command prints.
+#[test]
+fn rows_are_answered_by_one_call() {
+    let row = "W066".to_string();
+    let request = ReproduceRequest { rows: vec![row.clone()], ..ReproduceRequest::default() };
+    let found = offpath::answers::reproduce(&request).unwrap_or_else(|_| panic!("the row is known"));
+    let printed = |command: &str| answer(&[command, "W066", "--format", "json"]);
+    assert_eq!(rounded_json(&found).ok(), Some(printed("reproduce")));
+    let request = ExplainRequest { row, ..ExplainRequest::default() };
+    let found = offpath::answers::explain(&request).unwrap_or_else(|_| panic!("the row is known"));
+    assert_eq!(rounded_json(&found).ok(), Some(printed("explain")));
 }
 
 #[test]

@@ -373,7 +373,11 @@ impl Formatter for Rounded {
     );
 
     fn write_f64<W: ?Sized + Write>(&mut self, out: &mut W, value: f64) -> std::io::Result<()> {
-        self.0.write_f64(out, round(value))
+        match round(value) {
+            rounded if rounded.is_finite() => self.0.write_f64(out, rounded),
+            // Rounding takes what stands for no place beyond all numbers, as JSON has none.
+            _ => self.0.write_null(out),
+        }
     }
 }
 
@@ -562,6 +566,13 @@ mod tests {
         assert_eq!((round(116.812_345_678), round(2.5e-8)), (116.812_346, 2.5e-8));
         assert_eq!((short(-1e-12), short(-0.0), short(-2.0)), ("0.00000".into(), "0".into(), "-2.00".into()));
         assert!(round(-1e-13).is_sign_positive());
+    }
+
+    #[test]
+    fn json_has_what_a_number_rounds_to_or_null() {
+        let text =
+            rounded_json(&[0.123_456_789, -1e-13, f64::MAX]).unwrap_or_else(|_| panic!("it has a form"));
+        assert_eq!(text, "[\n  0.1234568,\n  0.0,\n  null\n]\n");
     }
 
     #[test]

@@ -1,50 +1,45 @@
-//! The page of `offpath reproduce --html`.
+//! Published rows beside their predictions, as a page with the papers' figures.
 
-use super::{HEADER, Reproduced, entries, figure as shown, variant_text};
-use crate::output::{Screen, TableCell};
-use offpath::evidence::figure::FigureScale as EvidenceScale;
-use offpath::evidence::{Count, Figure as EvidenceFigure, Line, RowRole, shipped_log};
-use offpath::report::{
+use super::text::{HEADER, log_parts};
+use super::{CountAnswer, ReproduceAnswer, RowAnswer, SummaryAnswer};
+use crate::report::{
     Axis, Chart, Fact, Page, PageBlock, PublishedChart, PublishedMark, Section, Series, Table, Ticks,
 };
+use crate::rows::figure as shown;
+use offpath_evidence::figure::FigureScale as EvidenceScale;
+use offpath_evidence::{Figure as EvidenceFigure, RowRole};
+use offpath_terminal::output::TableCell;
 
 /// The whole report: the score, the figures by part, variants, what mispredictions taught, every row.
-pub fn page(seen: &Reproduced, figures: &[EvidenceFigure], overlays: &[String], screen: &Screen) -> Page {
-    let mut sections = vec![score(seen)];
+pub fn page(answer: &ReproduceAnswer) -> Page {
+    let mut sections = vec![score(&answer.score)];
     let mut groups: Vec<&str> = Vec::new();
-    for one in figures {
+    for one in &answer.figures {
         if !groups.contains(&one.group.as_str()) {
             groups.push(&one.group);
         }
     }
     for group in groups {
         let mut section = Section::new(group, group);
-        for one in figures.iter().filter(|one| one.group == group) {
+        for one in answer.figures.iter().filter(|one| one.group == group) {
             section = section.with(PageBlock::Figure(drawn(one)));
         }
         sections.push(section);
     }
-    if !seen.variants.is_empty() {
-        let notes = variant_text(seen, screen)
-            .lines()
-            .map(|line| line.trim_start_matches("- ").to_string())
-            .collect();
+    if !answer.variants.is_empty() {
         sections.push(
             Section::new("variants", "Variants of open mechanisms")
                 .saying("Rows that hold under one of two mechanisms alone.")
-                .with(PageBlock::Notes(notes)),
+                .with(PageBlock::Notes(answer.variant_lines().collect())),
         );
     }
-    let log = shipped_log().unwrap_or_else(|error| panic!("the built-in log is refused: {error}"));
-    let notes = log
-        .iter()
-        .map(|entry| {
-            let state = if entry.open { "still missed" } else { "holds by now" };
-            format!("{} ({state}). {} {}", entry.rows.join(", "), entry.missed, entry.taught)
-        })
-        .collect();
-    sections.push(Section::new("log", "What mispredictions taught").with(PageBlock::Notes(notes)));
-    sections.push(Section::new("rows", "Every row").with(PageBlock::Table(rows(&seen.lines))));
+    let notes = answer.log.iter().map(|entry| {
+        let (rows, rest) = log_parts(entry);
+        format!("{rows} {rest}")
+    });
+    sections.push(Section::new("log", "What mispredictions taught").with(PageBlock::Notes(notes.collect())));
+    sections.push(Section::new("rows", "Every row").with(PageBlock::Table(rows(&answer.rows))));
+    let overlays = &answer.overlays;
     let with = if overlays.is_empty() { String::new() } else { format!(", with {}", overlays.join(", ")) };
     Page {
         title: "Published measurements and predictions".to_string(),
@@ -53,16 +48,17 @@ pub fn page(seen: &Reproduced, figures: &[EvidenceFigure], overlays: &[String], 
     }
 }
 
-fn score(seen: &Reproduced) -> Section {
-    let s = &seen.summary;
-    let fact = |name: &str, count: Count, note: &str| {
+fn score(score: &SummaryAnswer) -> Section {
+    let fact = |name: &str, count: CountAnswer, note: &str| {
         Fact::new(
             name,
-            count.percent().map_or_else(|| "-".to_string(), |share| format!("{share:.1}%")),
+            count.percent.map_or_else(|| "-".to_string(), |share| format!("{share:.1}%")),
             format!("{} of {} rows {note}", count.within, count.of),
         )
     };
-    let median = |value: f64| format!("{:.1}%", 100.0 * value);
+    let median = |value: Option<f64>| format!("{:.1}%", 100.0 * value.unwrap_or(0.0));
+    let errors = &score.median_errors;
+    let (nearest, links) = (&errors.nearest_row, &errors.links_alone);
     Section::new("score", "How far off")
         .saying(
             "A hollow diamond is a published value, a whisker its range, a cross a prediction outside its tolerance. \
@@ -70,31 +66,31 @@ fn score(seen: &Reproduced) -> Section {
              that it is a ratio to.",
         )
         .with(PageBlock::Facts(vec![
-            fact("predicted numbers within tolerance", s.measured, "that were measured"),
-            fact("inside their 80% interval", s.covered, "of the same"),
-            fact("predicted orders and bounds", s.orders, "that hold"),
-            fact("fitted rows within tolerance", s.fitted, "that the fit reads"),
-            fact("formulas, limits and counts", s.exact, "on links without headers"),
+            fact("predicted numbers within tolerance", score.measured, "that were measured"),
+            fact("inside their 80% interval", score.covered_80, "of the same"),
+            fact("predicted orders and bounds", score.orders, "that hold"),
+            fact("fitted rows within tolerance", score.fitted, "that the fit reads"),
+            fact("formulas, limits and counts", score.exact, "on links without headers"),
             Fact::new(
                 "median error of predictions",
-                median(s.errors.model),
+                median(errors.model),
                 format!(
                     "of {} rows; of the {} that the nearest published row answers too {}, nearest row {}; of the {} \
                      that links alone answer too {}, links alone {}",
-                    s.errors.rows,
-                    s.errors.nearest.rows,
-                    median(s.errors.nearest.model),
-                    median(s.errors.nearest.other),
-                    s.errors.links.rows,
-                    median(s.errors.links.model),
-                    median(s.errors.links.other)
+                    errors.rows,
+                    nearest.rows,
+                    median(nearest.model),
+                    median(nearest.other),
+                    links.rows,
+                    median(links.model),
+                    median(links.other)
                 ),
             ),
         ]))
 }
 
 /// The label of an axis with its unit.
-fn labelled(axis: &offpath::evidence::figure::FigureAxis) -> String {
+fn labelled(axis: &offpath_evidence::figure::FigureAxis) -> String {
     if axis.unit.is_empty() { axis.label.clone() } else { format!("{} ({})", axis.label, axis.unit) }
 }
 
@@ -174,7 +170,7 @@ fn drawn(one: &EvidenceFigure) -> PublishedChart {
     )
 }
 
-fn rows(lines: &[Line]) -> Table {
+fn rows(all: &[RowAnswer]) -> Table {
     let numeric = ["error", "null error"];
     let columns = HEADER
         .iter()
@@ -182,23 +178,23 @@ fn rows(lines: &[Line]) -> Table {
         .chain([("states".to_string(), false), ("note".to_string(), false)])
         .collect();
     let mut table = Table::new(columns);
-    for (index, line) in lines.iter().enumerate() {
-        let mut cells: Vec<String> = entries(line)
-            .into_iter()
-            .map(|entry| match entry {
-                TableCell::Text(text)
-                | TableCell::Name(text)
-                | TableCell::Strong(text)
-                | TableCell::Number(text) => text,
-            })
-            .collect();
-        let place = line.verdict.as_ref().filter(|verdict| verdict.from != verdict.to);
-        let place = place.map_or_else(String::new, |verdict| {
-            format!(" (decides: {} at {})", shown(verdict.predicted), verdict.place)
+    for (index, row) in all.iter().enumerate() {
+        let cells = row.entries().into_iter().map(|entry| match entry {
+            TableCell::Text(text)
+            | TableCell::Name(text)
+            | TableCell::Strong(text)
+            | TableCell::Number(text) => text,
         });
-        cells.push(format!("{}{place}", line.row.states));
-        cells.push(line.row.reason.clone());
-        if line.scored() == Some(false) {
+        let mut cells: Vec<String> = cells.collect();
+        let decides = match (row.predicted, &row.place) {
+            (Some(value), Some(place)) if row.predicted_from != row.predicted_to => {
+                format!(" (decides: {} at {place})", shown(value))
+            }
+            _ => String::new(),
+        };
+        cells.push(format!("{}{decides}", row.states));
+        cells.push(row.reason.clone());
+        if row.misses {
             table.marked.insert(index);
         }
         table.rows.push(cells);

@@ -1,0 +1,77 @@
+//! What the answers about published rows share: which rows there are, on which profiles they are predicted, and how their
+//! figures are written.
+
+use offpath_evidence::{ExperimentError, Row, shipped};
+use offpath_profile::Library;
+use offpath_terminal::failure::{Failure, nearest};
+use offpath_terminal::options::SystemOptions;
+use offpath_terminal::output::{short, signed};
+
+/// The evidence rows; refused files are a bug, since they are built in.
+pub(crate) fn rows() -> Vec<Row> {
+    shipped().unwrap_or_else(|error| panic!("the built-in evidence is refused: {error}"))
+}
+
+/// Refuses names that are no rows, with the nearest that is.
+pub(crate) fn known(names: &[String], rows: &[Row]) -> Result<(), Failure> {
+    for name in names {
+        if rows.iter().all(|row| row.id != *name) {
+            let ids: Vec<String> = rows.iter().map(|row| row.id.clone()).collect();
+            let near =
+                nearest(name, &ids).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+            return Err(Failure::input(
+                format!("`{name}` is not an evidence row"),
+                format!("{near}`offpath reproduce --all` lists them"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The profiles that rows are predicted on.
+pub(crate) fn library(system: &SystemOptions) -> Result<Library, Failure> {
+    if !system.set.is_empty() || system.testbed.is_some() || system.mode.is_some() {
+        return Err(Failure::input(
+            "every row says which testbed, mode and settings it was measured in, so `--set`, `--testbed` and `--mode` do not apply",
+            "change a copy of the profile and name its directory by `--profiles`, or give a mechanism by `--overlay`",
+        ));
+    }
+    system.library()
+}
+
+/// What an error leads to.
+pub(crate) fn refused(error: ExperimentError) -> Failure {
+    Failure::input(
+        error.to_string(),
+        "the rows rest on bluefield2, connectx6, the hosts srv and cli and the testbeds rack and rack-cli; \
+         a profile of your own has to keep their names",
+    )
+}
+
+/// How many threads work: as many as were asked for, else one for each core.
+pub(crate) fn threads(asked: Option<u16>) -> usize {
+    asked.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
+}
+
+/// A value with enough digits to be told from its neighbours.
+pub(crate) fn figure(value: f64) -> String {
+    match value {
+        // A sweep that never gets there has no place.
+        v if is_nowhere(v) => "nowhere".to_string(),
+        v if v.abs() >= 10_000.0 => format!("{v:.0}"),
+        v => short(v),
+    }
+}
+
+/// Whether a place of a sweep stands for none.
+pub(crate) fn is_nowhere(value: f64) -> bool {
+    value >= 1e300
+}
+
+/// An error, given as a share.
+pub(crate) fn error_percent(error: f64) -> String {
+    match 100.0 * error {
+        p if p.abs() >= 1000.0 => "far off".to_string(),
+        p => signed(p, 1),
+    }
+}
