@@ -240,6 +240,21 @@ pub(crate) fn evaluate(
     if shares(&optimal).is_empty() {
         return Err(nothing(design, parts, folds, &allowed));
     }
+    // Of all but throughput a load is sought, which each carries by itself or not at all.
+    let optimal = match &shares(&optimal)[..] {
+        [(only, _)] if matches!(design.objective, Objective::MostThroughput) => {
+            let index = parts.iter().position(|one| one.alternative.name == *only);
+            match index.filter(|index| folds[*index].alone().seconds != folds[*index].seconds) {
+                Some(index) => {
+                    let mut own = stations(main, design.host_cpu_share);
+                    own.activities.push(activity(only, &folds[index].alone(), main));
+                    Solution { unique: optimal.unique, ..best(design, &own, gains)? }
+                }
+                None => optimal,
+            }
+        }
+        _ => optimal,
+    };
     let mut most = optimal.total;
     let mut optimal = optimal;
     let mut open = allowed;

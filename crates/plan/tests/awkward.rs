@@ -3,21 +3,27 @@
 mod common;
 
 use common::*;
-use offpath_plan::check::{Bunched, Chosen, Settled, settle};
+use offpath_plan::check::{Bunched, Chosen, Settled, settle, settle_alone};
 use offpath_plan::observe::observe;
+use offpath_plan::solve::solved;
 use offpath_plan::study::{Ask, Study};
 use offpath_plan::{Basis, Changes, Design, Plan, Ready, prepare};
 use offpath_twin::Seed;
+use std::collections::BTreeMap;
 
 const MOST: &str = "objective = \"most-throughput\"";
 
 fn design(goal: &str, alternatives: &[(&str, &str)]) -> Design {
+    parse(&design_text(goal, alternatives), &Changes::default())
+}
+
+fn design_text(goal: &str, alternatives: &[(&str, &str)]) -> String {
     let alternatives = alternatives
         .iter()
         .map(|(name, steps)| format!("[[alternative]]\nname = \"{name}\"\nrequest = [ {steps} ]\n"));
     let alternatives: String = alternatives.collect();
     let head = "[design]\nname = \"awkward\"\ndevice = \"bluefield2\"\nrank_by = \"throughput\"\n";
-    parse(&format!("{head}{goal}\n{alternatives}"), &Changes::default())
+    format!("{head}{goal}\n{alternatives}")
 }
 
 fn made_ready(design: &Design) -> Vec<Ready> {
@@ -335,4 +341,73 @@ fn requests_at_random_tell_whether_stations_have_room() {
     // Without the WRITE nothing long goes in, and the loops fill the port.
     let (_, without) = ONE_WAY.split_once("},").expect("the WRITE is the first step");
     assert_eq!(bunched(without).0.gap, None);
+}
+
+const HOT_PAIR: &str = r#"{ read = "client-soc", bytes = "64 B", object = "hot" },
+    { write = "client-soc", bytes = "64 B", object = "hot" }"#;
+
+const HOT_READ_AND_SWAP: &str = r#"{ read = "client-soc", bytes = "64 B", object = "hot" }, { compare-and-swap = "client-soc", object = "hot" }"#;
+
+const HOT_SWAP: &str = r#"{ compare-and-swap = "client-soc", object = "hot" }"#;
+
+const PLAIN_READ: &str = r#"{ read = "client-soc", bytes = "64 B" }"#;
+
+/// Alternatives that share so many records of 64 B.
+fn on_hot_records(records: u32, alternatives: &[(&str, &str)]) -> Design {
+    let head = format!(
+        "{MOST}\n[workload]\nycsb = \"../workloads/workloadc\"\n\
+         set = {{ recordcount = {records}, requestdistribution = \"uniform\", fieldcount = 1, fieldlength = 64 }}\n\
+         [object.hot]\nentry = \"64 B\""
+    );
+    let text = design_text(&head, alternatives).replace("request = [", "read = [");
+    parse(&text, &Changes::default())
+}
+
+/// What a design says of each alternative alone: requests per second, what binds, and for how long slots are held.
+type Rows = BTreeMap<String, (f64, String, BTreeMap<String, f64>)>;
+
+fn rows(design: &Design) -> (Settled, Rows) {
+    let ready = made_ready(design);
+    let mut settled = settled(design, &ready, 1);
+    settle_alone(design, &ready, &mut settled, Seed::new(1)).expect("the twin runs each");
+    let alone = solved(design, &ready, &settled.folds).expect("it is solved").alone;
+    let rows = ready.iter().zip(&settled.folds).zip(alone).map(|((one, fold), alone)| {
+        let mut holds = fold.alone().seconds;
+        holds.retain(|station, _| station.contains("inflight_slots"));
+        let binds = alone.binding.first().expect("something binds").constraint.to_string();
+        (one.alternative.name.clone(), (alone.total, binds, holds))
+    });
+    let rows = rows.collect();
+    (settled, rows)
+}
+
+/// Each alternative alone is what it is in a file of its own, to the last digit: what else a design holds, before or after
+/// it, says nothing of it.
+#[test]
+fn an_alternative_alone_is_the_same_in_any_company() {
+    let designs: [(u32, &[(&str, &str)]); 5] = [
+        (48, &[("m", HOT_PAIR), ("f", PLAIN_READ)]),
+        (48, &[("p", HOT_READ_AND_SWAP), ("f", PLAIN_READ)]),
+        (64, &[("p", HOT_READ_AND_SWAP), ("f", PLAIN_READ)]),
+        (64, &[("f", PLAIN_READ), ("c", HOT_SWAP)]),
+        (64, &[("c", HOT_SWAP), ("m", HOT_PAIR)]),
+    ];
+    for (records, alternatives) in designs {
+        let (_, together) = rows(&on_hot_records(records, alternatives));
+        for one in alternatives {
+            let (_, alone) = rows(&on_hot_records(records, &[*one]));
+            assert_eq!(alone[one.0], together[one.0], "{} of {records} records", one.0);
+        }
+    }
+}
+
+/// The alternative that the twin carries most of is the answer, though another one carries more by added-up demands.
+#[test]
+fn alternatives_are_compared_by_what_each_carries_alone() {
+    let design = on_hot_records(64, &[("c", HOT_SWAP), ("m", HOT_PAIR)]);
+    let (settled, rows) = rows(&design);
+    assert!(rows["c"].0 > rows["m"].0, "{rows:?}");
+    assert_eq!(settled.shares, [("c".to_string(), 1.0)]);
+    assert!(settled.has_settled() && settled.gap.is_none(), "{:?}", settled.gap);
+    assert_eq!(settled.rate, rows["c"].0);
 }

@@ -43,7 +43,7 @@ fn a_design_over_every_kind_of_component_plans_and_says_what_binds() {
     let study = Study::of(&ask).expect("the design has a plan");
     let plan = &study.checked.plan;
     let bound = |name: &str| alone(plan, name).binding.clone();
-    assert_eq!(bound("one-sided"), "nic.inflight_slots");
+    assert_eq!(bound("one-sided"), "pcie0.up", "as in a design of its own: its slots fill behind the link");
     assert_eq!(bound("dpa"), "dpa_to_arm.bytes", "256 B over 100 Gbit/s");
     assert_eq!(bound("near"), "dpa_memory.memory", "256 B over 200 Gbit/s, not the host's memory");
     assert_eq!(bound("stored"), "ssd.requests", "a request a microsecond");

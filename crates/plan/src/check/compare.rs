@@ -102,6 +102,7 @@ fn is_by_chance(planned_per_s: f64, mean: f64, (low, high): (f64, f64)) -> bool 
 }
 
 /// What the loaded twin says of a plan.
+#[derive(Clone)]
 pub(super) enum Compared {
     Agrees,
     /// It differs and what the plan says lies within what the twin's mean scatters by, or it is near and may be so by

@@ -19,10 +19,10 @@ use crate::program::Fold;
 use crate::side_by_side::side_by_side;
 use crate::solve::{self, Part, evaluate};
 use compare::{Compared, allowed, blind, compared, slots_bind};
-use offpath_capacity::{Constraint, Solution};
+use offpath_capacity::Solution;
 use offpath_route::{Router, StationKind};
 use offpath_twin::Seed;
-use run::{COUNTED, HELD, MixRuns, is_near, most_longer};
+use run::{COUNTED, MixRuns, is_near, most_longer};
 use std::collections::BTreeMap;
 use tail::lowest_tail;
 
@@ -90,8 +90,8 @@ pub struct CheckedPlan {
 pub fn observe_all(ready: &[Ready], seed: Seed) -> Result<(Vec<Fold>, u64, f64), ObserveError> {
     let mut folds = Vec::new();
     let (mut sampled, mut widest) = (0, 0.0f64);
-    for (index, one) in ready.iter().enumerate() {
-        let observed = observe_at(one, index, seed)?;
+    for one in ready {
+        let observed = observe_named(one, seed)?;
         sampled += observed.requests;
         widest = widest.max(observed.widest);
         folds.push(observed.fold);
@@ -99,8 +99,9 @@ pub fn observe_all(ready: &[Ready], seed: Seed) -> Result<(Vec<Fold>, u64, f64),
     Ok((folds, sampled, widest))
 }
 
-fn observe_at(one: &Ready, index: usize, seed: Seed) -> Result<IdleObservation, ObserveError> {
-    observe(one, seed.child("observe").index(index as u64))
+/// What an alternative draws is its own, whatever stands before it in the design.
+fn observe_named(one: &Ready, seed: Seed) -> Result<IdleObservation, ObserveError> {
+    observe(one, seed.child("observe").child(&one.alternative.name))
 }
 
 /// Which mix is settled.
@@ -138,7 +139,23 @@ pub fn settle_counting(
 ) -> Result<Settled, miette::Report> {
     let (idle, sampled, widest) = observe_all(ready, seed)?;
     let runs = &MixRuns::of(ready, seed);
-    let mut held = best_held(design, runs, &idle, chosen, Counted::requests(counted))?;
+    let count = Counted::requests(counted);
+    // Where throughput is sought a mix has to carry more than any alternative does by itself, so these are settled first.
+    let is_sought =
+        matches!(design.objective, Objective::MostThroughput) && !matches!(chosen, Chosen::Held(_));
+    let alone = match is_sought {
+        true => {
+            let open = solve::allowed(design, &Part::all(ready), &idle);
+            each_held_alone(design, runs, &idle, &open, counted)?
+        }
+        false => BTreeMap::new(),
+    };
+    let mut folds = idle.clone();
+    for (index, (one, _)) in &alone {
+        folds[*index].slots_alone = slots_of(&ready[*index], &one.folds[*index]);
+    }
+    let load = design.objective.load();
+    let mut held = hold_from(design, runs, &alone, (&idle, folds), chosen, (load, count))?;
     let load = held.load;
     let is_told = || self::blind(ready, &held.shares, &held.loaded, held.sizes, load).is_none();
     if let (Chosen::Best, Objective::LowestP99 { load: offered }) = (chosen, design.objective)
@@ -146,39 +163,16 @@ pub fn settle_counting(
     {
         let shares = lowest_tail(design, ready, &held.folds, offered, seed)?;
         if shares != held.shares {
-            held = hold(design, runs, &idle, Chosen::Held(&shares), (load, Counted::requests(counted)))?;
+            held = hold(design, runs, &idle, Chosen::Held(&shares), (load, count))?;
         }
     }
-    let told = |held: &Held| {
-        let blind = blind(ready, &held.shares, &held.loaded, held.sizes, load);
-        compared(ready, &held.solution, load, &held.loaded, blind)
+    let only =
+        ready.iter().position(|one| matches!(&held.shares[..], [(only, _)] if *only == one.alternative.name));
+    let told = only.and_then(|index| alone.get(&index)).map(|(_, told)| told.clone());
+    let (held, compared) = match told {
+        Some(told) => (held, told),
+        None => told_by_longer(design, runs, &alone, &idle, (held, chosen), counted)?,
     };
-    let mut compared = told(&held);
-    let sizes = (load.unwrap_or(held.sizes.0), held.sizes.1);
-    let most = most_longer(ready, &held.shares, sizes, counted);
-    for more in LONGER.into_iter().filter(|more| *more <= most) {
-        if !matches!(compared, Compared::Unclear(_)) {
-            break;
-        }
-        let counted = Counted { longer: more, ..Counted::requests(counted) };
-        held.loaded = runs.mix(&held.shares, held.sizes, load, counted)?;
-        compared = told(&held);
-        // How long slots were held was seen in a window that did not tell: this one tells more of that too.
-        let (factors, moved) = holds_seen(ready, &held.folds, &held.shares, held.sizes.0, &held.loaded);
-        let is_told = match &compared {
-            Compared::Differs(gap) => gap.blind.is_some(),
-            Compared::Unclear(gap) => gap.is_none(),
-            Compared::Agrees => true,
-        };
-        if moved >= SETTLED && !is_told {
-            hold_again(ready, &idle, &mut held.folds, &held.shares, &factors);
-            let Held { folds, shares, first_rate, rounds, .. } = held;
-            let chosen = if shares.len() == 1 { Chosen::Held(&shares) } else { chosen };
-            let again = hold_from(design, runs, (&idle, folds), chosen, (load, counted))?;
-            held = Held { first_rate, rounds: rounds + again.rounds, ..again };
-            compared = told(&held);
-        }
-    }
     let mut gap = match compared {
         Compared::Differs(gap) => Some(gap),
         Compared::Unclear(gap) => gap,
@@ -205,6 +199,81 @@ pub fn settle_counting(
     })
 }
 
+/// What the twin says of a mix, in a window that is made longer where it does not tell, and the mix with its slots held as
+/// long as was seen there.
+fn told_by_longer(
+    design: &Design,
+    runs: &MixRuns<'_>,
+    alone: &EachAlone,
+    idle: &[Fold],
+    (mut held, chosen): (Held, Chosen<'_>),
+    counted: f64,
+) -> Result<(Held, Compared), miette::Report> {
+    let (ready, load) = (runs.ready, held.load);
+    let told = |held: &Held| {
+        let blind = blind(ready, &held.shares, &held.loaded, held.sizes, load);
+        compared(ready, &held.solution, load, &held.loaded, blind)
+    };
+    let mut compared = told(&held);
+    let sizes = (load.unwrap_or(held.sizes.0), held.sizes.1);
+    let most = most_longer(ready, &held.shares, sizes, counted);
+    for more in LONGER.into_iter().filter(|more| *more <= most) {
+        if !matches!(compared, Compared::Unclear(_)) {
+            break;
+        }
+        let counted = Counted { longer: more, ..Counted::requests(counted) };
+        held.loaded = runs.mix(&held.shares, held.sizes, load, counted)?;
+        compared = told(&held);
+        // How long slots were held was seen in a window that did not tell: this one tells more of that too.
+        let (factors, moved) = holds_seen(ready, &held.folds, &held.shares, held.sizes.0, &held.loaded);
+        let is_told = match &compared {
+            Compared::Differs(gap) => gap.blind.is_some(),
+            Compared::Unclear(gap) => gap.is_none(),
+            Compared::Agrees => true,
+        };
+        if moved >= SETTLED && !is_told {
+            hold_again(ready, idle, &mut held.folds, &held.shares, &factors);
+            let Held { folds, shares, first_rate, rounds, .. } = held;
+            let chosen = if shares.len() == 1 { Chosen::Held(&shares) } else { chosen };
+            let again = hold_from(design, runs, alone, (idle, folds), chosen, (load, counted))?;
+            held = Held { first_rate, rounds: rounds + again.rounds, ..again };
+            compared = told(&held);
+        }
+    }
+    Ok((held, compared))
+}
+
+/// Alternatives that were settled with nothing beside them, by their place in the design, with what the twin says of each.
+type EachAlone = BTreeMap<usize, (Held, Compared)>;
+
+/// Settles each of some alternatives as the only one of its design: what else the design holds moves none of its figures.
+///
+/// What no station carries holds nothing, and what takes no slots holds none.
+fn each_held_alone(
+    design: &Design,
+    runs: &MixRuns<'_>,
+    idle: &[Fold],
+    among: &[usize],
+    counted: f64,
+) -> Result<EachAlone, miette::Report> {
+    let ready = runs.ready;
+    let each = solve::each_alone(design, &Part::all(ready), idle)?;
+    let holds = |index: usize| !slots_of(&ready[index], &idle[index]).is_empty();
+    let is_open = |index: &usize| {
+        let is_own = ready[*index].alternative.device.is_none();
+        is_own && !solve::shares(&each[*index]).is_empty() && holds(*index)
+    };
+    let open: Vec<usize> = among.iter().copied().filter(is_open).collect();
+    let seed = runs.seed;
+    let held = side_by_side(open.len(), |at| {
+        let (shares, runs) = ([(ready[open[at]].alternative.name.clone(), 1.0)], MixRuns::of(ready, seed));
+        let chosen = Chosen::Held(&shares);
+        let held = hold(design, &runs, idle, chosen, (None, Counted::requests(counted)))?;
+        told_by_longer(design, &runs, &EachAlone::new(), idle, (held, chosen), counted)
+    });
+    open.into_iter().zip(held).map(|(index, held)| Ok((index, held?))).collect()
+}
+
 /// What a request of each alternative demands, its slots held as long as in the mix that is best by adding up. Nothing
 /// is held to what the twin carries, so loaded windows of so few requests will do as tell for how long slots are held;
 /// and what no mix may take is added up, and not observed.
@@ -214,8 +283,8 @@ pub fn demands(
     counted: f64,
     seed: Seed,
 ) -> Result<Vec<Fold>, miette::Report> {
-    let idle = ready.iter().enumerate().map(|(index, one)| match one.alternative.mixed {
-        true => Ok(observe_at(one, index, seed)?.fold),
+    let idle = ready.iter().map(|one| match one.alternative.mixed {
+        true => Ok(observe_named(one, seed)?.fold),
         false => Ok(one.compiled.fold(&one.router)),
     });
     let idle = idle.collect::<Result<Vec<_>, ObserveError>>()?;
@@ -224,6 +293,7 @@ pub fn demands(
 }
 
 /// A mix whose slots are held as long as was solved for.
+#[derive(Clone)]
 struct Held {
     folds: Vec<Fold>,
     shares: Vec<(String, f64)>,
@@ -247,13 +317,15 @@ fn hold(
     chosen: Chosen<'_>,
     at: (Option<f64>, Counted),
 ) -> Result<Held, miette::Report> {
-    hold_from(design, runs, (idle, idle.to_vec()), chosen, at)
+    hold_from(design, runs, &EachAlone::new(), (idle, idle.to_vec()), chosen, at)
 }
 
-/// [`hold`] from demands that are known better than those on an idle twin.
+/// [`hold`] from demands that are known better than those on an idle twin, where some alternatives may have been settled
+/// by themselves.
 fn hold_from(
     design: &Design,
     runs: &MixRuns<'_>,
+    alone: &EachAlone,
     (idle, mut folds): (&[Fold], Vec<Fold>),
     chosen: Chosen<'_>,
     (load, counted): (Option<f64>, Counted),
@@ -278,6 +350,19 @@ fn hold_from(
             let own: Vec<usize> =
                 (0..parts.len()).filter(|&i| parts[i].alternative.device.is_none()).collect();
             return Err(solve::nothing(design, &parts, &folds, &own).into());
+        }
+        let only =
+            ready.iter().position(|one| matches!(&shares[..], [(only, _)] if *only == one.alternative.name));
+        if let Some((index, (one, _))) = only.and_then(|index| Some((index, alone.get(&index)?))) {
+            // What a mix was seen to take stays as it was seen there, or that mix would be thought better once more.
+            if folds[index].seconds == one.folds[index].seconds
+                || folds[index].seconds != idle[index].seconds
+                || rounds == MOST_ROUNDS
+            {
+                return Ok(Held { folds, shares, solution, ..one.clone() });
+            }
+            folds[index].seconds.clone_from(&one.folds[index].seconds);
+            continue;
         }
         let first_rate = *first_rate.get_or_insert(rate);
         // A request is in flight until its work in the background is over too.
@@ -375,34 +460,19 @@ fn is_slot(router: &Router, station: &str) -> bool {
     matches!(router.station(station).map(|id| router.kind(id)), Some(StationKind::InflightSlots(_)))
 }
 
-/// Finds how long the alternatives of a settled design hold slots when nothing else is mixed in, and notes it
-/// in their demands: in a mix they also wait there for what the others do.
-///
-/// Those that no slots bind alone, and the one that the mix is made of, are as they are.
+/// Settles the alternatives of a settled design that were not seen by themselves as if each were the only one, and notes in
+/// their demands for how long they hold slots: in a mix they also wait there for what the others do.
 pub fn settle_alone(
     design: &Design,
     ready: &[Ready],
     settled: &mut Settled,
     seed: Seed,
 ) -> Result<(), miette::Report> {
-    let parts = Part::all(ready);
-    let alone = evaluate(design, &parts, &settled.idle, false)?.alone;
-    let open = ready.iter().enumerate().filter(|(index, one)| {
-        let (index, name) = (*index, &one.alternative.name);
-        let is_bound = alone[index].binding.iter().any(
-            |bound| matches!(&bound.constraint, Constraint::Station(station) if is_slot(&one.router, station)),
-        );
-        let is_mix = design.objective.load().is_none() && matches!(&settled.shares[..], [(only, _)] if only == name);
-        let is_known = !settled.folds[index].slots_alone.is_empty();
-        one.alternative.device.is_none() && is_bound && !is_mix && !is_known
-    });
-    let open: Vec<usize> = open.map(|(index, _)| index).collect();
-    let held = side_by_side(open.len(), |at| {
-        let shares = [(ready[open[at]].alternative.name.clone(), 1.0)];
-        hold(design, &MixRuns::of(ready, seed), &settled.idle, Chosen::Held(&shares), (None, HELD))
-    });
-    for (index, held) in open.into_iter().zip(held) {
-        settled.folds[index].slots_alone = slots_of(&ready[index], &held?.folds[index]);
+    let open = (0..ready.len()).filter(|index| settled.folds[*index].slots_alone.is_empty());
+    let open: Vec<usize> = open.collect();
+    let runs = MixRuns::of(ready, seed);
+    for (index, (one, _)) in each_held_alone(design, &runs, &settled.idle, &open, COUNTED.requests)? {
+        settled.folds[index].slots_alone = slots_of(&ready[index], &one.folds[index]);
     }
     Ok(())
 }
@@ -496,7 +566,8 @@ fn hold_again(
 ) {
     for (index, one) in ready.iter().enumerate() {
         if !shares.iter().any(|(name, _)| *name == one.alternative.name) {
-            folds[index].clone_from(&idle[index]);
+            // What it holds slots for by itself is known whatever is mixed.
+            folds[index].seconds.clone_from(&idle[index].seconds);
             continue;
         }
         for (station, factor) in factors {

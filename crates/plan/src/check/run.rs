@@ -44,9 +44,6 @@ impl Counted {
 /// What a plan's run counts.
 pub(super) const COUNTED: Counted = Counted::requests(24_000.0);
 
-/// What a run of an alternative alone counts, for how long it holds slots.
-pub(super) const HELD: Counted = Counted::holds(8_000.0);
-
 /// Moves of a request (its verbs, each as many bursts as its payload is) up to which its window holds as many
 /// requests as any other.
 const MOVES: f64 = 16.0;
