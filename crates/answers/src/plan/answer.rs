@@ -22,9 +22,6 @@ use std::collections::{BTreeMap, BTreeSet};
 const ATOMICS: &str = "atomics: no published row is about one, and how those that meet on one word wait for each \
                            other is not modelled: read rates and intervals as upper bounds";
 
-/// Of which share of the latency on, what lists take to fill is said first.
-pub(super) const FILLS: f64 = 0.1;
-
 /// What no model speaks of, whatever the design.
 const NOT_MODELLED: [&str; 5] = [
     "very many connections",
@@ -531,7 +528,7 @@ pub struct MissedAnswer {
     pub alternatives: Vec<&'static str>,
     /// Whether the planned design is the shipped one; else some of its alternatives have the same steps.
     pub as_shipped: bool,
-    /// What this plan says of the alternative, where the row is about the rate of one that the design has.
+    /// What this plan says of the alternative, where the design is the shipped one and the row is about one's rate.
     pub planned_mreq_per_s: Option<f64>,
 }
 
@@ -811,7 +808,7 @@ impl PlanAnswer {
             objective: objective_text(design.objective),
             goal: Goal::of(design.objective),
             load_req_per_s: design.objective.load(),
-            list_fill_us_at_least: list_fill(study).map(|(_, seconds)| us(seconds)),
+            list_fill_us_at_least: list_fill_s(study).map(us),
             host_cpu_limit_share: design.host_cpu_share,
             latency_limit_us: design.latency_bound.map(Time::as_us),
             notes: without_evidence.iter().cloned().chain(said).collect(),
@@ -929,29 +926,18 @@ fn without_evidence(study: &Study) -> Vec<String> {
     let named: BTreeSet<String> = named.collect();
     let named = Vec::from_iter(named).join(", ");
     let others = (!named.is_empty()).then(|| format!("no published row is about {named}: order only"));
-    let filling =
-        list_fill(study).filter(|(_, seconds)| *seconds > FILLS * study.checked.plan.optimal.latency_s);
-    let filling = filling.map(|(batch, seconds)| {
-        format!(
-            "LATENCIES LACK {} OR MORE: at this load a list of {batch} takes that long to fill, where several cores post \
-             longer, and neither plan nor twin waits for it",
-            Time::from_seconds(seconds)
-        )
-    });
-    let atomics = (!atomics.is_empty()).then(|| ATOMICS.to_string());
-    filling.into_iter().chain(atomics).chain(others).collect()
+    (!atomics.is_empty()).then(|| ATOMICS.to_string()).into_iter().chain(others).collect()
 }
 
-/// The list of the best mix that takes longest to fill at the load that is asked for, and for how long at least.
-fn list_fill(study: &Study) -> Option<(u32, f64)> {
+/// Seconds that the slowest list of the best mix takes to fill at the load that is asked for, at least.
+fn list_fill_s(study: &Study) -> Option<f64> {
     let load = study.design.objective.load()?;
     let taken = |name: &str| study.checked.plan.optimal.shares.iter().find(|(own, _)| own == name);
     let lists = study.design.alternatives.iter().filter_map(|one| Some((one.lists(), taken(&one.name)?.1)));
     let fills = lists.flat_map(|(lists, share)| {
-        let fill = move |(batch, posts): (u32, f64)| (batch, f64::from(batch - 1) / (load * share * posts));
-        lists.into_iter().map(fill)
+        lists.into_iter().map(move |(batch, posts)| f64::from(batch - 1) / (load * share * posts))
     });
-    fills.filter(|(_, seconds)| seconds.is_finite()).max_by(|a, b| a.1.total_cmp(&b.1))
+    fills.filter(|seconds| seconds.is_finite()).max_by(f64::total_cmp)
 }
 
 /// The mix with the lowest tail, where the lowest was sought and the twin tells.
@@ -1180,7 +1166,7 @@ impl MissedAnswer {
         let Missed { row, published, design, alternatives, is_as_shipped } = one;
         let is_rate = published.parse::<OpRate>().is_ok();
         let planned = match alternatives[..] {
-            [only] if is_rate => plan.alternatives.iter().find(|one| one.name == only),
+            [only] if is_rate && is_as_shipped => plan.alternatives.iter().find(|one| one.name == only),
             _ => None,
         };
         let planned_mreq_per_s = planned.map(|one| one.rate.value / 1e6);

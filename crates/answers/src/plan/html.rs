@@ -155,6 +155,7 @@ fn answer(page: &PlanAnswer) -> Section {
         page.cache_text().map(|cache| format!("cache: {cache}")).into_iter().collect();
     notes.extend(page.refused_draws());
     notes.extend(page.unsettled());
+    notes.extend(page.lacks_filling());
     notes.extend(page.notes.iter().cloned());
     match notes.is_empty() {
         true => answer,

@@ -1,7 +1,7 @@
 //! A plan as a page of text.
 
 use super::answer::{
-    AlternativeAnswer, BindingAnswer, ChangedAnswer, FILLS, GapAnswer, MixAnswer, PlanAnswer, SolvedAnswer,
+    AlternativeAnswer, BindingAnswer, ChangedAnswer, GapAnswer, MixAnswer, PlanAnswer, SolvedAnswer,
     shares_text,
 };
 use crate::advice::Doubt;
@@ -329,7 +329,7 @@ impl PlanAnswer {
             _ => format!(" (80% interval {range})"),
         };
         let tail = self.lowest_p99().map_or_else(String::new, |p99| {
-            let lacks = if self.lacks_filling() { ", WITHOUT the time that lists take to fill" } else { "" };
+            let lacks = self.lacks_filling().map_or("", |_| ", WITHOUT the time that lists take to fill");
             format!(
                 "; p99 {p99} us on the twin, the lowest that was found{lacks}, no interval is known of a tail"
             )
@@ -361,7 +361,8 @@ impl PlanAnswer {
                 _ => format!(" ({whose}, near enough to bind)"),
             })
         );
-        self.without_evidence.iter().for_each(|said| text += &format!("{said}\n"));
+        let said = self.lacks_filling();
+        said.iter().chain(&self.without_evidence).for_each(|said| text += &format!("{said}\n"));
         if let Some(said) = self.shares_carry() {
             text += &format!("{said}\n");
         }
@@ -543,9 +544,14 @@ impl PlanAnswer {
     }
 
     /// The 99th percentile of the mix in us, where the lowest was sought and the twin tells.
-    /// Whether lists take so long to fill that the latencies say nothing of what a request sees.
-    fn lacks_filling(&self) -> bool {
-        self.list_fill_us_at_least.is_some_and(|fill| fill > FILLS * self.optimal.unloaded_latency_us)
+    /// What latencies lack of the time that lists take to fill, where that is a tenth of them or more.
+    pub(super) fn lacks_filling(&self) -> Option<String> {
+        let fill = self.list_fill_us_at_least.filter(|us| *us >= self.optimal.unloaded_latency_us / 10.0)?;
+        Some(format!(
+            "LATENCIES LACK {} OR MORE: at this load a doorbell list takes that long to fill, where several cores post \
+             longer, and neither plan nor twin waits for it",
+            time(fill)
+        ))
     }
 
     pub(super) fn lowest_p99(&self) -> Option<String> {
