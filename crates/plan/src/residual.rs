@@ -181,10 +181,23 @@ mod tests {
     fn every_kind_has_errors_and_its_largest_counts_twice() {
         for figure in [FigureKind::Throughput, FigureKind::Latency, FigureKind::ThroughputRatio] {
             let sizes = sizes(figure);
-            assert!(sizes.len() > FEWEST, "{figure:?}: {sizes:?}");
+            let own = shipped().iter().filter(|one| one.kind == figure.kind()).count();
+            let taken = if own < FEWEST { shipped().len() } else { own };
+            assert_eq!(sizes.len(), taken + 1, "{figure:?}: {sizes:?}");
             assert!(sizes.windows(2).all(|pair| pair[0] <= pair[1]));
             assert_eq!(sizes[sizes.len() - 1], sizes[sizes.len() - 2]);
         }
+    }
+
+    /// Eight errors of a kind speak for it alone, fewer do not; an error is as large upwards as downwards.
+    #[test]
+    fn a_kind_of_few_errors_has_those_of_all() {
+        let of = |own: usize| {
+            let own = (1..=own).map(|size| (true, -(size as f64)));
+            sizes_of(own.chain([(false, 20.0), (false, -30.0)]))
+        };
+        assert_eq!(of(8), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 8.0]);
+        assert_eq!(of(7), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 20.0, 30.0, 30.0]);
     }
 
     const FREE: f64 = f64::INFINITY;
@@ -244,5 +257,6 @@ mod tests {
             (above.quantile(1.0) - 20.0).abs() < 1e-9,
             "a value above its own bound stays where it was solved"
         );
+        assert!(0.0 < above.below(15.0) && above.below(15.0) < 0.5, "and may be less by an error");
     }
 }

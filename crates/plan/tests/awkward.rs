@@ -36,18 +36,7 @@ fn settled(design: &Design, ready: &[Ready], seed: u64) -> Settled {
 
 /// What `plan` prints of a design.
 fn studied(design: &Design) -> Plan {
-    let directory = tempfile::tempdir().expect("a directory");
-    let file = directory.path().join("design.toml");
-    std::fs::write(&file, &design.source.1).expect("written");
-    let (changes, setting) = (Changes::default(), setting(&[], &[]));
-    let ask = Ask {
-        design: &Design::load(&file, &changes).expect("it is read"),
-        changes: &changes,
-        setting: &setting,
-        seed: Seed::new(1),
-        curve: false,
-    };
-    Study::of(&ask).expect("it is planned").checked.plan
+    study_of(design, &Changes::default(), &setting(&[], &[])).expect("it is planned").checked.plan
 }
 
 /// One request in 10,000 takes 10 ms of a core: 1 us each, three times what all the others take together.

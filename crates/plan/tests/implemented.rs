@@ -247,17 +247,8 @@ fn a_step_list_that_is_not_planned_is_told() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("design.toml");
     let notes = |text: &str, steps: bool| {
-        std::fs::write(&path, text).expect("written");
-        let setting = setting(&[], &[]);
         let changes = Changes { steps, ..Changes::default() };
-        let ask = Ask {
-            design: &Design::load(&path, &changes).expect("it is read"),
-            changes: &changes,
-            setting: &setting,
-            seed: Seed::new(1),
-            curve: false,
-        };
-        Study::of(&ask).expect("it is planned").notes
+        study_of(&parse(text, &changes), &changes, &setting(&[], &[])).expect("it is planned").notes
     };
     let given = text("replication.toml");
     let own = "{ read = \"soc-host-dma\", bytes = \"chunk\" },\n    { compute = \"soc\", time = \"50 us\" },";

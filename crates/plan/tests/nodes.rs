@@ -33,14 +33,8 @@ fn latency(router: &Router, verb: Verb, path: &str, bytes: u64, range: Option<u6
 #[test]
 fn a_design_over_every_kind_of_component_plans_and_says_what_binds() {
     let changes = Changes::default();
-    let ask = Ask {
-        design: &Design::load(Path::new(DESIGN), &changes).expect("it is read"),
-        changes: &changes,
-        setting: &setting(&[], &[]),
-        seed: Seed::new(1),
-        curve: false,
-    };
-    let study = Study::of(&ask).expect("the design has a plan");
+    let design = Design::load(Path::new(DESIGN), &changes).expect("it is read");
+    let study = study_of(&design, &changes, &setting(&[], &[])).expect("the design has a plan");
     let plan = &study.checked.plan;
     let bound = |name: &str| alone(plan, name).binding.clone();
     assert_eq!(bound("one-sided"), "pcie0.up", "as in a design of its own: its slots fill behind the link");

@@ -20,17 +20,8 @@ fn alternative(name: &str, more: &str, steps: &str) -> String {
 }
 
 fn studied(text: &str, setting: &Setting) -> Result<Study, miette::Report> {
-    let directory = tempfile::tempdir().expect("a directory");
-    let file = directory.path().join("design.toml");
-    std::fs::write(&file, text).expect("written");
     let changes = Changes::default();
-    Study::of(&Ask {
-        design: &Design::load(&file, &changes)?,
-        changes: &changes,
-        setting,
-        seed: Seed::new(1),
-        curve: false,
-    })
+    study_of(&Design::parse(text, "design.toml", &designs(), &changes)?, &changes, setting)
 }
 
 const BY_HOST: &str = "{ send = \"client-host\", bytes = \"64 B\" }, { compute = \"host\", time = \"1 us\" }, \
@@ -41,18 +32,9 @@ const MUCH: &str = "{ send = \"client-host\", bytes = \"64 B\" }, { compute = \"
 
 /// The shipped replication at a ratio at which several mixes are as good.
 static REPLICATION_AT_HALF: LazyLock<CheckedPlan> = LazyLock::new(|| {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../designs/replication.toml");
-    let mut changes = Changes::default();
-    changes.parameters.insert("ratio".into(), "0.5".into());
-    let setting = setting(&[], &[]);
-    let ask = Ask {
-        design: &Design::load(&file, &changes).expect("it is read"),
-        changes: &changes,
-        setting: &setting,
-        seed: Seed::new(1),
-        curve: false,
-    };
-    Study::of(&ask).expect("it is planned").checked
+    let changes = with_ratio(0.5);
+    let design = parse(&text("replication.toml"), &changes);
+    study_of(&design, &changes, &setting(&[], &[])).expect("it is planned").checked
 });
 
 /// What a variant says is what a plan under it says, of every alternative; and a plain NIC beside the card has none of
@@ -318,17 +300,10 @@ fn what_binds_a_mix_is_busy_on_the_twin() {
 /// More of all that is said to bind carries as much more: what is full and not named would be the next to bind at once.
 #[test]
 fn a_tenth_more_of_all_that_binds_is_a_tenth_more() {
-    let file = designs().join("replication.toml");
     let study = |settings: &[&str]| {
         let (changes, setting) = (with_ratio(0.5), setting(&[], settings));
-        let ask = Ask {
-            design: &Design::load(&file, &changes).expect("it is read"),
-            changes: &changes,
-            setting: &setting,
-            seed: Seed::new(1),
-            curve: false,
-        };
-        Study::of(&ask).expect("it is planned").checked.plan.optimal
+        let design = parse(&text("replication.toml"), &changes);
+        study_of(&design, &changes, &setting).expect("it is planned").checked.plan.optimal
     };
     let given = study(&[]);
     let names: BTreeSet<&str> = given.bounds.iter().map(|bound| bound.name.as_str()).collect();
@@ -483,12 +458,9 @@ fn what_is_set_makes_nothing_better_known() {
 fn at_a_load_near_capacity_figures_are_what_they_are_elsewhere() {
     let text = at("lowest-p99", "offered_load = \"99.9 M/s\"\n")
         + &alternative("q", "", "{ read = \"client-host\", bytes = \"64 B\" }");
-    let directory = tempfile::tempdir().expect("a directory");
-    let file = directory.path().join("design.toml");
-    std::fs::write(&file, text).expect("written");
     let (changes, setting) = (Changes::default(), setting(&[], &[]));
     let ask = Ask {
-        design: &Design::load(&file, &changes).expect("it is read"),
+        design: &parse(&text, &changes),
         changes: &changes,
         setting: &setting,
         seed: Seed::new(1),
@@ -512,14 +484,8 @@ fn the_ends_that_are_told_are_what_is_planned_with_them() {
     let path = designs().join("kv-ycsb-c.toml");
     let plain = setting(&[], &[]);
     let changes = Changes::default();
-    let ask = Ask {
-        design: &Design::load(&path, &changes).expect("it is read"),
-        changes: &changes,
-        setting: &plain,
-        seed: Seed::new(1),
-        curve: false,
-    };
-    let study = Study::of(&ask).expect("it is planned");
+    let design = Design::load(&path, &changes).expect("it is read");
+    let study = study_of(&design, &changes, &plain).expect("it is planned");
     let influences = &study.checked.plan.influences;
     // What was not planned again names no other mix, and is little.
     for one in influences.iter().filter(|one| !one.planned) {

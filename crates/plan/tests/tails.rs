@@ -152,14 +152,8 @@ fn what_is_advised_is_advised_of_the_lowest_tail_that_is_planned() {
     };
     let file = designs().join("kv-ycsb-c.toml");
     let setting = setting(&[], &[]);
-    let ask = Ask {
-        design: &Design::load(&file, &changes).expect("it is read"),
-        changes: &changes,
-        setting: &setting,
-        seed: Seed::new(1),
-        curve: false,
-    };
-    let study = Study::of(&ask).expect("it is planned");
+    let design = Design::load(&file, &changes).expect("it is read");
+    let study = study_of(&design, &changes, &setting).expect("it is planned");
     let planned = &study.checked.plan.optimal.shares;
     assert_eq!(study.advised.shares, *planned);
 
@@ -182,14 +176,8 @@ fn what_a_setting_changed_is_told_of_the_lowest_tail() {
     let file = designs().join("kv-batching.toml");
     let study = |settings: &[&str]| {
         let setting = setting(&[], settings);
-        let ask = Ask {
-            design: &Design::load(&file, &changes).expect("it is read"),
-            changes: &changes,
-            setting: &setting,
-            seed: Seed::new(1),
-            curve: false,
-        };
-        Study::of(&ask).expect("it is planned")
+        let design = Design::load(&file, &changes).expect("it is read");
+        study_of(&design, &changes, &setting).expect("it is planned")
     };
     let plain = study(&[]).checked.plan.optimal.shares;
     let same = study(&["soc.cores=8"]);

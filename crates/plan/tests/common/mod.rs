@@ -3,6 +3,7 @@
 
 use offpath_plan::planner::{Alone, Mix};
 use offpath_plan::solve::{Evaluation, solved};
+use offpath_plan::study::{Ask, Study};
 use offpath_plan::{Changes, Design, Fold, Plan, Ready, Setting, plan, prepare};
 use offpath_profile::Library;
 use offpath_twin::Seed;
@@ -39,6 +40,11 @@ pub fn setting(overlays: &[&str], settings: &[&str]) -> Setting {
 
 pub fn folds(ready: &[Ready]) -> Vec<Fold> {
     ready.iter().map(|one| one.compiled.fold(&one.router)).collect()
+}
+
+/// What is said of a design, without latency over load.
+pub fn study_of(design: &Design, changes: &Changes, setting: &Setting) -> Result<Study, miette::Report> {
+    Study::of(&Ask { design, changes, setting, seed: Seed::new(1), curve: false })
 }
 
 /// The plan by added-up demands, or why there is none.
