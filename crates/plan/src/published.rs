@@ -1,6 +1,7 @@
 //! Which published rows measured an alternative, so that no other row is taken for evidence of it.
 
 use crate::{Design, residual, shipped};
+use offpath_quantity::OpRate;
 use offpath_workload::Workload;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -23,8 +24,10 @@ struct Row {
 
 #[derive(Deserialize)]
 struct Experiment {
+    measure: String,
     design: Option<String>,
     alternative: Option<toml::Value>,
+    against: Option<toml::Value>,
 }
 
 impl Experiment {
@@ -52,6 +55,39 @@ pub struct Missed {
     /// Whether the design that is planned is the shipped one in what its requests do and on what; else some of its
     /// alternatives are.
     pub is_as_shipped: bool,
+}
+
+/// What was measured of an alternative of a shipped design by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeasuredRate {
+    /// The row.
+    pub row: &'static str,
+    /// The alternative.
+    pub alternative: &'static str,
+    /// Requests per second.
+    pub rate: OpRate,
+}
+
+/// The rates that were measured of the alternatives of a design as it is shipped, on the card of that name: what is
+/// predicted of each within its tolerance may still turn their order round.
+pub fn measured_rates(design: &Design, card: &str) -> Vec<MeasuredRate> {
+    let Some(text) = shipped::design(&design.name) else { return Vec::new() };
+    let read = |text: &str| text.parse::<toml::Table>().expect("a design that was read is TOML");
+    let (own, shipped) = (read(&design.source.1), read(text));
+    if shipped["design"].get("device").and_then(toml::Value::as_str) != Some(card) {
+        return Vec::new();
+    }
+    let measured = rows().values().filter_map(|row| {
+        let experiment = row.experiment.as_ref()?;
+        let is_rate = experiment.measure == "design-rate" && experiment.against.is_none();
+        let is_own = experiment.design.as_deref() == Some(&design.name);
+        let [alternative] = experiment.alternatives()[..] else { return None };
+        let is_planned = is_rate && is_own && is_as_shipped(&own, &shipped, alternative);
+        let published = row.published.as_ref().filter(|_| is_planned)?;
+        let rate = published.get("is").or_else(|| published.get("about"))?;
+        Some(MeasuredRate { row: &row.id, alternative, rate: format!("{rate} {}", row.unit).parse().ok()? })
+    });
+    measured.collect()
 }
 
 /// Whether a workload is the shipped one of the file's name with these changes: no row measured another.
@@ -257,6 +293,32 @@ mod tests {
         assert_eq!(said(&published, "%"), "up to 79 %");
         assert_eq!(said(&"is = 58.3".parse().expect("it is TOML"), "M/s"), "58.3 M/s");
         assert_eq!(said(&"from = -15\nto = -7".parse().expect("it is TOML"), "%"), "-15 to -7 %");
+    }
+
+    #[test]
+    fn rates_are_measured_of_shipped_alternatives_on_their_card() {
+        let text = shipped::design("kv-ycsb-c").expect("it is shipped");
+        let rates = |text: &str, card: &str| {
+            let design = Design::parse(text, "d.toml", std::path::Path::new("."), &crate::Changes::default());
+            let rates = measured_rates(&design.expect("it is in order"), card);
+            rates
+                .iter()
+                .map(|one| (one.row, one.alternative, one.rate.as_million_per_s()))
+                .collect::<Vec<_>>()
+        };
+        let own = rates(text, "bluefield2");
+        for one in [("W267", "A5-read (100% hits)", 70.0), ("W268", "A4", 58.3), ("W273/W274", "rnic", 54.4)]
+        {
+            assert!(own.contains(&one), "{own:?}");
+        }
+        assert_eq!(rates(text, "bluefield3"), []);
+        let other = text.replacen(
+            "{ read = \"client-host\", bytes = \"bucket\"",
+            "{ read = \"client-soc\", bytes = \"bucket\"",
+            1,
+        );
+        assert!(!rates(&other, "bluefield2").iter().any(|(_, alternative, _)| *alternative == "A1"));
+        assert_eq!(rates(&text.replace("name = \"kv-ycsb-c\"", "name = \"mine\""), "bluefield2"), []);
     }
 
     #[test]

@@ -66,6 +66,23 @@ fn a_copy_of_the_shipped_card_is_the_shipped_card() {
     assert!(of_file(&changed).is_other_system, "one number of it is another");
 }
 
+/// An alternative written twice makes no number a turning point: which of the two is named decides nothing, and neither is
+/// thought to carry more at an end than when it is planned there.
+#[test]
+fn a_copy_of_an_alternative_turns_nothing() {
+    let reads = "{ read = \"client-soc\", bytes = \"64 B\" }, { read = \"client-soc\", bytes = \"64 B\" }";
+    let text = HEAD.to_string() + &alternative("x", "", reads) + &alternative("y", "", reads);
+    let plain = studied(&text, &setting(&[], &[])).expect("it is planned");
+    let influences = &plain.checked.plan.influences;
+    assert!(influences.iter().any(|one| one.planned));
+    for one in influences {
+        assert_eq!(one.changes, None, "{}", one.number);
+    }
+    let one = influences.iter().find(|one| one.number == "switch.pass_time").expect("it moves the mix");
+    let set = studied(&text, &setting(&[], &["switch.pass_time=275ns"])).expect("it is planned");
+    near("at its end", one.at_low.expect("it has a plan"), set.checked.plan.optimal.rate.value, 0.01);
+}
+
 /// What a variant says is what a plan under it says, of every alternative; and a plain NIC beside the card has none of
 /// the card's mechanisms.
 #[test]

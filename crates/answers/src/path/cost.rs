@@ -10,7 +10,7 @@ use offpath_plan::Ranged;
 use offpath_plan::check::Saturated;
 use offpath_plan::known::{Known, MovedBy, known};
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{Carrier, Demand, Path, PathOperation, RouteError, Router, StationId};
+use offpath_route::{Carrier, Demand, Path, PathOperation, RouteError, Router, StationId, StationKind};
 use offpath_terminal::options::{doorbells, posting_name};
 use offpath_terminal::output::round;
 use offpath_twin::Seed;
@@ -123,6 +123,11 @@ impl PathAnswer {
             twin_throughput_ci95_high_mreq_per_s: seen.carried.high / 1e6,
             twin_in_flight: seen.in_flight,
             twin_carries_less: seen.is_less,
+            twin_fullest_station: seen.fullest.map(|(station, _)| name(station)),
+            twin_fullest_utilization: seen.fullest.map(|(_, busy)| busy),
+            twin_fills_slots: seen
+                .fullest
+                .is_some_and(|(station, _)| matches!(router.kind(station), StationKind::InflightSlots(_))),
             binding_station: name(binding),
             binding_station_meaning: router.stations()[binding.index()].meaning,
             slots_held: unloaded

@@ -171,6 +171,13 @@ pub struct PathAnswer {
     pub twin_in_flight: u32,
     /// Whether the twin carries less than the capacity by more than is let pass: 5% where slots bind, 2% elsewhere.
     pub twin_carries_less: bool,
+    /// The station of one machine that was busy for the greatest share of that run; packet cores are left out.
+    pub twin_fullest_station: Option<String>,
+    /// How busy it was, 0 to 1.
+    pub twin_fullest_utilization: Option<f64>,
+    /// Whether it is one of in-flight slots, which are held for longer while requests wait for something else.
+    #[serde(skip)]
+    pub twin_fills_slots: bool,
     /// The station that limits the capacity.
     pub binding_station: String,
     /// What that station is.

@@ -6,7 +6,7 @@ use crate::observe::{Loaded, ObserveError, RequestArrivals, load};
 use crate::planner::Ready;
 use crate::program::{Extremes, bursts};
 use offpath_quantity::Time;
-use offpath_route::{PathOperation, RouteError, Router, StationKind};
+use offpath_route::{PathOperation, RouteError, Router, StationId, StationKind};
 use offpath_twin::{Arrivals, Interval, Load, LoadError, Seed};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -337,8 +337,11 @@ pub struct Saturated {
     pub in_flight: u32,
     /// Operations per second, with their 95% interval of the simulation.
     pub carried: Interval,
-    /// Whether that is less than the capacity on idle holds of slots, by more than chance and what is let pass.
+    /// Whether that is less than the capacity on idle stations, by more than chance and what is let pass.
     pub is_less: bool,
+    /// The station of one machine that was busy for the greatest share of the time, with that share; packet cores, which
+    /// are counted in requests, are left out.
+    pub fullest: Option<(StationId, f64)>,
 }
 
 /// Why the twin says nothing of an operation.
@@ -382,29 +385,71 @@ pub fn saturated(
     let (rate, binding) = route.demand(router).capacity(router).expect("a route asks its requester");
     let latency_s = route.latency(router).as_seconds();
     let bursts = bursts(route.payload);
-    let in_flight = enough(rate, latency_s, MOST_IN_FLIGHT);
     let counted = (COUNTED.requests / bursts).max(FEWEST);
-    let warm_up_s = f64::from(in_flight) / rate * ROUNDS + (latency_s * TIMES).min(counted / rate);
-    let load = Load {
-        mix: vec![(route, 1.0)],
-        arrivals: Arrivals::Closed { in_flight },
-        warm_up: Time::from_seconds(warm_up_s),
-        window: Time::from_seconds(counted / rate).min(LONGEST_WINDOW),
-        seed: seed
-            .child(operation.verb.name())
-            .child(&operation.path.to_string())
-            .index(operation.payload.get()),
-        faults: None,
-    };
-    let carried = offpath_twin::run(router, &load)?.interval;
     let allowed = allowed(matches!(router.kind(binding), StationKind::InflightSlots(_)));
-    Ok(Saturated { in_flight, carried, is_less: carried.high < rate * (1.0 - allowed) })
+    let is_time = |station: StationId| !matches!(router.kind(station), StationKind::Pool { .. });
+    let seed =
+        seed.child(operation.verb.name()).child(&operation.path.to_string()).index(operation.payload.get());
+    let run = |in_flight: u32| -> Result<Saturated, LoadError> {
+        let warm_up_s = f64::from(in_flight) / rate * ROUNDS + (latency_s * TIMES).min(counted / rate);
+        let load = Load {
+            mix: vec![(route.clone(), 1.0)],
+            arrivals: Arrivals::Closed { in_flight },
+            warm_up: Time::from_seconds(warm_up_s),
+            window: Time::from_seconds(counted / rate).min(LONGEST_WINDOW),
+            seed,
+            faults: None,
+        };
+        let seen = offpath_twin::run(router, &load)?;
+        let busy = seen.usage.iter().filter(|one| is_time(one.station));
+        let busy = busy.filter_map(|one| Some((one.station, one.fullest()?.1)));
+        Ok(Saturated {
+            in_flight,
+            carried: seen.interval,
+            is_less: seen.interval.high < rate * (1.0 - allowed),
+            fullest: busy.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))),
+        })
+    };
+    let mut seen = run(enough(rate, latency_s, MOST_IN_FLIGHT))?;
+    // As in a plan's run: few long transfers that share a link leave it idle until all are answered.
+    let fills = |seen: &Saturated| seen.fullest.is_some_and(|(_, busy)| busy >= 1.0 - ALLOWED / 2.0);
+    while seen.is_less && !fills(&seen) && seen.in_flight < MOST_IN_FLIGHT {
+        let more = run((seen.in_flight * MORE_IN_FLIGHT).min(MOST_IN_FLIGHT))?;
+        if more.carried.mean <= seen.carried.mean * (1.0 + SETTLED) {
+            break;
+        }
+        seen = more;
+    }
+    Ok(seen)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::planner::of_steps;
+    use offpath_profile::{Library, SystemRequest};
+    use offpath_quantity::Bytes;
+    use offpath_route::Verb;
+
+    /// A link that few long transfers leave idle is filled by more of them; slots that are held for longer are not.
+    #[test]
+    fn only_what_no_number_of_requests_reaches_is_called_less() {
+        let seen = |verb: Verb, path: &str, bytes: u64, testbed: Option<&str>| {
+            let request = SystemRequest { device: "bluefield2", testbed, ..SystemRequest::default() };
+            let system = Library::builtin().load(&request).expect("it ships");
+            let router = Arc::new(Router::new(&system).expect("it has routes"));
+            let path = router.path(path).expect("the path is there");
+            let operation = PathOperation::new(verb, path, Bytes::new(bytes));
+            let seen = saturated(&router, &operation, Seed::new(1)).expect("the twin runs it");
+            let is_slot = |station| matches!(router.kind(station), StationKind::InflightSlots(_));
+            (seen.is_less, seen.fullest.is_some_and(|(station, _)| is_slot(station)))
+        };
+        assert_eq!(seen(Verb::Read, "host-soc", 4096, None), (false, false));
+        assert_eq!(seen(Verb::Read, "host-soc", 16384, None), (false, false));
+        assert_eq!(seen(Verb::Write, "soc-host", 16384, None), (false, false));
+        assert_eq!(seen(Verb::Write, "host-client", 4096, Some("sun")), (false, false));
+        assert_eq!(seen(Verb::CompareAndSwap, "client-soc", 8, None), (true, true));
+    }
 
     /// However few requests fit a window, one that does not tell is made longer by as much as it says.
     #[test]
