@@ -548,7 +548,9 @@ async fn stream(relay: &Rc<Relay>, mut link: MasterLink, mut out: Outgoing) -> R
 /// the master the waking too. Nothing waits for longer than `limits.gather`, and nothing is gathered
 /// while the master asks for an acknowledgement, while a replica loads, or when pieces are large.
 async fn gather(relay: &Relay, bytes: u64) {
-    // Replicas take this piece before the next one comes, or they would fall behind in bursts.
+    // Replicas take this piece before the next one comes, or they would fall behind in bursts. Tokio's own call also looks
+    // what other threads have done: a task that only wakes itself keeps the disk's answers waiting for as long as a burst
+    // lasts, and what replicas that load need is dropped.
     yield_now().await;
     if relay.settings().checked.gather.is_zero() || bytes > GATHERED {
         return;
