@@ -76,7 +76,8 @@ fn rows() -> &'static BTreeMap<String, Row> {
 /// The published rows about a shipped design that this version of offpath does not meet, orders and measured numbers
 /// alike. Whoever reads a plan of it should know in what it is already known to err, and so should who plans the same steps
 /// under another name, with other numbers or on other records: that a design was changed makes no prediction better.
-pub fn missed_of(design: &Design) -> Vec<Missed> {
+/// `card` is the name that the device of the design has in its file, from wherever that was read.
+pub fn missed_of(design: &Design, card: &str) -> Vec<Missed> {
     let read = |text: &str| text.parse::<toml::Table>().expect("a design that was read is TOML");
     let own = read(&design.source.1);
     let missed = residual::missed().iter().filter_map(|row| {
@@ -96,7 +97,7 @@ pub fn missed_of(design: &Design) -> Vec<Missed> {
         };
         let is_as_shipped = design.name == name
             && design.alternatives.iter().all(|one| is_as_shipped(&own, &shipped, &one.name));
-        (is_about && device == Some(&*design.device)).then(|| Missed {
+        (is_about && device == Some(card)).then(|| Missed {
             row: &row.id,
             published: row.published.as_ref().map_or_else(String::new, |claim| said(claim, &row.unit)),
             design: name,
@@ -232,7 +233,7 @@ mod tests {
     fn what_is_missed_is_said_of_whoever_plans_the_same_steps() {
         let missed = |text: &str| {
             let design = Design::parse(text, "d.toml", std::path::Path::new("."), &crate::Changes::default());
-            missed_of(&design.expect("it is in order"))
+            missed_of(&design.expect("it is in order"), "bluefield2")
         };
         let rows = |text: &str| missed(text).iter().map(|one| one.row).collect::<Vec<_>>();
         let text = shipped::design("replication").expect("it is shipped");
@@ -250,6 +251,8 @@ mod tests {
                      rank_by = \"throughput\"\n[[alternative]]\nname = \"A1\"\n\
                      request = [{ read = \"client-host\", bytes = \"64 B\" }]\n";
         assert_eq!(missed(other), []);
+        let on_another = Design::parse(text, "d.toml", std::path::Path::new("."), &crate::Changes::default());
+        assert_eq!(missed_of(&on_another.expect("it is in order"), "bluefield3"), []);
         let published: toml::Table = "up_to = 79".parse().expect("it is TOML");
         assert_eq!(said(&published, "%"), "up to 79 %");
         assert_eq!(said(&"is = 58.3".parse().expect("it is TOML"), "M/s"), "58.3 M/s");

@@ -885,7 +885,10 @@ impl PlanAnswer {
                 .collect(),
             model_parameters: ParametersAnswer::of(study),
             errors_learnt_on: CARDS,
-            missed_rows: missed_of(design).into_iter().map(|one| MissedAnswer::of(one, plan)).collect(),
+            missed_rows: missed_of(design, &study.system.device)
+                .into_iter()
+                .map(|one| MissedAnswer::of(one, plan))
+                .collect(),
             not_modelled: NOT_MODELLED,
             next_measurement: super::next::measurement(&study.next),
             advice: advised.advice.iter().map(|one| AdviceAnswer::of(one, advised.objective)).collect(),

@@ -1,13 +1,15 @@
 //! Runs of a mix on the loaded twin: with how many requests in flight, and over how long a window.
 
 use super::SETTLED;
-use super::compare::{ALLOWED, crowded};
+use super::compare::{ALLOWED, allowed, crowded};
 use crate::observe::{Loaded, ObserveError, RequestArrivals, load};
 use crate::planner::Ready;
 use crate::program::{Extremes, bursts};
 use offpath_quantity::Time;
-use offpath_twin::Seed;
+use offpath_route::{PathOperation, RouteError, Router, StationKind};
+use offpath_twin::{Arrivals, Interval, Load, LoadError, Seed};
 use std::cell::RefCell;
+use std::sync::Arc;
 
 /// What of a loaded run is counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -326,6 +328,77 @@ pub(crate) fn run_mix(
         loaded = more;
     }
     Ok(loaded)
+}
+
+/// What the twin carries of one operation when its stations are saturated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Saturated {
+    /// Requests in flight.
+    pub in_flight: u32,
+    /// Operations per second, with their 95% interval of the simulation.
+    pub carried: Interval,
+    /// Whether that is less than the capacity on idle holds of slots, by more than chance and what is let pass.
+    pub is_less: bool,
+}
+
+/// Why the twin says nothing of an operation.
+#[derive(Debug, thiserror::Error)]
+pub enum SaturatedError {
+    /// There is no such route.
+    #[error(transparent)]
+    Route(#[from] RouteError),
+    /// It cannot be run.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+}
+
+/// Runs one operation in closed loops that keep its stations busy, and compares what is carried with the capacity that
+/// its demand on idle stations leaves: slots are held for longer where requests wait for something else meanwhile.
+///
+/// It counts as many operations as a plan counts requests, fewer where a payload is many bursts, and ignores what other
+/// load would hold.
+///
+/// # Errors
+/// Where the operation has no route, or the twin stalls.
+///
+/// ```
+/// use offpath_plan::check::saturated;
+/// use offpath_profile::{Library, SystemRequest};
+/// use offpath_quantity::Bytes;
+/// use offpath_route::{PathOperation, Router, Verb};
+///
+/// let system = Library::builtin().load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() }).unwrap();
+/// let router = std::sync::Arc::new(Router::new(&system).unwrap());
+/// let swap = PathOperation::new(Verb::CompareAndSwap, "client-soc".parse().unwrap(), Bytes::new(8));
+/// let seen = saturated(&router, &swap, offpath_twin::Seed::new(1)).unwrap();
+/// assert!(seen.is_less, "slots are held while words of one bank wait for each other");
+/// ```
+pub fn saturated(
+    router: &Arc<Router>,
+    operation: &PathOperation,
+    seed: Seed,
+) -> Result<Saturated, SaturatedError> {
+    let route = Arc::new(router.route(operation)?);
+    let (rate, binding) = route.demand(router).capacity(router).expect("a route asks its requester");
+    let latency_s = route.latency(router).as_seconds();
+    let bursts = bursts(route.payload);
+    let in_flight = enough(rate, latency_s, MOST_IN_FLIGHT);
+    let counted = (COUNTED.requests / bursts).max(FEWEST);
+    let warm_up_s = f64::from(in_flight) / rate * ROUNDS + (latency_s * TIMES).min(counted / rate);
+    let load = Load {
+        mix: vec![(route, 1.0)],
+        arrivals: Arrivals::Closed { in_flight },
+        warm_up: Time::from_seconds(warm_up_s),
+        window: Time::from_seconds(counted / rate).min(LONGEST_WINDOW),
+        seed: seed
+            .child(operation.verb.name())
+            .child(&operation.path.to_string())
+            .index(operation.payload.get()),
+        faults: None,
+    };
+    let carried = offpath_twin::run(router, &load)?.interval;
+    let allowed = allowed(matches!(router.kind(binding), StationKind::InflightSlots(_)));
+    Ok(Saturated { in_flight, carried, is_less: carried.high < rate * (1.0 - allowed) })
 }
 
 #[cfg(test)]
