@@ -1,6 +1,6 @@
 //! What machines say of themselves, read from files in the form of each tool.
 
-use offpath_logs::machine::{MachineFacts, Mask, PciAddress, PciLinkState};
+use offpath_logs::machine::{MachineFacts, Mask, PciAddress, PciLinkState, PciPort};
 use proptest::prelude::*;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,8 @@ fn a_card_and_the_port_above_it_say_speed_width_and_sizes() {
     let card = &facts.pci[&address("3b:00.0")];
     assert!(card.is_network());
     assert_eq!(card.vendor(), "Mellanox");
-    let link = |link: &Option<offpath_logs::machine::Stated<PciLinkState>>| link.as_ref().expect("a link").value;
+    let link =
+        |link: &Option<offpath_logs::machine::Stated<PciLinkState>>| link.as_ref().expect("a link").value;
     assert_eq!(link(&card.link_now), PciLinkState { mega_transfers_per_s: 8_000, lanes: 16 });
     assert_eq!(link(&card.link_at_most), PciLinkState { mega_transfers_per_s: 16_000, lanes: 16 });
     assert_eq!(card.max_payload.as_ref().expect("set").value.get(), 256);
@@ -51,14 +52,17 @@ fn a_card_and_the_port_above_it_say_speed_width_and_sizes() {
     assert_eq!(card.iommu_type.as_ref().expect("known").value, "DMA");
     let above = facts.bridges_above(address("3b:00.0"));
     assert_eq!(above.len(), 1);
-    assert!(above[0].1.is_root_port);
+    assert_eq!(above[0].1.port, Some(PciPort::Root));
     assert_eq!(above[0].1.max_payload_at_most.as_ref().expect("known").value.get(), 256);
     assert_eq!(above[0].1.redirects_requests.as_ref().map(|one| one.value), Some(false));
     // Each fact keeps its line.
     let (_, text) = files("narrow").into_iter().find(|(file, _)| file == "lspci.txt").expect("a list");
     let at = &card.link_now.as_ref().expect("a link").at;
     let line = text.lines().nth(at.line as usize - 1).expect("the line");
-    assert_eq!((at.file.as_ref(), line.trim()), ("lspci.txt", "LnkSta:\tSpeed 8GT/s (downgraded), Width x16"));
+    assert_eq!(
+        (at.file.as_ref(), line.trim()),
+        ("lspci.txt", "LnkSta:\tSpeed 8GT/s (downgraded), Width x16")
+    );
     // What is bound, governed and translated.
     assert_eq!(facts.bound_nodes.as_ref().expect("bound").value, [1]);
     assert_eq!(facts.processor.governor.as_ref().expect("governed").value, "powersave");
@@ -160,7 +164,10 @@ fn masked_files_say_the_same_and_identify_nothing() {
         for (file, text) in files(name) {
             let hidden = mask.apply(&(text.clone() + more));
             for secret in secrets {
-                assert!(!hidden.split("node170").any(|part| part.contains(secret)), "{file} keeps {secret}:\n{hidden}");
+                assert!(
+                    !hidden.split("node170").any(|part| part.contains(secret)),
+                    "{file} keeps {secret}:\n{hidden}"
+                );
             }
             assert!(hidden.contains("node170"), "another name is no secret");
             assert_eq!(hidden.lines().count(), text.lines().count() + more.lines().count(), "{file}");
@@ -171,7 +178,9 @@ fn masked_files_say_the_same_and_identify_nothing() {
     }
     // What was equal is still equal.
     let mut mask = Mask::default();
-    let text = mask.apply("a b8ce:f603:00aa:0417\nb b8ce:f603:00aa:0417\nc b8ce:f603:00aa:0418\nfw 20.35.1012 3b:00.0\n");
+    let text = mask.apply(
+        "a b8ce:f603:00aa:0417\nb b8ce:f603:00aa:0417\nc b8ce:f603:00aa:0418\nfw 20.35.1012 3b:00.0\n",
+    );
     assert_eq!(text, "a [masked-1]\nb [masked-1]\nc [masked-2]\nfw 20.35.1012 3b:00.0\n");
 }
 

@@ -158,7 +158,8 @@ struct Knowledge<'a> {
 impl Knowledge<'_> {
     /// The line of a number that is known, where its table is the first of its kind in its file.
     fn line(&mut self, table: &str, kind: Kind, key: &Key) -> Option<String> {
-        let here = |part: &DraftPart| self.category.is_some_and(|category| part.stands_in() == (category, kind));
+        let here =
+            |part: &DraftPart| self.category.is_some_and(|category| part.stands_in() == (category, kind));
         let part = DraftPart::ALL.into_iter().find(|part| here(part))?;
         let known = self.numbers.iter().find(|number| number.part == part && number.key == key.name)?;
         if self.named.contains_key(&(part, known.key)) {
@@ -188,14 +189,12 @@ impl Library {
     /// Refused as [`draft`](Library::draft) is, and where the base names a host that does not load.
     pub fn draft_system(&self, request: &DraftRequest<'_>) -> Result<Draft, ProfileError> {
         self.check_draft_name(request.name)?;
-        let mut knowledge = Knowledge {
-            numbers: request.numbers,
-            category: Some(Category::Device),
-            named: BTreeMap::new(),
-        };
+        let mut knowledge =
+            Knowledge { numbers: request.numbers, category: Some(Category::Device), named: BTreeMap::new() };
         let base = request.base.map(|base| self.base(request.name, base)).transpose()?;
         let is_own_file = request.base.is_some_and(|base| self.is_own(Category::Device, base));
-        let words = DraftWords { mode: request.mode, description: request.description, testbed: Some(request.name) };
+        let words =
+            DraftWords { mode: request.mode, description: request.description, testbed: Some(request.name) };
         let mut device = match &base {
             None => blank(request.name, &words, &mut knowledge),
             Some(base) => carried(request.name, base, is_own_file, &words, &mut knowledge),
@@ -224,9 +223,9 @@ impl Library {
                 device += &number_lines(key, one, true);
             }
         }
-        let network = testbed.as_ref().and_then(|document| {
-            document.tables.iter().find(|table| table.kind == Kind::Network)
-        });
+        let network = testbed
+            .as_ref()
+            .and_then(|document| document.tables.iter().find(|table| table.kind == Kind::Network));
         device += &match network {
             Some(table) => carried_table(table, &base_name(&testbed), false, &mut knowledge),
             None => blank_table("network", Kind::Network, &[], &mut knowledge),
@@ -251,7 +250,8 @@ impl Library {
         }
         match &host_base {
             Some(base) => {
-                let name = base.header(Category::Host).and_then(|header| header.word("name")).unwrap_or_default();
+                let name =
+                    base.header(Category::Host).and_then(|header| header.word("name")).unwrap_or_default();
                 for table in base.tables.iter().filter(|table| Category::Host.holds(table.kind)) {
                     host += &carried_table(table, name, table.kind != Kind::Link, &mut knowledge);
                 }
@@ -277,7 +277,8 @@ impl Library {
 
     /// The host of a testbed's server.
     fn server_host(&self, testbed: &Document) -> Result<Option<Document>, ProfileError> {
-        let server = testbed.tables.iter().find(|table| table.kind == Kind::Machine && table.name == "server");
+        let server =
+            testbed.tables.iter().find(|table| table.kind == Kind::Machine && table.name == "server");
         let named = server.map(|table| (table.words("host"), table.words_place("host")));
         named.map(|(words, place)| self.open(Category::Host, words.first(), Some(place))).transpose()
     }

@@ -106,7 +106,8 @@ impl InterfaceFacts {
         match key {
             "Speed" => {
                 let mega = value.strip_suffix("Mb/s").and_then(|mega| mega.parse::<u64>().ok());
-                let rate = mega.and_then(|mega| mega.checked_mul(1_000_000)).map(BitRate::from_bits_per_second);
+                let rate =
+                    mega.and_then(|mega| mega.checked_mul(1_000_000)).map(BitRate::from_bits_per_second);
                 state(&mut self.rate, rate, at)
             }
             "RX" => state(&mut self.receives_pause, on(), at),

@@ -11,7 +11,8 @@ pub struct Mask {
 }
 
 /// Labels whose values identify a part: the whole value goes.
-const LABELS: &[&str] = &["serial number", "vendor serial", "vendor specific", "asset tag", "uuid", "hostname"];
+const LABELS: &[&str] =
+    &["serial number", "vendor serial", "vendor specific", "asset tag", "uuid", "hostname"];
 
 impl Mask {
     /// A mask that also takes out the names of the machine and its domain, as words.
@@ -142,5 +143,7 @@ fn is_secret(run: &str) -> bool {
         return true;
     }
     // A GUID or identifier without separators.
-    is_hex(bare) && bare.len() >= 12 && (bare.len() < run.len() || bare.bytes().any(|one| one.is_ascii_alphabetic()))
+    is_hex(bare)
+        && bare.len() >= 12
+        && (bare.len() < run.len() || bare.bytes().any(|one| one.is_ascii_alphabetic()))
 }

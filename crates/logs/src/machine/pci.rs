@@ -91,6 +91,19 @@ impl fmt::Display for PciLinkState {
     }
 }
 
+/// Where a PCIe function stands in the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PciPort {
+    /// At its root.
+    Root,
+    /// The side of a switch that is nearer to the root.
+    Upstream,
+    /// A side of a switch that is farther from it.
+    Downstream,
+    /// At an end.
+    Endpoint,
+}
+
 /// A PCIe function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PciFunction {
@@ -100,8 +113,8 @@ pub struct PciFunction {
     pub name: String,
     /// The bus below it, of a bridge.
     pub secondary_bus: Option<Stated<u8>>,
-    /// Whether it is a root port, where its capabilities say it.
-    pub is_root_port: bool,
+    /// Where it stands in the tree, where its capabilities say it.
+    pub port: Option<PciPort>,
     /// Most that its link does.
     pub link_at_most: Option<Stated<PciLinkState>>,
     /// What its link does now.
@@ -160,9 +173,17 @@ impl PciFunction {
                     self.denied = Some(at.clone());
                     return true;
                 }
-                let port = rest.contains("Express") && rest.contains("Root Port");
-                self.is_root_port |= port;
-                return port;
+                const KINDS: &[(&str, PciPort)] = &[
+                    ("Root Port", PciPort::Root),
+                    ("Upstream Port", PciPort::Upstream),
+                    ("Downstream Port", PciPort::Downstream),
+                    ("Endpoint", PciPort::Endpoint),
+                ];
+                let mut kinds =
+                    KINDS.iter().filter(|(name, _)| rest.contains("Express") && rest.contains(name));
+                let kind = kinds.next().map(|(_, kind)| *kind);
+                self.port = kind.or(self.port);
+                return kind.is_some();
             }
             _ => {}
         }

@@ -45,7 +45,9 @@ impl ProcessorFacts {
     /// Cores of all sockets.
     pub fn cores(&self) -> Option<(u64, &FactPlace)> {
         let product = match (&self.cores_per_socket, &self.sockets) {
-            (Some(cores), Some(sockets)) => cores.value.checked_mul(sockets.value).map(|all| (all, &cores.at)),
+            (Some(cores), Some(sockets)) => {
+                cores.value.checked_mul(sockets.value).map(|all| (all, &cores.at))
+            }
             _ => None,
         };
         let by_threads = || {

@@ -50,7 +50,8 @@ fn take(facts: &mut MachineFacts, section: &mut Section, line: &str, at: &FactPl
     if line.starts_with("/sys/") || line.starts_with("/proc/") {
         return take_sys(facts, line, at);
     }
-    let (key, value) = line.split_once(':').map_or((line.trim(), ""), |(key, value)| (key.trim(), value.trim()));
+    let (key, value) =
+        line.split_once(':').map_or((line.trim(), ""), |(key, value)| (key.trim(), value.trim()));
     // `lscpu` and `numactl` mark no begin that all versions have.
     if let Some(taken) = anywhere(facts, key, value, at) {
         if matches!(key, "Architecture" | "CPU op-mode(s)") {
@@ -168,9 +169,19 @@ fn head(facts: &mut MachineFacts, line: &str, at: &FactPlace) -> Option<Section>
 fn anywhere(facts: &mut MachineFacts, key: &str, value: &str, at: &FactPlace) -> Option<bool> {
     let nodes = |value: &str| listed(value).filter(|nodes| !nodes.is_empty());
     match key {
-        "Architecture" | "Thread(s) per core" | "Core(s) per socket" | "Socket(s)" | "Model name" | "CPU max MHz"
-        | "CPU MHz" | "CPU(s) scaling MHz" | "Core(s) per cluster" | "Cluster(s)" | "Hypervisor vendor"
-        | "L3 cache" | "CPU(s)" => Some(facts.processor.take(key, value, at)),
+        "Architecture"
+        | "Thread(s) per core"
+        | "Core(s) per socket"
+        | "Socket(s)"
+        | "Model name"
+        | "CPU max MHz"
+        | "CPU MHz"
+        | "CPU(s) scaling MHz"
+        | "Core(s) per cluster"
+        | "Cluster(s)"
+        | "Hypervisor vendor"
+        | "L3 cache"
+        | "CPU(s)" => Some(facts.processor.take(key, value, at)),
         "membind" => Some(state(&mut facts.bound_nodes, nodes(value), at)),
         "MemTotal" => {
             let kib = value.strip_suffix("kB").and_then(|kib| kib.trim().parse::<u64>().ok());
@@ -230,7 +241,9 @@ fn take_sys(facts: &mut MachineFacts, line: &str, at: &FactPlace) -> bool {
         return facts.pci.entry(address).or_default().take_sys(name, &value, at);
     }
     if let Some((device, _, value)) = within("/sys/class/infiniband/", &["device"]) {
-        let Some(address) = PciAddress::read(value.rsplit('/').next().unwrap_or_default()) else { return false };
+        let Some(address) = PciAddress::read(value.rsplit('/').next().unwrap_or_default()) else {
+            return false;
+        };
         let stated = super::Stated { value: address, at: at.clone() };
         let mut known = false;
         for port in facts.rdma.iter_mut().filter(|port| port.device == device) {
@@ -246,13 +259,16 @@ fn take_sys(facts: &mut MachineFacts, line: &str, at: &FactPlace) -> bool {
         let interface = facts.interfaces.entry(interface).or_default();
         return match name {
             "mtu" => state(&mut interface.mtu_bytes, value.parse().ok(), at),
-            _ => state(&mut interface.address, PciAddress::read(value.rsplit('/').next().unwrap_or_default()), at),
+            _ => state(
+                &mut interface.address,
+                PciAddress::read(value.rsplit('/').next().unwrap_or_default()),
+                at,
+            ),
         };
     }
-    if let Some((_, name, value)) = within(
-        "/sys/devices/system/cpu/",
-        &["cpufreq/scaling_governor", "cpufreq/cpuinfo_max_freq"],
-    ) {
+    if let Some((_, name, value)) =
+        within("/sys/devices/system/cpu/", &["cpufreq/scaling_governor", "cpufreq/cpuinfo_max_freq"])
+    {
         return match name {
             "cpufreq/scaling_governor" => state(&mut facts.processor.governor, Some(value), at),
             _ => {
