@@ -15,6 +15,7 @@ pub mod explain;
 mod figures;
 pub mod fit;
 pub mod import;
+pub mod machine;
 pub mod path;
 pub mod plan;
 pub mod report;

@@ -56,6 +56,8 @@ pub struct Description {
     pub card: Option<DescribedCard>,
     /// The mode that the card's firmware is set to.
     pub mode: Option<&'static str>,
+    /// The links between the card and the root, the nearest first.
+    pub links: Vec<CardLinkFacts>,
     /// Numbers of the profile.
     pub numbers: Vec<DraftNumber>,
     /// What is odd, the costliest kinds first.
@@ -65,19 +67,20 @@ pub struct Description {
 }
 
 /// A link above a card, as its two ends have it.
-#[derive(Clone, Debug)]
-pub(crate) struct CardLinkFacts {
+#[derive(Clone, Debug, PartialEq)]
+pub struct CardLinkFacts {
     /// The function below.
-    lower: PciAddress,
+    pub lower: PciAddress,
     /// The bridge above.
-    upper: Option<PciAddress>,
-    now: Option<Stated<PciLinkState>>,
+    pub upper: Option<PciAddress>,
+    /// What it does now.
+    pub now: Option<Stated<PciLinkState>>,
     /// The most of the lower end.
-    lower_at_most: Option<Stated<PciLinkState>>,
+    pub lower_at_most: Option<Stated<PciLinkState>>,
     /// The most of both ends.
-    at_most: Option<PciLinkState>,
+    pub at_most: Option<PciLinkState>,
     /// Whether both ends are the card's.
-    is_on_card: bool,
+    pub is_on_card: bool,
 }
 
 /// Says what a machine is, as far as a profile and a reader of its measurements need it.
@@ -101,7 +104,7 @@ pub fn describe(facts: &MachineFacts, card: Option<&str>) -> Result<Description,
             firmware: ports.iter().find_map(|port| port.firmware.as_ref()).map(|own| own.value.clone()),
             is_own_processor: !links.is_empty() && links.iter().all(|link| link.is_on_card),
         });
-        describe_card(facts, &links, function, &mut description);
+        describe_card(&links, function, &mut description);
         describe_ports(facts, &ports, &mut description);
     } else {
         let all: Vec<&RdmaPortFacts> = facts.rdma.iter().collect();
@@ -110,6 +113,7 @@ pub fn describe(facts: &MachineFacts, card: Option<&str>) -> Result<Description,
     describe_processor(facts, &mut description);
     oddity::find(facts, address, &links, &mut description);
     unsaid(facts, address, &mut description);
+    description.links = links;
     Ok(description)
 }
 
@@ -232,12 +236,7 @@ fn known(
     DraftNumber { part, key, value, low: None, high: None, source: format!("{at}: {what}"), provenance }
 }
 
-fn describe_card(
-    facts: &MachineFacts,
-    links: &[CardLinkFacts],
-    function: &PciFunction,
-    description: &mut Description,
-) {
+fn describe_card(links: &[CardLinkFacts], function: &PciFunction, description: &mut Description) {
     let numbers = &mut description.numbers;
     let card = description.card.as_ref().expect("it was found");
     let of_link = |numbers: &mut Vec<DraftNumber>, part, link: &Stated<PciLinkState>| {
@@ -269,7 +268,6 @@ fn describe_card(
             numbers.push(known(part, "read_request_limit", size, Provenance::Measured, what, &limit.at));
         }
     }
-    let _ = facts;
 }
 
 /// Bytes around the payload of a RoCEv2 packet over IPv4: preamble and gap 20, Ethernet 18, IP 20, UDP 8, BTH 12, ICRC 4.

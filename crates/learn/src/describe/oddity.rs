@@ -93,7 +93,7 @@ pub(super) fn find(
     description: &mut Description,
 ) {
     let mut found = Vec::new();
-    of_links(facts, links, &mut found);
+    of_links(links, &mut found);
     if let Some(address) = card {
         of_sizes(facts, address, &mut found);
         of_function(facts, address, &mut found);
@@ -130,7 +130,7 @@ fn mended_rate(links: &[CardLinkFacts], index: usize, with: PciLinkState) -> Vec
     ]
 }
 
-fn of_links(facts: &MachineFacts, links: &[CardLinkFacts], found: &mut Vec<Oddity>) {
+fn of_links(links: &[CardLinkFacts], found: &mut Vec<Oddity>) {
     for (index, link) in links.iter().enumerate() {
         let (Some(now), Some(most)) = (&link.now, link.at_most) else { continue };
         let ends = match link.upper {
@@ -159,7 +159,6 @@ fn of_links(facts: &MachineFacts, links: &[CardLinkFacts], found: &mut Vec<Oddit
             found.push(one);
         }
     }
-    let _ = facts;
 }
 
 /// Sizes of packets and of read requests on PCIe.

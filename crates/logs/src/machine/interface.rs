@@ -1,4 +1,4 @@
-//! Network ports, as `ibv_devinfo`, `ethtool`, `mlxlink` and /sys describe them.
+//! Network ports, as `ibv_devinfo`, `ethtool` and /sys describe them.
 
 use super::pci::PciAddress;
 use super::{FactPlace, Stated, state};

@@ -1,5 +1,5 @@
 //! What a machine says of itself: its processor, memories, PCIe tree and network ports, as `lspci`, `ibv_devinfo`, `lscpu`,
-//! `numactl`, `ethtool`, `mlxconfig`, `mlxlink` and /sys have it. Each fact keeps its file and line.
+//! `numactl`, `ethtool`, `mlxconfig` and /sys have it. Each fact keeps its file and line.
 //!
 //! ```
 //! use offpath_logs::machine::MachineFacts;

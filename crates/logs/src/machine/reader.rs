@@ -43,7 +43,7 @@ fn take(facts: &mut MachineFacts, section: &mut Section, line: &str, at: &FactPl
     if line.trim().is_empty() {
         return false;
     }
-    if let Some(begun) = head(facts, line, at) {
+    if let Some(begun) = head(facts, line) {
         *section = begun;
         return true;
     }
@@ -130,7 +130,7 @@ fn take(facts: &mut MachineFacts, section: &mut Section, line: &str, at: &FactPl
 }
 
 /// A line that begins a list.
-fn head(facts: &mut MachineFacts, line: &str, at: &FactPlace) -> Option<Section> {
+fn head(facts: &mut MachineFacts, line: &str) -> Option<Section> {
     let is_indented = line.starts_with([' ', '\t']);
     let first = line.split_whitespace().next()?;
     if !is_indented && let Some(address) = PciAddress::read(first) {
@@ -161,7 +161,6 @@ fn head(facts: &mut MachineFacts, line: &str, at: &FactPlace) -> Option<Section>
         let in_force = if line.contains("Current") { 1 } else { 0 };
         return Some(Section::Settings(in_force));
     }
-    let _ = at;
     None
 }
 
