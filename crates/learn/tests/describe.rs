@@ -67,6 +67,7 @@ fn a_link_that_came_up_slow_is_told_with_what_it_costs() {
         ("host.frequency", "3.9 GHz"),
         ("nic.port_rate", "200 Gbit/s"),
         ("network.mtu", "4 KiB"),
+        ("nic.outstanding_reads", "16"),
     ] {
         assert_eq!(shown(&system, name), value, "{name}");
         assert!(!system.numbers[name].provenance.is_guess(), "{name}");

@@ -304,6 +304,19 @@ fn describe_ports(facts: &MachineFacts, ports: &[&RdmaPortFacts], description: &
             }
         }
     }
+    let in_flight = ports.iter().flat_map(|port| [&port.outstanding_reads, &port.outstanding_reads_answered]);
+    if let Some(reads) = in_flight.flatten().filter(|reads| reads.value > 0).min_by_key(|reads| reads.value) {
+        let count = Quantity::Count(reads.value);
+        let what = "READs and atomics of a queue pair";
+        numbers.push(known(
+            DraftPart::Nic,
+            "outstanding_reads",
+            count,
+            Provenance::Datasheet,
+            what,
+            &reads.at,
+        ));
+    }
     let mtu = ports.iter().filter(is_up).filter_map(|port| port.mtu.as_ref()).min_by_key(|mtu| mtu.value);
     if let Some(mtu) = mtu {
         let size = Quantity::Bytes(mtu.value);
