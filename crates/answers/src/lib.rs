@@ -11,6 +11,7 @@ mod advice;
 mod by_name;
 pub mod check;
 pub mod device;
+pub mod diagnose;
 pub mod explain;
 mod figures;
 pub mod fit;
@@ -31,6 +32,7 @@ pub use advice::{AdviceAnswer, BringsAnswer, BunchedAnswer, FullestAnswer, GainA
 pub use by_name::ByName;
 pub use check::check;
 pub use device::device;
+pub use diagnose::diagnose;
 pub use explain::explain;
 pub use figures::{Goal, Throughput, Throughputs, Unit};
 pub use fit::fit;

@@ -3,6 +3,7 @@
 
 use crate::check::CheckAnswer;
 use crate::device::{DeviceAnswer, ListAnswer};
+use crate::diagnose::DiagnoseAnswer;
 use crate::explain::ExplainAnswer;
 use crate::fit::FitAnswer;
 use crate::import::ImportAnswer;
@@ -100,6 +101,7 @@ fn schemas_follow_from_the_types() {
         ("device-show.json", schema::<DeviceAnswer>("offpath device show DEVICE --format json")),
         ("import.json", schema::<ImportAnswer>("offpath import LOG... --format json")),
         ("collect.json", schema::<CollectAnswer>("offpath collect --format json")),
+        ("diagnose.json", schema::<DiagnoseAnswer>("offpath diagnose LOG... --device DEVICE --format json")),
         ("new-device.json", schema::<NewDeviceAnswer>("offpath new device NAME --from FILE --format json")),
         ("device-list.json", schema::<ListAnswer>("offpath device list --format json")),
         ("reproduce.json", schema::<ReproduceAnswer>("offpath reproduce --format json")),

@@ -20,6 +20,7 @@
 //! ```
 
 pub mod describe;
+pub mod diagnose;
 mod expect;
 mod posting;
 mod run;

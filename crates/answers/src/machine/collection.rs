@@ -24,16 +24,26 @@ pub struct CollectionFile {
 /// Where one cannot be read, is no archive although it looks like one, or is too large.
 pub fn read_collection(paths: &[PathBuf]) -> Result<Vec<CollectionFile>, Failure> {
     let mut files = Vec::new();
+    let mut archives: Vec<String> = Vec::new();
     for path in paths {
         let shown = path.display().to_string();
         let bytes = bytes_of(path, &shown)?;
+        // Sources of numbers name the file alone: where it lay says nothing to another reader.
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         // The mark of an archive stands at this place of its first header.
         match bytes.get(257..262) {
-            Some(b"ustar") => unpack(&shown, &bytes, &mut files)?,
-            _ => {
-                files.push(CollectionFile { name: shown, text: String::from_utf8_lossy(&bytes).into_owned() })
+            Some(b"ustar") => {
+                archives.push(shown.clone());
+                unpack(&shown, &name, &bytes, &mut files)?;
             }
+            _ => files.push(CollectionFile { name, text: String::from_utf8_lossy(&bytes).into_owned() }),
         }
+    }
+    if let [first, second, ..] = &archives[..] {
+        return Err(Failure::input(
+            format!("`{first}` and `{second}` are archives of two machines, and one is described at a time"),
+            "name one of them; the other's numbers go into the file by hand, or by a second description",
+        ));
     }
     Ok(files)
 }
@@ -61,7 +71,7 @@ fn too_large(shown: &str) -> Failure {
     )
 }
 
-fn unpack(shown: &str, bytes: &[u8], files: &mut Vec<CollectionFile>) -> Result<(), Failure> {
+fn unpack(shown: &str, name: &str, bytes: &[u8], files: &mut Vec<CollectionFile>) -> Result<(), Failure> {
     let broken = |error: std::io::Error| {
         Failure::input(
             format!("`{shown}` looks like an archive, and cannot be read as one: {error}"),
@@ -75,7 +85,7 @@ fn unpack(shown: &str, bytes: &[u8], files: &mut Vec<CollectionFile>) -> Result<
         if !entry.header().entry_type().is_file() {
             continue;
         }
-        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let entry_name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let mut content = Vec::new();
         // A sparse entry may say that it is far longer than its archive.
         entry.take(LARGEST + 1 - read).read_to_end(&mut content).map_err(broken)?;
@@ -84,7 +94,7 @@ fn unpack(shown: &str, bytes: &[u8], files: &mut Vec<CollectionFile>) -> Result<
             return Err(too_large(shown));
         }
         let text = String::from_utf8_lossy(&content).into_owned();
-        files.push(CollectionFile { name: format!("{shown}/{name}"), text });
+        files.push(CollectionFile { name: format!("{name}/{entry_name}"), text });
     }
     Ok(())
 }
@@ -127,7 +137,7 @@ pub fn read_facts(files: &[CollectionFile]) -> Result<(MachineFacts, Vec<u64>), 
 }
 
 /// A refusal to choose between cards.
-pub(super) fn refused(error: &DescribeError) -> Failure {
+pub(crate) fn refused(error: &DescribeError) -> Failure {
     let help = match error {
         DescribeError::SeveralCards(_) => "name one by `--card ADDRESS`, as in `--card 3b:00.0`",
         DescribeError::NoSuchCard { .. } => "name an address as `lspci` prints it, as in `--card 3b:00.0`",

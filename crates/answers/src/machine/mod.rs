@@ -4,6 +4,7 @@
 mod collection;
 mod text;
 
+pub(crate) use collection::refused;
 pub use collection::{CollectionFile, pack, read_collection, read_facts};
 
 use crate::SCHEMA_VERSION;

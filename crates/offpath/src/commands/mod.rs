@@ -5,6 +5,7 @@ pub mod check;
 pub mod collect;
 pub mod completions;
 pub mod device;
+pub mod diagnose;
 pub mod explain;
 pub mod fit;
 pub mod import;
@@ -43,6 +44,8 @@ Examples:
     offpath reproduce
   What do my own measurements say?
     offpath import ib_write_bw.log
+  Are my own measurements what they should be?
+    offpath diagnose ib_read_bw.log --device connectx6
   What is my machine, and is anything odd about it?
     offpath collect
 
@@ -82,6 +85,7 @@ pub enum Command {
     Fit(fit::Options),
     Import(import::Options),
     Collect(collect::Options),
+    Diagnose(diagnose::Options),
     /// Replicate a Redis or Valkey master, which serves one copy, to many replicas (a program of its own)
     #[command(disable_help_flag = true)]
     Relay(service::Options),
@@ -133,6 +137,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Fit(options) => fit::run(&options, &context),
         Command::Import(options) => import::run(&options, &context),
         Command::Collect(options) => collect::run(&options, &context),
+        Command::Diagnose(options) => diagnose::run(&options, &context),
         Command::Relay(_) => service::run("relay", "offpath-redis"),
         Command::Shard(_) => service::run("shard", "offpath-shard"),
         Command::Run(options) => run::run(&options, &context),
