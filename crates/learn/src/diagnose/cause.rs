@@ -233,7 +233,7 @@ impl Change {
                 let Some(pcie) = &mut link.pcie else { continue };
                 match self {
                     Change::LinkShare(of) if is_hosts => pcie.rate = share(pcie.rate, *of),
-                    Change::LinkDelay(more) if is_hosts => link.delay = link.delay + *more,
+                    Change::LinkDelay(more) if is_hosts => link.delay += *more,
                     Change::ReadRequest(size) => pcie.read_request_limit = *size,
                     _ => {}
                 }

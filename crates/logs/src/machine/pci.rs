@@ -65,8 +65,8 @@ impl PciLinkState {
     /// The share that the line encoding leaves: 8b/10b to 5 GT/s, 128b/130b to 32 GT/s, flits of 242 in 256 B above.
     pub fn encoding(self) -> f64 {
         match self.mega_transfers_per_s {
-            ..=5_000 => 0.8,
-            ..=32_000 => 128.0 / 130.0,
+            0..=5_000 => 0.8,
+            5_001..=32_000 => 128.0 / 130.0,
             _ => 242.0 / 256.0,
         }
     }
