@@ -1,6 +1,6 @@
 //! Causes that a twin of the tool was run under are found from the rows that it prints, with noise and without heads.
 
-use offpath_learn::diagnose::{Cause, CauseGroup, Diagnosis, LoggedFigure, Verdict, diagnose};
+use offpath_learn::diagnose::{Cause, CauseGroup, Diagnosis, DiagnosisVerdict, LoggedFigure, diagnose};
 use offpath_learn::{RunKind, RunLength, ToolBench, ToolProgram, ToolRun};
 use offpath_logs::{LogItem, LogReader, TrafficDirections};
 use offpath_profile::{Library, System, SystemRequest};
@@ -312,7 +312,7 @@ fn what_costs_nothing_raises_nothing() {
     ] {
         let case = of_system(name, Cause::MaxReadRequest, &[hidden]);
         let diagnosis = found(&case, 11);
-        assert_eq!((diagnosis.verdict, diagnosis.groups.len()), (Verdict::Normal, 0), "{name}");
+        assert_eq!((diagnosis.verdict, diagnosis.groups.len()), (DiagnosisVerdict::Normal, 0), "{name}");
     }
 }
 
@@ -366,7 +366,7 @@ fn healthy_logs_raise_no_alarm() {
         // Rows without heads take longer, since every program is tried.
         let case = Case { asked: Asked { has_head: seed % 10 != 0, ..as_usual() }, ..healthy() };
         let diagnosis = found(&case, 1000 + seed);
-        if diagnosis.verdict != Verdict::Normal {
+        if diagnosis.verdict != DiagnosisVerdict::Normal {
             alarms.push(format!("{seed}: {:?} {:?}", diagnosis.verdict, names(&diagnosis)));
         }
     }

@@ -131,6 +131,20 @@ fn low_rows_have_a_cause_and_an_exit_code() {
     assert_eq!(accepted.code, 0, "{}", accepted.stdout);
     let refused = offpath(&["diagnose", &log, "--device", "connectx7", "--expect", "1.5"]);
     assert_eq!(refused.code, 2);
+    // What the machine says speaks for a cause that the rows leave, and names its line.
+    let collection = machine("narrow", NARROW);
+    let with = json(&["diagnose", &log, "--device", "connectx7", "--collection", &collection]);
+    let all = with["causes"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .flat_map(|group| group["causes"].as_array().expect("a list"));
+    let link = all.clone().find(|one| one["cause"] == "pcie-link").expect("it explains a part");
+    assert!(link["evidence"][0].as_str().is_some_and(|said| said.contains("lspci.txt:")), "{link}");
+    assert_eq!(
+        with["causes"][0]["causes"][0]["cause"], "tx-depth",
+        "it does not go before what the rows favour"
+    );
     let nothing = folder.path().join("nothing.log");
     fs::write(&nothing, "what is this?\n").expect("a log");
     let refused = offpath(&["diagnose", &nothing.display().to_string(), "--device", "connectx7"]);

@@ -8,7 +8,7 @@ use crate::machine::{read_collection, read_facts};
 use crate::system::SystemAnswer;
 use offpath_learn::describe::describe;
 use offpath_learn::diagnose::{
-    CauseGroup, DiagnosedPoint, Diagnosis, Finding, LoggedFigure, Question, Shape, diagnose as of,
+    CauseGroup, DiagnosedPoint, Diagnosis, Finding, LoggedFigure, Question, RowShape, diagnose as of,
 };
 use offpath_logs::{LogFigure, LogItem};
 use offpath_profile::System;
@@ -26,6 +26,8 @@ pub struct DiagnoseRequest {
     pub logs: Vec<PathBuf>,
     /// Files in which the machine says what it is, and archives of them.
     pub collection: Vec<PathBuf>,
+    /// The card's address, where those files list several.
+    pub card: Option<String>,
     /// The device, by name or from a file.
     pub device: String,
     /// From whom to whom the runs go; from the client to the host where absent.
@@ -196,7 +198,7 @@ pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
         true => None,
         false => {
             let (facts, _) = read_facts(&read_collection(&request.collection)?)?;
-            Some(describe(&facts, None).map_err(|error| crate::machine::refused(&error))?)
+            Some(describe(&facts, request.card.as_deref()).map_err(|error| crate::machine::refused(&error))?)
         }
     };
     let found = of(&system, &path, &figures, machine.as_ref()).map_err(|error| {
@@ -279,7 +281,7 @@ impl DiagnosedPointAnswer {
 }
 
 impl ShapeAnswer {
-    fn of(shape: &Shape) -> ShapeAnswer {
+    fn of(shape: &RowShape) -> ShapeAnswer {
         ShapeAnswer {
             file: shape.file.to_string(),
             first_line: shape.lines.0,

@@ -41,7 +41,7 @@ pub struct CollectAnswer {
     /// What could not be run.
     pub missing: Vec<MissingToolAnswer>,
     /// What the files say.
-    pub machine: MachineAnswer,
+    pub machine: DescribedMachineAnswer,
 }
 
 /// A file of a collection.
@@ -69,7 +69,7 @@ pub struct MissingToolAnswer {
 /// What a machine says of itself. What it does not say is null.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct MachineAnswer {
+pub struct DescribedMachineAnswer {
     /// Its processor.
     pub processor: ProcessorAnswer,
     /// Nodes of its memory.
@@ -248,7 +248,7 @@ pub struct NewDeviceAnswer {
     /// Numbers of both files that are carried over from another card or host; null where the rest is blank.
     pub carried_over: Option<u64>,
     /// What the files say.
-    pub machine: MachineAnswer,
+    pub machine: DescribedMachineAnswer,
 }
 
 /// A number that a machine says of itself.
@@ -322,7 +322,7 @@ impl NewDeviceDraft {
             source: number.source.clone(),
             provenance: number.provenance.to_string(),
         });
-        let mut machine = MachineAnswer::of(&self.facts, &self.description);
+        let mut machine = DescribedMachineAnswer::of(&self.facts, &self.description);
         let mut carried_over = None;
         if self.base.is_some() {
             let system = library.load(&offpath_profile::SystemRequest {
@@ -376,12 +376,12 @@ pub fn collect(
         archive,
         files: files.iter().zip(taken).map(answer).collect(),
         missing,
-        machine: MachineAnswer::of(&facts, &description),
+        machine: DescribedMachineAnswer::of(&facts, &description),
     })
 }
 
-impl MachineAnswer {
-    fn of(facts: &MachineFacts, description: &Description) -> MachineAnswer {
+impl DescribedMachineAnswer {
+    fn of(facts: &MachineFacts, description: &Description) -> DescribedMachineAnswer {
         fn value<T: Clone>(stated: &Option<offpath_logs::machine::Stated<T>>) -> Option<T> {
             stated.as_ref().map(|stated| stated.value.clone())
         }
@@ -392,7 +392,7 @@ impl MachineAnswer {
         let bytes = |size: &Option<offpath_logs::machine::Stated<offpath_quantity::Bytes>>| {
             size.as_ref().map(|size| size.value.get())
         };
-        MachineAnswer {
+        DescribedMachineAnswer {
             processor: ProcessorAnswer {
                 model: value(&processor.model),
                 architecture: value(&processor.architecture),

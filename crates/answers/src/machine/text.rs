@@ -1,6 +1,6 @@
 //! Machines as text.
 
-use super::{CardAnswer, CollectAnswer, MachineAnswer, NewDeviceAnswer, OddityAnswer};
+use super::{CardAnswer, CollectAnswer, DescribedMachineAnswer, NewDeviceAnswer, OddityAnswer};
 use offpath_quantity::Bytes;
 use offpath_quantity::figures::short;
 use offpath_terminal::output::{Screen, TableCell};
@@ -59,7 +59,7 @@ impl NewDeviceAnswer {
     }
 }
 
-impl MachineAnswer {
+impl DescribedMachineAnswer {
     fn text(&self, screen: &Screen) -> String {
         let mut text = screen.heading("Machine");
         let processor = &self.processor;

@@ -154,18 +154,18 @@ impl Cause {
 
 /// A cause to a degree.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Variant {
+pub struct CauseDegree {
     /// The cause.
     pub cause: Cause,
     /// The degree, in words.
     pub degree: String,
     /// What it changes.
-    pub change: Change,
+    pub change: CauseChange,
 }
 
 /// What a cause changes.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum CauseChange {
     /// PCIe links carry such a share.
     LinkShare(f64),
     /// Each pass of the host's PCIe link takes so much longer.
@@ -198,19 +198,19 @@ pub enum Change {
     Latency(f64),
 }
 
-impl Change {
+impl CauseChange {
     /// Whether the system is another one.
     pub(super) fn is_of_system(&self) -> bool {
         matches!(
             self,
-            Change::LinkShare(_)
-                | Change::LinkDelay(_)
-                | Change::ReadRequest(_)
-                | Change::MaxPayload(_)
-                | Change::PathMtu(_)
-                | Change::PortShare(_)
-                | Change::ProcessorTimes(_)
-                | Change::NoDdio
+            CauseChange::LinkShare(_)
+                | CauseChange::LinkDelay(_)
+                | CauseChange::ReadRequest(_)
+                | CauseChange::MaxPayload(_)
+                | CauseChange::PathMtu(_)
+                | CauseChange::PortShare(_)
+                | CauseChange::ProcessorTimes(_)
+                | CauseChange::NoDdio
         )
     }
 
@@ -218,7 +218,7 @@ impl Change {
         let share = |rate: BitRate, share: f64| {
             BitRate::from_bits_per_second(((rate.bits_per_second() as f64 * share) as u64).max(1_000_000))
         };
-        if let Change::PathMtu(mtu) = self {
+        if let CauseChange::PathMtu(mtu) = self {
             system.network.mtu = *mtu;
         }
         for machine in &mut system.machines {
@@ -232,25 +232,25 @@ impl Change {
                 let is_hosts = hosts.contains(&link.to) || hosts.contains(&link.from);
                 let Some(pcie) = &mut link.pcie else { continue };
                 match self {
-                    Change::LinkShare(of) if is_hosts => pcie.rate = share(pcie.rate, *of),
-                    Change::LinkDelay(more) if is_hosts => link.delay += *more,
-                    Change::ReadRequest(size) => pcie.read_request_limit = *size,
+                    CauseChange::LinkShare(of) if is_hosts => pcie.rate = share(pcie.rate, *of),
+                    CauseChange::LinkDelay(more) if is_hosts => link.delay += *more,
+                    CauseChange::ReadRequest(size) => pcie.read_request_limit = *size,
                     _ => {}
                 }
             }
             match self {
-                Change::PortShare(of) => machine.nic.port_rate = share(machine.nic.port_rate, *of),
-                Change::MaxPayload(size) => {
+                CauseChange::PortShare(of) => machine.nic.port_rate = share(machine.nic.port_rate, *of),
+                CauseChange::MaxPayload(size) => {
                     for endpoint in machine.endpoints.iter_mut().filter(|own| own.processor.is_host) {
                         endpoint.memory.pcie_mtu = *size;
                     }
                 }
-                Change::NoDdio => {
+                CauseChange::NoDdio => {
                     for endpoint in &mut machine.endpoints {
                         endpoint.memory.ddio = false;
                     }
                 }
-                Change::ProcessorTimes(times) => {
+                CauseChange::ProcessorTimes(times) => {
                     for endpoint in &mut machine.endpoints {
                         let verbs = &mut endpoint.processor.verbs;
                         for time in [
@@ -275,14 +275,14 @@ impl Change {
     pub(super) fn change_run(&self, run: &mut ToolRun) {
         match self {
             // What a run asks for is at most what the port does.
-            Change::PathMtu(mtu) => run.mtu = Some(*mtu),
-            Change::TxDepth(depth) if run.kind == RunKind::Bandwidth => {
+            CauseChange::PathMtu(mtu) => run.mtu = Some(*mtu),
+            CauseChange::TxDepth(depth) if run.kind == RunKind::Bandwidth => {
                 run.tx_depth = *depth;
                 run.cq_moderation = run.cq_moderation.min(*depth);
             }
-            Change::OutstandingReads(reads) => run.outstanding_reads = Some(*reads),
-            Change::Inline(size) => run.inline = *size,
-            Change::Iterations(count) => {
+            CauseChange::OutstandingReads(reads) => run.outstanding_reads = Some(*reads),
+            CauseChange::Inline(size) => run.inline = *size,
+            CauseChange::Iterations(count) => {
                 run.length = Some(RunLength::Iterations(count.saturating_mul(run.queue_pairs.max(1))));
             }
             _ => {}
@@ -292,8 +292,8 @@ impl Change {
     /// How many times what it is the figure says.
     pub(super) fn printed_times(&self, kind: RunKind) -> f64 {
         match (self, kind) {
-            (Change::Bandwidth(times), RunKind::Bandwidth) => *times,
-            (Change::Latency(times), RunKind::Latency) => *times,
+            (CauseChange::Bandwidth(times), RunKind::Bandwidth) => *times,
+            (CauseChange::Latency(times), RunKind::Latency) => *times,
             _ => 1.0,
         }
     }
@@ -305,15 +305,16 @@ pub(super) fn variants(
     router: &Router,
     path: &str,
     has_both_directions: bool,
-) -> Vec<Variant> {
+) -> Vec<CauseDegree> {
     let mut all = Vec::new();
-    let mut add = |cause: Cause, degree: String, change: Change| all.push(Variant { cause, degree, change });
+    let mut add =
+        |cause: Cause, degree: String, change: CauseChange| all.push(CauseDegree { cause, degree, change });
     for share in [0.5, 0.25, 0.125, 0.0625] {
-        add(Cause::PcieLink, format!("{share} of its rate"), Change::LinkShare(share));
+        add(Cause::PcieLink, format!("{share} of its rate"), CauseChange::LinkShare(share));
     }
     for ns in [100, 250, 500, 1000] {
         let more = Time::from_ns(ns);
-        add(Cause::PcieLatency, format!("{more} more for each pass"), Change::LinkDelay(more));
+        add(Cause::PcieLatency, format!("{more} more for each pass"), CauseChange::LinkDelay(more));
     }
     let hosts =
         || system.machines.iter().flat_map(|machine| &machine.endpoints).filter(|own| own.processor.is_host);
@@ -321,43 +322,43 @@ pub(super) fn variants(
         system.machines.iter().flat_map(|machine| &machine.links).filter_map(|link| link.pcie.as_ref());
     let request = requests.map(|pcie| pcie.read_request_limit).max().unwrap_or_default();
     for size in [128, 256, 512].map(Bytes::new).into_iter().filter(|size| *size < request) {
-        add(Cause::MaxReadRequest, size.to_string(), Change::ReadRequest(size));
+        add(Cause::MaxReadRequest, size.to_string(), CauseChange::ReadRequest(size));
     }
     let payload = hosts().map(|own| own.memory.pcie_mtu).max().unwrap_or_default();
     for size in [128, 256].map(Bytes::new).into_iter().filter(|size| *size < payload) {
-        add(Cause::MaxPayload, size.to_string(), Change::MaxPayload(size));
+        add(Cause::MaxPayload, size.to_string(), CauseChange::MaxPayload(size));
     }
     for size in [256, 512, 1024, 2048].map(Bytes::new).into_iter().filter(|size| *size < system.network.mtu) {
-        add(Cause::PathMtu, size.to_string(), Change::PathMtu(size));
+        add(Cause::PathMtu, size.to_string(), CauseChange::PathMtu(size));
     }
     for depth in [1, 2, 4, 8, 16, 32] {
-        add(Cause::TxDepth, format!("{depth} posted ahead"), Change::TxDepth(depth));
+        add(Cause::TxDepth, format!("{depth} posted ahead"), CauseChange::TxDepth(depth));
     }
     for reads in [1, 2, 4, 8] {
-        add(Cause::OutstandingReads, format!("{reads} in flight"), Change::OutstandingReads(reads));
+        add(Cause::OutstandingReads, format!("{reads} in flight"), CauseChange::OutstandingReads(reads));
     }
-    add(Cause::InlineOff, "nothing inline".to_string(), Change::Inline(Bytes::ZERO));
+    add(Cause::InlineOff, "nothing inline".to_string(), CauseChange::Inline(Bytes::ZERO));
     for times in [1.5, 2.0, 3.0] {
-        add(Cause::ProcessorClock, format!("{times} times as long"), Change::ProcessorTimes(times));
+        add(Cause::ProcessorClock, format!("{times} times as long"), CauseChange::ProcessorTimes(times));
     }
     if hosts().any(|own| own.memory.ddio) {
-        add(Cause::DdioOff, "off".to_string(), Change::NoDdio);
+        add(Cause::DdioOff, "off".to_string(), CauseChange::NoDdio);
     }
     for share in [0.5, 0.4, 0.25, 0.1, 0.05] {
-        add(Cause::PortRate, format!("{share} of its rate"), Change::PortShare(share));
+        add(Cause::PortRate, format!("{share} of its rate"), CauseChange::PortShare(share));
     }
     let requester = path.split('-').next().unwrap_or_default();
     for other in router.paths_of(offpath_route::Verb::Read) {
         let name = other.to_string();
         if other.engine.is_none() && other.requester == requester && name != path && !name.contains(':') {
-            add(Cause::OtherEndpoint, name.clone(), Change::OtherPath(name));
+            add(Cause::OtherEndpoint, name.clone(), CauseChange::OtherPath(name));
         }
     }
     for count in [10, 50] {
-        add(Cause::FewIterations, format!("{count} of each queue pair"), Change::Iterations(count));
+        add(Cause::FewIterations, format!("{count} of each queue pair"), CauseChange::Iterations(count));
     }
     if has_both_directions {
-        add(Cause::OneDirectionCounted, "half".to_string(), Change::Bandwidth(0.5));
+        add(Cause::OneDirectionCounted, "half".to_string(), CauseChange::Bandwidth(0.5));
     }
     const MIB_PER_MB: f64 = 1.048_576;
     for (degree, times) in [
@@ -366,9 +367,9 @@ pub(super) fn variants(
         ("10^6 bytes that are called 2^20", MIB_PER_MB),
         ("2^20 bytes that are called 10^6", 1.0 / MIB_PER_MB),
     ] {
-        add(Cause::Unit, degree.to_string(), Change::Bandwidth(times));
+        add(Cause::Unit, degree.to_string(), CauseChange::Bandwidth(times));
     }
-    add(Cause::LatencySpan, "a round trip".to_string(), Change::Latency(2.0));
-    add(Cause::LatencySpan, "half of the span".to_string(), Change::Latency(0.5));
+    add(Cause::LatencySpan, "a round trip".to_string(), CauseChange::Latency(2.0));
+    add(Cause::LatencySpan, "half of the span".to_string(), CauseChange::Latency(0.5));
     all
 }

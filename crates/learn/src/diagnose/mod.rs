@@ -5,9 +5,9 @@ mod cause;
 mod points;
 mod shape;
 
-pub use cause::{Cause, Change, Variant};
+pub use cause::{Cause, CauseChange, CauseDegree};
 pub use points::LoggedFigure;
-pub use shape::{Question, Shape};
+pub use shape::{Question, RowShape};
 
 use crate::describe::{Description, OddityKind};
 use crate::expect::{ExpectError, Expected, ToolBench};
@@ -69,7 +69,7 @@ pub struct DiagnosedPoint {
 
 /// What the figures are, on the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verdict {
+pub enum DiagnosisVerdict {
     /// They are what they should be.
     Normal,
     /// They are what they should be for what the log states, which holds them back.
@@ -82,15 +82,15 @@ pub enum Verdict {
     Nothing,
 }
 
-impl Verdict {
+impl DiagnosisVerdict {
     /// Its name in answers.
     pub fn name(self) -> &'static str {
         match self {
-            Verdict::Normal => "normal",
-            Verdict::HeldBackAsStated => "held-back-as-stated",
-            Verdict::Low => "low",
-            Verdict::High => "high",
-            Verdict::Nothing => "nothing-comparable",
+            DiagnosisVerdict::Normal => "normal",
+            DiagnosisVerdict::HeldBackAsStated => "held-back-as-stated",
+            DiagnosisVerdict::Low => "low",
+            DiagnosisVerdict::High => "high",
+            DiagnosisVerdict::Nothing => "nothing-comparable",
         }
     }
 }
@@ -121,13 +121,13 @@ pub struct CauseGroup {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnosis {
     /// On the whole.
-    pub verdict: Verdict,
+    pub verdict: DiagnosisVerdict,
     /// Every row that can be compared.
     pub points: Vec<DiagnosedPoint>,
     /// The median share of the expected performance.
     pub median_share: f64,
     /// What the rows look like by themselves.
-    pub shapes: Vec<Shape>,
+    pub shapes: Vec<RowShape>,
     /// Causes, the ones that explain most first.
     pub groups: Vec<CauseGroup>,
     /// The share that the first two causes explain together, where two are needed.
@@ -219,7 +219,7 @@ pub fn diagnose(
     let mut shares: Vec<f64> = points.iter().map(|point| point.share).collect();
     shares.sort_by(f64::total_cmp);
     let mut diagnosis = Diagnosis {
-        verdict: Verdict::Nothing,
+        verdict: DiagnosisVerdict::Nothing,
         points,
         median_share: shares.get(shares.len() / 2).copied().unwrap_or(f64::NAN),
         shapes,
@@ -237,14 +237,14 @@ pub fn diagnose(
     let is_low = is_off(&of_reference, 1.0);
     let is_high = is_off(&of_reference, -1.0);
     if !is_low && !is_high {
-        diagnosis.verdict = Verdict::Normal;
+        diagnosis.verdict = DiagnosisVerdict::Normal;
         return Ok(diagnosis);
     }
     let is_as_stated = !is_off(&of_stated, 1.0) && !is_off(&of_stated, -1.0);
     diagnosis.verdict = match (is_as_stated, is_low) {
-        (true, _) => Verdict::HeldBackAsStated,
-        (false, true) => Verdict::Low,
-        (false, false) => Verdict::High,
+        (true, _) => DiagnosisVerdict::HeldBackAsStated,
+        (false, true) => DiagnosisVerdict::Low,
+        (false, false) => DiagnosisVerdict::High,
     };
     let fit = Fit { rows: chosen(&of_reference), system, path };
     fit.rank(&variants, &mut bench_of, machine, &mut diagnosis)?;
@@ -301,12 +301,12 @@ impl Benches {
 }
 
 /// A system with changes; nothing where they do not fit it.
-fn changed(system: &System, path: &str, changes: &[&Change]) -> Option<Benches> {
+fn changed(system: &System, path: &str, changes: &[&CauseChange]) -> Option<Benches> {
     let mut system = system.clone();
     let mut path = path;
     for change in changes {
         change.change_system(&mut system);
-        if let Change::OtherPath(other) = change {
+        if let CauseChange::OtherPath(other) = change {
             path = other;
         }
     }
@@ -350,7 +350,7 @@ fn chosen<'r, 's>(rows: &[(&'r Row<'s>, f64)]) -> Vec<(&'r Row<'s>, f64)> {
 fn resolve(
     series: &Series,
     healthy: &Benches,
-    variants: &[Variant],
+    variants: &[CauseDegree],
     bench_of: &mut [Option<Benches>],
     system: &System,
     path: &str,
@@ -379,7 +379,7 @@ fn resolve(
         }
         let every = usable.len().div_ceil(MOST_OF_SERIES);
         let few: Vec<&(usize, &Runs)> = usable.iter().step_by(every).collect();
-        let error_of = |bench: &Benches, change: Option<&Change>| -> f64 {
+        let error_of = |bench: &Benches, change: Option<&CauseChange>| -> f64 {
             let deviations = few.iter().map(|(index, runs)| {
                 let point = &series.points[*index];
                 let row = Row { series, point, runs: (*runs).clone() };
@@ -390,7 +390,7 @@ fn resolve(
         let mut error = error_of(healthy, None);
         for (index, variant) in variants.iter().enumerate() {
             let bench = match (variant.change.is_of_system(), &variant.change) {
-                (false, Change::OtherPath(_)) | (true, _) => {
+                (false, CauseChange::OtherPath(_)) | (true, _) => {
                     if bench_of[index].is_none() {
                         bench_of[index] = changed(system, path, &[&variant.change]);
                     }
@@ -440,7 +440,7 @@ fn assumptions(series: &Series, program: &ToolProgram) -> Vec<String> {
 }
 
 /// How far a row is below what is expected under changes, as a logarithm of performance; nothing where it is not predicted.
-fn deviation(row: &Row, bench: &Benches, changes: &[&Change]) -> Option<f64> {
+fn deviation(row: &Row, bench: &Benches, changes: &[&CauseChange]) -> Option<f64> {
     let mut run = row.runs.reference.clone();
     let mut times = 1.0;
     for change in changes {
@@ -469,7 +469,7 @@ struct Fit<'r, 's> {
 struct Candidate {
     cause: Cause,
     degree: String,
-    change: Change,
+    change: CauseChange,
     deviations: Vec<f64>,
     error: f64,
     evidence: Vec<String>,
@@ -480,14 +480,14 @@ fn mean_of(deviations: &[f64]) -> f64 {
 }
 
 impl Fit<'_, '_> {
-    fn deviations(&self, bench: &Benches, changes: &[&Change]) -> Option<Vec<f64>> {
+    fn deviations(&self, bench: &Benches, changes: &[&CauseChange]) -> Option<Vec<f64>> {
         self.rows.iter().map(|(row, _)| deviation(row, bench, changes)).collect()
     }
 
     /// What logs state and what could hold runs back, as changes of the reference.
-    fn stated(&self) -> Vec<(Cause, String, Change, String)> {
-        let mut found: Vec<(Cause, String, Change, String)> = Vec::new();
-        let mut add = |cause: Cause, degree: String, change: Change, says: &str| {
+    fn stated(&self) -> Vec<(Cause, String, CauseChange, String)> {
+        let mut found: Vec<(Cause, String, CauseChange, String)> = Vec::new();
+        let mut add = |cause: Cause, degree: String, change: CauseChange, says: &str| {
             if !found.iter().any(|(_, _, known, _)| *known == change) {
                 let evidence = format!("the log states {says}");
                 found.push((cause, degree, change, evidence));
@@ -498,25 +498,25 @@ impl Fit<'_, '_> {
             if stated.tx_depth < reference.tx_depth {
                 let degree = format!("{} posted ahead", stated.tx_depth);
                 let says = format!("a depth of {}", stated.tx_depth);
-                add(Cause::TxDepth, degree, Change::TxDepth(stated.tx_depth), &says);
+                add(Cause::TxDepth, degree, CauseChange::TxDepth(stated.tx_depth), &says);
             }
             if let Some(mtu) = stated.mtu.filter(|mtu| *mtu < self.system.network.mtu) {
                 let says = format!("an MTU of {mtu}");
-                add(Cause::PathMtu, mtu.to_string(), Change::PathMtu(mtu), &says);
+                add(Cause::PathMtu, mtu.to_string(), CauseChange::PathMtu(mtu), &says);
             }
             if let Some(reads) = stated.outstanding_reads.filter(|_| stated.is_read()) {
                 let says = format!("{reads} READs in flight");
                 add(
                     Cause::OutstandingReads,
                     format!("{reads} in flight"),
-                    Change::OutstandingReads(reads),
+                    CauseChange::OutstandingReads(reads),
                     &says,
                 );
             }
             if stated.inline < reference.inline {
                 let (degree, says) =
                     (format!("{} inline", stated.inline), format!("{} inline", stated.inline));
-                add(Cause::InlineOff, degree, Change::Inline(stated.inline), &says);
+                add(Cause::InlineOff, degree, CauseChange::Inline(stated.inline), &says);
             }
             if let (Some(RunLength::Iterations(own)), Some(RunLength::Iterations(usual))) =
                 (stated.length, reference.length)
@@ -527,7 +527,7 @@ impl Fit<'_, '_> {
                 add(
                     Cause::FewIterations,
                     format!("{each} of each queue pair"),
-                    Change::Iterations(each),
+                    CauseChange::Iterations(each),
                     &says,
                 );
             }
@@ -537,7 +537,7 @@ impl Fit<'_, '_> {
 
     fn rank(
         &self,
-        variants: &[Variant],
+        variants: &[CauseDegree],
         bench_of: &mut [Option<Benches>],
         machine: Option<&Description>,
         diagnosis: &mut Diagnosis,
@@ -562,7 +562,8 @@ impl Fit<'_, '_> {
             }
         }
         for (index, variant) in variants.iter().enumerate() {
-            let needs_own = variant.change.is_of_system() || matches!(variant.change, Change::OtherPath(_));
+            let needs_own =
+                variant.change.is_of_system() || matches!(variant.change, CauseChange::OtherPath(_));
             if needs_own && bench_of[index].is_none() {
                 bench_of[index] = changed(self.system, self.path, &[&variant.change]);
             }
@@ -625,7 +626,7 @@ impl Fit<'_, '_> {
     /// Where one cause leaves a gap, the two that leave least stand first.
     fn pair(
         &self,
-        variants: &[Variant],
+        variants: &[CauseDegree],
         error_without: f64,
         ranked: &mut Vec<Candidate>,
         diagnosis: &mut Diagnosis,

@@ -1,7 +1,7 @@
 //! What rows look like by themselves, whatever a model expects of them, and what the model has no number for.
 
 use super::points::{Series, performance};
-use super::{Diagnosis, Verdict};
+use super::{Diagnosis, DiagnosisVerdict};
 use crate::describe::{Description, OddityKind};
 use crate::run::RunKind;
 use offpath_logs::{LogFigure, LogOperation, TrafficDirections};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// A shape of the rows of a log.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shape {
+pub struct RowShape {
     /// The file, as it was named.
     pub file: Arc<str>,
     /// The lines that it reaches over.
@@ -75,13 +75,13 @@ fn constant(values: &[f64]) -> Option<(usize, usize)> {
 }
 
 /// The shapes of every series.
-pub(super) fn shapes(all: &[Series], system: &System) -> Vec<Shape> {
+pub(super) fn shapes(all: &[Series], system: &System) -> Vec<RowShape> {
     let mut found = Vec::new();
     let port =
         system.machines.iter().map(|machine| machine.nic.port_rate.bits_per_second()).min().unwrap_or(0);
     for series in all {
         let mut add = |name: &'static str, lines: (u64, u64), what: String| {
-            found.push(Shape { file: series.file.clone(), lines, name, what });
+            found.push(RowShape { file: series.file.clone(), lines, name, what });
         };
         if series.kind == RunKind::Latency {
             let latency: Vec<(u64, f64)> =
@@ -217,7 +217,7 @@ pub(super) fn questions(
             "hw_counters `packet_seq_err`, `out_of_sequence` and `local_ack_timeout_err`, twice: the difference",
         );
     }
-    if explained < 0.8 && diagnosis.verdict == Verdict::Low {
+    if explained < 0.8 && diagnosis.verdict == DiagnosisVerdict::Low {
         ask(
             "do pause frames or congestion marks hold the sender back?",
             "`ethtool -S DEV` twice: the difference of `rx_prio*_pause` and `tx_prio*_pause`; hw_counters `np_cnp_sent`",

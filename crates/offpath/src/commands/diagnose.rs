@@ -31,6 +31,9 @@ pub struct Options {
     /// What the machine says of itself: an archive of `offpath collect`, or files of tools
     #[arg(long, value_name = "FILES", value_delimiter = ',')]
     collection: Vec<PathBuf>,
+    /// The card's address, where those files list several, as in `3b:00.0`
+    #[arg(long, value_name = "ADDRESS", requires = "collection")]
+    card: Option<String>,
     /// The least share of the expected figure that each row has to reach, as in 0.9
     #[arg(long, value_name = "SHARE", value_parser = share)]
     expect: Option<f64>,
@@ -46,6 +49,7 @@ pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let found = diagnose(&DiagnoseRequest {
         logs: options.logs.clone(),
         collection: options.collection.clone(),
+        card: options.card.clone(),
         device: options.device.clone(),
         path: options.path.clone(),
         least_share: options.expect,
