@@ -34,10 +34,8 @@ fn system(base: Option<&str>, description: &Description) -> (Library, Draft, Opt
     library.insert(Category::Device, "mine", &draft.device);
     library.insert(Category::Host, "mine-host", &draft.host);
     let system = library.load(&SystemRequest { device: "mine", ..SystemRequest::default() });
-    let system = match base {
-        Some(_) => Some(system.unwrap_or_else(|error| panic!("{error:?}\n{}\n{}", draft.device, draft.host))),
-        None => None,
-    };
+    let system =
+        base.map(|_| system.unwrap_or_else(|error| panic!("{error:?}\n{}\n{}", draft.device, draft.host)));
     (library, draft, system)
 }
 
