@@ -523,7 +523,7 @@ const HEADER: [&str; 13] = [
     "Mreq/s",
     "Gbit/s",
     "capacity Mreq/s",
-    "binds",
+    "binds when idle",
     "busy",
     "fullest",
 ];

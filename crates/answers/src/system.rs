@@ -1,5 +1,6 @@
 //! The system that an answer is about: what it is called, and what its machines are made of.
 
+use offpath_plan::residual::CARDS;
 use offpath_profile::{Link, Machine, System};
 use offpath_quantity::{BitRate, Bytes, Time};
 use serde::Serialize;
@@ -32,6 +33,17 @@ impl SystemAnswer {
     /// The system without what was changed in it.
     pub fn heading(&self) -> String {
         format!("{} in testbed {}, mode {}", self.device, self.testbed, self.mode)
+    }
+
+    /// By the errors of which other cards intervals are widened, where no prediction for this one was ever held to a row.
+    pub(crate) fn widened_by_others(&self) -> Option<String> {
+        let card = self.device.as_str();
+        (!CARDS.contains(&card)).then(|| {
+            format!(
+                "widened by what predictions for {} were wrong by; no published row is about {card}",
+                CARDS.join(" and ")
+            )
+        })
     }
 
     /// The system in one line, with what was changed in it.

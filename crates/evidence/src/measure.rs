@@ -605,12 +605,16 @@ impl One<'_> {
             Measure::DesignClients => {
                 let clients = self.place.clients.ok_or_else(|| lacks("clients"))?;
                 let (shares, capacity, _) = self.shares(design, ready)?;
+                let per_request = design.unit.map_or(1e-6, |unit| unit.get() as f64 * 8.0 / 1e9);
+                // However many clients there are, links carry no more.
+                if self.bench.links_alone {
+                    return Ok((capacity * per_request, None));
+                }
                 let used: Vec<&Ready> = shares.keys().map(|name| named(name)).collect::<Result<_, _>>()?;
                 let weights: Vec<f64> = shares.values().copied().collect();
                 let clients = u32::try_from(clients).unwrap_or(u32::MAX);
                 let carried =
                     of_clients(&used, &weights, clients, capacity, Seed::new(1)).map_err(refused)?;
-                let per_request = design.unit.map_or(1e-6, |unit| unit.get() as f64 * 8.0 / 1e9);
                 Ok((carried.mean * per_request, None))
             }
             _ => {

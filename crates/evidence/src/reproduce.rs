@@ -525,7 +525,9 @@ impl<'u> Benches<'u> {
         line.verdict = judge(row, &outcome);
         if let Some(verdict) = &line.verdict {
             // Where no link is passed, links alone have nothing to say.
-            let links = has_links_model(experiment).then(|| self.links.run(experiment).ok()).flatten();
+            let few_clients = experiment.plain.measure == Measure::DesignClients;
+            let has_model = has_links_model(experiment);
+            let links = (has_model || few_clients).then(|| self.links.run(experiment).ok()).flatten();
             // No error of a model makes a rate greater than what links carry of the payload alone.
             let most = links.as_ref().filter(|_| is_rate(experiment.plain.measure) && !is_ratio(&row.unit));
             let most = most.and_then(|links| verdict.statistic.of(&links.points)).unwrap_or(f64::INFINITY);
@@ -549,7 +551,7 @@ impl<'u> Benches<'u> {
                     line.bare = Some((low, high));
                 }
             }
-            if row.published.is_some_and(|claim| !claim.is_bound()) {
+            if has_model && row.published.is_some_and(|claim| !claim.is_bound()) {
                 line.null_links = links.and_then(|links| judge(row, &links)).map(|verdict| verdict.error);
             }
         }
@@ -599,7 +601,7 @@ fn interval(unit: &str, drawn: &[f64], sizes: &[f64], most: f64) -> [f64; 4] {
 pub fn missed(lines: &[Line]) -> Vec<String> {
     let is_missed = |line: &&Line| {
         line.row.experiment.as_ref().is_some_and(|one| one.plain.design.is_some())
-            && line.row.scored
+            && (line.row.scored || line.row.derived)
             && line.verdict.as_ref().is_some_and(|verdict| !verdict.within)
     };
     lines.iter().filter(is_missed).map(|line| line.row.id.clone()).collect()
@@ -666,6 +668,8 @@ fn nearest(line: &Line, rows: &[Row]) -> Option<(Verdict, String)> {
             && other.kind != ValueKind::Formula
             && other.kind != ValueKind::Config
             && other.role != RowRole::Conflict
+            // What follows from a prediction's own value would predict it.
+            && (!other.derived || other.role == RowRole::Fit)
             && other.published.is_some_and(|claim| !claim.is_bound())
             && is_like(own.plain.measure, theirs.plain.measure)
             && std::mem::discriminant(&as_ratio(own.compare)) == std::mem::discriminant(&as_ratio(theirs.compare))

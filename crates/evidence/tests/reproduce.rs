@@ -41,10 +41,10 @@ fn the_score_is_what_is_published() {
     // the rows that miss. No row leaves a part of the score, or begins to hold or to miss in it, unnoticed.
     let of = |count: Count| (count.within, count.of);
     assert_eq!(of(summary.measured), (2, 18), "{summary:?}");
-    assert_eq!(of(summary.orders), (0, 6), "{summary:?}");
-    assert_eq!(of(summary.restated), (58, 67), "{summary:?}");
+    assert_eq!(of(summary.orders), (0, 7), "{summary:?}");
+    assert_eq!(of(summary.restated), (58, 66), "{summary:?}");
     assert_eq!(of(summary.fitted), (33, 45), "{summary:?}");
-    assert_eq!(of(summary.exact), (51, 51), "{summary:?}");
+    assert_eq!(of(summary.exact), (50, 50), "{summary:?}");
     assert_eq!(of(summary.configured), (40, 40), "{summary:?}");
     assert_eq!((summary.not_modelled, summary.of_scored_kinds), (13, 174), "{summary:?}");
     assert!((summary.errors.model - 0.2369).abs() < 0.00005, "{summary:?}");
@@ -205,6 +205,14 @@ fn intervals_cover_as_often_as_is_published() {
     let of_intervals = |count: Count| 100.0 * count.within as f64 / summary.with_interval as f64;
     assert!((75.0..=90.0).contains(&of_intervals(summary.covered)), "{summary:?}");
     assert!(of_intervals(summary.covered_wide) > 85.0, "{summary:?}");
+}
+
+/// Few clients carry no more than links do, whatever past predictions were wrong by.
+#[test]
+fn no_interval_of_few_clients_exceeds_links() {
+    // A1 moves a chunk and its compressed copy over the host's PCIe link: 256 Gbit/s over 1 + 1.
+    let most = line("W237").wide.expect("it has an interval").1;
+    assert!((100.0..=128.0).contains(&most), "{most}");
 }
 
 /// A median of thirteen errors says nothing beside one of twelve others.

@@ -1183,6 +1183,10 @@ fn a_sweep_resumes_where_it_was_cut_off() {
         again.stderr
     );
 
+    // Whoever asks for other windows is told that, and not of a row that is missing.
+    let longer = [&SWEEP[..SWEEP.len() - 1], &["1777", "--out", path, "--resume"]].concat();
+    refuses(&longer, &["were made with --operations 1000, not 1777", "repeat the options"]);
+
     // The last line was being written when the power failed.
     let cut = whole.lines().take(5).collect::<Vec<_>>().join("\n");
     fs::write(&file, format!("{cut}\n{}", &whole.lines().nth(5).expect("more rows")[..20])).expect("written");

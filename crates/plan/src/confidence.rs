@@ -126,7 +126,8 @@ impl Origin {
 pub enum Drawn {
     /// Of its interval.
     Interval,
-    /// Of half of itself to either side: the design gives no interval, and who gives none knows no more than who does.
+    /// From two thirds of it to one and a half times it: the design gives no interval, and who gives none knows no more
+    /// than who does.
     Half,
     /// None: it is held as it is.
     Held,
@@ -155,7 +156,7 @@ pub struct Rest {
     /// data sheet. The shares of a figure sum to 1; such a fact has none.
     pub weight: f64,
     /// By which share of the figure it moves it at the worse end of its interval, a guess or a number of the user's that
-    /// has none by half of itself, and one that is set at the value that it replaces; 0 of a fact without one.
+    /// has none by a factor of 1.5, and one that is set at the value that it replaces; 0 of a fact without one.
     pub moves: f64,
     /// Of what draws take its values.
     pub drawn: Drawn,
@@ -183,6 +184,9 @@ pub struct Influence {
     pub changes: Option<String>,
     /// Whether the design was planned again at the ends; else what was observed at the value is scaled.
     pub planned: bool,
+    /// Whether the interval is one that somebody stated; else it reaches from two thirds of the design's number to one and a
+    /// half times it.
+    pub is_stated: bool,
 }
 
 /// The best mix's worth, and the alternatives of it where the recommended ones are not the best.
@@ -218,6 +222,7 @@ impl Influence {
             at_high: worth(at_high),
             changes: (!changes.is_empty()).then(|| changes.join(", ")),
             planned,
+            is_stated: factor.is_open(),
         }
     }
 }
@@ -1005,7 +1010,7 @@ fn influences(
 ) -> Vec<Influence> {
     let mut found = Vec::new();
     for (factor, ends) in factors.iter().zip(ends) {
-        if !factor.is_open() {
+        if Drawn::of(factor) == Drawn::Held {
             continue;
         }
         let at = |end: &Option<(Quantity, Figures)>| match end {

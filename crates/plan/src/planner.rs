@@ -280,13 +280,14 @@ impl Setting {
                 if is_same && !is_asked && self.library.is_builtin() {
                     return Ok(false);
                 }
-                if measured.device != design.device {
-                    return Ok(true);
-                }
                 plain(&Library::builtin()).system(&measured, &measured.device)?
             }
         };
         let own = self.system(design, &design.device)?;
+        // A file that has the shipped numbers under the shipped name is the shipped card.
+        if own.device != measured.device {
+            return Ok(true);
+        }
         let values = |system: &System| -> Vec<(String, Quantity)> {
             system.numbers.iter().map(|(name, number)| (name.clone(), number.value)).collect()
         };

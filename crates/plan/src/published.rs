@@ -1,6 +1,7 @@
 //! Which published rows measured an alternative, so that no other row is taken for evidence of it.
 
 use crate::{Design, residual, shipped};
+use offpath_quantity::OpRate;
 use offpath_workload::Workload;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -23,8 +24,10 @@ struct Row {
 
 #[derive(Deserialize)]
 struct Experiment {
+    measure: String,
     design: Option<String>,
     alternative: Option<toml::Value>,
+    against: Option<toml::Value>,
 }
 
 impl Experiment {
@@ -54,6 +57,39 @@ pub struct Missed {
     pub is_as_shipped: bool,
 }
 
+/// What was measured of an alternative of a shipped design by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeasuredRate {
+    /// The row.
+    pub row: &'static str,
+    /// The alternative.
+    pub alternative: &'static str,
+    /// Requests per second.
+    pub rate: OpRate,
+}
+
+/// The rates that were measured of the alternatives of a design as it is shipped, on the card of that name: what is
+/// predicted of each within its tolerance may still turn their order round.
+pub fn measured_rates(design: &Design, card: &str) -> Vec<MeasuredRate> {
+    let Some(text) = shipped::design(&design.name) else { return Vec::new() };
+    let read = |text: &str| text.parse::<toml::Table>().expect("a design that was read is TOML");
+    let (own, shipped) = (read(&design.source.1), read(text));
+    if shipped["design"].get("device").and_then(toml::Value::as_str) != Some(card) {
+        return Vec::new();
+    }
+    let measured = rows().values().filter_map(|row| {
+        let experiment = row.experiment.as_ref()?;
+        let is_rate = experiment.measure == "design-rate" && experiment.against.is_none();
+        let is_own = experiment.design.as_deref() == Some(&design.name);
+        let [alternative] = experiment.alternatives()[..] else { return None };
+        let is_planned = is_rate && is_own && is_as_shipped(&own, &shipped, alternative);
+        let published = row.published.as_ref().filter(|_| is_planned)?;
+        let rate = published.get("is").or_else(|| published.get("about"))?;
+        Some(MeasuredRate { row: &row.id, alternative, rate: format!("{rate} {}", row.unit).parse().ok()? })
+    });
+    measured.collect()
+}
+
 /// Whether a workload is the shipped one of the file's name with these changes: no row measured another.
 pub(crate) fn is_shipped_workload(file: &str, set: BTreeMap<String, String>, workload: &Workload) -> bool {
     let name = file.rsplit('/').next().unwrap_or(file);
@@ -76,7 +112,8 @@ fn rows() -> &'static BTreeMap<String, Row> {
 /// The published rows about a shipped design that this version of offpath does not meet, orders and measured numbers
 /// alike. Whoever reads a plan of it should know in what it is already known to err, and so should who plans the same steps
 /// under another name, with other numbers or on other records: that a design was changed makes no prediction better.
-pub fn missed_of(design: &Design) -> Vec<Missed> {
+/// `card` is the name that the device of the design has in its file, from wherever that was read.
+pub fn missed_of(design: &Design, card: &str) -> Vec<Missed> {
     let read = |text: &str| text.parse::<toml::Table>().expect("a design that was read is TOML");
     let own = read(&design.source.1);
     let missed = residual::missed().iter().filter_map(|row| {
@@ -96,7 +133,7 @@ pub fn missed_of(design: &Design) -> Vec<Missed> {
         };
         let is_as_shipped = design.name == name
             && design.alternatives.iter().all(|one| is_as_shipped(&own, &shipped, &one.name));
-        (is_about && device == Some(&*design.device)).then(|| Missed {
+        (is_about && device == Some(card)).then(|| Missed {
             row: &row.id,
             published: row.published.as_ref().map_or_else(String::new, |claim| said(claim, &row.unit)),
             design: name,
@@ -232,7 +269,7 @@ mod tests {
     fn what_is_missed_is_said_of_whoever_plans_the_same_steps() {
         let missed = |text: &str| {
             let design = Design::parse(text, "d.toml", std::path::Path::new("."), &crate::Changes::default());
-            missed_of(&design.expect("it is in order"))
+            missed_of(&design.expect("it is in order"), "bluefield2")
         };
         let rows = |text: &str| missed(text).iter().map(|one| one.row).collect::<Vec<_>>();
         let text = shipped::design("replication").expect("it is shipped");
@@ -250,10 +287,38 @@ mod tests {
                      rank_by = \"throughput\"\n[[alternative]]\nname = \"A1\"\n\
                      request = [{ read = \"client-host\", bytes = \"64 B\" }]\n";
         assert_eq!(missed(other), []);
+        let on_another = Design::parse(text, "d.toml", std::path::Path::new("."), &crate::Changes::default());
+        assert_eq!(missed_of(&on_another.expect("it is in order"), "bluefield3"), []);
         let published: toml::Table = "up_to = 79".parse().expect("it is TOML");
         assert_eq!(said(&published, "%"), "up to 79 %");
         assert_eq!(said(&"is = 58.3".parse().expect("it is TOML"), "M/s"), "58.3 M/s");
         assert_eq!(said(&"from = -15\nto = -7".parse().expect("it is TOML"), "%"), "-15 to -7 %");
+    }
+
+    #[test]
+    fn rates_are_measured_of_shipped_alternatives_on_their_card() {
+        let text = shipped::design("kv-ycsb-c").expect("it is shipped");
+        let rates = |text: &str, card: &str| {
+            let design = Design::parse(text, "d.toml", std::path::Path::new("."), &crate::Changes::default());
+            let rates = measured_rates(&design.expect("it is in order"), card);
+            rates
+                .iter()
+                .map(|one| (one.row, one.alternative, one.rate.as_million_per_s()))
+                .collect::<Vec<_>>()
+        };
+        let own = rates(text, "bluefield2");
+        for one in [("W267", "A5-read (100% hits)", 70.0), ("W268", "A4", 58.3), ("W273/W274", "rnic", 54.4)]
+        {
+            assert!(own.contains(&one), "{own:?}");
+        }
+        assert_eq!(rates(text, "bluefield3"), []);
+        let other = text.replacen(
+            "{ read = \"client-host\", bytes = \"bucket\"",
+            "{ read = \"client-soc\", bytes = \"bucket\"",
+            1,
+        );
+        assert!(!rates(&other, "bluefield2").iter().any(|(_, alternative, _)| *alternative == "A1"));
+        assert_eq!(rates(&text.replace("name = \"kv-ycsb-c\"", "name = \"mine\""), "bluefield2"), []);
     }
 
     #[test]

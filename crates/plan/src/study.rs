@@ -8,12 +8,14 @@
 use crate::advice::{self, Advised, Depth, TrialBench};
 use crate::check::{
     self, CheckedPlan, Chosen, Gap, LoadPoint, Settled, demands, plan_and_check, settle, settle_alone,
+    settle_counting,
 };
 use crate::confidence::{Drawn, Influence, Mechanism, Origin};
 use crate::design::{Changes, Design, Objective};
 use crate::factor::{Base, Factor};
 use crate::implemented::{self, Agreement};
 use crate::planner::{AS_SHIPPED, Plan, PlanError, Ready, Setting, prepare, prepare_named};
+use crate::program::Fold;
 use crate::side_by_side::side_by_side;
 use crate::solve::{self, Part, evaluate, mean_of};
 use offpath_profile::{Provenance, ScaledNumber, System};
@@ -139,7 +141,8 @@ impl Next {
         let worth = |at: Option<f64>| at.unwrap_or(f64::INFINITY);
         let moved = |one: &Influence| (worth(one.at_low) / worth(one.at_high)).ln().abs();
         let tells = |one: &&Influence| {
-            one.changes.is_some() || moved(one) >= Next::TELLS && narrows(plan, moved(one) / 2.0)
+            let narrows = moved(one) >= Next::TELLS && narrows(plan, moved(one) / 2.0);
+            one.is_stated && (one.changes.is_some() || narrows)
         };
         match plan.influences.iter().find(tells) {
             Some(one) => Next::Number(one.clone()),
@@ -532,11 +535,22 @@ fn plan_ends(
             Err(error) => return Err(error),
         };
         let parts = Part::all(&ready);
-        let optimal = evaluate(&design, &parts, &folds, false)?.optimal;
-        let worth = solve::worth(&design, &parts, &folds, &optimal);
-        // Windows as short as these tell a rate to a percent, and another set by less is no reason to build it.
-        let set = solve::best_set(&design, &parts, &folds, &optimal, &usual, solve::WORTH_BUILDING);
-        Ok(Some((worth, (set != usual).then_some(set))))
+        let told = |folds: &[Fold]| {
+            let optimal = evaluate(&design, &parts, folds, false)?.optimal;
+            let worth = solve::worth(&design, &parts, folds, &optimal);
+            // Windows as short as these tell a rate to a percent, and another set by less is no reason to build it.
+            let set = solve::best_set(&design, &parts, folds, &optimal, &usual, solve::WORTH_BUILDING);
+            Ok::<_, miette::Report>((worth, (set != usual).then_some(set)))
+        };
+        let seen = told(&folds)?;
+        if seen.1.is_none() {
+            return Ok(Some(seen));
+        }
+        // What the set does not take was not run at this end, and is thought to hold its slots as on an idle twin. So
+        // another set is named only once each alternative has settled by itself, as in a plan with this value.
+        let mut settled = settle_counting(&design, &ready, Chosen::Added, COUNTED_AT_ENDS, seed)?;
+        settle_alone(&design, &ready, &mut settled, seed)?;
+        Ok(Some(told(&settled.folds)?))
     });
     let mut planned = planned.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter();
     let mut next = || planned.next().expect("every end has an answer");

@@ -6,7 +6,6 @@ use common::*;
 use offpath_plan::check::{Bunched, Chosen, Settled, settle, settle_alone};
 use offpath_plan::observe::observe;
 use offpath_plan::solve::solved;
-use offpath_plan::study::{Ask, Study};
 use offpath_plan::{Basis, Changes, Design, Plan, Ready, prepare};
 use offpath_twin::Seed;
 use std::collections::BTreeMap;

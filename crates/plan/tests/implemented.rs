@@ -8,7 +8,6 @@ use offpath_plan::design::Step;
 use offpath_plan::implemented::{agreement, observe};
 use offpath_plan::observe::{RequestArrivals, load, observe as observe_on_twin};
 use offpath_plan::solve::{activity, stations};
-use offpath_plan::study::{Ask, Study};
 use offpath_plan::{Changes, Design, Fold, Ready, plan, prepare};
 use offpath_profile::{Category, Library};
 use offpath_quantity::Time;
@@ -244,8 +243,6 @@ fn what_cannot_be_implemented_is_refused_in_the_applications_words() {
 /// Whoever writes another step list beside code is told that the code is planned.
 #[test]
 fn a_step_list_that_is_not_planned_is_told() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("design.toml");
     let notes = |text: &str, steps: bool| {
         let changes = Changes { steps, ..Changes::default() };
         study_of(&parse(text, &changes), &changes, &setting(&[], &[])).expect("it is planned").notes

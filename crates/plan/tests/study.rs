@@ -7,6 +7,7 @@ use offpath_plan::advice::{Depth, TrialBench, advise};
 use offpath_plan::check::{CheckedPlan, Chosen, few_clients, settle};
 use offpath_plan::study::{Ask, Next, Study};
 use offpath_plan::{Basis, Changes, Design, PlanError, Setting, prepare};
+use offpath_profile::{Category, Library};
 use offpath_twin::Seed;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -36,6 +37,51 @@ static REPLICATION_AT_HALF: LazyLock<CheckedPlan> = LazyLock::new(|| {
     let design = parse(&text("replication.toml"), &changes);
     study_of(&design, &changes, &setting(&[], &[])).expect("it is planned").checked
 });
+
+/// The shipped card read from a file is the shipped card: what was measured of it, and what is missed, stays.
+#[test]
+fn a_copy_of_the_shipped_card_is_the_shipped_card() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let card = Library::builtin().source(Category::Device, "bluefield2").expect("it ships").to_string();
+    let text = text("replication.toml");
+    let study = |device: Option<&str>| {
+        let changes = Changes { device: device.map(str::to_string), ..Changes::default() };
+        study_of(&parse(&text, &changes), &changes, &setting(&[], &[])).expect("it is planned")
+    };
+    let of_file = |card: &str| {
+        let file = folder.path().join("card.toml");
+        std::fs::write(&file, card).expect("written");
+        study(file.to_str())
+    };
+    let (shipped, copy) = (study(None), of_file(&card));
+    assert!(!copy.is_other_system);
+    let figures = |study: &Study| {
+        let all = study.checked.plan.alternatives.iter();
+        all.map(|one| (one.name.clone(), one.rate.value, one.rate.range_80, one.basis)).collect::<Vec<_>>()
+    };
+    assert_eq!(figures(&copy), figures(&shipped));
+    let changed =
+        card.replace("bank_read_time = { value = \"35.9 ns\"", "bank_read_time = { value = \"36.9 ns\"");
+    assert_ne!(changed, card);
+    assert!(of_file(&changed).is_other_system, "one number of it is another");
+}
+
+/// An alternative written twice makes no number a turning point: which of the two is named decides nothing, and neither is
+/// thought to carry more at an end than when it is planned there.
+#[test]
+fn a_copy_of_an_alternative_turns_nothing() {
+    let reads = "{ read = \"client-soc\", bytes = \"64 B\" }, { read = \"client-soc\", bytes = \"64 B\" }";
+    let text = HEAD.to_string() + &alternative("x", "", reads) + &alternative("y", "", reads);
+    let plain = studied(&text, &setting(&[], &[])).expect("it is planned");
+    let influences = &plain.checked.plan.influences;
+    assert!(influences.iter().any(|one| one.planned));
+    for one in influences {
+        assert_eq!(one.changes, None, "{}", one.number);
+    }
+    let one = influences.iter().find(|one| one.number == "switch.pass_time").expect("it moves the mix");
+    let set = studied(&text, &setting(&[], &["switch.pass_time=275ns"])).expect("it is planned");
+    near("at its end", one.at_low.expect("it has a plan"), set.checked.plan.optimal.rate.value, 0.01);
+}
 
 /// What a variant says is what a plan under it says, of every alternative; and a plain NIC beside the card has none of
 /// the card's mechanisms.

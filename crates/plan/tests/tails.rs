@@ -6,7 +6,6 @@ use common::*;
 use offpath_plan::advice::{Depth, TrialBench, advise};
 use offpath_plan::check::{Chosen, curve, plan_and_check, settle};
 use offpath_plan::observe::{Loaded, RequestArrivals, load};
-use offpath_plan::study::{Ask, Study};
 use offpath_plan::{Changes, Design, plan, prepare};
 use offpath_quantity::Time;
 use offpath_twin::Seed;

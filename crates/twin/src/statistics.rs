@@ -3,13 +3,16 @@
 use hdrhistogram::Histogram;
 use offpath_quantity::Time;
 
-/// Latencies, kept to 3 significant digits in picoseconds up to 100 s.
+/// The longest latency that is told from longer ones: more than a window lasts.
+const LONGEST: Time = Time::from_ps(2_000_000_000_000_000_000);
+
+/// Latencies, kept to 3 significant digits in picoseconds up to two million seconds.
 #[derive(Clone, Debug)]
 pub struct Latencies(Histogram<u64>);
 
 impl Default for Latencies {
     fn default() -> Latencies {
-        Latencies(Histogram::new_with_bounds(1, 100_000_000_000_000, 3).expect("bounds within a u64"))
+        Latencies(Histogram::new_with_bounds(1, LONGEST.ps(), 3).expect("bounds within a u64"))
     }
 }
 
@@ -83,4 +86,18 @@ pub(crate) fn student_t_975(freedom: usize) -> f64 {
         2.045, 2.042,
     ];
     TABLE.get(freedom - 1).copied().unwrap_or(1.96)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Long after anybody would wait, a longer latency is still told from a shorter one.
+    #[test]
+    fn a_latency_of_minutes_is_what_it_is() {
+        let mut latencies = Latencies::default();
+        latencies.record(Time::from_seconds(198.0));
+        let mean = latencies.mean().expect("one was counted").as_seconds();
+        assert!((mean / 198.0 - 1.0).abs() < 1e-3, "{mean}");
+    }
 }

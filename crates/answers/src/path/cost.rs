@@ -7,9 +7,10 @@ use super::{
 use crate::SCHEMA_VERSION;
 use crate::system::SystemAnswer;
 use offpath_plan::Ranged;
+use offpath_plan::check::Saturated;
 use offpath_plan::known::{Known, MovedBy, known};
 use offpath_quantity::{Bytes, Time};
-use offpath_route::{Carrier, Demand, Path, PathOperation, RouteError, Router, StationId};
+use offpath_route::{Carrier, Demand, Path, PathOperation, RouteError, Router, StationId, StationKind};
 use offpath_terminal::options::{doorbells, posting_name};
 use offpath_terminal::output::round;
 use offpath_twin::Seed;
@@ -41,6 +42,7 @@ impl PathAnswer {
         router: &Router,
         operation: &PathOperation,
         known: &Known,
+        seen: &Saturated,
         bands: bool,
     ) -> Result<PathAnswer, RouteError> {
         let system = router.system();
@@ -116,6 +118,16 @@ impl PathAnswer {
             capacity_gbit_per_s: gbit_per_s(round(capacity_mreq_per_s), payload),
             capacity_low_80_gbit_per_s: gbit_per_s(round(ends_mreq_per_s[0]), payload),
             capacity_high_80_gbit_per_s: gbit_per_s(round(ends_mreq_per_s[1]), payload),
+            twin_throughput_mreq_per_s: seen.carried.mean / 1e6,
+            twin_throughput_ci95_low_mreq_per_s: seen.carried.low / 1e6,
+            twin_throughput_ci95_high_mreq_per_s: seen.carried.high / 1e6,
+            twin_in_flight: seen.in_flight,
+            twin_carries_less: seen.is_less,
+            twin_fullest_station: seen.fullest.map(|(station, _)| name(station)),
+            twin_fullest_utilization: seen.fullest.map(|(_, busy)| busy),
+            twin_fills_slots: seen
+                .fullest
+                .is_some_and(|(station, _)| matches!(router.kind(station), StationKind::InflightSlots(_))),
             binding_station: name(binding),
             binding_station_meaning: router.stations()[binding.index()].meaning,
             slots_held: unloaded

@@ -97,8 +97,9 @@ pub(super) fn one(report: &PathAnswer) -> Page {
     if let Some(echo) = report.echo_latency_us {
         facts.insert(1, Fact::new("echo, request and reply", format!("{} us", short(echo)), ""));
     }
+    let less = report.carries_less().map_or(String::new(), |said| format!(" {said}."));
     let answer = Section::new("answer", "The answer")
-        .saying(format!("The latency ends where {}.", report.ends()))
+        .saying(format!("The latency ends where {}.{less}", report.ends()))
         .with(PageBlock::Facts(facts));
 
     let terms = report.terms.iter().map(|term| (term.label.clone(), term.time_ns));
@@ -239,7 +240,8 @@ pub(super) fn all(answer: &PathsAnswer) -> Page {
         ]);
     }
     let heading = format!("{} on every path", Bytes::new(answer.payload_bytes));
-    let mut sections = vec![Section::new("answer", heading).with(PageBlock::Table(table))];
+    let answered = Section::new("answer", heading).with(PageBlock::Table(table));
+    let mut sections = vec![answered.with(PageBlock::Notes(answer.carry_less().collect()))];
     // One chart for all paths would be a tangle: those of a requester stand side by side.
     let mut requesters: Vec<(&str, Vec<&PathAnswer>)> = Vec::new();
     for one in &answer.paths {

@@ -7,7 +7,9 @@ mod text;
 use crate::report::Page;
 use crate::system::{SystemAnswer, TopologyAnswer};
 use crate::{ByName, SCHEMA_VERSION};
+use offpath_plan::check::{Saturated, SaturatedError, saturated};
 use offpath_plan::known::known;
+use offpath_plan::side_by_side::side_by_side;
 use offpath_profile::System;
 use offpath_quantity::Bytes;
 use offpath_route::{Carrier, Path, PathOperation, Posting, Router, VERBS, Verb};
@@ -15,6 +17,7 @@ use offpath_terminal::failure::{Failure, no_doorbell, unknown_path};
 use offpath_terminal::options::{SystemOptions, doorbells, posting_name};
 use offpath_twin::Seed;
 use serde::Serialize;
+use std::sync::Arc;
 
 /// What decides the draws behind intervals.
 const SEED: u64 = 1;
@@ -157,6 +160,24 @@ pub struct PathAnswer {
     /// An end of the 80% interval, from one joint sample of every number that is known as a range, widened by what
     /// past predictions were wrong by.
     pub capacity_high_80_gbit_per_s: f64,
+    /// Operations that pass on the twin when its stations are saturated: fewer than the capacity where slots are held for
+    /// longer while requests wait for something else.
+    pub twin_throughput_mreq_per_s: f64,
+    /// An end of its 95% interval by batch means: of the simulation, not of the card.
+    pub twin_throughput_ci95_low_mreq_per_s: f64,
+    /// Its upper end.
+    pub twin_throughput_ci95_high_mreq_per_s: f64,
+    /// Operations in flight in that run.
+    pub twin_in_flight: u32,
+    /// Whether the twin carries less than the capacity by more than is let pass: 5% where slots bind, 2% elsewhere.
+    pub twin_carries_less: bool,
+    /// The station of one machine that was busy for the greatest share of that run; packet cores are left out.
+    pub twin_fullest_station: Option<String>,
+    /// How busy it was, 0 to 1.
+    pub twin_fullest_utilization: Option<f64>,
+    /// Whether it is one of in-flight slots, which are held for longer while requests wait for something else.
+    #[serde(skip)]
+    pub twin_fills_slots: bool,
     /// The station that limits the capacity.
     pub binding_station: String,
     /// What that station is.
@@ -300,7 +321,7 @@ pub struct BandAnswer {
 /// A system that was loaded, and an operation whose cost is not known yet.
 pub struct PathDraft<'a> {
     request: &'a PathRequest,
-    router: Router,
+    router: Arc<Router>,
     payload: Bytes,
 }
 
@@ -341,7 +362,7 @@ impl<'a> PathDraft<'a> {
     pub fn load(request: &'a PathRequest) -> Result<PathDraft<'a>, Failure> {
         let system = request.system.load(&request.system.library()?, &request.device, &[])?;
         let payload = request.verb.own_payload().or(request.payload).unwrap_or(Bytes::new(64));
-        let router = Router::new(&system)?;
+        let router = Arc::new(Router::new(&system)?);
         if let Some(given) = request.payload.filter(|given| *given != payload) {
             return Err(Failure::input(
                 format!("`--size {given}`: a {} always moves {payload}", request.verb),
@@ -372,7 +393,8 @@ impl<'a> PathDraft<'a> {
                 return Err(no_doorbell(request.posting, request.verb, &at));
             }
             let known = known(router, std::slice::from_ref(&operation), Seed::new(SEED))?.remove(0);
-            let mut answer = PathAnswer::of(router, &operation, &known, bands)?;
+            let mut answer =
+                PathAnswer::of(router, &operation, &known, &carried(router, &operation)?, bands)?;
             answer.topology = Some(TopologyAnswer::of(system));
             return Ok(PathAnswers::One(Box::new(answer)));
         }
@@ -395,8 +417,11 @@ impl<'a> PathDraft<'a> {
             ));
         }
         let known = known(router, &operations, Seed::new(SEED))?;
-        let all = operations.iter().zip(&known);
-        let paths = all.map(|(operation, known)| PathAnswer::of(router, operation, known, bands));
+        let carried = side_by_side(operations.len(), |index| carried(router, &operations[index]));
+        let all = operations.iter().zip(&known).zip(carried);
+        let paths = all.map(|((operation, known), carried)| -> Result<_, Failure> {
+            Ok(PathAnswer::of(router, operation, known, &carried?, bands)?)
+        });
         Ok(PathAnswers::Every(Box::new(PathsAnswer {
             schema_version: SCHEMA_VERSION,
             system: SystemAnswer::of(system),
@@ -413,6 +438,16 @@ impl<'a> PathDraft<'a> {
             paths: paths.collect::<Result<_, _>>()?,
         })))
     }
+}
+
+fn carried(router: &Arc<Router>, operation: &PathOperation) -> Result<Saturated, Failure> {
+    saturated(router, operation, Seed::new(SEED)).map_err(|error| match error {
+        SaturatedError::Route(error) => error.into(),
+        SaturatedError::Load(error) => Failure::negative(
+            format!("{} on {}: {error}", operation.verb, operation.path),
+            "look at the limits of in-flight slots in the profile",
+        ),
+    })
 }
 
 impl PathAnswers {

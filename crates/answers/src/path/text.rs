@@ -28,9 +28,37 @@ impl PathAnswers {
 }
 
 impl PathAnswer {
+    /// What the twin carries, where that is less than the capacity.
+    pub(super) fn carries_less(&self) -> Option<String> {
+        self.twin_carries_less.then(|| {
+            let fullest = self.twin_fullest_station.as_deref().unwrap_or("no station");
+            let busy = percent(self.twin_fullest_utilization.unwrap_or(0.0), 0);
+            let why = match self.twin_fills_slots {
+                true => format!(
+                    "the capacity is that of idle stations, and slots ({fullest}, {busy} taken) are held for longer while \
+                     requests wait; a plan solves with what the twin shows"
+                ),
+                false => format!("no station fills ({fullest} is busy for {busy} of the time)"),
+            };
+            format!(
+                "UNDER LOAD {} Mreq/s ON THE TWIN (95% {}, {} in flight): {why}",
+                short(self.twin_throughput_mreq_per_s),
+                interval(self.twin_throughput_ci95_low_mreq_per_s, self.twin_throughput_ci95_high_mreq_per_s),
+                self.twin_in_flight,
+            )
+        })
+    }
+
     /// Where the latency ends, within a sentence.
     pub(super) fn ends(&self) -> &str {
         self.latency_ends.trim_start_matches("one way: ")
+    }
+}
+
+impl PathsAnswer {
+    /// What the twin carries of each path of which that is less than its capacity.
+    pub(super) fn carry_less(&self) -> impl Iterator<Item = String> {
+        self.paths.iter().filter_map(|report| Some(format!("{}: {}.", report.path, report.carries_less()?)))
     }
 }
 
@@ -83,11 +111,17 @@ fn one(report: &PathAnswer, screen: &Screen) -> String {
     ]);
     text += "\n";
     text += &screen.table(&["", "value", "80% interval", "basis", "most moved by"], summary);
+    if let Some(said) = report.system.widened_by_others() {
+        text += &format!("Intervals: {said}.\n");
+    }
     if report.interval_draws < DRAWS {
         text += &format!(
             "Intervals: of the {} of {DRAWS} joint draws that are a system which carries this operation.\n",
             report.interval_draws,
         );
+    }
+    if let Some(said) = report.carries_less() {
+        text += &format!("{said}.\n");
     }
     text += &format!(
         "\nBinds: {} ({}). The latency ends where {}.\n",
@@ -243,5 +277,9 @@ fn all(answer: &PathsAnswer, screen: &Screen) -> String {
         .collect();
     let bound: Vec<String> = bound.iter().map(|(station, meaning)| format!("{station}: {meaning}")).collect();
     text += &format!("\n{}\n", bound.join("\n"));
+    if let Some(said) = answer.system.widened_by_others() {
+        text += &format!("Intervals: {said}.\n");
+    }
+    answer.carry_less().for_each(|said| text += &format!("{said}\n"));
     text
 }

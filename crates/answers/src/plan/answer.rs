@@ -8,7 +8,7 @@ use offpath_plan::advice::RULES;
 use offpath_plan::check::{Gap, Settled};
 use offpath_plan::confidence::{Drawn, estimate, estimated, estimated_as, guessed, moved_by_guesses};
 use offpath_plan::planner::{Bound, Over, Plan, Recommendation};
-use offpath_plan::published::{Missed, missed_of};
+use offpath_plan::published::{MeasuredRate, Missed, measured_rates, missed_of};
 use offpath_plan::residual::CARDS;
 use offpath_plan::study::{Changed, Solved, Study, Sweep};
 use offpath_plan::{Alone, Basis, Design, Influence, Mix, Objective, Rest};
@@ -127,6 +127,8 @@ pub struct PlanAnswer {
     /// Published rows about the steps of this design that this version does not meet, orders and measured numbers alike:
     /// the rows about a shipped design whose alternatives are among its own, on the device that was measured.
     pub missed_rows: Vec<MissedAnswer>,
+    /// Pairs of alternatives of a shipped design that were measured in the other order than they are planned in.
+    pub reversed_orders: Vec<ReversedOrderAnswer>,
     /// What the plan says nothing about.
     pub not_modelled: [&'static str; 5],
     /// The measurement that would narrow the answer most.
@@ -328,7 +330,8 @@ pub struct RecommendationAnswer {
     pub guesses_move_share: f64,
     /// The share of the rate that numbers of the design and settings decide.
     pub your_estimates_share: f64,
-    /// The part of that which draws moved by half to either side, since the design gives those numbers no interval.
+    /// The part of that which draws moved from two thirds to one and a half times the value, since the design gives those
+    /// numbers no interval.
     pub your_estimates_halved_share: f64,
     /// The part of that which no draw moved, since those numbers were set without an interval.
     pub your_estimates_held_share: f64,
@@ -532,6 +535,28 @@ pub struct MissedAnswer {
     pub planned_mreq_per_s: Option<f64>,
 }
 
+/// Two alternatives that were measured in the other order than they are planned in.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ReversedOrderAnswer {
+    /// What was measured to carry more.
+    pub faster: &'static str,
+    /// The row that says so.
+    pub faster_row: &'static str,
+    /// What was measured of it.
+    pub faster_published_mreq_per_s: f64,
+    /// What is planned of it.
+    pub faster_planned_mreq_per_s: f64,
+    /// What was measured to carry less, by a twentieth or more.
+    pub slower: &'static str,
+    /// The row that says so.
+    pub slower_row: &'static str,
+    /// What was measured of it.
+    pub slower_published_mreq_per_s: f64,
+    /// What is planned of it.
+    pub slower_planned_mreq_per_s: f64,
+}
+
 /// What an uncertain number does.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -550,6 +575,9 @@ pub struct InfluenceAnswer {
     /// Whether the design was planned again at both ends; else what was observed at the value is scaled, which is enough
     /// to rank numbers and not to name a mix: then changes_recommendation is null, and was not looked into.
     pub planned_again: bool,
+    /// Whether the profile or the design states the range; else it reaches from two thirds of the design's number to one and
+    /// a half times it.
+    pub interval_stated: bool,
 }
 
 figures! {
@@ -671,9 +699,11 @@ pub struct ParameterAnswer {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ParameterRow {
-    /// The parameter's value, in its base unit.
+    /// The parameter's value, in `value_unit`.
     pub value: f64,
-    /// The value as the design writes it.
+    /// That unit; null for a plain number.
+    pub value_unit: Option<&'static str>,
+    /// The value in the unit that suits it.
     pub text: String,
     /// The plan at it.
     #[serde(flatten)]
@@ -885,7 +915,11 @@ impl PlanAnswer {
                 .collect(),
             model_parameters: ParametersAnswer::of(study),
             errors_learnt_on: CARDS,
-            missed_rows: missed_of(design).into_iter().map(|one| MissedAnswer::of(one, plan)).collect(),
+            missed_rows: missed_of(design, &study.system.device)
+                .into_iter()
+                .map(|one| MissedAnswer::of(one, plan))
+                .collect(),
+            reversed_orders: ReversedOrderAnswer::all(&measured_rates(design, &study.system.device), plan),
             not_modelled: NOT_MODELLED,
             next_measurement: super::next::measurement(&study.next),
             advice: advised.advice.iter().map(|one| AdviceAnswer::of(one, advised.objective)).collect(),
@@ -1188,6 +1222,41 @@ impl MissedAnswer {
     }
 }
 
+impl ReversedOrderAnswer {
+    /// A pair counts where the measured rates lie apart by more than single measurements of one paper are held to.
+    fn all(measured: &[MeasuredRate], plan: &Plan) -> Vec<ReversedOrderAnswer> {
+        const APART: f64 = 1.05;
+        let planned = |one: &MeasuredRate| {
+            let own = plan.alternatives.iter().find(|own| own.name == one.alternative);
+            own.map(|own| own.rate.value / 1e6)
+        };
+        let known: Vec<(&MeasuredRate, f64)> =
+            measured.iter().filter_map(|one| Some((one, planned(one)?))).collect();
+        let pairs = known.iter().flat_map(|faster| known.iter().map(move |slower| (faster, slower)));
+        pairs
+            .filter(|((faster, of_faster), (slower, of_slower))| {
+                faster.rate.as_million_per_s() > APART * slower.rate.as_million_per_s()
+                    && of_faster < of_slower
+            })
+            .map(|((faster, of_faster), (slower, of_slower))| ReversedOrderAnswer {
+                faster: faster.alternative,
+                faster_row: faster.row,
+                faster_published_mreq_per_s: faster.rate.as_million_per_s(),
+                faster_planned_mreq_per_s: *of_faster,
+                slower: slower.alternative,
+                slower_row: slower.row,
+                slower_published_mreq_per_s: slower.rate.as_million_per_s(),
+                slower_planned_mreq_per_s: *of_slower,
+            })
+            .collect()
+    }
+
+    /// The pair, as in `A above B (W1, W2)`.
+    pub(super) fn text(&self) -> String {
+        format!("{} above {} ({}, {})", self.faster, self.slower, self.faster_row, self.slower_row)
+    }
+}
+
 impl InfluenceAnswer {
     fn of(one: &Influence, worth: FigureUnit) -> InfluenceAnswer {
         InfluenceAnswer {
@@ -1197,6 +1266,7 @@ impl InfluenceAnswer {
             optimal: InfluenceEnds::of(worth, one.at_low, one.at_high),
             changes_recommendation: one.changes.clone(),
             planned_again: one.planned,
+            interval_stated: one.is_stated,
         }
     }
 }
@@ -1260,7 +1330,8 @@ impl ParameterAnswer {
     fn of(sweep: &Sweep, design: &Design, unit: Unit) -> ParameterAnswer {
         let row = |(value, row): &(f64, Result<Solved, String>)| ParameterRow {
             value: *value,
-            text: design.parameter_text(&sweep.parameter, *value),
+            value_unit: design.parameter_unit(&sweep.parameter),
+            text: design.parameter_label(&sweep.parameter, *value),
             solved: row.as_ref().ok().map(|row| SolvedAnswer::of(row, unit)),
             refused: row.as_ref().err().cloned(),
             network_saved_percent: row.as_ref().ok().and_then(|row| network_saved(design, row.network_bytes)),

@@ -1,6 +1,6 @@
 //! What a plan rests on, in words.
 
-use super::answer::{MissedAnswer, PlanAnswer, RecommendationAnswer, RestAnswer};
+use super::answer::{MissedAnswer, PlanAnswer, RecommendationAnswer, RestAnswer, ReversedOrderAnswer};
 use crate::figures::Goal;
 use offpath_plan::Basis;
 use offpath_terminal::output::{percent as share_text, short};
@@ -72,8 +72,10 @@ impl PlanAnswer {
             true => format!(", {how} ({} of it)", share_text(share, 0)),
             false => String::new(),
         };
-        told(sure.your_estimates_halved_share, "your estimates without an interval drawn half to either side")
-            + &told(sure.your_estimates_held_share, "what you set held as it is")
+        told(
+            sure.your_estimates_halved_share,
+            "your estimates without an interval drawn from two thirds to one and a half times each",
+        ) + &told(sure.your_estimates_held_share, "what you set held as it is")
     }
 
     /// The alternatives whose latency is known less well than the rate beside it.
@@ -143,12 +145,8 @@ impl PlanAnswer {
                 carried * 100.0
             );
         }
-        let card = &self.system.device;
-        if !self.errors_learnt_on.contains(&card.as_str()) {
-            text += &format!(
-                "intervals: widened by what predictions for {} were wrong by; no published row is about {card}\n",
-                self.errors_learnt_on.join(" and ")
-            );
+        if let Some(said) = self.system.widened_by_others() {
+            text += &format!("intervals: {said}\n");
         }
         let planned = self.influences.iter().filter(|one| one.planned_again);
         let at = |worth: Option<f64>| {
@@ -163,7 +161,8 @@ impl PlanAnswer {
             .take(2)
             .map(|one| {
                 let (low, high) = (at(one.optimal.at_low()), at(one.optimal.at_high()));
-                format!("{} at {} / {} gives {low} / {high}", one.number, one.low, one.high)
+                let none = if one.interval_stated { "" } else { " (you give no interval)" };
+                format!("{} at {} / {}{none} gives {low} / {high}", one.number, one.low, one.high)
             })
             .collect();
         text += &format!(
@@ -202,6 +201,10 @@ impl PlanAnswer {
                 "misses: {}, {about}; `offpath explain {first}` says by how much\n",
                 each.join(", ")
             );
+        }
+        if !self.reversed_orders.is_empty() {
+            let each: Vec<String> = self.reversed_orders.iter().map(ReversedOrderAnswer::text).collect();
+            text += &format!("order: measured the other way round than planned here: {}\n", each.join("; "));
         }
         text += &format!("not modelled: {}\n", self.not_modelled.join(", "));
         text += &format!("next: {}\n", self.next_measurement);
@@ -248,7 +251,8 @@ impl PlanAnswer {
             _ => String::new(),
         };
         format!(
-            "recommendation: {} is the best set{}, none better by more than 0.1%, in {:.0}% of {draws}{by_mechanism}{others}{}\n",
+            "recommendation: {} is the best set{}, none better by more than 0.1%, in {:.0}% of {draws} \
+             without past errors{by_mechanism}{others}{}\n",
             sure.set.join(" + "),
             self.best_by(),
             sure.best_in_share_of_draws * 100.0,

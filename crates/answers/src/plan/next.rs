@@ -16,7 +16,8 @@ pub(super) fn measurement(next: &Next) -> String {
             percent(*weight, 0)
         ),
         Next::Undrawn { number, weight, is_set: false } => format!(
-            "give your `{number}`, which decides {} of the mix, `low` and `high`: it was not drawn",
+            "give your `{number}`, which decides {} of the mix, `low` and `high`: without them it was drawn from two thirds \
+             of it to one and a half times it",
             percent(*weight, 0)
         ),
         Next::Number(Influence { number, low, high, note, .. }) => {

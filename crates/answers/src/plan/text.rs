@@ -345,7 +345,11 @@ impl PlanAnswer {
         // Draws compare means: they tell nothing of a mix that has the lowest tail.
         let best = match self.goal {
             Goal::LowestP99 => String::new(),
-            _ => format!("; the card's best set in {:.0}% of draws", sure.best_in_share_of_draws * 100.0),
+            // A set is chosen again in each draw, and an error of the past says nothing of which one it would be.
+            _ => format!(
+                "; the card's best set in {:.0}% of draws without past errors",
+                sure.best_in_share_of_draws * 100.0
+            ),
         };
         let mut text = format!(
             "answer: {}: {} {}{range}{tail}; basis: {}{}{best}{variant}{confirmed}{settled}\n",

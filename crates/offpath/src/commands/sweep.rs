@@ -265,6 +265,30 @@ fn refuse_strangers(
             "write to another file, or repeat the settings of the sweep that wrote it",
         ));
     }
+    let of_options = |own: &&SweepRow| {
+        own.key()
+            == SweepRow {
+                operations: own.operations,
+                posting: own.posting.clone(),
+                seed: own.seed,
+                ..row.clone()
+            }
+            .key()
+    };
+    if let Some(own) = runs.rows().find(of_options) {
+        let option =
+            |name: &str, was: String, is: String| (was != is).then(|| format!("{name} {was}, not {is}"));
+        let differs = [
+            option("--operations", row.operations.to_string(), own.operations.to_string()),
+            option("--seed", row.seed.to_string(), own.seed.to_string()),
+            option("posting", row.posting.clone(), own.posting.clone()),
+        ];
+        let differs: Vec<String> = differs.into_iter().flatten().collect();
+        return Err(Failure::input(
+            format!("the rows of `{shown}` were made with {}", differs.join(" and ")),
+            "repeat the options of the sweep that wrote it, or choose another file",
+        ));
+    }
     Err(Failure::input(
         format!(
             "`{shown}` has a row that this sweep does not have: {} on {} of {}, {} clients, {} in flight, seed {}",

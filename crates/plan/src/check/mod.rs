@@ -10,6 +10,7 @@ pub use compare::{AtRandom, Behind, Bunched, Fullest, Gap, fullest};
 pub(crate) use compare::{crowded, differs, stretched};
 pub use curve::{LoadPoint, curve, few_clients, of_clients};
 pub(crate) use run::{Counted, Moves, run_mix};
+pub use run::{Saturated, SaturatedError, saturated};
 
 use crate::confidence::{Doubt, Mechanism};
 use crate::design::{Design, Objective};

@@ -1,13 +1,15 @@
 //! Runs of a mix on the loaded twin: with how many requests in flight, and over how long a window.
 
 use super::SETTLED;
-use super::compare::{ALLOWED, crowded};
+use super::compare::{ALLOWED, allowed, crowded};
 use crate::observe::{Loaded, ObserveError, RequestArrivals, load};
 use crate::planner::Ready;
 use crate::program::{Extremes, bursts};
 use offpath_quantity::Time;
-use offpath_twin::Seed;
+use offpath_route::{PathOperation, RouteError, Router, StationId, StationKind};
+use offpath_twin::{Arrivals, Interval, Load, LoadError, Seed};
 use std::cell::RefCell;
+use std::sync::Arc;
 
 /// What of a loaded run is counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -328,10 +330,126 @@ pub(crate) fn run_mix(
     Ok(loaded)
 }
 
+/// What the twin carries of one operation when its stations are saturated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Saturated {
+    /// Requests in flight.
+    pub in_flight: u32,
+    /// Operations per second, with their 95% interval of the simulation.
+    pub carried: Interval,
+    /// Whether that is less than the capacity on idle stations, by more than chance and what is let pass.
+    pub is_less: bool,
+    /// The station of one machine that was busy for the greatest share of the time, with that share; packet cores, which
+    /// are counted in requests, are left out.
+    pub fullest: Option<(StationId, f64)>,
+}
+
+/// Why the twin says nothing of an operation.
+#[derive(Debug, thiserror::Error)]
+pub enum SaturatedError {
+    /// There is no such route.
+    #[error(transparent)]
+    Route(#[from] RouteError),
+    /// It cannot be run.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+}
+
+/// Runs one operation in closed loops that keep its stations busy, and compares what is carried with the capacity that
+/// its demand on idle stations leaves: slots are held for longer where requests wait for something else meanwhile.
+///
+/// It counts as many operations as a plan counts requests, fewer where a payload is many bursts, and ignores what other
+/// load would hold.
+///
+/// # Errors
+/// Where the operation has no route, or the twin stalls.
+///
+/// ```
+/// use offpath_plan::check::saturated;
+/// use offpath_profile::{Library, SystemRequest};
+/// use offpath_quantity::Bytes;
+/// use offpath_route::{PathOperation, Router, Verb};
+///
+/// let system = Library::builtin().load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() }).unwrap();
+/// let router = std::sync::Arc::new(Router::new(&system).unwrap());
+/// let swap = PathOperation::new(Verb::CompareAndSwap, "client-soc".parse().unwrap(), Bytes::new(8));
+/// let seen = saturated(&router, &swap, offpath_twin::Seed::new(1)).unwrap();
+/// assert!(seen.is_less, "slots are held while words of one bank wait for each other");
+/// ```
+pub fn saturated(
+    router: &Arc<Router>,
+    operation: &PathOperation,
+    seed: Seed,
+) -> Result<Saturated, SaturatedError> {
+    let route = Arc::new(router.route(operation)?);
+    let (rate, binding) = route.demand(router).capacity(router).expect("a route asks its requester");
+    let latency_s = route.latency(router).as_seconds();
+    let bursts = bursts(route.payload);
+    let counted = (COUNTED.requests / bursts).max(FEWEST);
+    let allowed = allowed(matches!(router.kind(binding), StationKind::InflightSlots(_)));
+    let is_time = |station: StationId| !matches!(router.kind(station), StationKind::Pool { .. });
+    let seed =
+        seed.child(operation.verb.name()).child(&operation.path.to_string()).index(operation.payload.get());
+    let run = |in_flight: u32| -> Result<Saturated, LoadError> {
+        let warm_up_s = f64::from(in_flight) / rate * ROUNDS + (latency_s * TIMES).min(counted / rate);
+        let load = Load {
+            mix: vec![(route.clone(), 1.0)],
+            arrivals: Arrivals::Closed { in_flight },
+            warm_up: Time::from_seconds(warm_up_s),
+            window: Time::from_seconds(counted / rate).min(LONGEST_WINDOW),
+            seed,
+            faults: None,
+        };
+        let seen = offpath_twin::run(router, &load)?;
+        let busy = seen.usage.iter().filter(|one| is_time(one.station));
+        let busy = busy.filter_map(|one| Some((one.station, one.fullest()?.1)));
+        Ok(Saturated {
+            in_flight,
+            carried: seen.interval,
+            is_less: seen.interval.high < rate * (1.0 - allowed),
+            fullest: busy.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))),
+        })
+    };
+    let mut seen = run(enough(rate, latency_s, MOST_IN_FLIGHT))?;
+    // As in a plan's run: few long transfers that share a link leave it idle until all are answered.
+    let fills = |seen: &Saturated| seen.fullest.is_some_and(|(_, busy)| busy >= 1.0 - ALLOWED / 2.0);
+    while seen.is_less && !fills(&seen) && seen.in_flight < MOST_IN_FLIGHT {
+        let more = run((seen.in_flight * MORE_IN_FLIGHT).min(MOST_IN_FLIGHT))?;
+        if more.carried.mean <= seen.carried.mean * (1.0 + SETTLED) {
+            break;
+        }
+        seen = more;
+    }
+    Ok(seen)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::planner::of_steps;
+    use offpath_profile::{Library, SystemRequest};
+    use offpath_quantity::Bytes;
+    use offpath_route::Verb;
+
+    /// A link that few long transfers leave idle is filled by more of them; slots that are held for longer are not.
+    #[test]
+    fn only_what_no_number_of_requests_reaches_is_called_less() {
+        let seen = |verb: Verb, path: &str, bytes: u64, testbed: Option<&str>| {
+            let request = SystemRequest { device: "bluefield2", testbed, ..SystemRequest::default() };
+            let system = Library::builtin().load(&request).expect("it ships");
+            let router = Arc::new(Router::new(&system).expect("it has routes"));
+            let path = router.path(path).expect("the path is there");
+            let operation = PathOperation::new(verb, path, Bytes::new(bytes));
+            let seen = saturated(&router, &operation, Seed::new(1)).expect("the twin runs it");
+            let is_slot = |station| matches!(router.kind(station), StationKind::InflightSlots(_));
+            (seen.is_less, seen.fullest.is_some_and(|(station, _)| is_slot(station)))
+        };
+        assert_eq!(seen(Verb::Read, "host-soc", 4096, None), (false, false));
+        assert_eq!(seen(Verb::Read, "host-soc", 16384, None), (false, false));
+        assert_eq!(seen(Verb::Write, "soc-host", 16384, None), (false, false));
+        assert_eq!(seen(Verb::Write, "host-client", 4096, Some("sun")), (false, false));
+        assert_eq!(seen(Verb::CompareAndSwap, "client-soc", 8, None), (true, true));
+    }
 
     /// However few requests fit a window, one that does not tell is made longer by as much as it says.
     #[test]

@@ -580,13 +580,23 @@ impl Design {
         Ok(())
     }
 
+    /// The base unit of a parameter; none for a plain number.
+    pub fn parameter_unit(&self, name: &str) -> Option<&'static str> {
+        Some(self.dimensions.get(name)?.units().first()?.0)
+    }
+
     /// A parameter's value as [`Changes::parameters`] takes it, with its base unit.
     pub fn parameter_text(&self, name: &str, value: f64) -> String {
-        let units = self.dimensions.get(name).map_or(&[][..], |dimension| dimension.units());
-        match units.first() {
-            Some((unit, _)) => format!("{value} {unit}"),
+        match self.parameter_unit(name) {
+            Some(unit) => format!("{value} {unit}"),
             None => value.to_string(),
         }
+    }
+
+    /// A parameter's value as a reader takes it, in the unit that suits it.
+    pub fn parameter_label(&self, name: &str, value: f64) -> String {
+        let quantity = self.dimensions.get(name).and_then(|dimension| Quantity::from_base(value, *dimension));
+        quantity.map_or_else(|| value.to_string(), |quantity| quantity.to_string())
     }
 
     /// The numbers that the file gives, in its order. Each is an estimate of its author, whether it has
@@ -876,5 +886,7 @@ mod tests {
         assert_eq!((design.parameters["chunk"], design.parameters["ratio"]), (65536.0, 0.25));
         assert_eq!(design.parameter_text("chunk", 65536.0), "65536 B");
         assert_eq!(design.parameter_text("ratio", 0.5), "0.5");
+        assert_eq!(design.parameter_label("chunk", 65536.0), "64 KiB");
+        assert_eq!(design.parameter_label("ratio", 0.5), "0.5");
     }
 }
