@@ -3,9 +3,11 @@
 
 use crate::check::CheckAnswer;
 use crate::device::{DeviceAnswer, ListAnswer};
+use crate::diagnose::DiagnoseAnswer;
 use crate::explain::ExplainAnswer;
 use crate::fit::FitAnswer;
 use crate::import::ImportAnswer;
+use crate::machine::{CollectAnswer, NewDeviceAnswer};
 use crate::path::{PathAnswer, PathsAnswer};
 use crate::plan::PlanAnswer;
 use crate::reproduce::{BesideAnswer, ReproduceAnswer};
@@ -106,6 +108,9 @@ fn schemas_follow_from_the_types() {
         ("sweep.json", schema::<SweepAnswer>("offpath sweep DEVICE --format json")),
         ("device-show.json", schema::<DeviceAnswer>("offpath device show DEVICE --format json")),
         ("import.json", schema::<ImportAnswer>("offpath import LOG... --format json")),
+        ("collect.json", schema::<CollectAnswer>("offpath collect --format json")),
+        ("diagnose.json", schema::<DiagnoseAnswer>("offpath diagnose LOG... --device DEVICE --format json")),
+        ("new-device.json", schema::<NewDeviceAnswer>("offpath new device NAME --from FILE --format json")),
         ("device-list.json", schema::<ListAnswer>("offpath device list --format json")),
         ("reproduce.json", schema::<ReproduceAnswer>("offpath reproduce --format json")),
         (

@@ -31,6 +31,7 @@
 
 mod decimal;
 mod document;
+pub mod machine;
 mod measurement;
 mod reader;
 mod tools;

@@ -298,8 +298,9 @@ mod tests {
     #[test]
     fn rates_are_measured_of_shipped_alternatives_on_their_card() {
         let text = shipped::design("kv-ycsb-c").expect("it is shipped");
+        let designs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../designs");
         let rates = |text: &str, card: &str| {
-            let design = Design::parse(text, "d.toml", std::path::Path::new("."), &crate::Changes::default());
+            let design = Design::parse(text, "d.toml", &designs, &crate::Changes::default());
             let rates = measured_rates(&design.expect("it is in order"), card);
             rates
                 .iter()

@@ -1,11 +1,99 @@
 //! A device's file to start from: every table and number of a card with its documentation, unit and range, the values
 //! blank or carried over from another card.
 
-use crate::document::{Document, Header, carry};
+use crate::document::{Document, Header, Table, carry};
 use crate::schema::{Key, Kind, Word};
 use crate::{Category, Library, Number, Problem, ProfileError, Provenance};
 use offpath_quantity::{Dimension, Quantity};
+use std::collections::BTreeMap;
 use std::fmt::Write;
+
+/// What a number of a new system belongs to, whatever its files call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DraftPart {
+    /// The card's NIC.
+    Nic,
+    /// The PCIe link on the card, between its NIC and its switch.
+    CardLink,
+    /// The card's own processor.
+    CardProcessor,
+    /// The PCIe link that the card is plugged into.
+    HostLink,
+    /// The host's processor and memory.
+    Host,
+    /// The network.
+    Network,
+}
+
+impl DraftPart {
+    const ALL: [DraftPart; 6] = [
+        DraftPart::Nic,
+        DraftPart::CardLink,
+        DraftPart::CardProcessor,
+        DraftPart::HostLink,
+        DraftPart::Host,
+        DraftPart::Network,
+    ];
+
+    /// The category of file that it stands in, and its kind there.
+    fn stands_in(self) -> (Category, Kind) {
+        match self {
+            DraftPart::Nic => (Category::Device, Kind::Nic),
+            DraftPart::CardLink => (Category::Device, Kind::Link),
+            DraftPart::CardProcessor => (Category::Device, Kind::Endpoint),
+            DraftPart::HostLink => (Category::Host, Kind::Link),
+            DraftPart::Host => (Category::Host, Kind::Endpoint),
+            DraftPart::Network => (Category::Testbed, Kind::Network),
+        }
+    }
+}
+
+/// A number that is known of a new system.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DraftNumber {
+    /// What it belongs to.
+    pub part: DraftPart,
+    /// Its key there, as in `port_rate`.
+    pub key: &'static str,
+    /// Its value.
+    pub value: Quantity,
+    /// The least value that is possible.
+    pub low: Option<Quantity>,
+    /// The greatest value that is possible.
+    pub high: Option<Quantity>,
+    /// Where it stands.
+    pub source: String,
+    /// How it is known.
+    pub provenance: Provenance,
+}
+
+/// A system to be written: a card, its host, and a pair of such machines.
+#[derive(Clone, Debug, Default)]
+pub struct DraftRequest<'a> {
+    /// The device's name.
+    pub name: &'a str,
+    /// The device whose tables and numbers it starts with, by name or from a file; blank where absent.
+    pub base: Option<&'a str>,
+    /// What the card calls itself.
+    pub description: Option<&'a str>,
+    /// The card's mode, where it is known.
+    pub mode: Option<&'a str>,
+    /// The name of the host's file, as the device's file refers to it.
+    pub host_file: &'a str,
+    /// What is known.
+    pub numbers: &'a [DraftNumber],
+}
+
+/// Files of a new system.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draft {
+    /// The device, and the testbed that it stands in.
+    pub device: String,
+    /// Its host.
+    pub host: String,
+    /// The dotted name of each number that was known and has a place.
+    pub named: BTreeMap<(DraftPart, &'static str), String>,
+}
 
 /// The components of a card whose processor stands behind a switch, which is what the blank file describes: name, kind,
 /// and the names that it holds.
@@ -50,7 +138,151 @@ const CARRIED: &str = "\
 # you know better: value, low, high, where that stands as `source`, `provenance = \"measured\"`, and no `rows`.
 ";
 
+/// The host of a blank system.
+const HOST: &[(&str, Kind, &[&str])] =
+    &[("pcie0", Kind::Link, &["[\"card\", \"host\"]"]), ("host", Kind::Endpoint, &[])];
+
+const PAIR: &str = "\
+# The card stands in two machines that are alike, and one loads the other. Where they are not, give `client` a device and
+# a host of its own; `count` says how many load the server.
+";
+
+/// What is known, and which of it a file has taken.
+#[derive(Default)]
+struct Knowledge<'a> {
+    numbers: &'a [DraftNumber],
+    category: Option<Category>,
+    named: BTreeMap<(DraftPart, &'static str), String>,
+}
+
+impl Knowledge<'_> {
+    /// The line of a number that is known, where its table is the first of its kind in its file.
+    fn line(&mut self, table: &str, kind: Kind, key: &Key) -> Option<String> {
+        let here =
+            |part: &DraftPart| self.category.is_some_and(|category| part.stands_in() == (category, kind));
+        let part = DraftPart::ALL.into_iter().find(|part| here(part))?;
+        let known = self.numbers.iter().find(|number| number.part == part && number.key == key.name)?;
+        if self.named.contains_key(&(part, known.key)) {
+            return None;
+        }
+        self.named.insert((part, known.key), format!("{table}.{}", key.name));
+        let number = Number {
+            value: known.value,
+            low: known.low,
+            high: known.high,
+            replaced: None,
+            source: known.source.clone(),
+            provenance: known.provenance,
+            rows: Vec::new(),
+            note: String::new(),
+            file: String::new(),
+            key: String::new(),
+        };
+        Some(number_lines(key, &written(&number, key), true))
+    }
+}
+
 impl Library {
+    /// The files of a system called `name`, with what is known of it in place of what is blank or carried over: the
+    /// device with a testbed of two such machines, and their host.
+    ///
+    /// Refused as [`draft`](Library::draft) is, and where the base names a host that does not load.
+    pub fn draft_system(&self, request: &DraftRequest<'_>) -> Result<Draft, ProfileError> {
+        self.check_draft_name(request.name)?;
+        let mut knowledge =
+            Knowledge { numbers: request.numbers, category: Some(Category::Device), named: BTreeMap::new() };
+        let base = request.base.map(|base| self.base(request.name, base)).transpose()?;
+        let is_own_file = request.base.is_some_and(|base| self.is_own(Category::Device, base));
+        let words =
+            DraftWords { mode: request.mode, description: request.description, testbed: Some(request.name) };
+        let mut device = match &base {
+            None => blank(request.name, &words, &mut knowledge),
+            Some(base) => carried(request.name, base, is_own_file, &words, &mut knowledge),
+        };
+        let testbed = match &base {
+            Some(base) => self.testbed_of(base)?,
+            None => None,
+        };
+        knowledge.category = Some(Category::Testbed);
+        write!(device, "\n{PAIR}[testbed]\n").expect("text can be written");
+        for word in Category::Testbed.words() {
+            let value = match word.name {
+                "name" => request.name.to_string(),
+                _ => format!("two machines with {}", request.name),
+            };
+            device += &header_line(word, &quoted(&value), true);
+        }
+        let one = "{ value = 1, low = 1, high = 1, source = \"two machines, taken to be alike\", provenance = \"assumed\" }";
+        for role in ["server", "client"] {
+            device += &table_head(role, Kind::Machine);
+            for word in Kind::Machine.words() {
+                let value = if word.name == "device" { "card" } else { request.host_file };
+                device += &header_line(word, &quoted(value), true);
+            }
+            for key in Kind::Machine.keys() {
+                device += &number_lines(key, one, true);
+            }
+        }
+        let network = testbed
+            .as_ref()
+            .and_then(|document| document.tables.iter().find(|table| table.kind == Kind::Network));
+        device += &match network {
+            Some(table) => carried_table(table, &base_name(&testbed), false, &mut knowledge),
+            None => blank_table("network", Kind::Network, &[], &mut knowledge),
+        };
+        knowledge.category = Some(Category::Host);
+        let host_base = match &testbed {
+            Some(testbed) => self.server_host(testbed)?,
+            None => None,
+        };
+        let host_name = format!("{}-host", request.name);
+        let mut host = format!(
+            "# The host of {}, for offpath.\n{}\n[host_profile]\n",
+            request.name,
+            if host_base.is_some() { CARRIED } else { BLANK }
+        );
+        for word in Category::Host.words() {
+            let value = match word.name {
+                "name" => host_name.clone(),
+                _ => format!("the host of {}", request.name),
+            };
+            host += &header_line(word, &quoted(&value), true);
+        }
+        match &host_base {
+            Some(base) => {
+                let name =
+                    base.header(Category::Host).and_then(|header| header.word("name")).unwrap_or_default();
+                for table in base.tables.iter().filter(|table| Category::Host.holds(table.kind)) {
+                    host += &carried_table(table, name, table.kind != Kind::Link, &mut knowledge);
+                }
+            }
+            None => {
+                for (component, kind, words) in HOST {
+                    host += &blank_table(component, *kind, words, &mut knowledge);
+                }
+            }
+        }
+        Ok(Draft { device, host, named: knowledge.named })
+    }
+
+    /// The testbed that a device names or holds.
+    fn testbed_of(&self, device: &Document) -> Result<Option<Document>, ProfileError> {
+        if device.header(Category::Testbed).is_some() {
+            return Ok(Some(device.clone()));
+        }
+        let header = device.require(Category::Device)?;
+        let asked = Some((&device.source, header.span_of("testbed")));
+        header.word("testbed").map(|name| self.open(Category::Testbed, name, asked)).transpose()
+    }
+
+    /// The host of a testbed's server.
+    fn server_host(&self, testbed: &Document) -> Result<Option<Document>, ProfileError> {
+        let server =
+            testbed.tables.iter().find(|table| table.kind == Kind::Machine && table.name == "server");
+        let named = server.map(|table| (table.words("host"), table.words_place("host")));
+        named.map(|(words, place)| self.open(Category::Host, words.first(), Some(place))).transpose()
+    }
+
     /// The text of a device file called `name`, to be written and filled in: complete, and commented from the
     /// declarations of the numbers.
     ///
@@ -60,6 +292,18 @@ impl Library {
     ///
     /// Refused: a name that a profile cannot have or that a known device or `base` has, and a `base` that does not load.
     pub fn draft(&self, name: &str, base: Option<&str>) -> Result<String, ProfileError> {
+        self.check_draft_name(name)?;
+        let (words, mut nothing) = (DraftWords::default(), Knowledge::default());
+        match base {
+            None => Ok(blank(name, &words, &mut nothing)),
+            Some(asked) => {
+                let base = self.base(name, asked)?;
+                Ok(carried(name, &base, self.is_own(Category::Device, asked), &words, &mut nothing))
+            }
+        }
+    }
+
+    fn check_draft_name(&self, name: &str) -> Result<(), ProfileError> {
         let fits = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
         let reason = if name.is_empty() || !name.chars().all(fits) {
             format!("`{}` is not a name for a device", name.escape_debug())
@@ -74,36 +318,62 @@ impl Library {
             let help = "choose another name, of letters, digits, `-` and `_`";
             return Err(ProfileError::new(Problem::Structure { reason }, help, None));
         }
-        match base {
-            None => Ok(blank(name)),
-            Some(base) => {
-                let document = self.open(Category::Device, base, None)?;
-                let header = document.require(Category::Device)?;
-                if header.word("name") == Some(name) {
-                    return Err(ProfileError::new(
-                        Problem::Structure { reason: format!("`{base}` is called `{name}` itself") },
-                        "choose another name: what is measured of one device says nothing of another",
-                        Some((&document.source, header.span_of("name"))),
-                    ));
-                }
-                Ok(carried(name, &document, self.is_own(Category::Device, base)))
-            }
+        Ok(())
+    }
+
+    /// The device that another begins with.
+    fn base(&self, name: &str, base: &str) -> Result<Document, ProfileError> {
+        let document = self.open(Category::Device, base, None)?;
+        let header = document.require(Category::Device)?;
+        if header.word("name") == Some(name) {
+            return Err(ProfileError::new(
+                Problem::Structure { reason: format!("`{base}` is called `{name}` itself") },
+                "choose another name: what is measured of one device says nothing of another",
+                Some((&document.source, header.span_of("name"))),
+            ));
         }
+        Ok(document)
     }
 }
 
-fn blank(name: &str) -> String {
+/// Words of a new device's header that are known.
+#[derive(Default)]
+struct DraftWords<'a> {
+    mode: Option<&'a str>,
+    description: Option<&'a str>,
+    testbed: Option<&'a str>,
+}
+
+impl DraftWords<'_> {
+    fn known(&self, word: &str) -> Option<String> {
+        let known = match word {
+            "mode" => self.mode,
+            "description" => self.description,
+            "testbed" => self.testbed,
+            _ => None,
+        };
+        known.map(str::to_string)
+    }
+}
+
+fn base_name(testbed: &Option<Document>) -> String {
+    let header = testbed.as_ref().and_then(|document| document.header(Category::Testbed));
+    header.and_then(|header| header.word("name")).unwrap_or_default().to_string()
+}
+
+fn blank(name: &str, words: &DraftWords, knowledge: &mut Knowledge) -> String {
     let mut text = format!("# {name}, a device for offpath.\n{BLANK}\n[device]\n");
     for word in Category::Device.words() {
-        let value = match word.name {
-            "name" => quoted(name),
-            "description" => quoted(&format!("{name}, of which nothing is known yet")),
+        let value = match (word.name, words.known(word.name)) {
+            ("name", _) => quoted(name),
+            (_, Some(known)) => quoted(&known),
+            ("description", None) => quoted(&format!("{name}, of which nothing is known yet")),
             _ => word.example.to_string(),
         };
         text += &header_line(word, &value, word.name != "variants");
     }
     for (component, kind, words) in CARD {
-        text += &blank_table(component, *kind, words);
+        text += &blank_table(component, *kind, words, knowledge);
     }
     text + &others()
 }
@@ -114,7 +384,7 @@ fn others() -> String {
         "\n# What other cards have: uncomment what this one has, and give a second one of a kind another name.\n"
             .to_string();
     for (component, kind, words) in OTHERS {
-        for line in blank_table(component, *kind, words).lines() {
+        for line in blank_table(component, *kind, words, &mut Knowledge::default()).lines() {
             text += &format!("{}\n", if line.is_empty() { "#".to_string() } else { format!("# {line}") });
         }
     }
@@ -122,13 +392,17 @@ fn others() -> String {
 }
 
 /// A table of the blank file.
-fn blank_table(component: &str, kind: Kind, words: &[&str]) -> String {
+fn blank_table(component: &str, kind: Kind, words: &[&str], knowledge: &mut Knowledge) -> String {
     let mut text = table_head(component, kind);
     for (index, word) in kind.words().iter().enumerate() {
         let value = words.get(index);
         text += &header_line(word, value.unwrap_or(&word.example), value.is_some());
     }
     for key in kind.keys() {
+        if let Some(line) = knowledge.line(component, kind, key) {
+            text += &line;
+            continue;
+        }
         let interval = if key.flag { "" } else { "low = \"\", high = \"\", " };
         let number = format!("{{ value = \"\", {interval}source = \"\", provenance = \"\" }}");
         text += &number_lines(key, &number, key.required);
@@ -136,7 +410,13 @@ fn blank_table(component: &str, kind: Kind, words: &[&str]) -> String {
     text
 }
 
-fn carried(name: &str, base: &Document, is_own_file: bool) -> String {
+fn carried(
+    name: &str,
+    base: &Document,
+    is_own_file: bool,
+    words: &DraftWords,
+    knowledge: &mut Knowledge,
+) -> String {
     let header = base.header(Category::Device);
     let word = |key: &str| header.and_then(|header: &Header| header.word(key));
     let base_name = word("name").unwrap_or_default();
@@ -147,8 +427,11 @@ fn carried(name: &str, base: &Document, is_own_file: bool) -> String {
     for entry in Category::Device.words() {
         let value = match entry.name {
             "name" => Some(name.to_string()),
-            "description" => Some(format!("{name}, with what is known of {base_name}")),
-            other => word(other).map(str::to_string),
+            other => match (words.known(other), other) {
+                (Some(known), _) => Some(known),
+                (None, "description") => Some(format!("{name}, with what is known of {base_name}")),
+                (None, other) => word(other).map(str::to_string),
+            },
         };
         let names = header.map_or(&[][..], |header| header.names(entry.name));
         let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
@@ -161,32 +444,40 @@ fn carried(name: &str, base: &Document, is_own_file: bool) -> String {
         text += &header_line(entry, &value, is_given);
     }
     for table in base.tables.iter().filter(|table| Category::Device.holds(table.kind)) {
-        text += &table_head(&table.name, table.kind);
-        for word in table.kind.words() {
-            let values: Vec<String> =
-                table.words(word.name).values.iter().map(|value| quoted(value)).collect();
-            let value = match word.list {
-                _ if values.is_empty() => word.example.to_string(),
-                true => format!("[{}]", values.join(", ")),
-                false => values.concat(),
-            };
-            text += &header_line(word, &value, !values.is_empty());
+        text += &carried_table(table, base_name, is_own_file, knowledge);
+    }
+    text + &others()
+}
+
+/// A table of another profile, with what is known in place of what it says.
+fn carried_table(table: &Table, base_name: &str, is_own_file: bool, knowledge: &mut Knowledge) -> String {
+    let mut text = table_head(&table.name, table.kind);
+    for word in table.kind.words() {
+        let values: Vec<String> = table.words(word.name).values.iter().map(|value| quoted(value)).collect();
+        let value = match word.list {
+            _ if values.is_empty() => word.example.to_string(),
+            true => format!("[{}]", values.join(", ")),
+            false => values.concat(),
+        };
+        text += &header_line(word, &value, !values.is_empty());
+    }
+    for key in table.kind.keys() {
+        if let Some(line) = knowledge.line(&table.name, table.kind, key) {
+            text += &line;
+            continue;
         }
-        for key in table.kind.keys() {
-            match table.numbers.get(key.name) {
-                Some(number) => {
-                    let number = taken_over(number.clone(), key, base_name, is_own_file);
-                    text += &number_lines(key, &written(&number, key), true);
-                }
-                None => {
-                    let number =
-                        "{ value = \"\", low = \"\", high = \"\", source = \"\", provenance = \"\" }";
-                    text += &number_lines(key, number, false);
-                }
+        match table.numbers.get(key.name) {
+            Some(number) => {
+                let number = taken_over(number.clone(), key, base_name, is_own_file);
+                text += &number_lines(key, &written(&number, key), true);
+            }
+            None => {
+                let number = "{ value = \"\", low = \"\", high = \"\", source = \"\", provenance = \"\" }";
+                text += &number_lines(key, number, false);
             }
         }
     }
-    text + &others()
+    text
 }
 
 /// What is known of one device, as it stands in the file of another.

@@ -29,6 +29,7 @@ mod schema;
 mod topology;
 
 pub use document::{CONTROL_CHARACTER_HELP, control_character, control_character_reason};
+pub use draft::{Draft, DraftNumber, DraftPart, DraftRequest};
 pub use error::{Problem, ProfileError};
 pub use library::{Category, Library, Listed, SystemRequest, read_text};
 pub use model::*;

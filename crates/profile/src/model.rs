@@ -160,6 +160,12 @@ declared! {
         work_request_bytes: Bytes [HEADER],
         /// Bytes of a completion entry.
         completion_bytes: Bytes [HEADER],
+        /// READs and atomics that one queue pair may have in flight at once; further ones wait in the NIC.
+        outstanding_reads: u64 [MANY],
+        /// Time that one request keeps its queue pair in the NIC beside its bytes, so that no queue pair carries more requests.
+        queue_pair_request_time: Time [DELAY],
+        /// Bandwidth of one queue pair, whatever the others do.
+        queue_pair_rate: BitRate [RATE],
     }
 }
 

@@ -1,14 +1,19 @@
 //! Why a master costs what it costs: how often it writes to its replicas, and what is gained and lost by how a relay
 //! reads: `cargo bench -p offpath-redis --bench deliveries -- [--apart] ROUNDS SETS CLIENTS REPLICAS WAY...`.
 //!
-//! A WAY is `none` (no replica), `direct=COUNT` (as many replicas of its own), or keys of the relay's table `limits`, as
-//! `gather='1ms'`; an empty one is the relay as it is shipped, with REPLICAS behind it. All ways take turns within a round. While `redis-benchmark` writes SETs of 64 B, messages
+//! A WAY is `none` (no replica), `direct=COUNT` (as many replicas of its own), `hop` or `hop poll` (a second hop that only
+//! reads and writes, with REPLICAS behind it; one that polls never sleeps), or keys of the relay's table `limits`, as
+//! `gather='1ms'`; an empty one is the relay as it is shipped, with REPLICAS behind it. With `urgent` before it, hop or relay
+//! run before all other processes. All ways take turns within a round. While `redis-benchmark` writes SETs of 64 B, messages
 //! are published and awaited at a replica, one at a time: their times are the lag. With `--apart` the master has a core
 //! of its own and all else shares the others, so that nothing but the number of its writes differs between the ways.
 
+#[path = "deliveries/hop.rs"]
+mod hop;
 #[path = "../tests/servers/mod.rs"]
 mod servers;
 
+use hop::Hop;
 use servers::{Draws, Relay, SILENCE, Server, processor_seconds, redis, settle, tool};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -117,22 +122,33 @@ impl Bench {
         };
         let count = direct.unwrap_or(self.replicas);
         let (is_urgent, way) = way.strip_prefix("urgent").map_or((false, way), |rest| (true, rest.trim()));
-        let relay = direct.is_none().then(|| Relay::start(&master.address(), &format!("[limits]\n{way}\n")));
-        let from = relay.as_ref().map_or_else(|| master.address(), Relay::address);
+        let polls = way == "hop poll";
+        let mut hop = (way == "hop" || polls).then(|| Hop::start(&master.address(), count, polls));
+        let is_relayed = direct.is_none() && hop.is_none();
+        let relay = is_relayed.then(|| Relay::start(&master.address(), &format!("[limits]\n{way}\n")));
+        let from = match (&relay, &hop) {
+            (Some(relay), _) => relay.address(),
+            (None, Some(hop)) => format!("127.0.0.1:{}", hop.port),
+            (None, None) => master.address(),
+        };
         let replicas: Vec<Server> = (0..count).map(|_| Server::start(&self.server, &[])).collect();
         for replica in &replicas {
             replica.follow(&from);
         }
         let all: Vec<&Server> = replicas.iter().collect();
-        let rest: Vec<u32> = replicas.iter().map(Server::pid).chain(relay.as_ref().map(Relay::pid)).collect();
-        self.keep_apart(&master, &rest);
-        if is_urgent && let Some(relay) = &relay {
-            run("chrt", &["-f", "-p", "1", &relay.pid().to_string()]);
-        }
+        let between = relay.as_ref().map(Relay::pid).or(hop.as_ref().map(Hop::pid));
+        let rest: Vec<u32> = replicas.iter().map(Server::pid).chain(between).collect();
         settle(&master, &all);
+        if let Some(hop) = &mut hop {
+            hop.join();
+        }
+        self.keep_apart(&master, &rest);
+        if is_urgent && let Some(pid) = between {
+            run("chrt", &["-f", "-a", "-p", "1", &pid.to_string()]);
+        }
         self.load(master.port, 10_000);
         settle(&master, &all);
-        let of_relay = || relay.as_ref().map_or(0.0, |relay| processor_seconds(relay.pid()));
+        let of_relay = || between.map_or(0.0, processor_seconds);
         let writes = || master.number("stats", "total_writes_processed");
         let stop = Arc::new(AtomicBool::new(false));
         let prober = replicas.last().map(|replica| {
@@ -149,7 +165,7 @@ impl Bench {
         let written = writes().saturating_sub(before.2 + replies) as f64;
         settle(&master, &all);
         lags.sort_by(f64::total_cmp);
-        let links = if relay.is_some() { 1 } else { count.max(1) };
+        let links = if between.is_some() { 1 } else { count.max(1) };
         let scale = 100_000.0 / self.sets as f64;
         Round {
             master: (master.processor_seconds() - before.0) * scale,
@@ -169,6 +185,9 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 
 fn main() {
     let mut words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    if words.first().is_some_and(|word| word == hop::OPTION) {
+        return hop::run(&words[1..]);
+    }
     let apart = words.iter().any(|word| word == "--apart");
     words.retain(|word| word != "--apart");
     let numbers: Vec<u64> = words.iter().take(4).filter_map(|word| word.parse().ok()).collect();

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::future::{pending, poll_fn};
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -39,6 +40,12 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// Its socket a second time, for writing past this; there is none where what is written has to be encrypted, or where the
+    /// system has no descriptor left.
+    pub fn socket(&self) -> Option<std::net::TcpStream> {
+        self.stream.socket()?.as_fd().try_clone_to_owned().ok().map(Into::into)
+    }
+
     /// Whether something is left to write.
     pub fn has_output(&self) -> bool {
         self.sent < self.out.len()

@@ -14,8 +14,8 @@ use crate::{downstream, log, metrics, state, upstream};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
-use std::io;
-use std::net::SocketAddr;
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -155,6 +155,12 @@ pub struct Replica {
     pub dropped: Cell<Option<&'static str>>,
     /// Wakes its connection to see that it is dropped.
     pub wake: Notify,
+    /// Wakes its connection to send more of the stream.
+    pub more: Notify,
+    /// Its socket a second time, where what is published is written to it at once.
+    pub socket: RefCell<Option<TcpStream>>,
+    /// Whether its connection has nothing left to write, so that the stream may be.
+    pub is_clear: Cell<bool>,
 }
 
 impl Replica {
@@ -187,6 +193,22 @@ impl Replica {
             None if self.acknowledges && self.acknowledged.get() > 0 => self.acknowledged.get() + 1,
             _ => self.next.get(),
         }
+    }
+
+    /// Writes what was published behind the last byte that it was sent, where its socket takes all of it at once, and says
+    /// whether it did. The rest is for its connection, which waits for room.
+    fn write_at_once(&self, backlog: &Backlog, counters: &Counters) -> bool {
+        let socket = self.socket.borrow();
+        let (Some(socket), true) = (socket.as_ref(), self.is_clear.get()) else { return false };
+        let slices = backlog.slices(self.next.get());
+        // An error shows itself to the connection again.
+        let mut writer = socket;
+        let taken = if slices.is_empty() { 0 } else { writer.write_vectored(&slices).unwrap_or(0) };
+        count(&counters.stream_bytes_out, taken as u64);
+        self.next.set(self.next.get() + taken as u64);
+        let is_done = self.next.get() == backlog.published();
+        self.is_clear.set(is_done);
+        is_done
     }
 
     /// Ends its connection.
@@ -603,10 +625,21 @@ impl Relay {
         from >= current.backlog.start() || spilled
     }
 
-    /// Takes what was read from the master, `end` being the last place where no command is open.
-    pub fn publish(&self, boundary: u64) {
+    /// Takes what was read from the master, `end` being the last place where no command is open. Replicas that can take it
+    /// at once have it then; whether all of them have.
+    pub fn publish(&self, boundary: u64) -> bool {
         let mut current = self.current.borrow_mut();
         current.backlog.publish(boundary);
+        let mut has_left = true;
+        for replica in current.replicas.values().filter(|replica| replica.is_served()) {
+            // Waking the task of each costs more than what it would do.
+            if replica.phase.get() != Phase::Online
+                || !replica.write_at_once(&current.backlog, &self.counters)
+            {
+                has_left = false;
+                replica.more.notify_one();
+            }
+        }
         while let Some(block) = current.backlog.evict() {
             self.keep_or_drop(&mut current, block);
         }
@@ -623,6 +656,7 @@ impl Relay {
         }
         drop(current);
         self.published.send_replace(published);
+        has_left
     }
 
     /// Drops a replica that does not keep up.
@@ -945,6 +979,9 @@ pub(crate) mod tests {
             behind_since: Cell::new(None),
             dropped: Cell::new(None),
             wake: Notify::new(),
+            more: Notify::new(),
+            socket: RefCell::default(),
+            is_clear: Cell::new(false),
         });
         relay.current.borrow_mut().replicas.insert(number, replica.clone());
         replica
@@ -964,6 +1001,43 @@ pub(crate) mod tests {
             }
             assert_eq!([0, 1, 2].map(|index: usize| all[index].dropped.get().is_some()), [false, true, true]);
         }
+    }
+
+    #[test]
+    fn what_is_published_is_with_replicas_that_take_it_and_left_to_the_connections_of_others() {
+        let relay = Relay::new(Config::of("127.0.0.1:6379", "127.0.0.1:0")).unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        near.set_nonblocking(true).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        let replica = replica(&relay, 1, Phase::Online);
+        let other = replica_that(&relay, 2, Phase::Waiting, true);
+        replica.socket.replace(Some(near));
+        take(&relay, 100, 101);
+        assert_eq!(replica.next.get(), 1, "its connection has something to write first");
+        replica.is_clear.set(true);
+        // 20 B of these are the begin of a command.
+        take(&relay, 50, 131);
+        assert_eq!((replica.next.get(), other.next.get(), replica.is_clear.get()), (131, 1, true));
+        let mut found = vec![0; 130];
+        std::io::Read::read_exact(&mut far, &mut found).unwrap();
+        assert!(found.iter().all(|byte| *byte == b'x'));
+        // One that does not read is full at some point, and then its connection waits for room.
+        let mut published = 131;
+        while replica.is_clear.get() && published < 64 << 20 {
+            published += 16 << 10;
+            take(&relay, 16 << 10, published);
+        }
+        assert!(!replica.is_clear.get() && replica.next.get() < published, "{published} B fit a socket");
+        let sent = replica.next.get();
+        take(&relay, 16 << 10, published + (16 << 10));
+        assert_eq!(replica.next.get(), sent, "in order, so nothing goes past what waits");
+        replica.socket.take();
+        drop(relay);
+        let mut rest = Vec::new();
+        drop(replica);
+        std::io::Read::read_to_end(&mut far, &mut rest).unwrap();
+        assert_eq!(rest.len() as u64, sent - 131);
     }
 
     /// What came from the master while a replica loaded comes faster than any replica takes it.

@@ -8,7 +8,7 @@ use crate::relay::{FAILURES, LinkState, Phase, Relay, Replica, SyncAnswer, count
 use crate::resp::{self, Limits, write_error};
 use crate::spool::{Spool, Stage};
 use crate::upstream;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
@@ -74,6 +74,7 @@ struct Listed<'a> {
 impl Drop for Listed<'_> {
     fn drop(&mut self) {
         let replica = &self.replica;
+        replica.socket.take();
         let mut current = self.relay.current.borrow_mut();
         current.replicas.remove(&replica.number);
         current.left = Some(Instant::now());
@@ -140,6 +141,9 @@ fn introduced(
         behind_since: Cell::new(None),
         dropped: Cell::new(None),
         wake: Notify::new(),
+        more: Notify::new(),
+        socket: RefCell::default(),
+        is_clear: Cell::new(false),
     })
 }
 
@@ -597,7 +601,7 @@ impl Serving<'_> {
     async fn follow(&mut self, connection: &mut Connection) -> io::Result<()> {
         let relay = self.relay.clone();
         let replica = self.replica.clone();
-        let mut published = relay.published.subscribe();
+        replica.socket.replace(connection.socket());
         let mut ticks = interval(Duration::from_secs(1));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut moved = Instant::now();
@@ -605,9 +609,9 @@ impl Serving<'_> {
             if replica.dropped.get().is_some() {
                 return Ok(());
             }
-            published.borrow_and_update();
             self.catch_up(connection).await?;
             let event = poll_fn(|context| {
+                replica.is_clear.set(false);
                 loop {
                     if connection.has_output() {
                         match connection.poll_output(context) {
@@ -647,6 +651,7 @@ impl Serving<'_> {
                                 return Poll::Ready(Err(error));
                             }
                             moved = Instant::now();
+                            replica.is_clear.set(true);
                             break;
                         }
                     }
@@ -660,7 +665,7 @@ impl Serving<'_> {
                     Event::Input(_) => self.listen(connection)?,
                     Event::Sent => {}
                 },
-                _ = published.changed() => {}
+                () = replica.more.notified() => {}
                 () = replica.wake.notified() => {}
                 _ = ticks.tick() => {
                     // One that loads takes nothing for a while, and says that it is alive.

@@ -147,6 +147,16 @@ pub enum Stream {
     Server(Box<server::TlsStream<TcpStream>>),
 }
 
+impl Stream {
+    /// The socket, where bytes go over it as they are.
+    pub fn socket(&self) -> Option<&TcpStream> {
+        match self {
+            Stream::Plain(stream) => Some(stream),
+            Stream::Client(_) | Stream::Server(_) => None,
+        }
+    }
+}
+
 impl AsyncRead for Stream {
     fn poll_read(
         self: Pin<&mut Self>,

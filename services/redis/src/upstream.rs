@@ -446,8 +446,8 @@ impl Outgoing {
     }
 }
 
-/// Takes the new bytes at the end of the window; the framer began at byte `base`.
-fn take_in(relay: &Relay, framer: &mut Framer, base: u64) -> Result<(), LinkError> {
+/// Takes the new bytes at the end of the window; the framer began at byte `base`. Whether no replica waits for any of them.
+fn take_in(relay: &Relay, framer: &mut Framer, base: u64) -> Result<bool, LinkError> {
     let mut current = relay.current.borrow_mut();
     let from = current.backlog.end();
     let progress = framer.feed(current.backlog.received())?;
@@ -467,13 +467,11 @@ fn take_in(relay: &Relay, framer: &mut Framer, base: u64) -> Result<(), LinkErro
     current.heard = Instant::now();
     let published = current.backlog.published();
     drop(current);
-    if visible > published {
-        relay.publish(visible);
-    }
+    let has_left = visible <= published || relay.publish(visible);
     if progress.asks_acknowledgement.is_some() {
         relay.tell_master();
     }
-    Ok(())
+    Ok(has_left)
 }
 
 async fn stream(relay: &Rc<Relay>, mut link: MasterLink, mut out: Outgoing) -> Result<(), LinkError> {
@@ -510,8 +508,17 @@ async fn stream(relay: &Rc<Relay>, mut link: MasterLink, mut out: Outgoing) -> R
                         io::ErrorKind::UnexpectedEof, "the master closed the connection").into());
                 }
                 let before = relay.counters.stream_bytes_in.get();
-                take_in(relay, &mut framer, base)?;
-                gather(relay, relay.counters.stream_bytes_in.get() - before).await;
+                let has_left = take_in(relay, &mut framer, base)?;
+                let bytes = relay.counters.stream_bytes_in.get() - before;
+                // A short read ends in a look at what else there is, and TLS may have read more than it gave.
+                let is_short = bytes <= GATHERED && link.stream.socket().is_some();
+                if !has_left || !is_short {
+                    // Replicas take this piece before the next one comes, or they would fall behind in bursts. Tokio's own
+                    // call also looks what other threads have done: a task that only wakes itself keeps the disk's answers
+                    // waiting for as long as a burst lasts, and what replicas that load need is dropped.
+                    yield_now().await;
+                }
+                gather(relay, bytes);
             }
             () = relay.acknowledge.notified() => {
                 // A replica that has left wakes the link too.
@@ -541,15 +548,13 @@ async fn stream(relay: &Rc<Relay>, mut link: MasterLink, mut out: Outgoing) -> R
     }
 }
 
-/// Lets small pieces of the stream come together before they are read, while replicas take the last
+/// Lets small pieces of the stream come together before they are read, once replicas have the last
 /// one. Every piece costs a system call for each replica, whatever its size.
 ///
 /// The thread sleeps rather than the task: a sleeping thread is not woken for each piece, which spares
 /// the master the waking too. Nothing waits for longer than `limits.gather`, and nothing is gathered
 /// while the master asks for an acknowledgement, while a replica loads, or when pieces are large.
-async fn gather(relay: &Relay, bytes: u64) {
-    // Replicas take this piece before the next one comes, or they would fall behind in bursts.
-    yield_now().await;
+fn gather(relay: &Relay, bytes: u64) {
     if relay.settings().checked.gather.is_zero() || bytes > GATHERED {
         return;
     }

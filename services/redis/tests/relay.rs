@@ -5,9 +5,10 @@ mod servers;
 use offpath_redis::client::RedisClient;
 use offpath_redis::resp::Value;
 use servers::{
-    Draws, Proxy, Relay, SILENCE, Server, assert_same, contents, digest, free_port, peak_memory, probe,
-    redis, settle, tool, valkey, wait_for, write,
+    Draws, Proxy, Relay, SILENCE, Server, all_servers, assert_same, contents, digest, free_port, peak_memory,
+    probe, redis, settle, tool, valkey, wait_for, write,
 };
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -1120,6 +1121,56 @@ fn a_redis_master_serves_valkey_replicas() {
     load(&master, 2, 300);
     settle(&master, &[&replica]);
     assert_eq!(contents(&master), contents(&replica));
+}
+
+/// Whether a replica follows what it was pointed at, or says that it cannot load the file.
+fn follows(replica: &Server) -> bool {
+    let is_up = || replica.info("replication", "master_link_status") == "up";
+    wait_for("the replica's link or its word on the file", SILENCE, || {
+        is_up() || replica.log().contains("Can't handle RDB format version")
+    });
+    is_up()
+}
+
+/// A relay passes a file on as it is, so who can follow a server can follow its relay, and nobody else.
+#[test]
+fn who_can_follow_a_server_can_follow_its_relay() {
+    let all = all_servers();
+    if all.len() < 2 {
+        return;
+    }
+    let mut table = BTreeMap::new();
+    for (name, program) in &all {
+        let master = Server::start(program, &[]);
+        load(&master, 1, 300);
+        let relay = Relay::start(&master.address(), "");
+        let ways = [master.address(), relay.address()];
+        let start = |program: &Path, from: &String| {
+            let replica = Server::start(program, &[]);
+            replica.follow(from);
+            replica
+        };
+        let replicas: Vec<_> = all
+            .iter()
+            .map(|(other, program)| (other, ways.each_ref().map(|from| start(program, from))))
+            .collect();
+        load(&master, 2, 300);
+        for (other, [direct, relayed]) in &replicas {
+            let can = follows(direct);
+            assert_eq!(follows(relayed), can, "{other} behind a relay of {name}: {}", relayed.log());
+            if can {
+                settle(&master, &[relayed]);
+                assert_eq!(contents(relayed), contents(&master), "{other} behind a relay of {name}");
+            }
+            table.insert((name, *other), can);
+        }
+    }
+    for name in all.keys() {
+        assert!(table[&(name, name)], "{name} follows itself");
+    }
+    for ((master, replica), can) in table {
+        println!("{master} | {replica} | {}", if can { "yes" } else { "no" });
+    }
 }
 
 /// Valkey 8 and Redis 8 have a second connection for the file, which a replica offers and a relay does not take up. So they

@@ -2,8 +2,10 @@
 
 pub mod backend;
 pub mod check;
+pub mod collect;
 pub mod completions;
 pub mod device;
+pub mod diagnose;
 pub mod explain;
 pub mod fit;
 pub mod import;
@@ -42,6 +44,10 @@ Examples:
     offpath reproduce
   What do my own measurements say?
     offpath import ib_write_bw.log
+  Are my own measurements what they should be?
+    offpath diagnose ib_read_bw.log --device connectx6
+  What is my machine, and is anything odd about it?
+    offpath collect
 
 Exit codes:
   0   the answer is printed
@@ -78,6 +84,8 @@ pub enum Command {
     Explain(explain::Options),
     Fit(fit::Options),
     Import(import::Options),
+    Collect(collect::Options),
+    Diagnose(diagnose::Options),
     /// Replicate a Redis or Valkey master, which serves one copy, to many replicas (a program of its own)
     #[command(disable_help_flag = true)]
     Relay(service::Options),
@@ -114,6 +122,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Serve(_) => system.refuse("serve", true)?,
         Command::Completions(_) => system.refuse("completions", false)?,
         Command::Import(_) => system.refuse("import", false)?,
+        Command::Collect(_) => system.refuse("collect", false)?,
         _ => {}
     }
     match cli.command {
@@ -127,6 +136,8 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Explain(options) => explain::run(&options, &context),
         Command::Fit(options) => fit::run(&options, &context),
         Command::Import(options) => import::run(&options, &context),
+        Command::Collect(options) => collect::run(&options, &context),
+        Command::Diagnose(options) => diagnose::run(&options, &context),
         Command::Relay(_) => service::run("relay", "offpath-redis"),
         Command::Shard(_) => service::run("shard", "offpath-shard"),
         Command::Run(options) => run::run(&options, &context),

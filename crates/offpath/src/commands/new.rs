@@ -1,14 +1,15 @@
 //! `offpath new`: a commented design, or a device, to start from.
 
-use super::Context;
+use super::{Context, answer};
 use crate::failure::Failure;
 use crate::output::unwritable;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Subcommand};
+use offpath::answers::machine::{MachineRequest, NewDeviceAnswer, NewDeviceDraft};
 use offpath::apps::Shipped;
 use offpath::apps::system::{Registry, Template};
 use offpath::plan::{Changes, Design, Setting, prepare, shipped};
-use offpath::profile::{Number, Provenance, SystemRequest};
+use offpath::profile::{Library, Number, Provenance, SystemRequest};
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -29,6 +30,8 @@ const DEVICE_EXAMPLES: &str = "\
 Examples:
   offpath new device my-card                          every number blank, with what it is
   offpath new device my-card --base bluefield2        numbers of another card, marked as carried over
+  offpath new device my-card --base connectx7 --from lspci.txt,ibv_devinfo.txt,lscpu.txt
+                                                      what the machine itself says in their place; my-card-host.toml too
   offpath plan designs/kv-ycsb-c.toml --device my-card.toml";
 
 /// What every design's alternatives are made of.
@@ -74,6 +77,13 @@ struct DeviceOptions {
     /// The device whose tables and numbers it starts with, by name or from a .toml file
     #[arg(long, value_name = "NAME|FILE")]
     base: Option<String>,
+    /// What the card's machine says of itself: files of `lspci -vvv`, `ibv_devinfo -v`, `lscpu` and others, or an archive
+    /// of `offpath collect`. Its host and a pair of such machines are written too
+    #[arg(long, value_name = "FILES", value_delimiter = ',')]
+    from: Vec<PathBuf>,
+    /// The card's address, where the files list several, as in `3b:00.0`
+    #[arg(long, value_name = "ADDRESS", requires = "from")]
+    card: Option<String>,
     /// Where to write it; nothing is overwritten [default: NAME.toml]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -154,6 +164,9 @@ fn device(options: &DeviceOptions, context: &Context) -> Result<ExitCode, Failur
             "devices are named by the path of a .toml file; give one to `--out`",
         ));
     }
+    if !options.from.is_empty() {
+        return described(options, context, &library, &file, &asked);
+    }
     let text = library.draft(&options.name, options.base.as_deref())?;
     let mut files = Files::default();
     files.create(&file, &text)?;
@@ -181,6 +194,29 @@ fn device(options: &DeviceOptions, context: &Context) -> Result<ExitCode, Failur
     };
     files.keep();
     context.screen.emit(&format!("wrote {shown}\nnext:\n{next}"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the device and the host that its machine describes.
+fn described(
+    options: &DeviceOptions,
+    context: &Context,
+    library: &Library,
+    file: &Path,
+    asked: &str,
+) -> Result<ExitCode, Failure> {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let host = format!("{stem}-host.toml");
+    let request = MachineRequest { from: options.from.clone(), card: options.card.clone() };
+    let draft = NewDeviceDraft::of(&request, library, &options.name, options.base.as_deref(), &host)?;
+    let beside = file.with_file_name(&host);
+    let mut files = Files::default();
+    files.create(file, &draft.draft.device)?;
+    files.create(&beside, &draft.draft.host)?;
+    let found = draft.answer(library, [asked.to_string(), beside.display().to_string()])?;
+    let text = answer(&found, context, NewDeviceAnswer::text)?;
+    files.keep();
+    context.screen.emit(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -257,7 +293,6 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use offpath::profile::Library;
 
     #[test]
     fn every_kind_compiles_as_written_and_overwrites_nothing() {

@@ -198,6 +198,10 @@ fn profile(draw: &mut Draw, reserve: &mut Draw, beside: &mut Draw) -> (String, S
     number(&mut text, "inline_limit", draw.one_of(&[0, 64, 220]), "B");
     number(&mut text, "work_request_bytes", draw.one_of(&[0, 64]), "B");
     number(&mut text, "completion_bytes", draw.one_of(&[0, 32, 64]), "B");
+    // What queue pairs alone are bound by: no route reads it.
+    count(&mut text, "outstanding_reads", 16);
+    number(&mut text, "queue_pair_request_time", 100, "ns");
+    number(&mut text, "queue_pair_rate", 400, "Gbit/s");
     let mut near = "nic";
     for (index, switch) in switches.iter().enumerate() {
         let _ = writeln!(text, "[{switch}]\nkind = \"switch\"");

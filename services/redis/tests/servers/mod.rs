@@ -63,6 +63,30 @@ pub fn valkey() -> Option<PathBuf> {
     found
 }
 
+/// Every server that is here, by its name and version: Redis, Valkey, and those that OFFPATH_MORE_SERVERS names as PATH names
+/// folders.
+pub fn all_servers() -> BTreeMap<String, PathBuf> {
+    let more = std::env::var_os("OFFPATH_MORE_SERVERS").unwrap_or_default();
+    let more = std::env::split_paths(&more).filter(|path| !path.as_os_str().is_empty());
+    let named = |path: PathBuf| (version(&path), path);
+    redis().into_iter().chain(valkey()).chain(more).map(named).collect()
+}
+
+/// What a server calls itself, as `Redis server v=7.0.15`.
+fn version(program: &Path) -> String {
+    let output = Command::new(program).arg("--version").output();
+    let output = output.unwrap_or_else(|error| panic!("{} does not run: {error}", program.display()));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a server lets DEBUG be allowed, and so wants it to be; before Redis 7 it always is.
+fn guards_debug(program: &Path) -> bool {
+    static KNOWN: Mutex<BTreeMap<PathBuf, bool>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().expect("no panic");
+    *known.entry(program.to_path_buf()).or_insert_with(|| !version(program).contains(" v=6."))
+}
+
 /// Another program, or a visible word that the test is skipped.
 pub fn tool(name: &str, package: &str) -> Option<PathBuf> {
     let found = program("OFFPATH_NO_SUCH_VARIABLE", name);
@@ -146,9 +170,11 @@ impl Server {
     fn spawn(program: &Path, arguments: &[String], port: u16, folder: &Path) -> Child {
         let log = folder.join("log");
         let port = port.to_string();
+        let debug: &[&str] = if guards_debug(program) { &["--enable-debug-command", "local"] } else { &[] };
         Command::new(program)
             .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--repl-diskless-sync-delay", "0"])
-            .args(["--enable-debug-command", "local", "--repl-timeout", "10"])
+            .args(["--repl-timeout", "10"])
+            .args(debug)
             .arg("--dir")
             .arg(folder)
             .arg("--logfile")

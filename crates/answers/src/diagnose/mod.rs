@@ -1,0 +1,316 @@
+//! What `offpath diagnose` answers: figures beside what the model expects of them, and what explains the difference.
+
+mod text;
+
+use crate::SCHEMA_VERSION;
+use crate::import::{ImportRequest, import_each};
+use crate::machine::{read_collection, read_facts};
+use crate::system::SystemAnswer;
+use offpath_learn::describe::describe;
+use offpath_learn::diagnose::{
+    CauseGroup, DiagnosedPoint, Diagnosis, Finding, LoggedFigure, Question, RowShape, diagnose as of,
+};
+use offpath_logs::{LogFigure, LogItem};
+use offpath_profile::System;
+use offpath_route::Router;
+use offpath_terminal::failure::{Failure, unknown_path};
+use offpath_terminal::options::SystemOptions;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Logs, and what they were taken on.
+#[derive(Clone, Debug, Default)]
+pub struct DiagnoseRequest {
+    /// Logs of perftest; `-` is standard input.
+    pub logs: Vec<PathBuf>,
+    /// Files in which the machine says what it is, and archives of them.
+    pub collection: Vec<PathBuf>,
+    /// The card's address, where those files list several.
+    pub card: Option<String>,
+    /// The device, by name or from a file.
+    pub device: String,
+    /// From whom to whom the runs go; from the client to the host where absent.
+    pub path: Option<String>,
+    /// The least share of the expected figure that is enough, where that is asked.
+    pub least_share: Option<f64>,
+    /// Which system is meant.
+    pub system: SystemOptions,
+}
+
+/// What is the matter with figures.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DiagnoseAnswer {
+    /// Version of this schema; it grows when a key changes its meaning or goes away. New keys may come without that.
+    #[cfg_attr(test, schemars(extend("const" = SCHEMA_VERSION)))]
+    pub schema_version: u32,
+    /// The system.
+    #[serde(flatten)]
+    pub system: SystemAnswer,
+    /// From whom to whom.
+    pub path: String,
+    /// `normal`, `held-back-as-stated`, `low`, `high` or `nothing-comparable`.
+    #[cfg_attr(
+        test,
+        schemars(extend("enum" = ["normal", "held-back-as-stated", "low", "high", "nothing-comparable"]))
+    )]
+    pub verdict: &'static str,
+    /// The median share of the expected performance; null where no figure can be compared.
+    pub median_share: Option<f64>,
+    /// The share that is asked for; null where none is.
+    pub least_share: Option<f64>,
+    /// Rows that reach that share; null where none is asked for.
+    pub reaching_rows: Option<u64>,
+    /// Numbers of the profile that are guesses, of all that the system has: what is expected rests on them too.
+    pub guessed_numbers: u64,
+    /// All numbers of the system.
+    pub numbers: u64,
+    /// Every row that can be compared.
+    pub points: Vec<DiagnosedPointAnswer>,
+    /// What the rows look like by themselves.
+    pub shapes: Vec<ShapeAnswer>,
+    /// Groups of causes that the rows cannot tell apart, the ones that explain most first.
+    pub causes: Vec<CauseGroupAnswer>,
+    /// The share that the first two causes explain together; null where one is enough.
+    pub explained_together_share: Option<f64>,
+    /// What the model has no number for.
+    pub questions: Vec<QuestionAnswer>,
+    /// What the logs do not state, and was taken as the tool has it.
+    pub assumed: Vec<String>,
+    /// Figures that are not compared.
+    pub skipped: Vec<SkippedAnswer>,
+}
+
+/// A row beside what is expected of it. Of a latency a share is the expected over the measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DiagnosedPointAnswer {
+    /// The file, as it was named.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u64,
+    /// The run, in words.
+    pub run: String,
+    /// What the figures mean, with their unit.
+    pub metric: String,
+    /// What was measured.
+    pub measured: f64,
+    /// What is expected with nothing that holds the run back.
+    pub expected: f64,
+    /// What is expected of the run as the log states it.
+    pub expected_as_stated: f64,
+    /// The measured performance as a share of the expected one.
+    pub share: f64,
+    /// The same of the run as the log states it.
+    pub share_as_stated: f64,
+    /// What binds the expected rate.
+    pub bound_by: String,
+}
+
+/// A shape of the rows of a log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ShapeAnswer {
+    /// The file, as it was named.
+    pub file: String,
+    /// Its first line.
+    pub first_line: u64,
+    /// Its last line.
+    pub last_line: u64,
+    /// Its name.
+    pub name: &'static str,
+    /// What it is and what it says.
+    pub what: String,
+}
+
+/// Causes that the rows cannot tell apart.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CauseGroupAnswer {
+    /// Share of the gap that they explain alone, 0 to 1.
+    pub explained_share: f64,
+    /// They; those that something else speaks for first.
+    pub causes: Vec<FindingAnswer>,
+}
+
+/// A cause.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FindingAnswer {
+    /// Its name.
+    pub cause: &'static str,
+    /// What it may be.
+    pub meaning: &'static str,
+    /// The degree that fits best.
+    pub degree: String,
+    /// Share of the gap that it explains alone, 0 to 1.
+    pub explained_share: f64,
+    /// What else speaks for it.
+    pub evidence: Vec<String>,
+    /// The command that tells whether it is so.
+    pub command: &'static str,
+}
+
+/// Something that the model has no number for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct QuestionAnswer {
+    /// What it is.
+    pub what: String,
+    /// What answers it.
+    pub command: String,
+}
+
+/// Figures that are not compared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SkippedAnswer {
+    /// How many.
+    pub count: u64,
+    /// Why.
+    pub why: String,
+}
+
+/// Says what is the matter with the figures of logs.
+///
+/// # Errors
+/// Where a log or the device cannot be read, the path is refused, or the share is not between 0 and 1.
+pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
+    let system = request.system.load(&request.system.library()?, &request.device, &[])?;
+    let router = Router::new(&system)?;
+    let path = match &request.path {
+        Some(path) => router.path(path).map_err(|error| unknown_path(&router, path, error))?.to_string(),
+        None => usual_path(&system, &router)?,
+    };
+    let mut figures = Vec::new();
+    let mut name: Arc<str> = "".into();
+    import_each(&ImportRequest { logs: request.logs.clone() }, |file, item| {
+        if let LogItem::Measurement(measurement) = item {
+            if &*name != file {
+                name = file.into();
+            }
+            figures.push(LoggedFigure { file: name.clone(), measurement });
+        }
+        Ok(())
+    })?;
+    let machine = match request.collection.is_empty() {
+        true => None,
+        false => {
+            let (facts, _) = read_facts(&read_collection(&request.collection)?)?;
+            Some(describe(&facts, request.card.as_deref()).map_err(|error| crate::machine::refused(&error))?)
+        }
+    };
+    let found = of(&system, &path, &figures, machine.as_ref()).map_err(|error| {
+        Failure::input(error.to_string(), format!("`offpath path {}` lists paths", request.device))
+    })?;
+    Ok(DiagnoseAnswer::of(&system, path, found, request.least_share))
+}
+
+/// From the client to the host of the machine that carries the card.
+fn usual_path(system: &System, router: &Router) -> Result<String, Failure> {
+    let server = system.machines.iter().find(|machine| machine.prefix.is_empty());
+    let host = server.and_then(|server| server.endpoints.iter().find(|own| own.processor.is_host));
+    let is_usual = |path: &offpath_route::Path| {
+        path.requester == "client"
+            && path.engine.is_none()
+            && Some(&path.responder) == host.map(|own| &own.name)
+    };
+    let usual = router.paths_of(offpath_route::Verb::Read).into_iter().find(is_usual);
+    usual.map(|path| path.to_string()).ok_or_else(|| {
+        Failure::input(
+            format!("the testbed `{}` has no client whose NIC reaches the host", system.testbed),
+            format!(
+                "say from whom to whom the runs go by `--path`; `offpath path {}` lists paths",
+                system.device
+            ),
+        )
+    })
+}
+
+impl DiagnoseAnswer {
+    fn of(system: &System, path: String, found: Diagnosis, least_share: Option<f64>) -> DiagnoseAnswer {
+        let reaching =
+            least_share.map(|least| found.points.iter().filter(|point| point.share >= least).count() as u64);
+        let guessed = system.numbers.values().filter(|number| number.provenance.is_guess()).count() as u64;
+        DiagnoseAnswer {
+            schema_version: SCHEMA_VERSION,
+            system: SystemAnswer::of(system),
+            path,
+            verdict: found.verdict.name(),
+            median_share: Some(found.median_share).filter(|share| share.is_finite()),
+            least_share,
+            reaching_rows: reaching,
+            guessed_numbers: guessed,
+            numbers: system.numbers.len() as u64,
+            points: found.points.iter().map(DiagnosedPointAnswer::of).collect(),
+            shapes: found.shapes.iter().map(ShapeAnswer::of).collect(),
+            causes: found.groups.iter().map(CauseGroupAnswer::of).collect(),
+            explained_together_share: found.explained_together,
+            questions: found.questions.iter().map(QuestionAnswer::of).collect(),
+            assumed: found.assumed,
+            skipped: found.skipped.into_iter().map(|(why, count)| SkippedAnswer { count, why }).collect(),
+        }
+    }
+
+    /// Whether every row reaches the share that is asked for; without one, whether any could be compared.
+    pub fn is_met(&self) -> bool {
+        match self.reaching_rows {
+            Some(reaching) => !self.points.is_empty() && reaching == self.points.len() as u64,
+            None => !self.points.is_empty(),
+        }
+    }
+}
+
+impl DiagnosedPointAnswer {
+    fn of(point: &DiagnosedPoint) -> DiagnosedPointAnswer {
+        let value = |figure: &LogFigure| figure.value();
+        DiagnosedPointAnswer {
+            file: point.file.to_string(),
+            line: point.line,
+            run: point.run.clone(),
+            metric: point.metric.clone(),
+            measured: value(&point.measured),
+            expected: value(&point.expected),
+            expected_as_stated: value(&point.expected_as_stated),
+            share: point.share,
+            share_as_stated: point.share_as_stated,
+            bound_by: point.bound_by.clone(),
+        }
+    }
+}
+
+impl ShapeAnswer {
+    fn of(shape: &RowShape) -> ShapeAnswer {
+        ShapeAnswer {
+            file: shape.file.to_string(),
+            first_line: shape.lines.0,
+            last_line: shape.lines.1,
+            name: shape.name,
+            what: shape.what.clone(),
+        }
+    }
+}
+
+impl CauseGroupAnswer {
+    fn of(group: &CauseGroup) -> CauseGroupAnswer {
+        let finding = |finding: &Finding| FindingAnswer {
+            cause: finding.cause.name(),
+            meaning: finding.cause.meaning(),
+            degree: finding.degree.clone(),
+            explained_share: finding.explained_share,
+            evidence: finding.evidence.clone(),
+            command: finding.cause.command(),
+        };
+        CauseGroupAnswer {
+            explained_share: group.explained_share,
+            causes: group.findings.iter().map(finding).collect(),
+        }
+    }
+}
+
+impl QuestionAnswer {
+    fn of(question: &Question) -> QuestionAnswer {
+        QuestionAnswer { what: question.what.clone(), command: question.command.clone() }
+    }
+}

@@ -1,0 +1,119 @@
+//! Diagnoses as text.
+
+use super::{CauseGroupAnswer, DiagnoseAnswer, DiagnosedPointAnswer};
+use offpath_quantity::figures::short;
+use offpath_terminal::output::{Screen, TableCell};
+
+/// Rows of a table that a screen shows.
+const MOST_ROWS: usize = 60;
+/// Groups of causes that a screen shows.
+const MOST_GROUPS: usize = 5;
+
+impl DiagnoseAnswer {
+    /// The verdict, what explains it, and the rows.
+    pub fn text(&self, screen: &Screen) -> String {
+        let mut text = screen.heading(&format!("{} on {}: {}", self.path, self.system.device, self.verdict));
+        text += &self.verdict_text();
+        if !self.causes.is_empty() {
+            text += &screen.heading("What explains the gap");
+            if let Some(together) = self.explained_together_share {
+                text += &format!("two causes: the first two together explain {:.0}%\n", together * 100.0);
+            }
+            for (index, group) in self.causes.iter().take(MOST_GROUPS).enumerate() {
+                text += &group.text(index + 1);
+            }
+        }
+        if !self.questions.is_empty() {
+            text += &screen.heading("What the model has no number for");
+            for question in &self.questions {
+                text += &format!("{}\n  {}\n", question.what, question.command);
+            }
+        }
+        if !self.shapes.is_empty() {
+            text += &screen.heading("What the rows look like");
+            for shape in &self.shapes {
+                text += &format!("{}:{}-{}: {}\n", shape.file, shape.first_line, shape.last_line, shape.what);
+            }
+        }
+        text += &screen.heading("Measured and expected");
+        let rows = self.points.iter().take(MOST_ROWS).map(DiagnosedPointAnswer::row);
+        let header = ["line", "run", "figure", "measured", "expected", "share", "as stated", "bound by"];
+        text += &screen.table(&header, rows.collect());
+        if self.points.len() > MOST_ROWS {
+            text += &format!("and {} more: `--format json` has all\n", self.points.len() - MOST_ROWS);
+        }
+        for assumed in &self.assumed {
+            text += &format!("{assumed}\n");
+        }
+        for skipped in &self.skipped {
+            text += &format!("not compared: {} figures: {}\n", skipped.count, skipped.why);
+        }
+        text += &format!(
+            "{} of the system's {} numbers are guesses: what is expected rests on them too, and `offpath calibrate` fits them.\n",
+            self.guessed_numbers, self.numbers
+        );
+        text.trim_start_matches('\n').to_string()
+    }
+
+    fn verdict_text(&self) -> String {
+        let median = self.median_share.map(|share| format!("{:.0}%", share * 100.0)).unwrap_or_default();
+        let mut text = match self.verdict {
+            "normal" => format!(
+                "This is normal: {} rows, the median at {median} of what the model expects; no quarter of them and no three \
+                 neighbours are off by more than 10%.\n",
+                self.points.len()
+            ),
+            "held-back-as-stated" => format!(
+                "The rows are what the model expects of these runs, at a median of {median} of what the card does when nothing \
+                 holds it back: what the log states explains them.\n"
+            ),
+            "low" => format!("The rows are low: the median is at {median} of what the model expects.\n"),
+            "high" => format!("The rows are high: the median is at {median} of what the model expects.\n"),
+            _ => "No row can be compared with the model.\n".to_string(),
+        };
+        if let (Some(least), Some(reaching)) = (self.least_share, self.reaching_rows) {
+            text += &format!(
+                "{reaching} of {} rows reach {:.0}% of what is expected.\n",
+                self.points.len(),
+                least * 100.0
+            );
+        }
+        text
+    }
+}
+
+impl CauseGroupAnswer {
+    fn text(&self, number: usize) -> String {
+        let share = format!("{:.0}% of the gap", self.explained_share * 100.0);
+        let mut text = match self.causes.len() {
+            1 => format!("{number}. {share}\n"),
+            count => {
+                format!("{number}. {share}, by one of {count} causes that these rows cannot tell apart\n")
+            }
+        };
+        for cause in &self.causes {
+            text += &format!("   {} ({}): {}\n", cause.cause, cause.degree, cause.meaning);
+            for evidence in &cause.evidence {
+                text += &format!("     speaks for it: {evidence}\n");
+            }
+            text += &format!("     to tell: {}\n", cause.command);
+        }
+        text
+    }
+}
+
+impl DiagnosedPointAnswer {
+    fn row(&self) -> Vec<TableCell> {
+        let percent = |share: f64| TableCell::Number(format!("{:.0}%", share * 100.0));
+        vec![
+            TableCell::Number(self.line.to_string()),
+            TableCell::Text(self.run.clone()),
+            TableCell::Name(self.metric.clone()),
+            TableCell::Number(short(self.measured)),
+            TableCell::Number(short(self.expected)),
+            percent(self.share),
+            percent(self.share_as_stated),
+            TableCell::Text(self.bound_by.clone()),
+        ]
+    }
+}

@@ -1,0 +1,207 @@
+//! Figures of logs as points that can be compared: what was measured, in which run.
+
+use crate::run::{
+    NotARun, PROGRAMS, RunKind, RunLength, TOOL_CQ_MODERATION, TOOL_TX_DEPTH, ToolProgram, ToolRun,
+};
+use offpath_logs::{
+    LogConditions, LogFigure, LogMeasurement, LogOperation, LogTool, MetricStatistic, MetricSubject,
+    TrafficDirections,
+};
+use offpath_quantity::Bytes;
+use offpath_route::Verb;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A figure of a log, with the file that it stands in.
+#[derive(Clone, Debug)]
+pub struct LoggedFigure {
+    /// The file, as it was named.
+    pub file: Arc<str>,
+    /// The figure.
+    pub measurement: LogMeasurement,
+}
+
+/// Figures of one run or sweep.
+#[derive(Clone, Debug)]
+pub(super) struct Series {
+    pub file: Arc<str>,
+    pub kind: RunKind,
+    /// What the rows have in common, the payload and iterations left out.
+    pub conditions: LogConditions,
+    pub points: Vec<Point>,
+}
+
+impl Series {
+    /// Whether it goes over several payloads.
+    pub fn is_sweep(&self) -> bool {
+        let mut payloads = self.points.iter().map(|point| point.conditions.payload);
+        let first = payloads.next();
+        payloads.any(|payload| Some(payload) != first)
+    }
+}
+
+/// A row of a series.
+#[derive(Clone, Debug)]
+pub(super) struct Point {
+    pub line: u64,
+    pub measured: LogFigure,
+    pub metric: String,
+    pub conditions: Arc<LogConditions>,
+    /// The highest figure of the row, where it prints one: how far apart a run's best and its mean are.
+    pub peak: Option<f64>,
+}
+
+impl Point {
+    /// Better is more: a rate, or one over a latency.
+    pub fn performance(&self) -> f64 {
+        performance(self.measured)
+    }
+}
+
+/// Better is more: a rate, or one over a latency.
+pub(super) fn performance(figure: LogFigure) -> f64 {
+    match figure {
+        LogFigure::Time(time) => 1.0 / time.as_seconds(),
+        LogFigure::BitRate(rate) => rate.bits_per_second() as f64,
+        LogFigure::Rate(rate) => rate.per_s(),
+        other => other.value(),
+    }
+}
+
+/// The series of logs, and why figures are in none.
+pub(super) fn series(figures: &[LoggedFigure]) -> (Vec<Series>, BTreeMap<String, u64>) {
+    let mut skipped: BTreeMap<String, u64> = BTreeMap::new();
+    // One figure stands for a row: the one with the most digits of those that are predicted.
+    let mut rows: BTreeMap<(Arc<str>, u64), Vec<&LoggedFigure>> = BTreeMap::new();
+    for figure in figures {
+        if figure.measurement.tool != LogTool::Perftest {
+            let why = NotARun::OtherTool { tool: figure.measurement.tool.name() };
+            *skipped.entry(why.to_string()).or_default() += 1;
+            continue;
+        }
+        rows.entry((figure.file.clone(), figure.measurement.line)).or_default().push(figure);
+    }
+    let mut found: Vec<Series> = Vec::new();
+    for ((file, line), row) in rows {
+        let is_comparable = |figure: &&&LoggedFigure| {
+            let metric = figure.measurement.metric;
+            let value = figure.measurement.figure.value();
+            let known = matches!(
+                (metric.subject, metric.statistic),
+                (
+                    MetricSubject::Bandwidth | MetricSubject::OperationRate,
+                    MetricStatistic::Mean | MetricStatistic::Only
+                ) | (MetricSubject::Latency, MetricStatistic::Median)
+            );
+            known && value > 0.0 && value.is_finite()
+        };
+        let coarse =
+            |figure: &&&LoggedFigure| figure.measurement.step.value() / figure.measurement.figure.value();
+        let best = row.iter().filter(is_comparable).min_by(|a, b| coarse(a).total_cmp(&coarse(b)));
+        let Some(best) = best else {
+            *skipped.entry("no figure of the row is predicted".to_string()).or_default() += 1;
+            continue;
+        };
+        let measurement = &best.measurement;
+        let kind = match measurement.metric.subject {
+            MetricSubject::Latency => RunKind::Latency,
+            _ => RunKind::Bandwidth,
+        };
+        let peak = row.iter().find(|figure| figure.measurement.metric.statistic == MetricStatistic::Peak);
+        let mean = row.iter().find(|figure| {
+            let metric = figure.measurement.metric;
+            metric.subject == MetricSubject::Bandwidth && metric.statistic == MetricStatistic::Mean
+        });
+        let peak = peak
+            .zip(mean)
+            .map(|(peak, mean)| peak.measurement.figure.value() / mean.measurement.figure.value());
+        let point = Point {
+            line,
+            measured: measurement.figure,
+            metric: measurement.key(),
+            conditions: measurement.conditions.clone(),
+            peak: peak.filter(|ratio| ratio.is_finite() && *ratio > 0.0),
+        };
+        let mut common = (*measurement.conditions).clone();
+        (common.payload, common.iterations) = (None, None);
+        // What a tool sets by payload.
+        common.cq_moderation = None;
+        match found.last_mut() {
+            Some(last) if last.file == file && last.kind == kind && last.conditions == common => {
+                last.points.push(point);
+            }
+            _ => found.push(Series { file, kind, conditions: common, points: vec![point] }),
+        }
+    }
+    (found, skipped)
+}
+
+/// A run as its log states it and, where the log is silent, as the tool does it when nothing is said; and the same with
+/// everything that the log states and that could hold it back as the tool has it.
+#[derive(Clone, Debug)]
+pub(super) struct Runs {
+    pub stated: ToolRun,
+    pub reference: ToolRun,
+}
+
+/// The programs that may have written a series.
+pub(super) fn programs(series: &Series) -> Vec<&'static ToolProgram> {
+    let verb = match series.conditions.operation {
+        Some(LogOperation::Read) => Some(Verb::Read),
+        Some(LogOperation::Write) => Some(Verb::Write),
+        Some(LogOperation::Send) => Some(Verb::Send),
+        Some(LogOperation::FetchAndAdd | LogOperation::Atomic) => Some(Verb::FetchAndAdd),
+        Some(_) => return Vec::new(),
+        None => None,
+    };
+    let is_rc = series.conditions.connection.as_deref().is_none_or(|connection| connection == "RC");
+    let fits = |program: &&ToolProgram| {
+        // Without a head a program of atomics is told by nothing.
+        let verb_fits = verb.map_or(program.verb != Verb::FetchAndAdd, |verb| program.verb == verb);
+        is_rc && program.kind == series.kind && verb_fits
+    };
+    PROGRAMS.iter().filter(fits).collect()
+}
+
+/// The runs of a row by a program.
+pub(super) fn runs(program: &ToolProgram, point: &Point, is_sweep: bool, system_mtu: Bytes) -> Option<Runs> {
+    let conditions = &point.conditions;
+    let mut plain = program.run(conditions.payload?);
+    // Over several payloads the tool has one moderation for all.
+    if is_sweep && program.kind == RunKind::Bandwidth {
+        plain.cq_moderation = TOOL_CQ_MODERATION;
+    }
+    let mut stated = plain.clone();
+    if program.kind == RunKind::Bandwidth {
+        stated.queue_pairs = conditions.queue_pairs.unwrap_or(1).max(1);
+        stated.tx_depth = conditions.tx_depth.unwrap_or(TOOL_TX_DEPTH).max(1);
+        stated.post_list = conditions.post_list.unwrap_or(1).max(1);
+        let moderation = conditions.cq_moderation.unwrap_or(plain.cq_moderation);
+        stated.cq_moderation = moderation.clamp(1, stated.tx_depth);
+        stated.directions = conditions.directions.unwrap_or(TrafficDirections::One);
+    }
+    stated.inline = conditions.inline.unwrap_or(plain.inline);
+    stated.outstanding_reads = conditions.outstanding_reads;
+    stated.mtu = conditions.mtu;
+    stated.length = match (conditions.duration, conditions.iterations) {
+        (Some(duration), _) => Some(RunLength::Duration(duration)),
+        (None, Some(iterations)) => Some(RunLength::Iterations(iterations)),
+        (None, None) => plain.length,
+    };
+    let mut reference = stated.clone();
+    if program.kind == RunKind::Bandwidth {
+        reference.tx_depth = stated.tx_depth.max(TOOL_TX_DEPTH);
+        // The tool has no more behind one completion than it posts ahead.
+        if stated.cq_moderation == stated.tx_depth {
+            reference.cq_moderation = stated.cq_moderation.max(plain.cq_moderation);
+        }
+    }
+    reference.inline = stated.inline.max(plain.inline);
+    reference.outstanding_reads = None;
+    reference.mtu = stated.mtu.filter(|mtu| *mtu >= system_mtu);
+    if let Some(RunLength::Iterations(count)) = stated.length {
+        let usual = program.iterations.saturating_mul(stated.queue_pairs);
+        reference.length = Some(RunLength::Iterations(count.max(usual)));
+    }
+    Some(Runs { stated, reference })
+}

@@ -1,0 +1,255 @@
+//! What rows look like by themselves, whatever a model expects of them, and what the model has no number for.
+
+use super::points::{Series, performance};
+use super::{Diagnosis, DiagnosisVerdict};
+use crate::describe::{Description, OddityKind};
+use crate::run::RunKind;
+use offpath_logs::{LogFigure, LogOperation, TrafficDirections};
+use offpath_profile::System;
+use std::sync::Arc;
+
+/// A shape of the rows of a log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowShape {
+    /// The file, as it was named.
+    pub file: Arc<str>,
+    /// The lines that it reaches over.
+    pub lines: (u64, u64),
+    /// Its name: `constant-operations`, `constant-packets`, `cliff`, `step`, `above-line-rate`, `uneven`.
+    pub name: &'static str,
+    /// What it is and what it says, in a sentence.
+    pub what: String,
+}
+
+/// Something that rows like these may come from, and that the model has no number for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// What it is, as a question.
+    pub what: String,
+    /// What answers it.
+    pub command: String,
+}
+
+/// A payload and what goes per second, of a row of a bandwidth test.
+struct Rate {
+    line: u64,
+    bytes: f64,
+    per_s: f64,
+    peak: Option<f64>,
+}
+
+fn rates(series: &Series) -> Vec<Rate> {
+    let rate = |point: &super::points::Point| {
+        let bytes = point.conditions.payload?.get() as f64;
+        let per_s = match point.measured {
+            LogFigure::BitRate(rate) if bytes > 0.0 => rate.bits_per_second() as f64 / 8.0 / bytes,
+            LogFigure::Rate(rate) => rate.per_s(),
+            _ => return None,
+        };
+        Some(Rate { line: point.line, bytes, per_s, peak: point.peak })
+    };
+    series.points.iter().filter_map(rate).collect()
+}
+
+/// Relative scatter around the mean.
+fn scatter(values: &[f64]) -> f64 {
+    let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let square =
+        values.iter().map(|value| (value / mean - 1.0).powi(2)).sum::<f64>() / values.len().max(1) as f64;
+    square.sqrt()
+}
+
+/// The longest run of rows from one of a few first ones on whose values scatter by at most 4%.
+fn constant(values: &[f64]) -> Option<(usize, usize)> {
+    let mut best: Option<(usize, usize)> = None;
+    for first in 0..values.len() {
+        let mut last = first;
+        while last + 1 < values.len() && scatter(&values[first..=last + 1]) < 0.04 {
+            last += 1;
+        }
+        if best.is_none_or(|(from, to)| last - first > to - from) {
+            best = Some((first, last));
+        }
+    }
+    best.filter(|(first, last)| last - first >= 3)
+}
+
+/// The shapes of every series.
+pub(super) fn shapes(all: &[Series], system: &System) -> Vec<RowShape> {
+    let mut found = Vec::new();
+    let port =
+        system.machines.iter().map(|machine| machine.nic.port_rate.bits_per_second()).min().unwrap_or(0);
+    for series in all {
+        let mut add = |name: &'static str, lines: (u64, u64), what: String| {
+            found.push(RowShape { file: series.file.clone(), lines, name, what });
+        };
+        if series.kind == RunKind::Latency {
+            let latency: Vec<(u64, f64)> =
+                series.points.iter().map(|point| (point.line, 1.0 / performance(point.measured))).collect();
+            for pair in latency.windows(2) {
+                let ratio = pair[1].1 / pair[0].1;
+                if ratio > 3.0 {
+                    let what = format!(
+                        "the latency grows {ratio:.1} times from one row to the next: from there on something else happens to each operation"
+                    );
+                    add("step", (pair[0].0, pair[1].0), what);
+                }
+            }
+            continue;
+        }
+        let rates = rates(series);
+        if rates.len() < 2 {
+            if let Some(rate) = rates.first() {
+                over_line_rate(series, rate, port, &mut add);
+            }
+            continue;
+        }
+        let per_s: Vec<f64> = rates.iter().map(|rate| rate.per_s).collect();
+        if let Some((first, last)) = constant(&per_s) {
+            let (from, to) = (&rates[first], &rates[last]);
+            if to.bytes >= from.bytes * 8.0 {
+                let mean = per_s[first..=last].iter().sum::<f64>() / (last - first + 1) as f64;
+                let what = format!(
+                    "{:.3} M operations per second from {} to {} B, whatever the size: each operation takes {:.0} ns of something",
+                    mean / 1e6,
+                    from.bytes,
+                    to.bytes,
+                    1e9 / mean
+                );
+                add("constant-operations", (from.line, to.line), what);
+            }
+        }
+        let mtu = series.conditions.mtu.unwrap_or(system.network.mtu).get() as f64;
+        let several: Vec<&Rate> = rates.iter().filter(|rate| rate.bytes >= mtu).collect();
+        let packets: Vec<f64> = several.iter().map(|rate| rate.per_s * (rate.bytes / mtu).ceil()).collect();
+        let best = rates.iter().map(|rate| rate.per_s * rate.bytes * 8.0).fold(0.0, f64::max);
+        if packets.len() >= 4 && scatter(&packets) < 0.04 && best < 0.8 * port as f64 {
+            let mean = packets.iter().sum::<f64>() / packets.len() as f64;
+            let what = format!(
+                "{:.2} M packets of {mtu} B per second at every size from {} B on, and {:.1} of {:.0} Gbit/s: bytes or packets are \
+                 held at a rate",
+                mean / 1e6,
+                several[0].bytes,
+                best / 1e9,
+                port as f64 / 1e9
+            );
+            add("constant-packets", (several[0].line, several[several.len() - 1].line), what);
+        }
+        for pair in rates.windows(2) {
+            let bandwidth = |rate: &Rate| rate.per_s * rate.bytes;
+            if pair[1].bytes > pair[0].bytes && bandwidth(&pair[1]) < 0.7 * bandwidth(&pair[0]) {
+                let what = format!(
+                    "bandwidth falls to {:.0}% from {} to {} B: something does not fit from there on",
+                    bandwidth(&pair[1]) / bandwidth(&pair[0]) * 100.0,
+                    pair[0].bytes,
+                    pair[1].bytes
+                );
+                add("cliff", (pair[0].line, pair[1].line), what);
+            }
+        }
+        if let Some(rate) = rates.iter().max_by(|a, b| (a.per_s * a.bytes).total_cmp(&(b.per_s * b.bytes))) {
+            over_line_rate(series, rate, port, &mut add);
+        }
+        let uneven = rates.iter().filter(|rate| rate.peak.is_some_and(|peak| peak > 1.5)).collect::<Vec<_>>();
+        if uneven.len() * 3 >= rates.len() {
+            let (first, last) = (uneven[0].line, uneven[uneven.len() - 1].line);
+            let what = "the best of a run is half as high again as its mean: it stops and goes".to_string();
+            add("uneven", (first, last), what);
+        }
+    }
+    found
+}
+
+fn over_line_rate(
+    series: &Series,
+    rate: &Rate,
+    port: u64,
+    add: &mut impl FnMut(&'static str, (u64, u64), String),
+) {
+    let both = series.conditions.directions == Some(TrafficDirections::Both);
+    let room = port as f64 * if both { 2.0 } else { 1.0 };
+    let bits = rate.per_s * rate.bytes * 8.0;
+    if bits > room * 1.02 {
+        let what = format!(
+            "{:.1} Gbit/s is more than the {:.0} that the ports carry: the unit or the directions are others than stated, or both \
+             ends are on one machine",
+            bits / 1e9,
+            room / 1e9
+        );
+        add("above-line-rate", (rate.line, rate.line), what);
+    }
+}
+
+/// What rows like these may come from beside the causes that were ranked.
+pub(super) fn questions(
+    all: &[Series],
+    diagnosis: &Diagnosis,
+    system: &System,
+    machine: Option<&Description>,
+) -> Vec<Question> {
+    let mut found: Vec<Question> = Vec::new();
+    let mut ask = |what: &str, command: &str| {
+        found.push(Question { what: what.to_string(), command: command.to_string() });
+    };
+    let has_shape = |name: &str| diagnosis.shapes.iter().any(|shape| shape.name == name);
+    let slowest = all
+        .iter()
+        .filter(|series| series.kind == RunKind::Bandwidth)
+        .flat_map(rates)
+        .map(|rate| (1.0 / rate.per_s, rate.bytes))
+        .fold(0.0f64, |most, (each, bytes)| if bytes <= 65536.0 { most.max(each) } else { most });
+    let has_send = all.iter().any(|series| {
+        matches!(series.conditions.operation, Some(LogOperation::Send | LogOperation::SendImmediate) | None)
+    });
+    let explained = diagnosis
+        .explained_together
+        .or(diagnosis.groups.first().map(|group| group.explained_share))
+        .unwrap_or(0.0);
+    if has_send && slowest > 1e-3 {
+        ask(
+            "is a receiver not ready? Each refusal waits for a timer of up to 640 ms, whatever the size",
+            "hw_counters `rnr_nak_retry_err` and `out_of_buffer`, twice: the difference; `--rx-depth 512`",
+        );
+    }
+    if slowest > 1e-4 || has_shape("uneven") || has_shape("cliff") {
+        ask(
+            "are packets lost and retransmitted?",
+            "hw_counters `packet_seq_err`, `out_of_sequence` and `local_ack_timeout_err`, twice: the difference",
+        );
+    }
+    if explained < 0.8 && diagnosis.verdict == DiagnosisVerdict::Low {
+        ask(
+            "do pause frames or congestion marks hold the sender back?",
+            "`ethtool -S DEV` twice: the difference of `rx_prio*_pause` and `tx_prio*_pause`; hw_counters `np_cnp_sent`",
+        );
+        ask(
+            "is relaxed ordering off on a processor that needs it?",
+            "`lspci -vvv`: RlxdOrd in DevCtl; the head's `PCIe relax order`; the same run without `--disable_pcie_relaxed`",
+        );
+        ask(
+            "is a large buffer registered in small pages, so that the NIC looks translations up?",
+            "the same run with `--use_hugepages`, and with a small buffer",
+        );
+        let is_virtual = system.mode == "embedded-cpu";
+        if is_virtual {
+            ask(
+                "does the card's virtual switch carry the packets in software?",
+                "on the card: `ovs-appctl dpctl/dump-flows type=offloaded`; `ovs-vsctl get Open_vSwitch . other_config:hw-offload`",
+            );
+        }
+    }
+    if all.iter().any(|series| series.conditions.queue_pairs.is_some_and(|pairs| pairs >= 256)) {
+        ask(
+            "does the state of all queue pairs fit into the NIC's cache?",
+            "the same run with 16, 64, 256 and 1024 queue pairs: the rate falls where they no longer fit",
+        );
+    }
+    let of_model = |kind: &OddityKind| {
+        matches!(kind, OddityKind::RelaxedOrdering | OddityKind::Governor | OddityKind::VirtualMachine)
+    };
+    for oddity in machine.into_iter().flat_map(|machine| &machine.oddities).filter(|one| of_model(&one.kind))
+    {
+        ask(&format!("{} ({}): does that matter here?", oddity.what, oddity.at), &oddity.next_step);
+    }
+    found
+}

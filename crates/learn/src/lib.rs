@@ -1,0 +1,32 @@
+//! Learns a card from its own logs: what a benchmark would print on a described system, by the tool's own definitions.
+//!
+//! [`ToolRun`] is what a run was asked to do, in full; [`ToolBench`] says what it prints on a system. What stations carry
+//! and how long a request takes are the readings of its route. Around them stands what a tool adds: one thread that posts
+//! for all queue pairs, completions by turns, requests posted ahead, READs in flight of a queue pair.
+//!
+//! ```
+//! use offpath_learn::{ToolBench, ToolProgram};
+//! use offpath_profile::{Category, Library, SystemRequest};
+//! use offpath_quantity::Bytes;
+//!
+//! let library = Library::builtin();
+//! let device = &library.names(Category::Device)[0].name;
+//! let system = library.load(&SystemRequest { device, ..SystemRequest::default() })?;
+//! let program = ToolProgram::named("ib_read_bw").expect("it is one of perftest's");
+//! let run = program.run(Bytes::new(65536));
+//! let expected = ToolBench::new(&system, "client-host")?.expect(&run)?;
+//! println!("{:.2} Gb/sec, bound by {}", expected.gbit_per_s(), expected.binding().name());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod describe;
+pub mod diagnose;
+mod expect;
+mod posting;
+mod run;
+
+pub use expect::{Ceiling, CeilingKind, ExpectError, Expected, ToolBench};
+pub use run::{
+    NotARun, PROGRAMS, RunKind, RunLength, TOOL_CQ_MODERATION, TOOL_MODERATED, TOOL_POLL_BATCH,
+    TOOL_TX_DEPTH, ToolProgram, ToolRun,
+};

@@ -1,0 +1,293 @@
+//! What a benchmark was asked to do, in full.
+
+use offpath_logs::{LogConditions, LogMeasurement, LogOperation, LogTool, MetricSubject, TrafficDirections};
+use offpath_quantity::{Bytes, Time};
+use offpath_route::{Responder, Verb};
+use std::fmt;
+
+/// What a run measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RunKind {
+    /// As many requests as go: bandwidth and rate of messages.
+    Bandwidth,
+    /// One request at a time: latency.
+    Latency,
+}
+
+/// How long a run lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RunLength {
+    /// So many requests, of all queue pairs together.
+    Iterations(u64),
+    /// So long, without its beginning and its end.
+    Duration(Time),
+}
+
+/// A run of a test of queue pairs: everything that decides what it prints on a given system.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ToolRun {
+    /// What it measures.
+    pub kind: RunKind,
+    /// What a request does.
+    pub verb: Verb,
+    /// Bytes of a request.
+    pub payload: Bytes,
+    /// Queue pairs; one thread posts for all.
+    pub queue_pairs: u64,
+    /// Requests of each queue pair that are posted ahead.
+    pub tx_depth: u64,
+    /// Requests behind one doorbell; 1 where each has its own.
+    pub post_list: u64,
+    /// Requests of a queue pair behind one completion.
+    pub cq_moderation: u64,
+    /// The largest payload that is posted inside the work request.
+    pub inline: Bytes,
+    /// READs and atomics of each queue pair in flight, where the run says so; else the device's own.
+    pub outstanding_reads: Option<u64>,
+    /// Payload of a packet on the network, where the run says so; else the system's own.
+    pub mtu: Option<Bytes>,
+    /// Which ways traffic goes.
+    pub directions: TrafficDirections,
+    /// How long it lasts; absent where nothing says it, and then its beginning and its end do not count.
+    pub length: Option<RunLength>,
+}
+
+/// A program of perftest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ToolProgram {
+    /// Its name.
+    pub name: &'static str,
+    /// What its requests do.
+    pub verb: Verb,
+    /// What it measures.
+    pub kind: RunKind,
+    /// Iterations of each queue pair that it runs where nobody says how many.
+    pub iterations: u64,
+    /// The largest payload that it posts inline where nobody says so.
+    pub inline: u64,
+}
+
+/// The programs whose output can be predicted, with what each does where an option is left out: perftest's own.
+pub const PROGRAMS: [ToolProgram; 8] = [
+    ToolProgram {
+        name: "ib_read_bw",
+        verb: Verb::Read,
+        kind: RunKind::Bandwidth,
+        iterations: 1000,
+        inline: 0,
+    },
+    ToolProgram {
+        name: "ib_write_bw",
+        verb: Verb::Write,
+        kind: RunKind::Bandwidth,
+        iterations: 5000,
+        inline: 0,
+    },
+    ToolProgram {
+        name: "ib_send_bw",
+        verb: Verb::Send,
+        kind: RunKind::Bandwidth,
+        iterations: 1000,
+        inline: 0,
+    },
+    ToolProgram {
+        name: "ib_atomic_bw",
+        verb: Verb::FetchAndAdd,
+        kind: RunKind::Bandwidth,
+        iterations: 1000,
+        inline: 0,
+    },
+    ToolProgram {
+        name: "ib_read_lat",
+        verb: Verb::Read,
+        kind: RunKind::Latency,
+        iterations: 1000,
+        inline: 0,
+    },
+    ToolProgram {
+        name: "ib_write_lat",
+        verb: Verb::Write,
+        kind: RunKind::Latency,
+        iterations: 1000,
+        inline: 220,
+    },
+    ToolProgram {
+        name: "ib_send_lat",
+        verb: Verb::Send,
+        kind: RunKind::Latency,
+        iterations: 1000,
+        inline: 236,
+    },
+    ToolProgram {
+        name: "ib_atomic_lat",
+        verb: Verb::FetchAndAdd,
+        kind: RunKind::Latency,
+        iterations: 1000,
+        inline: 0,
+    },
+];
+
+/// Requests of a queue pair that perftest posts ahead where nobody says how many.
+pub const TOOL_TX_DEPTH: u64 = 128;
+/// Requests behind one completion where nobody says how many.
+pub const TOOL_CQ_MODERATION: u64 = 100;
+/// A single payload above it has a completion for each request.
+pub const TOOL_MODERATED: Bytes = Bytes::new(8192);
+/// Completions that the tool takes in one look.
+pub const TOOL_POLL_BATCH: u64 = 16;
+
+impl ToolProgram {
+    /// The program of that name.
+    pub fn named(name: &str) -> Option<&'static ToolProgram> {
+        PROGRAMS.iter().find(|program| program.name == name)
+    }
+
+    /// The run that it makes of a payload when nothing else is said.
+    pub fn run(&self, payload: Bytes) -> ToolRun {
+        let is_bandwidth = self.kind == RunKind::Bandwidth;
+        let moderation = if payload > TOOL_MODERATED { 1 } else { TOOL_CQ_MODERATION };
+        ToolRun {
+            kind: self.kind,
+            verb: self.verb,
+            payload,
+            queue_pairs: 1,
+            tx_depth: if is_bandwidth { TOOL_TX_DEPTH } else { 1 },
+            post_list: 1,
+            cq_moderation: if is_bandwidth { moderation } else { 1 },
+            inline: Bytes::new(self.inline),
+            outstanding_reads: None,
+            mtu: None,
+            directions: TrafficDirections::One,
+            length: Some(RunLength::Iterations(self.iterations)),
+        }
+    }
+}
+
+/// Why a figure of a log has no prediction.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotARun {
+    /// It is of a tool that measures something else.
+    #[error("figures of {tool} are not those of queue pairs; `import` shows them")]
+    OtherTool {
+        /// The tool.
+        tool: &'static str,
+    },
+    /// It is a figure that no model predicts, such as a peak.
+    #[error(
+        "`{metric}` is not predicted: means of bandwidth and rate are, and medians, means and least values of latencies"
+    )]
+    OtherMetric {
+        /// The figure's key.
+        metric: String,
+    },
+    /// The verb or the transport is none that is modelled.
+    #[error("{what} is not modelled; READ, WRITE, SEND and atomics over RC are")]
+    NotModelled {
+        /// What.
+        what: String,
+    },
+    /// The log does not say what the figure depends on.
+    #[error("the log does not say {}; name it, or take a log with its head", .missing.join(", "))]
+    Missing {
+        /// What is missing, in words.
+        missing: Vec<&'static str>,
+    },
+}
+
+impl ToolRun {
+    /// The run that a figure of a log was taken in.
+    ///
+    /// # Errors
+    /// [`NotARun`] where it is of another kind, or where the log leaves something open that the figure depends on.
+    /// Nothing is filled in: [`ToolRun::with`] tells what is known beside the log.
+    pub fn of(measurement: &LogMeasurement) -> Result<ToolRun, NotARun> {
+        let LogMeasurement { tool, metric, conditions, figure, .. } = measurement;
+        if *tool != LogTool::Perftest {
+            return Err(NotARun::OtherTool { tool: tool.name() });
+        }
+        let kind = match metric.subject {
+            MetricSubject::Bandwidth | MetricSubject::OperationRate => RunKind::Bandwidth,
+            MetricSubject::Latency => RunKind::Latency,
+            _ => return Err(NotARun::OtherMetric { metric: metric.key(*figure) }),
+        };
+        ToolRun::with(kind, conditions)
+    }
+
+    /// The run that conditions describe.
+    ///
+    /// # Errors
+    /// As [`ToolRun::of`].
+    pub fn with(kind: RunKind, conditions: &LogConditions) -> Result<ToolRun, NotARun> {
+        let verb = match conditions.operation {
+            Some(LogOperation::Read) => Some(Verb::Read),
+            Some(LogOperation::Write) => Some(Verb::Write),
+            Some(LogOperation::Send) => Some(Verb::Send),
+            Some(LogOperation::CompareAndSwap) => Some(Verb::CompareAndSwap),
+            Some(LogOperation::FetchAndAdd | LogOperation::Atomic) => Some(Verb::FetchAndAdd),
+            Some(other) => return Err(NotARun::NotModelled { what: other.name().to_string() }),
+            None => None,
+        };
+        if let Some(connection) = conditions.connection.as_deref()
+            && connection != "RC"
+        {
+            return Err(NotARun::NotModelled { what: format!("a connection of type {connection}") });
+        }
+        let mut missing = Vec::new();
+        let mut lacks = |what: &'static str, is_there: bool| {
+            if !is_there {
+                missing.push(what);
+            }
+        };
+        let is_bandwidth = kind == RunKind::Bandwidth;
+        let carries = verb.is_some_and(|verb| matches!(verb, Verb::Write | Verb::Send));
+        lacks("the verb", verb.is_some());
+        lacks("the payload", conditions.payload.is_some());
+        lacks("the number of queue pairs", conditions.queue_pairs.is_some() || !is_bandwidth);
+        lacks("the depth", conditions.tx_depth.is_some() || !is_bandwidth);
+        lacks("the CQ moderation", conditions.cq_moderation.is_some() || !is_bandwidth);
+        lacks("what goes inline", conditions.inline.is_some() || !carries);
+        lacks("the directions", conditions.directions.is_some() || !is_bandwidth);
+        let (Some(verb), Some(payload), true) = (verb, conditions.payload, missing.is_empty()) else {
+            return Err(NotARun::Missing { missing });
+        };
+        let of = |number: Option<u64>| if is_bandwidth { number.unwrap_or(1).max(1) } else { 1 };
+        let tx_depth = of(conditions.tx_depth);
+        Ok(ToolRun {
+            kind,
+            verb,
+            payload,
+            queue_pairs: of(conditions.queue_pairs),
+            tx_depth,
+            post_list: of(conditions.post_list),
+            cq_moderation: of(conditions.cq_moderation).min(tx_depth),
+            inline: conditions.inline.unwrap_or_default(),
+            outstanding_reads: conditions.outstanding_reads,
+            mtu: conditions.mtu,
+            directions: conditions.directions.unwrap_or(TrafficDirections::One),
+            length: match (conditions.duration, conditions.iterations) {
+                (Some(duration), _) => Some(RunLength::Duration(duration)),
+                (None, iterations) => iterations.map(RunLength::Iterations),
+            },
+        })
+    }
+
+    /// Whether READs and atomics in flight are counted.
+    pub fn is_read(&self) -> bool {
+        self.verb == Verb::Read || self.verb.row().responder == Responder::Changes
+    }
+}
+
+impl fmt::Display for ToolRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.kind == RunKind::Bandwidth { "bandwidth" } else { "latency" };
+        write!(f, "{} {what} of {}", self.verb, self.payload)?;
+        if self.kind == RunKind::Bandwidth {
+            let pairs = if self.queue_pairs == 1 { "queue pair" } else { "queue pairs" };
+            write!(f, ", {} {pairs} of depth {}", self.queue_pairs, self.tx_depth)?;
+        }
+        match self.directions {
+            TrafficDirections::One => Ok(()),
+            TrafficDirections::Both => write!(f, ", both directions"),
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! Causes that a twin of the tool was run under are found from the rows that it prints, with noise and without heads.
+
+use offpath_learn::diagnose::{Cause, CauseGroup, Diagnosis, DiagnosisVerdict, LoggedFigure, diagnose};
+use offpath_learn::{RunKind, RunLength, ToolBench, ToolProgram, ToolRun};
+use offpath_logs::{LogItem, LogReader, TrafficDirections};
+use offpath_profile::{Library, System, SystemRequest};
+use offpath_quantity::Bytes;
+use std::fmt::Write;
+
+/// Scatter of rows.
+const NOISE: f64 = 0.02;
+
+/// A generator of numbers that scatter, from a seed.
+struct Noise(u64);
+
+impl Noise {
+    fn uniform(&mut self) -> f64 {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((bits ^ (bits >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+    /// Nearly a normal number: the sum of twelve uniform ones.
+    fn times(&mut self) -> f64 {
+        1.0 + NOISE * ((0..12).map(|_| self.uniform()).sum::<f64>() - 6.0)
+    }
+}
+
+fn system(device: &str, settings: &[&str]) -> System {
+    // Both machines are alike: what is set of the server is set of the client.
+    let both = settings.iter().flat_map(|one| match one.strip_prefix("host.") {
+        Some(rest) => [one.to_string(), format!("client.{rest}")],
+        None => [one.to_string(), format!("client.{one}")],
+    });
+    let settings = std::iter::once("network.mtu=4KiB".to_string()).chain(both).collect();
+    let request = SystemRequest { device, settings, ..SystemRequest::default() };
+    Library::builtin().load(&request).unwrap_or_else(|error| panic!("{error:?}"))
+}
+
+/// How a tool was run, and what it got wrong about what it prints.
+#[derive(Clone)]
+struct Asked {
+    runs: Vec<fn(&mut ToolRun)>,
+    bandwidth_times: f64,
+    latency_times: f64,
+    has_head: bool,
+}
+
+fn as_usual() -> Asked {
+    Asked { runs: Vec::new(), bandwidth_times: 1.0, latency_times: 1.0, has_head: true }
+}
+
+/// What a program prints on a system for a sweep.
+fn printed(bench: &ToolBench, program: &str, asked: &Asked, noise: &mut Noise) -> String {
+    let program = ToolProgram::named(program).expect("it is one of perftest's");
+    let title = match (program.verb.to_string().as_str(), program.kind) {
+        ("read", RunKind::Bandwidth) => "RDMA_Read BW Test",
+        ("write", RunKind::Bandwidth) => "RDMA_Write BW Test",
+        ("read", _) => "RDMA_Read Latency Test",
+        ("write", _) => "RDMA_Write Latency Test",
+        (_, RunKind::Bandwidth) => "Send BW Test",
+        _ => "Send Latency Test",
+    };
+    let mut text = String::new();
+    for power in 1..=23 {
+        let mut run = program.run(Bytes::new(1 << power));
+        if run.kind == RunKind::Bandwidth {
+            // A sweep has one moderation for all payloads.
+            run.cq_moderation = 100;
+        }
+        run.mtu = Some(Bytes::new(4096));
+        asked.runs.iter().for_each(|change| change(&mut run));
+        if text.is_empty() {
+            let is_both = run.directions == TrafficDirections::Both;
+            let title = if is_both { title.replace("BW", "Bidirectional BW") } else { title.to_string() };
+            if asked.has_head {
+                writeln!(text, "                    {title}").unwrap();
+                writeln!(text, " Dual-port       : OFF\t\tDevice         : mlx5_0").unwrap();
+                writeln!(text, " Number of qps   : {}\t\tTransport type : IB", run.queue_pairs).unwrap();
+                writeln!(text, " Connection type : RC\t\tUsing SRQ      : OFF").unwrap();
+                writeln!(text, " TX depth        : {}", run.tx_depth).unwrap();
+                if run.kind == RunKind::Bandwidth {
+                    writeln!(text, " CQ Moderation   : {}", run.cq_moderation).unwrap();
+                }
+                writeln!(text, " Mtu             : {}[B]", run.mtu.expect("it was set").get()).unwrap();
+                writeln!(text, " Link type       : Ethernet").unwrap();
+                if run.is_read() {
+                    writeln!(text, " Outstand reads  : {}", run.outstanding_reads.unwrap_or(16)).unwrap();
+                } else {
+                    writeln!(text, " Max inline data : {}[B]", run.inline.get()).unwrap();
+                }
+                writeln!(text, "{}", "-".repeat(87)).unwrap();
+            }
+            text += match run.kind {
+                RunKind::Bandwidth => {
+                    " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n"
+                }
+                RunKind::Latency => {
+                    " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] \n"
+                }
+            };
+        }
+        let expected = bench.expect(&run).expect("it is modelled");
+        let size = run.payload.get();
+        let Some(RunLength::Iterations(count)) = run.length else { panic!("{run:?}") };
+        let times = noise.times();
+        match run.kind {
+            RunKind::Bandwidth => {
+                let mib = expected.mib_per_s() * times * asked.bandwidth_times;
+                let rate = expected.rate_per_s * times * asked.bandwidth_times / 1e6;
+                writeln!(
+                    text,
+                    " {size:<10} {count:<10}       {:<10.2}         {mib:<10.2}\t\t   {rate:.6}",
+                    mib * 1.01
+                )
+                .unwrap();
+            }
+            RunKind::Latency => {
+                let us = expected.latency.as_us() * times * asked.latency_times;
+                writeln!(
+                    text,
+                    " {size:<8} {count:<10} {:<14.2} {:<12.2} {us:<13.2} {us:<12.2} {:<14.2} {:<21.2} {:.2}",
+                    us * 0.97,
+                    us * 2.0,
+                    us * 0.02,
+                    us * 1.1,
+                    us * 1.5
+                )
+                .unwrap();
+            }
+        }
+    }
+    text
+}
+
+const SUITE: [&str; 4] = ["ib_read_bw", "ib_write_bw", "ib_read_lat", "ib_write_lat"];
+
+fn figures(texts: &[(String, String)]) -> Vec<LoggedFigure> {
+    let mut all = Vec::new();
+    for (name, text) in texts {
+        for item in LogReader::new(text.as_bytes()) {
+            if let LogItem::Measurement(measurement) = item.expect("it is in memory") {
+                all.push(LoggedFigure { file: name.as_str().into(), measurement });
+            }
+        }
+    }
+    all
+}
+
+#[derive(Clone)]
+struct Case {
+    name: &'static str,
+    causes: Vec<Cause>,
+    device: &'static str,
+    path: &'static str,
+    /// What is known of the system.
+    known: Vec<&'static str>,
+    /// What is not.
+    hidden: Vec<&'static str>,
+    asked: Asked,
+    /// Whether rows without a head say as much.
+    without_head: bool,
+}
+
+/// The diagnosis of a suite that was run under a cause, by who knows nothing of it.
+fn found(case: &Case, seed: u64) -> Diagnosis {
+    let hidden = system(case.device, &[&case.known[..], &case.hidden[..]].concat());
+    let bench = ToolBench::new(&hidden, case.path).expect("a path");
+    let mut noise = Noise(seed);
+    let texts: Vec<(String, String)> = SUITE
+        .iter()
+        .map(|program| (format!("{program}.log"), printed(&bench, program, &case.asked, &mut noise)))
+        .collect();
+    let known = system(case.device, &case.known);
+    diagnose(&known, "client-host", &figures(&texts), None).expect("it can be compared")
+}
+
+fn healthy() -> Case {
+    Case {
+        name: "nothing",
+        causes: Vec::new(),
+        device: "connectx7",
+        path: "client-host",
+        known: Vec::new(),
+        hidden: Vec::new(),
+        asked: as_usual(),
+        without_head: true,
+    }
+}
+
+fn of_system(name: &'static str, cause: Cause, hidden: &[&'static str]) -> Case {
+    Case { name, causes: vec![cause], hidden: hidden.to_vec(), ..healthy() }
+}
+
+fn of_run(name: &'static str, cause: Cause, run: fn(&mut ToolRun)) -> Case {
+    Case { asked: Asked { runs: vec![run], ..as_usual() }, ..of_system(name, cause, &[]) }
+}
+
+fn depth<const DEPTH: u64>(run: &mut ToolRun) {
+    if run.kind == RunKind::Bandwidth {
+        run.tx_depth = DEPTH;
+        run.cq_moderation = run.cq_moderation.min(DEPTH);
+    }
+}
+
+const SLOW_CLOCK: &[&str] = &[
+    "host_verbs.post_latency=155ns",
+    "host_verbs.post_time=364ns",
+    "host_verbs.poll_latency=560ns",
+    "host_verbs.poll_time=264ns",
+];
+
+fn cases() -> Vec<Case> {
+    vec![
+        of_system("half a link", Cause::PcieLink, &["pcie0.rate=256Gbit/s"]),
+        of_system("a quarter of a link", Cause::PcieLink, &["pcie0.rate=128Gbit/s"]),
+        of_system("slow accesses", Cause::PcieLatency, &["pcie0.delay=732ns"]),
+        Case {
+            known: vec!["pcie0.rate=256Gbit/s"],
+            ..of_system("small TLPs", Cause::MaxPayload, &["host.pcie_mtu=128B"])
+        },
+        of_run("MTU 256", Cause::PathMtu, |run| run.mtu = Some(Bytes::new(256))),
+        of_run("depth 1", Cause::TxDepth, depth::<1>),
+        of_run("depth 4", Cause::TxDepth, depth::<4>),
+        of_run("one READ", Cause::OutstandingReads, |run| run.outstanding_reads = Some(1)),
+        of_run("four READs", Cause::OutstandingReads, |run| run.outstanding_reads = Some(4)),
+        of_run("nothing inline", Cause::InlineOff, |run| run.inline = Bytes::ZERO),
+        of_system("half a clock", Cause::ProcessorClock, SLOW_CLOCK),
+        of_system("one port of two", Cause::PortRate, &["nic.port_rate=200Gbit/s"]),
+        of_system("a quarter of the ports", Cause::PortRate, &["nic.port_rate=100Gbit/s"]),
+        Case {
+            path: "client-soc",
+            device: "bluefield3",
+            ..of_system("the card's processor", Cause::OtherEndpoint, &[])
+        },
+        of_run("ten iterations", Cause::FewIterations, |run| run.length = Some(RunLength::Iterations(10))),
+        Case {
+            asked: Asked {
+                runs: vec![|run| run.directions = TrafficDirections::Both],
+                bandwidth_times: 0.5,
+                ..as_usual()
+            },
+            // Half of both directions is what one direction carries.
+            without_head: false,
+            ..of_system("one of two directions", Cause::OneDirectionCounted, &[])
+        },
+        Case { asked: Asked { bandwidth_times: 8.0, ..as_usual() }, ..of_system("bits", Cause::Unit, &[]) },
+        Case {
+            asked: Asked { latency_times: 2.0, ..as_usual() },
+            ..of_system("round trips", Cause::LatencySpan, &[])
+        },
+    ]
+}
+
+fn names(diagnosis: &Diagnosis) -> Vec<Vec<String>> {
+    let of = |group: &CauseGroup| -> Vec<String> {
+        let shown = group.findings.iter().map(|finding| {
+            format!("{} {} {:.2}", finding.cause.name(), finding.degree, finding.explained_share)
+        });
+        shown.collect()
+    };
+    diagnosis.groups.iter().map(of).collect()
+}
+
+/// The place of a cause among the groups, from 1.
+fn rank(diagnosis: &Diagnosis, cause: Cause) -> Option<usize> {
+    let has = |group: &CauseGroup| group.findings.iter().any(|finding| finding.cause == cause);
+    diagnosis.groups.iter().position(has).map(|place| place + 1)
+}
+
+#[test]
+fn each_cause_alone_is_first_with_and_without_heads() {
+    let mut wrong = Vec::new();
+    for case in cases() {
+        for has_head in [true, false] {
+            if !has_head && !case.without_head {
+                continue;
+            }
+            let case = Case { asked: Asked { has_head, ..case.asked.clone() }, ..case.clone() };
+            let diagnosis = found(&case, 7);
+            let told = format!(
+                "{}, head {has_head}: {:?} at {:.2}: {:?}",
+                case.name,
+                diagnosis.verdict,
+                diagnosis.median_share,
+                names(&diagnosis)
+            );
+            println!("{told}");
+            if rank(&diagnosis, case.causes[0]) != Some(1) {
+                wrong.push(told);
+            }
+            // A group of many is no answer.
+            assert!(
+                diagnosis.groups.first().is_none_or(|group| group.findings.len() <= 2),
+                "{:?}",
+                diagnosis.groups
+            );
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What changes no row by a tenth is not seen, and nothing else is blamed for it.
+#[test]
+fn what_costs_nothing_raises_nothing() {
+    for (name, hidden) in [
+        ("small read requests", "pcie0.read_request_limit=128B"),
+        ("no DDIO", "host.ddio=false"),
+        ("small TLPs on a wide link", "host.pcie_mtu=256B"),
+    ] {
+        let case = of_system(name, Cause::MaxReadRequest, &[hidden]);
+        let diagnosis = found(&case, 11);
+        assert_eq!((diagnosis.verdict, diagnosis.groups.len()), (DiagnosisVerdict::Normal, 0), "{name}");
+    }
+}
+
+#[test]
+fn of_two_causes_both_are_in_the_first_three() {
+    let all = cases();
+    let of = |name: &str| all.iter().find(|case| case.name == name).expect("a case").clone();
+    let pairs = [
+        ("half a link", "round trips"),
+        ("a quarter of a link", "half a clock"),
+        ("a quarter of the ports", "slow accesses"),
+        ("one READ", "one port of two"),
+        ("depth 4", "a quarter of a link"),
+        ("MTU 256", "slow accesses"),
+        ("nothing inline", "a quarter of the ports"),
+        ("half a clock", "one port of two"),
+    ];
+    let mut wrong = Vec::new();
+    for (first, second) in pairs {
+        let (one, other) = (of(first), of(second));
+        let case = Case {
+            hidden: [&one.hidden[..], &other.hidden[..]].concat(),
+            asked: Asked {
+                runs: [&one.asked.runs[..], &other.asked.runs[..]].concat(),
+                bandwidth_times: one.asked.bandwidth_times * other.asked.bandwidth_times,
+                latency_times: one.asked.latency_times * other.asked.latency_times,
+                has_head: true,
+            },
+            ..one.clone()
+        };
+        let diagnosis = found(&case, 13);
+        let told = format!(
+            "{first} and {second}: {:?}, together {:?}: {:?}",
+            diagnosis.verdict,
+            diagnosis.explained_together,
+            names(&diagnosis)
+        );
+        println!("{told}");
+        let is_in = |case: &Case| rank(&diagnosis, case.causes[0]).is_some_and(|rank| rank <= 3);
+        if !is_in(&one) || !is_in(&other) {
+            wrong.push(told);
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn healthy_logs_raise_no_alarm() {
+    let mut alarms = Vec::new();
+    for seed in 0..200 {
+        // Rows without heads take longer, since every program is tried.
+        let case = Case { asked: Asked { has_head: seed % 10 != 0, ..as_usual() }, ..healthy() };
+        let diagnosis = found(&case, 1000 + seed);
+        if diagnosis.verdict != DiagnosisVerdict::Normal {
+            alarms.push(format!("{seed}: {:?} {:?}", diagnosis.verdict, names(&diagnosis)));
+        }
+    }
+    println!("{} alarms in 200", alarms.len());
+    assert!(alarms.len() <= 4, "{}", alarms.join("\n"));
+}

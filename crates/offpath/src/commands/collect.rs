@@ -1,0 +1,301 @@
+//! `offpath collect`: what a machine says of itself, shown or put into an archive without what identifies it.
+
+use super::{Context, answer};
+use crate::failure::Failure;
+use crate::output::{OutputFile, unwritable};
+use clap::Args;
+use offpath::answers::machine::{
+    CONTENTS, CollectAnswer, CollectionFile, MissingToolAnswer, collect, pack, read_collection,
+};
+use offpath::logs::machine::Mask;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  offpath collect                                     this machine: its card, links, ports, and what is odd
+  sudo offpath collect -o machine.tar                 the same as an archive that can be sent to a colleague
+  offpath collect --from machine.tar --format json    what a collection says, described by docs/schemas/collect.json
+
+Serial numbers, addresses of Ethernet, InfiniBand and IP, identifiers and host names are masked before anything is written
+or shown. Nothing is changed on the machine, and nothing is sent.";
+
+/// Say what this machine is: its card, every PCIe link above it, ports, processor, and what is odd about them
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// Also write the files to an archive, which `offpath new device NAME --from FILE` reads
+    #[arg(short = 'o', long = "out", value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Read files or archives of another machine instead of asking this one
+    #[arg(long, value_name = "FILES", value_delimiter = ',', conflicts_with = "out")]
+    from: Vec<PathBuf>,
+    /// The card's address, where the machine has several, as in `3b:00.0`
+    #[arg(long, value_name = "ADDRESS")]
+    card: Option<String>,
+}
+
+/// Runs the command.
+pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
+    let card = options.card.as_deref();
+    if !options.from.is_empty() {
+        let files = read_collection(&options.from)?;
+        let found = collect(&files, card, None, Vec::new())?;
+        context.screen.emit(&answer(&found, context, CollectAnswer::text)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // A file that cannot be written is told before the machine is asked.
+    let out =
+        options.out.as_deref().map(|file| Ok::<_, Failure>((file, OutputFile::create(file)?))).transpose()?;
+    let (files, missing) = gather(Path::new("/"));
+    let shown = out.as_ref().map(|(file, _)| file.display().to_string());
+    let found = collect(&files, card, shown, missing);
+    // Which card is meant is asked again by who reads the archive: it is written whatever is shown.
+    if let Some((file, out)) = out {
+        let packed = pack(&files).map_err(|error| unwritable(file, &error))?;
+        out.write(&packed)?;
+    }
+    context.screen.emit(&answer(&found?, context, CollectAnswer::text)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is asked of a machine, and what would be missing without it.
+struct Tool {
+    file: &'static str,
+    command: Vec<String>,
+    tells: &'static str,
+}
+
+fn tool(file: &'static str, command: &str, tells: &'static str) -> Tool {
+    Tool { file, command: command.split(' ').map(str::to_string).collect(), tells }
+}
+
+/// How long a tool may take; one that waits for a device that does not answer is given up.
+const LONGEST: Duration = Duration::from_secs(20);
+
+/// Asks the machine whose files lie below `root`; what its tools print is masked.
+fn gather(root: &Path) -> (Vec<CollectionFile>, Vec<MissingToolAnswer>) {
+    let mut tools = vec![
+        tool("lspci.txt", "lspci -D -vvv", "the card, its link and every bridge above it"),
+        tool("ibv_devinfo.txt", "ibv_devinfo -v", "ports, path MTU, READs in flight and firmware"),
+        tool("lscpu.txt", "lscpu", "cores, clock and caches"),
+        tool("numactl.txt", "numactl -H", "nodes of the memory"),
+        tool("numactl.txt", "numactl --show", "the nodes that programs are bound to"),
+    ];
+    let names = |folder: &str| -> Vec<String> {
+        let entries = std::fs::read_dir(root.join(folder)).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        names
+    };
+    let function = |path: &str| -> Option<String> {
+        let target = std::fs::read_link(root.join(path)).ok()?;
+        Some(target.file_name()?.to_str()?.to_string())
+    };
+    for interface in names("sys/class/net") {
+        if function(&format!("sys/class/net/{interface}/device")).is_some() {
+            for option in ["", " -a", " -i"] {
+                let command = format!("ethtool{option} {interface}");
+                tools.push(tool("ethtool.txt", &command, "speed, modes and pause frames of the interface"));
+            }
+        }
+    }
+    let rdma = names("sys/class/infiniband");
+    let mut functions: Vec<String> =
+        rdma.iter().filter_map(|device| function(&format!("sys/class/infiniband/{device}/device"))).collect();
+    functions.sort();
+    functions.dedup();
+    for address in &functions {
+        let command = format!("mlxconfig -d {address} -e query");
+        tools.push(tool("mlxconfig.txt", &command, "the mode of a card with a processor of its own"));
+    }
+    let own_names = ["proc/sys/kernel/hostname", "proc/sys/kernel/domainname"];
+    let own_names: Vec<String> = own_names
+        .iter()
+        .filter_map(|file| std::fs::read_to_string(root.join(file)).ok())
+        .map(|name| name.trim().to_string())
+        .filter(|name| name != "(none)")
+        .collect();
+    let mut mask = Mask::new(&own_names);
+    let (mut files, mut missing): (Vec<CollectionFile>, Vec<MissingToolAnswer>) = Default::default();
+    let mut contents = String::new();
+    for Tool { file, command, tells } in tools {
+        let shown = command.join(" ");
+        match output(&command) {
+            Ok(text) => {
+                let text = mask.apply(&text);
+                match files.iter_mut().find(|known| known.name == file) {
+                    Some(known) => known.text += &text,
+                    None => files.push(CollectionFile { name: file.to_string(), text }),
+                }
+                contents += &mask.apply(&format!("{file}: {shown}"));
+            }
+            Err(why) => {
+                contents += &mask.apply(&format!("missing: {shown}: {why}"));
+                missing.push(MissingToolAnswer { command: shown, why: format!("{why}; it tells {tells}") });
+            }
+        }
+    }
+    let text = mask.apply(&sys(root, &functions));
+    if !text.is_empty() {
+        files.push(CollectionFile { name: "sys.txt".to_string(), text });
+        contents += "sys.txt: files of /sys and /proc\n";
+    }
+    files.push(CollectionFile { name: CONTENTS.to_string(), text: contents });
+    (files, missing)
+}
+
+/// Files of the kernel that say what the tools may not have said.
+fn sys(root: &Path, functions: &[String]) -> String {
+    let mut paths = vec![
+        "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor".to_string(),
+        "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq".to_string(),
+    ];
+    for address in functions {
+        for name in [
+            "current_link_speed",
+            "current_link_width",
+            "max_link_speed",
+            "max_link_width",
+            "numa_node",
+            "iommu_group/type",
+        ] {
+            paths.push(format!("sys/bus/pci/devices/{address}/{name}"));
+        }
+    }
+    let mut text = String::new();
+    for path in paths {
+        if let Ok(value) = std::fs::read_to_string(root.join(&path)) {
+            text += &format!("/{path}:{}\n", value.trim());
+        }
+    }
+    for folder in ["sys/class/infiniband", "sys/class/net"] {
+        let entries = std::fs::read_dir(root.join(folder)).into_iter().flatten().flatten();
+        let mut names: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        names.sort();
+        for path in names {
+            let (name, target) = (path.file_name(), std::fs::read_link(path.join("device")));
+            if let (Some(name), Ok(target)) = (name.and_then(|name| name.to_str()), target)
+                && let Some(target) = target.file_name().and_then(|target| target.to_str())
+            {
+                text += &format!("/{folder}/{name}/device:{target}\n");
+                if let Ok(mtu) = std::fs::read_to_string(path.join("mtu")) {
+                    text += &format!("/{folder}/{name}/mtu:{}\n", mtu.trim());
+                }
+            }
+        }
+    }
+    // Of the kernel's options those alone that concern the IOMMU: others name disks and hosts.
+    let options = std::fs::read_to_string(root.join("proc/cmdline")).unwrap_or_default();
+    let of_iommu: Vec<&str> = options.split_whitespace().filter(|word| word.contains("iommu")).collect();
+    if !of_iommu.is_empty() {
+        text += &format!("/proc/cmdline:{}\n", of_iommu.join(" "));
+    }
+    let memory = std::fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
+    let total = memory.lines().find(|line| line.starts_with("MemTotal:"));
+    text + &total.map(|line| format!("{line}\n")).unwrap_or_default()
+}
+
+/// What a tool prints, in its own language; why not where it cannot.
+fn output(command: &[String]) -> Result<String, String> {
+    let mut child = Command::new(&command[0])
+        .args(&command[1..])
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => "it is not installed".to_string(),
+            _ => format!("it cannot be run: {error}"),
+        })?;
+    let mut printed = child.stdout.take().expect("it is piped");
+    let (send, receive) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let read = printed.read_to_end(&mut bytes).map(|_| bytes);
+        // Who no longer listens has given the tool up.
+        let _ = send.send(read);
+    });
+    let Ok(read) = receive.recv_timeout(LONGEST) else {
+        let _ = child.kill();
+        let _ = child.wait();
+        return Err(format!("it printed nothing to the end within {} s", LONGEST.as_secs()));
+    };
+    let status = child.wait().map_err(|error| format!("it cannot be waited for: {error}"))?;
+    let bytes = read.map_err(|error| format!("what it prints cannot be read: {error}"))?;
+    match status.success() || !bytes.is_empty() {
+        true => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        false => Err(format!("it failed ({status})")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// A machine whose files hold what identifies it: nothing of it reaches the collection.
+    #[test]
+    fn a_collection_holds_what_is_read_and_nothing_that_identifies() {
+        let root = tempfile::tempdir().expect("a folder");
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            std::fs::write(path, text).expect("a file");
+        };
+        write("proc/sys/kernel/hostname", "node17.cluster.example\n");
+        write(
+            "proc/cmdline",
+            "root=UUID=6f1e2ab0-77aa-4e02-9be1-0c42a103b54b intel_iommu=on ip=192.168.7.21 quiet\n",
+        );
+        write("proc/meminfo", "MemTotal:       131072000 kB\nMemFree: 1 kB\n");
+        write("sys/bus/pci/devices/0000:3b:00.0/numa_node", "1\n");
+        write("sys/bus/pci/devices/0000:3b:00.0/current_link_speed", "8.0 GT/s PCIe\n");
+        write("sys/bus/pci/devices/0000:3b:00.0/current_link_width", "16\n");
+        write("sys/class/infiniband/mlx5_0/node_guid", "b8ce:f603:00aa:0417\n");
+        symlink("../../../0000:3b:00.0", root.path().join("sys/class/infiniband/mlx5_0/device"))
+            .expect("a link");
+        let (files, missing) = gather(root.path());
+        let all: String = files.iter().map(|file| file.text.as_str()).collect();
+        for secret in ["node17", "192.168", "6f1e2ab0", "b8ce"] {
+            assert!(!all.contains(secret), "{secret} is in\n{all}");
+        }
+        let system = &files.iter().find(|file| file.name == "sys.txt").expect("files of the kernel").text;
+        for line in [
+            "/sys/bus/pci/devices/0000:3b:00.0/numa_node:1",
+            "/sys/class/infiniband/mlx5_0/device:0000:3b:00.0",
+            "/proc/cmdline:intel_iommu=on",
+            "MemTotal:       131072000 kB",
+        ] {
+            assert!(system.contains(line), "{line} is not in\n{system}");
+        }
+        // What was run and what was not stands in the list.
+        let contents = &files.last().expect("it is the last").text;
+        assert_eq!(contents.matches("missing: ").count(), missing.len(), "{contents}");
+        // The archive gives back what was put in.
+        let packed = pack(&files).expect("in memory");
+        let file = root.path().join("machine.tar");
+        std::fs::write(&file, &packed).expect("a file");
+        let read = read_collection(std::slice::from_ref(&file)).expect("it is one");
+        assert_eq!(read.len(), files.len());
+        for (read, written) in read.iter().zip(&files) {
+            assert!(read.name.ends_with(&written.name) && read.text == written.text);
+        }
+        let found = collect(&read, None, None, Vec::new()).expect("it says something");
+        assert_eq!(found.machine.processor.memory_bytes, Some(131_072_000 << 10));
+        assert_eq!(packed, pack(&files).expect("in memory"), "the same files are the same bytes");
+    }
+
+    #[test]
+    fn a_tool_that_is_not_there_or_fails_is_told() {
+        let run = |words: &[&str]| output(&words.iter().map(|word| word.to_string()).collect::<Vec<_>>());
+        assert_eq!(run(&["offpath-no-such-tool"]), Err("it is not installed".to_string()));
+        assert!(run(&["false"]).expect_err("it fails").starts_with("it failed"));
+        assert_eq!(run(&["echo", "a"]), Ok("a\n".to_string()));
+    }
+}

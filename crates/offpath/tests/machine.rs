@@ -1,0 +1,153 @@
+//! `offpath collect`, `offpath new device --from` and `offpath diagnose` as their users see them.
+
+mod common;
+
+use common::{answer, check, json, offpath, schema, wide_answer};
+use std::fs;
+use std::path::Path;
+
+fn machine(name: &str, files: &[&str]) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../logs/tests/data/machines").join(name);
+    let all: Vec<String> = files.iter().map(|file| folder.join(file).display().to_string()).collect();
+    all.join(",")
+}
+
+const NARROW: &[&str] = &["lspci.txt", "ibv_devinfo.txt", "lscpu.txt", "numactl.txt", "sys.txt"];
+
+#[test]
+fn a_machine_begins_a_card_that_loads_and_plans_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("own.toml").display().to_string();
+    let from = machine("narrow", NARROW);
+    let arguments = ["new", "device", "own", "--base", "connectx6", "--from", &from, "--out", &out];
+    let found = json(&arguments);
+    check(&found, &schema("new-device.json"), "new device");
+    assert!(folder.path().join("own-host.toml").exists());
+    let slow = &found["machine"]["oddities"][0];
+    assert_eq!(slow["kind"], "link-below-maximum");
+    let costs = slow["costs"].as_array().expect("a list");
+    let large = costs.iter().find(|cost| cost["payload_bytes"] == 65536).expect("large transfers");
+    assert!(large["lost_percent"].as_f64().is_some_and(|lost| lost > 30.0), "{large}");
+    // Sources name files, and not where they lay.
+    let text = fs::read_to_string(&out).expect("it was written");
+    assert!(text.contains("source = \"ibv_devinfo.txt:") && !text.contains("tests/data"), "{text}");
+    let shown = wide_answer(&["device", "show", &out]);
+    assert!(shown.contains("128 Gbit/s"), "{shown}");
+    let path = json(&["path", &out, "--path", "client-host", "--verb", "write", "--size", "64KiB"]);
+    assert!(path["binding_station"].as_str().is_some_and(|name| name.contains("pcie0")), "{path}");
+    // Nothing is overwritten, and nothing half written stays.
+    let again = offpath(&arguments);
+    assert_eq!(again.code, 2, "{}", again.stderr);
+    assert!(again.stderr.contains("exists already"), "{}", again.stderr);
+    assert_eq!(fs::read_to_string(&out).expect("it is still there"), text);
+}
+
+#[test]
+fn a_collection_is_shown_as_data_and_as_text() {
+    for (name, files) in [
+        ("narrow", NARROW),
+        ("behind-switch", &["lspci.txt", "ibv_devinfo.txt", "lscpu.txt", "ethtool.txt"]),
+        ("card-in-host", &["lspci.txt", "ibv_devinfo.txt", "lscpu.txt", "meminfo.txt", "mlxconfig.txt"]),
+        ("card-itself", &["lspci.txt", "lscpu.txt", "meminfo.txt"]),
+    ] {
+        let from = machine(name, files);
+        let found = json(&["collect", "--from", &from]);
+        check(&found, &schema("collect.json"), name);
+        assert!(found["files"].as_array().is_some_and(|all| all.len() == files.len()), "{name}");
+        assert_eq!(found["machine"]["card"]["is_own_processor"], name == "card-itself", "{name}");
+        let text = wide_answer(&["collect", "--from", &from]);
+        assert!(text.contains("Links between the card and the root"), "{text}");
+    }
+    // This machine is asked without a refusal, whatever it has, and the archive is read again.
+    let folder = tempfile::tempdir().expect("a folder");
+    let archive = folder.path().join("machine.tar").display().to_string();
+    let asked = offpath(&["collect", "-o", &archive, "--format", "json"]);
+    assert!(Path::new(&archive).exists(), "{}", asked.stderr);
+    let read = offpath(&["collect", "--from", &archive, "--format", "json"]);
+    // A machine with several cards is asked which; what was gathered is whole all the same.
+    assert_eq!(asked.code, read.code, "{}\n{}", asked.stderr, read.stderr);
+}
+
+#[test]
+fn files_that_are_no_machine_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).expect("a file");
+        path.display().to_string()
+    };
+    let other = file("other.txt", b"nothing that is known\n");
+    let refused = offpath(&["collect", "--from", &other]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("no line of `other.txt` says anything"), "{}", refused.stderr);
+    let cards =
+        file("lspci.txt", b"01:00.0 Ethernet controller: A One\n02:00.0 Ethernet controller: B Two\n");
+    let refused = offpath(&["collect", "--from", &cards]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("--card"), "{}", refused.stderr);
+    answer(&["collect", "--from", &cards, "--card", "02:00.0"]);
+    // An archive that was cut off, and one whose size says more than there is.
+    let whole = folder.path().join("whole.tar").display().to_string();
+    offpath(&["collect", "-o", &whole]);
+    let bytes = fs::read(&whole).expect("it was written");
+    let cut = file("cut.tar", &bytes[..700.min(bytes.len())]);
+    let refused = offpath(&["collect", "--from", &cut]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    let both = format!("{whole},{whole}");
+    let refused = offpath(&["collect", "--from", &both]);
+    assert!(refused.code == 2 && refused.stderr.contains("two machines"), "{}", refused.stderr);
+    let missing = offpath(&["new", "device", "x", "--from", "no-such-file.txt"]);
+    assert!(missing.code == 2 && missing.stderr.contains("cannot be read"), "{}", missing.stderr);
+}
+
+/// Rows of a run with one request at a time, without its head.
+const DEPTH_ONE: &str = "\
+ #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]
+ 64         1000             25.10              25.05              0.410400
+ 1024       1000             395.00             394.20             0.403700
+ 4096       1000             1480.00            1475.00            0.377600
+ 16384      1000             4450.00            4440.00            0.284200
+ 65536      1000             9300.00            9280.00            0.148500
+";
+
+#[test]
+fn low_rows_have_a_cause_and_an_exit_code() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("rows.log");
+    fs::write(&log, DEPTH_ONE).expect("a log");
+    let log = log.display().to_string();
+    let arguments = ["diagnose", &log, "--device", "connectx7"];
+    let found = json(&arguments);
+    check(&found, &schema("diagnose.json"), "diagnose");
+    assert_eq!(found["verdict"], "low", "{found}");
+    assert_eq!(found["points"].as_array().map(Vec::len), Some(5));
+    let first = &found["causes"][0]["causes"][0];
+    assert_eq!(first["cause"], "tx-depth", "{}", found["causes"]);
+    let text = wide_answer(&arguments);
+    assert!(text.contains("--tx-depth 128") && text.contains("Measured and expected"), "{text}");
+    let accepted = offpath(&["diagnose", &log, "--device", "connectx7", "--expect", "0.9"]);
+    assert_eq!(accepted.code, 1, "{}", accepted.stdout);
+    let accepted = offpath(&["diagnose", &log, "--device", "connectx7", "--expect", "0.001"]);
+    assert_eq!(accepted.code, 0, "{}", accepted.stdout);
+    let refused = offpath(&["diagnose", &log, "--device", "connectx7", "--expect", "1.5"]);
+    assert_eq!(refused.code, 2);
+    // What the machine says speaks for a cause that the rows leave, and names its line.
+    let collection = machine("narrow", NARROW);
+    let with = json(&["diagnose", &log, "--device", "connectx7", "--collection", &collection]);
+    let all = with["causes"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .flat_map(|group| group["causes"].as_array().expect("a list"));
+    let link = all.clone().find(|one| one["cause"] == "pcie-link").expect("it explains a part");
+    assert!(link["evidence"][0].as_str().is_some_and(|said| said.contains("lspci.txt:")), "{link}");
+    assert_eq!(
+        with["causes"][0]["causes"][0]["cause"], "tx-depth",
+        "it does not go before what the rows favour"
+    );
+    let nothing = folder.path().join("nothing.log");
+    fs::write(&nothing, "what is this?\n").expect("a log");
+    let refused = offpath(&["diagnose", &nothing.display().to_string(), "--device", "connectx7"]);
+    assert_eq!(refused.code, 1, "{}", refused.stderr);
+    assert!(refused.stdout.contains("No row can be compared"), "{}", refused.stdout);
+}
