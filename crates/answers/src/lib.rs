@@ -22,11 +22,13 @@ pub mod plan;
 pub mod report;
 pub mod reproduce;
 mod rows;
+pub mod run;
 #[cfg(test)]
 mod schemas;
 mod sparkline;
 pub mod sweep;
 pub mod system;
+pub mod torture;
 
 pub use advice::{AdviceAnswer, BringsAnswer, BunchedAnswer, FullestAnswer, GainAnswer};
 pub use by_name::ByName;
@@ -44,6 +46,7 @@ pub use path::path;
 pub use plan::plan;
 pub use reproduce::reproduce;
 pub use sweep::sweep;
+pub use torture::torture;
 
 use offpath_plan::Setting;
 

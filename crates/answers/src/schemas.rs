@@ -12,6 +12,9 @@ use crate::path::{PathAnswer, PathsAnswer};
 use crate::plan::PlanAnswer;
 use crate::reproduce::{BesideAnswer, ReproduceAnswer};
 use crate::sweep::SweepAnswer;
+use crate::torture::TortureAnswer;
+use offpath_apps::Shipped;
+use offpath_apps::system::Registry;
 use offpath_route::VERBS;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
@@ -32,6 +35,11 @@ fn schema<A: JsonSchema>(title: &str) -> String {
 /// Names of verbs.
 pub fn verbs() -> Vec<&'static str> {
     VERBS.iter().map(|row| row.name).collect()
+}
+
+/// Names of systems.
+pub fn systems() -> Vec<&'static str> {
+    Shipped::all().into_iter().map(|about| about.name).collect()
 }
 
 /// How well the cost of an operation may be known: without a design around it no evidence is about it.
@@ -110,6 +118,7 @@ fn schemas_follow_from_the_types() {
             schema::<BesideAnswer>("A model beside offpath, in offpath reproduce --format json"),
         ),
         ("explain.json", schema::<ExplainAnswer>("offpath explain ROW --format json")),
+        ("torture.json", schema::<TortureAnswer>("offpath torture SYSTEM --format json")),
         ("fit.json", schema::<FitAnswer>("offpath fit --format json")),
     ];
     for (name, schema) in all {

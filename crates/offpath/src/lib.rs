@@ -20,7 +20,7 @@
 //! ```
 
 pub use offpath_answers as answers;
-pub use offpath_answers::report;
+pub use offpath_answers::{report, torture};
 pub use offpath_apps as apps;
 pub use offpath_capacity as capacity;
 pub use offpath_evidence as evidence;
@@ -36,4 +36,3 @@ pub use offpath_verbs as verbs;
 pub use offpath_workload as workload;
 
 pub mod run;
-pub mod torture;

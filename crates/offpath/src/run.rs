@@ -16,7 +16,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use offpath_apps::system::{Answered, Gave, LOCAL_ENGINE, MeasuredSpan, Parts};
+use offpath_answers::run::BusyAnswer;
+pub use offpath_answers::run::RunAnswer;
+use offpath_apps::system::{
+    Answered, AppSystem, BackendReport, Gave, LOCAL_ENGINE, MeasuredSpan, Parts, Refusal, RunSetting,
+    SystemRun,
+};
 use offpath_fabric::local::Local;
 use offpath_fabric::{Backend, Fabric, Role, Run, RunError};
 use offpath_quantity::Time;
@@ -43,19 +48,28 @@ pub enum OpenedBackend {
     Verbs(Box<Verbs>),
 }
 
-/// The busiest machine of its role at a station: the mean over machines would hide a full one.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Busiest {
-    /// The station.
-    pub station: String,
-    /// The role whose machines have it.
-    pub role: String,
-    /// Which of those machines it is, from 1.
-    pub machine: u32,
-    /// How many there are.
-    pub machines: u64,
-    /// The share of its time that it was busy there.
-    pub share: f64,
+/// Runs a system for its users on a backend, as `offpath run` does: what they saw, and how busy the stations of the twin were.
+///
+/// # Errors
+/// Where the run stops, and where the system says that it failed.
+pub fn run<S: AppSystem>(
+    place: OpenedBackend,
+    backend: BackendReport,
+    parts: &S::Run,
+    setting: &RunSetting<'_>,
+) -> Result<RunAnswer<<S::Run as SystemRun>::Report>, Stopped> {
+    let (gave, busy) = play(place, parts, setting.seed).map_err(Stopped::Run)?;
+    let said = parts.said(gave, setting).map_err(Stopped::Refused)?;
+    Ok(RunAnswer::of(S::ABOUT.name, backend, said, busy))
+}
+
+/// Why a run has no answer.
+#[derive(Debug)]
+pub enum Stopped {
+    /// The backend stopped it.
+    Run(RunError),
+    /// The system says that it failed.
+    Refused(Refusal),
 }
 
 /// Runs roles on a backend, randomness following from `seed`: what they gave, and how busy each station of the twin was
@@ -64,7 +78,7 @@ pub fn play<P: Parts>(
     place: OpenedBackend,
     parts: &P,
     seed: u64,
-) -> Result<(Gave<P>, Vec<Busiest>), RunError> {
+) -> Result<(Gave<P>, Vec<BusyAnswer>), RunError> {
     match place {
         OpenedBackend::Twin(router) => on_twin(&router, parts, seed),
         OpenedBackend::Local => {
@@ -94,7 +108,7 @@ fn on_twin<P: Parts>(
     router: &Arc<Router>,
     parts: &P,
     seed: u64,
-) -> Result<(Gave<P>, Vec<Busiest>), RunError> {
+) -> Result<(Gave<P>, Vec<BusyAnswer>), RunError> {
     let observer = Observer::new();
     let mut roles =
         parts.roles(Some((|fabric: &TwinFabric| fabric.snapshot().events) as fn(&TwinFabric) -> u64));
@@ -133,19 +147,19 @@ fn on_twin<P: Parts>(
         let station = &router.stations()[usage.station.index()];
         let (machine, share) = usage.fullest()?;
         // A pool counts requests, and one server's share of them says nothing here.
-        (!matches!(station.kind, StationKind::Pool { .. })).then(|| Busiest {
+        (!matches!(station.kind, StationKind::Pool { .. })).then(|| BusyAnswer {
             station: station.name.clone(),
             role: router.system().machines[station.machine].role.clone(),
             machine: machine + 1,
             machines: station.instances,
-            share,
+            utilization: share,
         })
     };
     // After the window the last operations end, outside of what was measured.
     let last = after.take().unwrap_or_else(|| observer.last());
     let mut busy: Vec<_> = last.usage(&before.borrow(), router).into_iter().filter_map(of).collect();
     busy.sort_by(|one, other| {
-        other.share.total_cmp(&one.share).then_with(|| one.station.cmp(&other.station))
+        other.utilization.total_cmp(&one.utilization).then_with(|| one.station.cmp(&other.station))
     });
     Ok((gave(run), busy))
 }

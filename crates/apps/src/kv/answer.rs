@@ -9,70 +9,117 @@ use serde::Serialize;
 /// One kind of operation.
 #[derive(Clone, Debug, Serialize)]
 pub struct OperationReport {
+    /// Its name, as YCSB has it.
     operation: &'static str,
+    /// How many.
     operations: u64,
+    /// How many a second.
     throughput_ops_per_s: f64,
+    /// Mean latency under this load.
     latency_ns_mean: f64,
+    /// The median.
     latency_ns_p50: f64,
+    /// 99% took no longer.
     latency_ns_p99: f64,
+    /// 99.9% took no longer.
     latency_ns_p999: f64,
+    /// The longest.
     latency_ns_max: f64,
 }
 
 /// The gets by one placement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Gets {
+    /// Which.
     placement: &'static str,
+    /// What a get travels by.
     transport: &'static str,
+    /// How many.
     gets: u64,
+    /// Their share of all gets, from 0 to 1.
     share: f64,
+    /// The share of them that the card's cache served, from 0 to 1; null where the placement looks into none.
     cache_hit_ratio: Option<f64>,
 }
 
 /// A run of YCSB.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ran {
+    /// The YCSB property file.
     workload: String,
+    /// Where the index lies, and how clients get where no mix is given.
     placement: &'static str,
+    /// How the card reaches the host's memory: `rdma`, or a DMA engine.
     fetch: String,
+    /// Records of the workload.
     records: u64,
+    /// Bytes of a value.
     value_bytes: u32,
+    /// Clients of this process.
     clients: u32,
+    /// Sessions of each, each with one operation at a time.
     sessions_per_client: u32,
+    /// What was drawn follows from it.
     seed: u64,
+    /// Operations that were measured.
     operations: u64,
+    /// Operations a second over the window.
     throughput_ops_per_s: f64,
+    /// By kind of operation.
     kinds: Vec<OperationReport>,
+    /// Gets by placement.
     gets: Vec<Gets>,
+    /// Gets that read again, since what they read had changed or did not come.
     retries: u64,
+    /// Operations that ended in an error, which a later one got over.
     failed: u64,
+    /// The same by kind; where not one of a kind was carried out, the exit code is 1.
     failures: Vec<FailureReport>,
+    /// Gets of records that are not there.
     absent: u64,
+    /// Gets whose value no revision of the record has; any is a fault, and the exit code 1.
     wrong: u64,
+    /// Sessions whose operation had no answer when the window ended and had taken much longer than others: more
+    /// than twice the longest that ended, or, where latency_ns_mean is given, more than that. Null where there were
+    /// none.
     unanswered: Option<UnansweredReport>,
+    /// How long was measured.
     window_us: f64,
+    /// How long the run took by the backend's clock; simulated on the twin.
     elapsed_us: f64,
+    /// Events of the simulation for each operation; null elsewhere.
     events_per_operation: Option<f64>,
 }
 
 /// Operations of one kind that ended in an error.
 #[derive(Clone, Debug, Serialize)]
 pub struct FailureReport {
+    /// The kind, as YCSB calls it.
     operation: &'static str,
+    /// How many of it ended in an error.
     failed: u64,
 }
 
 /// Sessions that had no answer when the window ended.
 #[derive(Clone, Debug, Serialize)]
 pub struct UnansweredReport {
+    /// How many.
     sessions: u64,
+    /// How long the oldest had been in flight.
     oldest_us: f64,
+    /// The mean latency by Little's law, where the measured mean lies more than 2% below it: then the latencies of
+    /// kinds are a lower bound. Null elsewhere.
     latency_ns_mean: Option<f64>,
 }
 
+/// What a get travels by that asks the card.
+const OVER_UD: &str = "SEND over UD";
+/// What one travels by that reads memory.
+const OVER_RC: &str = "READ over RC";
+
 /// What a get travels by.
 fn transport_of(placement: Placement) -> &'static str {
-    if placement.asks_the_card() { "SEND over UD" } else { "READ over RC" }
+    if placement.asks_the_card() { OVER_UD } else { OVER_RC }
 }
 
 impl Ran {

@@ -9,33 +9,56 @@ use serde::Serialize;
 /// Where the host's time went, for a write.
 #[derive(Clone, Debug, Serialize)]
 pub struct HostTime {
+    /// Staging chunks and posting them.
     post_us: f64,
+    /// From a write's last append to its last acknowledgement.
     wait_us: f64,
+    /// Appending to the own log.
     file_system_us: f64,
+    /// Compressing, where the host does.
     compression_us: f64,
 }
 
 /// What was written.
 #[derive(Clone, Debug, Serialize)]
 pub struct Wrote {
+    /// How chunks reach the first backup.
     placement: &'static str,
+    /// Backups in the chain.
     backups: usize,
+    /// Bytes of a chunk.
     chunk_bytes: u32,
+    /// Bytes of a write.
     write_bytes: u64,
+    /// Sessions, each with one write in flight.
     sessions: u32,
+    /// What was drawn follows from it.
     seed: u64,
+    /// What a core of the twin is charged for appends, 0 for nothing; null where the time is measured.
     file_gbit_per_s: Option<f64>,
+    /// The same for compression.
     compress_gbit_per_s: Option<f64>,
+    /// Writes, each acknowledged.
     writes: u64,
+    /// Written over the middle half of the writes, without the ramps at both ends.
     throughput_gbit_per_s: f64,
+    /// The mean time of a write.
     latency_ns_mean: f64,
+    /// What half of the writes took at most.
     latency_ns_p50: f64,
+    /// What 99 of 100 took at most.
     latency_ns_p99: f64,
+    /// The longest.
     latency_ns_max: f64,
+    /// Where the host's time of a write goes, the mean over all.
     host_time_per_write: HostTime,
+    /// Chunks that went by the card, entries brought again included.
     chunks_by_card: u64,
+    /// Chunks that went by the host.
     chunks_by_host: u64,
+    /// From the first write to the last acknowledgement.
     window_us: f64,
+    /// How long the run took by the backend's clock; simulated on the twin.
     elapsed_us: f64,
 }
 

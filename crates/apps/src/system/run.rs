@@ -74,15 +74,15 @@ pub const LOCAL_ENGINE: &str = "dma";
 /// A backend as an answer names it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct BackendReport {
-    /// Its kind.
+    /// The backend that it ran in.
     pub backend: &'static str,
-    /// Its device.
+    /// The twin's device, or the RDMA device; null without one.
     pub device: Option<String>,
-    /// The testbed of a twin.
+    /// The twin's testbed; null elsewhere.
     pub testbed: Option<String>,
-    /// The mode of a twin's card.
+    /// The card's mode on the twin; null elsewhere.
     pub mode: Option<String>,
-    /// What was changed in a twin.
+    /// Overlays and settings of the twin, in the order in which they were applied.
     pub overlays: Vec<String>,
     /// All of that in words.
     #[serde(skip)]

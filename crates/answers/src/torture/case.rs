@@ -5,10 +5,10 @@
 //! itself ([`Trial`]).
 //!
 //! ```
-//! use offpath::apps::kv::Kv;
-//! use offpath::profile::{Library, SystemRequest};
-//! use offpath::route::Router;
-//! use offpath::torture::Case;
+//! use offpath_apps::kv::Kv;
+//! use offpath_profile::{Library, SystemRequest};
+//! use offpath_route::Router;
+//! use offpath_answers::torture::Case;
 //!
 //! let system = Library::builtin().load(&SystemRequest { device: "bluefield2", ..SystemRequest::default() })?;
 //! let router = std::sync::Arc::new(Router::new(&system)?);
