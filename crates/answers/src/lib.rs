@@ -10,6 +10,8 @@
 mod advice;
 mod by_name;
 pub mod check;
+mod choices;
+pub mod compare;
 pub mod device;
 pub mod diagnose;
 pub mod explain;
@@ -33,6 +35,8 @@ pub mod torture;
 pub use advice::{AdviceAnswer, BringsAnswer, BunchedAnswer, FullestAnswer, GainAnswer};
 pub use by_name::ByName;
 pub use check::check;
+pub use choices::{ChoiceAnswer, ChoicesAnswer, LeftOutAnswer};
+pub use compare::compare;
 pub use device::device;
 pub use diagnose::diagnose;
 pub use explain::explain;
