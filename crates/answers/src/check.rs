@@ -7,6 +7,7 @@ use crate::system::SystemAnswer;
 use crate::{ByName, SCHEMA_VERSION, setting};
 use offpath_plan::advice::{Advised, Depth, Edit, LEAST_GAIN, RULES, SEEDS, TrialBench, advise};
 use offpath_plan::check::Gap;
+use offpath_plan::choices::search;
 use offpath_plan::{Changes, Design, Setting};
 use offpath_terminal::failure::Failure;
 use offpath_terminal::options::SystemOptions;
@@ -160,6 +161,8 @@ impl<'a> CheckDraft<'a> {
             text = edit.text();
         }
         let changes = Changes { mix: None, ..changes.clone() };
+        let found = search(design, &changes, &self.setting, &|design| design).map_err(unplanned)?;
+        let changes = found.map_or(changes, |found| found.changes);
         let bench =
             TrialBench::new(&design.source.0, design.directory(), &changes, &self.setting, Seed::new(*seed));
         let depth = if *sure { Depth::Sure } else { Depth::Every };

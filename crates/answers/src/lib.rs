@@ -10,6 +10,8 @@
 mod advice;
 mod by_name;
 pub mod check;
+mod choices;
+pub mod compare;
 pub mod device;
 pub mod explain;
 mod figures;
@@ -29,6 +31,8 @@ pub mod system;
 pub use advice::{AdviceAnswer, BringsAnswer, BunchedAnswer, FullestAnswer, GainAnswer};
 pub use by_name::ByName;
 pub use check::check;
+pub use choices::{ChoiceAnswer, ChoicesAnswer, LeftOutAnswer};
+pub use compare::compare;
 pub use device::device;
 pub use explain::explain;
 pub use figures::{Goal, Throughput, Throughputs, Unit};

@@ -2,6 +2,7 @@
 //! test without it compares them.
 
 use crate::check::CheckAnswer;
+use crate::compare::CompareAnswer;
 use crate::device::{DeviceAnswer, ListAnswer};
 use crate::explain::ExplainAnswer;
 use crate::fit::FitAnswer;
@@ -93,6 +94,10 @@ fn schemas_follow_from_the_types() {
     let all = [
         ("plan.json", schema::<PlanAnswer>("offpath plan DESIGN --format json")),
         ("check.json", schema::<CheckAnswer>("offpath check DESIGN --format json")),
+        (
+            "compare.json",
+            schema::<CompareAnswer>("offpath compare DESIGN --device DEVICE,DEVICE --format json"),
+        ),
         ("path.json", schema::<PathAnswer>("offpath path DEVICE --path PATH --format json")),
         ("paths.json", schema::<PathsAnswer>("offpath path DEVICE --format json")),
         ("sweep.json", schema::<SweepAnswer>("offpath sweep DEVICE --format json")),

@@ -277,6 +277,31 @@ fn plans_follow_their_schema() {
     }
 }
 
+/// A plain NIC runs what the design has for it, and the card's alternatives are left out there with the reason.
+#[test]
+fn devices_are_compared() {
+    let both = ["compare", STORE, "--device", "bluefield2,connectx6"];
+    insta::assert_snapshot!("compare", answer(&both));
+    let report = json(&both);
+    check(&report, &schema("compare.json"), "compare.json");
+    let rate = |at: usize| report["devices"][at]["plan"]["throughput_mreq_per_s"].as_f64().expect("a rate");
+    let plan = json(&["plan", STORE]);
+    assert_eq!(Some(rate(0)), plan["optimal"]["throughput_mreq_per_s"].as_f64(), "as its own plan has it");
+    assert!(rate(1) > 0.0 && report["devices"][1]["plan"]["shares"]["rnic"].as_f64() == Some(1.0));
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = folder.path().join("compare.html");
+    answer(&[&both[..], &["--html", page.to_str().expect("a path")]].concat());
+    assert!(fs::read_to_string(page).expect("it was written").contains("Unloaded latency"));
+    for (devices, words) in [
+        ("bluefield2", "compared with nothing"),
+        ("bluefield2,bluefield2", "named twice"),
+        ("bluefield2,bluefield9", "bluefield9"),
+    ] {
+        let refused = offpath(&["compare", STORE, "--device", devices]);
+        assert!(refused.code == 2 && refused.stderr.contains(words), "{devices}: {}", refused.stderr);
+    }
+}
+
 /// A store with three mistakes, and one whose best mix has none.
 const MISTAKES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../designs/three-mistakes.toml");
 

@@ -133,7 +133,7 @@ pub enum Drawn {
 }
 
 impl Drawn {
-    fn of(factor: &Factor) -> Drawn {
+    pub(crate) fn of(factor: &Factor) -> Drawn {
         match (factor.is_open(), factor.is_estimate()) {
             (true, _) => Drawn::Interval,
             (_, true) => Drawn::Half,
@@ -718,7 +718,7 @@ pub(crate) fn ends_of<F, E>(
 }
 
 /// The values at which a number is looked at: the ends of its interval, or a step away where none is stated.
-fn looked_at(factor: &Factor) -> [Quantity; 2] {
+pub(crate) fn looked_at(factor: &Factor) -> [Quantity; 2] {
     if let Some((low, high)) = factor.interval.filter(|(low, high)| low != high) {
         return [low, high];
     }

@@ -6,6 +6,8 @@
 
 pub mod advice;
 pub mod check;
+pub mod choices;
+pub mod comparison;
 pub mod confidence;
 pub mod design;
 pub mod estimate;

@@ -318,6 +318,12 @@ pub fn prepare_named(design: &Design, setting: &Setting) -> Result<Vec<Ready>, m
     prepare_by(design, setting, &implemented::observe_named)
 }
 
+/// The same of a design whose choices of the whole deployment may still be open: it says what compiles, and no mix of it is
+/// one.
+pub(crate) fn prepare_any(design: &Design, setting: &Setting) -> Result<Vec<Ready>, miette::Report> {
+    compiled_by(design, setting, &implemented::observe)
+}
+
 type Follow<'f> = &'f dyn Fn(
     &Design,
     &Alternative,
@@ -325,6 +331,20 @@ type Follow<'f> = &'f dyn Fn(
 ) -> Result<Option<implemented::Observation>, miette::Report>;
 
 fn prepare_by(design: &Design, setting: &Setting, follow: Follow<'_>) -> Result<Vec<Ready>, miette::Report> {
+    if let Some(choice) = design.open_for_all() {
+        return Err(miette::miette!(
+            help = format!(
+                "`offpath plan` searches it; `--parameter {}={}` fixes it",
+                choice.name, choice.values[0]
+            ),
+            "the choice `{}` of the whole deployment is open, and a mix of its values is no deployment",
+            choice.name
+        ));
+    }
+    compiled_by(design, setting, follow)
+}
+
+fn compiled_by(design: &Design, setting: &Setting, follow: Follow<'_>) -> Result<Vec<Ready>, miette::Report> {
     let mut routers: BTreeMap<String, Arc<Router>> = BTreeMap::new();
     let mut ready = Vec::new();
     for alternative in &design.alternatives {

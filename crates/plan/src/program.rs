@@ -9,6 +9,7 @@ use offpath_route::{
     AddressSpread, Advance, Carrier, Cursor, LEAST_BURST, MOST_BURSTS, Mark, Path, PathOperation, Posting,
     Route, RouteError, Router, StationKind, Stations, Transport, Verb, processor_of,
 };
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -238,6 +239,7 @@ pub fn compile(
             is_over: None,
             busy: Time::ZERO,
             within: Vec::new(),
+            routes: RefCell::default(),
         };
         // Counted before anything is unrolled, so that no number in the file costs time or memory.
         let count = instructions(steps);
@@ -333,6 +335,8 @@ struct Compiler<'d> {
     busy: Time,
     /// The estimates that say how often the steps at hand run.
     within: Vec<Arc<str>>,
+    /// The routes of what was compiled.
+    routes: RefCell<Vec<(PathOperation, Arc<Route>)>>,
 }
 
 /// How a request came to an endpoint.
@@ -693,6 +697,17 @@ impl Compiler<'_> {
         Ok(())
     }
 
+    /// The route of an operation, found once for all steps that do the same, as those of a repeat.
+    fn route(&self, operation: &PathOperation) -> Result<Arc<Route>, RouteError> {
+        let mut routes = self.routes.borrow_mut();
+        if let Some((_, route)) = routes.iter().find(|(known, _)| known == operation) {
+            return Ok(route.clone());
+        }
+        let route = Arc::new(self.router.route(operation)?);
+        routes.push((operation.clone(), route.clone()));
+        Ok(route)
+    }
+
     #[allow(clippy::too_many_arguments, reason = "they are the parts of a step")]
     fn call(
         &self,
@@ -715,7 +730,7 @@ impl Compiler<'_> {
             });
             let posting = if batch > 1 { Posting::Batch(batch) } else { Posting::Single };
             let operation = PathOperation::new(verb, path, bytes).posted(posting).accessing(access);
-            let route = Arc::new(self.router.route(&operation)?);
+            let route = self.route(&operation)?;
             let (channels, to) = (BTreeSet::new(), 1);
             let (awaited, copies_only, background) = (false, false, None);
             Ok(Call { operation, route, signals, to, channels, awaited, copies_only, background })
@@ -951,6 +966,7 @@ fn walk<'p>(
 ) -> Walked {
     let (mut at, stop) = (range.start, range.end);
     let Walked { mut fold, mut longest_s, mut moves, mut most_moves } = Walked::default();
+    let mut folded: Option<(&Arc<Call>, Fold)> = None;
     while at < stop {
         let before = fold.latency;
         match &program.code[usize::from(at)] {
@@ -972,8 +988,15 @@ fn walk<'p>(
             }
             Instruction::Wait(time) => fold.latency += time.as_seconds(),
             Instruction::Verb(call) => {
-                let one = fold_call(call, router);
-                fold.add(&one, f64::from(call.to));
+                // Steps of a repeat follow each other, and are folded once.
+                let is_last = |(last, _): &(&Arc<Call>, Fold)| {
+                    Arc::ptr_eq(&last.route, &call.route) && last.signals == call.signals
+                };
+                if !folded.as_ref().is_some_and(is_last) {
+                    folded = Some((call, fold_call(call, router)));
+                }
+                let one = folded.as_ref().map(|(_, one)| one).expect("it was folded just now");
+                fold.add(one, f64::from(call.to));
                 let own = f64::from(call.to) * bursts(call.operation.payload);
                 (moves, most_moves) = (moves + own, most_moves + own);
                 if call.to > 1 {

@@ -139,7 +139,13 @@ pub(crate) fn on_its_system(design: &Design, shipped: &str) -> Design {
     let mut design = design.clone();
     design.device = word("device").expect("a shipped design names its device");
     (design.testbed, design.mode) = (word("testbed"), word("mode"));
-    design.set = set.into_iter().flatten().filter_map(|one| Some(one.as_str()?.to_string())).collect();
+    let as_chosen = |set: &str| {
+        design.choices.iter().filter(|choice| choice.of.is_none()).fold(set.to_string(), |set, choice| {
+            set.replace(&format!("{{{}}}", choice.name), &choice.values[0])
+        })
+    };
+    let set = set.into_iter().flatten().filter_map(|one| Some(as_chosen(one.as_str()?)));
+    design.set = set.collect();
     design.set_at = Vec::new();
     design
 }

@@ -2,12 +2,19 @@
 //! for one of them by name asks here; a test compares the lists with the folders.
 
 /// The designs of `designs/`, by name.
-pub const DESIGNS: [(&str, &str); 7] = [
+pub const DESIGNS: [(&str, &str); 14] = [
+    ("aggregate-bf3", include_str!("../../../designs/aggregate-bf3.toml")),
+    ("compaction-offload", include_str!("../../../designs/compaction-offload.toml")),
+    ("echo-headroom", include_str!("../../../designs/echo-headroom.toml")),
     ("kv-batching", include_str!("../../../designs/kv-batching.toml")),
     ("kv-ycsb-c", include_str!("../../../designs/kv-ycsb-c.toml")),
     ("mongo-sharding", include_str!("../../../designs/mongo-sharding.toml")),
+    ("nic-cache", include_str!("../../../designs/nic-cache.toml")),
+    ("nvme-of-target", include_str!("../../../designs/nvme-of-target.toml")),
+    ("pubsub-fanout", include_str!("../../../designs/pubsub-fanout.toml")),
     ("redis-replication", include_str!("../../../designs/redis-replication.toml")),
     ("redis-sharding", include_str!("../../../designs/redis-sharding.toml")),
+    ("regex-logs", include_str!("../../../designs/regex-logs.toml")),
     ("replication", include_str!("../../../designs/replication.toml")),
     ("three-mistakes", include_str!("../../../designs/three-mistakes.toml")),
 ];

@@ -392,6 +392,25 @@ fn best(design: &Design, problem: &MixProblem, gains: bool) -> Result<Solution, 
     })
 }
 
+/// How good the best mix of a problem's activities is by the design's goal, the more the better, without any preference among
+/// those that are nearly as good: an upper bound of every mix of some of them.
+pub(crate) fn goodness(design: &Design, problem: &MixProblem) -> Option<(f64, Solution)> {
+    // What costs nothing has a goodness too.
+    const LEAST: f64 = 1e-12;
+    let aim = |cost: &str, load| Aim::LeastCost { cost: Cost::Resource(cost.to_string()), load };
+    let solution = match design.objective {
+        Objective::MostThroughput => problem.solve(&Aim::Throughput),
+        Objective::LeastHostCpu { load } => problem.solve(&aim(HOST_CPU, load)),
+        Objective::LowestP99 { load } => problem.solve(&aim(LATENCY, load)),
+    };
+    let solution = solution.ok().filter(|solution| solution.total > 0.0)?;
+    let good = match design.objective {
+        Objective::MostThroughput => solution.total,
+        _ => 1.0 / solution.objective.max(LEAST),
+    };
+    Some((good, solution))
+}
+
 /// One alternative of a mix alone, where it carries the load at the same cost and is as quick: nobody would build two
 /// things for what one does.
 fn alone_at_load(problem: &MixProblem, mix: Solution, aim: &Aim, gains: bool) -> Solution {

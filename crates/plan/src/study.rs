@@ -9,6 +9,7 @@ use crate::advice::{self, Advised, Depth, TrialBench};
 use crate::check::{
     self, CheckedPlan, Chosen, Gap, LoadPoint, Settled, demands, plan_and_check, settle, settle_alone,
 };
+use crate::choices::{Margin, Search, margins, search};
 use crate::confidence::{Drawn, Influence, Mechanism, Origin};
 use crate::design::{Changes, Design, Objective};
 use crate::factor::{Base, Factor};
@@ -187,6 +188,10 @@ pub struct Study {
     pub curve: Vec<LoadPoint>,
     /// How far step lists are from the code that was planned, where code was.
     pub code: Option<Agreement>,
+    /// What was found of the choices that the design leaves open; none where it leaves none.
+    pub search: Option<Search>,
+    /// The choices of its requests that the best mix takes, with what comes next by the plan's own demands.
+    pub margins: Vec<Margin>,
     /// Changes of the design that gain.
     pub advised: Advised,
     /// The steps that nothing published is about, each with its alternative.
@@ -212,6 +217,10 @@ impl Study {
     /// carry the load that was asked for ([`PlanError::Capacity`]).
     pub fn of(ask: &Ask<'_>) -> Result<Study, miette::Report> {
         let design = ask.design.changed(ask.changes)?;
+        let search = search(&design, ask.changes, ask.setting, &|design| design)?;
+        let searched = search.as_ref().map(|search| Ask { changes: &search.changes, ..*ask });
+        let ask = searched.as_ref().unwrap_or(ask);
+        let design = if search.is_some() { ask.design.changed(ask.changes)? } else { design };
         let by_code = Changes { steps: false, ..ask.changes.clone() };
         if ask.changes.steps && ask.design.changed(&by_code)?.application.is_none() {
             return Err(miette::miette!(
@@ -323,6 +332,7 @@ impl Study {
             unknown.map(|route| (one.alternative.name.clone(), route.verb, route.path.clone()))
         });
         let without_evidence = without_evidence.collect();
+        let margins = margins(&design, &ready, &checked.settled.folds, &checked.plan.optimal.shares);
         let numbers = ready.iter().flat_map(|one| one.router.system().numbers.values());
         let known = numbers.map(|one| ((one.file.clone(), one.key.clone()), one.provenance)).collect();
         Ok(Study {
@@ -330,6 +340,7 @@ impl Study {
             without_evidence,
             is_other_system: ask.setting.is_other_system(&design)?,
             notes,
+            margins,
             system,
             known,
             checked,
@@ -341,6 +352,7 @@ impl Study {
             code,
             advised,
             design,
+            search: search.clone(),
         })
     }
 }

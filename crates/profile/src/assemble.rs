@@ -89,7 +89,19 @@ pub(crate) fn assemble(
                 (card_header.word("mode").unwrap_or_default(), (&card.source, card_header.span_of("mode")))
             }
         };
-        let plan = Plan { role: table, card, host: &host, mode, mode_place, roles: &roles };
+        // What a testbed fits into its server; a file that describes a device beside its testbed has it as the card's.
+        let is_own = !Arc::ptr_eq(&testbed.source, &card.source);
+        // One that belongs to a processor of the card is not there where the card has none of that name.
+        let has = |one: &Table| {
+            let endpoint = one.words("endpoint").first().to_string();
+            let mut known = card.tables.iter().chain(&host.tables);
+            endpoint == "host"
+                || known.any(|table| PROCESSORS.contains(&table.kind) && table.name == endpoint)
+        };
+        let is_fitted =
+            |one: &&Table| one.kind == Kind::Engine && is_own && table.name == "server" && has(one);
+        let fitted = testbed.tables.iter().filter(is_fitted).collect();
+        let plan = Plan { role: table, card, host: &host, fitted, mode, mode_place, roles: &roles };
         let machine = plan.build(&mut system.numbers)?;
         system.machines.push(machine);
     }
@@ -119,6 +131,7 @@ struct Plan<'a> {
     role: &'a Table,
     card: &'a Document,
     host: &'a Document,
+    fitted: Vec<&'a Table>,
     mode: &'a str,
     mode_place: Place<'a>,
     roles: &'a [&'a str],
@@ -130,6 +143,7 @@ impl Plan<'_> {
             .tables
             .iter()
             .chain(&self.host.tables)
+            .chain(self.fitted.iter().copied())
             .filter(|t| !matches!(t.kind, Kind::Machine | Kind::Network))
     }
 

@@ -72,7 +72,8 @@ impl Category {
         match self {
             Category::Device => !matches!(kind, Kind::Machine | Kind::Network),
             Category::Host => !matches!(kind, Kind::Machine | Kind::Network | Kind::Nic),
-            Category::Testbed => matches!(kind, Kind::Machine | Kind::Network),
+            // An engine of a testbed is fitted into its server, as a drive is.
+            Category::Testbed => matches!(kind, Kind::Machine | Kind::Network | Kind::Engine),
             Category::Overlay => false,
         }
     }

@@ -1,6 +1,7 @@
 //! What a plan says, as data.
 
 use crate::advice::{AdviceAnswer, BunchedAnswer, FullestAnswer};
+use crate::choices::ChoicesAnswer;
 use crate::figures::{FigureUnit, Goal, Throughput, Throughputs, Unit, figures};
 use crate::system::{SystemAnswer, TopologyAnswer};
 use crate::{ByName, SCHEMA_VERSION};
@@ -81,6 +82,9 @@ pub struct PlanAnswer {
     pub cache_hit_ratio: Option<f64>,
     /// What the cache holds; null without one.
     pub cache: Option<CacheAnswer>,
+    /// What was found of the choices that the design leaves open; not there where it leaves none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub choices: Option<ChoicesAnswer>,
     /// The alternatives, each alone, as the design lists them.
     pub alternatives: Vec<AlternativeAnswer>,
     /// The design's own mixes.
@@ -769,7 +773,7 @@ fn shares(all: &[(String, f64)]) -> ByName<f64> {
 }
 
 /// Shares in a line.
-pub(super) fn shares_text(shares: &ByName<f64>) -> String {
+pub(crate) fn shares_text(shares: &ByName<f64>) -> String {
     let parts: Vec<String> =
         shares.iter().filter(|(_, s)| **s > 0.0005).map(|(n, s)| format!("{:.1}% {n}", s * 100.0)).collect();
     if parts.len() == 1 { format!("{} alone", shares.0[0].0) } else { parts.join(" + ") }
@@ -825,6 +829,7 @@ impl PlanAnswer {
                 entries: cache.entries,
                 entries_of_object: cache.of,
             }),
+            choices: study.search.as_ref().map(|search| ChoicesAnswer::of(search, &study.margins)),
             alternatives: plan
                 .alternatives
                 .iter()

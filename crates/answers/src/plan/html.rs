@@ -3,6 +3,7 @@
 use super::answer::{AlternativeAnswer, CurveAnswer, MixAnswer, PlanAnswer, SolvedAnswer, shares_text};
 use super::confidence::rests_text;
 use super::text::{percent, range, shown, time};
+use crate::choices::ChoicesAnswer;
 use crate::figures::{Goal, Throughput};
 use crate::report::{
     Axis, Chart, Fact, Page as Html, PageBlock, Section, Series, Span, Spans, StationLoad, Table, Ticks,
@@ -153,6 +154,7 @@ fn answer(page: &PlanAnswer) -> Section {
         .with(PageBlock::Facts(facts));
     let mut notes: Vec<String> =
         page.cache_text().map(|cache| format!("cache: {cache}")).into_iter().collect();
+    notes.extend(page.choices.as_ref().map_or_else(Vec::new, ChoicesAnswer::lines));
     notes.extend(page.refused_draws());
     notes.extend(page.unsettled());
     notes.extend(page.lacks_filling());

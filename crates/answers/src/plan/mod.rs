@@ -7,6 +7,7 @@ mod next;
 mod tables;
 mod text;
 
+pub(crate) use answer::shares_text;
 pub use answer::*;
 
 use crate::report::Page;

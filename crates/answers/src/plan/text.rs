@@ -5,6 +5,7 @@ use super::answer::{
     shares_text,
 };
 use crate::advice::Doubt;
+use crate::choices::ChoicesAnswer;
 use crate::figures::{Goal, Throughput};
 use offpath_quantity::{Bytes, Time};
 use offpath_terminal::options::as_shell_words;
@@ -363,6 +364,8 @@ impl PlanAnswer {
         );
         let said = self.lacks_filling();
         said.iter().chain(&self.without_evidence).for_each(|said| text += &format!("{said}\n"));
+        let choices = self.choices.as_ref().map_or_else(Vec::new, ChoicesAnswer::lines);
+        choices.iter().for_each(|line| text += &format!("{line}\n"));
         if let Some(said) = self.shares_carry() {
             text += &format!("{said}\n");
         }

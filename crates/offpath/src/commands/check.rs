@@ -28,6 +28,9 @@ pub struct Options {
     design: PathBuf,
     #[command(flatten)]
     what_if: WhatIf,
+    /// Plan for another device, by name or from a .toml file
+    #[arg(long, value_name = "NAME|FILE")]
+    device: Option<String>,
     /// Write the changes to the file; its comments stay
     #[arg(long)]
     fix: bool,
@@ -44,7 +47,7 @@ pub struct Options {
 
 /// Checks, prints, and writes the changes where that is asked for.
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
-    let changes = options.what_if.changes();
+    let changes = options.what_if.changes(options.device.as_ref());
     let otherwise = [changes_arguments(&changes), context.system.arguments()].concat();
     if options.fix && !otherwise.is_empty() {
         return Err(Failure::input(

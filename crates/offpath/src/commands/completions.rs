@@ -197,7 +197,8 @@ impl Line {
         let known = self.library.names(Category::Device);
         let named = self.words.iter().filter_map(|word| {
             let word = word.strip_prefix("twin:").unwrap_or(word);
-            let is_file = word.ends_with(".toml") && !self.has("plan") && !self.has("check");
+            let is_file = word.ends_with(".toml")
+                && !["plan", "check", "compare"].iter().any(|command| self.has(command));
             (is_file || known.iter().any(|one| one.name == word)).then(|| word.to_string())
         });
         let mut names: Vec<String> = named.collect();

@@ -2,6 +2,7 @@
 
 pub mod backend;
 pub mod check;
+pub mod compare;
 pub mod completions;
 pub mod device;
 pub mod explain;
@@ -30,6 +31,8 @@ const EXAMPLES: &str = "\
 Examples:
   Start a design of your own, and plan it:
     offpath new store && offpath plan store.toml
+  Is a card worth it for a design?
+    offpath compare designs/kv-ycsb-c.toml --device bluefield2,connectx6
   What does a 64 B READ of the card's SoC memory cost, and what binds it?
     offpath path bluefield2 --path client-soc --verb read --size 64B
   What if the SoC took larger TLPs?
@@ -71,6 +74,7 @@ pub enum Command {
     New(new::Options),
     Plan(plan::Options),
     Check(check::Options),
+    Compare(compare::Options),
     Path(path::Options),
     Device(device::Options),
     Sweep(sweep::Options),
@@ -120,6 +124,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::New(options) => new::run(&options, &context),
         Command::Plan(options) => plan::run(&options, &context),
         Command::Check(options) => check::run(&options, &context),
+        Command::Compare(options) => compare::run(&options, &context),
         Command::Path(options) => path::run(&options, &context),
         Command::Device(options) => device::run(&options, &context),
         Command::Sweep(options) => sweep::run(&options, &context),

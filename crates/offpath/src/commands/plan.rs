@@ -28,6 +28,9 @@ pub struct Options {
     design: PathBuf,
     #[command(flatten)]
     what_if: WhatIf,
+    /// Plan for another device, by name or from a .toml file
+    #[arg(long, value_name = "NAME|FILE")]
+    device: Option<String>,
     /// Draw latency over load, on the twin
     #[arg(long)]
     curve: bool,
@@ -48,9 +51,6 @@ pub struct WhatIf {
     /// Use another YCSB property file
     #[arg(long, value_name = "FILE")]
     workload: Option<PathBuf>,
-    /// Plan for another device, by name or from a .toml file
-    #[arg(long, value_name = "NAME|FILE")]
-    device: Option<String>,
     /// What to seek: most-throughput, least-host-cpu or lowest-p99 [default: the design's]
     #[arg(long)]
     goal: Option<String>,
@@ -71,12 +71,12 @@ fn parameter(text: &str) -> Result<(String, String), String> {
 }
 
 impl WhatIf {
-    /// What the user changes in the design.
-    pub fn changes(&self) -> Changes {
+    /// What the user changes in the design, planned for another device where one is given.
+    pub fn changes(&self, device: Option<&String>) -> Changes {
         Changes {
             parameters: self.parameter.iter().cloned().collect(),
             workload: self.workload.clone(),
-            device: self.device.clone(),
+            device: device.cloned(),
             objective: self.goal.clone(),
             offered_load: self.load.clone(),
             steps: self.steps,
@@ -99,7 +99,7 @@ pub fn opened(file: &Path, changes: &Changes) -> Result<Design, Failure> {
 pub fn run(options: &Options, context: &Context) -> Result<ExitCode, Failure> {
     let request = PlanRequest {
         design: options.design.clone(),
-        changes: options.what_if.changes(),
+        changes: options.what_if.changes(options.device.as_ref()),
         system: context.system.clone(),
         seed: options.seed,
         curve: options.curve || options.html.is_some(),

@@ -9,7 +9,7 @@ use offpath_workload::{Popularity, Workload};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -24,6 +24,9 @@ pub(super) struct RawFile {
     pub(super) application: Option<Spanned<RawApplication>>,
     #[serde(default)]
     pub(super) parameters: BTreeMap<String, Spanned<toml::Value>>,
+    /// Choices that the whole deployment has one value of.
+    #[serde(default)]
+    pub(super) choose: BTreeMap<String, Spanned<RawChoice>>,
     #[serde(default)]
     pub(super) object: BTreeMap<String, Spanned<RawObject>>,
     pub(super) cache: Option<Spanned<RawCache>>,
@@ -63,6 +66,9 @@ pub(super) struct RawWorkload {
     #[serde(default)]
     pub(super) set: BTreeMap<String, toml::Value>,
 }
+
+/// The values of a choice that is left open.
+pub(super) type RawChoice = Vec<Spanned<toml::Value>>;
 
 /// Keys that the application declares, which is known once its name is.
 pub(super) type RawApplication = BTreeMap<Spanned<String>, Spanned<toml::Value>>;
@@ -133,6 +139,9 @@ pub(super) struct RawAlternative {
     #[serde(default)]
     pub(super) description: String,
     pub(super) like: Option<Spanned<String>>,
+    /// Choices that each request may take otherwise.
+    #[serde(default)]
+    pub(super) choose: BTreeMap<String, Spanned<RawChoice>>,
     pub(super) device: Option<String>,
     pub(super) scenario: Option<Spanned<String>>,
     pub(super) hit_ratio: Option<Spanned<toml::Value>>,
@@ -173,6 +182,8 @@ macro_rules! step {
         #[derive(Clone, Debug, Default)]
         pub(super) struct RawStep {
             pub(super) verbs: Vec<(Verb, Spanned<String>)>,
+            /// The values of the choices that a number of it goes by.
+            pub(super) chosen: Option<String>,
             $(pub(super) $key: Option<$type>,)+
         }
 
@@ -266,10 +277,14 @@ impl Parsed {
     pub(super) fn resolve(
         file: &Arc<Parsed>,
         moved: &BTreeMap<String, Quantity>,
+        only: Option<&BTreeSet<String>>,
     ) -> Result<Design, miette::Report> {
         Resolver {
             file,
             moved,
+            only,
+            passed_over: RefCell::default(),
+            mentioned: RefCell::default(),
             names: BTreeMap::new(),
             times: BTreeMap::new(),
             estimates: RefCell::default(),

@@ -4,11 +4,14 @@
 //! to do next; nothing that matters has a default.
 
 mod application;
+mod choose;
 mod file;
 mod numbers;
 mod objects;
 mod resolve;
 mod steps;
+
+pub use choose::{OpenChoice, TakenChoice};
 
 use crate::estimate::{Estimate, Share, noun};
 use crate::implemented::{Application, Systems};
@@ -198,17 +201,39 @@ pub struct Alternative {
     pub scenario: Option<String>,
     /// Whether the file lets mixes of its scenario use it.
     mixable: bool,
+    /// Whether it would, were the device that it runs on the design's.
+    mixable_there: bool,
     /// Evidence rows that its author says measured it, each with why it did not, where it did not.
     pub rows: Vec<(String, Option<&'static str>)>,
     /// The steps by operation of the workload, with the operation's share.
     pub operations: Vec<(String, f64, Vec<Step>)>,
     /// What it is called in the application, whose demands then take the place of the steps'.
     pub code: Option<Code>,
+    /// Whether a step of it asks the design's cache.
+    pub asks_cache: bool,
+    /// What the file calls it; others have the same where it leaves choices open.
+    pub family: String,
+    /// The value that it takes of each choice that the file leaves open.
+    pub choices: Vec<TakenChoice>,
     /// Where it stands in the file.
     pub span: Range<usize>,
 }
 
 impl Alternative {
+    /// Makes it one of the design's own where the design is planned for the device that it runs on.
+    pub(crate) fn comes_home(&mut self, device: &str) {
+        if self.device.as_deref() == Some(device) {
+            self.device = None;
+            self.mixable = self.mixable_there;
+            self.mixed = self.mixable_there;
+        }
+    }
+
+    /// Whether mixes of its scenario may use it.
+    pub(crate) fn mixable(&self) -> bool {
+        self.mixable
+    }
+
     /// The doorbell lists that its requests post into: how many each takes, and how many posts a request adds to it in the
     /// mean.
     pub fn lists(&self) -> Vec<(u32, f64)> {
@@ -355,6 +380,9 @@ pub struct Design {
     pub scenarios: Vec<String>,
     /// The scenario that this design was restricted to.
     pub scenario: Option<String>,
+    /// The choices that the file leaves open: first those of the whole deployment, then those of each alternative, in its
+    /// order.
+    pub choices: Vec<OpenChoice>,
     /// The alternatives.
     pub alternatives: Vec<Alternative>,
     /// The application that alternatives are observed from, where there is one.
@@ -392,6 +420,8 @@ pub struct Design {
     estimates: Vec<Estimate>,
     /// Those that the application is told.
     told: BTreeSet<Arc<str>>,
+    /// The alternatives that it was narrowed to, where it was.
+    pub(crate) only: Option<BTreeSet<String>>,
     /// The file as it was read, from which it is resolved again with other numbers.
     file: Arc<Parsed>,
 }
@@ -487,6 +517,8 @@ pub struct Changes {
     pub steps: bool,
     /// The scenario to plan, where the design has several.
     pub scenario: Option<String>,
+    /// The alternatives to plan, where not all are: those that a device can run, or that a search has found worth it.
+    pub only: Option<BTreeSet<String>>,
     /// The systems whose code it may name.
     pub systems: Systems,
 }
@@ -625,11 +657,58 @@ impl Design {
                 ));
             }
         }
-        let design = Parsed::resolve(&self.file, moved)?;
-        match &self.scenario {
-            Some(scenario) => design.in_scenario(scenario),
-            None => Ok(design),
+        let design = Parsed::resolve(&self.file, moved, self.only.as_ref())?;
+        let design = match &self.scenario {
+            Some(scenario) => design.in_scenario(scenario)?,
+            None => design,
+        };
+        Ok(design.narrowed(self.only.as_ref()))
+    }
+
+    /// A choice of the whole deployment that has more than one value left: its alternatives are not to be mixed.
+    pub(crate) fn open_for_all(&self) -> Option<&OpenChoice> {
+        self.choices.iter().find(|choice| choice.of.is_none() && choice.values.len() > 1)
+    }
+
+    /// The design with another goal, and without the mixes that it names.
+    pub(crate) fn seeking(&self, objective: Objective) -> Design {
+        let mut design = self.clone();
+        design.objective = objective;
+        design.mixes.clear();
+        design
+    }
+
+    /// The design with these of its alternatives alone: what a device cannot run, or a search has passed over, is left out.
+    pub(crate) fn with_only(&self, only: &BTreeSet<String>) -> Design {
+        self.clone().narrowed(Some(only))
+    }
+
+    /// The design with some of its alternatives alone, and the mixes and published ratios that these make up. Where none
+    /// of them asks the cache, it has none.
+    fn narrowed(self, only: Option<&BTreeSet<String>>) -> Design {
+        let Some(only) = only else { return self };
+        let mut design = self;
+        design.only = Some(only.clone());
+        design.alternatives.retain(|one| only.contains(&one.name));
+        design.keep_what_is_made_up();
+        if !design.alternatives.iter().any(|one| one.asks_cache) {
+            design.cache = None;
         }
+        design
+    }
+
+    /// Drops mixes, published ratios and a mix that is run where an alternative of theirs is gone.
+    fn keep_what_is_made_up(&mut self) {
+        let kept: BTreeSet<&str> = self.alternatives.iter().map(|one| one.name.as_str()).collect();
+        self.mixes.retain(|mix| mix.fill.iter().all(|one| kept.contains(one.as_str())));
+        let mixes = self.mixes.iter().map(|mix| mix.name.as_str());
+        let kept: BTreeSet<&str> = kept.into_iter().chain(mixes).collect();
+        self.published.retain(|one| kept.contains(one.of.as_str()) && kept.contains(one.over.as_str()));
+        // What another set of alternatives runs, this one does not.
+        if !matches!(self.runs, Runs::Best | Runs::Greedy) && !kept.contains(self.runs.name()) {
+            self.runs = Runs::Best;
+        }
+        self.notes = notes(&self.alternatives);
     }
 
     /// The design with the alternatives of one scenario and those that belong to none, which belong to each;
@@ -651,16 +730,7 @@ impl Design {
         for one in &mut design.alternatives {
             one.mixed = one.mixable;
         }
-        let kept: BTreeSet<&str> = design.alternatives.iter().map(|one| one.name.as_str()).collect();
-        design.mixes.retain(|mix| mix.fill.iter().all(|one| kept.contains(one.as_str())));
-        let mixes = design.mixes.iter().map(|mix| mix.name.as_str());
-        let kept: BTreeSet<&str> = kept.into_iter().chain(mixes).collect();
-        design.published.retain(|one| kept.contains(one.of.as_str()) && kept.contains(one.over.as_str()));
-        // What another scenario runs, this one does not.
-        if !matches!(design.runs, Runs::Best | Runs::Greedy) && !kept.contains(design.runs.name()) {
-            design.runs = Runs::Best;
-        }
-        design.notes = notes(&design.alternatives);
+        design.keep_what_is_made_up();
         design.scenarios = Vec::new();
         design.scenario = Some(name.to_string());
         Ok(design)
@@ -736,11 +806,12 @@ impl Design {
         if !parsed.raw.object.is_empty() || parsed.raw.cache.is_some() {
             parsed.popularity = parsed.workload.as_ref().map(Popularity::shared);
         }
-        let design = Parsed::resolve(&Arc::new(parsed), &BTreeMap::new())?;
-        match &changes.scenario {
-            Some(scenario) => design.in_scenario(scenario),
-            None => Ok(design),
-        }
+        let design = Parsed::resolve(&Arc::new(parsed), &BTreeMap::new(), changes.only.as_ref())?;
+        let design = match &changes.scenario {
+            Some(scenario) => design.in_scenario(scenario)?,
+            None => design,
+        };
+        Ok(design.narrowed(changes.only.as_ref()))
     }
 }
 

@@ -21,6 +21,12 @@ pub(super) struct Resolver<'t> {
     pub(super) file: &'t Arc<Parsed>,
     /// Estimates that have another value than the file gives.
     pub(super) moved: &'t BTreeMap<String, Quantity>,
+    /// The alternatives that are wanted of those that choices make, where not all are.
+    pub(super) only: Option<&'t BTreeSet<String>>,
+    /// Those that choices would make, and that are not wanted.
+    pub(super) passed_over: RefCell<BTreeSet<String>>,
+    /// The choices that some step mentions.
+    pub(super) mentioned: RefCell<BTreeSet<String>>,
     /// What parameters, and the workload's record, stand for.
     pub(super) names: BTreeMap<String, Named>,
     /// Processor times of the application, which steps may name.
@@ -94,6 +100,8 @@ impl Resolver<'_> {
         self.times = times;
         let mut alternatives = self.read_alternatives(workload.as_ref(), &objects, application.as_ref())?;
         let scenarios = self.scenarios(&mut alternatives)?;
+        let (set, choices) = self.settings_and_choices()?;
+        let passed_over = self.passed_over.take();
         for mix in &self.file.raw.mix {
             if mix.fill.is_empty() {
                 return Err(self.error(
@@ -103,7 +111,8 @@ impl Resolver<'_> {
                 ));
             }
             for name in &mix.fill {
-                if !alternatives.iter().any(|a| a.name == *name.get_ref()) {
+                let is_known = alternatives.iter().any(|a| a.name == *name.get_ref());
+                if !is_known && !passed_over.contains(name.get_ref()) {
                     return Err(self.error(
                         format!("mix `{}` names `{}`, which is not an alternative", mix.name, name.get_ref()),
                         format!("use one of {}", names(&alternatives)),
@@ -116,6 +125,7 @@ impl Resolver<'_> {
             .iter()
             .map(|one| one.name.clone())
             .chain(self.file.raw.mix.iter().map(|mix| mix.name.clone()))
+            .chain(passed_over.iter().cloned())
             .collect();
         let raw = &self.file.raw.design;
         let objective = self.objective(changes)?;
@@ -174,7 +184,7 @@ impl Resolver<'_> {
             let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
             format!("YCSB {}: {}", name.unwrap_or_default(), workload.description())
         };
-        Ok(Design {
+        let mut design = Design {
             scenarios,
             scenario: None,
             name: raw.name.clone(),
@@ -182,7 +192,8 @@ impl Resolver<'_> {
             device: changes.device.clone().unwrap_or_else(|| self.file.device(&raw.device)),
             testbed: raw.testbed.clone(),
             mode: raw.mode.clone(),
-            set: raw.set.iter().map(|set| set.get_ref().clone()).collect(),
+            set,
+            choices,
             set_at: raw.set.iter().map(Spanned::span).collect(),
             objective,
             rank,
@@ -210,7 +221,7 @@ impl Resolver<'_> {
                     fill: mix.fill.iter().map(|name| name.get_ref().clone()).collect(),
                 })
                 .collect(),
-            runs: self.runs(&alternatives, changes)?,
+            runs: self.runs(&alternatives, changes, &passed_over)?,
             application: application.filter(|_| !changes.steps),
             is_varied: self.is_changed || changes.workload.is_some(),
             alternatives,
@@ -229,8 +240,13 @@ impl Resolver<'_> {
             source: (file.name.clone(), file.text.clone()),
             estimates,
             told: self.told.take(),
+            only: None,
             file: file.clone(),
-        })
+        };
+        if !passed_over.is_empty() {
+            design.keep_what_is_made_up();
+        }
+        Ok(design)
     }
 
     /// The names of the scenarios. Only the first is mixed until one is chosen; a mix or a published ratio
@@ -342,6 +358,7 @@ impl Resolver<'_> {
         &self,
         alternatives: &[Alternative],
         changes: &Changes,
+        passed_over: &BTreeSet<String>,
     ) -> Result<Runs, miette::Report> {
         let given = &self.file.raw.design.mix;
         let Some(name) = changes.mix.as_deref().or(given.as_ref().map(|name| name.get_ref().as_str())) else {
@@ -355,6 +372,7 @@ impl Resolver<'_> {
             (BEST, _) => return Ok(Runs::Best),
             (GREEDY, _) => return Ok(Runs::Greedy),
             (_, Some(one)) if one.device.is_none() => return Ok(Runs::Alternative(name.to_string())),
+            _ if passed_over.contains(name) => return Ok(Runs::Best),
             _ => {}
         }
         let mixes: String = self.file.raw.mix.iter().map(|mix| format!("`{}`, ", mix.name)).collect();
@@ -404,7 +422,8 @@ impl Resolver<'_> {
             let read = self.estimated(&format!("parameters.{name}"), written, value.span());
             self.names.insert(name.clone(), Named { dimension, read });
         }
-        if let Some(name) = changes.parameters.keys().find(|name| !self.names.contains_key(*name)) {
+        let is_known = |name: &str| self.names.contains_key(name) || self.is_choice(name);
+        if let Some(name) = changes.parameters.keys().find(|name| !is_known(name)) {
             let known: Vec<&str> = self.names.keys().map(String::as_str).collect();
             return Err(miette::miette!(
                 help = match known.is_empty() {

@@ -1,5 +1,6 @@
 //! Alternatives and their steps.
 
+use super::choose::Expanded;
 use super::file::{RawAlternative, RawStep, overrides_of};
 use super::resolve::{Read, Resolver};
 use super::{Alternative, BEST, GREEDY, LONG_COMPUTE, ObjectAccess, Signals, Step};
@@ -83,9 +84,9 @@ impl Resolver<'_> {
             ));
         }
         let mut read: Vec<Alternative> = Vec::new();
-        for raw in all {
+        for (index, raw) in all.iter().enumerate() {
             let given = raw.get_ref();
-            let name = given.name.get_ref().clone();
+            let name = given.name.get_ref();
             if name.trim().is_empty() {
                 return Err(self.error(
                     "an alternative has an empty name",
@@ -100,7 +101,9 @@ impl Resolver<'_> {
                     given.name.span(),
                 ));
             }
-            if read.iter().any(|a| a.name == name) {
+            if all[..index].iter().any(|one| one.get_ref().name.get_ref() == name)
+                || read.iter().any(|one| one.name == *name)
+            {
                 return Err(self.error(
                     format!("two alternatives are named `{name}`"),
                     "give each a name of its own",
@@ -122,85 +125,105 @@ impl Resolver<'_> {
                     })?,
             };
             self.check_lists(given)?;
-            // Steps that another alternative lends are still where they were written.
-            let from = format!("alternative.{}", base.name.get_ref());
-            let hit_ratio = given
-                .hit_ratio
-                .as_ref()
-                .map(|ratio| self.share("hit_ratio", &format!("alternative.{name}.hit_ratio"), ratio));
-            let context = Context { objects, hit_ratio: hit_ratio.transpose()? };
-            self.asked_hits.set(false);
-            let mut operations = Vec::new();
-            if let Some(steps) = &base.request {
-                operations.push((
-                    "request".to_string(),
-                    1.0,
-                    self.steps(steps, &context, &format!("{from}.request"))?,
-                ));
-            } else if let Some(workload) = workload {
-                for operation in offpath_workload::ClientOperation::ALL {
-                    let share = workload.mix.share(operation);
-                    if share <= 0.0 {
-                        continue;
-                    }
-                    let Some((_, steps)) = base.lists().find(|(key, _)| *key == operation.name()) else {
-                        return Err(self.error(
-                            format!(
-                                "the workload has {:.0}% `{}`, and alternative `{name}` has no steps for it",
-                                share * 100.0,
-                                operation.name()
-                            ),
-                            format!(
-                                "add `{} = [ ... ]` to it, or choose a workload without",
-                                operation.name()
-                            ),
-                            given.name.span(),
-                        ));
-                    };
-                    let id = format!("{from}.{}", operation.name());
-                    operations.push((operation.name().to_string(), share, self.steps(steps, &context, &id)?));
+            for expanded in self.expanded(given, base)? {
+                if read.iter().any(|one| one.name == expanded.name) {
+                    return Err(self.error(
+                        format!("two alternatives are named `{}`", expanded.name),
+                        "give each a name of its own",
+                        given.name.span(),
+                    ));
                 }
-            } else {
-                return Err(self.error(
-                    format!("alternative `{name}` has no steps"),
-                    "add `request = [ ... ]`, or a [workload] and steps for its operations",
-                    given.name.span(),
-                ));
+                read.push(self.alternative(expanded, workload, objects, application)?);
             }
-            if let Some(steps) = given.background.as_ref().or(base.background.as_ref()) {
-                let own = if given.background.is_some() { &name } else { base.name.get_ref() };
-                let read = self.steps(steps, &context, &format!("alternative.{own}.background"))?;
-                let span = steps.first().map_or(given.name.span(), Spanned::span);
-                for (_, _, list) in &mut operations {
-                    list.push(Step::Background { steps: read.clone(), span: span.clone() });
-                }
-            }
-            if let Some(ratio) = given.hit_ratio.as_ref().filter(|_| !self.asked_hits.get()) {
-                return Err(self.error(
-                    format!("no step of `{name}` asks the cache, so that its `hit_ratio` has no effect"),
-                    "write `{ cached = \"OBJECT\", hit = [ ... ], miss = [ ... ] }` where hits and misses part, or leave it out",
-                    ratio.span(),
-                ));
-            }
-            let mixable = given.mixed.unwrap_or(given.like.is_none()) && given.device.is_none();
-            read.push(Alternative {
-                name,
-                description: given.description.clone(),
-                device: given
-                    .device
-                    .as_ref()
-                    .map(|name| self.file.device(name))
-                    .or_else(|| base.device.clone()),
-                mixed: mixable,
-                mixable,
-                scenario: given.scenario.as_ref().map(|name| name.get_ref().clone()),
-                rows: self.cited(&given.rows, given.name.get_ref()),
-                code: self.code(given.code.as_ref().or(base.code.as_ref()), application, &context)?,
-                operations,
-                span: given.name.span(),
-            });
         }
         Ok(read)
+    }
+
+    /// An alternative with a value for each of its choices.
+    fn alternative(
+        &self,
+        expanded: Expanded,
+        workload: Option<&Workload>,
+        objects: &BTreeMap<String, ObjectAccess>,
+        application: Option<&Application>,
+    ) -> Result<Alternative, miette::Report> {
+        let Expanded { name, given, base, choices } = expanded;
+        let (given, base) = (&given, &base);
+        // Steps that another alternative lends are still where they were written.
+        let from = format!("alternative.{}", base.name.get_ref());
+        let hit_ratio = given
+            .hit_ratio
+            .as_ref()
+            .map(|ratio| self.share("hit_ratio", &format!("alternative.{name}.hit_ratio"), ratio));
+        let context = Context { objects, hit_ratio: hit_ratio.transpose()? };
+        self.asked_hits.set(false);
+        let mut operations = Vec::new();
+        if let Some(steps) = &base.request {
+            operations.push((
+                "request".to_string(),
+                1.0,
+                self.steps(steps, &context, &format!("{from}.request"))?,
+            ));
+        } else if let Some(workload) = workload {
+            for operation in offpath_workload::ClientOperation::ALL {
+                let share = workload.mix.share(operation);
+                if share <= 0.0 {
+                    continue;
+                }
+                let Some((_, steps)) = base.lists().find(|(key, _)| *key == operation.name()) else {
+                    return Err(self.error(
+                        format!(
+                            "the workload has {:.0}% `{}`, and alternative `{name}` has no steps for it",
+                            share * 100.0,
+                            operation.name()
+                        ),
+                        format!("add `{} = [ ... ]` to it, or choose a workload without", operation.name()),
+                        given.name.span(),
+                    ));
+                };
+                let id = format!("{from}.{}", operation.name());
+                operations.push((operation.name().to_string(), share, self.steps(steps, &context, &id)?));
+            }
+        } else {
+            return Err(self.error(
+                format!("alternative `{name}` has no steps"),
+                "add `request = [ ... ]`, or a [workload] and steps for its operations",
+                given.name.span(),
+            ));
+        }
+        if let Some(steps) = given.background.as_ref().or(base.background.as_ref()) {
+            let own = if given.background.is_some() { given.name.get_ref() } else { base.name.get_ref() };
+            let read = self.steps(steps, &context, &format!("alternative.{own}.background"))?;
+            let span = steps.first().map_or(given.name.span(), Spanned::span);
+            for (_, _, list) in &mut operations {
+                list.push(Step::Background { steps: read.clone(), span: span.clone() });
+            }
+        }
+        if let Some(ratio) = given.hit_ratio.as_ref().filter(|_| !self.asked_hits.get()) {
+            return Err(self.error(
+                format!("no step of `{name}` asks the cache, so that its `hit_ratio` has no effect"),
+                "write `{ cached = \"OBJECT\", hit = [ ... ], miss = [ ... ] }` where hits and misses part, or leave it out",
+                ratio.span(),
+            ));
+        }
+        let mixable_there = given.mixed.unwrap_or(given.like.is_none());
+        let mixable = mixable_there && given.device.is_none();
+        Ok(Alternative {
+            name,
+            description: given.description.clone(),
+            device: given.device.as_ref().map(|name| self.file.device(name)).or_else(|| base.device.clone()),
+            mixed: mixable,
+            mixable,
+            mixable_there,
+            scenario: given.scenario.as_ref().map(|name| name.get_ref().clone()),
+            rows: self.cited(&given.rows, given.name.get_ref()),
+            code: self.code(given.code.as_ref().or(base.code.as_ref()), application, &context)?,
+            operations,
+            asks_cache: self.asked_hits.get(),
+            family: given.name.get_ref().clone(),
+            choices,
+            span: given.name.span(),
+        })
     }
 
     /// The rows that an alternative cites, each with why it is not evidence of it, where it is none.
@@ -233,6 +256,9 @@ impl Resolver<'_> {
         id: &str,
     ) -> Result<Step, miette::Report> {
         let step = spanned.get_ref();
+        // A number that a choice decides is another one in each alternative that the choice makes.
+        let own = step.chosen.as_ref().map(|chosen| format!("{id}{chosen}"));
+        let id = own.as_deref().unwrap_or(id);
         let kinds = step.verbs.len()
             + usize::from(step.compute.is_some())
             + usize::from(step.wait.is_some())

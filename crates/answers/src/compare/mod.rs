@@ -1,0 +1,452 @@
+//! What `offpath compare` answers: one design on several devices, which is the best, in how many draws, and what decides.
+
+mod html;
+mod text;
+
+use crate::choices::{ChoicesAnswer, LeftOutAnswer};
+use crate::figures::{Goal, Throughput, Unit};
+use crate::plan::{changes_arguments, unplanned};
+use crate::report::Page;
+use crate::system::SystemAnswer;
+use crate::{ByName, SCHEMA_VERSION, setting};
+use offpath_plan::comparison::{CompareAsk, Comparison, Contender, Contest, DeviceRatio};
+use offpath_plan::{Basis, Changes, Design, Ranged, Setting};
+use offpath_terminal::failure::Failure;
+use offpath_terminal::options::SystemOptions;
+use offpath_terminal::output::Screen;
+use offpath_twin::Seed;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// From which share of the draws on something is told to be so, and up to which part of the rest not to be: intervals are of
+/// 80% too.
+const TOLD: f64 = 0.8;
+
+/// A design to be compared on several devices.
+#[derive(Clone, Debug, Default)]
+pub struct CompareRequest {
+    /// The design file.
+    pub design: PathBuf,
+    /// The devices, by name or file.
+    pub devices: Vec<String>,
+    /// What is changed in the design.
+    pub changes: Changes,
+    /// What is changed in the systems.
+    pub system: SystemOptions,
+    /// The seed of every draw; the same seed gives the same answer.
+    pub seed: u64,
+}
+
+/// A design that is loaded and is not compared yet.
+pub struct CompareDraft<'a> {
+    request: &'a CompareRequest,
+    setting: Setting,
+    design: Design,
+}
+
+/// The comparison of a design, or of each of its scenarios.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum CompareAnswers {
+    /// Of a design without scenarios, or of the scenario that was chosen.
+    One(Box<CompareAnswer>),
+    /// Of each scenario by itself, since alternatives of different scenarios promise different things.
+    Scenarios(ComparedScenarios),
+}
+
+/// The comparisons of a design's scenarios.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ComparedScenarios {
+    /// Version of this schema.
+    pub schema_version: u32,
+    /// A comparison each, in the file's order.
+    pub scenarios: Vec<ComparedScenario>,
+}
+
+/// The comparison of one scenario.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ComparedScenario {
+    /// The scenario's name.
+    pub scenario: String,
+    /// Its comparison.
+    #[serde(flatten)]
+    pub comparison: CompareAnswer,
+}
+
+/// What a comparison says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum CompareVerdict {
+    /// A device with processors of its own is better than every plain NIC.
+    Card,
+    /// No such device is better than a plain NIC.
+    PlainNic,
+    /// Of devices of one sort, one is the best.
+    Device,
+    /// Of devices of one sort, none is better than the others.
+    Tie,
+    /// The draws do not tell.
+    CannotTell,
+    /// One device alone runs the design.
+    OnlyOne,
+}
+
+/// Everything that a comparison says.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CompareAnswer {
+    /// Version of this schema; it grows when a key changes its meaning or goes away. New keys may come without that.
+    #[cfg_attr(test, schemars(extend("const" = SCHEMA_VERSION)))]
+    pub schema_version: u32,
+    /// The design's name.
+    pub design: String,
+    /// Its file, as it was named.
+    pub design_file: String,
+    /// What was asked for beside the file and the devices, as options of a command line.
+    pub options: Vec<String>,
+    /// The workload in a line.
+    pub workload: String,
+    /// What is sought, in a word.
+    pub goal: Goal,
+    /// The load at which it is sought; null where the load is what is sought.
+    pub load_req_per_s: Option<f64>,
+    /// The unit of every throughput whose key does not name one.
+    #[cfg_attr(test, schemars(extend("enum" = ["M req/s", "Gbit/s"])))]
+    pub unit: &'static str,
+    /// The payload of a request whose bits throughputs count; null where they count requests.
+    pub unit_payload_bytes: Option<u64>,
+    /// What the draws say: `card` where the best device with processors of its own beats every plain NIC by a hundredth in
+    /// 80% of them or more, `plain-nic` where that is so in 20% or less; where all are of one sort, `device` where one beats all
+    /// others in 80%, `tie` where in 80% none beats it; `cannot-tell` otherwise, `only-one` where one alone has a plan.
+    pub verdict: CompareVerdict,
+    /// Whether guesses decide the best device's rate or that of the reference: then only their order may be read.
+    pub order_only: bool,
+    /// The device that is the best at the numbers as they are.
+    pub best: String,
+    /// The device that the others are compared with: the best plain NIC, or the best of the others; null where one alone has
+    /// a plan.
+    pub reference: Option<String>,
+    /// The best device with processors of its own, at the numbers as they are; null where all devices are of one sort.
+    pub card: Option<String>,
+    /// In which share of the draws it beats every plain NIC by a hundredth.
+    pub card_best_in_share_of_draws: Option<f64>,
+    /// Draws of the joint sample: a number that devices have from one place is drawn once for all of them.
+    pub draws: usize,
+    /// Requests per second at which the host's time is compared: the load that is asked for, else what each of them carries.
+    pub host_load_req_per_s: f64,
+    /// The devices, in the order in which they were asked for.
+    pub devices: Vec<ComparedDevice>,
+    /// Numbers at an end of whose interval another device is the best, one number at a time.
+    pub turning_points: Vec<TurnAnswer>,
+    /// Why energy is not compared.
+    pub energy_not_compared_because: &'static str,
+    /// What is to be said of the comparison.
+    pub notes: Vec<String>,
+}
+
+/// Why no energy stands beside the other figures.
+const NO_ENERGY: &str = "no profile holds a published figure of a device's power";
+
+/// A device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ComparedDevice {
+    /// As it was asked for.
+    pub name: String,
+    /// Its system.
+    #[serde(flatten)]
+    pub system: SystemAnswer,
+    /// The host of its server.
+    pub host: String,
+    /// Whether it stands in another testbed than the design's, which it does not fit.
+    pub other_testbed: bool,
+    /// Whether it is a NIC without processors of its own that requests can reach.
+    pub plain_nic: bool,
+    /// Its figures; null where it has no plan.
+    pub plan: Option<DeviceFigures>,
+    /// Why it has no plan; null where it has one.
+    pub refused: Option<String>,
+    /// Alternatives of the design that it does not run.
+    pub left_out: Vec<LeftOutAnswer>,
+    /// Settings that speak of what it does not have.
+    pub settings_left_out: Vec<String>,
+}
+
+/// The figures of a device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DeviceFigures {
+    /// The throughput of its best mix, as its own plan has it.
+    #[serde(flatten)]
+    pub throughput: Throughput,
+    /// How well it is known: fitted, predicted, weak, your estimate, or order only.
+    pub basis: &'static str,
+    /// Share of the requests by alternative.
+    pub shares: ByName<f64>,
+    /// What was found of the choices that the design leaves open; not there where it leaves none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub choices: Option<ChoicesAnswer>,
+    /// What binds the mix.
+    pub binds: Vec<String>,
+    /// Mean latency of a request of it on idle stations.
+    pub unloaded_latency_us: f64,
+    /// Lower end of the latency's 80% interval.
+    pub unloaded_latency_us_low_80: f64,
+    /// Upper end of it.
+    pub unloaded_latency_us_high_80: f64,
+    /// How well the latency is known, by the same words.
+    pub unloaded_latency_basis: &'static str,
+    /// Cores of the host that are busy at the load that is compared, in the mix that spares it most.
+    pub host_cores: f64,
+    /// Lower end of their 80% interval.
+    pub host_cores_low_80: f64,
+    /// Upper end of it.
+    pub host_cores_high_80: f64,
+    /// How well they are known, by the same words.
+    pub host_cores_basis: &'static str,
+    /// In which share of the draws it beats every other device by a hundredth.
+    pub best_in_share_of_draws: f64,
+    /// In which share of the draws no other device beats it by a hundredth.
+    pub as_good_in_share_of_draws: f64,
+    /// It beside the reference; null of the reference itself.
+    pub over_reference: Option<OverReference>,
+}
+
+/// A device beside the reference.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct OverReference {
+    /// Its worth by the goal over the reference's: more is better of throughput, less of time.
+    pub ratio: f64,
+    /// Lower end of the ratio's 80% interval.
+    pub ratio_low_80: f64,
+    /// Upper end of it.
+    pub ratio_high_80: f64,
+    /// In which share of the draws it is better by a hundredth.
+    pub better_in_share_of_draws: f64,
+    /// Cores of the host that it frees at the load that is compared.
+    pub freed_host_cores: f64,
+    /// Lower end of their 80% interval.
+    pub freed_host_cores_low_80: f64,
+    /// Upper end of it.
+    pub freed_host_cores_high_80: f64,
+}
+
+/// A number at an end of whose interval another device is the best.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TurnAnswer {
+    /// The number; with its device in front where the first device does not have it.
+    pub number: String,
+    /// Its value as it is.
+    pub value: String,
+    /// Its value at the end.
+    pub at: String,
+    /// The device that is the best there.
+    pub best: String,
+}
+
+/// Compares a design on several devices.
+///
+/// # Errors
+/// Where the design or a profile is refused, and where no alternative runs on any of the devices.
+pub fn compare(request: &CompareRequest) -> Result<CompareAnswers, Failure> {
+    CompareDraft::new(request, Design::load(&request.design, &request.changes)?)?.answer()
+}
+
+impl<'a> CompareDraft<'a> {
+    /// The request's design, as it is loaded with the request's changes.
+    ///
+    /// # Errors
+    /// Where the library of profiles is refused, where fewer than two devices are named, and where one is named twice.
+    pub fn new(request: &'a CompareRequest, design: Design) -> Result<CompareDraft<'a>, Failure> {
+        if request.devices.len() < 2 {
+            return Err(Failure::input(
+                format!("{} is compared with nothing", request.devices.concat()),
+                "name two devices or more, as in `--device card-a,card-b`; `offpath device list` lists them",
+            ));
+        }
+        let twice = request.devices.iter().enumerate().find(|(at, one)| request.devices[..*at].contains(one));
+        if let Some((_, twice)) = twice {
+            return Err(Failure::input(format!("`{twice}` is named twice"), "name each device once"));
+        }
+        Ok(CompareDraft { setting: setting(&request.system)?, design, request })
+    }
+
+    /// Compares it: a design without scenarios once, else each scenario by itself.
+    ///
+    /// # Errors
+    /// As [`compare`].
+    pub fn answer(&self) -> Result<CompareAnswers, Failure> {
+        let changes = &self.request.changes;
+        if self.design.scenarios.is_empty() {
+            return Ok(CompareAnswers::One(Box::new(self.one(changes).map_err(unplanned)?)));
+        }
+        let one = |name: &String| {
+            let changes = Changes { scenario: Some(name.clone()), ..changes.clone() };
+            let failed = |error: miette::Report| unplanned(error.wrap_err(format!("scenario `{name}`")));
+            Ok(ComparedScenario { scenario: name.clone(), comparison: self.one(&changes).map_err(failed)? })
+        };
+        let scenarios = self.design.scenarios.iter().map(one).collect::<Result<_, Failure>>()?;
+        Ok(CompareAnswers::Scenarios(ComparedScenarios { schema_version: SCHEMA_VERSION, scenarios }))
+    }
+
+    fn one(&self, changes: &Changes) -> Result<CompareAnswer, miette::Report> {
+        let CompareRequest { devices, system, seed, .. } = self.request;
+        let design = self.design.changed(changes)?;
+        let (setting, seed) = (&self.setting, Seed::new(*seed));
+        let comparison = Comparison::of(&CompareAsk { design: &design, changes, setting, devices, seed })?;
+        let options =
+            [changes_arguments(&self.request.changes), system.arguments(), system.profiles_arguments()];
+        Ok(CompareAnswer::of(&comparison, options.concat()))
+    }
+}
+
+impl CompareAnswers {
+    /// The comparisons.
+    pub fn all(&self) -> impl Iterator<Item = &CompareAnswer> {
+        let (one, more) = match self {
+            CompareAnswers::One(one) => (Some(one.as_ref()), &[][..]),
+            CompareAnswers::Scenarios(all) => (None, &all.scenarios[..]),
+        };
+        one.into_iter().chain(more.iter().map(|one| &one.comparison))
+    }
+
+    /// Every comparison as a page of text.
+    pub fn text(&self, screen: &Screen) -> String {
+        match self {
+            CompareAnswers::One(one) => one.text(screen),
+            CompareAnswers::Scenarios(all) => {
+                let text = |one: &ComparedScenario| {
+                    screen.heading(&format!("Scenario: {}", one.scenario)) + &one.comparison.text(screen)
+                };
+                all.scenarios.iter().map(text).collect::<Vec<String>>().join("\n")
+            }
+        }
+    }
+}
+
+impl CompareAnswer {
+    /// The comparison as a page with charts.
+    pub fn page(&self) -> Page {
+        html::page(self)
+    }
+
+    /// The device of a name, with its figures.
+    fn figures(&self, name: &str) -> Option<&DeviceFigures> {
+        self.devices.iter().find(|one| one.name == name)?.plan.as_ref()
+    }
+
+    fn of(comparison: &Comparison, options: Vec<String>) -> CompareAnswer {
+        let design = &comparison.design;
+        let unit = Unit::of(design);
+        let name = |at: usize| comparison.contenders[at].name.clone();
+        let planned = |at: usize| comparison.contenders[at].outcome.as_ref().ok();
+        let best =
+            comparison.best.unwrap_or_else(|| unreachable!("what has no plan on any device is refused"));
+        let is_order = |at: usize| {
+            planned(at).is_some_and(|own| own.checked.plan.recommendation.basis == Basis::OrderOnly)
+        };
+        let own = planned(best).map_or((0.0, 0.0), |own| (own.best_in, own.as_good_in));
+        let runs = comparison.contenders.iter().filter(|one| one.outcome.is_ok()).count();
+        let verdict = match (comparison.card_best_in, own) {
+            _ if runs < 2 => CompareVerdict::OnlyOne,
+            (Some(card), _) if card >= TOLD => CompareVerdict::Card,
+            (Some(card), _) if card <= 1.0 - TOLD => CompareVerdict::PlainNic,
+            (None, (best_in, _)) if best_in >= TOLD => CompareVerdict::Device,
+            (None, (_, as_good_in)) if as_good_in >= TOLD => CompareVerdict::Tie,
+            _ => CompareVerdict::CannotTell,
+        };
+        CompareAnswer {
+            schema_version: SCHEMA_VERSION,
+            design: design.name.clone(),
+            design_file: design.source.0.clone(),
+            options,
+            workload: design.workload.clone(),
+            goal: Goal::of(design.objective),
+            load_req_per_s: design.objective.load(),
+            unit: unit.name(),
+            unit_payload_bytes: unit.payload_bytes,
+            verdict,
+            order_only: is_order(best) || comparison.reference.is_some_and(is_order),
+            best: name(best),
+            reference: comparison.reference.map(name),
+            card: comparison.card.map(name),
+            card_best_in_share_of_draws: comparison.card_best_in,
+            draws: offpath_plan::sample::DRAWS,
+            host_load_req_per_s: comparison.host_load,
+            devices: comparison.contenders.iter().map(|one| ComparedDevice::of(one, unit)).collect(),
+            turning_points: comparison
+                .turns
+                .iter()
+                .map(|turn| TurnAnswer {
+                    number: turn.number.clone(),
+                    value: turn.value.to_string(),
+                    at: turn.at.to_string(),
+                    best: name(turn.device),
+                })
+                .collect(),
+            energy_not_compared_because: NO_ENERGY,
+            notes: design.warnings.iter().chain(&comparison.notes).cloned().collect(),
+        }
+    }
+}
+
+impl ComparedDevice {
+    fn of(one: &Contender, unit: Unit) -> ComparedDevice {
+        ComparedDevice {
+            name: one.name.clone(),
+            system: SystemAnswer::of(&one.system),
+            host: one.system.machine("server").map(|server| server.host.clone()).unwrap_or_default(),
+            other_testbed: one.other_testbed,
+            plain_nic: one.is_plain(),
+            plan: one.outcome.as_ref().ok().map(|own| DeviceFigures::of(own, unit)),
+            refused: one.outcome.as_ref().err().cloned(),
+            left_out: LeftOutAnswer::all(&one.left_out),
+            settings_left_out: one.settings_left_out.clone(),
+        }
+    }
+}
+
+impl DeviceFigures {
+    fn of(own: &Contest, unit: Unit) -> DeviceFigures {
+        let plan = &own.checked.plan;
+        let us = |seconds: f64| seconds * 1e6;
+        let bounds = plan.optimal.bounds.iter().filter(|bound| !bound.is_load);
+        DeviceFigures {
+            throughput: Throughput::ranged(unit, &plan.optimal.rate),
+            basis: plan.recommendation.basis.name(),
+            shares: plan.optimal.shares.iter().cloned().collect(),
+            choices: own.search.as_ref().map(|search| ChoicesAnswer::of(search, &own.margins)),
+            binds: bounds.map(|bound| bound.name.clone()).collect(),
+            unloaded_latency_us: us(own.latency_s.value),
+            unloaded_latency_us_low_80: us(own.latency_s.range_80.0),
+            unloaded_latency_us_high_80: us(own.latency_s.range_80.1),
+            unloaded_latency_basis: own.latency_basis.name(),
+            host_cores: own.host_cores.value,
+            host_cores_low_80: own.host_cores.range_80.0,
+            host_cores_high_80: own.host_cores.range_80.1,
+            host_cores_basis: own.host_basis.name(),
+            best_in_share_of_draws: own.best_in,
+            as_good_in_share_of_draws: own.as_good_in,
+            over_reference: own.over.as_ref().map(OverReference::of),
+        }
+    }
+}
+
+impl OverReference {
+    fn of(over: &DeviceRatio) -> OverReference {
+        let DeviceRatio { ratio, better_in, freed_cores } = over;
+        let Ranged { value, range_80: (low, high), .. } = freed_cores;
+        OverReference {
+            ratio: ratio.value,
+            ratio_low_80: ratio.range_80.0,
+            ratio_high_80: ratio.range_80.1,
+            better_in_share_of_draws: *better_in,
+            freed_host_cores: *value,
+            freed_host_cores_low_80: *low,
+            freed_host_cores_high_80: *high,
+        }
+    }
+}

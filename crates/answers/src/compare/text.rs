@@ -1,0 +1,260 @@
+//! A comparison as a page of text.
+
+use super::{CompareAnswer, CompareVerdict, ComparedDevice, DeviceFigures, OverReference, TurnAnswer};
+use crate::choices::ChoicesAnswer;
+use crate::figures::{Goal, Unit};
+use crate::plan::shares_text;
+use offpath_terminal::output::{Screen, TableCell, short, signed};
+
+/// Turning points that are told one by one.
+const MOST_TURNS: usize = 6;
+
+/// An interval; empty where it is narrower than half a percent.
+pub(super) fn interval((low, high): (f64, f64)) -> String {
+    if (high - low).abs() <= 0.005 * high.abs() {
+        String::new()
+    } else {
+        format!("{}-{}", short(low), short(high))
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0}%", share * 100.0)
+}
+
+impl DeviceFigures {
+    pub(super) fn latency_80(&self) -> (f64, f64) {
+        (self.unloaded_latency_us_low_80, self.unloaded_latency_us_high_80)
+    }
+
+    pub(super) fn host_cores_80(&self) -> (f64, f64) {
+        (self.host_cores_low_80, self.host_cores_high_80)
+    }
+}
+
+impl OverReference {
+    /// By how much the goal is met better or worse than by the reference, with its interval.
+    pub(super) fn change(&self) -> String {
+        let of = |ratio: f64| signed((ratio - 1.0) * 100.0, 0);
+        format!("{} (80% interval {} to {})", of(self.ratio), of(self.ratio_low_80), of(self.ratio_high_80))
+    }
+
+    /// Cores of the host that it frees, or takes more of; nothing where neither is seen.
+    pub(super) fn freed(&self) -> Option<String> {
+        let (low, high) = (self.freed_host_cores_low_80, self.freed_host_cores_high_80);
+        let (words, value, from, to) = match self.freed_host_cores < 0.0 {
+            false => ("frees", self.freed_host_cores, low, high),
+            true => ("takes", -self.freed_host_cores, -high, -low),
+        };
+        let is_nothing = [value, from, to].iter().all(|cores| cores.abs() < 0.005);
+        let more = if words == "frees" { "host cores" } else { "host cores more" };
+        (!is_nothing)
+            .then(|| format!("{words} {} {more} (80% {} to {})", short(value), short(from), short(to)))
+    }
+}
+
+impl CompareAnswer {
+    fn rate_unit(&self) -> Unit {
+        Unit { payload_bytes: self.unit_payload_bytes }
+    }
+
+    /// What a device is worth by the goal.
+    pub(super) fn worth(&self, own: &DeviceFigures) -> String {
+        match self.goal {
+            Goal::MostThroughput => format!("{} {}", short(own.throughput.rate()), self.unit),
+            Goal::LeastHostCpu => format!("{} host cores", short(own.host_cores)),
+            Goal::LowestP99 => format!("{} us mean unloaded latency", short(own.unloaded_latency_us)),
+        }
+    }
+
+    /// The load at which the host's time is compared.
+    pub(super) fn host_load(&self) -> String {
+        self.rate_unit().text(self.host_load_req_per_s)
+    }
+
+    /// The device that the first line speaks of beside the reference: beside a plain NIC the card; else the best one that is
+    /// not the reference.
+    fn named(&self) -> Option<&ComparedDevice> {
+        let others = self.devices.iter().filter(|one| Some(&one.name) != self.reference.as_ref());
+        let asked = self.card.as_ref().unwrap_or(&self.best);
+        let mut planned = others.filter(|one| one.plan.is_some());
+        planned.clone().find(|one| one.name == *asked).or_else(|| planned.next())
+    }
+
+    /// What is sought, as a reason.
+    fn by(&self) -> &'static str {
+        match self.goal {
+            Goal::MostThroughput => "by throughput",
+            Goal::LeastHostCpu => "by host processor time",
+            Goal::LowestP99 => "by mean latency",
+        }
+    }
+
+    /// Whether to buy the card, in one line.
+    pub fn answer(&self) -> String {
+        let order = if self.order_only { "order only, " } else { "" };
+        let Some((named, own)) = self.named().and_then(|one| Some((one, one.plan.as_ref()?))) else {
+            return format!("{order}{} alone has a plan", self.best);
+        };
+        if self.verdict == CompareVerdict::OnlyOne {
+            return format!(
+                "{order}only {} has a plan: {}; basis: {}",
+                named.name,
+                self.worth(own),
+                own.basis
+            );
+        }
+        let reference = self.reference.as_deref().unwrap_or_default();
+        let other = self.figures(reference).map_or_else(String::new, |other| self.worth(other));
+        let draws = |share: f64| format!("in {} of {} joint draws", percent(share), self.draws);
+        let card = self.card_best_in_share_of_draws.unwrap_or(0.0);
+        let said = match self.verdict {
+            CompareVerdict::Card => format!("yes, {} {}: better {}", named.name, self.by(), draws(card)),
+            CompareVerdict::PlainNic => {
+                format!("no, {reference} is as good {}: {} is better {}", self.by(), named.name, draws(card))
+            }
+            CompareVerdict::CannotTell if self.card.is_some() => {
+                format!("cannot tell {}: {} is better {}", self.by(), named.name, draws(card))
+            }
+            CompareVerdict::Device => {
+                format!("{}: the best {}", named.name, draws(own.best_in_share_of_draws))
+            }
+            CompareVerdict::Tie => {
+                format!("a tie: {} is the best {}", named.name, draws(own.best_in_share_of_draws))
+            }
+            _ => format!("cannot tell: {} is the best {}", named.name, draws(own.best_in_share_of_draws)),
+        };
+        let over = own.over_reference.as_ref();
+        let change = over.map_or_else(String::new, |over| format!(", {}", over.change()));
+        let freed = over.and_then(OverReference::freed);
+        let freed = freed.map_or_else(String::new, |freed| format!("; {freed} at {}", self.host_load()));
+        format!(
+            "{order}{said}; {} {} against {other} of {reference}{change}{freed}; basis: {}",
+            named.name,
+            self.worth(own),
+            match self.figures(reference).map(|other| other.basis).filter(|other| *other != own.basis) {
+                Some(other) => format!("{}, of {reference} {other}", own.basis),
+                None => own.basis.to_string(),
+            }
+        )
+    }
+
+    fn row(&self, one: &ComparedDevice) -> Option<Vec<TableCell>> {
+        let own = one.plan.as_ref()?;
+        Some(vec![
+            TableCell::Strong(one.name.clone()),
+            TableCell::Number(short(own.throughput.rate())),
+            TableCell::Text(interval(own.throughput.range_80())),
+            TableCell::Number(short(own.unloaded_latency_us)),
+            TableCell::Text(interval(own.latency_80())),
+            TableCell::Number(short(own.host_cores)),
+            TableCell::Text(interval(own.host_cores_80())),
+            TableCell::Number(percent(own.best_in_share_of_draws)),
+            TableCell::Number(percent(own.as_good_in_share_of_draws)),
+            TableCell::Text(own.basis.to_string()),
+        ])
+    }
+
+    /// How well latency and host cores are known, where that is not as well as the rate.
+    fn other_bases(own: &DeviceFigures) -> String {
+        let latency = (own.unloaded_latency_basis != own.basis)
+            .then(|| format!("latency {}", own.unloaded_latency_basis));
+        let cores = (own.host_cores_basis != own.basis && own.host_cores > 0.0)
+            .then(|| format!("host cores {}", own.host_cores_basis));
+        let all: Vec<String> = latency.into_iter().chain(cores).collect();
+        if all.is_empty() { String::new() } else { format!("; basis of {}", all.join(", of ")) }
+    }
+
+    /// What each device runs, where it stands and what binds it, a line each.
+    pub(super) fn devices_text(&self) -> Vec<String> {
+        let line = |one: &ComparedDevice| match &one.plan {
+            Some(own) => format!(
+                "{} in {} (host {}): {}; binds: {}{}",
+                one.name,
+                one.system.testbed,
+                one.host,
+                shares_text(&own.shares),
+                match own.binds.is_empty() {
+                    true => "nothing but the load".to_string(),
+                    false => own.binds.join(", "),
+                },
+                CompareAnswer::other_bases(own)
+            ),
+            None => format!("{}: no plan: {}", one.name, one.refused.as_deref().unwrap_or_default()),
+        };
+        let choices = |one: &ComparedDevice| {
+            let choices = one.plan.as_ref().and_then(|own| own.choices.as_ref());
+            let lines = choices.map_or_else(Vec::new, ChoicesAnswer::lines);
+            lines.into_iter().map(|line| format!("{}: {line}", one.name)).collect::<Vec<String>>()
+        };
+        self.devices.iter().flat_map(|one| [vec![line(one)], choices(one)].concat()).collect()
+    }
+
+    /// What a device does not run, a line each.
+    pub(super) fn left_out(&self) -> Vec<String> {
+        let of = |one: &ComparedDevice| {
+            let line = |left: &crate::LeftOutAnswer| {
+                format!("{} does not run {}: {}", one.name, left.alternative, left.reason)
+            };
+            one.left_out.iter().map(line).collect::<Vec<String>>()
+        };
+        self.devices.iter().flat_map(of).collect()
+    }
+
+    /// What decides which device is the best.
+    pub(super) fn decides(&self) -> Vec<String> {
+        if self.verdict == CompareVerdict::OnlyOne {
+            return Vec::new();
+        }
+        if self.turning_points.is_empty() {
+            return vec![format!(
+                "no number alone, at either end of its interval, makes another than {} the best",
+                self.best
+            )];
+        }
+        let line = |one: &TurnAnswer| {
+            format!("{} at {} instead of {}: {} is the best", one.number, one.at, one.value, one.best)
+        };
+        let mut lines: Vec<String> = self.turning_points.iter().take(MOST_TURNS).map(line).collect();
+        if let Some(more) = self.turning_points.len().checked_sub(MOST_TURNS).filter(|more| *more > 0) {
+            lines.push(format!("and {more} more, which `--format json` lists"));
+        }
+        lines
+    }
+
+    /// The comparison as a page of text.
+    pub fn text(&self, screen: &Screen) -> String {
+        let mut text = format!("answer: {}\n", self.answer());
+        text += &screen.heading(&format!("{}, each device at its own best mix", self.design));
+        let header = [
+            "device",
+            self.unit,
+            "80% interval",
+            "latency us",
+            "80% interval",
+            "host cores",
+            "80% interval",
+            "best in",
+            "as good in",
+            "basis",
+        ];
+        text += &screen.table(&header, self.devices.iter().filter_map(|one| self.row(one)).collect());
+        text += &format!(
+            "host cores: at {}, in the mix that spares the host most; best in: of {} draws in which numbers that devices share \
+             are drawn once, those in which it beats every other by 1%; as good in: in which no other beats it by that\n",
+            self.host_load(),
+            self.draws
+        );
+        self.devices_text().iter().for_each(|line| text += &format!("{line}\n"));
+        self.left_out().iter().for_each(|line| text += &format!("{line}\n"));
+        let decides = self.decides();
+        if !decides.is_empty() {
+            text += &screen.heading("What decides");
+            decides.iter().for_each(|line| text += &format!("{line}\n"));
+        }
+        text += &screen.heading("Remarks");
+        text += &format!("energy: not compared: {}\n", self.energy_not_compared_because);
+        self.notes.iter().for_each(|note| text += &format!("{note}\n"));
+        text
+    }
+}

@@ -1,0 +1,517 @@
+//! Which values are taken of the choices that a design leaves open.
+//!
+//! Choices of single requests are alternatives of one linear program, whose best mix is the best over all of them. A choice
+//! of the whole deployment excludes mixes of its values: the program over all of them bounds what any one carries, and
+//! branches on what such a mix would share out, until no branch may be better than the best deployment found. Demands are
+//! added up, since a run for each would take minutes; what is planned after is observed on the twin as ever.
+
+use crate::design::{Alternative, Changes, Design, OpenChoice, Runs};
+use crate::planner::{PlanError, Ready, Setting, make_ready};
+use crate::program::Fold;
+use crate::side_by_side::side_by_side;
+use crate::solve::{self, Part, WORTH_BUILDING, activity, composition, evaluate, goodness, stations};
+use offpath_capacity::{MixProblem, Solution};
+use offpath_route::Router;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Systems that settings with choices in them may make: each is compiled for.
+const MOST_SYSTEMS: usize = 64;
+/// Linear programs that one question of the search may take before it is answered with the gap that is proved by then.
+const MOST_SOLVED: usize = 256;
+/// Alternatives of choices that are planned on: more would take the twin minutes.
+const MOST_KEPT: usize = 12;
+/// What is taken of an alternative by more than rounding.
+const SHARE: f64 = 1e-6;
+
+/// What a search found.
+#[derive(Clone, Debug)]
+pub struct Search {
+    /// What is changed in the design so that what was found is planned.
+    pub changes: Changes,
+    /// Alternatives that the choices make, over all systems.
+    pub considered: usize,
+    /// Those that the system cannot run, each with the reason.
+    pub left_out: Vec<(String, String)>,
+    /// How many of the alternatives of choices are planned on.
+    pub kept: usize,
+    /// By how much a deployment that was not looked at may be better, as a share; 0 where every one was ruled out.
+    pub gap: f64,
+    /// The choices of the whole deployment, by added-up demands.
+    pub for_all: Vec<Margin>,
+}
+
+/// A choice with the values that are taken and what comes next.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Margin {
+    /// Its name.
+    pub choice: String,
+    /// The alternative that it is of; none of the whole deployment.
+    pub of: Option<String>,
+    /// The values that the best mix takes; of the whole deployment one.
+    pub taken: Vec<String>,
+    /// The values of the best mix without these; none where there is no such mix.
+    pub next: Option<RunnerUp>,
+}
+
+/// What comes next to the values that are taken of a choice.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunnerUp {
+    /// Its values; empty where the mix does without the alternative.
+    pub values: Vec<String>,
+    /// By how much what is taken is better by the design's goal, as a share of the next.
+    pub better_by: f64,
+}
+
+/// Values that are open of each choice of the whole deployment.
+type Domains = BTreeMap<String, Vec<String>>;
+/// One value of each.
+type Deployment = BTreeMap<String, String>;
+
+/// The alternatives of a design on one of its systems.
+struct Candidates {
+    /// The values of the choices that its settings go by.
+    of: Deployment,
+    design: Design,
+    ready: Vec<Ready>,
+    folds: Vec<Fold>,
+}
+
+impl Candidates {
+    fn parts(&self) -> Vec<Part<'_>> {
+        Part::all(&self.ready)
+    }
+
+    /// The program over the alternatives that a mix may take and `is` picks.
+    fn problem(&self, is: impl Fn(&Alternative) -> bool) -> MixProblem {
+        let parts = self.parts();
+        let router: &Router = &self.ready[0].router;
+        let mut problem = stations(router, self.design.host_cpu_share);
+        for index in solve::allowed(&self.design, &parts, &self.folds) {
+            let one = parts[index].alternative;
+            if is(one) {
+                problem.activities.push(activity(&one.name, &self.folds[index], router));
+            }
+        }
+        problem
+    }
+
+    fn solved(&self, is: impl Fn(&Alternative) -> bool) -> Option<(f64, Solution)> {
+        let problem = self.problem(is);
+        if problem.activities.is_empty() { None } else { goodness(&self.design, &problem) }
+    }
+
+    fn alternative(&self, name: &str) -> Option<&Alternative> {
+        self.design.alternatives.iter().find(|one| one.name == name)
+    }
+}
+
+/// Whether an alternative belongs to some deployment of these values.
+fn fits(one: &Alternative, open: &Domains) -> bool {
+    let mut own = one.choices.iter().filter(|choice| choice.is_for_all);
+    own.all(|choice| open.get(&choice.name).is_none_or(|values| values.contains(&choice.value)))
+}
+
+/// The best deployment among some, and what no other of them is better than.
+#[derive(Clone, Debug)]
+struct Found {
+    best: Option<(f64, Deployment)>,
+    bound: f64,
+}
+
+struct Searcher<'d> {
+    /// The choices of the whole deployment, in the file's order.
+    choices: Vec<&'d OpenChoice>,
+    all: Vec<Candidates>,
+}
+
+impl Searcher<'_> {
+    fn open(&self) -> Domains {
+        self.choices.iter().map(|choice| (choice.name.clone(), choice.values.clone())).collect()
+    }
+
+    /// The best deployment of `open`, on whichever system.
+    fn best(&self, open: &Domains) -> Found {
+        let mut found = Found { best: None, bound: 0.0 };
+        // A choice without a value makes no deployment.
+        if open.values().any(Vec::is_empty) {
+            return found;
+        }
+        let is_open = |one: &&Candidates| {
+            one.of.iter().all(|(name, value)| open.get(name).is_none_or(|values| values.contains(value)))
+        };
+        for one in self.all.iter().filter(is_open) {
+            let mut own = open.clone();
+            own.extend(one.of.iter().map(|(name, value)| (name.clone(), vec![value.clone()])));
+            let of_one = self.best_on(one, own);
+            found.bound = found.bound.max(of_one.bound);
+            let is_better =
+                |(good, _): &(f64, Deployment)| found.best.as_ref().is_none_or(|(best, _)| good > best);
+            if of_one.best.as_ref().is_some_and(is_better) {
+                found.best = of_one.best;
+            }
+        }
+        found
+    }
+
+    /// By branch and bound: a mix of several values of a choice is no deployment, and none of these values is better.
+    fn best_on(&self, one: &Candidates, open: Domains) -> Found {
+        let mut best: Option<(f64, Deployment)> = None;
+        let mut nodes = vec![(f64::INFINITY, open)];
+        for _ in 0..MOST_SOLVED {
+            // Of equal bounds the first that was met, so that the order of the file decides.
+            let Some(next) =
+                (0..nodes.len()).reduce(|top, at| if nodes[at].0 > nodes[top].0 { at } else { top })
+            else {
+                break;
+            };
+            if best.as_ref().is_some_and(|(good, _)| nodes[next].0 <= good * (1.0 + 1e-9)) {
+                nodes.clear();
+                break;
+            }
+            let (_, open) = nodes.remove(next);
+            let Some((good, solution)) = one.solved(|alternative| fits(alternative, &open)) else { continue };
+            let shared = self.shared(one, &open, &solution);
+            let deployment: Deployment =
+                shared.iter().map(|(name, values)| (name.clone(), values[0].0.clone())).collect();
+            match shared.iter().max_by_key(|(_, values)| values.len()).filter(|(_, values)| values.len() > 1)
+            {
+                None => {
+                    if best.as_ref().is_none_or(|(known, _)| good > *known) {
+                        best = Some((good, deployment));
+                    }
+                }
+                Some((name, values)) => {
+                    let fixed: Domains =
+                        deployment.iter().map(|(name, value)| (name.clone(), vec![value.clone()])).collect();
+                    let rounded = one.solved(|alternative| fits(alternative, &fixed));
+                    if let Some((own, _)) =
+                        rounded.filter(|(own, _)| best.as_ref().is_none_or(|(known, _)| own > known))
+                    {
+                        best = Some((own, deployment.clone()));
+                    }
+                    let most = &values[0].0;
+                    let with = |values: Vec<String>| {
+                        let mut open = open.clone();
+                        open.insert(name.clone(), values);
+                        (good, open)
+                    };
+                    nodes.push(with(vec![most.clone()]));
+                    nodes.push(with(open[name].iter().filter(|value| *value != most).cloned().collect()));
+                }
+            }
+        }
+        let left = nodes.iter().map(|(bound, _)| *bound).fold(0.0, f64::max);
+        let bound = best.as_ref().map_or(left, |(good, _)| good.max(left));
+        Found { best, bound }
+    }
+
+    /// Of each choice the values that a mix takes, that of the greatest share first; the first open one where it takes none.
+    fn shared(
+        &self,
+        one: &Candidates,
+        open: &Domains,
+        mix: &Solution,
+    ) -> BTreeMap<String, Vec<(String, f64)>> {
+        let mut shared = BTreeMap::new();
+        for (name, values) in open {
+            let mut taken: Vec<(String, f64)> = values
+                .iter()
+                .map(|value| {
+                    let of = |(alternative, share): (&String, &f64)| {
+                        let choices = &one.alternative(alternative)?.choices;
+                        let is = choices
+                            .iter()
+                            .any(|own| own.is_for_all && own.name == *name && own.value == *value);
+                        is.then_some(*share)
+                    };
+                    (value.clone(), mix.shares.iter().filter_map(of).sum())
+                })
+                .collect();
+            taken.sort_by(|a, b| b.1.total_cmp(&a.1));
+            let used = taken.iter().filter(|(_, share)| *share > SHARE).count();
+            taken.truncate(used.max(1));
+            if used == 0 {
+                taken[0].0.clone_from(&values[0]);
+            }
+            shared.insert(name.clone(), taken);
+        }
+        shared
+    }
+
+    /// The deployment to take: of those that are as good as the best to a hundredth, the one whose values are listed first.
+    fn first_of_the_best(&self, best: f64) -> Domains {
+        let mut open = self.open();
+        for choice in &self.choices {
+            let fixed = choice.values.iter().find_map(|value| {
+                let mut with = open.clone();
+                with.insert(choice.name.clone(), vec![value.clone()]);
+                let found = self.best(&with).best?;
+                (found.0 >= best * (1.0 - WORTH_BUILDING)).then_some(with)
+            });
+            open = fixed.unwrap_or(open);
+        }
+        open
+    }
+}
+
+/// Every value of the choices that settings go by, combined.
+fn systems(design: &Design) -> Result<Vec<Deployment>, miette::Report> {
+    let mut all = vec![Deployment::new()];
+    for choice in design.choices.iter().filter(|choice| choice.in_set) {
+        let count = all.len().saturating_mul(choice.values.len());
+        if count > MOST_SYSTEMS {
+            return Err(miette::miette!(
+                help = format!(
+                    "give `{}` fewer values, or fix it by `--parameter {}={}`",
+                    choice.name, choice.name, choice.values[0]
+                ),
+                "the choices in `set` make {count} systems or more, and {MOST_SYSTEMS} at most are looked at"
+            ));
+        }
+        all = all
+            .iter()
+            .flat_map(|of| {
+                choice.values.iter().map(|value| {
+                    let mut with = of.clone();
+                    with.insert(choice.name.clone(), value.clone());
+                    with
+                })
+            })
+            .collect();
+    }
+    Ok(all)
+}
+
+/// Searches the choices that a design leaves open; nothing where it leaves none.
+///
+/// `as_run` is what is done to the design before it runs on its system, as leaving settings out that it does not have.
+///
+/// # Errors
+/// Where an alternative without choices is refused, where one with choices is with every value, and where no deployment
+/// carries anything.
+pub fn search(
+    design: &Design,
+    changes: &Changes,
+    setting: &Setting,
+    as_run: &dyn Fn(Design) -> Design,
+) -> Result<Option<Search>, miette::Report> {
+    if design.choices.is_empty() {
+        return Ok(None);
+    }
+    let (mut all, mut refused) = (Vec::new(), BTreeMap::new());
+    let (mut considered, mut runs) = (BTreeSet::new(), BTreeSet::new());
+    for of in systems(design)? {
+        let mut own = changes.clone();
+        own.parameters.extend(of.clone());
+        own.only.clone_from(&design.only);
+        let design = as_run(design.changed(&own)?);
+        let system = setting
+            .system(&design, &design.device)
+            .map_err(|error| design.about_device(&design.device, error))?;
+        design.check_against(&system)?;
+        let router = Arc::new(Router::new(&system).map_err(|error| miette::miette!("{error}"))?);
+        let own: Vec<&Alternative> = design.alternatives.iter().filter(|one| one.device.is_none()).collect();
+        let tried = side_by_side(own.len(), |index| make_ready(&design, own[index], router.clone()));
+        let mut ready = Vec::new();
+        for (one, tried) in own.into_iter().zip(tried) {
+            if !one.choices.is_empty() {
+                considered.insert(one.name.clone());
+            }
+            match tried {
+                Ok(tried) => {
+                    runs.insert(one.family.clone());
+                    ready.push(tried);
+                }
+                Err(error) if one.choices.is_empty() => return Err(error),
+                Err(error) => {
+                    refused.entry(one.name.clone()).or_insert_with(|| (one.clone(), error.to_string()));
+                }
+            }
+        }
+        if ready.is_empty() {
+            continue;
+        }
+        let folds = ready.iter().map(|one| one.compiled.fold(&one.router)).collect();
+        let names = ready.iter().map(|one| one.alternative.name.clone()).collect();
+        let design = design.with_only(&names);
+        all.push(Candidates { of, design, ready, folds });
+    }
+    if let Some((one, reason)) = refused.values().find(|(one, _)| !runs.contains(&one.family)) {
+        return Err(design.about_alternative(
+            one,
+            format!(
+                "`{}` runs on {} with no value of its choices: `{}`: {reason}",
+                one.family, design.device, one.name
+            ),
+            "add a value that this device has, or plan for another device",
+        ));
+    }
+    let choices: Vec<&OpenChoice> = design.choices.iter().filter(|choice| choice.of.is_none()).collect();
+    let searcher = Searcher { choices, all };
+    let found = searcher.best(&searcher.open());
+    let Some((best, _)) = found.best else {
+        // What the plan of all says of why nothing is carried is said better there.
+        let Some(first) = searcher.all.first() else {
+            return Err(PlanError::NothingAllowed { reason: "no alternative runs".to_string() }.into());
+        };
+        evaluate(&first.design, &first.parts(), &first.folds, false)?;
+        return Err(PlanError::NothingAllowed { reason: "no deployment carries anything".to_string() }.into());
+    };
+    let taken = searcher.first_of_the_best(best);
+    let own = searcher.best(&taken).best.map_or(best, |(good, _)| good);
+    let mut for_all = Vec::new();
+    for choice in &searcher.choices {
+        let mut other = searcher.open();
+        let value = taken[&choice.name][0].clone();
+        other.insert(
+            choice.name.clone(),
+            choice.values.iter().filter(|one| **one != value).cloned().collect(),
+        );
+        let next = searcher.best(&other).best.map(|(good, deployment)| RunnerUp {
+            values: deployment.get(&choice.name).cloned().into_iter().collect(),
+            better_by: own / good - 1.0,
+        });
+        for_all.push(Margin { choice: choice.name.clone(), of: None, taken: vec![value], next });
+    }
+    let gap = (found.bound / best - 1.0).max(0.0);
+    let on = searcher.all.iter().find(|one| {
+        one.of.iter().all(|(name, value)| taken.get(name).is_none_or(|values| values.contains(value)))
+    });
+    let on = on.unwrap_or_else(|| unreachable!("a deployment was found on one of them"));
+    let kept = kept(on, &taken, design)?;
+    let mut changes = changes.clone();
+    let deployed = taken.into_iter().filter_map(|(name, values)| Some((name, values.into_iter().next()?)));
+    changes.parameters.extend(deployed);
+    let with_choices =
+        kept.iter().filter(|name| on.alternative(name).is_some_and(|one| !one.choices.is_empty()));
+    let count = with_choices.count();
+    // What runs on another device takes part in no mix, and is shown beside it.
+    let beside = design.alternatives.iter().filter(|one| one.device.is_some()).map(|one| one.name.clone());
+    changes.only = Some(kept.into_iter().chain(beside).collect());
+    Ok(Some(Search {
+        changes,
+        considered: considered.len(),
+        left_out: refused.into_iter().map(|(name, (_, reason))| (name, reason)).collect(),
+        kept: count,
+        gap,
+        for_all,
+    }))
+}
+
+/// The alternatives of a deployment that are planned on: all where they are few; else those of the best mix, of the best
+/// mixes without each of its choices, of the design's own mixes, and then those that carry most by themselves.
+fn kept(on: &Candidates, taken: &Domains, design: &Design) -> Result<BTreeSet<String>, miette::Report> {
+    let fitting: Vec<usize> =
+        (0..on.ready.len()).filter(|at| fits(&on.ready[*at].alternative, taken)).collect();
+    let name = |at: usize| on.ready[at].alternative.name.clone();
+    let (with, without): (Vec<usize>, Vec<usize>) =
+        fitting.iter().partition(|at| !on.ready[**at].alternative.choices.is_empty());
+    let mut kept: BTreeSet<String> = without.iter().map(|at| name(*at)).collect();
+    if with.len() <= MOST_KEPT {
+        kept.extend(with.into_iter().map(name));
+        return Ok(kept);
+    }
+    let runs = match &design.runs {
+        Runs::Alternative(name) => Some(name),
+        _ => None,
+    };
+    let named = design.mixes.iter().flat_map(|mix| &mix.fill).chain(runs);
+    let own: BTreeSet<String> = fitting.iter().map(|at| name(*at)).collect();
+    kept.extend(named.filter(|name| own.contains(*name)).cloned());
+    let narrowed = on.design.with_only(&own);
+    let ready: Vec<Ready> = fitting.iter().map(|at| on.ready[*at].clone()).collect();
+    let folds: Vec<Fold> = fitting.iter().map(|at| on.folds[*at].clone()).collect();
+    let seen = evaluate(&narrowed, &Part::all(&ready), &folds, false)?;
+    let best = composition(&seen.optimal);
+    kept.extend(best.iter().cloned());
+    for margin in margins_of(&narrowed, &ready, &best) {
+        let is_other = |one: &Alternative| fits(one, taken) && !takes(one, &margin);
+        kept.extend(on.solved(is_other).into_iter().flat_map(|(_, next)| composition(&next)));
+    }
+    let mut by_rate: Vec<usize> = (0..ready.len()).collect();
+    by_rate.sort_by(|a, b| seen.alone[*b].total.total_cmp(&seen.alone[*a].total));
+    for at in by_rate {
+        if kept.len() >= MOST_KEPT + without.len() {
+            break;
+        }
+        kept.insert(ready[at].alternative.name.clone());
+    }
+    Ok(kept)
+}
+
+/// Whether an alternative has one of the values that are taken of a choice.
+fn takes(one: &Alternative, margin: &Margin) -> bool {
+    Some(&one.family) == margin.of.as_ref()
+        && one.choices.iter().any(|own| own.name == margin.choice && margin.taken.contains(&own.value))
+}
+
+/// The choices of the alternatives that a mix takes, with the values that it takes.
+fn margins_of(design: &Design, ready: &[Ready], mix: &[String]) -> Vec<Margin> {
+    let of_requests = design.choices.iter().filter_map(|choice| Some((choice, choice.of.as_ref()?)));
+    let margin = |(choice, of): (&OpenChoice, &String)| {
+        let taken: Vec<&Alternative> = ready
+            .iter()
+            .map(|one| &one.alternative)
+            .filter(|one| one.family == *of && mix.contains(&one.name))
+            .collect();
+        let is_taken = |value: &&String| {
+            taken
+                .iter()
+                .any(|one| one.choices.iter().any(|own| own.name == choice.name && own.value == **value))
+        };
+        let taken: Vec<String> = choice.values.iter().filter(is_taken).cloned().collect();
+        let (choice, of) = (choice.name.clone(), Some(of.clone()));
+        (!taken.is_empty()).then_some(Margin { choice, of, taken, next: None })
+    };
+    of_requests.filter_map(margin).collect()
+}
+
+/// By how much the values that a mix takes of each choice of its requests are better than the best mix without them, by the
+/// demands of a plan.
+pub(crate) fn margins(
+    design: &Design,
+    ready: &[Ready],
+    folds: &[Fold],
+    shares: &[(String, f64)],
+) -> Vec<Margin> {
+    let mix = solve::made_of(shares.iter().map(|(name, share)| (name, share)));
+    let worth = |names: &BTreeSet<String>| -> Option<(f64, Vec<String>)> {
+        let at: Vec<usize> =
+            (0..ready.len()).filter(|at| names.contains(&ready[*at].alternative.name)).collect();
+        let own = design.with_only(names);
+        let ready: Vec<Ready> = at.iter().map(|at| ready[*at].clone()).collect();
+        let folds: Vec<Fold> = at.iter().map(|at| folds[*at].clone()).collect();
+        let parts = Part::all(&ready);
+        let seen = evaluate(&own, &parts, &folds, false).ok()?;
+        Some((solve::worth(design, &parts, &folds, &seen.optimal), composition(&seen.optimal)))
+    };
+    let all: BTreeSet<String> = ready
+        .iter()
+        .filter(|one| one.alternative.device.is_none())
+        .map(|one| one.alternative.name.clone())
+        .collect();
+    let Some((own, _)) = worth(&all) else { return Vec::new() };
+    let is_of_time = design.objective.load().is_some();
+    let mut margins = margins_of(design, ready, &mix);
+    for margin in &mut margins {
+        let others = ready.iter().map(|one| &one.alternative);
+        let others: BTreeSet<String> = others
+            .filter(|one| one.device.is_none() && !takes(one, margin))
+            .map(|one| one.name.clone())
+            .collect();
+        margin.next = worth(&others).map(|(next, mix)| {
+            let values: BTreeSet<String> = ready
+                .iter()
+                .map(|one| &one.alternative)
+                .filter(|one| Some(&one.family) == margin.of.as_ref() && mix.contains(&one.name))
+                .flat_map(|one| &one.choices)
+                .filter(|choice| choice.name == margin.choice)
+                .map(|choice| choice.value.clone())
+                .collect();
+            let better_by = if is_of_time { next / own - 1.0 } else { own / next - 1.0 };
+            RunnerUp { values: values.into_iter().collect(), better_by }
+        });
+    }
+    margins
+}

@@ -1,0 +1,865 @@
+//! One design on several devices: what each gives at its own best mix, and in which of the draws of the numbers that they
+//! share each is the best.
+//!
+//! Every device's figures are those of its own plan. A second joint sample, over the numbers of all devices at once, tells
+//! them apart: a number that two of them have from one place is drawn once for both, and so is what the design says.
+
+use crate::check::{self, CheckedPlan, Chosen, Settled, plan_and_check};
+use crate::choices::{Margin, Search, margins, search};
+use crate::confidence::{
+    Basis, Drawn, Ends, Mechanism, Ranged, Rest, basis_of, ends_of, least_on, looked_at, rests, together,
+};
+use crate::design::{Changes, Design, Objective};
+use crate::factor::{Base, Factor, factors_of};
+use crate::planner::{PlanError, Ready, Setting, prepare_any, prepare_named};
+use crate::residual::{FigureKind, Widened, sizes};
+use crate::sample::{DRAWS, between, strata};
+use crate::side_by_side::side_by_side;
+use crate::solve::{self, Part, WORTH_BUILDING, evaluate, host_seconds, mean_of};
+use offpath_profile::{System, SystemRequest};
+use offpath_quantity::Quantity;
+use offpath_route::Router;
+use offpath_twin::Seed;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is compared.
+#[derive(Clone, Copy)]
+pub struct CompareAsk<'a> {
+    /// The design, whatever was changed in it when it was read.
+    pub design: &'a Design,
+    /// What is changed in it, beside the device.
+    pub changes: &'a Changes,
+    /// What is changed in the systems.
+    pub setting: &'a Setting,
+    /// The devices, by name or file.
+    pub devices: &'a [String],
+    /// The seed of every draw.
+    pub seed: Seed,
+}
+
+/// A design on several devices.
+pub struct Comparison {
+    /// The design as it was read.
+    pub design: Design,
+    /// The devices, in the order in which they were asked for.
+    pub contenders: Vec<Contender>,
+    /// Which of them the others are compared with: the best one without processors of its own; where there is none, or
+    /// nothing else, the best of the others.
+    pub reference: Option<usize>,
+    /// The best one at the numbers as they are.
+    pub best: Option<usize>,
+    /// The best device that has processors of its own, at the numbers as they are; none where the devices are all of one
+    /// sort.
+    pub card: Option<usize>,
+    /// In which share of the draws it beats every one without by a hundredth.
+    pub card_best_in: Option<f64>,
+    /// Requests per second at which the host's time is compared: the load that was asked for, else what each of them
+    /// carries.
+    pub host_load: f64,
+    /// Numbers at an end of whose interval another device is the best.
+    pub turns: Vec<Turn>,
+    /// What is to be said of the comparison.
+    pub notes: Vec<String>,
+}
+
+/// A device with its plan.
+pub struct Contender {
+    /// As it was asked for.
+    pub name: String,
+    /// Its system.
+    pub system: System,
+    /// The testbed that it stands in, where that is not the design's.
+    pub other_testbed: bool,
+    /// The design's alternatives that it cannot run, each with the reason.
+    pub left_out: Vec<(String, String)>,
+    /// Settings that speak of what it does not have.
+    pub settings_left_out: Vec<String>,
+    /// Its figures, or why there are none.
+    pub outcome: Result<Contest, String>,
+}
+
+impl Contender {
+    /// Whether it is a NIC without processors that requests can reach.
+    pub fn is_plain(&self) -> bool {
+        self.system.mode == "nic"
+    }
+}
+
+/// The figures of a device.
+pub struct Contest {
+    /// The design as the device runs it.
+    pub design: Design,
+    /// Its plan.
+    pub checked: CheckedPlan,
+    /// What was found of the choices that the design leaves open.
+    pub search: Option<Search>,
+    /// The choices of its requests, with what comes next.
+    pub margins: Vec<Margin>,
+    /// Mean unloaded latency of its best mix, in seconds.
+    pub latency_s: Ranged,
+    /// How well that is known.
+    pub latency_basis: Basis,
+    /// Cores of the host that are busy at the load that is compared, where its mix spares the host most.
+    pub host_cores: Ranged,
+    /// How well that is known.
+    pub host_basis: Basis,
+    /// In which share of the draws it beats every other by a hundredth.
+    pub best_in: f64,
+    /// In which share of the draws no other beats it by a hundredth.
+    pub as_good_in: f64,
+    /// Its worth over that of the reference; none of the reference itself.
+    pub over: Option<DeviceRatio>,
+}
+
+/// A device beside the reference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DeviceRatio {
+    /// Its worth by the design's goal over the reference's.
+    pub ratio: Ranged,
+    /// In which share of the draws it is better by a hundredth.
+    pub better_in: f64,
+    /// Cores of the host that it frees.
+    pub freed_cores: Ranged,
+}
+
+/// A number at an end of whose interval another device is the best.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turn {
+    /// The number; with the device in front where not the first one has it.
+    pub number: String,
+    /// Its value there.
+    pub at: Quantity,
+    /// Its value as it is.
+    pub value: Quantity,
+    /// The device that is the best there.
+    pub device: usize,
+}
+
+/// What one draw gives of one device.
+#[derive(Clone, Copy, Debug)]
+struct Figures {
+    worth: f64,
+    latency_s: f64,
+    host_cores: f64,
+}
+
+/// A device that is ready to be drawn.
+struct Runner {
+    /// Its place among the contenders.
+    at: usize,
+    search: Option<Search>,
+    design: Design,
+    ready: Vec<Ready>,
+    settled: Settled,
+    open: Vec<Mechanism>,
+}
+
+/// The numbers of all devices, and by which of them each device's own goes.
+struct Shared {
+    factors: Vec<Factor>,
+}
+
+impl Shared {
+    /// The factor of a device, by the number's first name there; an estimate of the design goes by its own name.
+    fn of(&self, device: usize, own: &Factor) -> Option<&Factor> {
+        let first = own.names(0).first();
+        match first {
+            None => self.factors.iter().find(|one| one.is_estimate() && one.id == own.id),
+            Some(first) => self.factors.iter().find(|one| one.names(device).contains(first)),
+        }
+    }
+
+    /// By which name a device's number is drawn.
+    fn drawn_as(&self, device: usize, own: &Factor) -> String {
+        self.of(device, own).map_or_else(|| format!("{device}:{}", own.id), |shared| shared.id.clone())
+    }
+}
+
+impl Comparison {
+    /// Plans a design on each device, and draws the numbers of all at once.
+    ///
+    /// # Errors
+    /// Where the design or a profile is refused, where fewer than two devices are named or one is twice, and where no
+    /// alternative runs on any of them.
+    pub fn of(ask: &CompareAsk<'_>) -> Result<Comparison, miette::Report> {
+        let mut contenders = Vec::new();
+        let mut prepared = Vec::new();
+        for device in ask.devices {
+            let (contender, own) = on_device(ask, device)?;
+            contenders.push(contender);
+            prepared.push(own);
+        }
+        refuse_unused_settings(ask, &contenders)?;
+        let mut runners = run(ask, &mut contenders, &prepared)?;
+        if runners.is_empty() {
+            let said: Vec<String> = contenders
+                .iter()
+                .map(|one| format!("{}: {}", one.name, one.outcome.as_ref().err().map_or("", String::as_str)))
+                .collect();
+            return Err(miette::miette!(
+                help = "compare devices that run at least one of its alternatives",
+                "`{}` has no plan on any of the devices: {}",
+                ask.design.name,
+                said.join("; ")
+            ));
+        }
+        let checked = side_by_side(runners.len(), |index| {
+            let Runner { design, ready, settled, open, .. } = &runners[index];
+            plan_and_check(design, ready, settled.clone(), open, ask.seed)
+        });
+        let checked: Vec<CheckedPlan> = checked.into_iter().collect::<Result<_, _>>()?;
+        let objective = runners[0].design.objective;
+        let host_load = objective.load().unwrap_or_else(|| {
+            checked.iter().map(|one| one.plan.optimal.rate.value).fold(f64::INFINITY, f64::min)
+        });
+        let joint = Joint::of(ask, &runners, host_load)?;
+        for ((index, runner), checked) in runners.drain(..).enumerate().zip(checked) {
+            let at = runner.at;
+            contenders[at].outcome = Ok(joint.contest(index, runner, checked));
+        }
+        Ok(joint.compared(ask, contenders, host_load))
+    }
+}
+
+/// What a device has that settings may speak of.
+struct Has {
+    components: BTreeSet<String>,
+    is_plain: bool,
+}
+
+impl Has {
+    /// Whether a setting speaks of it.
+    fn is_of(&self, setting: &str) -> bool {
+        let name = setting.split_once('=').map_or(setting, |(name, _)| name).trim();
+        let component = name.rsplit_once('.').map_or(name, |(component, _)| component);
+        name.contains('*') || self.components.contains(component)
+    }
+}
+
+/// The setting as one device takes it, and what the device has.
+fn setting_of(
+    ask: &CompareAsk<'_>,
+    device: &str,
+    testbed: Option<&str>,
+) -> Result<(Setting, Has), miette::Report> {
+    let library = &ask.setting.library;
+    let bare = library.load(&SystemRequest { device, testbed, ..SystemRequest::default() })?;
+    let components = bare.numbers.keys().filter_map(|name| Some(name.rsplit_once('.')?.0.to_string()));
+    let is_plain = bare.mode == "nic" && bare.machine("server").is_ok_and(|server| server.absent.is_empty());
+    let has = Has { components: components.collect(), is_plain };
+    let mut setting = ask.setting.clone();
+    setting.testbed = testbed.map(str::to_string);
+    if is_plain {
+        setting.mode = None;
+    }
+    setting.settings.retain(|set| has.is_of(set));
+    let mut overlays = Vec::new();
+    for overlay in setting.overlays {
+        if library.concerns(&overlay, &ask.design.device, device)? {
+            overlays.push(overlay);
+        }
+    }
+    setting.overlays = overlays;
+    Ok((setting, has))
+}
+
+/// A design as a device runs it: in its testbed, in a mode and with settings that it has.
+fn as_run(mut design: Design, testbed: Option<&str>, has: &Has) -> Design {
+    design.testbed = testbed.map(str::to_string);
+    if has.is_plain {
+        design.mode = None;
+    }
+    let kept = design.set.drain(..).zip(design.set_at.drain(..)).filter(|(set, _)| has.is_of(set));
+    let (set, set_at) = kept.unzip();
+    (design.set, design.set_at) = (set, set_at);
+    let device = design.device.clone();
+    design.alternatives.iter_mut().for_each(|one| one.comes_home(&device));
+    design
+}
+
+/// A design that a device runs some alternatives of.
+pub struct OnDevice {
+    /// The design with these alternatives alone.
+    pub design: Design,
+    /// What was found of the choices that it leaves open.
+    pub search: Option<Search>,
+    /// The systems that it runs on.
+    pub setting: Setting,
+    /// Its alternatives, compiled.
+    pub ready: Vec<Ready>,
+}
+
+/// What of a design a device runs: in the design's testbed, or in its own where the design names none or none of its
+/// alternatives runs there.
+///
+/// # Errors
+/// Where the design or a profile is refused.
+pub fn on_device(
+    ask: &CompareAsk<'_>,
+    device: &str,
+) -> Result<(Contender, Option<OnDevice>), miette::Report> {
+    let testbeds: Vec<Option<&str>> = match (&ask.setting.testbed, &ask.design.testbed) {
+        (Some(asked), _) => vec![Some(asked)],
+        (None, Some(own)) => vec![Some(own), None],
+        (None, None) => vec![None],
+    };
+    let mut first = None;
+    for (index, testbed) in testbeds.into_iter().enumerate() {
+        let tried = contender_in(ask, device, testbed);
+        match tried {
+            Ok((mut contender, own)) => {
+                contender.other_testbed = index > 0;
+                if own.is_some() {
+                    return Ok((contender, own));
+                }
+                first.get_or_insert(Ok((contender, None)));
+            }
+            Err(error) => {
+                first.get_or_insert(Err(error));
+            }
+        }
+    }
+    first.unwrap_or_else(|| unreachable!("one testbed was tried at least"))
+}
+
+fn contender_in(
+    ask: &CompareAsk<'_>,
+    device: &str,
+    testbed: Option<&str>,
+) -> Result<(Contender, Option<OnDevice>), miette::Report> {
+    let changes = Changes { device: Some(device.to_string()), ..ask.changes.clone() };
+    let design = ask.design.changed(&changes)?;
+    let (setting, has) = setting_of(ask, device, testbed)?;
+    let settings_left_out =
+        design.set.iter().chain(&ask.setting.settings).filter(|set| !has.is_of(set)).cloned().collect();
+    let as_run = |design: Design| as_run(design, testbed, &has);
+    let design = as_run(design);
+    let system = setting.system(&design, device)?;
+    let mut left_out = Vec::new();
+    let mut kept = BTreeSet::new();
+    for one in &design.alternatives {
+        if let Some(own) = &one.device {
+            let reason = format!("it runs on {own}: name that device to compare it");
+            left_out.push((one.name.clone(), reason));
+            continue;
+        }
+        let alone = design.with_only(&[one.name.clone()].into());
+        match prepare_any(&alone, &setting) {
+            Ok(_) => drop(kept.insert(one.name.clone())),
+            Err(error) => left_out.push((one.name.clone(), error.to_string())),
+        }
+    }
+    let mut contender = Contender {
+        name: device.to_string(),
+        system,
+        other_testbed: false,
+        left_out,
+        settings_left_out,
+        outcome: Err("no alternative of the design runs on it".to_string()),
+    };
+    if !design.alternatives.iter().any(|one| kept.contains(&one.name) && one.mixable()) {
+        return Ok((contender, None));
+    }
+    let mut design = design.with_only(&kept);
+    let search = search(&design, &changes, &setting, &as_run)?;
+    if let Some(search) = &search {
+        design = as_run(ask.design.changed(&search.changes)?);
+    }
+    match prepare_named(&design, &setting) {
+        Ok(ready) => Ok((contender, Some(OnDevice { design, setting, ready, search }))),
+        Err(error) => {
+            contender.outcome = Err(error.to_string());
+            Ok((contender, None))
+        }
+    }
+}
+
+/// Refuses a setting that no device has the number of: it would pass for one that was met.
+fn refuse_unused_settings(ask: &CompareAsk<'_>, contenders: &[Contender]) -> Result<(), miette::Report> {
+    let unused = ask
+        .setting
+        .settings
+        .iter()
+        .find(|set| contenders.iter().all(|one| one.settings_left_out.contains(set)));
+    match unused {
+        None => Ok(()),
+        Some(unused) => {
+            let devices: Vec<&str> = ask.devices.iter().map(String::as_str).collect();
+            Err(miette::miette!(
+                help = "name a number of one of them, as `offpath device show` lists them",
+                "`--set {unused}` speaks of what none of {} has",
+                devices.join(", ")
+            ))
+        }
+    }
+}
+
+/// Settles each device's design on the base mechanism and on those that the evidence leaves open. A load that a device
+/// does not carry is an answer.
+fn run(
+    ask: &CompareAsk<'_>,
+    contenders: &mut [Contender],
+    prepared: &[Option<OnDevice>],
+) -> Result<Vec<Runner>, miette::Report> {
+    let mut jobs: Vec<(usize, &Design, Vec<Ready>, Option<String>)> = Vec::new();
+    let open = |at: usize, own: &OnDevice| {
+        let variants = contenders[at].system.variants.iter();
+        let open = variants.filter(|(name, _)| !own.setting.overlays.contains(name));
+        open.map(|(name, _)| name.clone()).collect::<Vec<String>>()
+    };
+    for (at, own) in prepared.iter().enumerate().filter_map(|(at, own)| Some((at, own.as_ref()?))) {
+        jobs.push((at, &own.design, own.ready.clone(), None));
+        for name in open(at, own) {
+            let setting = Setting { mechanism: Some(name.clone()), ..own.setting.clone() };
+            // What is refused under a mechanism has no plan there, and no draws.
+            if let Ok(ready) = prepare_named(&own.design, &setting) {
+                jobs.push((at, &own.design, ready, Some(name)));
+            }
+        }
+    }
+    let settled = side_by_side(jobs.len(), |index| {
+        let (_, design, ready, mechanism) = &jobs[index];
+        let chosen = if mechanism.is_none() { Chosen::Best } else { Chosen::Added };
+        let mut settled = check::settle(design, ready, chosen, ask.seed)?;
+        check::settle_alone(design, ready, &mut settled, ask.seed)?;
+        Ok::<_, miette::Report>(settled)
+    });
+    let mut runners: Vec<Runner> = Vec::new();
+    for ((at, design, ready, mechanism), settled) in jobs.into_iter().zip(settled) {
+        match (mechanism, settled) {
+            (None, Ok(settled)) => {
+                let design = design.clone();
+                let search = prepared[at].as_ref().and_then(|own| own.search.clone());
+                runners.push(Runner { at, search, design, ready, settled, open: Vec::new() });
+            }
+            (None, Err(error)) if error.is::<PlanError>() => contenders[at].outcome = Err(error.to_string()),
+            (None, Err(error)) => return Err(error),
+            (Some(_), settled) => {
+                let Some(own) = runners.iter_mut().find(|own| own.at == at) else { continue };
+                // Where it does not carry the load, its draws say so too.
+                let folds = match settled {
+                    Ok(settled) => settled.folds,
+                    Err(_) => ready.iter().map(|one| one.compiled.fold(&one.router)).collect(),
+                };
+                own.open.push(Mechanism { ready, folds });
+            }
+        }
+    }
+    Ok(runners)
+}
+
+/// The joint sample of all devices, and each at the ends of each number.
+struct Joint {
+    objective: Objective,
+    shared: Shared,
+    /// By device, at the numbers as they are.
+    point: Vec<Figures>,
+    /// By draw and device; none where the numbers make no plan.
+    draws: Vec<Vec<Option<Figures>>>,
+    /// By device: its own numbers, with its figures at the ends of each.
+    ends: Vec<(Vec<Factor>, Vec<Ends<Figures>>, Vec<Figures>)>,
+}
+
+/// What one device gives with some numbers moved.
+fn figures(
+    base: &Base<'_>,
+    moves: &[(&Factor, Quantity)],
+    runner: &Runner,
+    host_load: f64,
+) -> Option<Figures> {
+    let moved = base.at(moves).ok()?;
+    let parts = base.moved_parts(&moved);
+    figures_of(&runner.design, &parts, &moved.folds, &runner.settled.shares, host_load)
+}
+
+fn figures_of(
+    design: &Design,
+    parts: &[Part<'_>],
+    folds: &[crate::Fold],
+    held: &[(String, f64)],
+    host_load: f64,
+) -> Option<Figures> {
+    let seen = evaluate(design, parts, folds, false).ok()?;
+    Some(Figures {
+        worth: solve::worth(design, parts, folds, &seen.optimal),
+        latency_s: mean_of(held, parts, |index| folds[index].latency),
+        host_cores: host_cores(design, parts, folds, seen.optimal.total, host_load),
+    })
+}
+
+/// Cores of the host that are busy at a load, in the mix that spares it most; of a device that carries less than that,
+/// those of as much more of it.
+fn host_cores(design: &Design, parts: &[Part<'_>], folds: &[crate::Fold], most: f64, load: f64) -> f64 {
+    let of = |index: usize| host_seconds(&folds[index], parts[index].router);
+    if (0..parts.len()).all(|index| of(index) == 0.0) {
+        return 0.0;
+    }
+    // A millionth below, so that rounding cannot make it infeasible.
+    let carried = load.min(most * (1.0 - 1e-6));
+    let sparing = design.seeking(Objective::LeastHostCpu { load: carried });
+    match evaluate(&sparing, parts, folds, false) {
+        Ok(seen) => load * mean_of(&solve::shares(&seen.optimal), parts, of),
+        Err(_) => f64::NAN,
+    }
+}
+
+impl Joint {
+    fn of(ask: &CompareAsk<'_>, runners: &[Runner], host_load: f64) -> Result<Joint, miette::Report> {
+        let lean: Vec<Runner> = runners
+            .iter()
+            .map(|one| Runner {
+                at: one.at,
+                search: None,
+                // Nobody asks what the design's own mixes carry in a draw.
+                design: one.design.seeking(one.design.objective),
+                ready: one.ready.clone(),
+                settled: one.settled.clone(),
+                open: Vec::new(),
+            })
+            .collect();
+        let bases: Vec<Base<'_>> =
+            lean.iter().map(|one| Base::new(&one.design, &one.ready, &one.settled.folds)).collect();
+        let others: Vec<Vec<Base<'_>>> = lean
+            .iter()
+            .zip(runners)
+            .map(|(lean, one)| {
+                one.open.iter().map(|open| Base::new(&lean.design, &open.ready, &open.folds)).collect()
+            })
+            .collect();
+        let routers: Vec<&Router> = lean.iter().map(|one| one.ready[0].router.as_ref()).collect();
+        let mut factors = factors_of(&routers);
+        for base in &bases {
+            for own in base.factors().into_iter().filter(Factor::is_estimate) {
+                if !factors.iter().any(|known| known.is_estimate() && known.id == own.id) {
+                    factors.push(own);
+                }
+            }
+        }
+        let shared = Shared { factors };
+        let of_each = |index: usize, base: &Base<'_>| -> Vec<(Factor, Vec<f64>)> {
+            let open = base.factors().into_iter().filter(|factor| Drawn::of(factor) != Drawn::Held);
+            open.map(|factor| {
+                let places = strata(ask.seed, &shared.drawn_as(index, &factor));
+                (factor, places)
+            })
+            .collect()
+        };
+        let drawn: Vec<Vec<Vec<(Factor, Vec<f64>)>>> = bases
+            .iter()
+            .zip(&others)
+            .enumerate()
+            .map(|(index, (base, others))| {
+                std::iter::once(base).chain(others).map(|base| of_each(index, base)).collect()
+            })
+            .collect();
+        let mechanism = strata(ask.seed, "mechanism");
+        let draws = side_by_side(DRAWS, |draw| {
+            let of = |index: usize| {
+                let own = &others[index];
+                // Devices that leave the same open have the same in each draw.
+                let which = match mechanism[draw] {
+                    at if at < 0.5 || own.is_empty() => 0,
+                    at => 1 + ((((at - 0.5) * 2.0 * own.len() as f64) as usize).min(own.len() - 1)),
+                };
+                let base = if which == 0 { &bases[index] } else { &own[which - 1] };
+                let moves: Vec<(&Factor, Quantity)> = drawn[index][which]
+                    .iter()
+                    .map(|(factor, places)| {
+                        let [low, high] = looked_at(factor);
+                        (factor, between(factor.value, low, high, places[draw]))
+                    })
+                    .collect();
+                figures(base, &moves, &lean[index], host_load)
+            };
+            (0..lean.len()).map(of).collect::<Vec<_>>()
+        });
+        let point: Vec<Figures> = bases
+            .iter()
+            .zip(&lean)
+            .map(|(base, one)| {
+                let folds = &one.settled.folds;
+                let seen = figures_of(&one.design, &base.parts(), folds, &one.settled.shares, host_load);
+                seen.ok_or_else(|| {
+                    miette::miette!("`{}` has no plan on {}", one.design.name, one.design.device)
+                })
+            })
+            .collect::<Result<_, _>>()?;
+        let ends = bases
+            .iter()
+            .zip(&lean)
+            .map(|(base, one)| {
+                let factors = base.factors();
+                let look = |moves: &[(&Factor, Quantity)]| figures(base, moves, one, host_load);
+                let ends = side_by_side(factors.len(), |index| {
+                    ends_of(&factors[index], |value| {
+                        Ok::<_, miette::Report>(look(&[(&factors[index], value)]))
+                    })
+                });
+                let ends = ends.into_iter().collect::<Result<Vec<_>, _>>()?;
+                let together = together(&factors, look);
+                Ok((factors, ends, together))
+            })
+            .collect::<Result<Vec<_>, miette::Report>>()?;
+        Ok(Joint { objective: lean[0].design.objective, shared, point, draws, ends })
+    }
+
+    /// Whether a worth is the better one, and by which ratio.
+    fn better_by(&self, worth: f64, than: f64) -> f64 {
+        match self.objective {
+            Objective::MostThroughput => worth / than,
+            // Both may need none of the host.
+            _ if worth == than => 1.0,
+            _ => than / worth,
+        }
+    }
+
+    /// Whether one beats another by a hundredth.
+    fn beats(&self, worth: f64, other: f64) -> bool {
+        self.better_by(worth, other) > 1.0 / (1.0 - WORTH_BUILDING)
+    }
+
+    fn kind(&self) -> FigureKind {
+        match self.objective {
+            Objective::LowestP99 { .. } => FigureKind::Latency,
+            _ => FigureKind::ThroughputRatio,
+        }
+    }
+
+    /// A figure of a device with its interval over the draws, widened by past errors of a kind.
+    fn ranged(&self, index: usize, kind: FigureKind, figure: impl Fn(&Figures) -> f64) -> Ranged {
+        let drawn = self.draws.iter().filter_map(|draw| draw[index].as_ref()).map(|seen| figure(seen));
+        let sample = drawn.filter(|value| value.is_finite()).map(|value| (value, f64::INFINITY)).collect();
+        Ranged::of(figure(&self.point[index]), &Widened::new(sample, &sizes(kind)))
+    }
+
+    fn contest(&self, index: usize, runner: Runner, checked: CheckedPlan) -> Contest {
+        let (factors, ends, together) = &self.ends[index];
+        let rests_on = |figure: &dyn Fn(&Figures) -> f64| -> Vec<Rest> {
+            rests(factors, ends, together, figure(&self.point[index]), figure, &[])
+        };
+        let taken = |one: &&Ready| {
+            let shares = &checked.plan.optimal.shares;
+            shares.iter().any(|(name, share)| *name == one.alternative.name && *share >= 0.05)
+        };
+        let is_unknown = runner.ready.iter().filter(taken).any(|one| !one.compiled.has_evidence());
+        let least = least_on(runner.ready[0].router.system());
+        let basis = |figure: &dyn Fn(&Figures) -> f64| basis_of(&rests_on(figure), is_unknown).max(least);
+        let latency = |seen: &Figures| seen.latency_s;
+        let cores = |seen: &Figures| seen.host_cores;
+        Contest {
+            latency_s: self.ranged(index, FigureKind::Latency, latency),
+            latency_basis: basis(&latency),
+            host_cores: self.ranged(index, FigureKind::Throughput, cores),
+            host_basis: basis(&cores),
+            best_in: 0.0,
+            as_good_in: 0.0,
+            over: None,
+            margins: margins(
+                &runner.design,
+                &runner.ready,
+                &checked.settled.folds,
+                &checked.plan.optimal.shares,
+            ),
+            search: runner.search,
+            design: runner.design,
+            checked,
+        }
+    }
+
+    /// What past predictions of ratios were wrong by, as a factor for each draw of a device. That beside which the others
+    /// are told has none.
+    fn errors(&self, seed: Seed, name: &str) -> Vec<f64> {
+        let error = Widened::new(vec![(1.0, f64::INFINITY)], &sizes(self.kind()));
+        strata(seed, &format!("error of {name}")).into_iter().map(|at| error.quantile(at)).collect()
+    }
+
+    fn compared(self, ask: &CompareAsk<'_>, mut contenders: Vec<Contender>, host_load: f64) -> Comparison {
+        let at: Vec<usize> = (0..contenders.len()).filter(|at| contenders[*at].outcome.is_ok()).collect();
+        let best_of = |among: &mut dyn Iterator<Item = usize>| {
+            among.reduce(|best, one| {
+                let (own, other) = (self.point[one].worth, self.point[best].worth);
+                if self.better_by(own, other) > 1.0 { one } else { best }
+            })
+        };
+        let is_plain = |index: &usize| contenders[at[*index]].is_plain();
+        let (plain, cards): (Vec<usize>, Vec<usize>) = (0..at.len()).partition(is_plain);
+        let best = best_of(&mut (0..at.len()));
+        // The simpler of two that are as good is the better one.
+        let best = best.map(|best| {
+            let good = |one: &&usize| !self.beats(self.point[best].worth, self.point[**one].worth);
+            plain.iter().find(good).copied().unwrap_or(best)
+        });
+        let reference = best_of(&mut plain.iter().copied())
+            .filter(|_| at.len() > plain.len())
+            .or_else(|| best_of(&mut (0..at.len()).filter(|one| Some(*one) != best)));
+        let errors: Vec<Vec<f64>> = (0..at.len())
+            .map(|index| match Some(index) == reference {
+                true => vec![1.0; DRAWS],
+                false => self.errors(ask.seed, &contenders[at[index]].name),
+            })
+            .collect();
+        // What two devices have exactly alike rests on the same numbers of the same station, so that an error of it is one.
+        let same = |one: &Figures, other: &Figures| (one.worth / other.worth - 1.0).abs() < 1e-6;
+        let first = |seen: &[Option<Figures>], index: usize| {
+            let own = seen[index];
+            let order = reference.into_iter().chain(0..seen.len());
+            let alike = |other: &usize| own.zip(seen[*other]).is_some_and(|(own, other)| same(&own, &other));
+            order.into_iter().find(alike).unwrap_or(index)
+        };
+        // Of each draw, each device's worth as a past error may have it; nothing of one without a plan there.
+        let worths: Vec<Vec<Option<f64>>> = self
+            .draws
+            .iter()
+            .enumerate()
+            .map(|(draw, seen)| {
+                let of = |index: usize| Some(seen[index]?.worth * errors[first(seen, index)][draw]);
+                (0..seen.len()).map(of).collect()
+            })
+            .collect();
+        let beaten = |draw: &[Option<f64>], index: usize, by: usize| match (draw[index], draw[by]) {
+            (Some(own), Some(other)) => self.beats(other, own),
+            (None, other) => other.is_some(),
+            (_, None) => false,
+        };
+        let share = |is: &dyn Fn(&[Option<f64>]) -> bool| {
+            worths.iter().filter(|draw| is(draw)).count() as f64 / worths.len().max(1) as f64
+        };
+        for index in 0..at.len() {
+            let others = || (0..at.len()).filter(move |other| *other != index);
+            let best_in = share(&|draw| others().all(|other| beaten(draw, other, index)));
+            let as_good_in =
+                share(&|draw| draw[index].is_some() && !others().any(|other| beaten(draw, index, other)));
+            let over = reference.filter(|one| *one != index).map(|other| {
+                let ratios = worths.iter().filter_map(|draw| Some(draw[index]? / draw[other]?));
+                let ratios = ratios.filter(|ratio| ratio.is_finite()).map(|ratio| (ratio, f64::INFINITY));
+                let value = self.point[index].worth / self.point[other].worth;
+                DeviceRatio {
+                    ratio: Ranged::of(value, &Widened::new(ratios.collect(), &[])),
+                    better_in: share(&|draw| beaten(draw, other, index)),
+                    freed_cores: self.freed(index, other, ask.seed, &contenders, &at),
+                }
+            });
+            if let Ok(own) = &mut contenders[at[index]].outcome {
+                (own.best_in, own.as_good_in, own.over) = (best_in, as_good_in, over);
+            }
+        }
+        let is_mixed = !plain.is_empty() && !cards.is_empty();
+        // The card that one would buy by the numbers as they are: the best of several in each draw would gain by every error.
+        let card = best_of(&mut cards.iter().copied()).filter(|_| is_mixed);
+        let card_best_in =
+            card.map(|card| share(&|draw| plain.iter().all(|plain| beaten(draw, *plain, card))));
+        let turns = best.map_or_else(Vec::new, |best| self.turns(best, &at));
+        let notes = notes(&contenders);
+        Comparison {
+            design: ask.design.clone(),
+            reference: reference.map(|index| at[index]),
+            best: best.map(|index| at[index]),
+            card: card.map(|index| at[index]),
+            card_best_in,
+            host_load,
+            turns,
+            notes,
+            contenders,
+        }
+    }
+
+    /// Cores of the host that a device frees beside another.
+    fn freed(
+        &self,
+        index: usize,
+        other: usize,
+        seed: Seed,
+        contenders: &[Contender],
+        at: &[usize],
+    ) -> Ranged {
+        let both = || {
+            self.draws.iter().enumerate().filter_map(|(draw, seen)| Some((draw, seen[index]?, seen[other]?)))
+        };
+        // Each has an error of its own.
+        let error = Widened::new(vec![(1.0, f64::INFINITY)], &sizes(FigureKind::Throughput));
+        let errors = |index: usize| {
+            strata(seed, &format!("error of the host's time on {}", contenders[at[index]].name))
+        };
+        let (of_own, of_other) = (errors(index), errors(other));
+        let freed = both().map(|(draw, own, other)| {
+            // What both take exactly alike they take for the same thing.
+            if (own.host_cores - other.host_cores).abs() <= 1e-6 * other.host_cores {
+                return 0.0;
+            }
+            other.host_cores * error.quantile(of_other[draw]) - own.host_cores * error.quantile(of_own[draw])
+        });
+        let freed = freed.filter(|cores| cores.is_finite()).map(|cores| (cores, f64::INFINITY)).collect();
+        let value = self.point[other].host_cores - self.point[index].host_cores;
+        Ranged::of(value, &Widened::new(freed, &[]))
+    }
+
+    /// The numbers at an end of whose interval another device is the best, those of the first device first.
+    fn turns(&self, best: usize, at: &[usize]) -> Vec<Turn> {
+        let mut found = Vec::new();
+        for shared in self.shared.factors.iter().filter(|factor| Drawn::of(factor) != Drawn::Held) {
+            for side in 0..2 {
+                let mut value = None;
+                let worths: Vec<f64> = (0..at.len())
+                    .map(|index| {
+                        let (factors, ends, _) = &self.ends[index];
+                        let own = factors.iter().position(|own| {
+                            self.shared.of(index, own).is_some_and(|known| known.id == shared.id)
+                        });
+                        let seen = own.and_then(|own| ends[own].sides()[side]);
+                        if let Some((at, _)) = seen {
+                            value = Some(*at);
+                        }
+                        seen.map_or(self.point[index].worth, |(_, seen)| seen.worth)
+                    })
+                    .collect();
+                let other = (0..at.len()).find(|other| self.beats(worths[*other], worths[best]));
+                let first = other.map(|first| {
+                    (first..at.len()).fold(first, |top, one| {
+                        if self.better_by(worths[one], worths[top]) > 1.0 { one } else { top }
+                    })
+                });
+                if let (Some(device), Some(end)) = (first, value) {
+                    let device = at[device];
+                    found.push(Turn { number: shared.id.clone(), at: end, value: shared.value, device });
+                }
+            }
+        }
+        found
+    }
+}
+
+/// What readers of a comparison may take for something else.
+fn notes(contenders: &[Contender]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let host =
+        |system: &System| system.machine("server").map(|server| server.host.clone()).unwrap_or_default();
+    let mut testbeds: BTreeMap<(String, String), Vec<&str>> = BTreeMap::new();
+    for one in contenders {
+        testbeds.entry((one.system.testbed.clone(), host(&one.system))).or_default().push(&one.name);
+    }
+    if testbeds.len() > 1 {
+        let said: Vec<String> = testbeds
+            .iter()
+            .map(|((testbed, host), devices)| format!("{} in {testbed} (host {host})", devices.join(" and ")))
+            .collect();
+        notes.push(format!(
+            "testbeds differ, {}: what their hosts and clients differ in is part of every difference; `--testbed` puts \
+             all into one",
+            said.join(", ")
+        ));
+    }
+    for one in contenders.iter().filter(|one| !one.settings_left_out.is_empty()) {
+        notes.push(format!("{} has nothing that `{}` sets", one.name, one.settings_left_out.join("`, `")));
+    }
+    for one in contenders {
+        let Ok(own) = &one.outcome else { continue };
+        let said = match &own.checked.settled.gap {
+            Some(gap) if gap.blind.is_none() && !gap.is_unclear() => "TWIN AND PLAN DIFFER",
+            Some(_) => "NOT CONFIRMED by the twin",
+            None if !own.checked.settled.has_settled() => "NOT SETTLED",
+            None => continue,
+        };
+        notes.push(format!("{}: {said}; `offpath plan` with this device says more", one.name));
+    }
+    notes
+}

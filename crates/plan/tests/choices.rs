@@ -1,0 +1,202 @@
+//! Choices that a design leaves open: each is searched, and what is taken is the best of what may be deployed.
+
+mod common;
+
+use common::*;
+use offpath_plan::choices::{Search, search};
+use offpath_plan::solve::solved;
+use offpath_plan::{Changes, Design, prepare};
+use std::collections::BTreeMap;
+
+/// A design with its choices for the deployment, those of an alternative, and its steps.
+fn text_of(for_all: &str, own: &str, steps: &str) -> String {
+    format!(
+        "[design]\nname = \"open\"\ndevice = \"bluefield2\"\ntestbed = \"rack\"\nmode = \"separated-host\"\n\
+         objective = \"most-throughput\"\nrank_by = \"throughput\"\n[choose]\n{for_all}\n[parameters]\n\
+         slower-host = 1.0\nslower-soc = 2.0\n[[alternative]]\nname = \"echo\"\nchoose = {{ {own} }}\nrequest = [ {steps} ]\n"
+    )
+}
+
+const ECHO: &str = r#"{ send-ud = "client-{at}", bytes = "64 B" },
+    { compute = "{at}", time = "1 us * slower-{at}" }, { send-ud = "{at}-client", bytes = "64 B" }"#;
+
+fn found(design: &Design) -> Result<Option<Search>, miette::Report> {
+    search(design, &Changes::default(), &setting(&[], &[]), &|design| design)
+}
+
+/// Requests per second by added-up demands of a design whose deployment is fixed.
+fn rate(design: &Design) -> f64 {
+    let ready = prepare(design, &setting(&[], &[])).expect("it compiles");
+    solved(design, &ready, &folds(&ready)).expect("it is solved").optimal.total
+}
+
+fn fixed(text: &str, values: &[(&str, &str)]) -> Changes {
+    let parameters = values.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    let changes = Changes { parameters, ..Changes::default() };
+    parse(text, &changes);
+    changes
+}
+
+#[test]
+fn a_choice_makes_an_alternative_of_each_value() {
+    let design = parse(&text_of("", "at = [\"host\", \"soc\"]", ECHO), &Changes::default());
+    let names: Vec<&str> = design.alternatives.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["echo[at=host]", "echo[at=soc]"]);
+    assert!(design.alternatives.iter().all(|one| one.family == "echo"));
+    // Requests may differ in it, so that the best mix takes both.
+    let (both, alone) =
+        (rate(&design), |at: &str| rate(&parse(&design.source.1, &fixed(&design.source.1, &[("at", at)]))));
+    assert!(both > 1.1 * alone("host").max(alone("soc")), "{both}");
+}
+
+/// The whole deployment has one value, however much more a mix of several would carry.
+#[test]
+fn values_for_the_whole_deployment_are_not_mixed() {
+    let text = text_of("at = [\"host\", \"soc\"]", "", ECHO);
+    let design = parse(&text, &Changes::default());
+    let refused = prepare(&design, &setting(&[], &[])).expect_err("it is open").to_string();
+    assert!(refused.contains("`at` of the whole deployment is open"), "{refused}");
+    let search = found(&design).expect("it is searched").expect("it has choices");
+    let taken = design.changed(&search.changes).expect("it is in order");
+    let alone = |at: &str| rate(&parse(&text, &fixed(&text, &[("at", at)])));
+    let (host, soc) = (alone("host"), alone("soc"));
+    assert!((rate(&taken) / host.max(soc) - 1.0).abs() < 1e-6);
+    assert_eq!(search.gap, 0.0);
+    let [margin] = &search.for_all[..] else { panic!("{:?}", search.for_all) };
+    let next = margin.next.as_ref().expect("there is another");
+    let (best, other) = if host > soc { ("host", "soc") } else { ("soc", "host") };
+    assert_eq!((&margin.taken[..], &next.values[..]), (&[best.to_string()][..], &[other.to_string()][..]));
+    assert!((next.better_by - (host.max(soc) / host.min(soc) - 1.0)).abs() < 1e-6, "{next:?}");
+    let study = study_of(&design, &Changes::default(), &setting(&[], &[])).expect("it has a plan");
+    assert_eq!(study.checked.plan.optimal.composition(), [format!("echo[at={best}]")]);
+    assert!(study.checked.plan.optimal.rate.value < 1.05 * host.max(soc), "one value alone is deployed");
+}
+
+/// Of values that are as good, the one that is listed first; what a setting goes by is looked at on a system of its own.
+#[test]
+fn of_what_is_as_good_the_first_is_taken() {
+    let steps = r#"{ read = "client-soc", bytes = "{size}" }"#;
+    let of = |values: &str| {
+        let text = text_of(&format!("size = [{values}]"), "", steps);
+        let search = found(&parse(&text, &Changes::default())).expect("searched").expect("it has choices");
+        search.for_all[0].taken.clone()
+    };
+    assert_eq!(of("\"1 B\", \"2 B\""), ["1 B"]);
+    assert_eq!(of("\"2 B\", \"1 B\""), ["2 B"]);
+    assert_eq!(of("\"1 MiB\", \"2 B\""), ["2 B"]);
+    let cores = |values: &str| {
+        let text = text_of(
+            &format!("cores = [{values}]"),
+            "",
+            "{ send-ud = \"client-soc\", bytes = \"64 B\" }, { compute = \"soc\", time = \"5 us\" }, \
+             { send-ud = \"soc-client\", bytes = \"64 B\" }",
+        );
+        let text = text.replace("objective", "set = [\"soc.cores={cores}\"]\nobjective");
+        let search = found(&parse(&text, &Changes::default())).expect("searched").expect("it has choices");
+        (search.for_all[0].taken.clone(), search.for_all[0].next.clone().expect("another").better_by)
+    };
+    let (taken, by) = cores("2, 4, 8");
+    assert_eq!(taken, ["8"]);
+    assert!((by - 1.0).abs() < 0.05, "twice the cores carry twice as much: {by}");
+    let steps = r#"{ compute = "soc", time = "5 us" }, { read = "soc-host", bytes = "1 MiB" }"#;
+    let text = text_of("cores = [2, 4, 8]", "", steps)
+        .replace("objective", "set = [\"soc.cores={cores}\"]\nobjective");
+    let search = found(&parse(&text, &Changes::default())).expect("searched").expect("it has choices");
+    assert_eq!(search.for_all[0].taken, ["2"], "the link binds, and two cores are enough");
+}
+
+/// Branch and bound finds what trying every deployment finds, over designs that are drawn.
+#[test]
+fn the_search_is_as_good_as_trying_every_deployment() {
+    let mut state = 7u64;
+    let mut draw = |most: u64| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) % most
+    };
+    let mut mixed = 0;
+    for _ in 0..24 {
+        let sizes: Vec<String> = (0..3).map(|_| format!("\"{} B\"", 1 + draw(1 << 16))).collect();
+        let (one, other) = (1 + draw(4000), 1 + draw(4000));
+        let text = format!(
+            "[design]\nname = \"drawn\"\ndevice = \"bluefield2\"\ntestbed = \"rack\"\nmode = \"separated-host\"\n\
+             objective = \"most-throughput\"\nrank_by = \"throughput\"\n\
+             [choose]\nat = [\"host\", \"soc\"]\nto = [\"soc\", \"host\"]\nsize = [{}]\n\
+             [[alternative]]\nname = \"a\"\nrequest = [ {{ send-ud = \"client-{{at}}\", bytes = \"64 B\" }},\n\
+             {{ compute = \"{{at}}\", time = \"{one} ns\" }}, {{ send-ud = \"{{at}}-client\", bytes = \"{{size}}\" }} ]\n\
+             [[alternative]]\nname = \"b\"\nrequest = [ {{ read = \"client-{{to}}\", bytes = \"{{size}}\" }} ]\n\
+             [[alternative]]\nname = \"c\"\nrequest = [ {{ send-ud = \"client-soc\", bytes = \"64 B\" }},\n\
+             {{ compute = \"soc\", time = \"{other} ns\" }}, {{ send-ud = \"soc-client\", bytes = \"2 KiB\" }} ]\n",
+            sizes.join(", ")
+        );
+        let design = parse(&text, &Changes::default());
+        let mut best = 0.0f64;
+        for at in ["host", "soc"] {
+            for to in ["host", "soc"] {
+                for size in &sizes {
+                    let values = [("at", at), ("to", to), ("size", size.trim_matches('"'))];
+                    best = best.max(rate(&parse(&text, &fixed(&text, &values))));
+                }
+            }
+        }
+        let search = found(&design).expect("it is searched").expect("it has choices");
+        let taken = design.changed(&search.changes).expect("it is in order");
+        assert_eq!(search.gap, 0.0, "{text}");
+        let of_best = rate(&taken) / best;
+        assert!((0.97..1.0 + 1e-6).contains(&of_best), "{of_best} of the best: {text}");
+        mixed += usize::from(search.for_all.iter().any(|one| one.next.is_some()));
+    }
+    assert_eq!(mixed, 24);
+}
+
+/// What the device lacks is left out with its reason where another value runs, and refused by its name where none does.
+#[test]
+fn what_a_device_cannot_do_is_told_by_its_choice() {
+    let open = parse(
+        &text_of("", "at = [\"dpa\", \"soc\"]", &ECHO.replace(" * slower-{at}", "")),
+        &Changes::default(),
+    );
+    let search = found(&open).expect("it is searched").expect("it has choices");
+    let [(name, reason)] = &search.left_out[..] else { panic!("{:?}", search.left_out) };
+    assert!(name == "echo[at=dpa]" && reason.contains("dpa"), "{name}: {reason}");
+    let none = parse(
+        &text_of("", "at = [\"dpa\", \"mars\"]", &ECHO.replace(" * slower-{at}", "")),
+        &Changes::default(),
+    );
+    let refused = found(&none).expect_err("no value runs").to_string();
+    assert!(
+        refused.contains("with no value of its choices") && refused.contains("echo[at=dpa]"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn choices_that_cannot_be_meant_are_refused() {
+    let parsed = |text: &str, values: &[(&str, &str)]| {
+        let parameters: BTreeMap<String, String> =
+            values.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        Design::parse(text, "design.toml", &designs(), &Changes { parameters, ..Changes::default() })
+    };
+    let many: Vec<String> = (0..1025).map(|size| format!("\"{} B\"", size + 1)).collect();
+    let many = format!("at = [\"host\"], size = [{}]", many.join(", "));
+    let sized = ECHO.replace("64 B", "{size}");
+    for (for_all, own, steps, values, words) in [
+        ("", "at = []", ECHO, &[][..], "the choice `at` has no values"),
+        ("", "at = [\"host\", \"host\"]", ECHO, &[], "has the value host twice"),
+        ("", "at = [true]", ECHO, &[], "true is not a value that the choice `at` can take"),
+        ("", "at = [\"ho{s}t\"]", ECHO, &[], "is not a value that the choice `at` can take"),
+        ("", "", ECHO, &[], "`{at}` of `echo` is not a choice"),
+        ("", "at = [\"host\"], by = [1]", ECHO, &[], "no step of `echo` says `{by}`"),
+        ("by = [1]", "at = [\"host\"]", ECHO, &[], "nothing of the design says `{by}`"),
+        ("at = [\"host\"]", "at = [\"host\"]", ECHO, &[], "is a choice of the whole deployment too"),
+        ("slower-host = [1]", "at = [\"host\"]", ECHO, &[], "and the name of a parameter too"),
+        ("", "at = [\"host\", \"soc\"]", ECHO, &[("at", "mars")], "has no value mars"),
+        ("", many.as_str(), sized.as_str(), &[], "1024 at most are planned"),
+    ] {
+        let error = parsed(&text_of(for_all, own, steps), values).expect_err(words).to_string();
+        assert!(error.contains(words), "{words}: {error}");
+    }
+    let set =
+        text_of("", "at = [\"host\"]", ECHO).replace("objective", "set = [\"soc.cores={cores}\"]\nobjective");
+    let error = parsed(&set, &[]).expect_err("nobody says how many").to_string();
+    assert!(error.contains("`{cores}` is not a choice of the whole deployment"), "{error}");
+}

@@ -1,0 +1,229 @@
+//! One design on several devices: what each runs of it, which is the best, and what numbers they share in draws.
+//!
+//! A row of the tables that changes is a decision that users would see change: accept it with
+//! `INSTA_UPDATE=always cargo test -p offpath-plan --test devices` once its reason is understood.
+
+mod common;
+
+use common::*;
+use offpath_plan::comparison::{CompareAsk, Comparison, Contest, on_device};
+use offpath_plan::solve::{shares, solved};
+use offpath_plan::{Changes, Design, Setting};
+use offpath_profile::{Library, SystemRequest};
+use offpath_twin::Seed;
+use std::fmt::Write;
+
+const CARDS: [&str; 2] = ["bluefield2", "bluefield3"];
+
+fn ask<'a>(
+    design: &'a Design,
+    changes: &'a Changes,
+    setting: &'a Setting,
+    devices: &'a [String],
+) -> CompareAsk<'a> {
+    CompareAsk { design, changes, setting, devices, seed: Seed::new(1) }
+}
+
+fn compared(design: &Design, setting: &Setting, devices: &[&str]) -> Result<Comparison, miette::Report> {
+    let devices: Vec<String> = devices.iter().map(ToString::to_string).collect();
+    Comparison::of(&ask(design, &Changes::default(), setting, &devices))
+}
+
+fn contest<'c>(comparison: &'c Comparison, device: &str) -> &'c Contest {
+    let own = comparison.contenders.iter().find(|one| one.name == device).expect("it was asked for");
+    own.outcome.as_ref().unwrap_or_else(|why| panic!("{device} has a plan: {why}"))
+}
+
+/// What each device runs of a design, what the best mix is by added-up demands, and what binds it.
+fn decisions(name: &str, plain: &str) -> String {
+    let design = parse(&text(&format!("{name}.toml")), &Changes::default());
+    let (changes, setting) = (Changes::default(), setting(&[], &[]));
+    let mut table = String::new();
+    for device in CARDS.into_iter().chain([plain]) {
+        let devices = [device.to_string()];
+        let (contender, own) =
+            on_device(&ask(&design, &changes, &setting, &devices), device).expect("it is looked at");
+        let line = match own {
+            None => format!("no plan: {}", contender.outcome.err().unwrap_or_default()),
+            Some(own) => {
+                let seen = solved(&own.design, &own.ready, &folds(&own.ready)).expect("it is solved");
+                let mix: Vec<String> = shares(&seen.optimal)
+                    .iter()
+                    .filter(|(_, share)| *share > 0.0005)
+                    .map(|(name, share)| format!("{:.1}% {name}", share * 100.0))
+                    .collect();
+                let bounds: Vec<String> =
+                    seen.optimal.binding.iter().map(|one| one.constraint.to_string()).collect();
+                let chosen = own.search.iter().flat_map(|search| &search.for_all);
+                let chosen: String =
+                    chosen.map(|one| format!("; {} = {}", one.choice, one.taken.join(" "))).collect();
+                let gap = own.search.as_ref().map_or(0.0, |search| search.gap);
+                assert_eq!(gap, 0.0, "{name} on {device}: every deployment is looked at or ruled out");
+                format!(
+                    "{:.3} M/s of {} in {}; {} binds{chosen}",
+                    seen.optimal.total / 1e6,
+                    mix.join(" + "),
+                    contender.system.testbed,
+                    bounds.join(" and ")
+                )
+            }
+        };
+        writeln!(table, "{device}: {line}").expect("text can be written");
+        for (alternative, reason) in contender.left_out {
+            writeln!(table, "    without {alternative}: {reason}").expect("text can be written");
+        }
+        for setting in contender.settings_left_out {
+            writeln!(table, "    without the setting {setting}").expect("text can be written");
+        }
+    }
+    table
+}
+
+#[test]
+fn decisions_for_the_nvme_target() {
+    insta::assert_snapshot!(decisions("nvme-of-target", "connectx7"));
+}
+
+#[test]
+fn decisions_for_aggregation() {
+    insta::assert_snapshot!(decisions("aggregate-bf3", "connectx7"));
+}
+
+#[test]
+fn decisions_for_a_cache_on_the_card() {
+    insta::assert_snapshot!(decisions("nic-cache", "connectx6"));
+}
+
+#[test]
+fn decisions_for_headroom() {
+    insta::assert_snapshot!(decisions("echo-headroom", "connectx6"));
+}
+
+#[test]
+fn decisions_for_compaction() {
+    insta::assert_snapshot!(decisions("compaction-offload", "connectx6"));
+}
+
+#[test]
+fn decisions_for_a_broker() {
+    insta::assert_snapshot!(decisions("pubsub-fanout", "connectx6"));
+}
+
+#[test]
+fn decisions_for_logs() {
+    insta::assert_snapshot!(decisions("regex-logs", "connectx6"));
+}
+
+/// A design that the host's cores bind, whose time its author knows within a factor of ten.
+const HOST: &str = r#"
+[design]
+name = "bound"
+device = "bluefield2"
+testbed = "rack"
+mode = "separated-host"
+set = ["soc.cores=4"]
+objective = "most-throughput"
+rank_by = "throughput"
+[parameters]
+work = { value = "3 us", low = "1 us", high = "10 us" }
+[[alternative]]
+name = "host"
+request = [
+    { send-ud = "client-host", bytes = "64 B" },
+    { compute = "host", time = "work" },
+    { send-ud = "host-client", bytes = "64 B" },
+]
+[[alternative]]
+name = "soc"
+request = [
+    { send-ud = "client-soc", bytes = "64 B" },
+    { compute = "soc", time = "work" },
+    { send-ud = "soc-client", bytes = "64 B" },
+]
+"#;
+
+/// A plain NIC runs what it can, is told to lack the rest, and each device's figures are those of its own plan.
+#[test]
+fn each_device_has_the_figures_of_its_own_plan() {
+    let design = parse(HOST, &Changes::default());
+    let setting = setting(&[], &[]);
+    let comparison = compared(&design, &setting, &["bluefield2", "connectx6"]).expect("both have a plan");
+    let study = study_of(&design, &Changes::default(), &setting).expect("it has a plan");
+    assert_eq!(contest(&comparison, "bluefield2").checked.plan.optimal, study.checked.plan.optimal);
+    let plain = &comparison.contenders[1];
+    assert!(plain.is_plain() && comparison.reference == Some(1));
+    let [(left_out, reason)] = &plain.left_out[..] else { panic!("{:?}", plain.left_out) };
+    assert!(left_out == "soc" && reason.contains("soc"), "{left_out}: {reason}");
+    assert_eq!(plain.settings_left_out, ["soc.cores=4"]);
+    let alone = parse(
+        &HOST[..HOST.find("[[alternative]]\nname = \"soc\"").expect("it is there")],
+        &Changes::default(),
+    );
+    let alone = parse(
+        &alone
+            .source
+            .1
+            .replace("bluefield2", "connectx6")
+            .replace("set = [\"soc.cores=4\"]\n", "")
+            .replace("mode = \"separated-host\"\n", ""),
+        &Changes::default(),
+    );
+    let study = study_of(&alone, &Changes::default(), &setting).expect("it has a plan");
+    let plan = &contest(&comparison, "connectx6").checked.plan;
+    assert_eq!(plan.optimal.rate, study.checked.plan.optimal.rate);
+}
+
+/// What devices share is drawn once: a time of the design that moves both alike tells none of them apart.
+#[test]
+fn numbers_that_devices_share_are_drawn_together() {
+    let only_host = HOST.replace("set = [\"soc.cores=4\"]\n", "");
+    let only_host = &only_host[..only_host.find("[[alternative]]\nname = \"soc\"").expect("it is there")];
+    let design = parse(only_host, &Changes::default());
+    let setting = setting(&[], &[]);
+    let comparison = compared(&design, &setting, &["bluefield2", "connectx6"]).expect("both have a plan");
+    let card = contest(&comparison, "bluefield2");
+    let (low, high) = card.checked.plan.optimal.rate.range_80;
+    assert!(high / low > 4.0, "its author knows the time within a factor of ten: {low} to {high}");
+    let marginal = high / low;
+    let over = card.over.expect("it is not the reference");
+    let (low, high) = over.ratio.range_80;
+    // Were each drawn for itself, the ratio would be the wider one.
+    assert!(high / low < 0.7 * marginal, "the ratio does not rest on it: {low} to {high}");
+    let plain = contest(&comparison, "connectx6");
+    assert!(plain.best_in + card.best_in <= 1.0 && plain.as_good_in >= plain.best_in);
+    // No processor but the host's takes part: none is freed.
+    assert!(over.freed_cores.value.abs() < plain.host_cores.value / 2.0, "{:?}", over.freed_cores);
+}
+
+/// What a testbed fits into its server is there with every card, and what belongs to a processor that a card lacks is not.
+#[test]
+fn a_testbed_fits_engines_into_its_server() {
+    let engines = |device: &str, testbed: &str| -> Vec<String> {
+        let request = SystemRequest { device, testbed: Some(testbed), ..SystemRequest::default() };
+        let system = Library::builtin().load(&request).expect("it is in order");
+        system.machine("server").expect("it is there").engines.iter().map(|one| one.name.clone()).collect()
+    };
+    assert_eq!(engines("connectx6", "nvme"), ["ssd"]);
+    assert_eq!(engines("bluefield2", "nvme"), ["dma", "ssd"]);
+    assert_eq!(engines("bluefield2", "sun-regex"), ["dma", "regex"]);
+    assert!(engines("connectx6", "sun-regex").is_empty());
+}
+
+#[test]
+fn what_nothing_runs_or_has_is_refused_by_name() {
+    let soc = HOST
+        .replace("client-host", "client-soc")
+        .replace("host-client", "soc-client")
+        .replace("\"host\", time", "\"soc\", time");
+    let design = parse(&soc, &Changes::default());
+    let refused =
+        compared(&design, &setting(&[], &[]), &["connectx6", "connectx7"]).err().expect("nothing runs");
+    assert!(refused.to_string().contains("no plan on any of the devices"), "{refused}");
+    let design = parse(HOST, &Changes::default());
+    let refused = compared(&design, &setting(&[], &["mars.cores=2"]), &["bluefield2", "connectx6"]);
+    let refused = refused.err().expect("nobody has it").to_string();
+    assert!(refused.contains("mars.cores=2") && refused.contains("connectx6"), "{refused}");
+    let refused =
+        compared(&design, &setting(&[], &[]), &["bluefield2", "bluefield9"]).err().expect("there is none");
+    assert!(refused.to_string().contains("bluefield9"), "{refused}");
+}
