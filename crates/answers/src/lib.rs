@@ -9,6 +9,7 @@
 
 mod advice;
 mod by_name;
+pub mod calibrate;
 pub mod check;
 pub mod device;
 pub mod explain;
@@ -25,9 +26,11 @@ mod schemas;
 mod sparkline;
 pub mod sweep;
 pub mod system;
+pub mod tool;
 
 pub use advice::{AdviceAnswer, BringsAnswer, BunchedAnswer, FullestAnswer, GainAnswer};
 pub use by_name::ByName;
+pub use calibrate::calibrate;
 pub use check::check;
 pub use device::device;
 pub use explain::explain;
@@ -41,6 +44,7 @@ pub use path::path;
 pub use plan::plan;
 pub use reproduce::reproduce;
 pub use sweep::sweep;
+pub use tool::tool;
 
 use offpath_plan::Setting;
 

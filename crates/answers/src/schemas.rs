@@ -1,6 +1,7 @@
 //! docs/schemas follows from the types: `UPDATE_SCHEMAS=1 cargo test -p offpath-answers schemas` writes the files, and the
 //! test without it compares them.
 
+use crate::calibrate::CalibrateAnswer;
 use crate::check::CheckAnswer;
 use crate::device::{DeviceAnswer, ListAnswer};
 use crate::explain::ExplainAnswer;
@@ -10,6 +11,7 @@ use crate::path::{PathAnswer, PathsAnswer};
 use crate::plan::PlanAnswer;
 use crate::reproduce::{BesideAnswer, ReproduceAnswer};
 use crate::sweep::SweepAnswer;
+use crate::tool::ToolAnswer;
 use offpath_route::VERBS;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
@@ -95,8 +97,10 @@ fn schemas_follow_from_the_types() {
         ("check.json", schema::<CheckAnswer>("offpath check DESIGN --format json")),
         ("path.json", schema::<PathAnswer>("offpath path DEVICE --path PATH --format json")),
         ("paths.json", schema::<PathsAnswer>("offpath path DEVICE --format json")),
+        ("path-as.json", schema::<ToolAnswer>("offpath path DEVICE --as PROGRAM --format json")),
         ("sweep.json", schema::<SweepAnswer>("offpath sweep DEVICE --format json")),
         ("device-show.json", schema::<DeviceAnswer>("offpath device show DEVICE --format json")),
+        ("calibrate.json", schema::<CalibrateAnswer>("offpath calibrate LOG... --format json")),
         ("import.json", schema::<ImportAnswer>("offpath import LOG... --format json")),
         ("device-list.json", schema::<ListAnswer>("offpath device list --format json")),
         ("reproduce.json", schema::<ReproduceAnswer>("offpath reproduce --format json")),

@@ -1,6 +1,7 @@
 //! The commands, each in a module of its own: add one by a variant of [`Command`] and an arm of [`run`].
 
 pub mod backend;
+pub mod calibrate;
 pub mod check;
 pub mod completions;
 pub mod device;
@@ -42,6 +43,8 @@ Examples:
     offpath reproduce
   What do my own measurements say?
     offpath import ib_write_bw.log
+  Learn a card from them, and plan with it:
+    offpath calibrate *.log --base connectx7 -o mycard.toml
 
 Exit codes:
   0   the answer is printed
@@ -78,6 +81,7 @@ pub enum Command {
     Explain(explain::Options),
     Fit(fit::Options),
     Import(import::Options),
+    Calibrate(calibrate::Options),
     /// Replicate a Redis or Valkey master, which serves one copy, to many replicas (a program of its own)
     #[command(disable_help_flag = true)]
     Relay(service::Options),
@@ -127,6 +131,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Explain(options) => explain::run(&options, &context),
         Command::Fit(options) => fit::run(&options, &context),
         Command::Import(options) => import::run(&options, &context),
+        Command::Calibrate(options) => calibrate::run(&options, &context),
         Command::Relay(_) => service::run("relay", "offpath-redis"),
         Command::Shard(_) => service::run("shard", "offpath-shard"),
         Command::Run(options) => run::run(&options, &context),
